@@ -1,0 +1,1 @@
+//! Keep microsecond requests from waiting behind millisecond ones.

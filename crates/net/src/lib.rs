@@ -1,0 +1,1 @@
+//! Datapaths behind one trait, the wire header and the request classifiers.

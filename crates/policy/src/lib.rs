@@ -1,0 +1,1 @@
+//! Scheduling policies as pure state machines: events and time in, decisions out.

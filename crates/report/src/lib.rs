@@ -1,0 +1,1 @@
+//! Histograms, slowdown, SLOs, confidence intervals, and the JSON, CSV, table and HTML they are shown in.

@@ -1,0 +1,1 @@
+//! The live server: rings, dispatcher, workers.

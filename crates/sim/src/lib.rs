@@ -1,0 +1,1 @@
+//! Virtual time: the engine that drives the policies against a cost model.
