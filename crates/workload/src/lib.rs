@@ -1,1 +1,96 @@
-//! Request classes, service-time and arrival distributions, traces, and the workloads of the literature by name.
+//! Request classes, service-time and arrival distributions, traces, and the workloads of the
+//! literature by name.
+//!
+//! A [`Workload`] says *what* arrives: classes with their shares and service times, and how
+//! arrivals follow one another. A [`Generator`] turns it into a sequence of [`Arrival`]s at a
+//! given rate or load. The same seed gives the same sequence, bit for bit, on every machine: all
+//! transcendental functions come from `libm`, never from the system's mathematics library.
+//!
+//! ```
+//! use headway_workload::{Generator, Offered, Workload};
+//!
+//! let workload = Workload::resolve("extreme-bimodal")?;
+//! assert_eq!(workload.mean_service_ns(), 2997.5); // 0.995 · 0.5 µs + 0.005 · 500 µs
+//!
+//! let offered = Offered::Load { load: 0.8, workers: 14 };
+//! let mut arrivals = Generator::new(&workload, offered, 1);
+//! let first = arrivals.next().unwrap();
+//! assert_eq!(workload.class_names()[usize::from(first.class)], "short");
+//! assert_eq!(first.service_ns, 500);
+//! # Ok::<(), headway_workload::Error>(())
+//! ```
+//!
+//! # Common random numbers
+//!
+//! Arrival times, classes, service times and flows are drawn from four independent streams.
+//! Policies that are compared under one seed therefore see the same requests, and a change of one
+//! part of the workload (say, the arrival process) leaves the other parts as they were.
+//!
+//! # Workload files
+//!
+//! [`Workload::from_toml_file`] reads, and [`Workload::to_toml`] writes:
+//!
+//! ```toml
+//! name = "extreme-bimodal"
+//! arrivals = { process = "poisson" }   # deterministic | gamma {cv} | trace {file}
+//! [[class]]
+//! name = "short"
+//! share = 0.995
+//! service = { dist = "constant", mean = "0.5us" }
+//! [[class]]
+//! name = "long"
+//! share = 0.005
+//! service = { dist = "exponential", mean = "500us" }
+//! long = true                          # optional
+//! slo = "latency.p99<=2ms"             # optional
+//! ```
+//!
+//! | `dist` | keys |
+//! |---|---|
+//! | `constant`, `exponential` | `mean` |
+//! | `lognormal` | `mean`, `cv` (standard deviation ÷ mean) |
+//! | `uniform` | `min`, `max` |
+//! | `pareto` | `min`, `max`, `alpha` (bounded; the mean is derived) |
+//! | `empirical` | `file`, or `samples` and optionally `weights` |
+//!
+//! Durations carry a unit (see [`duration`]). Shares sum to 1 ± 0.002. `name` defaults to the
+//! file's stem, `arrivals` to Poisson. A mix that changes over time is a list of `[[phase]]`, each
+//! with a `duration` and `[[phase.class]]` tables; after the last phase, the last one goes on. A
+//! class of a phase takes what it leaves out from the top-level `[[class]]` of that name, and a
+//! phase without classes uses the top-level ones.
+//!
+//! # Traces and sample files
+//!
+//! A trace is a CSV file with a header row that contains `time`, `class` and `service`, in any
+//! order; see [`Trace`]. An empirical distribution is a file with one service time, or
+//! `value,weight`, per line; see [`Empirical`]. In both a number without a unit is microseconds,
+//! and relative paths start at the workload file's folder. A trace decides arrival times, classes,
+//! shares and service times, so `[[class]]` tables beside it are optional: they fix the order of the
+//! classes and add `long` and `slo`.
+
+mod alias;
+mod check;
+pub mod duration;
+mod empirical;
+mod error;
+mod generator;
+mod named;
+mod nearest;
+mod random;
+pub mod rate;
+mod sampler;
+mod section;
+mod service;
+mod toml_read;
+mod toml_write;
+mod trace;
+mod workload;
+mod ziggurat;
+
+pub use empirical::Empirical;
+pub use error::{Error, Located, Problem, UnknownWorkload};
+pub use generator::{Arrival, Generator, Offered};
+pub use named::NAMES;
+pub use service::Service;
+pub use trace::{Trace, TraceRecord};
+pub use workload::{Arrivals, Class, Phase, Workload};

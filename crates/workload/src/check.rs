@@ -1,0 +1,159 @@
+//! The rules every workload obeys, in one place for files and for workloads built in code.
+
+use std::collections::HashSet;
+
+use crate::error::{Error, Problem};
+use crate::service::check_number;
+use crate::{Arrivals, Class, Workload};
+
+/// Published shares are rounded; their sum may miss 1 by this much.
+const SHARE_TOLERANCE: f64 = 0.002;
+
+/// A broken rule about a list of classes.
+pub(crate) struct Violation {
+    /// Which class of the list; none for the list itself.
+    pub(crate) class: Option<usize>,
+    /// The key, dotted, within the class.
+    pub(crate) key: String,
+    pub(crate) problem: Box<Problem>,
+}
+
+pub(crate) fn workload(workload: &Workload) -> Result<(), Error> {
+    let invalid = |key: String, problem: Problem| Error::Invalid {
+        workload: workload.name.clone(),
+        key,
+        problem: Box::new(problem),
+    };
+    arrivals(&workload.arrivals).map_err(|(key, p)| invalid(format!("arrivals.{key}"), p))?;
+    let in_class = |prefix: &str, v: Violation| {
+        let index = v.class.map_or(String::new(), |index| format!("[{index}]"));
+        invalid(format!("{prefix}{index}.{}", v.key), *v.problem)
+    };
+    if workload.phases.is_empty() || !workload.classes.is_empty() {
+        mix(&workload.classes).map_err(|violation| in_class("class", violation))?;
+    }
+    for (index, phase) in workload.phases.iter().enumerate() {
+        let prefix = format!("phase[{index}]");
+        duration(phase.duration_ns).map_err(|p| invalid(format!("{prefix}.duration"), p))?;
+        mix(&phase.classes).map_err(|v| in_class(&format!("{prefix}.class"), v))?;
+    }
+    across(workload).map_err(|(key, problem)| invalid(key.to_owned(), problem))
+}
+
+/// Rules between parts.
+pub(crate) fn across(workload: &Workload) -> Result<(), (&'static str, Problem)> {
+    let names = workload.class_names();
+    if names.len() > usize::from(u16::MAX) {
+        let required = "at most 65535 classes";
+        return Err((
+            "class",
+            Problem::Range {
+                required,
+                given: names.len().to_string(),
+            },
+        ));
+    }
+    let Arrivals::Trace(trace) = &workload.arrivals else {
+        return Ok(());
+    };
+    if !workload.phases.is_empty() {
+        return Err((
+            "phase",
+            Problem::Conflict("a trace fixes the mix; remove the phases"),
+        ));
+    }
+    match trace
+        .classes()
+        .iter()
+        .all(|name| names.contains(&name.as_str()))
+    {
+        true => Ok(()),
+        false => Err((
+            "arrivals",
+            Problem::Conflict("the trace has a class that is not declared"),
+        )),
+    }
+}
+
+pub(crate) fn arrivals(arrivals: &Arrivals) -> Result<(), (&'static str, Problem)> {
+    match arrivals {
+        Arrivals::Gamma { cv } => check_number("cv", *cv, 100.0, "above 0 and at most 100"),
+        Arrivals::Poisson | Arrivals::Deterministic | Arrivals::Trace(_) => Ok(()),
+    }
+}
+
+pub(crate) fn duration(duration_ns: u64) -> Result<(), Problem> {
+    if duration_ns > 0 {
+        return Ok(());
+    }
+    Err(Problem::Range {
+        required: "at least 1ns",
+        given: "0".to_owned(),
+    })
+}
+
+pub(crate) fn mix(classes: &[Class]) -> Result<(), Violation> {
+    let mut names = HashSet::new();
+    for (index, class) in classes.iter().enumerate() {
+        let at = |key: &str, problem: Problem| Violation {
+            class: Some(index),
+            key: key.to_owned(),
+            problem: Box::new(problem),
+        };
+        if class.name.is_empty() {
+            return Err(at(
+                "name",
+                Problem::Missing {
+                    remedy: "a class needs a name",
+                },
+            ));
+        }
+        if !names.insert(&class.name) {
+            return Err(at(
+                "name",
+                Problem::DuplicateClass {
+                    name: class.name.clone(),
+                },
+            ));
+        }
+        if !(0.0..=1.0).contains(&class.share) {
+            let given = class.share.to_string();
+            return Err(at(
+                "share",
+                Problem::Range {
+                    required: "from 0 to 1",
+                    given,
+                },
+            ));
+        }
+        class
+            .service
+            .check()
+            .map_err(|(key, problem)| at(&format!("service.{key}"), problem))?;
+    }
+    shares(classes)
+}
+
+fn shares(classes: &[Class]) -> Result<(), Violation> {
+    let whole = |key: &str, problem: Problem| {
+        Err(Violation {
+            class: None,
+            key: key.to_owned(),
+            problem: Box::new(problem),
+        })
+    };
+    if classes.is_empty() {
+        return whole(
+            "class",
+            Problem::Missing {
+                remedy: "a workload needs at least one [[class]]",
+            },
+        );
+    }
+    let sum: f64 = classes.iter().map(|class| class.share).sum();
+    // The last bit of a decimal share must not decide.
+    if (sum - 1.0).abs() > SHARE_TOLERANCE + 1e-12 {
+        return whole("share", Problem::Shares { sum });
+    }
+    Ok(())
+}

@@ -1,0 +1,163 @@
+//! What can be wrong with a workload, where, and what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::nearest::suggestion;
+use crate::{NAMES, duration};
+
+/// Why a workload, trace or sample file could not be had.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The name is none of [`NAMES`] and no file either.
+    #[error(transparent)]
+    Unknown(#[from] UnknownWorkload),
+    /// A file could not be read.
+    #[error("cannot read {what} `{}`: {source}", path.display())]
+    Read {
+        /// What the file was meant to be: `workload`, `trace` or `service times`.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file's content is wrong at a known place.
+    #[error(transparent)]
+    Located(#[from] Box<Located>),
+    /// A workload built in code, not read from a file, is wrong.
+    #[error("workload `{workload}`: {key}: {problem}")]
+    Invalid {
+        /// The workload's name.
+        workload: String,
+        /// Dotted path of the offending field, such as `class.share`.
+        key: String,
+        /// What is wrong with it.
+        problem: Box<Problem>,
+    },
+}
+
+/// A name that is neither a named workload nor a file.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "no workload and no file is called `{name}`{hint}; workloads by name: {names}",
+    hint = suggestion(*nearest),
+    names = NAMES.join(", ")
+)]
+pub struct UnknownWorkload {
+    /// What was asked for.
+    pub name: String,
+    /// The most similar name, if any is similar.
+    pub nearest: Option<&'static str>,
+}
+
+/// A [`Problem`] and its place; displayed as `FILE:LINE: key: message`.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("{file}:{line}: {prefix}{problem}", prefix = if key.is_empty() { String::new() } else { format!("{key}: ") })]
+pub struct Located {
+    /// The file, as it was named by the caller.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// Dotted path of the offending key, such as `class.service.mean`, or the column of a CSV
+    /// file; empty when the file could not be parsed that far.
+    pub key: String,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+/// What is wrong with a value.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The file is not well-formed.
+    #[error("{0}")]
+    Syntax(String),
+    /// A key that means nothing here.
+    #[error("unknown key{}; known here: {known}", suggestion(nearest.as_deref()))]
+    UnknownKey {
+        /// The most similar key, if any is similar.
+        nearest: Option<String>,
+        /// All keys allowed here.
+        known: String,
+    },
+    /// A name (of a distribution, process or class) that is not known.
+    #[error("unknown {what} `{given}`{}; known: {known}", suggestion(nearest.as_deref()))]
+    UnknownName {
+        /// What the name should be of.
+        what: &'static str,
+        /// The name given.
+        given: String,
+        /// The most similar name, if any is similar.
+        nearest: Option<String>,
+        /// All names allowed here.
+        known: String,
+    },
+    /// A required key is missing.
+    #[error("missing; {remedy}")]
+    Missing {
+        /// What to write.
+        remedy: &'static str,
+    },
+    /// A trace lacks a column.
+    #[error("missing column; a trace's header row is `time,class,service`{}", instead(nearest.as_deref()))]
+    MissingColumn {
+        /// The column of the file that may be meant.
+        nearest: Option<String>,
+    },
+    /// The value has the wrong type.
+    #[error("expected {expected}, found {found}")]
+    Type {
+        /// What is needed.
+        expected: &'static str,
+        /// What was there.
+        found: String,
+    },
+    /// The value is not a duration.
+    #[error(transparent)]
+    Duration(#[from] duration::ParseError),
+    /// A number is out of its range.
+    #[error("must be {required}, is {given}")]
+    Range {
+        /// The range.
+        required: &'static str,
+        /// The value, as text.
+        given: String,
+    },
+    /// The shares of a mix do not sum to 1.
+    #[error("the shares of all classes must sum to 1 ± 0.002, but sum to {}", rounded(*.sum))]
+    Shares {
+        /// What they sum to.
+        sum: f64,
+    },
+    /// Two classes of one mix have one name.
+    #[error("`{name}` is already the name of another class; give each class its own")]
+    DuplicateClass {
+        /// The name.
+        name: String,
+    },
+    /// Trace arrivals go back in time.
+    #[error("`{given}` is earlier than the record before it; sort the trace by time")]
+    Unsorted {
+        /// The time given.
+        given: String,
+    },
+    /// A value makes no sense beside another.
+    #[error("{0}")]
+    Conflict(&'static str),
+}
+
+fn instead(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; is `{name}` meant?"))
+}
+
+/// Six decimals are enough to see what is wrong with a sum, and hide rounding noise.
+fn rounded(sum: f64) -> f64 {
+    (sum * 1e6).round() / 1e6
+}
+
+pub(crate) fn unreadable(what: &'static str, path: PathBuf, source: io::Error) -> Error {
+    Error::Read { what, path, source }
+}

@@ -1,0 +1,125 @@
+//! Workload files, written.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::{Arrivals, Class, Empirical, Service, Workload, duration};
+
+pub(crate) fn write(workload: &Workload) -> String {
+    let mut out = format!("name = {}\n", quoted(&workload.name));
+    put(
+        &mut out,
+        format_args!("arrivals = {}\n", arrivals(&workload.arrivals)),
+    );
+    let from_trace = matches!(workload.arrivals, Arrivals::Trace(_));
+    for class in &workload.classes {
+        out.push_str("\n[[class]]\n");
+        put_class(&mut out, class, from_trace);
+    }
+    for phase in &workload.phases {
+        let duration = duration::format(phase.duration_ns);
+        put(
+            &mut out,
+            format_args!("\n[[phase]]\nduration = \"{duration}\"\n"),
+        );
+        for class in &phase.classes {
+            out.push_str("\n[[phase.class]]\n");
+            put_class(&mut out, class, from_trace);
+        }
+    }
+    out
+}
+
+/// A trace decides shares and service times; writing them too would only invite contradictions.
+fn put_class(out: &mut String, class: &Class, from_trace: bool) {
+    put(out, format_args!("name = {}\n", quoted(&class.name)));
+    if !from_trace {
+        put(out, format_args!("share = {:?}\n", class.share));
+        put(out, format_args!("service = {}\n", service(&class.service)));
+    }
+    if let Some(long) = class.long {
+        put(out, format_args!("long = {long}\n"));
+    }
+    if let Some(slo) = &class.slo {
+        put(out, format_args!("slo = {}\n", quoted(slo)));
+    }
+}
+
+fn arrivals(arrivals: &Arrivals) -> String {
+    let process = arrivals.name();
+    match arrivals {
+        Arrivals::Poisson | Arrivals::Deterministic => format!("{{ process = \"{process}\" }}"),
+        Arrivals::Gamma { cv } => format!("{{ process = \"{process}\", cv = {cv:?} }}"),
+        Arrivals::Trace(trace) => {
+            format!(
+                "{{ process = \"{process}\", file = {} }}",
+                quoted_path(trace.file())
+            )
+        }
+    }
+}
+
+fn service(service: &Service) -> String {
+    let parameters = match service {
+        Service::Constant { mean_ns } | Service::Exponential { mean_ns } => ns("mean", *mean_ns),
+        Service::Lognormal { mean_ns, cv } => format!("{}, cv = {cv:?}", ns("mean", *mean_ns)),
+        Service::Uniform { min_ns, max_ns } => bounds(*min_ns, *max_ns),
+        Service::Pareto {
+            min_ns,
+            max_ns,
+            alpha,
+        } => {
+            format!("{}, alpha = {alpha:?}", bounds(*min_ns, *max_ns))
+        }
+        Service::Empirical(empirical) => samples(empirical),
+    };
+    format!("{{ dist = \"{}\", {parameters} }}", service.name())
+}
+
+fn ns(key: &str, ns: u64) -> String {
+    format!("{key} = \"{}\"", duration::format(ns))
+}
+
+fn bounds(min_ns: u64, max_ns: u64) -> String {
+    format!("{}, {}", ns("min", min_ns), ns("max", max_ns))
+}
+
+fn samples(empirical: &Empirical) -> String {
+    if let Some(file) = empirical.file() {
+        return format!("file = {}", quoted_path(file));
+    }
+    let list = |item: fn(&(u64, f64)) -> String| {
+        empirical
+            .points()
+            .iter()
+            .map(item)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let samples = list(|(service_ns, _)| format!("\"{}\"", duration::format(*service_ns)));
+    let weights = list(|(_, weight)| format!("{weight:?}"));
+    format!("samples = [{samples}], weights = [{weights}]")
+}
+
+fn quoted_path(path: &Path) -> String {
+    quoted(&path.display().to_string())
+}
+
+/// As a basic string on one line, whatever it contains.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => put(&mut out, format_args!("\\u{:04x}", c as u32)),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
+    out.write_fmt(text)
+        .expect("writing to a string cannot fail");
+}

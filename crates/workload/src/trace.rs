@@ -1,0 +1,261 @@
+//! Recorded arrivals, and the CSV that traces and sample files are written in.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use csv::StringRecord;
+
+use crate::empirical::{read_regular_file, service_time};
+use crate::error::{Error, Located, Problem, unreadable};
+use crate::nearest::nearest;
+use crate::{Arrivals, Class, Empirical, Service, Workload, duration};
+
+/// The columns a trace must have, in any order and beside any others.
+const COLUMNS: [&str; 3] = ["time", "class", "service"];
+
+/// A recorded sequence of requests.
+///
+/// As a file: CSV with a header row that contains the columns `time` (since the start, never
+/// falling), `class` (a name) and `service` (how long it took, at least 1 ns), in any order; other
+/// columns are ignored. A number without a unit is microseconds. Blank lines and lines that start
+/// with `#` are skipped.
+///
+/// ```
+/// use headway_workload::{Generator, Offered, Trace};
+/// let text = "time,class,service\n0,GET,1.5\n2.5us,SCAN,635us\n";
+/// let workload = Trace::from_csv_str(text, "db.csv")?.into_workload("db");
+/// let arrivals: Vec<_> = Generator::new(&workload, Offered::Rate(1.0), 1).collect();
+/// assert_eq!((arrivals[1].at_ns, arrivals[1].class, arrivals[1].service_ns), (2_500, 1, 635_000));
+/// assert_eq!(arrivals.len(), 2);
+/// # Ok::<(), headway_workload::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    file: PathBuf,
+    classes: Vec<String>,
+    records: Vec<TraceRecord>,
+}
+
+/// One recorded request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceRecord {
+    /// When it arrived, since the start of the trace.
+    pub at_ns: u64,
+    /// Its class, an index into [`Trace::classes`].
+    pub class: u16,
+    /// How long it took to serve, at least 1.
+    pub service_ns: u64,
+}
+
+impl Trace {
+    /// Reads a trace file.
+    ///
+    /// # Errors
+    /// [`Error::Read`] when the file cannot be read, [`Error::Located`] when a line is wrong.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let text = read_regular_file(path)
+            .map_err(|source| unreadable("trace", path.to_owned(), source))?;
+        Self::from_csv_str(&text, path)
+    }
+
+    /// Reads a trace from a text; `path` is named in errors and by [`Workload::to_toml`].
+    ///
+    /// # Errors
+    /// [`Error::Located`] when a line is wrong or there is no record.
+    pub fn from_csv_str(text: &str, path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let mut reader = csv_reader(text, true);
+        let header = reader.headers().map_err(|error| csv_error(path, &error))?;
+        let columns = columns(header).map_err(|(key, problem)| at(path, header, key, problem))?;
+        let mut trace = Self {
+            file: path.to_owned(),
+            classes: Vec::new(),
+            records: Vec::new(),
+        };
+        for row in reader.records() {
+            let row = row.map_err(|error| csv_error(path, &error))?;
+            trace
+                .push(&row, columns)
+                .map_err(|(key, problem)| at(path, &row, key, problem))?;
+        }
+        if trace.records.is_empty() {
+            let problem = Problem::Missing {
+                remedy: "a trace needs at least one record",
+            };
+            return Err(located(path, 1, "", problem));
+        }
+        Ok(trace)
+    }
+
+    /// The names of the classes, in the order of first appearance.
+    #[must_use]
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// The requests, in order of arrival.
+    #[must_use]
+    pub fn records(&self) -> &[TraceRecord] {
+        &self.records
+    }
+
+    /// The file the trace comes from, as it was named.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Time of the last arrival, in nanoseconds since the start.
+    #[must_use]
+    pub fn duration_ns(&self) -> u64 {
+        self.records.last().map_or(0, |record| record.at_ns)
+    }
+
+    /// The mean rate in requests per second: the gaps between the first and last arrival ÷ the time
+    /// between them. `None` when all arrive at once.
+    #[must_use]
+    pub fn rate_rps(&self) -> Option<f64> {
+        let span_ns = self.duration_ns() - self.records.first()?.at_ns;
+        (span_ns > 0).then(|| (self.records.len() - 1) as f64 * 1e9 / span_ns as f64)
+    }
+
+    /// A workload that replays this trace, with each class's recorded share and service times. Set
+    /// its `arrivals` to another process to draw from the recorded distributions instead.
+    #[must_use]
+    pub fn into_workload(self, name: impl Into<String>) -> Workload {
+        let classes = self.observed_classes();
+        let arrivals = Arrivals::Trace(Arc::new(self));
+        Workload {
+            name: name.into(),
+            arrivals,
+            classes,
+            phases: Vec::new(),
+        }
+    }
+
+    /// Each class as it was recorded.
+    pub(crate) fn observed_classes(&self) -> Vec<Class> {
+        let mut samples_ns = vec![Vec::new(); self.classes.len()];
+        for record in &self.records {
+            samples_ns[usize::from(record.class)].push(record.service_ns);
+        }
+        let observed = |(name, samples_ns): (&String, Vec<u64>)| {
+            let share = samples_ns.len() as f64 / self.records.len() as f64;
+            Class::new(
+                name,
+                share,
+                Service::Empirical(Arc::new(Empirical::from_samples(samples_ns))),
+            )
+        };
+        self.classes.iter().zip(samples_ns).map(observed).collect()
+    }
+
+    /// Names the file differently, relative to a workload file.
+    pub(crate) fn named(self, file: PathBuf) -> Self {
+        Self { file, ..self }
+    }
+
+    fn push(&mut self, row: &StringRecord, [time, class, service]: [usize; 3]) -> Outcome<()> {
+        let given = &row[time];
+        let at_ns = duration::parse_or_us(given).map_err(|error| ("time", error.into()))?;
+        if at_ns < self.duration_ns() {
+            return Err((
+                "time",
+                Problem::Unsorted {
+                    given: given.to_owned(),
+                },
+            ));
+        }
+        let service_ns = service_time(&row[service]).map_err(|problem| ("service", problem))?;
+        let class = self
+            .class(&row[class])
+            .map_err(|problem| ("class", problem))?;
+        self.records.push(TraceRecord {
+            at_ns,
+            class,
+            service_ns,
+        });
+        Ok(())
+    }
+
+    /// The index of the class called `name`, new or known.
+    fn class(&mut self, name: &str) -> Result<u16, Problem> {
+        if name.is_empty() {
+            return Err(Problem::Missing {
+                remedy: "write the name of the request's class",
+            });
+        }
+        let known = self.classes.iter().position(|class| class == name);
+        let index = known.unwrap_or(self.classes.len());
+        if index >= usize::from(u16::MAX) {
+            let required = "one of at most 65535 names";
+            return Err(Problem::Range {
+                required,
+                given: format!("`{name}`"),
+            });
+        }
+        if known.is_none() {
+            self.classes.push(name.to_owned());
+        }
+        Ok(index as u16)
+    }
+}
+
+type Outcome<T> = Result<T, (&'static str, Problem)>;
+
+fn columns(header: &StringRecord) -> Outcome<[usize; 3]> {
+    let mut places = [0; 3];
+    for (place, column) in places.iter_mut().zip(COLUMNS) {
+        *place = header
+            .iter()
+            .position(|name| name == column)
+            .ok_or_else(|| {
+                let nearest = nearest(column, header.iter()).map(str::to_owned);
+                (column, Problem::MissingColumn { nearest })
+            })?;
+    }
+    Ok(places)
+}
+
+pub(crate) fn csv_reader(text: &str, has_headers: bool) -> csv::Reader<&[u8]> {
+    csv::ReaderBuilder::new()
+        .has_headers(has_headers)
+        .flexible(!has_headers)
+        .trim(csv::Trim::All)
+        .comment(Some(b'#'))
+        .from_reader(text.as_bytes())
+}
+
+pub(crate) fn csv_error(path: &Path, error: &csv::Error) -> Error {
+    let line = error.position().map_or(1, csv::Position::line) as usize;
+    let message = match error.kind() {
+        csv::ErrorKind::UnequalLengths {
+            expected_len, len, ..
+        } => {
+            format!("the header has {expected_len} columns, but this row has {len}")
+        }
+        _ => error.to_string(),
+    };
+    located(path, line, "", Problem::Syntax(message))
+}
+
+pub(crate) fn at(path: &Path, row: &StringRecord, key: &str, problem: Problem) -> Error {
+    located(
+        path,
+        row.position().map_or(1, csv::Position::line) as usize,
+        key,
+        problem,
+    )
+}
+
+fn located(path: &Path, line: usize, key: &str, problem: Problem) -> Error {
+    let file = path.display().to_string();
+    Box::new(Located {
+        file,
+        line,
+        key: key.to_owned(),
+        problem,
+    })
+    .into()
+}
