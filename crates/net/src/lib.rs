@@ -1,1 +1,10 @@
 //! Datapaths behind one trait, the wire header and the request classifiers.
+
+pub mod classify;
+pub mod datapath;
+pub mod header;
+pub mod pool;
+pub mod replay;
+pub mod slot;
+pub mod udp;
+mod waker;

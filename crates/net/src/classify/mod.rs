@@ -1,0 +1,60 @@
+//! Request classifiers: from the bytes of a request to its class (Perséphone § 4.2).
+//!
+//! The dispatcher asks one classifier, once per datagram, before it knows anything else
+//! about the request. So a classifier looks at a bounded number of bytes, never allocates,
+//! never panics, and answers `None` (UNKNOWN) where it is not sure: an unknown request
+//! waits in the lowest-priority queue, a misclassified one takes a reserved core.
+//!
+//! Each classifier here is *prefix-stable*: once the start of a datagram has a class, no
+//! byte that follows can change it. A truncated request is therefore either unknown or
+//! in its own class. (The one exception is opted into: [`Protobuf::with_absent`].)
+//!
+//! A server chooses one by a [spec string](AnyClassifier), or passes its own function:
+//!
+//! ```
+//! use headway_net::classify::{AnyClassifier, Classifier};
+//!
+//! let redis: AnyClassifier = "resp:GET=0,SCAN=1".parse()?;
+//! assert_eq!(redis.classify(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"), Some(0));
+//!
+//! let by_length = |datagram: &[u8]| Some(u16::from(datagram.len() > 100));
+//! assert_eq!(by_length.classify(b"short"), Some(0));
+//! # Ok::<(), headway_net::classify::SpecError>(())
+//! ```
+
+mod any;
+mod fixed;
+mod header;
+mod memcached;
+mod protobuf;
+mod resp;
+mod spec;
+mod table;
+
+pub use any::AnyClassifier;
+pub use fixed::{Endian, FixedField};
+pub use header::WireType;
+pub use memcached::Memcached;
+pub use protobuf::Protobuf;
+pub use resp::Resp;
+pub use spec::{SpecError, SpecProblem};
+pub use table::{MAX_WORD_BYTES, NumberTable, WordTable, WordTooLong};
+
+/// Maps a request to its class.
+pub trait Classifier: Send + Sync {
+    /// The class of the request in `datagram`, or `None` if it cannot be told.
+    ///
+    /// Total: any bytes whatever give an answer. Classes are whatever numbers the
+    /// classifier was configured with; the engine treats one it does not know as `None`.
+    fn classify(&self, datagram: &[u8]) -> Option<u16>;
+}
+
+impl<F> Classifier for F
+where
+    F: Fn(&[u8]) -> Option<u16> + Send + Sync,
+{
+    #[inline]
+    fn classify(&self, datagram: &[u8]) -> Option<u16> {
+        self(datagram)
+    }
+}

@@ -1,0 +1,334 @@
+//! The wire header every Headway datagram starts with.
+//!
+//! The layout is Pallas' (ATC '25): a switch on the path must read type and index at a
+//! fixed place, so there is neither a version nor a variable part. Ten bytes, big endian,
+//! unaligned:
+//!
+//! | bytes | field | in a request | in a response |
+//! |---|---|---|---|
+//! | 0 | type | the request's class, [`UNKNOWN`] if the client cannot say | as in the request |
+//! | 1 | flag | see below | see below |
+//! | 2–5 | index | chosen by the client, unique among its requests in flight | as in the request |
+//! | 6–9 | time | free for the client | execution time in ns, saturating at [`u32::MAX`] (4.29 s) |
+//!
+//! | bits of flag | field | values |
+//! |---|---|---|
+//! | 0–1 | [`CloneRole`] | 0 not cloned, 1 original, 2 clone (Pallas' burst handling); 3 reads as 0 |
+//! | 2 | response | 0 request, 1 response |
+//! | 3–5 | [`Status`] | 0 ok, 1 shed, 2 too large, 3 error, 4 draining, 5 bad request; 6 and 7 read as 3 |
+//! | 6–7 | reserved | sent as 0, ignored when received |
+
+use thiserror::Error;
+
+/// Bytes of the wire header.
+pub const HEADER_BYTES: usize = 10;
+
+/// The type byte that says "no known class".
+pub const UNKNOWN: u8 = 255;
+
+const CLONE_MASK: u8 = 0b0000_0011;
+const RESPONSE_BIT: u8 = 0b0000_0100;
+const STATUS_SHIFT: u32 = 3;
+const STATUS_MASK: u8 = 0b0011_1000;
+
+/// A decoded wire header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Header {
+    /// The request's class, 0 to 254, or [`UNKNOWN`].
+    pub class: u8,
+    /// Clone role, direction and status.
+    pub flag: Flag,
+    /// Matches a response to its request: unique among a client's requests in flight.
+    pub index: u32,
+    /// Execution time in nanoseconds in a response; the client's own in a request.
+    pub time_ns: u32,
+}
+
+/// The header does not fit into the bytes at hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum HeaderError {
+    /// The datagram received ends before its header does.
+    #[error("datagram of {found} bytes ends inside the {HEADER_BYTES}-byte wire header")]
+    Truncated {
+        /// Bytes in the datagram, fewer than [`HEADER_BYTES`].
+        found: usize,
+    },
+    /// The buffer to write to is shorter than a header.
+    #[error("buffer of {found} bytes cannot hold the {HEADER_BYTES}-byte wire header")]
+    NoRoom {
+        /// Bytes in the buffer, fewer than [`HEADER_BYTES`].
+        found: usize,
+    },
+}
+
+impl Header {
+    /// Splits a datagram into its header and its payload, which may be empty.
+    ///
+    /// # Errors
+    /// [`HeaderError::Truncated`] if the datagram is shorter than [`HEADER_BYTES`]; every
+    /// longer one is a header followed by a payload.
+    #[inline]
+    pub fn parse(datagram: &[u8]) -> Result<(Self, &[u8]), HeaderError> {
+        let found = datagram.len();
+        let (bytes, payload) = datagram
+            .split_first_chunk()
+            .ok_or(HeaderError::Truncated { found })?;
+        Ok((Self::decode(*bytes), payload))
+    }
+
+    /// Writes the header to the front of `buffer` and returns the room left for the payload.
+    ///
+    /// # Errors
+    /// [`HeaderError::NoRoom`] if `buffer` is shorter than [`HEADER_BYTES`]; nothing is
+    /// written then.
+    #[inline]
+    pub fn write(self, buffer: &mut [u8]) -> Result<&mut [u8], HeaderError> {
+        let found = buffer.len();
+        let (bytes, room) = buffer
+            .split_first_chunk_mut()
+            .ok_or(HeaderError::NoRoom { found })?;
+        *bytes = self.encode();
+        Ok(room)
+    }
+
+    /// The header of the response to this request: same class, index and clone role (by
+    /// which the switch recognises duplicates), with what the server found out.
+    #[inline]
+    #[must_use]
+    pub fn response(self, status: Status, execution_ns: u64) -> Self {
+        Self {
+            flag: Flag::response(status).with_clone_role(self.flag.clone_role()),
+            time_ns: u32::try_from(execution_ns).unwrap_or(u32::MAX),
+            ..self
+        }
+    }
+
+    /// The header in wire order.
+    #[inline]
+    #[must_use]
+    pub fn encode(self) -> [u8; HEADER_BYTES] {
+        let [i0, i1, i2, i3] = self.index.to_be_bytes();
+        let [t0, t1, t2, t3] = self.time_ns.to_be_bytes();
+        [self.class, self.flag.0, i0, i1, i2, i3, t0, t1, t2, t3]
+    }
+
+    /// The header read from wire order.
+    #[inline]
+    #[must_use]
+    pub fn decode(bytes: [u8; HEADER_BYTES]) -> Self {
+        let [class, flag, i0, i1, i2, i3, t0, t1, t2, t3] = bytes;
+        Self {
+            class,
+            flag: Flag(flag),
+            index: u32::from_be_bytes([i0, i1, i2, i3]),
+            time_ns: u32::from_be_bytes([t0, t1, t2, t3]),
+        }
+    }
+}
+
+/// The flag byte. Kept as received, reserved bits included, so that forwarding a datagram
+/// does not alter it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Flag(u8);
+
+impl Flag {
+    /// The flag of a request that is not cloned.
+    pub const REQUEST: Self = Self(0);
+
+    /// The flag of a response.
+    #[inline]
+    #[must_use]
+    pub const fn response(status: Status) -> Self {
+        Self(RESPONSE_BIT | (status as u8) << STATUS_SHIFT)
+    }
+
+    /// The flag with these bits, as received.
+    #[inline]
+    #[must_use]
+    pub const fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// The flag's bits, as sent.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The same flag with another clone role.
+    #[inline]
+    #[must_use]
+    pub const fn with_clone_role(self, role: CloneRole) -> Self {
+        Self(self.0 & !CLONE_MASK | role as u8)
+    }
+
+    /// Whether the datagram is one of a cloned pair.
+    #[inline]
+    #[must_use]
+    pub const fn clone_role(self) -> CloneRole {
+        match self.0 & CLONE_MASK {
+            1 => CloneRole::Original,
+            2 => CloneRole::Clone,
+            _ => CloneRole::None,
+        }
+    }
+
+    /// Whether the datagram is a response.
+    #[inline]
+    #[must_use]
+    pub const fn is_response(self) -> bool {
+        self.0 & RESPONSE_BIT != 0
+    }
+
+    /// What became of the request; [`Status::Ok`] in requests.
+    #[inline]
+    #[must_use]
+    pub const fn status(self) -> Status {
+        match (self.0 & STATUS_MASK) >> STATUS_SHIFT {
+            0 => Status::Ok,
+            1 => Status::Shed,
+            2 => Status::TooLarge,
+            4 => Status::Draining,
+            5 => Status::BadRequest,
+            // A status of a later version is some failure: it must not read as success.
+            _ => Status::Error,
+        }
+    }
+}
+
+/// A request's part in Pallas' burst handling: in a burst the switch sends the excess twice
+/// and passes only the first response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum CloneRole {
+    /// Not cloned.
+    #[default]
+    None = 0,
+    /// The datagram of a cloned pair that went to its own group.
+    Original = 1,
+    /// The copy sent to the least loaded group: a server drops it unless it can start it at
+    /// once.
+    Clone = 2,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Status {
+    /// Served; the payload is the answer.
+    #[default]
+    Ok = 0,
+    /// Dropped by flow control: the queue of its class was full.
+    Shed = 1,
+    /// The answer does not fit into a datagram.
+    TooLarge = 2,
+    /// The handler failed or panicked.
+    Error = 3,
+    /// The server is shutting down and takes no new requests.
+    Draining = 4,
+    /// The payload is not a request of the service.
+    BadRequest = 5,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROLES: [CloneRole; 3] = [CloneRole::None, CloneRole::Original, CloneRole::Clone];
+    const STATUSES: [Status; 6] = [
+        Status::Ok,
+        Status::Shed,
+        Status::TooLarge,
+        Status::Error,
+        Status::Draining,
+        Status::BadRequest,
+    ];
+
+    #[test]
+    fn wire_order_is_type_flag_index_time_big_endian() {
+        let flag = Flag::response(Status::TooLarge).with_clone_role(CloneRole::Clone);
+        let header = Header {
+            class: 7,
+            flag,
+            index: 0x0102_0304,
+            time_ns: 0x0506_0708,
+        };
+        assert_eq!(header.encode(), [7, 0b0001_0110, 1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn every_flag_reads_back_as_written() {
+        for role in ROLES {
+            for status in STATUSES {
+                let flag = Flag::response(status).with_clone_role(role);
+                assert!(flag.is_response());
+                assert_eq!((flag.clone_role(), flag.status()), (role, status));
+                assert_eq!(flag.bits() & 0b1100_0000, 0, "reserved bits are sent as 0");
+            }
+        }
+    }
+
+    #[test]
+    fn reserved_bits_change_nothing() {
+        for bits in 0..64 {
+            let (plain, noisy) = (Flag::from_bits(bits), Flag::from_bits(bits | 0b1100_0000));
+            assert_eq!(plain.clone_role(), noisy.clone_role());
+            assert_eq!(plain.status(), noisy.status());
+            assert_eq!(plain.is_response(), noisy.is_response());
+        }
+    }
+
+    #[test]
+    fn values_of_later_versions_read_as_the_safe_one() {
+        assert_eq!(Flag::from_bits(3).clone_role(), CloneRole::None);
+        for status in [6, 7] {
+            assert_eq!(
+                Flag::from_bits(status << STATUS_SHIFT).status(),
+                Status::Error
+            );
+        }
+    }
+
+    #[test]
+    fn response_keeps_identity_and_saturates_time() {
+        let flag = Flag::REQUEST.with_clone_role(CloneRole::Original);
+        let request = Header {
+            class: 3,
+            flag,
+            index: 9,
+            time_ns: 123,
+        };
+        let response = request.response(Status::Ok, 5_000_000_000);
+        assert_eq!((response.class, response.index), (3, 9));
+        assert_eq!(response.flag.clone_role(), CloneRole::Original);
+        assert!(response.flag.is_response());
+        assert_eq!(response.time_ns, u32::MAX);
+        assert_eq!(request.response(Status::Ok, 1_500).time_ns, 1_500);
+    }
+
+    #[test]
+    fn short_datagrams_and_buffers_are_refused() {
+        for found in 0..HEADER_BYTES {
+            let mut buffer = [0xAA; HEADER_BYTES];
+            let request = Header {
+                class: 0,
+                flag: Flag::REQUEST,
+                index: 0,
+                time_ns: 0,
+            };
+            assert_eq!(
+                Header::parse(&buffer[..found]),
+                Err(HeaderError::Truncated { found })
+            );
+            assert_eq!(
+                request.write(&mut buffer[..found]),
+                Err(HeaderError::NoRoom { found })
+            );
+            assert_eq!(
+                buffer, [0xAA; HEADER_BYTES],
+                "a refused write leaves the buffer alone"
+            );
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Classifiers take any bytes and never change their mind when more arrive.
+#![no_main]
+
+#[path = "../../crates/net/tests/properties/mod.rs"]
+#[allow(dead_code, reason = "each target checks one of the properties")]
+mod properties;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::classifiers(data));

@@ -1,0 +1,8 @@
+//! The wire header parses any bytes and writes back what it read.
+#![no_main]
+
+#[path = "../../crates/net/tests/properties/mod.rs"]
+#[allow(dead_code, reason = "each target checks one of the properties")]
+mod properties;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::header(data));
