@@ -1,0 +1,144 @@
+//! The dispatcher's ingress: a discipline offers, a placement chooses, a control learns.
+
+use crate::controls::Control;
+use crate::disciplines::Discipline;
+use crate::placements::{Placement, Workers};
+use crate::role::{Dispatch, Ingress, Owner, Shed};
+use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
+
+/// One queue discipline, one placement, one control: every system with a dispatcher.
+pub struct Central<D, P, C> {
+    jobs: Jobs,
+    discipline: D,
+    placement: P,
+    control: C,
+    workers: Workers,
+    plan: Plan,
+    revisions: u64,
+}
+
+impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
+    /// A dispatcher knows what its workers hold; the network does not, and thieves would make
+    /// nonsense of it.
+    const TRACKS: bool = matches!(P::OWNER, Owner::Dispatcher);
+
+    /// Assembles the parts; `plan` says the order of the classes, the control divides the workers.
+    #[must_use]
+    pub fn new(
+        jobs: Jobs,
+        workers: Workers,
+        mut plan: Plan,
+        (discipline, placement, mut control): (D, P, C),
+    ) -> Self {
+        control.workers_changed(&mut plan, workers.present());
+        Self {
+            jobs,
+            discipline,
+            placement,
+            control,
+            workers,
+            plan,
+            revisions: 0,
+        }
+    }
+
+    #[cold]
+    fn close_window(&mut self, now_ns: u64) {
+        let waiting = |class: ClassId| self.discipline.waiting_of(class);
+        let present = self.workers.present();
+        if self
+            .control
+            .close_window(now_ns, &mut self.plan, present, waiting)
+        {
+            self.replanned();
+        }
+    }
+
+    fn workers_changed(&mut self) {
+        self.control
+            .workers_changed(&mut self.plan, self.workers.present());
+        self.replanned();
+    }
+
+    fn replanned(&mut self) {
+        self.discipline.replanned(&self.plan);
+        self.revisions += 1;
+    }
+}
+
+impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
+    const OWNER: Owner = P::OWNER;
+
+    #[inline]
+    fn arrived(&mut self, now_ns: u64, job: Job) -> Result<(), Shed> {
+        self.control.arrived(now_ns, job.class);
+        self.discipline.push(&mut self.jobs, &self.plan, job)
+    }
+
+    #[inline]
+    fn poll(&mut self, now_ns: u64) -> Option<Dispatch> {
+        let Self {
+            jobs,
+            discipline,
+            placement,
+            workers,
+            plan,
+            ..
+        } = self;
+        let (job, worker) =
+            discipline.take(jobs, plan, |head| placement.place(head, plan, workers))?;
+        if Self::TRACKS {
+            self.workers.occupy(worker);
+        }
+        self.control
+            .dispatched(job.class, now_ns.saturating_sub(job.arrived_ns));
+        Some(Dispatch {
+            worker,
+            job: job.id,
+        })
+    }
+
+    fn yielded(&mut self, _now_ns: u64, worker: WorkerId, job: Job, _attained_ns: u64) {
+        if Self::TRACKS {
+            self.workers.release(worker);
+        }
+        self.discipline.requeue(&mut self.jobs, &self.plan, job);
+    }
+
+    #[inline]
+    fn finished(&mut self, now_ns: u64, worker: WorkerId, job: JobId, cpu_ns: u64) {
+        if Self::TRACKS {
+            self.workers.release(worker);
+        }
+        let class = self.jobs.get(job).class;
+        if self.control.finished(class, cpu_ns) {
+            self.close_window(now_ns);
+        }
+    }
+
+    fn worker_added(&mut self, _now_ns: u64, worker: WorkerId) {
+        self.workers.add(worker);
+        self.workers_changed();
+    }
+
+    fn worker_removed(&mut self, _now_ns: u64, worker: WorkerId) {
+        self.workers.remove(worker);
+        self.workers_changed();
+    }
+
+    fn grow(&mut self, capacity: usize) {
+        self.jobs.grow(capacity);
+    }
+
+    fn waiting(&self) -> usize {
+        self.discipline.waiting()
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        C::PLANS.then_some(&self.plan)
+    }
+
+    fn revisions(&self) -> u64 {
+        self.revisions
+    }
+}

@@ -1,0 +1,47 @@
+//! Controls: what learns from completions and revises the plan.
+
+mod darc;
+mod darc_stable;
+mod fixed;
+mod partition;
+mod profiler;
+
+pub use darc::{Darc, DarcRules, Known};
+pub use darc_stable::DarcStable;
+pub use fixed::Fixed;
+pub use partition::Partition;
+pub use profiler::Profiler;
+
+use crate::{BitSet, ClassId, Plan};
+
+/// Learns from what happens and revises the plan. CPU time, not sojourn, is what it learns from.
+pub trait Control {
+    /// Whether there is a plan to follow at all; without one nothing is reported.
+    const PLANS: bool;
+
+    /// A request was admitted.
+    fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
+
+    /// A request left its queue after waiting so long.
+    fn dispatched(&mut self, _class: ClassId, _waited_ns: u64) {}
+
+    /// A request completed. `true` when the profiling window may close.
+    fn finished(&mut self, _class: ClassId, _cpu_ns: u64) -> bool {
+        false
+    }
+
+    /// Closes the window if it is due; `true` when the plan changed. `waiting` tells how many
+    /// requests of a class are queued.
+    fn close_window(
+        &mut self,
+        _now_ns: u64,
+        _plan: &mut Plan,
+        _present: &BitSet,
+        _waiting: impl Fn(ClassId) -> usize,
+    ) -> bool {
+        false
+    }
+
+    /// Workers came or went: divides what is there now.
+    fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet);
+}

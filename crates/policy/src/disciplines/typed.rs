@@ -1,0 +1,109 @@
+//! One bounded queue per class (Perséphone § 4.3.3): a full one sheds its own class only.
+
+use super::Discipline;
+use crate::job::List;
+use crate::role::Shed;
+use crate::{BitSet, ClassId, Job, Jobs, Order, Plan, WorkerId};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Typed queues, served in the plan's order; first come first served within a class.
+pub struct Typed {
+    queues: Vec<List>,
+    limit: usize,
+    waiting: usize,
+    /// Ranks (not classes) whose queue has a head.
+    occupied: BitSet,
+}
+
+impl Typed {
+    /// `classes` queues (UNKNOWN included) of at most `limit` requests each.
+    #[must_use]
+    pub fn new(classes: usize, limit: usize) -> Self {
+        Self {
+            queues: vec![List::EMPTY; classes],
+            limit,
+            waiting: 0,
+            occupied: BitSet::EMPTY,
+        }
+    }
+
+    #[inline]
+    fn pop(&mut self, jobs: &Jobs, plan: &Plan, class: ClassId) -> Option<Job> {
+        let queue = &mut self.queues[class.index()];
+        let job = queue.pop_front(jobs)?;
+        self.waiting -= 1;
+        if queue.len() == 0 {
+            self.occupied.remove(plan.rank(class));
+        }
+        Some(job)
+    }
+
+    /// The oldest head among the classes of these ranks.
+    fn oldest(&self, jobs: &Jobs, plan: &Plan, ranks: &BitSet) -> Option<usize> {
+        ranks
+            .iter()
+            .min_by_key(|&rank| self.queue_at(plan, rank).front_sequence(jobs))
+    }
+
+    #[inline]
+    fn queue_at(&self, plan: &Plan, rank: usize) -> &List {
+        &self.queues[plan.ranked()[rank].index()]
+    }
+}
+
+impl Discipline for Typed {
+    #[inline]
+    fn push(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) -> Result<(), Shed> {
+        if self.queues[job.class.index()].len() >= self.limit {
+            return Err(Shed);
+        }
+        self.requeue(jobs, plan, job);
+        Ok(())
+    }
+
+    #[inline]
+    fn requeue(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) {
+        self.queues[job.class.index()].push_back(jobs, job);
+        self.waiting += 1;
+        self.occupied.insert(plan.rank(job.class));
+    }
+
+    /// Algorithm 1 of Perséphone: the first class, ascending, that has both a request and a free
+    /// worker. A class without a free worker does not hold up the longer ones.
+    #[inline]
+    fn take(
+        &mut self,
+        jobs: &Jobs,
+        plan: &Plan,
+        mut place: impl FnMut(&Job) -> Option<WorkerId>,
+    ) -> Option<(Job, WorkerId)> {
+        let mut untried = self.occupied;
+        loop {
+            let rank = match plan.order {
+                Order::Rank => untried.first(),
+                Order::Arrival => self.oldest(jobs, plan, &untried),
+            }?;
+            if let Some(worker) = place(self.queue_at(plan, rank).front(jobs)?) {
+                let job = self.pop(jobs, plan, plan.ranked()[rank])?;
+                return Some((job, worker));
+            }
+            untried.remove(rank);
+        }
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    fn waiting_of(&self, class: ClassId) -> usize {
+        self.queues[class.index()].len()
+    }
+
+    fn replanned(&mut self, plan: &Plan) {
+        self.occupied = (0..self.queues.len())
+            .filter(|&class| self.queues[class].len() > 0)
+            .map(|class| plan.rank(ClassId(class as u16)))
+            .collect();
+    }
+}

@@ -1,0 +1,187 @@
+//! Requests as policies see them, and the slab their queues are threaded through.
+
+use alloc::vec::Vec;
+
+/// A request in flight: an index below the job capacity, unique among the live ones. The engine
+/// hands it out (in the live server it is the buffer the request lies in).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct JobId(pub u32);
+
+/// A worker: an index below [`MAX_WORKERS`](crate::MAX_WORKERS).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct WorkerId(pub u16);
+
+/// A request class ("type" in Perséphone's paper): `0..classes` are the declared ones, `classes`
+/// itself is UNKNOWN, what the classifier did not recognise.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct ClassId(pub u16);
+
+macro_rules! index {
+    ($($id:ident),*) => {$(
+        impl $id {
+            /// As an index.
+            #[inline]
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+index!(JobId, WorkerId, ClassId);
+
+/// Where a request that was interrupted may go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Resume {
+    /// On any worker.
+    #[default]
+    Any,
+    /// Only on this worker: its handler may not migrate (it holds thread-local state).
+    Worker(WorkerId),
+    /// Only on the dispatcher, which started it (Concord § 3.3).
+    Dispatcher,
+}
+
+/// A request as a policy sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Job {
+    /// Its identity while it lives.
+    pub id: JobId,
+    /// What the classifier said.
+    pub class: ClassId,
+    /// Connection or flow hash, for steering that keeps a flow on one queue.
+    pub flow: u32,
+    /// When it reached the server, ns.
+    pub arrived_ns: u64,
+    /// Where it may go on after an interruption.
+    pub resume: Resume,
+}
+
+impl Job {
+    /// A request of flow 0 that may resume anywhere.
+    #[must_use]
+    pub fn new(id: JobId, class: ClassId, arrived_ns: u64) -> Self {
+        Self {
+            id,
+            class,
+            flow: 0,
+            arrived_ns,
+            resume: Resume::Any,
+        }
+    }
+}
+
+const NIL: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Node {
+    job: Job,
+    /// Order of admission, over all queues.
+    sequence: u64,
+    next: u32,
+}
+
+/// The jobs that wait, in a slab sized once; queues are lists threaded through it, so that
+/// queueing never allocates.
+pub struct Jobs {
+    nodes: Vec<Node>,
+    admitted: u64,
+}
+
+impl Jobs {
+    /// Room for job ids below `capacity`.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        let mut jobs = Self {
+            nodes: Vec::new(),
+            admitted: 0,
+        };
+        jobs.grow(capacity);
+        jobs
+    }
+
+    /// Makes room for job ids below `capacity`. Allocates: an engine in virtual time may call it
+    /// between events, a live one sizes the slab at the start.
+    pub fn grow(&mut self, capacity: usize) {
+        let vacant = Node {
+            job: Job::new(JobId(NIL), ClassId(0), 0),
+            sequence: 0,
+            next: NIL,
+        };
+        if capacity > self.nodes.len() {
+            self.nodes.resize(capacity, vacant);
+        }
+    }
+
+    /// The job behind an id that is or was queued here.
+    ///
+    /// # Panics
+    /// When the id is beyond the capacity.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, id: JobId) -> &Job {
+        &self.nodes[id.index()].job
+    }
+}
+
+/// One first-come-first-served queue through a [`Jobs`] slab.
+#[derive(Clone, Debug)]
+pub(crate) struct List {
+    head: u32,
+    tail: u32,
+    len: u32,
+}
+
+impl List {
+    pub(crate) const EMPTY: Self = Self {
+        head: NIL,
+        tail: NIL,
+        len: 0,
+    };
+
+    #[inline]
+    pub(crate) fn push_back(&mut self, jobs: &mut Jobs, job: Job) {
+        let index = job.id.0;
+        jobs.nodes[index as usize] = Node {
+            job,
+            sequence: jobs.admitted,
+            next: NIL,
+        };
+        jobs.admitted += 1;
+        match self.head {
+            NIL => self.head = index,
+            _ => jobs.nodes[self.tail as usize].next = index,
+        }
+        self.tail = index;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(crate) fn pop_front(&mut self, jobs: &Jobs) -> Option<Job> {
+        let node = self.node(jobs)?;
+        self.head = node.next;
+        self.len -= 1;
+        Some(node.job)
+    }
+
+    #[inline]
+    pub(crate) fn front<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
+        self.node(jobs).map(|node| &node.job)
+    }
+
+    /// When the head was admitted relative to every other job of the slab.
+    #[inline]
+    pub(crate) fn front_sequence(&self, jobs: &Jobs) -> u64 {
+        self.node(jobs).map_or(u64::MAX, |node| node.sequence)
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    #[inline]
+    fn node<'a>(&self, jobs: &'a Jobs) -> Option<&'a Node> {
+        (self.head != NIL).then(|| &jobs.nodes[self.head as usize])
+    }
+}

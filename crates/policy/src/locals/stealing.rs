@@ -1,0 +1,84 @@
+//! Work stealing as in ZygOS and Shenango's runtime: the own queue, then others'.
+
+use crate::Rng;
+use crate::WorkerId;
+use crate::role::{Local, Next, Queues, Steal};
+
+/// How much a thief takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Take {
+    /// Half of the victim's queue, rounded up.
+    #[default]
+    Half,
+    /// One request.
+    One,
+}
+
+/// Own queue first; then every other worker's in turn from a random one on, so that thieves
+/// spread over the victims.
+#[derive(Clone, Debug)]
+pub struct Stealing {
+    take: Take,
+    rng: Rng,
+}
+
+impl Stealing {
+    /// A worker's own state; `seed` must differ from worker to worker.
+    #[must_use]
+    pub fn new(take: Take, seed: u64) -> Self {
+        Self {
+            take,
+            rng: Rng::new(seed),
+        }
+    }
+
+    fn steal<Q: Queues>(&mut self, queues: &mut Q) -> Steal {
+        let (me, workers) = (queues.me().index(), queues.workers());
+        let first = self.rng.below(workers);
+        let mut outcome = Steal::Empty;
+        for offset in 0..workers {
+            let victim = (first + offset) % workers;
+            if victim == me {
+                continue;
+            }
+            let victim = WorkerId(victim as u16);
+            let waiting = queues.len(victim);
+            if waiting == 0 {
+                continue;
+            }
+            let most = match self.take {
+                Take::Half => waiting.div_ceil(2),
+                Take::One => 1,
+            };
+            match queues.try_steal(victim, most) {
+                Steal::Batch(count) => return Steal::Batch(count),
+                Steal::Retry => outcome = Steal::Retry,
+                Steal::Empty => {}
+            }
+        }
+        outcome
+    }
+}
+
+impl Local for Stealing {
+    #[inline]
+    fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
+        if let Some(job) = queues.pop() {
+            return Next::Run {
+                job,
+                slice_ns: None,
+            };
+        }
+        match self.steal(queues) {
+            Steal::Batch(_) => match queues.pop() {
+                Some(job) => Next::Run {
+                    job,
+                    slice_ns: None,
+                },
+                None => Next::Retry,
+            },
+            Steal::Retry => Next::Retry,
+            Steal::Empty => Next::Idle,
+        }
+    }
+}

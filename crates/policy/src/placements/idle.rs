@@ -1,0 +1,15 @@
+//! Any idle worker: the single queue of c-FCFS.
+
+use super::{Placement, Workers};
+use crate::{Job, Plan, WorkerId};
+
+/// The idle worker of the lowest index.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Idle;
+
+impl Placement for Idle {
+    #[inline]
+    fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
+        workers.idle().first().map(|worker| WorkerId(worker as u16))
+    }
+}

@@ -1,0 +1,25 @@
+//! Placements: which worker a request that is offered goes to, if any.
+
+mod bounded;
+mod hashed;
+mod idle;
+mod reserved;
+mod workers;
+
+pub use bounded::Bounded;
+pub use hashed::Hashed;
+pub use idle::Idle;
+pub use reserved::Reserved;
+pub use workers::Workers;
+
+use crate::role::Owner;
+use crate::{Job, Plan, WorkerId};
+
+/// Chooses a worker for the request that is offered.
+pub trait Placement {
+    /// Who carries it out.
+    const OWNER: Owner = Owner::Dispatcher;
+
+    /// The worker, or `None` when the request must wait.
+    fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId>;
+}

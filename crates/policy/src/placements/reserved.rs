@@ -1,0 +1,19 @@
+//! The workers the plan allows the class: its own first, then those it may steal.
+
+use super::{Placement, Workers};
+use crate::{Job, Plan, WorkerId};
+
+/// An idle worker of reserved ∪ stealable, reserved ones first, lowest index first (Perséphone,
+/// Algorithm 1).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reserved;
+
+impl Placement for Reserved {
+    #[inline]
+    fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId> {
+        let idle = workers.idle();
+        let own = idle.first_in(plan.reserved(job.class));
+        own.or_else(|| idle.first_in(plan.stealable(job.class)))
+            .map(|worker| WorkerId(worker as u16))
+    }
+}

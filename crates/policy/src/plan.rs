@@ -1,0 +1,107 @@
+//! The plan a typed dispatcher follows: in which order classes are served, and by whom.
+
+use crate::{BitSet, ClassId};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How a typed dispatcher orders the heads of its queues.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Oldest head first: c-FCFS over typed queues, DARC's first window (Perséphone § 3).
+    Arrival,
+    /// By the plan's ranking.
+    Rank,
+}
+
+/// Classes that share reserved workers.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Group {
+    /// Its classes, as indices.
+    pub classes: BitSet,
+    /// Demand, as a fraction of the whole workload's: Σ S·R over the group ÷ Σ S·R over all.
+    pub demand: f64,
+    /// Workers that are this group's own: position in the list of present workers, from …
+    pub start: usize,
+    /// … to (exclusive). From here on it steals.
+    pub end: usize,
+}
+
+/// Which class runs where, and in which order.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Present order of service.
+    pub order: Order,
+    ranked: Vec<ClassId>,
+    rank: Vec<u16>,
+    reserved: Vec<BitSet>,
+    stealable: Vec<BitSet>,
+    /// Ascending by service time. Empty while nothing is reserved.
+    pub groups: Vec<Group>,
+}
+
+impl Plan {
+    /// Every class may run on every worker of `workers`, in the order of `ranked`.
+    ///
+    /// # Panics
+    /// When `ranked` is not a permutation of `0..ranked.len()`.
+    #[must_use]
+    pub fn open(order: Order, ranked: Vec<ClassId>, workers: BitSet) -> Self {
+        let classes = ranked.len();
+        let mut plan = Self {
+            order,
+            ranked,
+            rank: vec![0; classes],
+            reserved: vec![BitSet::EMPTY; classes],
+            stealable: vec![workers; classes],
+            groups: Vec::with_capacity(classes),
+        };
+        plan.index_ranks();
+        plan
+    }
+
+    /// Classes in the order in which they are served.
+    #[must_use]
+    pub fn ranked(&self) -> &[ClassId] {
+        &self.ranked
+    }
+
+    /// The place of a class in that order.
+    #[inline]
+    #[must_use]
+    pub fn rank(&self, class: ClassId) -> usize {
+        usize::from(self.rank[class.index()])
+    }
+
+    /// Workers that are the class's own.
+    #[inline]
+    #[must_use]
+    pub fn reserved(&self, class: ClassId) -> &BitSet {
+        &self.reserved[class.index()]
+    }
+
+    /// Workers of longer classes that the class may use as well.
+    #[inline]
+    #[must_use]
+    pub fn stealable(&self, class: ClassId) -> &BitSet {
+        &self.stealable[class.index()]
+    }
+
+    /// Says where a class may run.
+    pub fn allow(&mut self, class: ClassId, reserved: BitSet, stealable: BitSet) {
+        self.reserved[class.index()] = reserved;
+        self.stealable[class.index()] = stealable;
+    }
+
+    /// Orders the classes by a key, ascending; ties keep the order of declaration.
+    pub fn rank_by_key(&mut self, key: impl Fn(ClassId) -> f64) {
+        self.ranked
+            .sort_unstable_by(|&a, &b| key(a).total_cmp(&key(b)).then(a.cmp(&b)));
+        self.index_ranks();
+    }
+
+    fn index_ranks(&mut self) {
+        for (rank, class) in self.ranked.iter().enumerate() {
+            self.rank[class.index()] = rank as u16;
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The three roles a server-level system is made of, and what they see of each other.
+//!
+//! | role | owner in the live server | decides |
+//! |---|---|---|
+//! | [`Ingress`] | the dispatcher, or nobody (the network steers) | which waiting request goes to which worker, what is shed |
+//! | [`Local`] | each worker | what to run next: its own queue, shared queues, others' queues |
+//! | [`Monitor`] | the dispatcher or a timer core, or nobody | which running request to interrupt |
+//!
+//! Call order: an engine reports every event as it happens and then polls until nothing is left.
+//! Times never run backwards for one role. A role never calls another: queues and flags, owned by
+//! the engine, are all they share.
+
+use crate::{Job, JobId, Plan, WorkerId};
+
+/// "Hand this request to this worker."
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Dispatch {
+    /// Who runs it, or queues it.
+    pub worker: WorkerId,
+    /// What to run.
+    pub job: JobId,
+}
+
+/// The request's queue was full; it was not accepted and must be answered as shed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Shed;
+
+/// Who carries an [`Ingress`] out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Owner {
+    /// A dispatcher thread, which pays for every decision.
+    Dispatcher,
+    /// The network: RSS, or a kernel's reuse-port group. It costs nothing and decides at once.
+    Steering,
+}
+
+/// Decides which waiting request goes to which worker.
+pub trait Ingress {
+    /// Who carries this ingress out.
+    const OWNER: Owner = Owner::Dispatcher;
+
+    /// A request came in. On `Err` it was not accepted.
+    ///
+    /// # Errors
+    /// [`Shed`] when its queue is full.
+    fn arrived(&mut self, now_ns: u64, job: Job) -> Result<(), Shed>;
+
+    /// The next decision; `None` when nothing can be dispatched.
+    fn poll(&mut self, now_ns: u64) -> Option<Dispatch>;
+
+    /// A worker began the request (a dispatcher with bounded queues does not know unless told).
+    fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: JobId) {}
+
+    /// A worker gave the request back unfinished, after `attained_ns` of service so far.
+    fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: Job, attained_ns: u64);
+
+    /// A worker finished the request, which took it `cpu_ns` of its time.
+    fn finished(&mut self, now_ns: u64, worker: WorkerId, job: JobId, cpu_ns: u64);
+
+    /// The server gained this worker.
+    fn worker_added(&mut self, now_ns: u64, worker: WorkerId);
+
+    /// The server loses this worker: nothing more is sent to it; what it runs, it finishes.
+    fn worker_removed(&mut self, now_ns: u64, worker: WorkerId);
+
+    /// When to poll although nothing happened.
+    fn next_deadline_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// Makes room for job ids below `capacity`; for engines in virtual time.
+    fn grow(&mut self, capacity: usize);
+
+    /// Requests waiting here.
+    fn waiting(&self) -> usize;
+
+    /// Who may run what, where the ingress follows such a plan.
+    fn plan(&self) -> Option<&Plan> {
+        None
+    }
+
+    /// How often the plan was revised.
+    fn revisions(&self) -> u64 {
+        0
+    }
+}
+
+/// What a worker does next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Run this request, for at most `slice_ns` if the worker is to stop by itself.
+    Run {
+        /// What to run.
+        job: JobId,
+        /// Self-preemption after this much time (Tiny Quanta); `None` runs on.
+        slice_ns: Option<u64>,
+    },
+    /// Lost a race for another's work; look again.
+    Retry,
+    /// Nothing to do.
+    Idle,
+}
+
+/// Outcome of an attempt to steal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Steal {
+    /// The victim had nothing to take.
+    Empty,
+    /// Another thief interfered; there may be work.
+    Retry,
+    /// So many requests are now at the tail of the thief's own queue.
+    Batch(usize),
+}
+
+/// The queues as one worker sees them. The live server implements it with lock-free rings, the
+/// simulator with lists; lengths may be stale in both.
+pub trait Queues {
+    /// The worker who looks.
+    fn me(&self) -> WorkerId;
+    /// How many workers there are.
+    fn workers(&self) -> usize;
+    /// The head of the own queue.
+    fn pop(&mut self) -> Option<JobId>;
+    /// Puts a request at the tail of the own queue.
+    fn push(&mut self, job: JobId);
+    /// Length of a worker's queue, running request not included; may be stale.
+    fn len(&self, worker: WorkerId) -> usize;
+    /// Moves at most `max` requests from the head of `victim`'s queue to the own one.
+    fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal;
+    /// The head of the server's one shared wait queue (SYNERGY's preempted longs).
+    fn pop_shared(&mut self) -> Option<JobId>;
+    /// Puts a request at the tail of the shared wait queue.
+    fn push_shared(&mut self, job: JobId);
+    /// Consumer and producer counters of the shared wait queue; both only grow.
+    fn shared_counters(&self) -> (u64, u64);
+}
+
+/// Decides what one worker runs next.
+pub trait Local {
+    /// What to run now that the worker has nothing running.
+    fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next;
+
+    /// The request was interrupted after `attained_ns` of service so far. `true`: it is queued
+    /// again, here. `false`: it goes back to the ingress.
+    fn yielded<Q: Queues>(
+        &mut self,
+        _now_ns: u64,
+        _job: &Job,
+        _attained_ns: u64,
+        _queues: &mut Q,
+    ) -> bool {
+        false
+    }
+
+    /// The request finished after `cpu_ns` of the worker's time.
+    fn finished(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64) {}
+}
+
+/// "Interrupt what this worker runs, if it is still that assignment."
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Preempt {
+    /// Whom to interrupt.
+    pub worker: WorkerId,
+    /// The assignment that is meant: a flag that arrives late must not hit the next request.
+    pub epoch: u64,
+}
+
+/// Decides which running request to interrupt.
+pub trait Monitor {
+    /// The worker began its `epoch`-th assignment.
+    fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: &Job, _epoch: u64) {}
+
+    /// The worker's assignment ended, whether the request finished or not.
+    fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
+
+    /// The next interruption that is due. `waiting` is what the ingress holds; the queues say
+    /// what waits at the workers.
+    fn poll<Q: Queues>(&mut self, _now_ns: u64, _waiting: usize, _queues: &Q) -> Option<Preempt> {
+        None
+    }
+
+    /// When to poll although nothing happened.
+    fn next_deadline_ns(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Nobody is ever interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Never;
+
+impl Monitor for Never {}

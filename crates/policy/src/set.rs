@@ -1,0 +1,154 @@
+//! Sets of small integers as machine words: "the first free worker in reserved ∪ stealable" is an
+//! AND and a trailing-zeros.
+
+const WORDS: usize = 4;
+
+/// A set of integers below [`BitSet::CAPACITY`]: workers, or ranks of request classes.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct BitSet([u64; WORDS]);
+
+impl BitSet {
+    /// Elements are `0..CAPACITY`.
+    pub const CAPACITY: usize = WORDS * 64;
+    /// The set without elements.
+    pub const EMPTY: Self = Self([0; WORDS]);
+
+    /// `{from, …, to − 1}`; empty when `from ≥ to`.
+    ///
+    /// # Panics
+    /// When `to` exceeds [`Self::CAPACITY`].
+    #[must_use]
+    pub fn range(from: usize, to: usize) -> Self {
+        let mut set = Self::EMPTY;
+        for element in from..to {
+            set.insert(element);
+        }
+        set
+    }
+
+    /// Adds `element`.
+    ///
+    /// # Panics
+    /// When `element` is not below [`Self::CAPACITY`].
+    #[inline]
+    pub fn insert(&mut self, element: usize) {
+        self.0[element / 64] |= 1 << (element % 64);
+    }
+
+    /// Takes `element` out; it need not be in the set.
+    ///
+    /// # Panics
+    /// When `element` is not below [`Self::CAPACITY`].
+    #[inline]
+    pub fn remove(&mut self, element: usize) {
+        self.0[element / 64] &= !(1 << (element % 64));
+    }
+
+    /// Whether `element` is in the set.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, element: usize) -> bool {
+        element < Self::CAPACITY && self.0[element / 64] & (1 << (element % 64)) != 0
+    }
+
+    /// Whether there is no element.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|&word| word == 0)
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// The smallest element.
+    #[inline]
+    #[must_use]
+    pub fn first(&self) -> Option<usize> {
+        self.first_in(&Self([u64::MAX; WORDS]))
+    }
+
+    /// The smallest element that `other` has too.
+    #[inline]
+    #[must_use]
+    pub fn first_in(&self, other: &Self) -> Option<usize> {
+        for (index, (&mine, &theirs)) in self.0.iter().zip(&other.0).enumerate() {
+            let both = mine & theirs;
+            if both != 0 {
+                return Some(index * 64 + both.trailing_zeros() as usize);
+            }
+        }
+        None
+    }
+
+    /// The elements of both.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        self.zip(other, |mine, theirs| mine & theirs)
+    }
+
+    /// The elements of either.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        self.zip(other, |mine, theirs| mine | theirs)
+    }
+
+    /// The elements of this set that `other` lacks.
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Self {
+        self.zip(other, |mine, theirs| mine & !theirs)
+    }
+
+    /// The elements, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+        let mut rest = *self;
+        core::iter::from_fn(move || {
+            let element = rest.first()?;
+            rest.remove(element);
+            Some(element)
+        })
+    }
+
+    fn zip(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+        Self(core::array::from_fn(|word| {
+            combine(self.0[word], other.0[word])
+        }))
+    }
+}
+
+impl FromIterator<usize> for BitSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(elements: I) -> Self {
+        let mut set = Self::EMPTY;
+        for element in elements {
+            set.insert(element);
+        }
+        set
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BitSet;
+    use alloc::collections::BTreeSet;
+    use alloc::vec::Vec;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn behaves_like_a_set(a: BTreeSet<u8>, b: BTreeSet<u8>) {
+            let set = |s: &BTreeSet<u8>| s.iter().map(|&e| usize::from(e)).collect::<BitSet>();
+            let list = |s: &BitSet| s.iter().map(|e| e as u8).collect::<Vec<_>>();
+            let (x, y) = (set(&a), set(&b));
+            prop_assert_eq!(list(&x.union(&y)), a.union(&b).copied().collect::<Vec<_>>());
+            prop_assert_eq!(list(&x.intersection(&y)), a.intersection(&b).copied().collect::<Vec<_>>());
+            prop_assert_eq!(list(&x.difference(&y)), a.difference(&b).copied().collect::<Vec<_>>());
+            prop_assert_eq!(x.first_in(&y), a.intersection(&b).next().map(|&e| usize::from(e)));
+            prop_assert_eq!(x.first(), a.first().map(|&e| usize::from(e)));
+            prop_assert_eq!(x.len(), a.len());
+            prop_assert_eq!(x.is_empty(), a.is_empty());
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What a system is built for: how many workers, which classes, how much room.
+
+use crate::{BitSet, ClassId};
+use alloc::vec::Vec;
+
+/// Most workers one server may have.
+pub const MAX_WORKERS: usize = BitSet::CAPACITY;
+/// Most declared classes; UNKNOWN takes the remaining place of a [`BitSet`].
+pub const MAX_CLASSES: usize = BitSet::CAPACITY - 1;
+
+/// What is known of a class before the first request.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ClassHint {
+    /// Mean service time, ns; by it the fixed policies order the classes.
+    pub mean_ns: f64,
+    /// Share of the requests, 0 to 1.
+    pub share: f64,
+}
+
+/// What a system is built for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Shape {
+    /// Workers at the start, `1..=MAX_WORKERS`.
+    pub workers: usize,
+    /// The declared classes, `0..=MAX_CLASSES` of them.
+    pub classes: Vec<ClassHint>,
+    /// Job ids are below this.
+    pub job_capacity: usize,
+    /// Most requests that wait in one queue (per class where queues are typed); what comes on
+    /// top is shed.
+    pub queue_limit: usize,
+    /// Offered load as a fraction of all workers, where it is known beforehand (simulation).
+    pub known_load: Option<f64>,
+    /// Seed of the policies' own randomness.
+    pub seed: u64,
+}
+
+impl Shape {
+    /// `workers` workers, no class yet, queues bounded by the job capacity of 65 536 alone.
+    ///
+    /// # Panics
+    /// When `workers` is 0 or exceeds [`MAX_WORKERS`].
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        assert!(
+            (1..=MAX_WORKERS).contains(&workers),
+            "1 to {MAX_WORKERS} workers, not {workers}"
+        );
+        let job_capacity = 1 << 16;
+        Self {
+            workers,
+            classes: Vec::new(),
+            job_capacity,
+            queue_limit: usize::MAX,
+            known_load: None,
+            seed: 0,
+        }
+    }
+
+    /// Declares one more class: its mean service time in ns and its share of the requests.
+    ///
+    /// # Panics
+    /// Beyond [`MAX_CLASSES`] classes.
+    #[must_use]
+    pub fn class(mut self, mean_ns: u64, share: f64) -> Self {
+        assert!(
+            self.classes.len() < MAX_CLASSES,
+            "at most {MAX_CLASSES} classes"
+        );
+        self.classes.push(ClassHint {
+            mean_ns: mean_ns as f64,
+            share,
+        });
+        self
+    }
+
+    /// The class of what the classifier did not recognise.
+    #[must_use]
+    pub fn unknown(&self) -> ClassId {
+        ClassId(self.classes.len() as u16)
+    }
+
+    /// Declared classes and UNKNOWN.
+    #[must_use]
+    pub fn queues(&self) -> usize {
+        self.classes.len() + 1
+    }
+
+    /// Classes by ascending mean service time, ties in the order of declaration, UNKNOWN last.
+    #[must_use]
+    pub fn ascending(&self) -> Vec<ClassId> {
+        let mut order: Vec<ClassId> = (0..self.queues() as u16).map(ClassId).collect();
+        let mean = |class: &ClassId| {
+            self.classes
+                .get(class.index())
+                .map_or(f64::INFINITY, |hint| hint.mean_ns)
+        };
+        order.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
+        order
+    }
+}
