@@ -1,0 +1,251 @@
+//! What is supported here, and what to do about what is not.
+
+mod cpu;
+mod socket;
+
+use std::fmt;
+use std::fs;
+
+pub use cpu::{has_invariant_tsc, has_user_interrupts};
+
+use crate::description::{kernel_release, kernel_version};
+use crate::thread;
+
+/// How good a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// As it should be.
+    Good,
+    /// Works, but latencies suffer.
+    Degraded,
+    /// Not available; something else is used, or a request for it is refused.
+    Absent,
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Level::Good => "good",
+            Level::Degraded => "degraded",
+            Level::Absent => "absent",
+        })
+    }
+}
+
+/// One thing looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at, in a few words.
+    pub name: &'static str,
+    /// How good it is.
+    pub level: Level,
+    /// What was found.
+    pub detail: String,
+    /// What to do about it; none where nothing should or can be done.
+    pub remedy: Option<String>,
+}
+
+impl Finding {
+    fn good(name: &'static str, detail: impl Into<String>) -> Finding {
+        Finding {
+            name,
+            level: Level::Good,
+            detail: detail.into(),
+            remedy: None,
+        }
+    }
+
+    fn bad(name: &'static str, level: Level, detail: impl Into<String>) -> Finding {
+        Finding {
+            name,
+            level,
+            detail: detail.into(),
+            remedy: None,
+        }
+    }
+
+    fn remedy(self, remedy: impl Into<String>) -> Finding {
+        Finding {
+            remedy: Some(remedy.into()),
+            ..self
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{:<9} {}: {}", self.level, self.name, self.detail)?;
+        match &self.remedy {
+            Some(remedy) => write!(out, " ({remedy})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Looks at everything, in milliseconds and without changing anything outside this process.
+pub fn examine() -> Vec<Finding> {
+    vec![
+        kernel(&kernel_release()),
+        invariant_tsc(),
+        user_interrupts(),
+        real_time(),
+        short_slice(),
+        rt_throttling(),
+        reuseport_steering(),
+        af_xdp(),
+        halt_polling(),
+    ]
+}
+
+fn kernel(release: &str) -> Finding {
+    const NAME: &str = "kernel";
+    match kernel_version(release) {
+        Some(version) if version >= (6, 12) => Finding::good(NAME, format!("Linux {release}")),
+        Some(_) => Finding::bad(NAME, Level::Degraded, format!("Linux {release}")).remedy(
+            "from 6.12 on, unprivileged load generators wake on time thanks to short slices",
+        ),
+        None => Finding::bad(
+            NAME,
+            Level::Degraded,
+            format!("{release:?} is no known version"),
+        ),
+    }
+}
+
+fn invariant_tsc() -> Finding {
+    const NAME: &str = "invariant TSC";
+    if has_invariant_tsc() {
+        return Finding::good(NAME, "clock readings are TSC reads");
+    }
+    Finding::bad(
+        NAME,
+        Level::Degraded,
+        "clock readings ask the kernel, at more than twice the cost",
+    )
+    .remedy("on a virtual machine, have the host expose the invtsc CPU flag")
+}
+
+fn user_interrupts() -> Finding {
+    const NAME: &str = "user interrupts";
+    if has_user_interrupts() {
+        return Finding::good(NAME, "the CPU has UINTR");
+    }
+    Finding::bad(
+        NAME,
+        Level::Absent,
+        "the CPU has no UINTR; preemption uses probes or signals",
+    )
+}
+
+fn real_time() -> Finding {
+    const NAME: &str = "real-time scheduling";
+    if thread::may_use_fifo() {
+        return Finding::good(NAME, "SCHED_FIFO is permitted");
+    }
+    Finding::bad(NAME, Level::Absent, "SCHED_FIFO is refused")
+        .remedy("grant CAP_SYS_NICE, or set `ulimit -r 1`")
+}
+
+fn short_slice() -> Finding {
+    const NAME: &str = "short slices";
+    if thread::may_shorten_slice() {
+        return Finding::good(NAME, "the fair scheduler honours a thread's own slice");
+    }
+    Finding::bad(
+        NAME,
+        Level::Absent,
+        "the fair scheduler ignores a thread's own slice",
+    )
+    .remedy("use Linux 6.12 or later")
+}
+
+fn rt_throttling() -> Finding {
+    const NAME: &str = "real-time throttling";
+    const PATH: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+    match read_number(PATH) {
+        Some(-1) => Finding::good(NAME, "off"),
+        Some(runtime_us) => Finding::bad(
+            NAME,
+            Level::Degraded,
+            format!(
+                "a real-time thread that spins is stopped after {runtime_us} µs of each period"
+            ),
+        )
+        .remedy("sysctl kernel.sched_rt_runtime_us=-1, if such threads spin"),
+        None => Finding::bad(NAME, Level::Degraded, format!("{PATH} cannot be read")),
+    }
+}
+
+fn reuseport_steering() -> Finding {
+    const NAME: &str = "steering to sockets";
+    match socket::attach_reuseport_filter() {
+        Ok(()) => Finding::good(NAME, "SO_ATTACH_REUSEPORT_CBPF is permitted"),
+        Err(errno) => Finding::bad(
+            NAME,
+            Level::Absent,
+            format!("SO_ATTACH_REUSEPORT_CBPF: {errno}; the kernel's flow hash spreads requests"),
+        ),
+    }
+}
+
+fn af_xdp() -> Finding {
+    const NAME: &str = "AF_XDP sockets";
+    match socket::open_xdp() {
+        Ok(()) => Finding::good(NAME, "permitted"),
+        Err(nix::errno::Errno::EPERM) => Finding::bad(NAME, Level::Absent, "not permitted")
+            .remedy("grant CAP_NET_RAW and CAP_BPF"),
+        Err(errno) => Finding::bad(NAME, Level::Absent, errno.to_string())
+            .remedy("use a kernel with CONFIG_XDP_SOCKETS"),
+    }
+}
+
+fn halt_polling() -> Finding {
+    const NAME: &str = "guest halt polling";
+    const PATH: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
+    match read_number(PATH) {
+        None => Finding::good(NAME, "no haltpoll governor; idle states are the CPU's"),
+        Some(0) => Finding::bad(
+            NAME,
+            Level::Degraded,
+            "off: waking an idle core takes 12 to 20 µs",
+        )
+        .remedy(format!("echo 500000 > {PATH}")),
+        Some(poll_ns) => Finding::good(NAME, format!("idle cores poll for {poll_ns} ns")),
+    }
+}
+
+fn read_number(path: &str) -> Option<i64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_is_examined_once_and_explained() {
+        let findings = examine();
+        let mut names: Vec<_> = findings.iter().map(|finding| finding.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), findings.len());
+        assert!(findings.iter().all(|finding| !finding.detail.is_empty()));
+    }
+
+    #[test]
+    fn an_old_kernel_is_degraded_with_a_remedy() {
+        assert_eq!(kernel("6.12.0").level, Level::Good);
+        assert_eq!(kernel("5.15.0-1").level, Level::Degraded);
+        assert!(kernel("5.15.0-1").remedy.unwrap().contains("6.12"));
+        assert_eq!(kernel("?").level, Level::Degraded);
+    }
+
+    #[test]
+    fn a_finding_reads_as_one_line() {
+        let finding = Finding::bad("steering", Level::Absent, "refused").remedy("allow it");
+        assert_eq!(
+            finding.to_string(),
+            "absent    steering: refused (allow it)"
+        );
+    }
+}

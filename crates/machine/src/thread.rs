@@ -1,0 +1,211 @@
+//! Naming, pinning and raising the calling thread.
+
+mod attr;
+
+use std::ffi::CString;
+use std::fmt;
+
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+
+/// The slice asked of the fair scheduler: the kernel's shortest (`Documentation/scheduler/sched-eevdf`,
+/// 0.1 to 100 ms). A short slice is an early deadline, so a waking thread runs at once.
+const SHORT_SLICE_NS: u64 = 100_000;
+
+/// Why a thread could not be pinned.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum PinError {
+    /// The core is offline, absent, or outside the cpuset that contains the process.
+    #[error(
+        "cannot pin to core {core}: it does not exist, is offline, or this process's cpuset excludes \
+         it; choose one of those that `nproc` and `taskset -p $$` show"
+    )]
+    NoSuchCore {
+        /// The core asked for.
+        core: usize,
+    },
+    /// The system forbids it.
+    #[error(
+        "cannot pin to core {core}: the system forbids sched_setaffinity; allow it in the \
+         sandbox's seccomp profile, or run without pinning"
+    )]
+    Denied {
+        /// The core asked for.
+        core: usize,
+    },
+    /// Anything else.
+    #[error("cannot pin to core {core}: {errno}")]
+    Other {
+        /// The core asked for.
+        core: usize,
+        /// What the system said.
+        errno: Errno,
+    },
+}
+
+/// Names the calling thread, for `top -H`, profilers and core dumps. The kernel keeps 15 bytes; more is cut,
+/// and so is what follows a NUL.
+pub fn name_current(name: &str) {
+    let kept: Vec<u8> = name
+        .bytes()
+        .take_while(|byte| *byte != 0)
+        .take(15)
+        .collect();
+    let name = CString::new(kept).expect("the bytes end before a NUL");
+    // PR_SET_NAME fails only for a bad pointer.
+    let _ = nix::sys::prctl::set_name(&name);
+}
+
+/// Pins the calling thread to one core.
+///
+/// # Errors
+///
+/// [`PinError`], which says what to do.
+pub fn pin_current(core: usize) -> Result<(), PinError> {
+    let mut set = CpuSet::new();
+    set.set(core).map_err(|_| PinError::NoSuchCore { core })?;
+    sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| match errno {
+        Errno::EINVAL => PinError::NoSuchCore { core },
+        Errno::EPERM | Errno::EACCES => PinError::Denied { core },
+        errno => PinError::Other { core, errno },
+    })
+}
+
+/// What [`stay_responsive`] obtained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Responsiveness {
+    /// `SCHED_FIFO`: runs as soon as it wakes, before every ordinary thread.
+    RealTime {
+        /// The real-time priority, 1 (lowest) to 99.
+        priority: u32,
+    },
+    /// An ordinary thread with a short slice, which EEVDF runs before threads with longer ones.
+    ShortSlice {
+        /// The slice in nanoseconds.
+        slice_ns: u64,
+    },
+    /// Nothing: the thread competes as any other and may wake milliseconds late on a busy core.
+    Ordinary {
+        /// Why the short slice was refused; none when the kernel (before 6.12) ignored it.
+        short_slice: Option<Errno>,
+    },
+}
+
+impl fmt::Display for Responsiveness {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RealTime { priority } => write!(out, "real-time (SCHED_FIFO {priority})"),
+            Self::ShortSlice { slice_ns } => write!(out, "short slice ({} µs)", slice_ns / 1000),
+            Self::Ordinary { short_slice: None } => {
+                write!(
+                    out,
+                    "ordinary (grant CAP_SYS_NICE, or use Linux 6.12 or later)"
+                )
+            }
+            Self::Ordinary {
+                short_slice: Some(errno),
+            } => {
+                write!(out, "ordinary (grant CAP_SYS_NICE; sched_setattr: {errno})")
+            }
+        }
+    }
+}
+
+/// Makes the calling thread, one that mostly sleeps, run soon after it wakes: a load generator beside
+/// spinning server threads must not measure its own wake-ups.
+///
+/// Takes the best that the system grants. Never use it on a thread that spins: a real-time spinner starves
+/// its core.
+pub fn stay_responsive() -> Responsiveness {
+    if attr::set_fifo(1).is_ok() {
+        return Responsiveness::RealTime { priority: 1 };
+    }
+    shorten_slice()
+}
+
+fn shorten_slice() -> Responsiveness {
+    match attr::set_slice(SHORT_SLICE_NS) {
+        Ok(slice_ns) if slice_ns == SHORT_SLICE_NS => Responsiveness::ShortSlice { slice_ns },
+        Ok(_) => Responsiveness::Ordinary { short_slice: None },
+        Err(errno) => Responsiveness::Ordinary {
+            short_slice: Some(errno),
+        },
+    }
+}
+
+/// Whether this process may use `SCHED_FIFO`, tried on a thread made for it.
+pub(crate) fn may_use_fifo() -> bool {
+    std::thread::spawn(|| attr::set_fifo(1).is_ok())
+        .join()
+        .unwrap_or(false)
+}
+
+/// Whether the kernel honours a thread's own slice, tried on a thread made for it.
+pub(crate) fn may_shorten_slice() -> bool {
+    std::thread::spawn(|| matches!(shorten_slice(), Responsiveness::ShortSlice { .. }))
+        .join()
+        .unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::Topology;
+
+    /// Runs `body` on its own thread: names, masks and policies must not leak between tests.
+    fn on_a_thread(body: impl FnOnce() + Send + 'static) {
+        std::thread::spawn(body).join().unwrap();
+    }
+
+    #[test]
+    fn a_name_is_cut_to_what_the_kernel_keeps() {
+        on_a_thread(|| {
+            name_current("headway-worker-12345");
+            let name = fs::read_to_string("/proc/thread-self/comm").unwrap();
+            assert_eq!(name, "headway-worker-\n");
+        });
+    }
+
+    #[test]
+    fn a_pinned_thread_may_use_its_core_only() {
+        let core = Topology::read("/sys").unwrap().cores()[0].id;
+        on_a_thread(move || {
+            pin_current(core).unwrap();
+            let left = Topology::read("/sys").unwrap();
+            assert_eq!(left.pinning_order(), [core]);
+        });
+    }
+
+    #[test]
+    fn an_absent_core_is_named_with_a_remedy() {
+        for core in [1023, 1_000_000] {
+            let error = pin_current(core).unwrap_err();
+            assert_eq!(error, PinError::NoSuchCore { core });
+            assert!(error.to_string().contains("nproc"));
+        }
+    }
+
+    #[test]
+    fn what_was_obtained_is_what_the_kernel_says() {
+        on_a_thread(|| match stay_responsive() {
+            Responsiveness::RealTime { priority } => {
+                assert_eq!(attr::fifo_priority().unwrap(), Some(priority));
+            }
+            Responsiveness::ShortSlice { .. } | Responsiveness::Ordinary { .. } => {
+                assert_eq!(attr::fifo_priority().unwrap(), None);
+            }
+        });
+    }
+
+    #[test]
+    fn a_short_slice_is_reported_only_if_kept() {
+        on_a_thread(|| {
+            if let Responsiveness::ShortSlice { slice_ns } = shorten_slice() {
+                assert_eq!(attr::slice_ns().unwrap(), slice_ns);
+            }
+        });
+    }
+}
