@@ -1,0 +1,294 @@
+//! Slots allocated once, owned through tokens.
+//!
+//! A request crosses threads (dispatcher, worker, dispatcher again) several times, and its buffer must not be
+//! copied, locked or counted. So the pool hands out one token per slot, and holding the token *is* owning the
+//! slot: it can be moved between threads as a `u32` in a ring, and neither copied nor forged in safe code.
+#![expect(
+    unsafe_code,
+    reason = "the unique token stands for the borrow the compiler cannot see"
+)]
+
+use std::cell::UnsafeCell;
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::slot::Slot;
+
+/// The low bits of a token number the slot, the others the pool.
+const INDEX_BITS: u32 = 18;
+
+/// The most slots a pool can have: 512 MiB of them.
+pub const MAX_SLOTS: usize = 1 << INDEX_BITS;
+
+/// The most pools a process can make: tags are never reused, a token must not fit a later pool.
+const MAX_POOLS: u32 = 1 << (u32::BITS - INDEX_BITS);
+
+/// Why a pool cannot be made.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum PoolError {
+    /// More slots than a token can number.
+    #[error("a pool of {slots} slots is more than {MAX_SLOTS}; use several pools")]
+    TooLarge {
+        /// The slots asked for.
+        slots: usize,
+    },
+    /// More pools than a token can tell apart.
+    #[error("this process has made {} pools; reuse them instead of making more", MAX_POOLS - 1)]
+    TooMany,
+}
+
+/// The right to use one slot of one pool: neither copied nor cloned, made only by [`Pool::new`].
+///
+/// Dropping a token loses its slot until the process ends; give it back to a [`FreeList`].
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a dropped token loses its slot; give it back to a free list"]
+pub struct SlotId(NonZeroU32);
+
+impl SlotId {
+    /// Turns the token into a number, to pass it through a ring of atomics.
+    #[inline]
+    pub fn into_raw(self) -> u32 {
+        self.0.get()
+    }
+
+    /// The number, for comparing tokens.
+    #[inline]
+    pub(crate) fn raw(&self) -> u32 {
+        self.0.get()
+    }
+
+    /// Turns the number back into the token.
+    ///
+    /// # Safety
+    ///
+    /// `raw` came from [`into_raw`](SlotId::into_raw), has not been turned back since, and that call happens
+    /// before this one (the ring's release store and acquire load see to it).
+    #[inline]
+    pub unsafe fn from_raw(raw: u32) -> SlotId {
+        // SAFETY: `into_raw` returns no zero.
+        SlotId(unsafe { NonZeroU32::new_unchecked(raw) })
+    }
+}
+
+/// Slots in one allocation, reachable only with their tokens.
+#[derive(Debug)]
+pub struct Pool {
+    /// What tokens of this pool start counting from.
+    first_raw: u32,
+    slots: Box<[UnsafeCell<Slot>]>,
+}
+
+// SAFETY: a slot is reached only through its token. Tokens are unique (made once each by `new`, under a tag no
+// other pool has; `from_raw` is unsafe), so `&mut SlotId` excludes every other access, and moving a token to
+// another thread synchronises by Rust's rules for moves, or by those of `from_raw`.
+unsafe impl Sync for Pool {}
+
+impl Pool {
+    /// Allocates and touches `slots` slots; all their tokens are in the free list.
+    ///
+    /// # Errors
+    ///
+    /// [`PoolError`] when a token could not name the slots or the pool.
+    pub fn new(slots: usize) -> Result<(Pool, FreeList), PoolError> {
+        if slots > MAX_SLOTS {
+            return Err(PoolError::TooLarge { slots });
+        }
+        let first_raw = next_tag()? << INDEX_BITS;
+        let tokens = (0..slots as u32)
+            .rev()
+            .filter_map(|index| NonZeroU32::new(first_raw | index))
+            .map(SlotId)
+            .collect();
+        let slots = (0..slots).map(|_| UnsafeCell::new(Slot::EMPTY)).collect();
+        Ok((Pool { first_raw, slots }, FreeList { tokens }))
+    }
+
+    /// How many slots there are.
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// The token's slot, to read.
+    ///
+    /// # Panics
+    ///
+    /// If the token is another pool's.
+    #[inline]
+    pub fn get<'a>(&'a self, id: &'a SlotId) -> &'a Slot {
+        // SAFETY: changing the slot takes `&mut` of the token borrowed here.
+        unsafe { &*self.slot_ptr(id) }
+    }
+
+    /// The token's slot, to change.
+    ///
+    /// # Panics
+    ///
+    /// If the token is another pool's.
+    #[inline]
+    pub fn get_mut<'a>(&'a self, id: &'a mut SlotId) -> &'a mut Slot {
+        // SAFETY: every access takes a borrow of the token, which is unique and borrowed here exclusively.
+        unsafe { &mut *self.slot_ptr(id) }
+    }
+
+    /// Where the token's slot lies. One bounds check serves for two: another pool's token differs by its tag
+    /// and so by more than any index.
+    #[inline]
+    pub(crate) fn slot_ptr(&self, id: &SlotId) -> *mut Slot {
+        let index = id.0.get().wrapping_sub(self.first_raw) as usize;
+        self.slots[index].get()
+    }
+}
+
+/// Tags start at 1, so that no token is zero.
+fn next_tag() -> Result<u32, PoolError> {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.try_update(Ordering::Relaxed, Ordering::Relaxed, |tag| {
+        (tag < MAX_POOLS).then_some(tag + 1)
+    })
+    .map_err(|_| PoolError::TooMany)
+}
+
+/// Tokens of slots not in use, last in first out: the slot reused next is the one most likely in the cache.
+///
+/// Owned by one thread; other threads send tokens back to it.
+#[derive(Debug)]
+pub struct FreeList {
+    tokens: Vec<SlotId>,
+}
+
+impl FreeList {
+    /// The slot given back last, if any is free.
+    #[inline]
+    pub fn take(&mut self) -> Option<SlotId> {
+        self.tokens.pop()
+    }
+
+    /// Gives a slot back.
+    #[inline]
+    pub fn give(&mut self, id: SlotId) {
+        self.tokens.push(id);
+    }
+
+    /// How many slots are free.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Whether no slot is free.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// A second list with `count` of the free slots (all, if fewer), for another owner. Either list has room for
+    /// all the slots that were free, so that giving back never allocates.
+    #[must_use = "the list owns the slots that were split off"]
+    pub fn split_off(&mut self, count: usize) -> FreeList {
+        let total = self.tokens.capacity();
+        let keep = self.tokens.len().saturating_sub(count);
+        let mut tokens = Vec::with_capacity(total);
+        tokens.extend(self.tokens.drain(keep..));
+        FreeList { tokens }
+    }
+
+    /// The tokens in the order in which [`take`](FreeList::take) would return them.
+    #[inline]
+    pub(crate) fn next(&self) -> impl Iterator<Item = &SlotId> {
+        self.tokens.iter().rev()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn every_slot_has_one_token() {
+        let (pool, mut free) = Pool::new(100).unwrap();
+        let tokens: Vec<SlotId> = std::iter::from_fn(|| free.take()).collect();
+        let places: HashSet<*mut Slot> = tokens.iter().map(|id| pool.slot_ptr(id)).collect();
+        assert_eq!((tokens.len(), places.len(), pool.len()), (100, 100, 100));
+    }
+
+    #[test]
+    fn a_token_survives_being_a_number() {
+        let (pool, mut free) = Pool::new(2).unwrap();
+        let mut id = free.take().unwrap();
+        pool.get_mut(&mut id).index = 7;
+        let raw = id.into_raw();
+        // SAFETY: the number was a token two lines above and is turned back once.
+        let id = unsafe { SlotId::from_raw(raw) };
+        assert_eq!(pool.get(&id).index, 7);
+        assert_ne!(pool.get(&free.take().unwrap()).index, 7);
+    }
+
+    #[test]
+    #[should_panic(expected = "out of bounds")]
+    fn another_pools_token_opens_nothing() {
+        let (pool, _free) = Pool::new(4).unwrap();
+        let (_other, mut foreign) = Pool::new(4).unwrap();
+        let _ = pool.get(&foreign.take().unwrap());
+    }
+
+    #[test]
+    #[should_panic(expected = "out of bounds")]
+    fn an_earlier_pools_token_opens_nothing_either() {
+        let (_other, mut foreign) = Pool::new(4).unwrap();
+        let (pool, _free) = Pool::new(4).unwrap();
+        let _ = pool.get(&foreign.take().unwrap());
+    }
+
+    #[test]
+    fn too_many_slots_are_refused() {
+        let slots = MAX_SLOTS + 1;
+        assert_eq!(Pool::new(slots).unwrap_err(), PoolError::TooLarge { slots });
+    }
+
+    #[test]
+    fn lists_split_and_take_back_without_allocating() {
+        let (_pool, mut free) = Pool::new(10).unwrap();
+        let mut half = free.split_off(4);
+        assert_eq!((free.len(), half.len()), (6, 4));
+        let capacity = half.tokens.capacity();
+        while let Some(id) = free.take() {
+            half.give(id);
+        }
+        assert_eq!((half.len(), half.tokens.capacity()), (10, capacity));
+        assert_eq!(half.split_off(99).len(), 10);
+    }
+
+    #[test]
+    fn slots_travel_between_threads_with_their_tokens() {
+        const ROUNDS: u32 = 10_000;
+        let (pool, mut free) = Pool::new(8).unwrap();
+        let (to_worker, from_dispatcher) = mpsc::channel::<SlotId>();
+        let (to_dispatcher, from_worker) = mpsc::channel::<SlotId>();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for mut id in from_dispatcher {
+                    pool.get_mut(&mut id).index += 1;
+                    to_dispatcher.send(id).unwrap();
+                }
+            });
+            for round in 0..ROUNDS {
+                let mut id = free.take().unwrap();
+                pool.get_mut(&mut id).index = round;
+                to_worker.send(id).unwrap();
+                let id = from_worker.recv().unwrap();
+                assert_eq!(pool.get(&id).index, round + 1);
+                free.give(id);
+            }
+            drop(to_worker);
+        });
+        assert_eq!(free.len(), 8);
+    }
+}

@@ -1,0 +1,76 @@
+//! The send side of a replay: it records.
+
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+use super::{Completion, Shared};
+use crate::datapath::Tx;
+use crate::pool::{Pool, SlotId};
+
+/// A way out that records what became of each request, and hands the records over when dropped.
+#[derive(Debug)]
+pub struct ReplayTx {
+    shared: Arc<Shared>,
+    completions: Vec<Completion>,
+}
+
+impl ReplayTx {
+    /// Touches the memory of half as much again as a fair share, and reserves what one thread could need at most, so
+    /// that recording neither allocates nor, but for very uneven loads, faults.
+    pub(super) fn new(shared: Arc<Shared>, fair_share: usize) -> ReplayTx {
+        let total = shared.total();
+        let mut completions = Vec::with_capacity(total);
+        let touched = (fair_share + fair_share / 2).min(total);
+        completions.resize(touched, UNTOUCHED);
+        completions.clear();
+        ReplayTx {
+            shared,
+            completions,
+        }
+    }
+
+    fn record(&mut self, pool: &Pool, id: &SlotId, now_ns: u64, shed: bool) {
+        let slot = pool.get(id);
+        self.completions.push(Completion {
+            latency_ns: now_ns.saturating_sub(slot.arrived_ns),
+            service_ns: slot.service_hint_ns,
+            index: slot.index,
+            class: slot.replay_class,
+            shed,
+        });
+    }
+}
+
+/// Not zero, lest the allocator hand out untouched zero pages.
+const UNTOUCHED: Completion = Completion {
+    latency_ns: u64::MAX,
+    service_ns: u64::MAX,
+    index: u32::MAX,
+    class: u8::MAX,
+    shed: true,
+};
+
+impl Tx for ReplayTx {
+    fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
+        self.record(pool, slot, now_ns, false);
+        Ok(())
+    }
+
+    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], now_ns: u64) -> usize {
+        for slot in &*slots {
+            self.record(pool, slot, now_ns, true);
+        }
+        slots.len()
+    }
+}
+
+impl Drop for ReplayTx {
+    fn drop(&mut self) {
+        let mut all = self
+            .shared
+            .completions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        all.append(&mut self.completions);
+    }
+}

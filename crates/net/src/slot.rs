@@ -1,0 +1,180 @@
+//! The buffer of one request, which becomes the buffer of its response.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+/// Bytes of a slot: metadata and payload.
+pub const SLOT_BYTES: usize = 2048;
+
+/// Room for the payload: more than an Ethernet frame carries.
+pub const PAYLOAD_BYTES: usize = SLOT_BYTES - 48;
+
+/// One request in flight: who sent it, when it came, and its bytes.
+///
+/// The metadata takes 48 bytes, so that the first cache line also holds the first 16 bytes of the payload:
+/// dispatching and classifying by the wire header touch one line.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Slot {
+    /// When the request arrived: when it was taken from the socket, or the intended time of a replay.
+    pub arrived_ns: u64,
+    /// The work that a replayed request stands for, in nanoseconds; 0 where unknown.
+    pub service_hint_ns: u64,
+    /// The request's place in its replay's workload; 0 for requests from a network.
+    pub index: u32,
+    /// Who sent the request and gets the response.
+    pub peer: Peer,
+    len: u16,
+    /// The class the dispatcher found, or [`Slot::UNCLASSIFIED`].
+    pub class: u16,
+    /// Whether the datagram was longer than [`PAYLOAD_BYTES`] and lost its end.
+    pub truncated: bool,
+    /// The class a replay gave the request, whatever the classifier makes of it.
+    pub(crate) replay_class: u8,
+    data: [u8; PAYLOAD_BYTES],
+}
+
+const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
+
+impl Slot {
+    /// The [`class`](Slot::class) of a request no classifier has seen.
+    pub const UNCLASSIFIED: u16 = u16::MAX;
+
+    pub(crate) const EMPTY: Slot = Slot {
+        arrived_ns: 0,
+        service_hint_ns: 0,
+        index: 0,
+        peer: Peer::NOBODY,
+        len: 0,
+        class: Slot::UNCLASSIFIED,
+        truncated: false,
+        replay_class: 0,
+        data: [0; PAYLOAD_BYTES],
+    };
+
+    /// The request, or the response once written over it.
+    #[inline]
+    pub fn payload(&self) -> &[u8] {
+        &self.data[..usize::from(self.len)]
+    }
+
+    /// The payload, to change in place.
+    #[inline]
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        &mut self.data[..usize::from(self.len)]
+    }
+
+    /// The whole buffer, to write a response into; then [`set_len`](Slot::set_len).
+    #[inline]
+    pub fn buffer_mut(&mut self) -> &mut [u8; PAYLOAD_BYTES] {
+        &mut self.data
+    }
+
+    /// Declares the first `len` bytes of the buffer to be the payload.
+    ///
+    /// # Panics
+    ///
+    /// If `len` is more than [`PAYLOAD_BYTES`].
+    #[inline]
+    pub fn set_len(&mut self, len: usize) {
+        assert!(
+            len <= PAYLOAD_BYTES,
+            "a payload of {len} bytes exceeds {PAYLOAD_BYTES}"
+        );
+        self.len = len as u16;
+    }
+
+    /// Where a kernel may write a datagram, derived without borrowing the slot.
+    #[inline]
+    pub(crate) fn data_ptr(slot: *mut Slot) -> *mut u8 {
+        slot.wrapping_byte_add(std::mem::offset_of!(Slot, data))
+            .cast()
+    }
+}
+
+/// A socket address in 22 bytes: IPv4 addresses are kept mapped (`::ffff:a.b.c.d`), so that no tag is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Peer {
+    ip: [u8; 16],
+    port: u16,
+    scope: [u8; 4],
+}
+
+impl Peer {
+    /// The peer of a request that came from no network.
+    pub const NOBODY: Peer = Peer {
+        ip: [0; 16],
+        port: 0,
+        scope: [0; 4],
+    };
+
+    /// The address, an IPv4 one as such.
+    pub fn socket_addr(&self) -> SocketAddr {
+        let v6 = self.mapped();
+        match v6.ip().to_ipv4_mapped() {
+            Some(ip) => SocketAddr::new(IpAddr::V4(ip), self.port),
+            None => SocketAddr::V6(v6),
+        }
+    }
+
+    /// The address as an IPv6 socket wants it, an IPv4 one mapped.
+    pub(crate) fn mapped(&self) -> SocketAddrV6 {
+        let scope = u32::from_ne_bytes(self.scope);
+        SocketAddrV6::new(Ipv6Addr::from(self.ip), self.port, 0, scope)
+    }
+}
+
+impl From<SocketAddr> for Peer {
+    fn from(addr: SocketAddr) -> Peer {
+        let (ip, scope) = match addr {
+            SocketAddr::V4(v4) => (v4.ip().to_ipv6_mapped(), 0),
+            SocketAddr::V6(v6) => (*v6.ip(), v6.scope_id()),
+        };
+        Peer {
+            ip: ip.octets(),
+            port: addr.port(),
+            scope: scope.to_ne_bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::HEADER_BYTES;
+
+    #[test]
+    fn the_wire_header_lies_in_the_first_cache_line() {
+        assert!(std::mem::offset_of!(Slot, data) + HEADER_BYTES <= 64);
+    }
+
+    #[test]
+    fn addresses_survive_the_compact_form() {
+        for text in [
+            "127.0.0.1:80",
+            "[::1]:65535",
+            "[fe80::1%7]:9",
+            "0.0.0.0:0",
+            "[2001:db8::2]:53",
+        ] {
+            let addr: SocketAddr = text.parse().unwrap();
+            assert_eq!(Peer::from(addr).socket_addr(), addr);
+        }
+    }
+
+    #[test]
+    fn the_payload_is_what_was_declared() {
+        let mut slot = Slot::EMPTY;
+        slot.buffer_mut()[..3].copy_from_slice(b"abc");
+        slot.set_len(2);
+        assert_eq!(slot.payload(), b"ab");
+        slot.payload_mut()[0] = b'x';
+        assert_eq!(slot.payload(), b"xb");
+    }
+
+    #[test]
+    #[should_panic(expected = "exceeds")]
+    fn a_payload_longer_than_the_buffer_is_refused() {
+        let mut slot = Slot::EMPTY;
+        slot.set_len(PAYLOAD_BYTES + 1);
+    }
+}

@@ -1,0 +1,108 @@
+//! Kernel UDP: what runs everywhere.
+//!
+//! One socket for a central dispatcher, or one per worker on the same port (`SO_REUSEPORT`, d-FCFS). Datagrams
+//! are received in batches straight into slots and answered from the same buffers.
+
+mod batch;
+mod bind;
+mod options;
+mod rx;
+mod tx;
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+pub use batch::Batch;
+pub use bind::BindError;
+pub use rx::UdpRx;
+pub use tx::UdpTx;
+
+use crate::datapath::{Datapath, Queues};
+
+/// How the kernel spreads requests over several receive queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Spread {
+    /// By a hash of the addresses and ports, as receive-side scaling does: a flow stays on its queue.
+    #[default]
+    Flow,
+    /// Each datagram at random: the ideal d-FCFS of the papers, whatever the number of clients.
+    Datagram,
+}
+
+/// A bound UDP port, to be [split](Datapath::split) over threads.
+#[derive(Debug)]
+pub struct UdpDatapath {
+    socket: UdpSocket,
+    addr: SocketAddr,
+    spread: Spread,
+}
+
+impl UdpDatapath {
+    /// Binds `addr`; port 0 lets the system choose one. `[::]` also takes IPv4.
+    ///
+    /// # Errors
+    ///
+    /// [`BindError`], which says what to do.
+    pub fn bind(addr: SocketAddr) -> Result<UdpDatapath, BindError> {
+        let socket = bind::exclusive(addr)?;
+        let addr = bind::local_addr(&socket, addr)?;
+        Ok(UdpDatapath {
+            socket,
+            addr,
+            spread: Spread::default(),
+        })
+    }
+
+    /// Chooses how requests spread over several queues.
+    #[must_use]
+    pub fn with_spread(self, spread: Spread) -> UdpDatapath {
+        UdpDatapath { spread, ..self }
+    }
+
+    /// The address bound, with the port the system chose.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// One socket per queue. The port was taken exclusively, so that a second server is refused instead of
+    /// silently sharing the requests; only now is it opened to sockets of this user.
+    fn sockets(self, queues: usize) -> io::Result<Vec<Arc<UdpSocket>>> {
+        let mut sockets = vec![self.socket];
+        if queues > 1 {
+            options::share_port(&sockets[0])?;
+            for _ in 1..queues {
+                sockets.push(bind::shared(self.addr).map_err(io::Error::other)?);
+            }
+            if self.spread == Spread::Datagram {
+                options::spread_at_random(&sockets[0], queues as u32)?;
+            }
+        }
+        Ok(sockets.into_iter().map(Arc::new).collect())
+    }
+}
+
+impl Datapath for UdpDatapath {
+    type Rx = UdpRx;
+    type Tx = UdpTx;
+
+    fn split(self, rx_queues: usize, tx: usize) -> io::Result<Queues<UdpRx, UdpTx>> {
+        if rx_queues == 0 {
+            let what = "a UDP datapath needs at least one receive queue";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let is_v4 = self.addr.is_ipv4();
+        let sockets = self.sockets(rx_queues)?;
+        let txs = (0..tx)
+            .map(|i| UdpTx::new(Arc::clone(&sockets[i % rx_queues]), is_v4))
+            .collect();
+        let rxs = sockets
+            .into_iter()
+            .map(|socket| UdpRx::new(socket).map(Arc::new))
+            .collect::<io::Result<_>>()?;
+        Ok((rxs, txs))
+    }
+}
+
+#[cfg(test)]
+mod tests;

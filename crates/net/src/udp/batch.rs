@@ -1,0 +1,211 @@
+//! Many datagrams in one system call (`recvmmsg`, `sendmmsg`).
+#![expect(
+    unsafe_code,
+    reason = "the kernel takes arrays of raw pointers to slots"
+)]
+
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use libc::{iovec, mmsghdr, sockaddr_in, sockaddr_in6};
+use nix::errno::Errno;
+
+use crate::pool::{FreeList, Pool, SlotId};
+use crate::slot::{PAYLOAD_BYTES, Peer, Slot};
+
+/// Datagrams per system call. Beyond some dozens the call's cost no longer shows.
+pub(super) const BATCH: usize = 64;
+
+/// The arrays for one batch, boxed so that the pointers between them stay valid when it moves.
+pub struct Batch {
+    headers: Box<[mmsghdr; BATCH]>,
+    iovecs: Box<[iovec; BATCH]>,
+    names: Box<[sockaddr_in6; BATCH]>,
+    /// The token, as a number, of the slot each message is set up to receive into; 0 for none.
+    armed: [u32; BATCH],
+}
+
+// SAFETY: the pointers lead to the batch's own boxes and to slots that are only dereferenced by the kernel during
+// calls that prove ownership of the slots' tokens.
+unsafe impl Send for Batch {}
+
+/// What arrived in one message.
+pub(super) struct Received {
+    pub(super) len: usize,
+    pub(super) truncated: bool,
+    pub(super) peer: Peer,
+}
+
+impl Batch {
+    pub(super) fn new() -> Batch {
+        // SAFETY: all three are structures of integers and raw pointers, for which zeros are values.
+        let (headers, iovecs, names) = unsafe { std::mem::zeroed() };
+        let mut batch = Batch {
+            headers: Box::new(headers),
+            iovecs: Box::new(iovecs),
+            names: Box::new(names),
+            armed: [0; BATCH],
+        };
+        for i in 0..BATCH {
+            let message = &mut batch.headers[i].msg_hdr;
+            message.msg_iov = &raw mut batch.iovecs[i];
+            message.msg_iovlen = 1;
+            message.msg_name = (&raw mut batch.names[i]).cast();
+            message.msg_namelen = NAME_BYTES;
+        }
+        batch
+    }
+
+    /// Receives up to `max` datagrams, at most [`BATCH`], into the slots that `free` would hand out next, in
+    /// that order, without blocking; returns how many.
+    pub(super) fn receive(
+        &mut self,
+        socket: &UdpSocket,
+        pool: &Pool,
+        free: &mut FreeList,
+        max: usize,
+    ) -> io::Result<usize> {
+        let count = max.min(BATCH).min(free.len());
+        if count == 0 {
+            return Ok(0);
+        }
+        self.arm(pool, free, count);
+        // SAFETY: the first `count` headers point to names, iovecs and slots that live through the call, and nobody
+        // else reaches the slots: their tokens are in `free`, borrowed exclusively.
+        let result = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                count as libc::c_uint,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        Ok(Errno::result(result)? as usize)
+    }
+
+    /// Points each message at its slot. Slots are reused last in first out, so most still are.
+    fn arm(&mut self, pool: &Pool, free: &FreeList, count: usize) {
+        for (i, id) in free.next().take(count).enumerate() {
+            if self.armed[i] != id.raw() {
+                self.armed[i] = id.raw();
+                self.iovecs[i].iov_base = Slot::data_ptr(pool.slot_ptr(id)).cast();
+                self.iovecs[i].iov_len = PAYLOAD_BYTES;
+            }
+        }
+    }
+
+    /// The outcome of message `i` of the last receive; makes it ready for the next.
+    pub(super) fn received(&mut self, i: usize) -> Received {
+        let header = &mut self.headers[i];
+        header.msg_hdr.msg_namelen = NAME_BYTES;
+        Received {
+            len: header.msg_len as usize,
+            truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+            peer: read_name(&self.names[i]),
+        }
+    }
+
+    /// Sends the payloads of up to [`BATCH`] slots to their peers, without blocking; returns how many the kernel
+    /// took before it refused one.
+    pub(super) fn send(
+        &mut self,
+        socket: &UdpSocket,
+        is_v4: bool,
+        pool: &Pool,
+        slots: &mut [SlotId],
+    ) -> io::Result<usize> {
+        let count = slots.len().min(BATCH);
+        for (i, id) in slots[..count].iter_mut().enumerate() {
+            let slot = pool.get_mut(id);
+            self.iovecs[i].iov_len = slot.payload().len();
+            self.iovecs[i].iov_base = slot.payload_mut().as_mut_ptr().cast();
+            self.headers[i].msg_hdr.msg_namelen = write_name(&mut self.names[i], slot.peer, is_v4);
+        }
+        // SAFETY: the first `count` headers point to names, iovecs and slots that live through the call, and nobody
+        // else reaches the slots: their tokens are borrowed exclusively.
+        let result = unsafe {
+            libc::sendmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                count as libc::c_uint,
+                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+            )
+        };
+        Ok(Errno::result(result)? as usize)
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Batch").finish_non_exhaustive()
+    }
+}
+
+const NAME_BYTES: libc::socklen_t = size_of::<sockaddr_in6>() as libc::socklen_t;
+
+/// Names are kept as the larger of the two families' structures; the family says which it is.
+fn read_name(name: &sockaddr_in6) -> Peer {
+    let addr = match i32::from(name.sin6_family) {
+        libc::AF_INET => {
+            // SAFETY: `sockaddr_in` is smaller and less aligned, and any bytes are a value of it.
+            let v4 = unsafe { &*(&raw const *name).cast::<sockaddr_in>() };
+            let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));
+            SocketAddr::V4(SocketAddrV4::new(ip, u16::from_be(v4.sin_port)))
+        }
+        _ => {
+            let ip = Ipv6Addr::from(name.sin6_addr.s6_addr);
+            let port = u16::from_be(name.sin6_port);
+            SocketAddr::V6(SocketAddrV6::new(ip, port, 0, name.sin6_scope_id))
+        }
+    };
+    Peer::from(addr)
+}
+
+fn write_name(name: &mut sockaddr_in6, peer: Peer, is_v4: bool) -> libc::socklen_t {
+    let mapped = peer.mapped();
+    if let (true, Some(ip)) = (is_v4, mapped.ip().to_ipv4_mapped()) {
+        let v4 = sockaddr_in {
+            sin_family: libc::AF_INET as libc::sa_family_t,
+            sin_port: mapped.port().to_be(),
+            sin_addr: libc::in_addr {
+                s_addr: u32::from(ip).to_be(),
+            },
+            sin_zero: [0; 8],
+        };
+        // SAFETY: `sockaddr_in` is smaller and less aligned than what it overwrites.
+        unsafe { (&raw mut *name).cast::<sockaddr_in>().write(v4) };
+        return size_of::<sockaddr_in>() as libc::socklen_t;
+    }
+    *name = sockaddr_in6 {
+        sin6_family: libc::AF_INET6 as libc::sa_family_t,
+        sin6_port: mapped.port().to_be(),
+        sin6_flowinfo: 0,
+        sin6_addr: libc::in6_addr {
+            s6_addr: mapped.ip().octets(),
+        },
+        sin6_scope_id: mapped.scope_id(),
+    };
+    NAME_BYTES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back_as_written() {
+        let mut name = Batch::new().names[0];
+        for (text, is_v4) in [
+            ("10.1.2.3:9", true),
+            ("10.1.2.3:9", false),
+            ("[fe80::2%3]:80", false),
+        ] {
+            let peer = Peer::from(text.parse::<SocketAddr>().unwrap());
+            let bytes = write_name(&mut name, peer, is_v4);
+            assert_eq!(bytes < NAME_BYTES, is_v4);
+            assert_eq!(read_name(&name), peer, "{text}");
+        }
+    }
+}

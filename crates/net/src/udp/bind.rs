@@ -1,0 +1,110 @@
+//! Binding UDP sockets, with errors that say what to do.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, setsockopt, socket, sockopt,
+};
+
+use super::options;
+
+/// Why a UDP port could not be bound.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// Another socket has the port.
+    #[error(
+        "cannot bind udp://{addr}: another process has the port (`ss -ulnp sport = :{}` names it); \
+         stop that one, or choose another port, or port 0 for any",
+        addr.port()
+    )]
+    InUse {
+        /// The address asked for.
+        addr: SocketAddr,
+    },
+    /// The address belongs to no interface of this machine.
+    #[error(
+        "cannot bind udp://{addr}: no interface of this machine has that address (`ip addr` lists \
+         them); use 0.0.0.0 or [::] for all"
+    )]
+    NotLocal {
+        /// The address asked for.
+        addr: SocketAddr,
+    },
+    /// The port is reserved for privileged processes.
+    #[error(
+        "cannot bind udp://{addr}: permission denied; use a port above 1023 or grant CAP_NET_BIND_SERVICE"
+    )]
+    Denied {
+        /// The address asked for.
+        addr: SocketAddr,
+    },
+    /// Anything else.
+    #[error("cannot bind udp://{addr}: {operation}: {source}")]
+    Other {
+        /// The address asked for.
+        addr: SocketAddr,
+        /// The system call that failed.
+        operation: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A socket that has its port to itself.
+pub(super) fn exclusive(addr: SocketAddr) -> Result<UdpSocket, BindError> {
+    let fd = open(addr)?;
+    bind_to(fd, addr)
+}
+
+/// A further socket on a port that the first one shares.
+pub(super) fn shared(addr: SocketAddr) -> Result<UdpSocket, BindError> {
+    let fd = open(addr)?;
+    setsockopt(&fd, sockopt::ReusePort, &true).map_err(other(addr, "SO_REUSEPORT"))?;
+    bind_to(fd, addr)
+}
+
+pub(super) fn local_addr(socket: &UdpSocket, asked: SocketAddr) -> Result<SocketAddr, BindError> {
+    let operation = "getsockname";
+    socket.local_addr().map_err(|source| BindError::Other {
+        addr: asked,
+        operation,
+        source,
+    })
+}
+
+fn open(addr: SocketAddr) -> Result<OwnedFd, BindError> {
+    let family = if addr.is_ipv4() {
+        AddressFamily::Inet
+    } else {
+        AddressFamily::Inet6
+    };
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let fd = socket(family, SockType::Datagram, flags, None).map_err(other(addr, "socket"))?;
+    if addr.is_ipv6() {
+        // The system's default varies; a wildcard that takes both families is what servers expect.
+        setsockopt(&fd, sockopt::Ipv6V6Only, &false).map_err(other(addr, "IPV6_V6ONLY"))?;
+    }
+    options::enlarge_receive_buffer(&fd).map_err(other(addr, "SO_RCVBUF"))?;
+    Ok(fd)
+}
+
+fn bind_to(fd: OwnedFd, addr: SocketAddr) -> Result<UdpSocket, BindError> {
+    bind(fd.as_raw_fd(), &SockaddrStorage::from(addr)).map_err(|errno| match errno {
+        Errno::EADDRINUSE => BindError::InUse { addr },
+        Errno::EADDRNOTAVAIL => BindError::NotLocal { addr },
+        Errno::EACCES | Errno::EPERM => BindError::Denied { addr },
+        errno => other(addr, "bind")(errno),
+    })?;
+    Ok(UdpSocket::from(fd))
+}
+
+fn other(addr: SocketAddr, operation: &'static str) -> impl Fn(Errno) -> BindError {
+    move |errno| BindError::Other {
+        addr,
+        operation,
+        source: errno.into(),
+    }
+}

@@ -1,0 +1,104 @@
+//! The receive side of a UDP socket.
+
+use std::io;
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use headway_machine::Clock;
+
+use super::batch::Batch;
+use super::options;
+use crate::datapath::Rx;
+use crate::pool::{FreeList, Pool, SlotId};
+use crate::slot::Slot;
+use crate::waker::Waker;
+
+/// What the kernel charges a socket for a small datagram, by which its backlog is estimated.
+const SMALL_DATAGRAM_BYTES: u32 = 768;
+
+/// A receive queue that is a UDP socket.
+#[derive(Debug)]
+pub struct UdpRx {
+    socket: Arc<UdpSocket>,
+    waker: Waker,
+    clock: Clock,
+}
+
+impl UdpRx {
+    pub(super) fn new(socket: Arc<UdpSocket>) -> io::Result<UdpRx> {
+        Ok(UdpRx {
+            socket,
+            waker: Waker::new()?,
+            clock: Clock::global(),
+        })
+    }
+
+    /// Requests the kernel dropped because this queue was full, since it was opened: the server never saw them,
+    /// and only this counter tells a lost request from one never sent.
+    pub fn dropped(&self) -> u64 {
+        options::memory(&self.socket).map_or(0, |memory| u64::from(memory.drops))
+    }
+}
+
+impl Rx for UdpRx {
+    type Scratch = Batch;
+
+    fn scratch(&self) -> Batch {
+        Batch::new()
+    }
+
+    /// `arrived_ns` is when the datagram was taken from the kernel, one reading for the batch: time spent in
+    /// the kernel's queue shows in the client's latency only.
+    fn poll(
+        &self,
+        batch: &mut Batch,
+        pool: &Pool,
+        free: &mut FreeList,
+        out: &mut Vec<SlotId>,
+        max: usize,
+    ) -> usize {
+        // An empty queue is an error too (EAGAIN), and no other error concerns a later datagram.
+        let received = batch.receive(&self.socket, pool, free, max).unwrap_or(0);
+        if received == 0 {
+            return 0;
+        }
+        let arrived_ns = self.clock.now_ns();
+        for i in 0..received {
+            let mut id = free
+                .take()
+                .expect("a batch is no larger than the free list");
+            describe(pool.get_mut(&mut id), batch, i, arrived_ns);
+            out.push(id);
+        }
+        received
+    }
+
+    fn backlog_hint(&self) -> usize {
+        let waiting_bytes = options::memory(&self.socket).map_or(0, |memory| memory.waiting_bytes);
+        waiting_bytes.div_ceil(SMALL_DATAGRAM_BYTES) as usize
+    }
+
+    fn wait(&self, timeout_ns: u64) {
+        self.waker.wait(Some(self.socket.as_fd()), timeout_ns);
+    }
+
+    fn wake(&self) {
+        self.waker.wake();
+    }
+
+    fn finished(&self) -> bool {
+        false
+    }
+}
+
+fn describe(slot: &mut Slot, batch: &mut Batch, i: usize, arrived_ns: u64) {
+    let received = batch.received(i);
+    slot.arrived_ns = arrived_ns;
+    slot.service_hint_ns = 0;
+    slot.index = 0;
+    slot.peer = received.peer;
+    slot.class = Slot::UNCLASSIFIED;
+    slot.truncated = received.truncated;
+    slot.set_len(received.len);
+}

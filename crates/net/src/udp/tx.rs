@@ -1,0 +1,61 @@
+//! The send side of a UDP socket.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use super::batch::Batch;
+use crate::datapath::Tx;
+use crate::pool::{Pool, SlotId};
+use crate::slot::Peer;
+
+/// A way out that is a UDP socket, shared with a receive queue so that responses come from the port asked.
+#[derive(Debug)]
+pub struct UdpTx {
+    socket: Arc<UdpSocket>,
+    is_v4: bool,
+    batch: Batch,
+}
+
+impl UdpTx {
+    pub(super) fn new(socket: Arc<UdpSocket>, is_v4: bool) -> UdpTx {
+        UdpTx {
+            socket,
+            is_v4,
+            batch: Batch::new(),
+        }
+    }
+
+    fn destination(&self, peer: Peer) -> SocketAddr {
+        if self.is_v4 {
+            peer.socket_addr()
+        } else {
+            SocketAddr::V6(peer.mapped())
+        }
+    }
+}
+
+impl Tx for UdpTx {
+    fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
+        let slot = pool.get(slot);
+        self.socket
+            .send_to(slot.payload(), self.destination(slot.peer))
+            .map(drop)
+    }
+
+    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], _now_ns: u64) -> usize {
+        let (mut next, mut sent) = (0, 0);
+        while next < slots.len() {
+            match self
+                .batch
+                .send(&self.socket, self.is_v4, pool, &mut slots[next..])
+            {
+                Ok(taken) => (next, sent) = (next + taken, sent + taken),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // The first one is refused for good (a peer that cannot be reached): the others are not its fault.
+                Err(_) => next += 1,
+            }
+        }
+        sent
+    }
+}
