@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Located, Problem, unreadable};
+use crate::error::{Error, Problem, unreadable};
+use crate::section::Document;
 use crate::{duration, trace};
 
 /// A discrete distribution of service times.
@@ -61,27 +62,23 @@ impl Empirical {
     /// [`Error::Located`] when a line is no service time, or there is none at all.
     pub fn from_csv_str(text: &str, path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
+        let document = Document { path, text };
         let mut points = Vec::new();
         for (index, row) in trace::csv_reader(text, false).records().enumerate() {
-            let row = row.map_err(|error| trace::csv_error(path, &error))?;
+            let row = row.map_err(|error| trace::csv_error(document, &error))?;
             let is_header = matches!(row.get(0), Some("service" | "value"));
             if index == 0 && is_header {
                 continue;
             }
-            points.push(point(&row).map_err(|(key, problem)| trace::at(path, &row, key, problem))?);
+            points.push(
+                point(&row).map_err(|(key, problem)| trace::at(document, &row, key, problem))?,
+            );
         }
         if points.is_empty() {
             let problem = Problem::Missing {
                 remedy: "write one service time per line",
             };
-            let file = path.display().to_string();
-            return Err(Box::new(Located {
-                file,
-                line: 1,
-                key: String::new(),
-                problem,
-            })
-            .into());
+            return Err(document.error(0, String::new(), problem));
         }
         Ok(Self {
             points,

@@ -1,6 +1,6 @@
 //! "Did you mean …?"
 
-/// Below this Jaro–Winkler similarity a suggestion would only confuse.
+/// Below this similarity a suggestion would only confuse.
 const LEAST_SIMILARITY: f64 = 0.65;
 
 /// The candidate most like `given`, ignoring case and `_` for `-`, if any is like it at all.
@@ -13,11 +13,17 @@ pub(crate) fn nearest<'a>(
         .into_iter()
         .map(|candidate| {
             let folded = candidate.to_lowercase().replace('_', "-");
-            (strsim::jaro_winkler(&given, &folded), candidate)
+            (similarity(&given, &folded), candidate)
         })
         .filter(|(similarity, _)| *similarity >= LEAST_SIMILARITY)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, candidate)| candidate)
+}
+
+/// Jaro–Winkler finds long names by their beginnings, Damerau–Levenshtein short ones with two
+/// letters swapped.
+fn similarity(a: &str, b: &str) -> f64 {
+    strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b))
 }
 
 /// `; did you mean `x`?`, or nothing.

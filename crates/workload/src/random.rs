@@ -41,7 +41,7 @@ impl Stream {
     /// Gamma Variables", ACM TOMS 26(3), 2000; section 6 for shapes below 1.
     pub(crate) fn gamma(&mut self, shape: f64) -> f64 {
         if shape < 1.0 {
-            let boost = libm::pow(self.uniform(), 1.0 / shape);
+            let boost = power(self.uniform(), 1.0 / shape);
             return boost * self.gamma(shape + 1.0);
         }
         let d = shape - 1.0 / 3.0;
@@ -55,6 +55,13 @@ impl Stream {
             }
         }
     }
+}
+
+/// `base` to the power of `exponent`, `base` from 0 to 1: several times faster than `pow`, whose
+/// last bits no random variate needs.
+#[inline]
+pub(crate) fn power(base: f64, exponent: f64) -> f64 {
+    libm::exp(exponent * libm::log(base))
 }
 
 /// The top 53 bits of `word` as a number in (0, 1].

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::alias::Alias;
-use crate::random::Stream;
+use crate::random::{Stream, power};
 use crate::ziggurat::Exponential;
 use crate::{Empirical, Service};
 
@@ -102,7 +102,7 @@ impl Sampler {
                 span,
                 exponent,
             } => {
-                let ratio = libm::pow(1.0 - span * stream.uniform(), *exponent);
+                let ratio = power(1.0 - span * stream.uniform(), *exponent);
                 // A span that rounds to 1 makes the largest ratio infinite.
                 whole_ns((min_ns * ratio).min(*max_ns))
             }

@@ -199,7 +199,7 @@ impl<'a> Section<'a> {
         let found = match value.get_ref() {
             DeValue::Table(_) => "a table".to_owned(),
             DeValue::Array(_) => "a list".to_owned(),
-            _ => format!("`{}`", found.escape_debug()),
+            _ => format!("`{}`", found.lines().next().unwrap_or_default()),
         };
         self.document.error(
             value.span().start,

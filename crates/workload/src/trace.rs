@@ -6,8 +6,9 @@ use std::sync::Arc;
 use csv::StringRecord;
 
 use crate::empirical::{read_regular_file, service_time};
-use crate::error::{Error, Located, Problem, unreadable};
+use crate::error::{Error, Problem, unreadable};
 use crate::nearest::nearest;
+use crate::section::Document;
 use crate::{Arrivals, Class, Empirical, Service, Workload, duration};
 
 /// The columns a trace must have, in any order and beside any others.
@@ -65,25 +66,29 @@ impl Trace {
     /// [`Error::Located`] when a line is wrong or there is no record.
     pub fn from_csv_str(text: &str, path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
+        let document = Document { path, text };
         let mut reader = csv_reader(text, true);
-        let header = reader.headers().map_err(|error| csv_error(path, &error))?;
-        let columns = columns(header).map_err(|(key, problem)| at(path, header, key, problem))?;
+        let header = reader
+            .headers()
+            .map_err(|error| csv_error(document, &error))?;
+        let columns =
+            columns(header).map_err(|(key, problem)| at(document, header, key, problem))?;
         let mut trace = Self {
             file: path.to_owned(),
             classes: Vec::new(),
             records: Vec::new(),
         };
         for row in reader.records() {
-            let row = row.map_err(|error| csv_error(path, &error))?;
+            let row = row.map_err(|error| csv_error(document, &error))?;
             trace
                 .push(&row, columns)
-                .map_err(|(key, problem)| at(path, &row, key, problem))?;
+                .map_err(|(key, problem)| at(document, &row, key, problem))?;
         }
         if trace.records.is_empty() {
             let problem = Problem::Missing {
                 remedy: "a trace needs at least one record",
             };
-            return Err(located(path, 1, "", problem));
+            return Err(document.error(0, String::new(), problem));
         }
         Ok(trace)
     }
@@ -227,8 +232,7 @@ pub(crate) fn csv_reader(text: &str, has_headers: bool) -> csv::Reader<&[u8]> {
         .from_reader(text.as_bytes())
 }
 
-pub(crate) fn csv_error(path: &Path, error: &csv::Error) -> Error {
-    let line = error.position().map_or(1, csv::Position::line) as usize;
+pub(crate) fn csv_error(document: Document<'_>, error: &csv::Error) -> Error {
     let message = match error.kind() {
         csv::ErrorKind::UnequalLengths {
             expected_len, len, ..
@@ -237,25 +241,27 @@ pub(crate) fn csv_error(path: &Path, error: &csv::Error) -> Error {
         }
         _ => error.to_string(),
     };
-    located(path, line, "", Problem::Syntax(message))
+    let offset = start_of(document.text, error.position());
+    document.error(offset, String::new(), Problem::Syntax(message))
 }
 
-pub(crate) fn at(path: &Path, row: &StringRecord, key: &str, problem: Problem) -> Error {
-    located(
-        path,
-        row.position().map_or(1, csv::Position::line) as usize,
-        key,
+pub(crate) fn at(document: Document<'_>, row: &StringRecord, key: &str, problem: Problem) -> Error {
+    document.error(
+        start_of(document.text, row.position()),
+        key.to_owned(),
         problem,
     )
 }
 
-fn located(path: &Path, line: usize, key: &str, problem: Problem) -> Error {
-    let file = path.display().to_string();
-    Box::new(Located {
-        file,
-        line,
-        key: key.to_owned(),
-        problem,
-    })
-    .into()
+/// Where a row's own line starts: its position is that of the blank lines and comments before it.
+fn start_of(text: &str, position: Option<&csv::Position>) -> usize {
+    let offset = position.map_or(0, csv::Position::byte) as usize;
+    let rest = text.get(offset..).unwrap_or_default();
+    let skipped = |line: &&str| line.starts_with('#') || matches!(*line, "\n" | "\r\n");
+    offset
+        + rest
+            .split_inclusive('\n')
+            .take_while(skipped)
+            .map(str::len)
+            .sum::<usize>()
 }
