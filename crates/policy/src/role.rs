@@ -137,6 +137,9 @@ pub trait Queues {
 
 /// Decides what one worker runs next.
 pub trait Local {
+    /// Whether it looks beyond its own queue: then work anywhere may concern it.
+    const STEALS: bool = false;
+
     /// What to run now that the worker has nothing running.
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next;
 

@@ -3,6 +3,7 @@
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::RangeInclusive;
 
 /// A policy's name and parameters, as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -215,18 +216,18 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
-    /// A whole number at least `least`.
+    /// A whole number in `range`.
     pub(crate) fn whole(
         &mut self,
         key: &'static str,
         default: u64,
-        least: u64,
+        range: RangeInclusive<u64>,
         expected: &'static str,
     ) -> Result<u64, SpecError> {
         let number = match self.raw(key) {
             None => default,
             Some(text) => match text.parse::<u64>() {
-                Ok(number) if number >= least => number,
+                Ok(number) if range.contains(&number) => number,
                 _ => return Err(self.bad(key, text, expected)),
             },
         };

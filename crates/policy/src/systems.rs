@@ -119,13 +119,18 @@ pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Outpu
             let mut read = reader(&["steal", "flows"])?;
             let steal = read.word("steal", &["half", "one"], "half or one")?;
             // Flows are the workload's business; the engine that makes arrivals reads it.
-            read.whole("flows", 0, 0, "a whole number, 0 for none")?;
+            read.whole(
+                "flows",
+                0,
+                0..=1 << 32,
+                "a whole number up to 2^32, 0 for none",
+            )?;
             let take = if steal == 0 { Take::Half } else { Take::One };
             visitor.visit(work_stealing(shape, take).used(read))
         }
         "jbsq" => {
             let mut read = reader(&["k"])?;
-            let depth = read.whole("k", 2, 1, "a whole number, at least 1")?;
+            let depth = read.whole("k", 2, 1..=1024, "a whole number, 1 to 1024")?;
             visitor.visit(jbsq(shape, depth as usize).used(read))
         }
         "fixed-priority" => visitor.visit(reader(&[]).map(|_| fixed_priority(shape))?),
@@ -142,7 +147,7 @@ pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Outpu
         }
         _ => {
             let mut read = reader(&["reserved"])?;
-            let reserved = read.whole("reserved", 1, 0, "a whole number of workers")?;
+            let reserved = read.whole("reserved", 1, 0..=256, "a number of workers, 0 to 256")?;
             visitor.visit(darc_static(shape, reserved as usize).used(read))
         }
     })
@@ -362,11 +367,16 @@ impl DarcParams {
         let mut params = Self::default();
         let rules = &mut params.rules;
         rules.reservation.delta = read.number("delta", 2.0, 1.0, "a factor, at least 1")?;
-        rules.window = read.whole("window", 50_000, 1, "a number of completions, at least 1")?;
+        rules.window = read.whole(
+            "window",
+            50_000,
+            1..=1 << 40,
+            "a number of completions, 1 to 2^40",
+        )?;
         rules.deviation = read.number("deviation", 0.10, 0.0, "a part of all demand, 0 to 1")?;
         rules.delay = read.number("delay", 10.0, 0.0, "a multiple of the mean service time")?;
         rules.reservation.spillway =
-            read.whole("spillway", 1, 1, "a number of workers, at least 1")? as usize;
+            read.whole("spillway", 1, 1..=256, "a number of workers, 1 to 256")? as usize;
         params.known = read.word("profile", &["observed", "known"], "observed or known")? == 1;
         Ok(params)
     }

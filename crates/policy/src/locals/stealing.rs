@@ -61,6 +61,8 @@ impl Stealing {
 }
 
 impl Local for Stealing {
+    const STEALS: bool = true;
+
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
         if let Some(job) = queues.pop() {

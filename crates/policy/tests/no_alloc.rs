@@ -1,0 +1,102 @@
+//! After construction a policy never allocates: a million events under a counting allocator.
+
+#![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
+
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::systems::{self, NAMES, System, Visit};
+use headway_policy::{ClassId, Job, JobId, Rng, Shape, WorkerId};
+use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
+use std::cell::Cell;
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { SystemAllocator.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's contract is the callee's.
+        unsafe { SystemAllocator.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const EVENTS: u64 = 1_000_000;
+const WORKERS: usize = 14;
+
+struct Drive;
+
+impl Visit for Drive {
+    type Output = u64;
+
+    /// Workers are kept saturated, service times wander so that plans are revised, and now and
+    /// then a core goes and comes back.
+    fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> u64 {
+        let ingress = &mut system.ingress;
+        let mut rng = Rng::new(7);
+        let mut free: Vec<JobId> = (0..256).map(JobId).collect();
+        let mut running: Vec<(WorkerId, JobId)> = Vec::with_capacity(512);
+        let before = ALLOCATIONS.with(Cell::get);
+        for event in 0..EVENTS {
+            let now_ns = event * 1_000;
+            if let Some(id) = free.pop() {
+                let class = ClassId(rng.below(6) as u16);
+                let job = Job {
+                    flow: rng.next_u64() as u32,
+                    ..Job::new(id, class, now_ns)
+                };
+                if ingress.arrived(now_ns, job).is_err() {
+                    free.push(id);
+                }
+            }
+            while let Some(dispatch) = ingress.poll(now_ns) {
+                running.push((dispatch.worker, dispatch.job));
+            }
+            if !running.is_empty() {
+                let (worker, job) = running.swap_remove(rng.below(running.len()));
+                let swing = 1 + (event / 50_000) % 7;
+                ingress.finished(
+                    now_ns,
+                    worker,
+                    job,
+                    swing * 1_000 * (1 + rng.below(100) as u64),
+                );
+                free.push(job);
+            }
+            if I::OWNER == Owner::Dispatcher && event % 10_007 == 0 {
+                ingress.worker_removed(now_ns, WorkerId(3));
+                ingress.worker_added(now_ns, WorkerId(3));
+            }
+        }
+        ALLOCATIONS.with(Cell::get) - before
+    }
+}
+
+#[test]
+fn a_million_events_allocate_nothing() {
+    let mut shape = Shape::new(WORKERS);
+    for mean_ns in [5_700, 6_000, 20_000, 88_000, 100_000] {
+        shape = shape.class(mean_ns, 0.2);
+    }
+    shape.queue_limit = 200;
+    for name in NAMES {
+        let params = if name.starts_with("darc") && *name != "darc-static" {
+            ",window=1000"
+        } else {
+            ""
+        };
+        let spec = format!("{name}{params}").parse().unwrap();
+        let allocations = systems::with(&spec, &shape, Drive).unwrap();
+        assert_eq!(allocations, 0, "{name} allocated");
+    }
+}

@@ -1,0 +1,160 @@
+//! DARC's profiling windows: when they close, and what a new reservation needs.
+
+use headway_policy::role::Ingress;
+use headway_policy::systems::{DarcParams, darc, darc_stable};
+use headway_policy::{ClassId, Job, JobId, Order, Shape, WorkerId};
+
+const WINDOW: u64 = 100;
+
+fn params() -> DarcParams {
+    let mut params = DarcParams::default();
+    params.rules.window = WINDOW;
+    params
+}
+
+fn shape(workers: usize) -> Shape {
+    Shape::new(workers).class(1_000, 0.5).class(100_000, 0.5)
+}
+
+/// One request after the other: arrives, waits, runs, finishes.
+struct Traffic<I> {
+    ingress: I,
+    now_ns: u64,
+}
+
+impl<I: Ingress> Traffic<I> {
+    fn new(ingress: I) -> Self {
+        Self { ingress, now_ns: 0 }
+    }
+
+    /// `count` requests of a class, each having waited and then taken so long.
+    fn serve(&mut self, count: u64, class: u16, waited_ns: u64, cpu_ns: u64) {
+        for _ in 0..count {
+            let job = Job::new(JobId(0), ClassId(class), self.now_ns);
+            self.ingress.arrived(self.now_ns, job).unwrap();
+            self.now_ns += waited_ns;
+            let dispatch = self.ingress.poll(self.now_ns).unwrap();
+            self.now_ns += cpu_ns;
+            self.ingress
+                .finished(self.now_ns, dispatch.worker, dispatch.job, cpu_ns);
+        }
+    }
+
+    fn reserved(&self, class: u16) -> Vec<usize> {
+        self.ingress
+            .plan()
+            .unwrap()
+            .reserved(ClassId(class))
+            .iter()
+            .collect()
+    }
+
+    /// A full window of the declared mix, nobody waiting.
+    fn first_window(&mut self) {
+        self.serve(WINDOW / 2, 0, 0, 1_000);
+        self.serve(WINDOW / 2, 1, 0, 100_000);
+    }
+}
+
+#[test]
+fn starts_in_order_of_arrival_and_reserves_after_the_minimum_of_samples() {
+    let mut traffic = Traffic::new(darc(&shape(14), params()).ingress);
+    traffic.serve(WINDOW / 2, 0, 0, 1_000);
+    traffic.serve(WINDOW / 2 - 1, 1, 0, 100_000);
+    assert_eq!(traffic.ingress.plan().unwrap().order, Order::Arrival);
+    traffic.serve(1, 1, 0, 100_000);
+    assert_eq!(traffic.ingress.plan().unwrap().order, Order::Rank);
+    assert_eq!(traffic.reserved(0), [0]);
+    assert_eq!(traffic.reserved(1), (1..14).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_change_of_demand_alone_does_not_revise() {
+    let mut traffic = Traffic::new(darc(&shape(14), params()).ingress);
+    traffic.first_window();
+    traffic.serve(3 * WINDOW, 0, 0, 1_000);
+    assert_eq!(traffic.ingress.revisions(), 1);
+}
+
+#[test]
+fn delay_alone_does_not_revise() {
+    let mut traffic = Traffic::new(darc(&shape(14), params()).ingress);
+    traffic.first_window();
+    traffic.serve(1, 0, 10_001, 1_000);
+    traffic.serve(WINDOW / 2 - 1, 0, 0, 1_000);
+    traffic.serve(WINDOW / 2, 1, 0, 100_000);
+    assert_eq!(traffic.ingress.revisions(), 1);
+}
+
+#[test]
+fn delay_and_deviation_together_revise() {
+    let mut traffic = Traffic::new(darc(&shape(14), params()).ingress);
+    traffic.first_window();
+    // Service times swap: what was short is long now.
+    traffic.serve(WINDOW / 2, 1, 0, 1_000);
+    traffic.serve(WINDOW / 2, 0, 10_001, 100_000);
+    assert_eq!(traffic.ingress.revisions(), 2);
+    assert_eq!(traffic.reserved(1), [0]);
+    assert_eq!(traffic.reserved(0), (1..14).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_delay_of_exactly_the_target_does_not_count() {
+    let mut traffic = Traffic::new(darc(&shape(14), params()).ingress);
+    traffic.first_window();
+    traffic.serve(WINDOW / 2, 1, 0, 1_000);
+    traffic.serve(WINDOW / 2, 0, 10_000, 100_000);
+    assert_eq!(traffic.ingress.revisions(), 1);
+}
+
+#[test]
+fn a_class_that_vanished_still_runs_on_the_spillway() {
+    let mut traffic = Traffic::new(darc(&shape(14), params()).ingress);
+    traffic.first_window();
+    traffic.serve(WINDOW, 0, 10_001, 1_000);
+    assert_eq!(traffic.reserved(0), (0..14).collect::<Vec<_>>());
+    assert_eq!(traffic.reserved(1), [13]);
+    traffic.serve(1, 1, 0, 100_000);
+}
+
+#[test]
+fn reservations_follow_cores_that_come_and_go() {
+    let mut traffic = Traffic::new(darc(&shape(4), params()).ingress);
+    traffic.first_window();
+    assert_eq!(
+        (traffic.reserved(0), traffic.reserved(1)),
+        (vec![0], vec![1, 2, 3])
+    );
+    traffic.ingress.worker_removed(traffic.now_ns, WorkerId(0));
+    assert_eq!(
+        (traffic.reserved(0), traffic.reserved(1)),
+        (vec![1], vec![2, 3])
+    );
+    traffic.ingress.worker_added(traffic.now_ns, WorkerId(0));
+    assert_eq!(
+        (traffic.reserved(0), traffic.reserved(1)),
+        (vec![0], vec![1, 2, 3])
+    );
+}
+
+#[test]
+fn a_known_profile_needs_no_first_window() {
+    let params = DarcParams {
+        known: true,
+        ..params()
+    };
+    let traffic = Traffic::new(darc(&shape(14), params).ingress);
+    assert_eq!(traffic.reserved(0), [0]);
+    assert_eq!(traffic.ingress.plan().unwrap().order, Order::Rank);
+}
+
+#[test]
+fn darc_stable_plans_as_darc_where_that_is_stable() {
+    let mut published = Traffic::new(darc(&shape(14), params()).ingress);
+    let mut stable = Traffic::new(darc_stable(&shape(14), params()).ingress);
+    published.first_window();
+    stable.first_window();
+    for class in 0..2 {
+        assert_eq!(published.reserved(class), stable.reserved(class));
+    }
+}
