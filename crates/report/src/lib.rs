@@ -1,1 +1,31 @@
 //! Histograms, slowdown, SLOs, confidence intervals, and the JSON, CSV, table and HTML they are shown in.
+//!
+//! A run is measured by a [`Recorder`] and becomes a [`Run`], the machine-readable result that
+//! everything else here reads: [`Slo`]s are checked against it, [`stats`] compares several, and
+//! [`Table`], [`csv`], [`html`] and [`hlog`] show it.
+//!
+//! Nothing here knows of policies, workloads or servers: names and parameters arrive as text.
+
+pub mod csv;
+pub mod format;
+pub mod hlog;
+pub mod html;
+pub mod slo;
+pub mod stats;
+pub mod table;
+
+mod histogram;
+mod recorder;
+mod run;
+
+#[cfg(test)]
+mod testing;
+
+pub use histogram::{Histogram, nearest_rank};
+pub use recorder::{ClassMeta, ClassRecord, Recorder};
+pub use run::{
+    BenchReport, Capacity, CapacityReport, ClassResult, Delivery, LOST_FRACTION_MAX, Level, Noise,
+    Overall, Reservation, Run, RunExtras, RunMeta, Summary,
+};
+pub use slo::{Slo, SloError, Verdict, Violation};
+pub use table::Table;

@@ -1,0 +1,214 @@
+//! A histogram of `u64` values with the exact sum and the exact maximum beside it.
+//!
+//! The counters are those of the `hdrhistogram` crate at three significant digits: 1 024 per power
+//! of two, so that a value read back is at most 1/1 024 (0.098 %) above the recorded one and never
+//! below it. The crate's own mean and maximum carry that error too, and its quantiles find their
+//! rank in floating point; these three are done exactly here.
+
+use hdrhistogram::Histogram as HdrHistogram;
+
+/// The largest value told apart from larger ones: 2^40 − 1, a little over 1 099 s in ns.
+const VALUE_MAX: u64 = (1 << 40) - 1;
+
+/// Counts of values in 0 ..= 2^40 − 1.
+///
+/// Larger values count as 2^40 − 1, except that mean and maximum stay exact.
+///
+/// # Examples
+///
+/// ```
+/// use headway_report::Histogram;
+///
+/// let mut latency_ns = Histogram::new();
+/// for value in 1..=1000 {
+///     latency_ns.record(value);
+/// }
+/// assert_eq!(latency_ns.quantile(0.99), Some(990));
+/// assert_eq!(latency_ns.mean(), Some(500.5));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Histogram {
+    counts: HdrHistogram<u64>,
+    sum: u128,
+    max: u64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Histogram {
+    /// An empty histogram with its 256 KiB of counters: recording never allocates.
+    pub fn new() -> Self {
+        let counts = HdrHistogram::new_with_bounds(1, VALUE_MAX, 3)
+            .unwrap_or_else(|error| unreachable!("the bounds are constant and valid: {error}"));
+        Self {
+            counts,
+            sum: 0,
+            max: 0,
+        }
+    }
+
+    /// Counts `value` once.
+    #[inline]
+    pub fn record(&mut self, value: u64) {
+        self.counts.saturating_record(value);
+        self.sum += u128::from(value);
+        self.max = self.max.max(value);
+    }
+
+    /// Adds every count of `other`: the result equals one histogram that had recorded both.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts
+            .add(&other.counts)
+            .unwrap_or_else(|error| unreachable!("all histograms have the same bounds: {error}"));
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    /// How many values were recorded.
+    pub fn count(&self) -> u64 {
+        self.counts.len()
+    }
+
+    /// The exact mean, or `None` when empty.
+    pub fn mean(&self) -> Option<f64> {
+        (!self.is_empty()).then(|| self.sum as f64 / self.count() as f64)
+    }
+
+    /// The exact largest value, or `None` when empty.
+    pub fn max(&self) -> Option<u64> {
+        (!self.is_empty()).then_some(self.max)
+    }
+
+    /// Whether nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    /// The nearest-rank `quantile` (0 to 1): the smallest value that at least that fraction of the
+    /// recorded values does not exceed, rounded up by at most 1/1 024. `None` when empty.
+    ///
+    /// # Panics
+    ///
+    /// If `quantile` lies outside 0 ..= 1 or is not a number.
+    pub fn quantile(&self, quantile: f64) -> Option<u64> {
+        self.value_at_rank(nearest_rank(self.count(), quantile))
+    }
+
+    /// The `rank`-th smallest value (1 = smallest), rounded up by at most 1/1 024; `None` for rank
+    /// 0 and when fewer than `rank` values were recorded.
+    pub fn value_at_rank(&self, rank: u64) -> Option<u64> {
+        if rank == 0 || rank > self.count() {
+            return None;
+        }
+        let mut seen = 0;
+        let step = self.counts.iter_recorded().find(|step| {
+            seen += step.count_at_value();
+            seen >= rank
+        })?;
+        Some(
+            self.counts
+                .highest_equivalent(step.value_iterated_to())
+                .min(self.max),
+        )
+    }
+
+    /// The counters, for formats that `hdrhistogram` writes.
+    pub fn as_hdr(&self) -> &HdrHistogram<u64> {
+        &self.counts
+    }
+}
+
+/// The nearest rank (1-based) of `quantile` among `count` ordered values: ⌈quantile · count⌉, at
+/// least 1.
+///
+/// 0.999 · 1 000 must be rank 999 although 0.999 has no exact binary form, so the product is cut to
+/// nine digits after the point before it is rounded up.
+///
+/// # Panics
+///
+/// If `quantile` lies outside 0 ..= 1 or is not a number.
+pub fn nearest_rank(count: u64, quantile: f64) -> u64 {
+    assert!(
+        (0.0..=1.0).contains(&quantile),
+        "quantile {quantile} lies outside 0 ..= 1"
+    );
+    const SCALE: u128 = 1_000_000_000;
+    let parts = (quantile * SCALE as f64).round() as u128;
+    let rank = (parts * u128::from(count)).div_ceil(SCALE);
+    // The quantile is at most 1, so the rank is at most `count` and fits.
+    (rank as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn nearest_rank_is_exact_where_the_product_is_whole() {
+        assert_eq!(nearest_rank(1000, 0.999), 999);
+        assert_eq!(nearest_rank(1001, 0.999), 1000);
+        assert_eq!(nearest_rank(10_000_000, 0.9999), 9_999_000);
+        assert_eq!(nearest_rank(100, 0.07), 7);
+        assert_eq!(nearest_rank(5, 0.0), 1);
+        assert_eq!(nearest_rank(5, 1.0), 5);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside 0 ..= 1")]
+    fn a_percentage_is_not_a_quantile() {
+        nearest_rank(10, 99.0);
+    }
+
+    #[test]
+    fn an_empty_histogram_answers_nothing() {
+        let empty = Histogram::new();
+        assert_eq!((empty.count(), empty.mean(), empty.max()), (0, None, None));
+        assert_eq!(empty.quantile(0.5), None);
+    }
+
+    #[test]
+    fn values_beyond_the_range_keep_count_sum_and_maximum() {
+        let mut histogram = Histogram::new();
+        histogram.record(u64::MAX);
+        histogram.record(u64::MAX);
+        assert_eq!(histogram.count(), 2);
+        assert_eq!(histogram.max(), Some(u64::MAX));
+        assert_eq!(histogram.mean(), Some(u64::MAX as f64));
+        assert_eq!(histogram.quantile(1.0), Some(VALUE_MAX));
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_stay_within_one_in_1024_of_the_sorted_values(
+            mut values in prop::collection::vec(0..=VALUE_MAX, 1..300),
+            quantile in 0.0..=1.0_f64,
+        ) {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|&value| histogram.record(value));
+            values.sort_unstable();
+            let exact = values[nearest_rank(values.len() as u64, quantile) as usize - 1];
+            let read = histogram.quantile(quantile).unwrap();
+            prop_assert!(read >= exact && read - exact <= exact / 1024, "{read} for {exact}");
+        }
+
+        #[test]
+        fn merging_equals_recording_both(
+            left in prop::collection::vec(any::<u64>(), 0..50),
+            right in prop::collection::vec(any::<u64>(), 0..50),
+        ) {
+            let of = |values: &[u64]| {
+                let mut histogram = Histogram::new();
+                values.iter().for_each(|&value| histogram.record(value));
+                histogram
+            };
+            let mut merged = of(&left);
+            merged.merge(&of(&right));
+            prop_assert_eq!(merged, of(&[left, right].concat()));
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! The machine-readable result of a run: what `--format json` prints and saved files hold.
+//!
+//! Field names, nesting and units are a contract with everything that reads them, fixed by the
+//! schemas in `schema/`. Latencies are in µs, slowdowns are ratios, rates are in requests per
+//! second. Fields marked optional are left out when they do not apply.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::histogram::Histogram;
+use crate::recorder::{ClassRecord, Recorder, SLOWDOWN_SCALE};
+
+/// The largest fraction of requests that a run may lose and still count as sustained.
+pub const LOST_FRACTION_MAX: f64 = 0.001;
+
+/// Where a run took place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// Simulated workers of one server.
+    Server,
+    /// Simulated servers behind a switch.
+    Rack,
+    /// Simulated applications that share the cores of a host.
+    Host,
+    /// A real server on this machine or over a network.
+    Live,
+}
+
+/// Mean and nearest-rank percentiles of one measure.
+///
+/// Not a number, written as `null`, when no request was measured.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Exact mean.
+    #[serde(deserialize_with = "null_as_nan")]
+    pub mean: f64,
+    /// Median.
+    #[serde(deserialize_with = "null_as_nan")]
+    pub p50: f64,
+    /// 90th percentile.
+    #[serde(deserialize_with = "null_as_nan")]
+    pub p90: f64,
+    /// 99th percentile.
+    #[serde(deserialize_with = "null_as_nan")]
+    pub p99: f64,
+    /// 99.9th percentile.
+    #[serde(deserialize_with = "null_as_nan")]
+    pub p999: f64,
+    /// Exact maximum.
+    #[serde(deserialize_with = "null_as_nan")]
+    pub max: f64,
+}
+
+fn null_as_nan<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+impl Summary {
+    fn latency_us(record: &ClassRecord) -> Self {
+        let histogram = record.latency_ns();
+        let max_ns = histogram.max().map(|max| max as f64);
+        Self::new(
+            histogram,
+            1e3,
+            histogram.mean().map(|mean| mean / 1e3),
+            max_ns.map(|ns| ns / 1e3),
+        )
+    }
+
+    fn slowdown(record: &ClassRecord) -> Self {
+        let (mean, max) = (record.slowdown_mean(), record.slowdown_max());
+        Self::new(record.slowdown_milli(), SLOWDOWN_SCALE, mean, max)
+    }
+
+    fn new(histogram: &Histogram, scale: f64, mean: Option<f64>, max: Option<f64>) -> Self {
+        let max = max.unwrap_or(f64::NAN);
+        // Percentiles are rounded up to their counter's edge, the maximum is exact: none may
+        // seem to lie above it.
+        let quantile = |quantile| {
+            histogram
+                .quantile(quantile)
+                .map_or(f64::NAN, |value| (value as f64 / scale).min(max))
+        };
+        Self {
+            mean: mean.unwrap_or(f64::NAN),
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p999: quantile(0.999),
+            max,
+        }
+    }
+}
+
+/// Latency and slowdown over all classes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Overall {
+    /// Sojourn times, in µs.
+    pub latency_us: Summary,
+    /// Sojourn time over un-instrumented service time.
+    pub slowdown: Summary,
+}
+
+impl Overall {
+    fn of(record: &ClassRecord) -> Self {
+        Self {
+            latency_us: Summary::latency_us(record),
+            slowdown: Summary::slowdown(record),
+        }
+    }
+}
+
+/// What one class of requests met with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassResult {
+    /// The class's name in the workload.
+    pub name: String,
+    /// Requests measured.
+    pub count: u64,
+    /// Requests shed or lost.
+    pub dropped: u64,
+    /// Mean un-instrumented service time, in µs.
+    pub service_us: f64,
+    /// Sojourn times, in µs.
+    pub latency_us: Summary,
+    /// Sojourn time over un-instrumented service time.
+    pub slowdown: Summary,
+}
+
+impl ClassResult {
+    fn of(record: &ClassRecord) -> Self {
+        let Overall {
+            latency_us,
+            slowdown,
+        } = Overall::of(record);
+        Self {
+            name: record.meta().name.clone(),
+            count: record.count(),
+            dropped: record.dropped(),
+            service_us: record.meta().service_ns / 1e3,
+            latency_us,
+            slowdown,
+        }
+    }
+}
+
+/// Workers set aside for a group of classes at the end of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reservation {
+    /// The group's classes.
+    pub classes: Vec<String>,
+    /// Workers that serve the group first.
+    pub reserved: Vec<usize>,
+    /// Workers reserved for longer groups that this one may use while they are idle.
+    pub stealable: Vec<usize>,
+}
+
+/// How the machine disturbed a live run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Noise {
+    /// Fraction (0 to 1) of a calibrated spin's time that went elsewhere.
+    pub lost_fraction: f64,
+    /// Gaps of more than 10 µs seen by the spin.
+    pub gaps_over_10us: u64,
+}
+
+/// What a load generator's requests came to.
+///
+/// Every request sent is counted in exactly one of `answered` and `lost`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// Requests sent.
+    pub sent: u64,
+    /// Requests whose first reply came in time to be counted.
+    pub answered: u64,
+    /// Requests never answered.
+    pub lost: u64,
+    /// Requests that left later than intended by more than the allowed lag.
+    pub late: u64,
+    /// Replies to requests already answered.
+    pub duplicates: u64,
+    /// Replies that could not be matched or parsed.
+    pub invalid: u64,
+}
+
+impl Delivery {
+    /// The fraction of requests sent that were lost; 0 when nothing was sent.
+    pub fn lost_fraction(&self) -> f64 {
+        self.lost as f64 / self.sent.max(1) as f64
+    }
+}
+
+/// Everything about a run that its [`Recorder`] does not know.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunMeta {
+    /// The policy's name.
+    pub policy: String,
+    /// The policy's parameters as used: all of them, so that the run can be repeated.
+    pub params: Map<String, Value>,
+    /// Where the run took place.
+    pub level: Level,
+    /// The workload's name.
+    pub workload: String,
+    /// Workers per server.
+    pub workers: usize,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Requests that arrived, the discarded warm-up included.
+    pub requests: u64,
+    /// Arrival rate, in requests per second.
+    pub offered_rps: f64,
+    /// Completion rate over the measured interval, in requests per second.
+    pub achieved_rps: f64,
+    /// Offered rate × mean service time / all workers: overheads not included.
+    pub load: f64,
+    /// Fraction (0 to 1) of all workers' time that was busy.
+    pub utilization: f64,
+    /// Requests shed or lost, of all classes.
+    pub dropped: u64,
+    /// Times a request was taken off its worker before it was done.
+    pub preemptions: u64,
+    /// Whether the backlog of a class grew without bound. The tail of such a run measures only its
+    /// length, so it meets no SLO and is not compared.
+    pub overloaded: bool,
+}
+
+/// Parts of a run's result that only some runs have.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunExtras {
+    /// Workers set aside, for policies that reserve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservation: Option<Vec<Reservation>>,
+    /// Classes whose backlog grew without bound.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub starved: Vec<String>,
+    /// The cost model that a simulation assumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs: Option<Map<String, Value>>,
+    /// The machine of a live run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<Map<String, Value>>,
+    /// How noisy that machine was meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<Noise>,
+    /// What the load generator counted.
+    #[serde(flatten, default, skip_serializing_if = "Option::is_none")]
+    pub delivery: Option<Delivery>,
+}
+
+/// One run: a policy under a workload, simulated or live.
+///
+/// # Examples
+///
+/// ```
+/// use headway_report::{ClassMeta, Level, Recorder, Run, RunExtras, RunMeta};
+///
+/// let mut recorder = Recorder::new(&[ClassMeta::new("short", 500.0)]);
+/// recorder.record(0, 1_000, 500);
+/// let meta = RunMeta {
+///     policy: "c-fcfs".into(),
+///     params: Default::default(),
+///     level: Level::Server,
+///     workload: "fixed".into(),
+///     workers: 1,
+///     seed: 1,
+///     requests: 1,
+///     offered_rps: 1e6,
+///     achieved_rps: 1e6,
+///     load: 0.5,
+///     utilization: 0.5,
+///     dropped: 0,
+///     preemptions: 0,
+///     overloaded: false,
+/// };
+/// let run = Run::new(meta, &recorder, RunExtras::default());
+/// assert_eq!(run.overall.slowdown.p999, 2.0);
+///
+/// let json = serde_json::to_string(&run).unwrap();
+/// assert_eq!(serde_json::from_str::<Run>(&json).unwrap(), run);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// What was run, and its totals.
+    #[serde(flatten)]
+    pub meta: RunMeta,
+    /// All classes together.
+    pub overall: Overall,
+    /// Each class, in the workload's order.
+    pub classes: Vec<ClassResult>,
+    /// What only some runs have.
+    #[serde(flatten)]
+    pub extras: RunExtras,
+}
+
+impl Run {
+    /// The result of the run described by `meta`, with what `recorder` measured.
+    pub fn new(meta: RunMeta, recorder: &Recorder, extras: RunExtras) -> Self {
+        Self {
+            meta,
+            overall: Overall::of(&recorder.overall()),
+            classes: recorder.classes().iter().map(ClassResult::of).collect(),
+            extras,
+        }
+    }
+
+    /// The class called `name`.
+    pub fn class(&self, name: &str) -> Option<&ClassResult> {
+        self.classes.iter().find(|class| class.name == name)
+    }
+
+    /// Whether the run kept up: not overloaded, and at most [`LOST_FRACTION_MAX`] of its requests
+    /// dropped or lost.
+    pub fn sustained(&self) -> bool {
+        let dropped = self.meta.dropped as f64 / self.meta.requests.max(1) as f64;
+        let lost = self
+            .extras
+            .delivery
+            .map_or(0.0, |delivery| delivery.lost_fraction());
+        !self.meta.overloaded && dropped.max(lost) <= LOST_FRACTION_MAX
+    }
+}
+
+/// A live comparison on this machine: what `headway bench --format json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BenchReport {
+    /// One run per policy and round.
+    pub runs: Vec<Run>,
+    /// How noisy the machine was over all of them.
+    pub noise: Noise,
+}
+
+/// Highest loads that meet an SLO: what `headway capacity --format json` prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CapacityReport {
+    /// The SLO, as given.
+    pub slo: String,
+    /// One entry per policy.
+    pub results: Vec<Capacity>,
+}
+
+/// The highest load at which a policy met the SLO.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Capacity {
+    /// The policy's name.
+    pub policy: String,
+    /// The policy's parameters as used.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub params: Map<String, Value>,
+    /// Offered load (0 to 1); 0 when no load tried met the SLO.
+    pub load: f64,
+    /// The same as an arrival rate, in requests per second.
+    pub rps: f64,
+    /// The run at that load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Box<Run>>,
+}

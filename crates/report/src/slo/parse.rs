@@ -1,0 +1,243 @@
+//! The SLO grammar: `SCOPE.MEASURE.STATISTIC<=BOUND`, joined by commas.
+
+use super::{Bound, Measure, Scope, Statistic};
+
+const SCOPES: [(&str, ()); 2] = [("class", ()), ("overall", ())];
+const MEASURES: [(&str, Measure); 2] = [
+    ("latency", Measure::Latency),
+    ("slowdown", Measure::Slowdown),
+];
+const STATISTICS: [(&str, Statistic); 6] = [
+    ("mean", Statistic::Mean),
+    ("p50", Statistic::P50),
+    ("p90", Statistic::P90),
+    ("p99", Statistic::P99),
+    ("p999", Statistic::P999),
+    ("max", Statistic::Max),
+];
+/// Units of time, in µs.
+const UNITS: [(&str, f64); 5] = [
+    ("ns", 1e-3),
+    ("us", 1.0),
+    ("µs", 1.0),
+    ("ms", 1e3),
+    ("s", 1e6),
+];
+
+/// Why an SLO cannot be used. Columns count characters from 1.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SloError {
+    /// A word that the grammar does not know.
+    #[error("SLO, column {column}: unknown {what} `{word}`; {remedy}")]
+    UnknownWord {
+        /// Where the word starts.
+        column: usize,
+        /// What was expected there.
+        what: &'static str,
+        /// The word found.
+        word: String,
+        /// The nearest word, or all of them.
+        remedy: String,
+    },
+    /// A bound without the shape `SCOPE.MEASURE.STATISTIC<=BOUND`.
+    #[error("SLO, column {column}: {problem}; write it like `class.*.slowdown.p999<=10`")]
+    Shape {
+        /// Where the trouble starts.
+        column: usize,
+        /// What is missing or too much.
+        problem: &'static str,
+    },
+    /// A limit that is not a positive number with the unit its measure needs.
+    #[error("SLO, column {column}: `{text}` is no bound for a {measure}; write {example}")]
+    Limit {
+        /// Where the limit starts.
+        column: usize,
+        /// The limit as written.
+        text: String,
+        /// The measure it was to bound.
+        measure: Measure,
+        /// A limit of the right form.
+        example: &'static str,
+    },
+    /// A class that the workload does not have.
+    #[error("SLO: the workload has no class `{name}`; {remedy}")]
+    UnknownClass {
+        /// The name in the SLO.
+        name: String,
+        /// The nearest name, or all of them.
+        remedy: String,
+    },
+}
+
+impl SloError {
+    pub(super) fn unknown_class(name: &str, classes: &[&str]) -> Self {
+        let remedy = remedy(name, classes.iter().copied());
+        Self::UnknownClass {
+            name: name.to_owned(),
+            remedy,
+        }
+    }
+}
+
+/// A part of the text that remembers where it stands.
+#[derive(Clone, Copy)]
+struct Span<'a> {
+    text: &'a str,
+    column: usize,
+}
+
+impl<'a> Span<'a> {
+    fn after(self, bytes: usize) -> Self {
+        let column = self.column + self.text[..bytes].chars().count();
+        Self {
+            text: &self.text[bytes..],
+            column,
+        }
+    }
+
+    fn trim(self) -> Self {
+        let start = self.text.len() - self.text.trim_start().len();
+        let trimmed = self.after(start);
+        Self {
+            text: trimmed.text.trim_end(),
+            ..trimmed
+        }
+    }
+
+    /// The parts on both sides of the first `mark`.
+    fn split(self, mark: &str) -> Option<(Self, Self)> {
+        let at = self.text.find(mark)?;
+        Some((
+            Self {
+                text: &self.text[..at],
+                ..self
+            },
+            self.after(at + mark.len()),
+        ))
+    }
+
+    /// The parts on both sides of the last `mark`.
+    fn rsplit(self, mark: &str) -> Option<(Self, Self)> {
+        let at = self.text.rfind(mark)?;
+        Some((
+            Self {
+                text: &self.text[..at],
+                ..self
+            },
+            self.after(at + mark.len()),
+        ))
+    }
+
+    fn shape(self, problem: &'static str) -> SloError {
+        SloError::Shape {
+            column: self.column,
+            problem,
+        }
+    }
+
+    fn one_of<T: Copy>(self, what: &'static str, words: &[(&str, T)]) -> Result<T, SloError> {
+        let found = words.iter().find(|(word, _)| *word == self.text);
+        found
+            .map(|&(_, meaning)| meaning)
+            .ok_or_else(|| SloError::UnknownWord {
+                column: self.column,
+                what,
+                word: self.text.to_owned(),
+                remedy: remedy(self.text, words.iter().map(|&(word, _)| word)),
+            })
+    }
+}
+
+pub(super) fn bounds(text: &str) -> Result<Vec<Bound>, SloError> {
+    let mut rest = Span { text, column: 1 };
+    let mut bounds = Vec::new();
+    while let Some((first, others)) = rest.split(",") {
+        bounds.push(bound(first.trim())?);
+        rest = others;
+    }
+    bounds.push(bound(rest.trim())?);
+    Ok(bounds)
+}
+
+fn bound(span: Span<'_>) -> Result<Bound, SloError> {
+    if span.text.is_empty() {
+        return Err(span.shape("a bound is missing"));
+    }
+    let (left, limit) = span
+        .split("<=")
+        .ok_or_else(|| span.shape("`<=` is missing"))?;
+    let (scope, measure, statistic) = path(left.trim())?;
+    let at_most = self::limit(limit.trim(), measure)?;
+    Ok(Bound {
+        scope,
+        measure,
+        statistic,
+        at_most,
+    })
+}
+
+/// `SCOPE.MEASURE.STATISTIC`, taken from both ends since a class's name may hold dots.
+fn path(span: Span<'_>) -> Result<(Scope, Measure, Statistic), SloError> {
+    let incomplete = || span.shape("scope, measure and statistic are needed");
+    let (head, rest) = span.split(".").ok_or_else(incomplete)?;
+    head.one_of("scope", &SCOPES)?;
+    let (rest, statistic) = rest.rsplit(".").ok_or_else(incomplete)?;
+    let (scope, measure) = match rest.rsplit(".") {
+        Some((name, measure)) if head.text == "class" => (class(name)?, measure),
+        Some((extra, _)) => return Err(extra.shape("`overall` takes no name")),
+        None if head.text == "overall" => (Scope::Overall, rest),
+        None => return Err(rest.shape("`class` needs a name, or `*` for each class")),
+    };
+    let measure = measure.one_of("measure", &MEASURES)?;
+    Ok((scope, measure, statistic.one_of("statistic", &STATISTICS)?))
+}
+
+fn class(name: Span<'_>) -> Result<Scope, SloError> {
+    match name.text {
+        "" => Err(name.shape("the class's name is empty")),
+        "*" => Ok(Scope::EveryClass),
+        name => Ok(Scope::Class(name.to_owned())),
+    }
+}
+
+fn limit(span: Span<'_>, measure: Measure) -> Result<f64, SloError> {
+    let invalid = |example| SloError::Limit {
+        column: span.column,
+        text: span.text.to_owned(),
+        measure,
+        example,
+    };
+    match measure {
+        Measure::Slowdown => positive(span.text).ok_or_else(|| invalid("a number, like `10`")),
+        Measure::Latency => {
+            let digits = span
+                .text
+                .trim_end_matches(|c: char| c.is_alphabetic())
+                .len();
+            let example = "a duration with its unit, like `250us`";
+            let number = positive(&span.text[..digits]).ok_or_else(|| invalid(example))?;
+            let unit = span.after(digits);
+            if unit.text.is_empty() {
+                return Err(invalid(example));
+            }
+            Ok(number * unit.one_of("unit of time", &UNITS)?)
+        }
+    }
+}
+
+fn positive(text: &str) -> Option<f64> {
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0)
+}
+
+/// "did you mean …?" when a word is near, else the words there are.
+fn remedy<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let distance = |candidate: &&str| strsim::damerau_levenshtein(candidate, word);
+    let nearest = known.clone().min_by_key(distance);
+    match nearest.filter(|nearest| distance(nearest) <= nearest.chars().count().max(2) / 2) {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
+    }
+}

@@ -1,0 +1,136 @@
+//! Statistics that decide: confidence intervals, comparisons, and whether a queue is stable.
+//!
+//! Every interval states its confidence, and none is returned when the samples cannot support it.
+//! References: Law, *Simulation Modeling and Analysis* (5th ed.), chapters 9 and 10; Hahn and
+//! Meeker, *Statistical Intervals*, section 5.2.
+
+mod batch;
+mod mean;
+mod order;
+mod stationarity;
+
+pub use batch::{BatchMeans, batch_means, lag1_autocorrelation};
+pub use mean::{difference_interval, mean_interval, ratio_interval, t_quantile};
+pub use order::{percentile_interval, percentile_ranks};
+pub use stationarity::{Growth, GrowthReason, backlog_growth};
+
+use serde::{Deserialize, Serialize};
+
+/// An estimate with the interval that holds the true value with probability `confidence`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The point estimate.
+    pub estimate: f64,
+    /// Lower end.
+    pub lo: f64,
+    /// Upper end.
+    pub hi: f64,
+    /// Coverage probability, in 0 to 1.
+    pub confidence: f64,
+}
+
+impl Interval {
+    /// Whether `value` lies within, ends included.
+    pub fn contains(&self, value: f64) -> bool {
+        (self.lo..=self.hi).contains(&value)
+    }
+
+    /// Whether the two intervals share a value.
+    ///
+    /// Intervals that do not overlap differ; ones that do may differ all the same, which
+    /// [`difference_interval`] decides.
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.lo <= other.hi && other.lo <= self.hi
+    }
+
+    /// Whether the interval excludes `reference`: 0 for a difference, 1 for a ratio.
+    pub fn distinguishable_from(&self, reference: f64) -> bool {
+        !self.contains(reference)
+    }
+
+    /// Half the interval's width.
+    pub fn half_width(&self) -> f64 {
+        (self.hi - self.lo) / 2.0
+    }
+}
+
+/// Why no interval can be given.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum StatsError {
+    /// Too few samples.
+    #[error("{what} needs at least {needed} samples, got {got}; run more of them")]
+    TooFewSamples {
+        /// The statistic asked for.
+        what: &'static str,
+        /// The fewest that support it.
+        needed: usize,
+        /// How many there were.
+        got: usize,
+    },
+    /// A sample that is infinite, not a number, or outside the statistic's domain.
+    #[error("{what}: sample {index} is {value}, which is not {domain}")]
+    BadSample {
+        /// The statistic asked for.
+        what: &'static str,
+        /// Index of the sample.
+        index: usize,
+        /// Its value.
+        value: f64,
+        /// What it had to be.
+        domain: &'static str,
+    },
+    /// A probability outside 0 to 1.
+    #[error("{what} of {value} is no probability; write it like 0.95")]
+    BadProbability {
+        /// Which parameter.
+        what: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+fn check_probability(what: &'static str, value: f64) -> Result<(), StatsError> {
+    let valid = value > 0.0 && value < 1.0;
+    if valid {
+        Ok(())
+    } else {
+        Err(StatsError::BadProbability { what, value })
+    }
+}
+
+fn check_samples(what: &'static str, samples: &[f64], needed: usize) -> Result<(), StatsError> {
+    if samples.len() < needed {
+        return Err(StatsError::TooFewSamples {
+            what,
+            needed,
+            got: samples.len(),
+        });
+    }
+    match samples.iter().position(|sample| !sample.is_finite()) {
+        Some(index) => {
+            let value = samples[index];
+            Err(StatsError::BadSample {
+                what,
+                index,
+                value,
+                domain: "a finite number",
+            })
+        }
+        None => Ok(()),
+    }
+}
+
+/// Sample mean; samples must not be empty.
+fn mean_of(samples: &[f64]) -> f64 {
+    samples.iter().sum::<f64>() / samples.len() as f64
+}
+
+/// Unbiased sample variance; there must be at least two samples.
+fn variance_of(samples: &[f64]) -> f64 {
+    let mean = mean_of(samples);
+    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+    squares / (samples.len() - 1) as f64
+}
+
+#[cfg(test)]
+mod tests;
