@@ -1,18 +1,16 @@
 //! What the datapaths cost per request.
 
 use std::net::UdpSocket;
+use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use headway_machine::Clock;
 use headway_net::datapath::{Datapath, Rx, Tx};
 use headway_net::pool::{FreeList, Pool, SlotId};
-use headway_net::replay::{Replay, ReplayArrival};
+use headway_net::replay::{Replay, ReplayArrival, ReplayRx};
 use headway_net::udp::UdpDatapath;
 
 const BATCH: usize = 64;
-
-/// So short that the schedule outlasts the measurement.
-const QUICK: std::time::Duration = std::time::Duration::from_millis(100);
 
 /// Polls one batch, which must be there, and gives the slots back.
 fn poll_batch<R: Rx>(
@@ -56,31 +54,37 @@ fn udp(criterion: &mut Criterion) {
     });
 }
 
-fn replay(criterion: &mut Criterion) {
-    const ARRIVALS: u32 = 1 << 24;
-    let arrivals = (0..ARRIVALS)
-        .map(|index| ReplayArrival {
-            at_ns: 0,
-            service_ns: 1_000,
-            index,
-            class: 0,
-        })
-        .collect();
-    let (replay, control) = Replay::new(vec![arrivals]).unwrap();
-    let (rxs, _) = replay.split(1, 0).unwrap();
-    let (pool, mut free) = Pool::new(BATCH).unwrap();
-    let (rx, mut out) = (&*rxs[0], Vec::with_capacity(BATCH));
-    let mut group = criterion.benchmark_group("replay");
-    group.bench_function("poll/empty", |bencher| {
-        bencher.iter(|| rx.poll(&mut (), &pool, &mut free, &mut out, BATCH));
-    });
+/// A started replay of requests that all arrive `at_ns` after the start.
+fn started(requests: usize, at_ns: u64) -> Arc<ReplayRx> {
+    let arrival = ReplayArrival {
+        at_ns,
+        service_ns: 1_000,
+        index: 0,
+        class: 0,
+    };
+    let (replay, control) = Replay::new(vec![vec![arrival; requests]]).unwrap();
+    let (mut rxs, _) = replay.split(1, 0).unwrap();
     control.start(Clock::global().now_ns());
-    group
-        .throughput(Throughput::Elements(BATCH as u64))
-        .measurement_time(QUICK)
-        .warm_up_time(QUICK);
+    rxs.remove(0)
+}
+
+fn replay(criterion: &mut Criterion) {
+    const ROUNDS: usize = 64;
+    let (pool, mut free) = Pool::new(BATCH).unwrap();
+    let mut out = Vec::with_capacity(BATCH);
+    let mut group = criterion.benchmark_group("replay");
+    let idle = started(1, u64::MAX / 2);
+    group.bench_function("poll/empty", |bencher| {
+        bencher.iter(|| idle.poll(&mut (), &pool, &mut free, &mut out, BATCH));
+    });
+    group.throughput(Throughput::Elements((ROUNDS * BATCH) as u64));
     group.bench_function("poll/64", |bencher| {
-        bencher.iter(|| poll_batch(rx, &mut (), &pool, &mut free, &mut out));
+        let poll = |rx: Arc<ReplayRx>| {
+            for _ in 0..ROUNDS {
+                poll_batch(&*rx, &mut (), &pool, &mut free, &mut out);
+            }
+        };
+        bencher.iter_batched(|| started(ROUNDS * BATCH, 0), poll, BatchSize::PerIteration);
     });
 }
 
