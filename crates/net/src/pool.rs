@@ -40,6 +40,25 @@ pub enum PoolError {
 /// The right to use one slot of one pool: neither copied nor cloned, made only by [`Pool::new`].
 ///
 /// Dropping a token loses its slot until the process ends; give it back to a [`FreeList`].
+///
+/// ```
+/// let (pool, mut free) = headway_net::pool::Pool::new(1)?;
+/// let mut id = free.take().expect("one slot is free");
+/// pool.get_mut(&mut id).set_len(10);
+/// assert_eq!(pool.get(&id).payload().len(), 10);
+/// free.give(id);
+/// # Ok::<(), headway_net::pool::PoolError>(())
+/// ```
+///
+/// A slot given back cannot be used any more:
+///
+/// ```compile_fail,E0382
+/// let (pool, mut free) = headway_net::pool::Pool::new(1)?;
+/// let id = free.take().expect("one slot is free");
+/// free.give(id);
+/// pool.get(&id);
+/// # Ok::<(), headway_net::pool::PoolError>(())
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a dropped token loses its slot; give it back to a free list"]
 pub struct SlotId(NonZeroU32);
