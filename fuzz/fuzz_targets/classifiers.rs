@@ -1,8 +1,8 @@
 //! Classifiers take any bytes and never change their mind when more arrive.
 #![no_main]
 
-#[path = "../../crates/net/tests/properties/mod.rs"]
+#[path = "../../crates/net/tests/fuzzed/mod.rs"]
 #[allow(dead_code, reason = "each target checks one of the properties")]
-mod properties;
+mod fuzzed;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::classifiers(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzed::classifiers(data));

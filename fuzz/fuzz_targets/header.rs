@@ -1,8 +1,8 @@
 //! The wire header parses any bytes and writes back what it read.
 #![no_main]
 
-#[path = "../../crates/net/tests/properties/mod.rs"]
+#[path = "../../crates/net/tests/fuzzed/mod.rs"]
 #[allow(dead_code, reason = "each target checks one of the properties")]
-mod properties;
+mod fuzzed;
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::header(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzzed::header(data));

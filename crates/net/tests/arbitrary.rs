@@ -5,7 +5,7 @@ use headway_net::classify::{AnyClassifier, Classifier};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-mod properties;
+mod fuzzed;
 
 /// Whole requests with the spec that knows them and their class.
 const REQUESTS: &[(&str, &[u8], u16)] = &[
@@ -87,27 +87,27 @@ prop_compose! {
 proptest! {
     #[test]
     fn headers_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
-        properties::header(&bytes);
+        fuzzed::header(&bytes);
     }
 
     #[test]
     fn classes_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-        properties::classifiers(&bytes);
+        fuzzed::classifiers(&bytes);
     }
 
     #[test]
     fn classes_of_edited_requests(bytes in edited()) {
-        properties::classifiers(&bytes);
+        fuzzed::classifiers(&bytes);
     }
 
     #[test]
     fn specs_of_any_text(text in "\\PC{0,40}") {
-        properties::spec(text.as_bytes());
+        fuzzed::spec(text.as_bytes());
     }
 
     #[test]
-    fn specs_of_edited_specs(spec in select(properties::SPECS), at in any::<prop::sample::Index>(), with in "[a-zé0-9=,:]{0,2}") {
+    fn specs_of_edited_specs(spec in select(fuzzed::SPECS), at in any::<prop::sample::Index>(), with in "[a-zé0-9=,:]{0,2}") {
         let at = at.index(spec.len());
-        properties::spec([&spec[..at], &with, &spec[at..]].concat().as_bytes());
+        fuzzed::spec([&spec[..at], &with, &spec[at..]].concat().as_bytes());
     }
 }

@@ -50,14 +50,14 @@ impl FromStr for AnyClassifier {
     type Err = SpecError;
 
     fn from_str(text: &str) -> Result<Self, SpecError> {
-        let spec = Spec::parse(text)?;
+        let mut spec = Spec::parse(text)?;
         match spec.name(NAMES)? {
-            "header" => WireType::from_spec(spec).map(Self::Header),
-            "offset" => FixedField::from_spec(spec).map(Self::Fixed),
-            "resp" => Resp::from_spec(spec).map(Self::Resp),
-            "memcached" => Memcached::from_spec(spec).map(Self::Memcached),
-            "protobuf" => Protobuf::from_spec(spec).map(Self::Protobuf),
-            _ => Protobuf::oneof_from_spec(spec).map(Self::Protobuf),
+            "header" => WireType::from_spec(&spec).map(Self::Header),
+            "offset" => FixedField::from_spec(&mut spec).map(Self::Fixed),
+            "resp" => Resp::from_spec(&spec).map(Self::Resp),
+            "memcached" => Memcached::from_spec(&mut spec).map(Self::Memcached),
+            "protobuf" => Protobuf::from_spec(&mut spec).map(Self::Protobuf),
+            _ => Protobuf::oneof_from_spec(&mut spec).map(Self::Protobuf),
         }
     }
 }

@@ -75,7 +75,7 @@ impl FixedField {
         Self { mask, ..self }
     }
 
-    pub(super) fn from_spec(mut spec: Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &mut Spec<'_>) -> Result<Self, SpecError> {
         let offset = spec.required("at", "at=4")?.number(0..=MAX_OFFSET)? as usize;
         let (width, widest) = match spec
             .required("bytes", "bytes=2")?

@@ -20,7 +20,7 @@ impl WireType {
         (0..UNKNOWN).map(|byte| (byte, u16::from(byte))).collect()
     }
 
-    pub(super) fn from_spec(spec: Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &Spec<'_>) -> Result<Self, SpecError> {
         if spec.is_empty() {
             return Ok(Self::identity());
         }

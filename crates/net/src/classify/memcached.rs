@@ -112,7 +112,7 @@ impl Memcached {
         }
     }
 
-    pub(super) fn from_spec(mut spec: Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &mut Spec<'_>) -> Result<Self, SpecError> {
         let frame = spec
             .take("frame")
             .map(|e| e.choice(&["udp", "none"]))

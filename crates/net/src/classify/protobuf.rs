@@ -101,11 +101,11 @@ impl Protobuf {
         }
     }
 
-    pub(super) fn from_spec(mut spec: Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &mut Spec<'_>) -> Result<Self, SpecError> {
         let field = spec
             .required("field", "field=1")?
             .number(1..=MAX_FIELD_NUMBER)?;
-        let (absent, skip_bytes) = common_options(&mut spec)?;
+        let (absent, skip_bytes) = common_options(spec)?;
         let (numbers, words) = spec.numbers_and_words(0..=u64::MAX)?;
         let words = WordTable::case_sensitive(words).map_err(|e| spec.too_long(e))?;
         Ok(Self {
@@ -119,8 +119,8 @@ impl Protobuf {
         })
     }
 
-    pub(super) fn oneof_from_spec(mut spec: Spec<'_>) -> Result<Self, SpecError> {
-        let (absent, skip_bytes) = common_options(&mut spec)?;
+    pub(super) fn oneof_from_spec(spec: &mut Spec<'_>) -> Result<Self, SpecError> {
+        let (absent, skip_bytes) = common_options(spec)?;
         spec.refuse_empty("3=0,4=1")?;
         let members = spec.number_table(&["absent", "skip"], 1..=MAX_FIELD_NUMBER)?;
         Ok(Self {

@@ -35,7 +35,7 @@ impl Resp {
         })
     }
 
-    pub(super) fn from_spec(spec: Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &Spec<'_>) -> Result<Self, SpecError> {
         let commands = spec.nonempty_words("GET=0,SCAN=1")?;
         Ok(Self {
             commands: WordTable::case_folded(commands).map_err(|e| spec.too_long(e))?,

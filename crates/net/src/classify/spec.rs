@@ -93,6 +93,9 @@ pub(super) struct Spec<'a> {
     entries: Vec<Entry<'a>>,
 }
 
+/// Command words and their classes.
+pub(super) type WordPairs<'a> = Vec<(&'a str, u16)>;
+
 /// One `key=value`, by reference into the spec string so that errors can point at it.
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
@@ -184,10 +187,7 @@ impl<'a> Spec<'a> {
     }
 
     /// The entries as word → class pairs, at least one.
-    pub(super) fn nonempty_words(
-        &self,
-        example: &'static str,
-    ) -> Result<Vec<(&'a str, u16)>, SpecError> {
+    pub(super) fn nonempty_words(&self, example: &'static str) -> Result<WordPairs<'a>, SpecError> {
         self.refuse_empty(example)?;
         let mut seen = BTreeSet::new();
         for entry in &self.entries {
@@ -199,10 +199,7 @@ impl<'a> Spec<'a> {
     }
 
     /// The entries as word → class pairs, each word one of `known`.
-    pub(super) fn known_words(
-        &self,
-        known: &[&'static str],
-    ) -> Result<Vec<(&'a str, u16)>, SpecError> {
+    pub(super) fn known_words(&self, known: &[&'static str]) -> Result<WordPairs<'a>, SpecError> {
         for entry in &self.entries {
             if find(known, entry.key).is_none() {
                 return Err(entry.unknown_key(known));
@@ -216,7 +213,7 @@ impl<'a> Spec<'a> {
     pub(super) fn numbers_and_words(
         &self,
         range: RangeInclusive<u64>,
-    ) -> Result<(NumberTable, Vec<(&'a str, u16)>), SpecError> {
+    ) -> Result<(NumberTable, WordPairs<'a>), SpecError> {
         let (numeric, words): (Vec<_>, Vec<_>) = self
             .entries
             .iter()
