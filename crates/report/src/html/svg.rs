@@ -65,9 +65,9 @@ impl<'a> Drawing<'a> {
             .collect();
         format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\" \
-             data-plot=\"{LEFT} {TOP} {RIGHT} {BOTTOM}\">\n{}{}{lines}\
+             data-plot=\"{LEFT} {TOP} {RIGHT} {BOTTOM}\">\n{}{}\
              <line class=\"crosshair\" y1=\"{TOP}\" y2=\"{BOTTOM}\" visibility=\"hidden\"/>\n\
-             </svg>\n",
+             {lines}</svg>\n",
             escape(description),
             self.grid(),
             self.labels(),
@@ -211,11 +211,22 @@ fn markers(series_index: usize, series: &Series, placed: &[Placed]) -> String {
             shape(series_index, point.x, point.y),
             point.x,
             point.y,
-            significant(x, 4),
+            plain(x),
             significant(y, 3),
         )
     };
     placed.iter().map(marker).collect()
+}
+
+/// A value of x, which was chosen and not measured: without trailing zeros.
+fn plain(x: f64) -> String {
+    let text = significant(x, 4);
+    let trimmed = if text.contains('.') {
+        text.trim_end_matches('0')
+    } else {
+        &text
+    };
+    trimmed.trim_end_matches('.').to_owned()
 }
 
 /// The marker of a series: shapes tell series apart where colours do not.
