@@ -119,7 +119,7 @@ fn reservation_update(criterion: &mut Criterion) {
                     },
                     rules,
                     &present,
-                )
+                );
             },
             BatchSize::SmallInput,
         );

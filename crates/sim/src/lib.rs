@@ -1,1 +1,37 @@
 //! Virtual time: the engine that drives the policies against a cost model.
+//!
+//! The policies are those of [`headway_policy`], compiled once and run here as they run in the
+//! live server; this crate owns the time, the queues and the costs, and decides nothing.
+//! A run depends on its [`Experiment`] alone: the same experiment gives the same figures to the
+//! bit, on every machine and however many threads share a sweep.
+//!
+//! ```
+//! use headway_sim::{Experiment, Offered};
+//! use headway_workload::Workload;
+//!
+//! let workload = Workload::named("high-bimodal").expect("a workload of the literature");
+//! let experiment = Experiment::new(workload, "darc,profile=known".parse()?)
+//!     .workers(14)
+//!     .offered(Offered::Load { load: 0.8, workers: 14 })
+//!     .requests(20_000);
+//! let outcome = experiment.run()?;
+//! let short = outcome.run.class("short").expect("the workload has it");
+//! assert!(short.slowdown.p50 < 2.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod backlog;
+mod capacity;
+mod costs;
+mod engine;
+mod experiment;
+mod outcome;
+mod parallel;
+
+pub use capacity::{CapacitySearch, Found};
+pub use costs::Costs;
+pub use engine::PlanChange;
+pub use experiment::{Classifier, CoreChange, Experiment, Length, SimError};
+pub use headway_workload::Offered;
+pub use outcome::Outcome;
+pub use parallel::{available_threads, in_parallel};

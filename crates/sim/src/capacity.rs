@@ -1,0 +1,95 @@
+//! The highest load that meets an SLO.
+
+use crate::{Experiment, Offered, Outcome, SimError};
+use headway_report::slo::{Slo, SloError};
+
+/// A search between two loads.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct CapacitySearch {
+    /// Lowest load tried.
+    pub lowest: f64,
+    /// Highest load tried.
+    pub highest: f64,
+    /// The answer is this near to the true one.
+    pub tolerance: f64,
+}
+
+impl Default for CapacitySearch {
+    fn default() -> Self {
+        Self {
+            lowest: 0.02,
+            highest: 1.0,
+            tolerance: 0.005,
+        }
+    }
+}
+
+/// What a search found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The highest load that met the SLO, 0 when the lowest did not.
+    pub load: f64,
+    /// The same, requests per second.
+    pub rate_rps: f64,
+    /// The run at that load.
+    pub outcome: Option<Outcome>,
+}
+
+/// Why a search failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CapacityError {
+    /// The runs.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// The SLO.
+    #[error(transparent)]
+    Slo(#[from] SloError),
+}
+
+impl CapacitySearch {
+    /// Bisects: tails grow with load, so that what fails at a load fails above it. `tried` hears
+    /// of every load and whether it met the SLO.
+    ///
+    /// # Errors
+    /// When the experiment or the SLO is not valid.
+    pub fn find(
+        &self,
+        experiment: &Experiment,
+        slo: &Slo,
+        mut tried: impl FnMut(f64, bool),
+    ) -> Result<Found, CapacityError> {
+        let mut attempt = |load: f64| -> Result<Option<Found>, CapacityError> {
+            let at = at_load(experiment, load);
+            let outcome = at.run()?;
+            let met = slo.evaluate(&outcome.run)?.is_met();
+            tried(load, met);
+            Ok(met.then(|| Found {
+                load,
+                rate_rps: at.rate_rps(),
+                outcome: Some(outcome),
+            }))
+        };
+        let nothing = Found {
+            load: 0.0,
+            rate_rps: 0.0,
+            outcome: None,
+        };
+        let Some(mut best) = attempt(self.lowest)? else {
+            return Ok(nothing);
+        };
+        let (mut met, mut missed) = (self.lowest, self.highest);
+        while missed - met > self.tolerance {
+            let middle = f64::midpoint(met, missed);
+            match attempt(middle)? {
+                Some(found) => (best, met) = (found, middle),
+                None => missed = middle,
+            }
+        }
+        Ok(best)
+    }
+}
+
+fn at_load(experiment: &Experiment, load: f64) -> Experiment {
+    let workers = experiment.workers;
+    experiment.clone().offered(Offered::Load { load, workers })
+}

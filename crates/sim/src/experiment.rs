@@ -1,0 +1,265 @@
+//! What to simulate.
+
+use crate::{Costs, Outcome, engine};
+use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::spec::{Spec, SpecError};
+use headway_policy::systems::{System, Visit};
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, Shape, WorkerId};
+use headway_workload::{Offered, Workload};
+
+/// How long a run is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Length {
+    /// So many arrivals, the discarded ones included.
+    Requests(u64),
+    /// Arrivals during this much virtual time, ns.
+    Duration(u64),
+}
+
+/// What the server takes a request for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Classifier {
+    /// What it is.
+    #[default]
+    Exact,
+    /// Any class, at random (Perséphone § 5.6: a broken classifier).
+    Random,
+}
+
+/// A worker comes or goes while the run lasts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CoreChange {
+    /// When, in virtual time.
+    pub at_ns: u64,
+    /// Which.
+    pub worker: WorkerId,
+    /// Whether it is there from then on.
+    pub present: bool,
+}
+
+/// Everything a run depends on.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// What arrives.
+    pub workload: Workload,
+    /// Who decides.
+    pub policy: Spec,
+    /// Workers of the server.
+    pub workers: usize,
+    /// How much arrives.
+    pub offered: Offered,
+    /// For how long.
+    pub length: Length,
+    /// Part of the arrivals, by index, that is simulated but not measured.
+    pub warm_up: f64,
+    /// Of everything random.
+    pub seed: u64,
+    /// Of the machinery.
+    pub costs: Costs,
+    /// Added to every latency, ns.
+    pub network_ns: u64,
+    /// Most requests in one queue; unbounded unless said.
+    pub queue_limit: usize,
+    /// What the server takes requests for.
+    pub classifier: Classifier,
+    /// Workers coming and going, in order of time.
+    pub core_changes: Vec<CoreChange>,
+}
+
+/// Why an experiment cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The policy's name or parameters.
+    #[error(transparent)]
+    Policy(#[from] SpecError),
+    /// The workload.
+    #[error(transparent)]
+    Workload(#[from] headway_workload::Error),
+    /// Something out of range.
+    #[error("{what} must be {expected}, not {given}")]
+    OutOfRange {
+        /// What.
+        what: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What it was.
+        given: String,
+    },
+}
+
+impl Experiment {
+    /// One server of 14 workers at 80 % load for two million requests: the papers' testbed.
+    #[must_use]
+    pub fn new(workload: Workload, policy: Spec) -> Self {
+        const WORKERS: usize = 14;
+        Self {
+            workload,
+            policy,
+            workers: WORKERS,
+            offered: Offered::Load {
+                load: 0.8,
+                workers: WORKERS,
+            },
+            length: Length::Requests(2_000_000),
+            warm_up: 0.1,
+            seed: 1,
+            costs: Costs::default(),
+            network_ns: 0,
+            queue_limit: usize::MAX,
+            classifier: Classifier::Exact,
+            core_changes: Vec::new(),
+        }
+    }
+
+    /// With so many workers. Does not change what is offered.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// At this rate or load.
+    #[must_use]
+    pub fn offered(mut self, offered: Offered) -> Self {
+        self.offered = offered;
+        self
+    }
+
+    /// At this load of its own workers.
+    #[must_use]
+    pub fn load(self, load: f64) -> Self {
+        let workers = self.workers;
+        self.offered(Offered::Load { load, workers })
+    }
+
+    /// For so many arrivals.
+    #[must_use]
+    pub fn requests(mut self, requests: u64) -> Self {
+        self.length = Length::Requests(requests);
+        self
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// With these costs.
+    #[must_use]
+    pub fn costs(mut self, costs: Costs) -> Self {
+        self.costs = costs;
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`SimError`] when the policy, the workload or a figure is not valid.
+    pub fn run(&self) -> Result<Outcome, SimError> {
+        self.check()?;
+        Ok(headway_policy::systems::with(
+            &self.policy,
+            &self.shape(),
+            engine::Run(self),
+        )?)
+    }
+
+    /// Runs a system of one's own making instead of the one its policy names: a new composition
+    /// is simulated before it has a name.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_system<I, L, M>(
+        &self,
+        build: impl FnOnce(&Shape) -> System<I, L, M>,
+    ) -> Result<Outcome, SimError>
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        self.check()?;
+        Ok(engine::Run(self).visit(build(&self.shape())))
+    }
+
+    /// Whether it can be run.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn check(&self) -> Result<(), SimError> {
+        in_range(
+            "the number of workers",
+            self.workers as f64,
+            1.0,
+            MAX_WORKERS as f64,
+        )?;
+        let classes = self.workload.class_names().len();
+        in_range(
+            "the number of classes",
+            classes as f64,
+            1.0,
+            MAX_CLASSES as f64,
+        )?;
+        in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
+        let least = f64::MIN_POSITIVE;
+        match self.offered {
+            Offered::Rate(rate) => in_range("the rate", rate, least, 1e12)?,
+            Offered::Load { load, .. } => in_range("the load", load, least, 1e6)?,
+        }
+        match self.length {
+            Length::Requests(requests) => {
+                in_range("the number of requests", requests as f64, 1.0, 1e15)?;
+            }
+            Length::Duration(ns) => in_range("the duration in ns", ns as f64, 1.0, 1e18)?,
+        }
+        self.workload.check()?;
+        headway_policy::systems::check(&self.policy, &self.shape())?;
+        Ok(())
+    }
+
+    /// Offered rate of the first phase, requests per second.
+    #[must_use]
+    pub fn rate_rps(&self) -> f64 {
+        match (&self.workload.arrivals, self.offered) {
+            (headway_workload::Arrivals::Trace(trace), _) => trace.rate_rps().unwrap_or(f64::NAN),
+            (_, Offered::Rate(rate)) => rate,
+            (_, Offered::Load { load, workers }) => self.workload.rate_for_load(load, workers),
+        }
+    }
+
+    /// What the policy is told beforehand.
+    fn shape(&self) -> Shape {
+        const JOBS_AT_FIRST: usize = 1024;
+        let mix = self.workload.initial_mix();
+        let mut shape = Shape::new(self.workers);
+        for class in self.workload.union() {
+            let share = mix
+                .iter()
+                .find(|c| c.name == class.name)
+                .map_or(0.0, |c| c.share);
+            shape = shape.class(class.mean_ns() as u64, share);
+        }
+        shape.job_capacity = JOBS_AT_FIRST;
+        shape.queue_limit = self.queue_limit;
+        shape.known_load = Some(self.workload.load_for_rate(self.rate_rps(), self.workers));
+        shape.seed = self.seed;
+        shape
+    }
+}
+
+fn in_range(what: &'static str, given: f64, least: f64, most: f64) -> Result<(), SimError> {
+    if given >= least && given <= most {
+        return Ok(());
+    }
+    let expected = match least == f64::MIN_POSITIVE {
+        true => format!("above 0 and at most {most}"),
+        false => format!("{least} to {most}"),
+    };
+    Err(SimError::OutOfRange {
+        what,
+        expected,
+        given: given.to_string(),
+    })
+}

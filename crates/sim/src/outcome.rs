@@ -1,0 +1,152 @@
+//! What came of an experiment.
+
+use crate::engine::PlanChange;
+use crate::experiment::{Experiment, Length};
+use headway_policy::Plan;
+use headway_policy::spec::{Params, Value};
+use headway_report::{Level, Recorder, Reservation, Run, RunExtras, RunMeta};
+use headway_workload::Arrival;
+
+/// Sums over a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) arrivals: u64,
+    pub(crate) counted: u64,
+    pub(crate) shed: u64,
+    pub(crate) preemptions: u64,
+    pub(crate) busy_ns: u64,
+    /// Worker time idle while some request waited.
+    pub(crate) wasted_ns: u64,
+    pub(crate) last_arrival_ns: u64,
+    first_counted_ns: Option<u64>,
+    pub(crate) last_completion_ns: u64,
+}
+
+impl Totals {
+    #[inline]
+    pub(crate) fn arrived(&mut self, arrival: &Arrival, counted: bool) {
+        self.arrivals += 1;
+        self.last_arrival_ns = arrival.at_ns;
+        if counted {
+            self.counted += 1;
+            self.first_counted_ns.get_or_insert(arrival.at_ns);
+        }
+    }
+}
+
+/// The result of an experiment.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What is reported.
+    pub run: Run,
+    /// The histograms behind it.
+    pub recorder: Recorder,
+    /// Every revision of the plan.
+    pub plan_changes: Vec<PlanChange>,
+    /// Cores idle on average while some request waited: what not being work-conserving cost.
+    pub wasted_cores: f64,
+}
+
+impl Outcome {
+    pub(crate) fn new(
+        experiment: &Experiment,
+        policy: &str,
+        params: &Params,
+        totals: &Totals,
+        recorder: Recorder,
+        starved: &[usize],
+    ) -> Self {
+        let elapsed_ns = totals.last_arrival_ns.max(totals.last_completion_ns).max(1) as f64;
+        let measured_ns = totals
+            .last_completion_ns
+            .saturating_sub(totals.first_counted_ns.unwrap_or(0));
+        let completed: u64 = recorder.classes().iter().map(|class| class.count()).sum();
+        let rate_rps = experiment.rate_rps();
+        let meta = RunMeta {
+            policy: policy.into(),
+            params: params
+                .iter()
+                .map(|(key, value)| ((*key).into(), json(value)))
+                .collect(),
+            level: Level::Server,
+            workload: experiment.workload.name.clone(),
+            workers: experiment.workers,
+            seed: experiment.seed,
+            requests: totals.arrivals,
+            offered_rps: rate_rps,
+            achieved_rps: completed as f64 * 1e9 / measured_ns.max(1) as f64,
+            load: experiment
+                .workload
+                .load_for_rate(rate_rps, experiment.workers),
+            utilization: totals.busy_ns as f64 / elapsed_ns / experiment.workers as f64,
+            dropped: totals.shed,
+            preemptions: totals.preemptions,
+            overloaded: !starved.is_empty(),
+        };
+        let names = experiment.workload.class_names();
+        let extras = RunExtras {
+            starved: starved.iter().map(|&class| names[class].into()).collect(),
+            costs: costs_json(experiment),
+            ..RunExtras::default()
+        };
+        let run = Run::new(meta, &recorder, extras);
+        let wasted_cores = totals.wasted_ns as f64 / elapsed_ns;
+        Self {
+            run,
+            recorder,
+            plan_changes: Vec::new(),
+            wasted_cores,
+        }
+    }
+}
+
+impl Experiment {
+    /// How many arrivals are to be expected.
+    #[must_use]
+    pub fn expected_requests(&self) -> f64 {
+        let recorded = match &self.workload.arrivals {
+            headway_workload::Arrivals::Trace(trace) => trace.records().len() as f64,
+            _ => f64::INFINITY,
+        };
+        let asked = match self.length {
+            Length::Requests(requests) => requests as f64,
+            Length::Duration(ns) => self.rate_rps() * ns as f64 / 1e9,
+        };
+        asked.min(recorded)
+    }
+}
+
+/// The plan in the terms of a report.
+pub(crate) fn reservation_of(plan: &Plan, names: &[&str]) -> Vec<Reservation> {
+    let group = |group: &headway_policy::Group| {
+        let class = headway_policy::ClassId(group.classes.first().unwrap_or(0) as u16);
+        Reservation {
+            classes: group
+                .classes
+                .iter()
+                .map(|class| names[class].to_owned())
+                .collect(),
+            reserved: plan.reserved(class).iter().collect(),
+            stealable: plan.stealable(class).iter().collect(),
+        }
+    };
+    plan.groups.iter().map(group).collect()
+}
+
+fn json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Number(number) if number.fract() == 0.0 => (*number as u64).into(),
+        Value::Number(number) => (*number).into(),
+        Value::Word(word) => (*word).into(),
+    }
+}
+
+/// The costs assumed, as a simulation must say.
+fn costs_json(experiment: &Experiment) -> Option<serde_json::Map<String, serde_json::Value>> {
+    let mut costs = match serde_json::to_value(experiment.costs) {
+        Ok(serde_json::Value::Object(costs)) => costs,
+        _ => return None,
+    };
+    costs.insert("network_ns".into(), experiment.network_ns.into());
+    Some(costs)
+}
