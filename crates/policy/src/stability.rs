@@ -21,7 +21,7 @@
 //! At `start = 0` for all groups the plan is fixed priority, which is stable whenever anything
 //! is; so a stable plan exists for every load below 1.
 
-use crate::{Group, Plan};
+use crate::Group;
 
 /// Load that a group brings while running, for [`utilisation`].
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -52,25 +52,23 @@ pub fn overloads(groups: &[Group], loads: &[GroupLoad], workers: usize) -> bool 
     (1..groups.len()).any(|k| utilisation(groups, loads, workers, k) >= STABLE_BELOW)
 }
 
-/// Moves the start of overloaded groups down, one worker at a time and the longest group first, until none is
-/// overloaded. Leaves a stable plan as it is.
-pub fn settle(plan: &mut Plan, loads: &[GroupLoad], workers: usize) {
-    for k in (1..plan.groups.len()).rev() {
-        while plan.groups[k].start > 0
-            && utilisation(&plan.groups, loads, workers, k) >= STABLE_BELOW
-        {
-            widen(plan, k, workers);
+/// Moves the start of overloaded groups down, one worker at a time and the longest group first,
+/// until none is overloaded. Leaves a stable plan as it is.
+pub fn settle(groups: &mut [Group], loads: &[GroupLoad], workers: usize) {
+    for k in (1..groups.len()).rev() {
+        while groups[k].start > 0 && utilisation(groups, loads, workers, k) >= STABLE_BELOW {
+            widen(groups, k, workers);
         }
     }
 }
 
 /// Lets group `k` start one worker earlier; shorter groups that would start later start there too.
-pub fn widen(plan: &mut Plan, k: usize, workers: usize) {
-    let start = plan.groups[k].start.min(workers).saturating_sub(1);
-    plan.groups[k].start = start;
+pub fn widen(groups: &mut [Group], k: usize, workers: usize) {
+    let start = groups[k].start.min(workers).saturating_sub(1);
+    groups[k].start = start;
     // A group that had found no worker free ends where it started.
-    plan.groups[k].end = plan.groups[k].end.max(workers.min(start + 1));
-    for shorter in &mut plan.groups[..k] {
+    groups[k].end = groups[k].end.max(workers.min(start + 1));
+    for shorter in &mut groups[..k] {
         shorter.start = shorter.start.min(start);
         shorter.end = shorter.end.min(start);
     }
@@ -126,7 +124,7 @@ fn erlang_b(servers: usize, offered: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{BitSet, ClassId, Order};
+    use crate::{BitSet, ClassId, Order, Plan};
     use alloc::vec::Vec;
     use proptest::prelude::*;
 
@@ -173,7 +171,7 @@ mod tests {
     #[test]
     fn settling_moves_one_worker_back() {
         let mut rounded = plan(&[0, 2, 9], 14);
-        settle(&mut rounded, &tpcc(0.85), 14);
+        settle(&mut rounded.groups, &tpcc(0.85), 14);
         assert_eq!(
             rounded.groups.iter().map(|g| g.start).collect::<Vec<_>>(),
             [0, 2, 8]
@@ -199,7 +197,7 @@ mod tests {
             }).collect();
             let before: Vec<_> = plan.groups.iter().map(|g| (g.start, g.end)).collect();
             let was_stable = !overloads(&plan.groups, &loads, workers);
-            settle(&mut plan, &loads, workers);
+            settle(&mut plan.groups, &loads, workers);
             prop_assert!(!overloads(&plan.groups, &loads, workers));
             prop_assert!(plan.groups.windows(2).all(|pair| pair[0].start <= pair[1].start));
             if was_stable {

@@ -1,32 +1,47 @@
 //! DARC that never leaves a group overloaded when some plan would not (ours).
 //!
-//! It plans as DARC does and then asks two questions, at every full window rather than only when
+//! It plans as DARC does, and asks two questions at every full window rather than only when
 //! DARC's triggers fire:
-//! 1. Do the loads measured in this window overload a group under the plan ([`stability`])? Then
-//!    overloaded groups start earlier until they are not.
-//! 2. Did a group's backlog grow all the same, window after window? Then the model was wrong
-//!    about it: it starts one worker earlier still, down to fixed priority, which is stable
-//!    whenever anything is.
+//! 1. Do the measured loads overload a group under DARC's division ([`stability`])? Then
+//!    overloaded groups start earlier, just so far that they are not.
+//! 2. Did a group's backlog grow all the same? Then the model was wrong about it: it starts one
+//!    worker earlier still, down to fixed priority, which is stable whenever anything is.
 //!
-//! Where DARC's plan is stable neither happens and the plan is DARC's.
+//! A new plan is checked at once. A plan in force is changed only by what several windows in a row
+//! say, on smoothed loads: one window holds few requests of a rare class. Where DARC's plan is
+//! stable nothing of this happens and the plan is DARC's.
+//!
+//! [`stability`]: crate::stability
 
 use super::{Control, Darc, DarcRules, Known};
 use crate::reservation::assign;
-use crate::stability::{GroupLoad, overloads, settle, widen};
-use crate::{BitSet, ClassId, Order, Plan};
+use crate::stability::{GroupLoad, settle, widen};
+use crate::{BitSet, ClassId, Group, Order, Plan};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Windows in a row over which a backlog must grow before the model is overruled.
-const GROWING_WINDOWS: u32 = 3;
+/// Windows in a row that must agree before a plan in force is changed.
+const WINDOWS_TO_ACT: u32 = 3;
+/// Weight of the newest window in the smoothed loads.
+const NEWEST: f64 = 0.25;
 /// Requests per worker below which a backlog is no sign of overload, however it grows.
 const BACKLOG_PER_WORKER: usize = 4;
 
 /// DARC's control with the stability check.
 pub struct DarcStable {
     darc: Darc,
-    /// Loads of the groups of the plan; sized for the most there can be.
+    /// Smoothed load of each class, cores.
+    cores: Vec<f64>,
+    /// DARC's own division, before any group was made to start earlier.
+    published: Vec<Group>,
+    /// The division that the present loads call for.
+    wanted: Vec<Group>,
     loads: Vec<GroupLoad>,
+    /// Windows in a row that wanted another division than the one in force.
+    disagreeing: u32,
+    /// A backlog overruled the model: its wishes no longer count for this plan.
+    overruled: bool,
+    /// Per group: requests waiting at the last window's end, and windows in a row it has grown.
     backlog: Vec<usize>,
     growing: Vec<u32>,
 }
@@ -35,40 +50,41 @@ impl DarcStable {
     /// As [`Darc::new`].
     #[must_use]
     pub fn new(classes: usize, rules: DarcRules, known: Option<&Known>) -> Self {
+        let mut darc = Darc::new(classes, rules, known);
+        let cores = (0..classes).map(|class| darc.profiler().cores(ClassId(class as u16)));
         Self {
-            darc: Darc::new(classes, rules, known),
+            cores: cores.collect(),
+            darc,
+            published: Vec::with_capacity(classes),
+            wanted: Vec::with_capacity(classes),
             loads: Vec::with_capacity(classes),
+            disagreeing: 0,
+            overruled: false,
             backlog: vec![0; classes],
             growing: vec![0; classes],
         }
     }
 
-    /// Settles the plan against the measured loads; `true` when that moved a worker.
-    fn settle(&mut self, plan: &mut Plan, present: &BitSet) -> bool {
-        let workers = present.len();
-        self.measure(plan);
-        if workers == 0 || !overloads(&plan.groups, &self.loads, workers) {
-            return false;
-        }
-        settle(plan, &self.loads, workers);
-        assign(plan, self.darc.rules().reservation.spillway, present);
-        true
+    /// A plan fresh from DARC: settled at once, with what was measured so far.
+    fn adopt(&mut self, plan: &mut Plan, present: &BitSet) {
+        self.published.clone_from(&plan.groups);
+        (self.disagreeing, self.overruled) = (0, false);
+        self.growing.fill(0);
+        self.want(present.len());
+        self.divide_as_wanted(plan, present);
     }
 
-    fn measure(&mut self, plan: &Plan) {
-        let profiler = self.darc.profiler();
-        self.loads.clear();
-        for group in &plan.groups {
-            let classes = || group.classes.iter().map(|class| ClassId(class as u16));
-            let cores: f64 = classes().map(|class| profiler.cores(class)).sum();
-            let rate: f64 = classes()
-                .map(|class| {
-                    profiler.cores(class) / profiler.profile().mean_ns[class.index()].max(1.0)
-                })
-                .sum();
-            let mean_ns = if rate > 0.0 { cores / rate } else { 1.0 };
-            self.loads.push(GroupLoad { cores, mean_ns });
+    /// A plan in force: changed once enough windows want another division. `true` when it was.
+    fn reconsider(&mut self, plan: &mut Plan, present: &BitSet) -> bool {
+        self.want(present.len());
+        let differs = self.wanted != plan.groups && !self.overruled;
+        self.disagreeing = if differs { self.disagreeing + 1 } else { 0 };
+        let due = self.disagreeing >= WINDOWS_TO_ACT;
+        if due {
+            self.disagreeing = 0;
+            self.divide_as_wanted(plan, present);
         }
+        due
     }
 
     /// Widens the groups whose backlog grew for too long; `true` when there was one.
@@ -89,16 +105,47 @@ impl DarcStable {
             let grows = backlog > self.backlog[k] && backlog > BACKLOG_PER_WORKER * workers;
             self.growing[k] = if grows { self.growing[k] + 1 } else { 0 };
             self.backlog[k] = backlog;
-            if self.growing[k] >= GROWING_WINDOWS && k > 0 && plan.groups[k].start > 0 {
-                widen(plan, k, workers);
+            if self.growing[k] >= WINDOWS_TO_ACT && plan.groups[k].start > 0 {
+                widen(&mut plan.groups, k, workers);
                 self.growing[k] = 0;
                 relieved = true;
             }
         }
         if relieved {
+            self.overruled = true;
             assign(plan, self.darc.rules().reservation.spillway, present);
         }
         relieved
+    }
+
+    /// DARC's division, settled against the smoothed loads.
+    fn want(&mut self, workers: usize) {
+        let profile = self.darc.profiler().profile();
+        self.loads.clear();
+        for group in &self.published {
+            let cores: f64 = group.classes.iter().map(|class| self.cores[class]).sum();
+            let rate = |class: usize| self.cores[class] / profile.mean_ns[class].max(1.0);
+            let rate: f64 = group.classes.iter().map(rate).sum();
+            let mean_ns = if rate > 0.0 { cores / rate } else { 1.0 };
+            self.loads.push(GroupLoad { cores, mean_ns });
+        }
+        self.wanted.clone_from(&self.published);
+        if workers > 0 {
+            settle(&mut self.wanted, &self.loads, workers);
+        }
+    }
+
+    fn divide_as_wanted(&self, plan: &mut Plan, present: &BitSet) {
+        plan.groups.clone_from(&self.wanted);
+        assign(plan, self.darc.rules().reservation.spillway, present);
+    }
+
+    fn smooth_loads(&mut self, first: bool) {
+        let newest = if first { 1.0 } else { NEWEST };
+        let profiler = self.darc.profiler();
+        for (class, cores) in self.cores.iter_mut().enumerate() {
+            *cores += newest * (profiler.cores(ClassId(class as u16)) - *cores);
+        }
     }
 }
 
@@ -127,19 +174,21 @@ impl Control for DarcStable {
         present: &BitSet,
         waiting: impl Fn(ClassId) -> usize,
     ) -> bool {
+        let first = plan.order == Order::Arrival;
         let replanned = self.darc.close_window(now_ns, plan, present, &waiting);
+        self.smooth_loads(first || replanned);
         if replanned {
-            self.growing.fill(0);
+            self.adopt(plan, present);
+            return true;
         }
-        let settled = self.settle(plan, present);
-        let relieved = !replanned && self.relieve(plan, present, waiting);
-        replanned || settled || relieved
+        let reconsidered = self.reconsider(plan, present);
+        self.relieve(plan, present, waiting) || reconsidered
     }
 
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         self.darc.workers_changed(plan, present);
         if plan.order == Order::Rank {
-            self.settle(plan, present);
+            self.adopt(plan, present);
         }
     }
 }
