@@ -7,7 +7,7 @@
 //! | [`Monitor`] | the dispatcher or a timer core, or nobody | which running request to interrupt |
 //!
 //! Call order: an engine reports every event as it happens and then polls until nothing is left.
-//! Times never run backwards for one role. A role never calls another: queues and flags, owned by
+//! Times never run backwards for one role, and once it was polled its deadline lies ahead. A role never calls another: queues and flags, owned by
 //! the engine, are all they share.
 
 use crate::{Job, JobId, Plan, WorkerId};
@@ -32,6 +32,9 @@ pub enum Owner {
     Dispatcher,
     /// The network: RSS, or a kernel's reuse-port group. It costs nothing and decides at once.
     Steering,
+    /// Nobody: what arrives, or is given back, is in the shared queue at once, and the workers
+    /// help themselves ([`Unplaced`]).
+    Nobody,
 }
 
 /// Decides which waiting request goes to which worker.
@@ -85,6 +88,36 @@ pub trait Ingress {
     }
 }
 
+/// Nobody places requests: they lie in the shared queue (Tardis).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Unplaced;
+
+impl Ingress for Unplaced {
+    const OWNER: Owner = Owner::Nobody;
+
+    fn arrived(&mut self, _now_ns: u64, _job: Job) -> Result<(), Shed> {
+        Ok(())
+    }
+
+    fn poll(&mut self, _now_ns: u64) -> Option<Dispatch> {
+        None
+    }
+
+    fn yielded(&mut self, _now_ns: u64, _worker: WorkerId, _job: Job, _attained_ns: u64) {}
+
+    fn finished(&mut self, _now_ns: u64, _worker: WorkerId, _job: JobId, _cpu_ns: u64) {}
+
+    fn worker_added(&mut self, _now_ns: u64, _worker: WorkerId) {}
+
+    fn worker_removed(&mut self, _now_ns: u64, _worker: WorkerId) {}
+
+    fn grow(&mut self, _capacity: usize) {}
+
+    fn waiting(&self) -> usize {
+        0
+    }
+}
+
 /// What a worker does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
@@ -92,7 +125,7 @@ pub enum Next {
     Run {
         /// What to run.
         job: JobId,
-        /// Self-preemption after this much time (Tiny Quanta); `None` runs on.
+        /// Self-preemption after this much time, above 0 (Tiny Quanta); `None` runs on.
         slice_ns: Option<u64>,
     },
     /// Lost a race for another's work; look again.
@@ -127,11 +160,12 @@ pub trait Queues {
     fn len(&self, worker: WorkerId) -> usize;
     /// Moves at most `max` requests from the head of `victim`'s queue to the own one.
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal;
-    /// The head of the server's one shared wait queue (SYNERGY's preempted longs).
+    /// The head of the server's one shared queue (SYNERGY's preempted longs, all that arrives
+    /// under Tardis).
     fn pop_shared(&mut self) -> Option<JobId>;
-    /// Puts a request at the tail of the shared wait queue.
+    /// Puts a request at the tail of the shared queue.
     fn push_shared(&mut self, job: JobId);
-    /// Consumer and producer counters of the shared wait queue; both only grow.
+    /// Consumer and producer counters of the shared queue; both only grow.
     fn shared_counters(&self) -> (u64, u64);
 }
 
@@ -142,6 +176,12 @@ pub trait Local {
 
     /// What to run now that the worker has nothing running.
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next;
+
+    /// The request's slice is over. `Some`: it goes on for so much longer, above 0, since nothing
+    /// waits that should run instead. `None`: it yields.
+    fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
+        None
+    }
 
     /// The request was interrupted after `attained_ns` of service so far. `true`: it is queued
     /// again, here. `false`: it goes back to the ingress.

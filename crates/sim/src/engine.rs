@@ -61,6 +61,12 @@ enum Delayed {
         job: JobId,
         cpu_ns: u64,
     },
+    /// An unfinished request the dispatcher does not know to be back yet.
+    GivenBack {
+        worker: WorkerId,
+        job: JobId,
+        attained_ns: u64,
+    },
     /// A core that comes or goes.
     Core { worker: WorkerId, present: bool },
 }
@@ -194,8 +200,9 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
     }
 
     /// Until nothing is left: after the last arrival the system drains. On a tie what ends comes
-    /// before what begins.
+    /// before what begins: first requests, then quanta.
     fn run(&mut self) {
+        self.decide();
         loop {
             let stop_ns = self.stops.first_ns();
             let delayed_ns = self
@@ -203,16 +210,18 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
                 .peek()
                 .map_or(NEVER, |Reverse((at_ns, ..))| *at_ns);
             let deadline_ns = self.deadline_ns();
-            let arrival_ns = self.arrivals.visible_ns;
-            let next_ns = stop_ns.min(delayed_ns).min(arrival_ns);
+            let begins_ns = delayed_ns.min(self.arrivals.visible_ns);
+            let next_ns = stop_ns.min(begins_ns);
             if next_ns == NEVER {
                 break;
             }
-            self.advance_to(next_ns.min(deadline_ns));
-            if deadline_ns < next_ns {
-                // Nothing happened but time.
-            } else if stop_ns == next_ns {
-                self.stopped(self.stops.first());
+            if deadline_ns < stop_ns && deadline_ns <= begins_ns {
+                self.deadline(deadline_ns);
+                continue;
+            }
+            self.advance_to(next_ns);
+            if stop_ns == next_ns {
+                self.ran_out(self.stops.first());
             } else if delayed_ns == next_ns {
                 self.delayed_event();
             } else {
@@ -226,6 +235,17 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
     fn deadline_ns(&self) -> u64 {
         let ingress = self.ingress.next_deadline_ns().unwrap_or(NEVER);
         ingress.min(self.monitor.next_deadline_ns().unwrap_or(NEVER))
+    }
+
+    /// A role asked to be polled although nothing happens.
+    fn deadline(&mut self, at_ns: u64) {
+        assert!(
+            at_ns > self.now_ns,
+            "a role polled at {} ns still asks to be polled at {at_ns} ns",
+            self.now_ns
+        );
+        self.advance_to(at_ns);
+        self.decide();
     }
 
     #[inline]
@@ -258,8 +278,25 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
         let job = self.job(id);
         match self.ingress.arrived(self.now_ns, job) {
             Ok(()) => self.backlog.entered(usize::from(arrival.class)),
-            Err(_) => self.shed(id),
+            Err(_) => return self.shed(id),
         }
+        if I::OWNER == Owner::Nobody {
+            self.share_arrival(id);
+        }
+    }
+
+    /// A request that nobody places; the bound is that of the shared queue.
+    fn share_arrival(&mut self, id: JobId) {
+        if self.queues.shared_len() >= self.experiment.queue_limit {
+            return self.shed_admitted(id);
+        }
+        self.queues.push_shared(id);
+        self.wake(0);
+    }
+
+    fn shed_admitted(&mut self, id: JobId) {
+        self.backlog.left(usize::from(self.requests.get(id).class));
+        self.shed(id);
     }
 
     fn shed(&mut self, id: JobId) {
@@ -271,26 +308,33 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
         self.requests.remove(id);
     }
 
-    /// Carries out every decision there is.
+    /// Carries out every decision there is. What an interruption gives back and whom it frees are
+    /// the ingress's business again.
     #[inline]
     fn decide(&mut self) {
-        while let Some(Dispatch { worker, job }) = self.ingress.poll(self.now_ns) {
-            match (I::OWNER, self.experiment.costs.handoff_ns) {
-                (Owner::Dispatcher, handoff_ns @ 1..) => {
-                    self.delay(self.now_ns + handoff_ns, Delayed::Handoff { worker, job });
-                }
-                _ => self.receive(worker, job),
+        loop {
+            while let Some(dispatch) = self.ingress.poll(self.now_ns) {
+                self.dispatch(dispatch);
             }
-        }
-        let waiting = self.ingress.waiting();
-        while let Some(preempt) = self
-            .monitor
-            .poll(self.now_ns, waiting, &self.queues.seen_by(0))
-        {
+            let waiting = self.ingress.waiting();
+            let queues = self.queues.seen_by(0);
+            let Some(preempt) = self.monitor.poll(self.now_ns, waiting, &queues) else {
+                return;
+            };
             let worker = &self.workers[preempt.worker.index()];
-            if worker.epoch == preempt.epoch && worker.running.is_some() {
+            if worker.epoch == preempt.epoch {
                 self.stopped(preempt.worker.index());
             }
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self, Dispatch { worker, job }: Dispatch) {
+        match (I::OWNER, self.experiment.costs.handoff_ns) {
+            (Owner::Dispatcher, handoff_ns @ 1..) => {
+                self.delay(self.now_ns + handoff_ns, Delayed::Handoff { worker, job });
+            }
+            _ => self.receive(worker, job),
         }
     }
 
@@ -298,15 +342,20 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
     #[inline]
     fn receive(&mut self, worker: WorkerId, job: JobId) {
         if self.queues.len(worker.index()) >= self.queue_limit() {
-            self.backlog.left(usize::from(self.requests.get(job).class));
-            return self.shed(job);
+            return self.shed_admitted(job);
         }
         self.queues.push(worker, job);
         self.look_for_work(worker.index());
+        self.wake(worker.index() + 1);
+    }
+
+    /// There is new work. Idle workers that may take it look, from `first` on.
+    #[inline]
+    fn wake(&mut self, first: usize) {
         if L::STEALS && self.queues.waiting() > 0 && self.idle > 0 {
             let workers = self.workers.len();
-            for offset in 1..workers {
-                self.look_for_work((worker.index() + offset) % workers);
+            for offset in 0..workers {
+                self.look_for_work((first + offset) % workers);
             }
         }
     }
@@ -315,7 +364,7 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
     #[inline]
     fn queue_limit(&self) -> usize {
         match I::OWNER {
-            Owner::Dispatcher => usize::MAX,
+            Owner::Dispatcher | Owner::Nobody => usize::MAX,
             Owner::Steering => self.experiment.queue_limit,
         }
     }
@@ -353,6 +402,29 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
         self.monitor.started(self.now_ns, id, &self.job(job), epoch);
     }
 
+    /// What the worker runs is finished, or its slice is over and perhaps renewed.
+    #[inline]
+    fn ran_out(&mut self, worker: usize) {
+        match self.renewal_ns(worker) {
+            Some(ns) => self.stops.set(worker, self.now_ns + ns),
+            None => self.stopped(worker),
+        }
+    }
+
+    #[inline]
+    fn renewal_ns(&mut self, worker: usize) -> Option<u64> {
+        let running = self.workers[worker];
+        let request = self.requests.get(running.running?);
+        let served_ns = self.now_ns - running.serving_from_ns;
+        let left_ns = request.service_ns - request.attained_ns - served_ns;
+        if left_ns == 0 {
+            return None;
+        }
+        let queues = self.queues.seen_by(worker);
+        let slice_ns = self.locals[worker].renew(self.now_ns, &queues)?;
+        Some(slice_ns.min(left_ns))
+    }
+
     /// The worker stops running what it runs: finished, at the end of its slice, or interrupted.
     #[inline]
     fn stopped(&mut self, worker: usize) {
@@ -371,20 +443,35 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
             .stopped(self.now_ns, WorkerId(worker as u16), epoch);
         let request = self.requests.get_mut(id);
         request.attained_ns += served_ns;
-        match request.attained_ns < request.service_ns {
-            true => self.yielded(worker, id),
-            false => self.finished(worker, id),
+        if request.attained_ns < request.service_ns {
+            self.yielded(worker, id);
+            self.look_for_work(worker);
+            self.wake(worker + 1);
+        } else {
+            self.finished(worker, id);
+            self.look_for_work(worker);
         }
-        self.look_for_work(worker);
     }
 
     fn yielded(&mut self, worker: usize, id: JobId) {
         self.totals.preemptions += 1;
         let (job, attained_ns) = (self.job(id), self.requests.get(id).attained_ns);
         let mut view = self.queues.seen_by(worker);
-        if !self.locals[worker].yielded(self.now_ns, &job, attained_ns, &mut view) {
-            self.ingress
-                .yielded(self.now_ns, WorkerId(worker as u16), job, attained_ns);
+        if self.locals[worker].yielded(self.now_ns, &job, attained_ns, &mut view) {
+            return;
+        }
+        let worker = WorkerId(worker as u16);
+        match (I::OWNER, self.experiment.costs.completion_ns) {
+            (Owner::Nobody, _) => self.queues.push_shared(id),
+            (Owner::Dispatcher, notice_ns @ 1..) => {
+                let back = Delayed::GivenBack {
+                    worker,
+                    job: id,
+                    attained_ns,
+                };
+                self.delay(self.now_ns + notice_ns, back);
+            }
+            _ => self.ingress.yielded(self.now_ns, worker, job, attained_ns),
         }
     }
 
@@ -450,6 +537,14 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
                 job,
                 cpu_ns,
             } => self.noticed(worker, job, cpu_ns),
+            Delayed::GivenBack {
+                worker,
+                job,
+                attained_ns,
+            } => {
+                let job = self.job(job);
+                self.ingress.yielded(self.now_ns, worker, job, attained_ns);
+            }
             Delayed::Core { worker, present } => {
                 match present {
                     true => self.ingress.worker_added(self.now_ns, worker),

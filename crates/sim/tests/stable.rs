@@ -5,8 +5,8 @@ use headway_policy::Rng;
 use headway_sim::{Experiment, Outcome, available_threads, in_parallel};
 use headway_workload::{Class, Service, Workload};
 
-const CASES: u64 = 120;
-const REQUESTS: u64 = 500_000;
+const CASES: u64 = 100;
+const REQUESTS: u64 = 800_000;
 
 /// Two to six classes of service times over up to five decades, 2 to 64 workers, load 0.5 to
 /// 0.9. Deterministic in `case`.
@@ -44,20 +44,20 @@ fn run_all(policy: &str) -> Vec<Outcome> {
     in_parallel(&cases, available_threads(), run, |_, _| {})
 }
 
-/// No class waits longer on average than a few service times: far from any overload.
+/// No class waits longer on average than it runs: far from any overload.
 fn clearly_stable(outcome: &Outcome) -> bool {
     outcome
         .run
         .classes
         .iter()
-        .all(|class| class.latency_us.mean <= 4.0 * class.service_us)
+        .all(|class| class.latency_us.mean <= 2.0 * class.service_us)
 }
 
 #[test]
 fn never_overloaded_and_equal_to_darc_where_that_is_stable() {
     let (published, stable) = (
-        run_all("darc,window=20000"),
-        run_all("darc-stable,window=20000"),
+        run_all("darc,window=50000"),
+        run_all("darc-stable,window=50000"),
     );
     let overloaded: Vec<&str> = stable
         .iter()

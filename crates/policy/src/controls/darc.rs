@@ -1,7 +1,7 @@
 //! DARC: dynamic, application-aware reserved cores (Perséphone § 3).
 
 use super::{Control, Profiler};
-use crate::reservation::{Rules, reserve};
+use crate::reservation::{Profile, Rules, reserve};
 use crate::{BitSet, ClassId, Order, Plan};
 use alloc::vec::Vec;
 
@@ -78,6 +78,10 @@ impl Darc {
 
     pub(super) fn profiler(&mut self) -> &mut Profiler {
         &mut self.profiler
+    }
+
+    pub(super) fn profile(&self) -> Profile<'_> {
+        self.profiler.profile()
     }
 
     pub(super) fn rules(&self) -> &DarcRules {

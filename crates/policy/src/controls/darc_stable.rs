@@ -15,13 +15,15 @@
 
 use super::{Control, Darc, DarcRules, Known};
 use crate::reservation::assign;
-use crate::stability::{GroupLoad, settle, widen};
+use crate::stability::{GroupLoad, STABLE_BELOW, settle, widen};
 use crate::{BitSet, ClassId, Group, Order, Plan};
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Windows in a row that must agree before a plan in force is changed.
 const WINDOWS_TO_ACT: u32 = 3;
+/// A plan that was widened goes back only where this much room is sure, or it would swing.
+const NARROW_BELOW: f64 = 0.88;
 /// Weight of the newest window in the smoothed loads.
 const NEWEST: f64 = 0.25;
 /// Requests per worker below which a backlog is no sign of overload, however it grows.
@@ -37,6 +39,8 @@ pub struct DarcStable {
     /// The division that the present loads call for.
     wanted: Vec<Group>,
     loads: Vec<GroupLoad>,
+    /// Windows the smoothed loads rest on, as far as they still count.
+    windows: f64,
     /// Windows in a row that wanted another division than the one in force.
     disagreeing: u32,
     /// A backlog overruled the model: its wishes no longer count for this plan.
@@ -58,6 +62,7 @@ impl DarcStable {
             published: Vec::with_capacity(classes),
             wanted: Vec::with_capacity(classes),
             loads: Vec::with_capacity(classes),
+            windows: 1.0,
             disagreeing: 0,
             overruled: false,
             backlog: vec![0; classes],
@@ -70,21 +75,31 @@ impl DarcStable {
         self.published.clone_from(&plan.groups);
         (self.disagreeing, self.overruled) = (0, false);
         self.growing.fill(0);
-        self.want(present.len());
+        self.want(present.len(), STABLE_BELOW);
         self.divide_as_wanted(plan, present);
     }
 
     /// A plan in force: changed once enough windows want another division. `true` when it was.
     fn reconsider(&mut self, plan: &mut Plan, present: &BitSet) -> bool {
-        self.want(present.len());
-        let differs = self.wanted != plan.groups && !self.overruled;
-        self.disagreeing = if differs { self.disagreeing + 1 } else { 0 };
+        let disagrees = !self.overruled && self.wants_other(plan, present.len());
+        self.disagreeing = if disagrees { self.disagreeing + 1 } else { 0 };
         let due = self.disagreeing >= WINDOWS_TO_ACT;
         if due {
             self.disagreeing = 0;
             self.divide_as_wanted(plan, present);
         }
         due
+    }
+
+    /// Whether the loads call for a wider division than the plan's, or allow a narrower one.
+    fn wants_other(&mut self, plan: &Plan, workers: usize) -> bool {
+        self.want(workers, STABLE_BELOW);
+        let wider = |(wanted, now): (&Group, &Group)| wanted.start < now.start;
+        if self.wanted.iter().zip(&plan.groups).any(wider) {
+            return true;
+        }
+        self.want(workers, NARROW_BELOW);
+        self.wanted != plan.groups && !self.wanted.iter().zip(&plan.groups).any(wider)
     }
 
     /// Widens the groups whose backlog grew for too long; `true` when there was one.
@@ -118,20 +133,23 @@ impl DarcStable {
         relieved
     }
 
-    /// DARC's division, settled against the smoothed loads.
-    fn want(&mut self, workers: usize) {
-        let profile = self.darc.profiler().profile();
+    /// DARC's division, settled below `limit` against the smoothed loads.
+    fn want(&mut self, workers: usize, limit: f64) {
+        let profile = self.darc.profile();
         self.loads.clear();
         for group in &self.published {
             let cores: f64 = group.classes.iter().map(|class| self.cores[class]).sum();
             let rate = |class: usize| self.cores[class] / profile.mean_ns[class].max(1.0);
             let rate: f64 = group.classes.iter().map(rate).sum();
             let mean_ns = if rate > 0.0 { cores / rate } else { 1.0 };
+            let share: f64 = group.classes.iter().map(|class| profile.share[class]).sum();
+            let samples = share * self.darc.rules().window as f64 * self.windows;
+            let cores = cores * (1.0 + relative_error(samples));
             self.loads.push(GroupLoad { cores, mean_ns });
         }
         self.wanted.clone_from(&self.published);
         if workers > 0 {
-            settle(&mut self.wanted, &self.loads, workers);
+            settle(&mut self.wanted, &self.loads, workers, limit);
         }
     }
 
@@ -142,11 +160,27 @@ impl DarcStable {
 
     fn smooth_loads(&mut self, first: bool) {
         let newest = if first { 1.0 } else { NEWEST };
+        self.windows = if first {
+            1.0
+        } else {
+            (self.windows + 1.0).min(2.0 / NEWEST - 1.0)
+        };
         let profiler = self.darc.profiler();
         for (class, cores) in self.cores.iter_mut().enumerate() {
             *cores += newest * (profiler.cores(ClassId(class as u16)) - *cores);
         }
     }
+}
+
+/// Standard error of a load measured from so many Poisson arrivals of exponential service times,
+/// relative to it: `√(2/n)`. A rare class is planned for as if it brought that much more.
+fn relative_error(samples: f64) -> f64 {
+    if samples < 2.0 {
+        return 1.0;
+    }
+    // Newton's iteration for √(2/n) from 1, which is above it: `core` has no square root.
+    let square = 2.0 / samples;
+    (0..24).fold(1.0, |root, _| f64::midpoint(root, square / root))
 }
 
 impl Control for DarcStable {

@@ -56,6 +56,13 @@ impl Workers {
             .map(|worker| WorkerId(worker as u16))
     }
 
+    /// All the least occupied workers, for ties broken otherwise; `None` when no one has room.
+    #[inline]
+    #[must_use]
+    pub fn least(&self) -> Option<&BitSet> {
+        self.levels.iter().find(|level| !level.is_empty())
+    }
+
     /// One more request is at the worker.
     #[inline]
     pub fn occupy(&mut self, worker: WorkerId) {

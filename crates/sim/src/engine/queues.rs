@@ -41,6 +41,17 @@ impl WorkerQueues {
         self.waiting += 1;
     }
 
+    #[inline]
+    pub(super) fn shared_len(&self) -> usize {
+        self.shared.len()
+    }
+
+    pub(super) fn push_shared(&mut self, job: JobId) {
+        self.shared.push_back(job);
+        self.shared_pushed += 1;
+        self.waiting += 1;
+    }
+
     /// As one worker sees them.
     #[inline]
     pub(super) fn seen_by(&mut self, worker: usize) -> View<'_> {
@@ -103,9 +114,7 @@ impl Queues for View<'_> {
     }
 
     fn push_shared(&mut self, job: JobId) {
-        self.queues.shared.push_back(job);
-        self.queues.shared_pushed += 1;
-        self.queues.waiting += 1;
+        self.queues.push_shared(job);
     }
 
     fn shared_counters(&self) -> (u64, u64) {
