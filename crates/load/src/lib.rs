@@ -1,1 +1,51 @@
 //! Open-loop load generator.
+//!
+//! A [`Load`] sends the requests of a workload to a UDP server that speaks the
+//! [wire header](headway_net::header), at the times the workload says, whether or not earlier ones
+//! were answered. Latency counts from the time a request was *meant* to leave, so a server that
+//! stalls the client cannot hide the requests that would have come meanwhile ("coordinated
+//! omission", Tene 2013; also Perséphone §5.1, which sends open loop). The latency from the actual
+//! send is kept beside it: the two differ by what the client itself added.
+//!
+//! The client measures itself, too. Every request sent is either answered or lost; requests that
+//! left late, replies that came twice and replies that matched nothing are counted; and a run in
+//! which the client rather than the server was measured says so ([`LoadReport::flaws`]).
+//!
+//! Replies are timed by the kernel as they arrive (`SO_TIMESTAMPNS`) where it can, so a client that
+//! shares its cores with the server does not add the time it waited for one.
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//! use headway_load::{Extent, Load};
+//! use headway_workload::{Offered, Workload};
+//!
+//! let workload = Workload::resolve("high-bimodal")?;
+//! let target = "127.0.0.1:4000".parse()?;
+//! let load = Load::new(target, workload, Offered::Rate(5_000.0), Extent::Duration { ns: 2_000_000_000 });
+//! let report = load.run(|_| ControlFlow::Continue(()))?;
+//! println!("p99 {} µs", report.run.overall.latency_us.p99);
+//! for flaw in &report.flaws {
+//!     println!("not valid: {flaw}");
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod backlog;
+mod client;
+mod error;
+mod flaw;
+mod ledger;
+mod load;
+mod mmsg;
+mod moment;
+mod plan;
+mod receiver;
+mod report;
+mod sender;
+mod socket;
+
+pub use error::LoadError;
+pub use flaw::Flaw;
+pub use load::{Body, Extent, Load, Progress, ServiceTime, Threads};
+pub use report::{LoadReport, ReceiveClock, Statuses};
+pub use sender::MAX_BODY_BYTES;

@@ -1,0 +1,110 @@
+//! Why a run measured something else than the server.
+
+use std::fmt;
+
+use headway_report::LOST_FRACTION_MAX;
+
+use crate::report::LoadReport;
+
+/// The largest fraction of requests that may leave late.
+const LATE_FRACTION_MAX: f64 = 0.01;
+
+/// A reason not to trust a run's latencies.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Flaw {
+    /// Nobody listened.
+    Refused {
+        /// Datagrams that the server's machine refused.
+        count: u64,
+    },
+    /// The system refused to send.
+    SendFailed {
+        /// Requests that never left.
+        count: u64,
+    },
+    /// More than 0.1 % of the requests were never answered.
+    Lost {
+        /// Their fraction, 0 to 1.
+        fraction: f64,
+    },
+    /// More than 1 % of the requests left late.
+    Late {
+        /// Their fraction, 0 to 1.
+        fraction: f64,
+        /// By more than this, in ns.
+        bound_ns: u64,
+    },
+    /// More than 0.1 % of the requests were answered with an error.
+    Failed {
+        /// Their fraction, 0 to 1.
+        fraction: f64,
+    },
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Refused { count } => write!(
+                out,
+                "the target's machine refused {count} datagrams: no server listens on that port, \
+                 or it stopped during the run"
+            ),
+            Self::SendFailed { count } => write!(
+                out,
+                "the system refused to send {count} requests: the client's machine or network is \
+                 out of buffers, or a firewall forbids it"
+            ),
+            Self::Lost { fraction } => write!(
+                out,
+                "{:.2} % of the requests were never answered (at most {} % may be): the slowest \
+                 ones are missing from the latencies; lower the rate or enlarge the server's queues",
+                100.0 * fraction,
+                100.0 * LOST_FRACTION_MAX
+            ),
+            Self::Late { fraction, bound_ns } => write!(
+                out,
+                "{:.2} % of the requests left more than {} ms late (at most {} % may): the client \
+                 had too little processor time, so its own delays were measured; lower the rate or \
+                 give the client a core",
+                100.0 * fraction,
+                bound_ns as f64 / 1e6,
+                100.0 * LATE_FRACTION_MAX
+            ),
+            Self::Failed { fraction } => write!(
+                out,
+                "{:.2} % of the requests were answered with an error (at most {} % may be): the \
+                 latencies are those of the others; check that the requests suit the service",
+                100.0 * fraction,
+                100.0 * LOST_FRACTION_MAX
+            ),
+        }
+    }
+}
+
+/// What is wrong with a run; empty when nothing is.
+pub(crate) fn flaws(report: &LoadReport, bound_ns: u64) -> Vec<Flaw> {
+    let delivery = &report.delivery;
+    let sent = delivery.sent.max(1) as f64;
+    let (refused, send_failed) = (report.refused, report.send_failed);
+    let lost = delivery.lost_fraction();
+    let late = delivery.late as f64 / sent;
+    let failed = report.statuses.failed() as f64 / sent;
+    let candidates = [
+        (refused > 0, Flaw::Refused { count: refused }),
+        (send_failed > 0, Flaw::SendFailed { count: send_failed }),
+        (lost > LOST_FRACTION_MAX, Flaw::Lost { fraction: lost }),
+        (
+            late > LATE_FRACTION_MAX,
+            Flaw::Late {
+                fraction: late,
+                bound_ns,
+            },
+        ),
+        (
+            failed > LOST_FRACTION_MAX,
+            Flaw::Failed { fraction: failed },
+        ),
+    ];
+    let found = candidates.into_iter().filter(|(is_so, _)| *is_so);
+    found.map(|(_, flaw)| flaw).collect()
+}

@@ -1,0 +1,88 @@
+//! What is to be sent, and when: drawn before the run, so that sending only reads.
+
+use headway_workload::{Arrival, Generator};
+
+use crate::error::LoadError;
+use crate::load::{Extent, Load};
+
+/// Requests that the wire header's index can tell apart.
+const MAX_REQUESTS: u64 = 1 << 32;
+
+/// A request to be sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planned {
+    /// When it is to leave, from the start of the run.
+    pub(crate) at_ns: u64,
+    /// Its service time by the workload.
+    pub(crate) service_ns: u64,
+    /// Its class, as an index into the workload's classes and as the wire header's type.
+    pub(crate) class: u8,
+}
+
+impl From<Arrival> for Planned {
+    fn from(arrival: Arrival) -> Self {
+        Self {
+            at_ns: arrival.at_ns,
+            service_ns: arrival.service_ns,
+            class: u8::try_from(arrival.class).expect("checked: at most 255 classes"),
+        }
+    }
+}
+
+/// All requests of a run, in order of their times.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub(crate) requests: Box<[Planned]>,
+}
+
+impl Plan {
+    pub(crate) fn draw(load: &Load) -> Result<Self, LoadError> {
+        let name = || load.workload.name.clone();
+        let found = load.workload.class_names().len();
+        if found > usize::from(u8::MAX) {
+            let workload = name();
+            return Err(LoadError::TooManyClasses { workload, found });
+        }
+        let arrivals = Generator::new(&load.workload, load.offered, load.seed).map(Planned::from);
+        let requests = take(arrivals, load.extent)?;
+        match requests.is_empty() {
+            true => Err(LoadError::Empty { workload: name() }),
+            false => Ok(Self { requests }),
+        }
+    }
+
+    /// Requests per second, over the time from the start to the last one.
+    pub(crate) fn rate_rps(&self) -> f64 {
+        self.requests.len() as f64 / (self.last_ns().max(1) as f64 / 1e9)
+    }
+
+    /// When the last one is to leave.
+    pub(crate) fn last_ns(&self) -> u64 {
+        self.requests.last().map_or(0, |last| last.at_ns)
+    }
+
+    /// The longest service time.
+    pub(crate) fn longest_service_ns(&self) -> u64 {
+        let services = self.requests.iter().map(|request| request.service_ns);
+        services.max().unwrap_or(0)
+    }
+}
+
+fn take(
+    arrivals: impl Iterator<Item = Planned>,
+    extent: Extent,
+) -> Result<Box<[Planned]>, LoadError> {
+    let (count, end_ns) = match extent {
+        Extent::Requests { count } => (count, u64::MAX),
+        Extent::Duration { ns } => (MAX_REQUESTS + 1, ns),
+    };
+    if matches!(extent, Extent::Requests { count } if count > MAX_REQUESTS) {
+        return Err(LoadError::TooMany { max: MAX_REQUESTS });
+    }
+    let within = arrivals.take_while(|request| request.at_ns < end_ns);
+    let requests: Box<[Planned]> = within.take(count as usize).collect();
+    if requests.len() as u64 > MAX_REQUESTS {
+        return Err(LoadError::TooMany { max: MAX_REQUESTS });
+    }
+    Ok(requests)
+}

@@ -1,0 +1,65 @@
+//! The receiving half: replies into the ledger.
+
+use headway_net::header::HEADER_BYTES;
+
+use crate::ledger::Answers;
+use crate::mmsg::Inbox;
+use crate::moment::Moment;
+use crate::sender::{Run, is_refused};
+
+/// Replies received in one system call.
+const BATCH: usize = 64;
+
+pub(crate) struct Receiver<'a> {
+    run: Run<'a>,
+    /// Only the wire header is kept: nothing else of a reply is looked at.
+    inbox: Inbox<BATCH, HEADER_BYTES>,
+    pub(crate) answers: Answers,
+    /// Times the target's machine said that nobody listens.
+    pub(crate) refused: u64,
+}
+
+impl<'a> Receiver<'a> {
+    pub(crate) fn new(run: Run<'a>) -> Self {
+        Self {
+            run,
+            inbox: Inbox::new(),
+            answers: Answers::new(run.plan.len()),
+            refused: 0,
+        }
+    }
+
+    /// Enters all replies that have arrived.
+    pub(crate) fn drain(&mut self) {
+        loop {
+            match self.inbox.receive(&self.run.socket.udp) {
+                Ok(count) => {
+                    self.enter(count);
+                    if count < BATCH {
+                        return;
+                    }
+                }
+                Err(error) if is_refused(&error) => self.refused += 1,
+                // Nothing there.
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Whether every request that left was answered.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.answers.answered == self.run.departures.count()
+    }
+
+    fn enter(&mut self, count: usize) {
+        let moment = Moment::now(self.run.clock);
+        for i in 0..count {
+            let (bytes, stamp_ns) = self.inbox.datagram(i);
+            let Run {
+                plan, departures, ..
+            } = self.run;
+            self.answers
+                .enter(plan, departures, bytes, moment, stamp_ns);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! From what happened to each request to the result of the run.
+
+use headway_machine::thread::Responsiveness;
+use headway_net::header::Status;
+use headway_report::{ClassMeta, Delivery, Level, Recorder, Run as RunResult, RunExtras, RunMeta};
+
+use crate::backlog::Backlog;
+use crate::client::Harvest;
+use crate::flaw::{Flaw, flaws};
+use crate::ledger::{Answer, Answers};
+use crate::load::{Load, ServiceTime};
+use crate::plan::{Plan, Planned};
+use crate::sender::Run;
+
+/// What a load came to.
+#[derive(Debug, Clone)]
+pub struct LoadReport {
+    /// The machine-readable result: latencies from the intended send, warm-up left out.
+    pub run: RunResult,
+    /// What [`run`](Self::run) summarises: latencies from the intended send.
+    pub corrected: Recorder,
+    /// The same requests' latencies from the actual send, which hide what the client added.
+    pub raw: Recorder,
+    /// Where every request and reply went, warm-up included.
+    pub delivery: Delivery,
+    /// The answered requests by their replies' status, warm-up included.
+    pub statuses: Statuses,
+    /// How replies were timed.
+    pub receive_clock: ReceiveClock,
+    /// What the kernel granted the client's thread; none for a client of two threads, which spins.
+    pub responsiveness: Option<Responsiveness>,
+    /// Times the target's machine said that nobody listens.
+    pub refused: u64,
+    /// Requests that the system refused to send; they count as lost.
+    pub send_failed: u64,
+    /// Why the latencies should not be trusted; empty for a valid run.
+    pub flaws: Vec<Flaw>,
+}
+
+impl LoadReport {
+    /// Whether the run measured the server.
+    #[must_use]
+    pub fn is_valid(&self) -> bool {
+        self.flaws.is_empty()
+    }
+}
+
+/// Answered requests by status. Only `ok` ones have a latency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statuses {
+    /// Served.
+    pub ok: u64,
+    /// Dropped by the server's flow control: counted as dropped by class.
+    pub shed: u64,
+    /// The answer did not fit into a datagram.
+    pub too_large: u64,
+    /// The handler failed.
+    pub error: u64,
+    /// Refused by a server that was shutting down: counted as dropped by class.
+    pub draining: u64,
+    /// Not a request of the service.
+    pub bad_request: u64,
+}
+
+impl Statuses {
+    /// Requests that were served wrongly, as opposed to turned away.
+    #[must_use]
+    pub fn failed(&self) -> u64 {
+        self.too_large + self.error + self.bad_request
+    }
+
+    fn count(&mut self, status: Status) {
+        *match status {
+            Status::Ok => &mut self.ok,
+            Status::Shed => &mut self.shed,
+            Status::TooLarge => &mut self.too_large,
+            Status::Error => &mut self.error,
+            Status::Draining => &mut self.draining,
+            Status::BadRequest => &mut self.bad_request,
+        } += 1;
+    }
+}
+
+/// How replies were timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiveClock {
+    /// By the kernel as they arrived, but for a few.
+    Kernel {
+        /// Replies timed as they were read, because the kernel's clock was stepped.
+        read: u64,
+    },
+    /// As they were read: latencies include the time the client took to get to it.
+    Read,
+}
+
+/// A run that is over.
+pub(crate) struct Outcome<'a> {
+    load: &'a Load,
+    plan: &'a Plan,
+    run: Run<'a>,
+    harvest: Harvest<'a>,
+}
+
+impl<'a> Outcome<'a> {
+    pub(crate) fn new(load: &'a Load, plan: &'a Plan, run: Run<'a>, harvest: Harvest<'a>) -> Self {
+        Self {
+            load,
+            plan,
+            run,
+            harvest,
+        }
+    }
+
+    pub(crate) fn report(&self) -> LoadReport {
+        let metas = self.class_metas();
+        let mut tally = Tally::new(&metas, self);
+        for index in 0..self.sent() {
+            tally.add(self, index);
+        }
+        let delivery = self.delivery(tally.late);
+        let mut report = LoadReport {
+            run: self.result(&tally, delivery),
+            corrected: tally.corrected,
+            raw: tally.raw,
+            delivery,
+            statuses: tally.statuses,
+            receive_clock: self.receive_clock(),
+            responsiveness: self.harvest.responsiveness,
+            refused: self.harvest.refused,
+            send_failed: self.harvest.failed,
+            flaws: Vec::new(),
+        };
+        report.flaws = flaws(&report, self.load.late_bound_ns);
+        report
+    }
+
+    fn answers(&self) -> &Answers {
+        &self.harvest.receiver.answers
+    }
+
+    fn sent(&self) -> usize {
+        self.run.departures.count() as usize
+    }
+
+    /// The first request that is measured.
+    fn first_measured(&self) -> usize {
+        (self.sent() as f64 * self.load.warm_up) as usize
+    }
+
+    fn requests(&self) -> &[Planned] {
+        &self.plan.requests[..self.sent()]
+    }
+
+    fn intended_ns(&self, index: usize) -> u64 {
+        self.run.start_ns + self.plan.requests[index].at_ns
+    }
+
+    fn service_ns(&self, index: usize, answer: &Answer) -> u64 {
+        match self.load.service_time {
+            ServiceTime::Nominal => self.plan.requests[index].service_ns,
+            ServiceTime::Reported => u64::from(answer.execution_ns).max(1),
+        }
+    }
+
+    /// Each class with its mean service time: the workload's, or over what the server said.
+    fn class_metas(&self) -> Vec<ClassMeta> {
+        let classes = self.load.workload.union();
+        let mut metas: Vec<ClassMeta> = classes
+            .map(|class| ClassMeta::new(class.name.clone(), class.mean_ns()))
+            .collect();
+        if self.load.service_time == ServiceTime::Reported {
+            for (meta, mean_ns) in metas.iter_mut().zip(self.reported_means_ns()) {
+                meta.service_ns = mean_ns;
+            }
+        }
+        metas
+    }
+
+    fn reported_means_ns(&self) -> Vec<f64> {
+        let mut sums = vec![(0.0, 0_u64); self.load.workload.class_names().len()];
+        for index in self.first_measured()..self.sent() {
+            if let Some(answer) = self.completion(index) {
+                let (sum, count) = &mut sums[usize::from(self.requests()[index].class)];
+                *sum += self.service_ns(index, answer) as f64;
+                *count += 1;
+            }
+        }
+        let mean = |(sum, count): (f64, u64)| sum / count.max(1) as f64;
+        sums.into_iter().map(mean).collect()
+    }
+
+    /// The reply of a request that was served.
+    fn completion(&self, index: usize) -> Option<&Answer> {
+        let answer = self.answers().get(index)?;
+        (answer.status == Status::Ok).then_some(answer)
+    }
+
+    fn delivery(&self, late: u64) -> Delivery {
+        let (sent, answers) = (self.sent() as u64, self.answers());
+        Delivery {
+            sent,
+            answered: answers.answered,
+            lost: sent - answers.answered,
+            late,
+            duplicates: answers.duplicates,
+            invalid: answers.invalid,
+        }
+    }
+
+    fn receive_clock(&self) -> ReceiveClock {
+        let answers = self.answers();
+        if self.run.socket.stamped {
+            let read = answers.answered - answers.stamped;
+            ReceiveClock::Kernel { read }
+        } else {
+            ReceiveClock::Read
+        }
+    }
+
+    fn result(&self, tally: &Tally, delivery: Delivery) -> RunResult {
+        let starved = tally.backlog.starved(self.load.workers);
+        let names = self.load.workload.class_names();
+        let meta = RunMeta {
+            policy: self.load.policy.clone(),
+            params: self.load.params.clone(),
+            level: Level::Live,
+            workload: self.load.workload.name.clone(),
+            workers: self.load.workers,
+            seed: self.load.seed,
+            requests: delivery.sent,
+            offered_rps: self.offered_rps(),
+            achieved_rps: tally.achieved_rps(),
+            load: self.offered_rps() * self.mean_service_ns(tally) / 1e9 / self.load.workers as f64,
+            utilization: tally.busy_ns as f64
+                / (tally.measured_ns().max(1) * self.load.workers as u64) as f64,
+            dropped: tally.dropped,
+            preemptions: 0,
+            overloaded: !starved.is_empty(),
+        };
+        let extras = RunExtras {
+            starved: starved
+                .into_iter()
+                .map(|class| names[class].into())
+                .collect(),
+            delivery: Some(delivery),
+            ..RunExtras::default()
+        };
+        RunResult::new(meta, &tally.corrected, extras)
+    }
+
+    fn offered_rps(&self) -> f64 {
+        let span_ns = self.requests().last().map_or(0, |last| last.at_ns);
+        self.sent() as f64 * 1e9 / span_ns.max(1) as f64
+    }
+
+    fn mean_service_ns(&self, tally: &Tally) -> f64 {
+        let classes = tally.corrected.classes();
+        let mean_of = |request: &Planned| classes[usize::from(request.class)].meta().service_ns;
+        let total_ns: f64 = match self.load.service_time {
+            ServiceTime::Nominal => self
+                .requests()
+                .iter()
+                .map(|request| request.service_ns as f64)
+                .sum(),
+            ServiceTime::Reported => self.requests().iter().map(mean_of).sum(),
+        };
+        total_ns / self.sent().max(1) as f64
+    }
+}
+
+/// Sums over all requests.
+struct Tally {
+    corrected: Recorder,
+    raw: Recorder,
+    backlog: Backlog,
+    statuses: Statuses,
+    late: u64,
+    dropped: u64,
+    completed: u64,
+    /// Service times of the requests measured.
+    busy_ns: u64,
+    /// When the first request measured was to leave.
+    from_ns: u64,
+    /// When the last reply measured arrived.
+    to_ns: u64,
+}
+
+impl Tally {
+    fn new(metas: &[ClassMeta], outcome: &Outcome<'_>) -> Self {
+        let last = outcome.sent().saturating_sub(1);
+        let first = outcome.first_measured().min(last);
+        let (start_ns, end_ns) = (outcome.intended_ns(0), outcome.intended_ns(last));
+        Self {
+            corrected: Recorder::new(metas),
+            raw: Recorder::new(metas),
+            backlog: Backlog::new(metas.len(), start_ns, end_ns),
+            statuses: Statuses::default(),
+            late: 0,
+            dropped: 0,
+            completed: 0,
+            busy_ns: 0,
+            from_ns: outcome.intended_ns(first),
+            to_ns: 0,
+        }
+    }
+
+    fn add(&mut self, outcome: &Outcome<'_>, index: usize) {
+        let class = usize::from(outcome.requests()[index].class);
+        let departed_ns = outcome.run.departures.time_ns(index);
+        let departed_ns = departed_ns.expect("the first `sent` requests have left");
+        let lag_ns = departed_ns.saturating_sub(outcome.intended_ns(index));
+        self.late += u64::from(lag_ns > outcome.load.late_bound_ns);
+        let Some(answer) = outcome.answers().get(index) else {
+            self.drop(class, index >= outcome.first_measured());
+            return;
+        };
+        self.statuses.count(answer.status);
+        self.backlog.add(class, departed_ns, answer.received_ns());
+        let measured = index >= outcome.first_measured();
+        match answer.status {
+            Status::Ok if measured => self.complete(outcome, index, answer, departed_ns),
+            Status::Shed | Status::Draining => self.drop(class, measured),
+            _ => {}
+        }
+    }
+
+    fn complete(&mut self, outcome: &Outcome<'_>, index: usize, answer: &Answer, departed_ns: u64) {
+        let class = usize::from(outcome.requests()[index].class);
+        let service_ns = outcome.service_ns(index, answer);
+        let since = |start_ns: u64| answer.received_ns().saturating_sub(start_ns);
+        self.corrected
+            .record(class, since(outcome.intended_ns(index)), service_ns);
+        self.raw.record(class, since(departed_ns), service_ns);
+        self.completed += 1;
+        self.busy_ns += match answer.execution_ns {
+            0 => service_ns,
+            execution_ns => u64::from(execution_ns),
+        };
+        self.to_ns = self.to_ns.max(answer.received_ns());
+    }
+
+    /// A request lost or turned away; those of the warm-up are in the total only.
+    fn drop(&mut self, class: usize, measured: bool) {
+        self.dropped += 1;
+        if measured {
+            self.corrected.dropped(class);
+            self.raw.dropped(class);
+        }
+    }
+
+    fn measured_ns(&self) -> u64 {
+        self.to_ns.saturating_sub(self.from_ns)
+    }
+
+    fn achieved_rps(&self) -> f64 {
+        self.completed as f64 * 1e9 / self.measured_ns().max(1) as f64
+    }
+}

@@ -1,0 +1,152 @@
+//! Every request and reply is counted where it belongs.
+
+use std::ops::ControlFlow;
+
+use crate::support::{Fate, Server, load};
+use headway_load::{Flaw, Load, LoadReport, ReceiveClock, Statuses, Threads};
+use headway_net::header::Status;
+use proptest::prelude::*;
+
+fn run(load: &Load) -> LoadReport {
+    load.run(|_| ControlFlow::Continue(())).unwrap()
+}
+
+/// Five of each kind, so that sums of several kinds are told apart from one.
+fn all_fates() -> Vec<Fate> {
+    use Fate::*;
+    let statuses = [
+        Status::Shed,
+        Status::TooLarge,
+        Status::Error,
+        Status::Draining,
+        Status::BadRequest,
+    ];
+    let kinds = [Drop, Twice, Hold, Short, Echo, WrongClass, WrongIndex];
+    let one_of_each = kinds.into_iter().chain(statuses.map(Refuse));
+    let five_of_each = one_of_each.flat_map(|fate| [fate; 5]);
+    [Answer; 39]
+        .into_iter()
+        .chain(five_of_each)
+        .chain([Answer])
+        .collect()
+}
+
+fn check_all_fates(threads: Threads) {
+    let fates = all_fates();
+    let server = Server::with(fates.clone());
+    let mut load = load(server.addr, fates.len() as u64);
+    load.threads = threads;
+    let report = run(&load);
+    let delivery = report.delivery;
+    assert_eq!(delivery.sent, 100);
+    assert_eq!(delivery.lost, 25, "dropped and garbled");
+    assert_eq!(delivery.answered, 75);
+    assert_eq!(delivery.duplicates, 5);
+    assert_eq!(delivery.invalid, 20);
+    let statuses = Statuses {
+        ok: 50,
+        shed: 5,
+        too_large: 5,
+        error: 5,
+        draining: 5,
+        bad_request: 5,
+    };
+    assert_eq!(report.statuses, statuses);
+    assert_eq!(report.corrected.overall().count(), 50);
+    assert_eq!(report.run.meta.dropped, 35, "lost, shed and draining");
+    assert_eq!(report.corrected.overall().dropped(), 35);
+    assert!(report.flaws.contains(&Flaw::Lost { fraction: 0.25 }));
+    assert!(report.flaws.contains(&Flaw::Failed { fraction: 0.15 }));
+}
+
+#[test]
+fn one_thread_counts_every_fate_exactly() {
+    check_all_fates(Threads::One);
+}
+
+#[test]
+fn two_threads_count_every_fate_exactly() {
+    check_all_fates(Threads::Two);
+}
+
+#[test]
+fn a_server_that_answers_everything_leaves_nothing_to_object_to() {
+    let server = Server::with(Vec::new());
+    let mut load = load(server.addr, 1_000);
+    load.warm_up = 0.1;
+    load.late_bound_ns = u64::MAX;
+    let report = run(&load);
+    assert!(report.is_valid(), "{:?}", report.flaws);
+    assert_eq!(report.delivery.answered, 1_000);
+    assert_eq!(report.run.meta.requests, 1_000);
+    assert_eq!(
+        report.corrected.overall().count(),
+        900,
+        "warm-up is left out"
+    );
+    assert_eq!(report.raw.overall().count(), 900);
+    assert_eq!(report.run.extras.delivery, Some(report.delivery));
+    assert!(matches!(report.receive_clock, ReceiveClock::Kernel { .. }));
+}
+
+#[test]
+fn nobody_listening_is_said() {
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let addr = free.local_addr().unwrap();
+    drop(free);
+    let mut load = load(addr, 50);
+    load.timeout_ns = 1_000_000;
+    let report = run(&load);
+    assert_eq!((report.delivery.sent, report.delivery.lost), (50, 50));
+    assert!(
+        matches!(report.flaws[0], Flaw::Refused { .. }),
+        "{:?}",
+        report.flaws
+    );
+    assert!(report.flaws[0].to_string().contains("no server listens"));
+}
+
+#[test]
+fn stopping_early_reports_what_was_sent() {
+    let server = Server::with(Vec::new());
+    let report = load(server.addr, 1_000_000)
+        .run(|_| ControlFlow::Break(()))
+        .unwrap();
+    assert!(report.delivery.sent < 1_000_000);
+    assert_eq!(report.delivery.answered, report.delivery.sent);
+}
+
+fn any_fate() -> impl Strategy<Value = Fate> {
+    use Fate::*;
+    prop_oneof![
+        4 => Just(Answer),
+        1 => Just(Drop),
+        1 => Just(Twice),
+        1 => Just(Hold),
+        1 => Just(Short),
+        1 => Just(WrongIndex),
+        1 => Just(Refuse(Status::Shed)),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_request_is_answered_or_lost(
+        fates in prop::collection::vec(any_fate(), 1..200),
+        two in any::<bool>(),
+    ) {
+        let count = |wanted: &[Fate]| fates.iter().filter(|fate| wanted.contains(fate)).count() as u64;
+        let server = Server::with(fates.clone());
+        let mut load = load(server.addr, fates.len() as u64);
+        load.timeout_ns = 50_000_000;
+        load.threads = if two { Threads::Two } else { Threads::One };
+        let delivery = run(&load).delivery;
+        prop_assert_eq!(delivery.sent, fates.len() as u64);
+        prop_assert_eq!(delivery.answered + delivery.lost, delivery.sent);
+        prop_assert!(delivery.lost >= count(&[Fate::Drop, Fate::Short, Fate::WrongIndex]));
+        prop_assert!(delivery.duplicates <= count(&[Fate::Twice]));
+        prop_assert!(delivery.invalid <= count(&[Fate::Short, Fate::WrongIndex]));
+    }
+}
