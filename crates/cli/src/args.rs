@@ -1,0 +1,184 @@
+//! Flags that several commands share.
+
+use crate::error::{spec_error, usage};
+use crate::output::Format;
+use anyhow::Result;
+use clap::Args;
+use headway_policy::Shape;
+use headway_policy::spec::Spec;
+use headway_report::Slo;
+use headway_sim::{Costs, Experiment, Length, Offered};
+use headway_workload::{Arrivals, Workload, duration, rate};
+use std::path::PathBuf;
+
+/// What arrives, and how much of it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Traffic {
+    /// A workload by name, a workload file (TOML) or a trace (CSV)
+    #[arg(long, value_name = "NAME|FILE", default_value = "high-bimodal")]
+    pub(crate) workload: String,
+    /// Offered load: rate × mean service time / workers
+    #[arg(long, value_name = "FRACTION", conflicts_with = "rate", value_parser = load)]
+    pub(crate) load: Option<f64>,
+    /// Offered rate, requests per second: 5.1M, 260k
+    #[arg(long, value_name = "RATE", value_parser = rate_rps)]
+    pub(crate) rate: Option<f64>,
+}
+
+/// How long a run is and what its randomness starts from.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    /// Arrivals, the first tenth of which is not measured
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = count)]
+    pub(crate) requests: Option<u64>,
+    /// Arrivals during this time, instead of a number of them: 20ms, 3s
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) duration: Option<u64>,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// What the machinery costs in a simulation.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CostFlags {
+    /// Costs measured by `headway calibrate -o FILE`; none by default, the ideal system
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
+    /// The dispatcher's serial work per request
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub(crate) dispatch_cost: Option<u64>,
+    /// Added to every latency
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time)]
+    pub(crate) network: u64,
+    /// Most requests in one queue; the rest is shed. Unbounded by default
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub(crate) queue_limit: Option<u64>,
+}
+
+/// Where the result goes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Destination {
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+impl Traffic {
+    /// The workload that was asked for.
+    pub(crate) fn workload(&self) -> Result<Workload> {
+        Ok(Workload::resolve(&self.workload)?)
+    }
+
+    /// How much is offered to so many workers; `default` where neither load nor rate is given.
+    pub(crate) fn offered(
+        &self,
+        workload: &Workload,
+        workers: usize,
+        default: f64,
+    ) -> Result<Offered> {
+        if matches!(workload.arrivals, Arrivals::Trace(_))
+            && (self.load.is_some() || self.rate.is_some())
+        {
+            return Err(usage(
+                "--load/--rate",
+                "a trace is replayed at the times it recorded",
+            ));
+        }
+        Ok(match self.rate {
+            Some(rate) => Offered::Rate(rate),
+            None => Offered::Load {
+                load: self.load.unwrap_or(default),
+                workers,
+            },
+        })
+    }
+}
+
+impl Extent {
+    /// The length of a run; `default` arrivals where neither is given.
+    pub(crate) fn length(&self, default: u64) -> Length {
+        match (self.requests, self.duration) {
+            (_, Some(ns)) => Length::Duration(ns),
+            (requests, None) => Length::Requests(requests.unwrap_or(default)),
+        }
+    }
+}
+
+impl CostFlags {
+    /// Puts the costs into an experiment.
+    pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
+        if let Some(path) = &self.costs {
+            experiment.costs = read_costs(path)?;
+        }
+        if let Some(dispatch_ns) = self.dispatch_cost {
+            experiment.costs.dispatch_ns = dispatch_ns;
+        }
+        experiment.network_ns = self.network;
+        experiment.queue_limit = self.queue_limit.map_or(usize::MAX, |limit| limit as usize);
+        Ok(())
+    }
+}
+
+/// Reads what `headway calibrate` wrote, or the costs alone.
+fn read_costs(path: &std::path::Path) -> Result<Costs> {
+    let place = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| usage("--costs", format!("{place}: {error}")))?;
+    let value: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|error| usage("--costs", format!("{place}: {error}")))?;
+    let costs = value.get("costs").cloned().unwrap_or(value);
+    serde_json::from_value(costs).map_err(|error| usage("--costs", format!("{place}: {error}")))
+}
+
+/// A policy and its parameters, checked at once so that an error names the flag.
+pub(crate) fn policy(text: &str) -> Result<Spec> {
+    let spec: Spec = text.parse().map_err(|error| spec_error(&error))?;
+    headway_policy::systems::check(&spec, &Shape::new(2)).map_err(|error| spec_error(&error))?;
+    Ok(spec)
+}
+
+/// Policies, each checked.
+pub(crate) fn policies(texts: &[String]) -> Result<Vec<Spec>> {
+    texts.iter().map(|text| policy(text)).collect()
+}
+
+/// An SLO whose classes exist.
+pub(crate) fn slo(text: &str, workload: &Workload) -> Result<Slo> {
+    let slo: Slo = text.parse().map_err(|error| usage("--slo", error))?;
+    slo.check_classes(workload.class_names())
+        .map_err(|error| usage("--slo", error))?;
+    Ok(slo)
+}
+
+/// A duration with its unit, in ns.
+pub(crate) fn time(text: &str) -> Result<u64, String> {
+    duration::parse(text).map_err(|error| error.to_string())
+}
+
+fn rate_rps(text: &str) -> Result<f64, String> {
+    rate::parse(text).map_err(|error| error.to_string())
+}
+
+/// A number with an optional k or M.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    let number = rate::parse(text).map_err(|error| error.to_string())?;
+    let whole = number as u64;
+    if whole == 0 || whole as f64 != number {
+        return Err(format!("'{text}' is not a whole number above 0"));
+    }
+    Ok(whole)
+}
+
+/// A load above 0.
+pub(crate) fn load(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(load) if load > 0.0 && load <= 100.0 => Ok(load),
+        _ => Err(format!(
+            "'{text}' is not a load: a fraction above 0, such as 0.8"
+        )),
+    }
+}

@@ -1,0 +1,128 @@
+//! `headway capacity`: the highest load that meets an SLO, per policy.
+
+use crate::args::{self, CostFlags, Destination, Extent};
+use crate::output::{self, Format};
+use crate::progress;
+use anyhow::Result;
+use headway_report::{Capacity, CapacityReport, Table, format};
+use headway_sim::{CapacitySearch, Experiment, available_threads, in_parallel};
+use headway_workload::Workload;
+use std::io::Write;
+use std::process::ExitCode;
+
+const DEFAULT_REQUESTS: u64 = 2_000_000;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A policy and its parameters; repeat for more
+    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]", default_values = ["c-fcfs", "darc"])]
+    policies: Vec<String>,
+    /// A workload by name or a workload file (TOML)
+    #[arg(long, value_name = "NAME|FILE", default_value = "high-bimodal")]
+    workload: String,
+    /// What must hold: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
+    #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
+    slo: String,
+    /// Workers of the server
+    #[arg(long, value_name = "N", default_value_t = 14)]
+    workers: usize,
+    /// Stop when the answer is known this well
+    #[arg(long, value_name = "LOAD", default_value_t = 0.005)]
+    tolerance: f64,
+    #[command(flatten)]
+    extent: Extent,
+    #[command(flatten)]
+    costs: CostFlags,
+    #[command(flatten)]
+    to: Destination,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let workload = Workload::resolve(&self.workload)?;
+        let slo = args::slo(&self.slo, &workload)?;
+        if !(1e-4..=0.5).contains(&self.tolerance) {
+            return Err(crate::error::usage("--tolerance", "must be 0.0001 to 0.5"));
+        }
+        let search = CapacitySearch {
+            tolerance: self.tolerance,
+            ..CapacitySearch::default()
+        };
+        let experiments = self.experiments(&workload)?;
+        let bar = progress::bar(experiments.len() as u64, "searching");
+        let find = |experiment: &Experiment| search.find(experiment, &slo, |_, _| {});
+        let found = in_parallel(&experiments, available_threads(), find, |_, _| bar.inc(1));
+        bar.finish_and_clear();
+        let mut results = Vec::new();
+        for (experiment, found) in experiments.iter().zip(found) {
+            let found = found?;
+            let run = found.outcome.map(|outcome| Box::new(outcome.run));
+            results.push(Capacity {
+                policy: headway_policy::systems::find(&experiment.policy.name)
+                    .unwrap_or_default()
+                    .into(),
+                params: run
+                    .as_ref()
+                    .map(|run| run.meta.params.clone())
+                    .unwrap_or_default(),
+                load: found.load,
+                rps: found.rate_rps,
+                run,
+            });
+        }
+        self.write(&CapacityReport {
+            slo: self.slo.clone(),
+            results,
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn experiments(&self, workload: &Workload) -> Result<Vec<Experiment>> {
+        let mut experiments = Vec::new();
+        for policy in args::policies(&self.policies)? {
+            let mut experiment = Experiment::new(workload.clone(), policy)
+                .workers(self.workers)
+                .seed(self.extent.seed);
+            experiment.length = self.extent.length(DEFAULT_REQUESTS);
+            self.costs.apply(&mut experiment)?;
+            experiment.check()?;
+            experiments.push(experiment);
+        }
+        Ok(experiments)
+    }
+
+    fn write(&self, report: &CapacityReport) -> Result<()> {
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Format::Json => output::json(report, writer),
+            Format::Csv => output::table_csv(&table(report), writer),
+            Format::Table => {
+                writeln!(
+                    writer,
+                    "highest load with {}\n\n{}",
+                    report.slo,
+                    table(report)
+                )?;
+                Ok(writer.flush()?)
+            }
+        }
+    }
+}
+
+fn table(report: &CapacityReport) -> Table {
+    let best = report
+        .results
+        .iter()
+        .map(|result| result.rps)
+        .fold(0.0, f64::max);
+    let mut table = Table::new(["policy", "load", "rate rps", "of the best"]);
+    for result in &report.results {
+        table.push([
+            result.policy.clone(),
+            format::significant(result.load, 3),
+            format::metric(result.rps),
+            format::percent(if best > 0.0 { result.rps / best } else { 0.0 }),
+        ]);
+    }
+    table
+}

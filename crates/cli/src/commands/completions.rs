@@ -1,0 +1,52 @@
+//! `headway completions` and `headway man`: made from the command line's own definition.
+
+use crate::Cli;
+use crate::output;
+use anyhow::{Context, Result};
+use clap::CommandFactory;
+use clap_complete::Shell;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub(crate) struct Completions {
+    /// Which shell
+    shell: Shell,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Man {
+    /// Write headway.1 and a page for each command into this folder instead
+    #[arg(long, value_name = "FOLDER")]
+    dir: Option<PathBuf>,
+}
+
+impl Completions {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let mut writer = output::open(None)?;
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "headway", &mut script);
+        writer.write_all(&script)?;
+        writer.flush()?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Man {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        match self.dir {
+            Some(dir) => {
+                std::fs::create_dir_all(&dir)
+                    .with_context(|| format!("cannot make {}", dir.display()))?;
+                clap_mangen::generate_to(Cli::command(), &dir)
+                    .with_context(|| format!("cannot write into {}", dir.display()))?;
+            }
+            None => {
+                let mut writer = output::open(None)?;
+                clap_mangen::Man::new(Cli::command()).render(&mut writer)?;
+                writer.flush()?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}

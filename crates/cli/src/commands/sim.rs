@@ -1,0 +1,186 @@
+//! `headway sim`: one simulated run.
+
+use crate::args::{self, CostFlags, Destination, Extent, Traffic};
+use crate::output::{self, Format};
+use anyhow::{Context, Result};
+use headway_report::table::class_table;
+use headway_report::{Run, Verdict, format, hlog};
+use headway_sim::{Experiment, Outcome};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+/// Loads the workers to this where nothing else is said.
+const DEFAULT_LOAD: f64 = 0.8;
+const DEFAULT_REQUESTS: u64 = 2_000_000;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The policy and its parameters: darc,delta=3
+    #[arg(long, value_name = "NAME[,KEY=VALUE…]", default_value = "darc")]
+    policy: String,
+    #[command(flatten)]
+    traffic: Traffic,
+    /// Workers of the server
+    #[arg(long, value_name = "N", default_value_t = 14)]
+    workers: usize,
+    #[command(flatten)]
+    extent: Extent,
+    #[command(flatten)]
+    costs: CostFlags,
+    /// Exit with 1 when this is not met: class.*.slowdown.p999<=10
+    #[arg(long, value_name = "EXPR")]
+    slo: Option<String>,
+    /// Write the histograms of latency, one per class, as an HDR histogram log
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
+    #[command(flatten)]
+    to: Destination,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let experiment = self.experiment()?;
+        let slo = self
+            .slo
+            .as_deref()
+            .map(|text| args::slo(text, &experiment.workload))
+            .transpose()?;
+        let outcome = experiment.run()?;
+        self.write(&outcome)?;
+        if let Some(path) = &self.hlog {
+            let file =
+                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            let length =
+                Duration::from_secs_f64(outcome.run.meta.requests as f64 / experiment.rate_rps());
+            hlog::write_hlog(&outcome.recorder, SystemTime::now(), length, &mut &file)?;
+        }
+        let Some(slo) = slo else {
+            return Ok(ExitCode::SUCCESS);
+        };
+        Ok(tell_verdict(&slo.evaluate(&outcome.run)?))
+    }
+
+    fn experiment(&self) -> Result<Experiment> {
+        let workload = self.traffic.workload()?;
+        let offered = self
+            .traffic
+            .offered(&workload, self.workers, DEFAULT_LOAD)?;
+        let mut experiment = Experiment::new(workload, args::policy(&self.policy)?)
+            .workers(self.workers)
+            .offered(offered)
+            .seed(self.extent.seed);
+        experiment.length = self.extent.length(DEFAULT_REQUESTS);
+        self.costs.apply(&mut experiment)?;
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    fn write(&self, outcome: &Outcome) -> Result<()> {
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Format::Json => output::json(&outcome.run, writer),
+            Format::Csv => output::runs_csv(std::slice::from_ref(&outcome.run), writer),
+            Format::Table => {
+                writeln!(
+                    writer,
+                    "{}\n\n{}",
+                    headline(&outcome.run),
+                    class_table(&outcome.run)
+                )?;
+                for line in remarks(outcome) {
+                    writeln!(writer, "{line}")?;
+                }
+                Ok(writer.flush()?)
+            }
+        }
+    }
+}
+
+/// Says whether the SLO was met, and what was not.
+pub(crate) fn tell_verdict(verdict: &Verdict) -> ExitCode {
+    match verdict {
+        Verdict::Met => return ExitCode::SUCCESS,
+        Verdict::Overloaded => eprintln!("SLO missed: the run is overloaded"),
+        Verdict::Missed(violations) => {
+            for violation in violations {
+                eprintln!("SLO missed: {violation}");
+            }
+        }
+    }
+    ExitCode::FAILURE
+}
+
+/// What was run, in a line.
+pub(crate) fn headline(run: &Run) -> String {
+    let meta = &run.meta;
+    let params: String = meta
+        .params
+        .iter()
+        .map(|(key, value)| format!(",{key}={}", bare(value)))
+        .collect();
+    format!(
+        "{}{params} · {} · {} workers · load {} ({} rps) · {} requests · seed {}",
+        meta.policy,
+        meta.workload,
+        meta.workers,
+        format::significant(meta.load, 3),
+        format::metric(meta.offered_rps),
+        meta.requests,
+        meta.seed,
+    )
+}
+
+/// A JSON value as it is written after `key=`.
+fn bare(value: &serde_json::Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn remarks(outcome: &Outcome) -> Vec<String> {
+    let run = &outcome.run;
+    let mut lines = vec![String::new()];
+    lines.push(format!(
+        "utilization {}, idle while requests waited {} cores, {} preemptions",
+        format::percent(run.meta.utilization),
+        format::significant(outcome.wasted_cores, 2),
+        run.meta.preemptions,
+    ));
+    for group in run.extras.reservation.iter().flatten() {
+        lines.push(format!(
+            "{}: workers {}, may steal {}",
+            group.classes.join(" + "),
+            ranges(&group.reserved),
+            ranges(&group.stealable)
+        ));
+    }
+    if !run.extras.starved.is_empty() {
+        lines.push(format!(
+            "OVERLOADED: the backlog of {} grows without bound; its tail only measures the run's length",
+            run.extras.starved.join(", ")
+        ));
+    }
+    lines
+}
+
+/// 0–1, 3: ascending numbers, runs of them joined.
+fn ranges(numbers: &[usize]) -> String {
+    let mut parts: Vec<(usize, usize)> = Vec::new();
+    for &number in numbers {
+        match parts.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => parts.push((number, number)),
+        }
+    }
+    if parts.is_empty() {
+        return "none".into();
+    }
+    let part = |&(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}–{last}"),
+    };
+    parts.iter().map(part).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,71 @@
+//! Errors as their readers need them: what was wrong, where, and what to write instead.
+
+use headway_policy::spec::SpecError;
+use headway_sim::SimError;
+
+/// Something the user wrote cannot be: exit status 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Usage(pub(crate) String);
+
+/// A usage error about a flag.
+pub(crate) fn usage(flag: &str, message: impl std::fmt::Display) -> anyhow::Error {
+    Usage(format!("{flag}: {message}")).into()
+}
+
+/// Whether the user is to blame, and can help it.
+pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Usage>().is_some()
+        || error.downcast_ref::<headway_workload::Error>().is_some()
+        || error.downcast_ref::<SpecError>().is_some()
+        || error.downcast_ref::<SimError>().is_some()
+        || error.downcast_ref::<headway_report::SloError>().is_some()
+}
+
+/// Whether standard output was closed by its reader (`headway … | head`): not an error.
+pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let of_pipe = |cause: &(dyn std::error::Error + 'static)| {
+        cause
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    };
+    error.chain().any(of_pipe)
+}
+
+/// The error and its causes in one line.
+pub(crate) fn sentence(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let cause = cause.to_string();
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// A policy's error with the nearest valid word.
+pub(crate) fn spec_error(error: &SpecError) -> anyhow::Error {
+    let suggestion = error
+        .alternatives()
+        .and_then(|(word, valid)| nearest(word, valid));
+    usage(
+        "--policy",
+        match suggestion {
+            Some(word) => format!("{error}; did you mean '{word}'?"),
+            None => error.to_string(),
+        },
+    )
+}
+
+/// The valid word most like `word`, if any is like it.
+pub(crate) fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
+    const ALIKE: f64 = 0.7;
+    let scored = valid
+        .iter()
+        .map(|&candidate| (strsim::jaro_winkler(word, candidate), candidate));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= ALIKE).then_some(best.1)
+}

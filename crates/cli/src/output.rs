@@ -1,0 +1,51 @@
+//! Where results go, and in which shape.
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use headway_report::{Run, Table, csv};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// How a result is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// For programs: the fields are stable
+    Json,
+    /// For spreadsheets
+    Csv,
+}
+
+/// Standard output, or the file that was named.
+pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write>> {
+    Ok(match path {
+        None => Box::new(BufWriter::new(io::stdout().lock())),
+        Some(path) => {
+            let file =
+                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            Box::new(BufWriter::new(file))
+        }
+    })
+}
+
+/// One JSON value and a newline.
+pub(crate) fn json(value: &impl Serialize, mut writer: impl Write) -> Result<()> {
+    serde_json::to_writer_pretty(&mut writer, value)?;
+    writeln!(writer)?;
+    writer.flush()?;
+    Ok(())
+}
+
+/// Runs as CSV, a row per class.
+pub(crate) fn runs_csv(runs: &[Run], writer: impl Write) -> Result<()> {
+    Ok(csv::write_runs(runs, writer)?)
+}
+
+/// A table as CSV.
+pub(crate) fn table_csv(table: &Table, writer: impl Write) -> Result<()> {
+    Ok(csv::write_table(table, writer)?)
+}
