@@ -1,1 +1,39 @@
-//! The live server: rings, dispatcher, workers.
+//! The live server: policies from `headway-policy` on real cores.
+//!
+//! Nothing blocks, allocates, locks or logs on the path of a request. Who does what:
+//!
+//! - [`Server`]: what users start, watch and stop; [`Service`]: what they write.
+//! - *Dispatcher*: owns a policy's `Ingress`. Each [turn](central) takes completions in, polls and classifies
+//!   requests, hands decided ones to the workers' [rings](ring), and refuses what finds its queue full. It has a thread of its
+//!   own, or, where cores are few, the workers [take turns](leader) at it.
+//! - *Workers*: run the handler and send the response themselves, from the buffer the request came in.
+//! - Without a dispatcher (d-FCFS, work stealing) workers are [steered](steered): each polls a receive queue of its own.
+//!
+//! Who has nothing to do spins, then [sleeps](park); who wakes others pays for it only if they sleep.
+
+mod bell;
+mod central;
+mod control;
+mod crew;
+mod error;
+mod executor;
+mod intake;
+pub mod leader;
+pub mod park;
+mod parts;
+mod refusal;
+pub mod ring;
+mod server;
+mod service;
+mod steered;
+mod sync;
+mod tally;
+mod token;
+
+pub use crew::Pin;
+pub use error::{ResizeError, ShutdownError, StartError};
+pub use park::Idle;
+pub use parts::Layout;
+pub use server::{Builder, Class, Server, Stopper};
+pub use service::{Call, MAX_REPLY_BYTES, Service, Spin};
+pub use tally::{ClassStats, Stats};

@@ -1,0 +1,62 @@
+//! Waking whoever sleeps at a receive queue, at no cost when nobody does.
+
+use std::sync::Arc;
+
+use headway_net::datapath::Rx;
+
+use crate::park::announce;
+use crate::sync::{AtomicBool, Ordering, Padded};
+
+/// A receive queue together with whether somebody sleeps at it.
+///
+/// [`Rx::wake`] alone would be correct; but it writes a shared line each time, and completions come by the million.
+pub(crate) struct Bell<R> {
+    rx: Arc<R>,
+    asleep: Padded<AtomicBool>,
+}
+
+impl<R: Rx> Bell<R> {
+    pub(crate) fn new(rx: Arc<R>) -> Self {
+        Self {
+            rx,
+            asleep: Padded(AtomicBool::new(false)),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn rx(&self) -> &R {
+        &self.rx
+    }
+
+    /// Sleeps until a request may have come, the bell rings or the time is over, unless `ready` says that there is
+    /// something to do.
+    pub(crate) fn sleep_unless(&self, timeout_ns: u64, ready: impl FnOnce() -> bool) {
+        self.asleep.store(true, Ordering::Relaxed);
+        announce();
+        if !ready() {
+            self.rx.wait(timeout_ns);
+        }
+        self.asleep.store(false, Ordering::Relaxed);
+    }
+
+    /// Wakes the sleeper, if there is one, after the work for it was stored.
+    #[inline]
+    pub(crate) fn ring(&self) {
+        announce();
+        self.ring_announced();
+    }
+
+    #[inline]
+    pub(crate) fn ring_announced(&self) -> bool {
+        let asleep = self.asleep.load(Ordering::Relaxed);
+        if asleep {
+            self.rx.wake();
+        }
+        asleep
+    }
+
+    /// Whether somebody slept at the queue a moment ago.
+    pub(crate) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+}

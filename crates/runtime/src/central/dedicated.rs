@@ -1,0 +1,99 @@
+//! The layout with a dispatcher on a core of its own.
+
+use std::sync::Arc;
+
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Rx, Tx};
+use headway_policy::role::Ingress;
+
+use super::desk::Desk;
+use super::dispatcher::Dispatcher;
+use crate::bell::Bell;
+use crate::control::{Control, Phase};
+use crate::executor::Executor;
+use crate::park::{Parker, Patience, announce};
+use crate::service::Service;
+use crate::sync::Padded;
+
+/// Where the workers sleep.
+pub(super) type Beds = Arc<[Padded<Parker>]>;
+
+/// The dispatcher thread: until everything is answered after a drain, or given up.
+pub(super) fn dispatch<I: Ingress, R: Rx, T: Tx, C: Classifier>(
+    mut dispatcher: Dispatcher<I, R, T, C>,
+    control: &Control,
+    beds: &Beds,
+    mut patience: Patience,
+) {
+    let _farewell = Farewell(beds);
+    while control.phase() != Phase::Stopped {
+        let progress = dispatcher.step();
+        let given = dispatcher.take_given();
+        if !given.is_empty() && patience.may_sleep() {
+            announce();
+            given.iter().for_each(|worker| {
+                beds[worker].wake();
+            });
+        }
+        if progress > 0 {
+            patience.reset();
+        } else if patience.exhausted() {
+            dispatcher.sleep();
+        }
+    }
+}
+
+/// Wakes all workers when the dispatcher ends, even by a panic: nobody else would.
+struct Farewell<'a>(&'a Beds);
+
+impl Drop for Farewell<'_> {
+    fn drop(&mut self) {
+        announce();
+        self.0.iter().for_each(|bed| {
+            bed.wake();
+        });
+    }
+}
+
+/// One worker thread.
+pub(super) struct Worker<S, T, R> {
+    pub(super) index: usize,
+    pub(super) desk: Desk,
+    pub(super) executor: Executor<S, T>,
+    pub(super) bell: Arc<Bell<R>>,
+    pub(super) control: Arc<Control>,
+    pub(super) beds: Beds,
+    pub(super) patience: Patience,
+}
+
+impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
+    /// Runs what it is given until the server stops.
+    pub(super) fn run(mut self) {
+        while self.control.phase() != Phase::Stopped {
+            if self.turn() {
+                self.patience.reset();
+            } else if self.patience.exhausted() {
+                self.sleep();
+            }
+        }
+        self.desk.give_up(&self.executor.tally);
+    }
+
+    /// Runs one request, if there is one and the server has not given up.
+    #[inline]
+    fn turn(&mut self) -> bool {
+        let may_run = self.control.phase() < Phase::Abandoning;
+        let ran = may_run && self.desk.turn(&mut self.executor);
+        if ran && self.patience.may_sleep() {
+            self.bell.ring();
+        }
+        ran
+    }
+
+    fn sleep(&mut self) {
+        let (desk, control) = (&self.desk, &self.control);
+        self.beds[self.index]
+            .park_unless(|| !desk.jobs.is_empty() || control.phase() == Phase::Stopped);
+        self.patience.reset();
+    }
+}

@@ -1,0 +1,33 @@
+//! A worker's side of the dispatcher.
+
+use headway_net::datapath::Tx;
+
+use crate::executor::Executor;
+use crate::service::Service;
+use crate::tally::Tally;
+use crate::token::{Receiver, Sender};
+
+/// A worker's ends of the links with the dispatcher.
+pub(super) struct Desk {
+    pub(super) jobs: Receiver,
+    pub(super) done: Sender,
+}
+
+impl Desk {
+    /// Runs the next request, if there is one, and reports it done.
+    #[inline]
+    pub(super) fn turn(&mut self, executor: &mut Executor<impl Service, impl Tx>) -> bool {
+        let Some((mut slot, _)) = self.jobs.receive() else {
+            return false;
+        };
+        let cpu_ns = executor.run(&mut slot);
+        self.done.send(slot, cpu_ns);
+        true
+    }
+
+    /// Counts what was given but will not be run.
+    pub(super) fn give_up(&mut self, tally: &Tally) {
+        let left = std::iter::from_fn(|| self.jobs.receive()).count();
+        tally.abandoned.add(left as u64);
+    }
+}

@@ -1,0 +1,322 @@
+//! The dispatcher: completions in, requests in, decisions out.
+
+use std::sync::Arc;
+
+use headway_machine::Clock;
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Rx, Tx};
+use headway_net::header::Status;
+use headway_net::pool::SlotId;
+use headway_net::slot::Slot;
+use headway_policy::role::{Dispatch, Ingress, Shed};
+use headway_policy::{BitSet, ClassId, Job, JobId, Resume, WorkerId};
+
+use super::desk::Desk;
+use crate::bell::Bell;
+use crate::control::{Control, Phase};
+use crate::intake::{BATCH, Intake};
+use crate::token::{Receiver, Sender, job_of, link};
+
+/// Longest sleep at the receive queue; everything that matters wakes it earlier.
+const MAX_SLEEP_NS: u64 = 1_000_000_000;
+
+/// The dispatcher's ends of the links with one worker.
+struct Port {
+    jobs: Sender,
+    done: Receiver,
+    /// Requests given and not yet reported done: a ring that must be empty is not looked into.
+    held: usize,
+}
+
+/// How far the way in is closed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Door {
+    Open,
+    /// Draining: what was sent before is still accepted, up to so many.
+    Closing(usize),
+    Closed,
+}
+
+/// One dispatcher's state; [`step`](Dispatcher::step) is a turn of its loop.
+pub(super) struct Dispatcher<I, R: Rx, T, C> {
+    ingress: I,
+    intake: Intake<R, C>,
+    bell: Arc<Bell<R>>,
+    tx: T,
+    control: Arc<Control>,
+    clock: Clock,
+    now_ns: u64,
+    /// Tokens of the requests that wait, by job.
+    waiting: Box<[Option<SlotId>]>,
+    ports: Box<[Port]>,
+    /// Whoever was given a request since [`take_given`](Self::take_given).
+    given: BitSet,
+    door: Door,
+    /// Accepted and not yet answered.
+    in_flight: usize,
+    /// Workers in use.
+    workers: usize,
+    revisions: u64,
+}
+
+impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
+    /// A dispatcher for `workers` workers that hold at most `depth` requests each, and their desks.
+    pub(super) fn new(
+        ingress: I,
+        intake: Intake<R, C>,
+        (bell, tx): (Arc<Bell<R>>, T),
+        control: Arc<Control>,
+        (workers, depth): (usize, usize),
+    ) -> (Self, Vec<Desk>) {
+        let slots = intake.pool.len();
+        let (ports, desks) = (0..workers)
+            .map(|_| connect(depth.min(slots)))
+            .unzip::<_, _, Vec<_>, _>();
+        let dispatcher = Self {
+            ingress,
+            intake,
+            bell,
+            tx,
+            control,
+            clock: Clock::global(),
+            now_ns: 0,
+            waiting: (0..slots).map(|_| None).collect(),
+            ports: ports.into(),
+            given: BitSet::EMPTY,
+            door: Door::Open,
+            in_flight: 0,
+            workers,
+            revisions: 0,
+        };
+        (dispatcher, desks)
+    }
+
+    /// One turn: completions, arrivals, decisions, refusals. Returns how much there was to do.
+    #[inline]
+    pub(super) fn step(&mut self) -> usize {
+        self.obey();
+        if self.control.phase() == Phase::Stopped {
+            return 0;
+        }
+        // Leaders on different cores may read clocks that differ by some cycles; roles see time grow.
+        self.now_ns = self.clock.now_ns().max(self.now_ns);
+        let collected = self.collect();
+        let received = self.receive();
+        let dispatched = self.dispatch();
+        self.flush();
+        self.publish_plan();
+        collected + received + dispatched
+    }
+
+    /// The workers given something since the last call; they may have to be woken.
+    #[inline]
+    pub(super) fn take_given(&mut self) -> BitSet {
+        std::mem::replace(&mut self.given, BitSet::EMPTY)
+    }
+
+    /// Sleeps until there may be something to do.
+    pub(super) fn sleep(&self) {
+        let deadline_ns = self.ingress.next_deadline_ns();
+        let timeout_ns = deadline_ns.map_or(MAX_SLEEP_NS, |deadline_ns| {
+            deadline_ns.saturating_sub(self.now_ns).min(MAX_SLEEP_NS)
+        });
+        self.bell.sleep_unless(timeout_ns, || self.has_news());
+    }
+
+    fn has_news(&self) -> bool {
+        let reported = |port: &Port| port.held > 0 && !port.done.is_empty();
+        let drains = self.control.phase() != Phase::Running && self.door == Door::Open;
+        let stops = self.control.phase() > Phase::Draining;
+        drains || stops || self.workers != self.control.workers() || self.ports.iter().any(reported)
+    }
+
+    #[inline]
+    fn collect(&mut self) -> usize {
+        let mut count = 0;
+        for (worker, port) in self.ports.iter_mut().enumerate() {
+            while port.held > 0
+                && let Some((slot, cpu_ns)) = port.done.receive()
+            {
+                port.held -= 1;
+                count += 1;
+                let (job, slot) = job_of(slot);
+                self.ingress
+                    .finished(self.now_ns, WorkerId(worker as u16), job, cpu_ns);
+                self.intake.free.give(slot);
+            }
+        }
+        self.in_flight -= count;
+        count
+    }
+
+    #[inline]
+    fn receive(&mut self) -> usize {
+        match self.door {
+            Door::Open => self.accept(BATCH),
+            Door::Closing(left) => self.accept_last(left),
+            Door::Closed => self.turn_away(),
+        }
+    }
+
+    #[inline]
+    fn accept(&mut self, max: usize) -> usize {
+        let Self {
+            ingress,
+            intake,
+            bell,
+            waiting,
+            in_flight,
+            now_ns,
+            ..
+        } = self;
+        intake.receive(bell.rx(), max, |intake, slot| {
+            let (id, slot) = job_of(slot);
+            let job = describe(id, intake.pool.get(&slot));
+            match ingress.arrived(*now_ns, job) {
+                Ok(()) => {
+                    waiting[id.index()] = Some(slot);
+                    *in_flight += 1;
+                }
+                Err(Shed) => {
+                    intake.tally.class(job.class.0).shed.add(1);
+                    intake.refuse(slot, Status::Shed);
+                }
+            }
+        })
+    }
+
+    #[inline]
+    fn dispatch(&mut self) -> usize {
+        let mut count = 0;
+        while let Some(Dispatch { worker, job }) = self.ingress.poll(self.now_ns) {
+            let slot = self.waiting[job.index()].take();
+            let port = &mut self.ports[worker.index()];
+            port.jobs
+                .send(slot.expect("a policy dispatches what waits, once"), 0);
+            port.held += 1;
+            self.given.insert(worker.index());
+            count += 1;
+        }
+        count
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        let Intake {
+            refusals,
+            pool,
+            free,
+            tally,
+            ..
+        } = &mut self.intake;
+        let unsent = refusals.flush(&mut self.tx, pool, free, self.now_ns);
+        if unsent > 0 {
+            tally.unsent.add(unsent);
+        }
+    }
+
+    #[inline]
+    fn publish_plan(&mut self) {
+        let revisions = self.ingress.revisions();
+        if revisions != self.revisions {
+            self.revisions = revisions;
+            self.control.publish_plan(revisions, self.ingress.plan());
+        }
+    }
+
+    /// Carries out what the server's owner wants.
+    #[inline]
+    fn obey(&mut self) {
+        if self.control.workers() != self.workers {
+            self.resize();
+        }
+        match self.control.phase() {
+            Phase::Running => {}
+            Phase::Draining => self.drain(),
+            Phase::Abandoning => self.abandon(),
+            Phase::Stopped => {}
+        }
+    }
+
+    #[cold]
+    fn resize(&mut self) {
+        let wanted = self.control.workers();
+        for worker in wanted..self.workers {
+            self.ingress
+                .worker_removed(self.now_ns, WorkerId(worker as u16));
+        }
+        for worker in self.workers..wanted {
+            self.ingress
+                .worker_added(self.now_ns, WorkerId(worker as u16));
+        }
+        self.workers = wanted;
+    }
+
+    #[cold]
+    fn drain(&mut self) {
+        if self.door == Door::Open {
+            self.door = Door::Closing(self.intake.pool.len());
+        }
+        if self.door == Door::Closed && self.in_flight == 0 {
+            self.control.advance(Phase::Stopped);
+        }
+    }
+
+    /// Requests handed out already are the workers' to finish or to give up.
+    #[cold]
+    fn abandon(&mut self) {
+        self.intake
+            .tally
+            .abandoned
+            .set(self.ingress.waiting() as u64);
+        self.control.advance(Phase::Stopped);
+    }
+
+    #[cold]
+    fn accept_last(&mut self, left: usize) -> usize {
+        let no_room = self.intake.free.is_empty();
+        let count = self.accept(left.min(BATCH));
+        let left = left - count;
+        let done = left == 0 || (count == 0 && !no_room);
+        self.door = if done {
+            Door::Closed
+        } else {
+            Door::Closing(left)
+        };
+        count
+    }
+
+    #[cold]
+    fn turn_away(&mut self) -> usize {
+        self.intake.receive(self.bell.rx(), BATCH, |intake, slot| {
+            intake.tally.refused_draining.add(1);
+            intake.refuse(slot, Status::Draining);
+        })
+    }
+}
+
+fn connect(depth: usize) -> (Port, Desk) {
+    let (jobs, from_dispatcher) = link(depth);
+    let (to_dispatcher, done) = link(depth);
+    let port = Port {
+        jobs,
+        done,
+        held: 0,
+    };
+    let desk = Desk {
+        jobs: from_dispatcher,
+        done: to_dispatcher,
+    };
+    (port, desk)
+}
+
+#[inline]
+fn describe(id: JobId, slot: &Slot) -> Job {
+    Job {
+        id,
+        class: ClassId(slot.class),
+        flow: 0,
+        arrived_ns: slot.arrived_ns,
+        resume: Resume::Any,
+    }
+}

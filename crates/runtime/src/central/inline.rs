@@ -1,0 +1,119 @@
+//! The layout without a dispatcher thread: the workers take turns (see [`leader`](crate::leader)).
+
+use std::sync::Arc;
+
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Rx, Tx};
+use headway_policy::role::Ingress;
+
+use super::desk::Desk;
+use super::dispatcher::Dispatcher;
+use crate::bell::Bell;
+use crate::control::{Control, Phase};
+use crate::executor::Executor;
+use crate::leader::{Lead, Leadership};
+use crate::park::{Patience, announce};
+use crate::service::Service;
+
+/// The dispatcher that the workers share.
+pub(super) type Shared<I, R, T, C> = Leadership<Dispatcher<I, R, T, C>>;
+
+/// One worker thread, which may lead.
+pub(super) struct Worker<I, S, T, R: Rx, C> {
+    pub(super) index: usize,
+    pub(super) desk: Desk,
+    pub(super) executor: Executor<S, T>,
+    pub(super) shared: Arc<Shared<I, R, T, C>>,
+    pub(super) bell: Arc<Bell<R>>,
+    pub(super) control: Arc<Control>,
+    pub(super) patience: Patience,
+}
+
+impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> {
+    /// Runs and leads until the server stops.
+    pub(super) fn run(mut self) {
+        let shared = Arc::clone(&self.shared);
+        let _farewell = Farewell(&shared);
+        while self.control.phase() != Phase::Stopped {
+            if self.turn() {
+                self.patience.reset();
+            } else if let Some(lead) = shared.try_lead().or_else(|| self.follow(&shared)) {
+                self.lead(lead);
+            }
+        }
+        self.desk.give_up(&self.executor.tally);
+    }
+
+    /// Runs one request, if there is one and the server has not given up.
+    #[inline]
+    fn turn(&mut self) -> bool {
+        let may_run = self.control.phase() < Phase::Abandoning;
+        let ran = may_run && self.desk.turn(&mut self.executor);
+        if ran && self.patience.may_sleep() {
+            self.bell.ring();
+        }
+        ran
+    }
+
+    fn follow<'a>(
+        &mut self,
+        shared: &'a Shared<I, R, T, C>,
+    ) -> Option<Lead<'a, Dispatcher<I, R, T, C>>> {
+        if !self.patience.exhausted() {
+            return None;
+        }
+        let (desk, control) = (&self.desk, &self.control);
+        let lead = shared.follow(self.index, || {
+            !desk.jobs.is_empty() || control.phase() == Phase::Stopped
+        });
+        self.patience.reset();
+        lead
+    }
+
+    /// Leads until there is something to run here.
+    fn lead(&mut self, mut lead: Lead<'_, Dispatcher<I, R, T, C>>) {
+        self.patience.reset();
+        loop {
+            let progress = lead.step();
+            self.wake_given(&mut lead);
+            if !self.desk.jobs.is_empty() || self.control.phase() == Phase::Stopped {
+                break;
+            }
+            if progress > 0 {
+                self.patience.reset();
+            } else if self.patience.exhausted() {
+                lead.sleep();
+            }
+        }
+        self.patience.reset();
+        self.resign(lead);
+    }
+
+    #[inline]
+    fn wake_given(&self, lead: &mut Dispatcher<I, R, T, C>) {
+        let mut given = lead.take_given();
+        given.remove(self.index);
+        if !given.is_empty() && self.patience.may_sleep() {
+            announce();
+            given.iter().for_each(|worker| self.shared.wake(worker));
+        }
+    }
+
+    #[inline]
+    fn resign(&self, lead: Lead<'_, Dispatcher<I, R, T, C>>) {
+        if self.patience.may_sleep() {
+            self.shared.resign(lead);
+        } else {
+            drop(lead);
+        }
+    }
+}
+
+/// Wakes all workers when one ends, even by a panic: it may have been the one that was to wake them.
+struct Farewell<'a, S>(&'a Leadership<S>);
+
+impl<S> Drop for Farewell<'_, S> {
+    fn drop(&mut self) {
+        self.0.wake_all();
+    }
+}

@@ -1,0 +1,123 @@
+//! What can go wrong with a server as a whole.
+
+use std::io;
+
+use headway_machine::thread::PinError;
+use headway_net::pool::PoolError;
+use headway_net::udp::BindError;
+use headway_policy::spec::SpecError;
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The policy's name or a parameter is wrong.
+    #[error("policy: {0}")]
+    Policy(#[from] SpecError),
+    /// The policy lets workers help themselves from one shared queue.
+    #[error(
+        "policy {policy} has no dispatcher and no queues of its own for a datapath to fill: it runs in the \
+         simulator only; choose c-fcfs or work-stealing"
+    )]
+    Unplaced {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// The address could not be bound.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The number of workers is out of range.
+    #[error("a server has 1 to {max} workers, not {workers}; choose at most one per core")]
+    Workers {
+        /// Workers asked for.
+        workers: usize,
+        /// The most there may be.
+        max: usize,
+    },
+    /// Too many classes were declared.
+    #[error("a server has at most {max} classes, not {classes}; merge some in the classifier")]
+    Classes {
+        /// Classes declared.
+        classes: usize,
+        /// The most there may be.
+        max: usize,
+    },
+    /// Fewer cores were named than there are threads.
+    #[error(
+        "{threads} threads cannot be pinned to {cores} cores; name more cores, use fewer workers, \
+         lay the dispatcher inline, or run without pinning"
+    )]
+    TooFewCores {
+        /// Threads of this layout.
+        threads: usize,
+        /// Cores named.
+        cores: usize,
+    },
+    /// A thread could not be pinned to the core named.
+    #[error(transparent)]
+    Pin(PinError),
+    /// The buffers could not be made.
+    #[error("buffers: {0}")]
+    Pool(#[from] PoolError),
+    /// The datapath could not be divided among the threads.
+    #[error("cannot divide the datapath into {queues} receive queues for this policy: {source}")]
+    Datapath {
+        /// Receive queues the policy needs.
+        queues: usize,
+        /// What the datapath said.
+        source: io::Error,
+    },
+    /// The system refused a thread.
+    #[error("cannot start thread {name}: {source}; see `ulimit -u`")]
+    Thread {
+        /// The thread's name.
+        name: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What went wrong while a server ran, told when it is shut down.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShutdownError {
+    /// Handlers that did not return; their threads are left behind.
+    #[error(
+        "shut down, but {} did not return from a handler in time; allow a later deadline, or look for \
+         an endless loop there",
+        .threads.join(", ")
+    )]
+    Stuck {
+        /// The threads' names.
+        threads: Vec<String>,
+    },
+    /// A thread of the server itself panicked.
+    #[error("the server gave up because {} panicked; its message says why", .threads.join(", "))]
+    Crashed {
+        /// The threads' names.
+        threads: Vec<String>,
+    },
+}
+
+/// The number of workers cannot be changed so.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResizeError {
+    /// Out of range.
+    #[error("this server was started for 1 to {max} workers, not {workers}; restart it with more")]
+    OutOfRange {
+        /// Workers asked for.
+        workers: usize,
+        /// Workers it was started with.
+        max: usize,
+    },
+    /// The network decides who gets what.
+    #[error(
+        "the workers of policy {policy} own their receive queues, so their number is fixed; \
+         choose a policy with a dispatcher"
+    )]
+    Steered {
+        /// The policy.
+        policy: &'static str,
+    },
+}

@@ -1,0 +1,100 @@
+//! Leadership without a leader thread: how workers share one dispatcher (leader/followers, Schmidt et al., `PLoP` 2000).
+//!
+//! With two cores, a dispatcher thread of its own would take half of the machine. Instead the
+//! dispatcher's state lies under a lock that is only ever *tried*: whoever gets it leads, that is, takes
+//! requests in and hands them out, while the others run requests. The protocol of a worker:
+//!
+//! 1. If its ring holds a request, run it and report its completion in its other ring. Repeat.
+//! 2. Else try the lock ([`try_lead`](Leadership::try_lead)). Whoever gets it takes turns as the dispatcher until its own ring
+//!    holds a request, waking each parked worker that it gave one. With nothing to do it may sleep *at the
+//!    receive queue*, still leading: a packet wakes it, and so does a completion that finds it asleep.
+//! 3. A leader with a request for itself [resigns](Leadership::resign): it unlocks, and then wakes one parked worker, if there is any,
+//!    to lead while it runs.
+//! 4. A worker that got neither a request nor the lock parks ([`follow`](Leadership::follow)): it declares itself parked, and
+//!    then looks *again* at its ring and tries the lock again; only if both fail it sleeps.
+//!
+//! From this follows: **while nobody leads, nobody is parked** (but for wakes under way). So every request is
+//! seen by someone: by the leader, or by a worker that comes to step 2 as soon as it has finished running.
+//!
+//! The two races:
+//! - *A leader resigns while another parks.* It unlocks, fences and looks for parked ones; the other declares
+//!   itself parked, fences and tries the lock. One of the two sees the other (Dekker).
+//! - *A leader hands out a request to a worker that parks.* It pushes, fences and looks whether that one is
+//!   parked; the worker declares itself parked, fences and looks into its ring. The same.
+//!
+//! State passes from leader to leader by the lock's release and acquire.
+
+use std::sync::TryLockError;
+
+use crate::park::{Parker, announce};
+use crate::sync::{Mutex, MutexGuard, Padded};
+
+/// The dispatcher's state and the workers that wait for a turn at it.
+#[derive(Debug)]
+pub struct Leadership<S> {
+    state: Padded<Mutex<S>>,
+    followers: Box<[Padded<Parker>]>,
+}
+
+/// The right to lead, until [resigned](Leadership::resign).
+pub type Lead<'a, S> = MutexGuard<'a, S>;
+
+impl<S> Leadership<S> {
+    /// Nobody leads, nobody is parked.
+    #[must_use]
+    pub fn new(state: S, workers: usize) -> Self {
+        Self {
+            state: Padded(Mutex::new(state)),
+            followers: (0..workers).map(|_| Padded(Parker::new())).collect(),
+        }
+    }
+
+    /// Leads, unless another does.
+    ///
+    /// # Panics
+    /// When a former leader panicked: its state is not to be trusted.
+    #[inline]
+    pub fn try_lead(&self) -> Option<Lead<'_, S>> {
+        match self.state.try_lock() {
+            Ok(lead) => Some(lead),
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(_)) => panic!("the dispatcher panicked in another worker"),
+        }
+    }
+
+    /// Stops leading, and sees to it that somebody else is awake to lead.
+    #[inline]
+    pub fn resign(&self, lead: Lead<'_, S>) {
+        drop(lead);
+        announce();
+        // The first that slept is awake now; who does not sleep comes by itself.
+        let _ = self.followers.iter().any(|follower| follower.wake());
+    }
+
+    /// Sleeps until woken, unless `ready` says that there is something to run, or nobody leads: then the caller does.
+    #[inline]
+    pub fn follow(&self, worker: usize, ready: impl FnOnce() -> bool) -> Option<Lead<'_, S>> {
+        let mut lead = None;
+        self.followers[worker].park_unless(|| {
+            ready() || {
+                lead = self.try_lead();
+                lead.is_some()
+            }
+        });
+        lead
+    }
+
+    /// Wakes this worker if it is parked. Call [`announce`] before.
+    #[inline]
+    pub fn wake(&self, worker: usize) {
+        self.followers[worker].wake();
+    }
+
+    /// Wakes everyone.
+    pub fn wake_all(&self) {
+        announce();
+        self.followers.iter().for_each(|follower| {
+            follower.wake();
+        });
+    }
+}

@@ -1,0 +1,170 @@
+//! Waiting: how long to spin, and how to sleep so that a wake is neither lost nor paid for in vain.
+
+use headway_machine::Clock;
+
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
+
+/// What a thread without work does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Idle {
+    /// Never sleeps: the shortest reaction, and a core that is always busy.
+    Spin,
+    /// Spins for so many nanoseconds, then sleeps until woken.
+    SpinThenPark {
+        /// How long to spin; about what a sleep and a wake cost is what a competitive algorithm would choose.
+        spin_ns: u64,
+    },
+    /// Sleeps at once.
+    Park,
+}
+
+impl Default for Idle {
+    /// Spins for 20 µs, about what it costs to wake a sleeping core.
+    fn default() -> Self {
+        Self::SpinThenPark { spin_ns: 20_000 }
+    }
+}
+
+/// The clock is read once in so many turns, lest reading it be what the spin consists of.
+const TURNS_PER_LOOK: u32 = 16;
+
+/// One thread's patience: counts the turns in which it found nothing to do.
+#[derive(Debug)]
+pub(crate) struct Patience {
+    idle: Idle,
+    clock: Clock,
+    turns: u32,
+    since_ns: u64,
+    /// More threads than cores: who spins keeps the one it waits for from running.
+    crowded: bool,
+}
+
+impl Patience {
+    pub(crate) fn new(idle: Idle, crowded: bool) -> Self {
+        Self {
+            idle,
+            clock: Clock::global(),
+            turns: 0,
+            since_ns: 0,
+            crowded,
+        }
+    }
+
+    /// Whether threads that wait like this ever sleep, so that they may have to be woken.
+    #[inline]
+    pub(crate) fn may_sleep(&self) -> bool {
+        self.idle != Idle::Spin
+    }
+
+    /// There was something to do.
+    #[inline]
+    pub(crate) fn reset(&mut self) {
+        self.turns = 0;
+    }
+
+    /// There was nothing to do: spins one turn. `true` when it is time to sleep.
+    #[inline]
+    pub(crate) fn exhausted(&mut self) -> bool {
+        let spin_ns = match self.idle {
+            Idle::Park => return true,
+            Idle::Spin => u64::MAX,
+            Idle::SpinThenPark { spin_ns } => spin_ns,
+        };
+        let look = self.turns.is_multiple_of(TURNS_PER_LOOK);
+        let exhausted = look && self.look(spin_ns);
+        self.turns = self.turns.wrapping_add(1).max(1);
+        std::hint::spin_loop();
+        exhausted
+    }
+
+    fn look(&mut self, spin_ns: u64) -> bool {
+        if self.crowded {
+            std::thread::yield_now();
+        }
+        let now_ns = self.clock.now_ns();
+        if self.turns == 0 {
+            self.since_ns = now_ns;
+        }
+        now_ns.saturating_sub(self.since_ns) > spin_ns
+    }
+}
+
+/// A thread's bed. Waking a thread that is not in it costs a load.
+///
+/// The sleeper stores `parked`, then looks for work; the waker stores the work, then looks at `parked`; a fence
+/// between store and look on both sides (Dekker) means that one of the two sees the other.
+#[derive(Debug)]
+pub struct Parker {
+    parked: AtomicBool,
+    lock: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Default for Parker {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Parker {
+    /// A bed nobody is in.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            parked: AtomicBool::new(false),
+            lock: Mutex::new(()),
+            woken: Condvar::new(),
+        }
+    }
+
+    /// Sleeps until woken, unless `ready` says there is work. For one thread only.
+    ///
+    /// `ready` is asked after the intention to sleep is visible: work stored before a wake that found nobody
+    /// parked is work it sees.
+    ///
+    /// # Panics
+    /// Never: nothing can panic while the lock is held.
+    pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
+        self.parked.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        if ready() {
+            self.parked.store(false, Ordering::Relaxed);
+            return;
+        }
+        let mut guard = self.lock.lock().expect("nothing panics under this lock");
+        while self.parked.load(Ordering::Acquire) {
+            guard = self
+                .woken
+                .wait(guard)
+                .expect("nothing panics under this lock");
+        }
+    }
+
+    /// Wakes the thread if it sleeps; `false` when it was awake. Call [`announce`] between storing the
+    /// work and this.
+    ///
+    /// # Panics
+    /// Never: nothing can panic while the lock is held.
+    #[inline]
+    pub fn wake(&self) -> bool {
+        self.parked.load(Ordering::Relaxed) && self.wake_parked()
+    }
+
+    #[cold]
+    fn wake_parked(&self) -> bool {
+        if !self.parked.swap(false, Ordering::AcqRel) {
+            return false;
+        }
+        // The sleeper looks at `parked` under the lock: holding it once means that it waits, or has seen the change.
+        drop(self.lock.lock().expect("nothing panics under this lock"));
+        self.woken.notify_one();
+        true
+    }
+}
+
+/// Makes work stored so far visible to everyone who goes to sleep from now on; one call serves any
+/// number of wakes.
+#[inline]
+pub fn announce() {
+    fence(Ordering::SeqCst);
+}

@@ -1,0 +1,119 @@
+//! What an engine is made of, and what it is once it runs.
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use headway_net::datapath::{Datapath, Queues, Rx};
+use headway_net::udp::UdpRx;
+use headway_policy::Shape;
+
+use crate::control::{Control, Phase};
+use crate::crew::{Crew, Pin};
+use crate::error::StartError;
+use crate::park::Idle;
+use crate::tally::Tally;
+
+/// How long threads that were told to give up may take: as long as handlers run at most, for all we hope.
+pub(crate) const GRACE: Duration = Duration::from_secs(1);
+
+/// Who carries the dispatcher out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Layout {
+    /// Dedicated if there is a core to spare, else inline.
+    #[default]
+    Auto,
+    /// A thread of its own.
+    Dedicated,
+    /// The workers in turn, whoever has nothing to run.
+    Inline,
+}
+
+/// How the server is to be laid out.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    pub(crate) idle: Idle,
+    pub(crate) layout: Layout,
+    pub(crate) pin: Pin,
+    /// Buffers, and so the most requests in the server at once.
+    pub(crate) slots: usize,
+}
+
+/// What an engine is made of, the policy apart.
+pub(crate) struct Parts<D, C, S> {
+    pub(crate) datapath: D,
+    pub(crate) classifier: Arc<C>,
+    pub(crate) service: Arc<S>,
+    pub(crate) shape: Shape,
+    pub(crate) config: Config,
+}
+
+impl<D: Datapath, C, S> Parts<D, C, S> {
+    /// The datapath's ends.
+    pub(crate) fn split(
+        datapath: D,
+        queues: usize,
+        senders: usize,
+    ) -> Result<Queues<D::Rx, D::Tx>, StartError> {
+        let error = |source| StartError::Datapath { queues, source };
+        datapath.split(queues, senders).map_err(error)
+    }
+}
+
+/// An engine that runs.
+pub(crate) struct Engine {
+    pub(crate) crew: Crew,
+    pub(crate) control: Arc<Control>,
+    pub(crate) tallies: Vec<Arc<Tally>>,
+    /// Wakes whoever sleeps at a receive queue.
+    pub(crate) wake: Arc<dyn Fn() + Send + Sync>,
+    /// Datagrams the kernel dropped.
+    pub(crate) kernel_drops: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// The layout chosen; none where there is no dispatcher.
+    pub(crate) layout: Option<Layout>,
+}
+
+/// Counts the drops of the queues that are sockets.
+pub(crate) fn kernel_drops<R: Rx + 'static>(
+    queues: &[Arc<R>],
+) -> Box<dyn Fn() -> u64 + Send + Sync> {
+    let sockets: Vec<Arc<UdpRx>> = queues
+        .iter()
+        .filter_map(|queue| {
+            let any: Arc<dyn Any + Send + Sync> = Arc::clone(queue) as _;
+            any.downcast().ok()
+        })
+        .collect();
+    Box::new(move || sockets.iter().map(|socket| socket.dropped()).sum())
+}
+
+/// One tally a thread.
+pub(crate) fn tallies(threads: usize, classes: usize) -> Vec<Arc<Tally>> {
+    (0..threads)
+        .map(|_| Arc::new(Tally::new(classes)))
+        .collect()
+}
+
+impl Engine {
+    /// The engine, once its threads sit; else it is stopped again.
+    pub(crate) fn settled(mut self, started: Result<(), StartError>) -> Result<Self, StartError> {
+        match started.and_then(|()| self.crew.settle()) {
+            Ok(()) => Ok(self),
+            Err(error) => {
+                self.give_up();
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells all threads to go on to a later phase.
+    pub(crate) fn advance(&self, phase: Phase) {
+        self.control.advance(phase);
+        (self.wake)();
+    }
+
+    fn give_up(&mut self) {
+        self.advance(Phase::Abandoning);
+        self.crew.wait(Some(Instant::now() + GRACE));
+    }
+}

@@ -1,0 +1,327 @@
+//! Choosing what a server is.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use headway_net::classify::{AnyClassifier, Classifier, WireType};
+use headway_net::datapath::Datapath;
+use headway_net::pool::MAX_SLOTS;
+use headway_net::udp::{BindError, UdpDatapath};
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::spec::{Params, Spec, SpecError};
+use headway_policy::systems::{self, System, Visit};
+use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Shape};
+
+use super::{Server, Stopper};
+use crate::crew::Pin;
+use crate::error::StartError;
+use crate::intake::BATCH;
+use crate::park::Idle;
+use crate::parts::{Config, Engine, Layout, Parts};
+use crate::service::Service;
+use crate::{central, steered};
+
+/// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
+const QUEUE_LIMIT: usize = 1024;
+
+/// A request class, as declared.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Class {
+    /// What reports call it.
+    pub name: String,
+    /// What is known of it before the first request.
+    pub hint: ClassHint,
+}
+
+/// What is to be chosen before a server starts. A service and a datapath must be; the rest has defaults.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder<S = (), D = (), C = AnyClassifier> {
+    service: S,
+    datapath: D,
+    classifier: C,
+    policy: Result<Spec, SpecError>,
+    workers: usize,
+    classes: Vec<Class>,
+    queue_limit: usize,
+    slots: Option<usize>,
+    seed: u64,
+    idle: Idle,
+    layout: Layout,
+    pin: Pin,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            service: (),
+            datapath: (),
+            classifier: AnyClassifier::Header(WireType::identity()),
+            policy: "darc".parse(),
+            workers: 1,
+            classes: Vec::new(),
+            queue_limit: QUEUE_LIMIT,
+            slots: None,
+            seed: 0,
+            idle: Idle::default(),
+            layout: Layout::default(),
+            pin: Pin::default(),
+        }
+    }
+}
+
+impl<S, D, C> Builder<S, D, C> {
+    /// How many workers, 1 to [`MAX_WORKERS`]; 1 unless chosen.
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.workers = workers;
+        self
+    }
+
+    /// The policy, as in `darc,delta=3`; `darc` unless chosen. Errors are told by [`start`](Self::start).
+    pub fn policy(mut self, spec: &str) -> Self {
+        self.policy = spec.parse();
+        self
+    }
+
+    /// The policy, parsed.
+    pub fn policy_spec(mut self, spec: Spec) -> Self {
+        self.policy = Ok(spec);
+        self
+    }
+
+    /// Declares the next class, with its expected service time in ns, by which fixed policies order the classes.
+    /// Shares of the requests are taken as equal; see [`classes`](Self::classes).
+    pub fn class(mut self, name: &str, mean_ns: u64) -> Self {
+        let hint = ClassHint {
+            mean_ns: mean_ns as f64,
+            share: 0.0,
+        };
+        self.classes.push(Class {
+            name: name.to_owned(),
+            hint,
+        });
+        let share = 1.0 / self.classes.len() as f64;
+        self.classes
+            .iter_mut()
+            .for_each(|class| class.hint.share = share);
+        self
+    }
+
+    /// Declares all classes. A request of another class, or none, is UNKNOWN.
+    pub fn classes(mut self, classes: Vec<Class>) -> Self {
+        self.classes = classes;
+        self
+    }
+
+    /// Most requests that wait in one queue (one per class where the policy has typed queues); 1024 unless chosen. What
+    /// comes on top is answered as shed.
+    pub fn queue_limit(mut self, requests: usize) -> Self {
+        self.queue_limit = requests.max(1);
+        self
+    }
+
+    /// Buffers of 2 KiB, hence the most requests in the server at once. Unless chosen, as many as the queues may hold
+    /// and some more, so that one class's full queue never keeps another class out.
+    pub fn slots(mut self, slots: usize) -> Self {
+        self.slots = Some(slots);
+        self
+    }
+
+    /// Seed of the policy's own randomness.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// What threads without work do.
+    pub fn idle(mut self, idle: Idle) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// Who carries the dispatcher out.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// Whether threads are bound to cores.
+    pub fn pin(mut self, pin: Pin) -> Self {
+        self.pin = pin;
+        self
+    }
+
+    /// How requests are told apart; by the wire header's type unless chosen.
+    pub fn classifier<C2: Classifier + 'static>(self, classifier: C2) -> Builder<S, D, C2> {
+        self.with(|service, datapath, _| (service, datapath, classifier))
+    }
+
+    /// What answers the requests.
+    pub fn service<S2: Service>(self, service: S2) -> Builder<S2, D, C> {
+        self.with(|_, datapath, classifier| (service, datapath, classifier))
+    }
+
+    /// Where requests come from.
+    pub fn datapath<D2: Datapath>(self, datapath: D2) -> Builder<S, Custom<D2>, C> {
+        self.with(|service, _, classifier| (service, Custom(datapath), classifier))
+    }
+
+    /// Requests come over UDP, to this address; port 0 lets the system choose. Errors are told by [`start`](Self::start).
+    pub fn listen_udp(self, addr: SocketAddr) -> Builder<S, Udp, C> {
+        self.with(|service, _, classifier| (service, Udp(addr), classifier))
+    }
+
+    fn with<S2, D2, C2>(self, change: impl FnOnce(S, D, C) -> (S2, D2, C2)) -> Builder<S2, D2, C2> {
+        let (service, datapath, classifier) = change(self.service, self.datapath, self.classifier);
+        Builder {
+            service,
+            datapath,
+            classifier,
+            policy: self.policy,
+            workers: self.workers,
+            classes: self.classes,
+            queue_limit: self.queue_limit,
+            slots: self.slots,
+            seed: self.seed,
+            idle: self.idle,
+            layout: self.layout,
+            pin: self.pin,
+        }
+    }
+
+    fn shape(&self) -> Result<Shape, StartError> {
+        let (workers, classes) = (self.workers, self.classes.len());
+        if !(1..=MAX_WORKERS).contains(&workers) {
+            let max = MAX_WORKERS;
+            return Err(StartError::Workers { workers, max });
+        }
+        if classes > MAX_CLASSES {
+            let max = MAX_CLASSES;
+            return Err(StartError::Classes { classes, max });
+        }
+        let mut shape = Shape::new(workers);
+        shape.classes = self.classes.iter().map(|class| class.hint).collect();
+        shape.queue_limit = self.queue_limit;
+        shape.seed = self.seed;
+        shape.job_capacity = self.slots.unwrap_or_else(|| self.slots_needed());
+        Ok(shape)
+    }
+
+    /// Full queues, what the workers hold, and a batch that is being refused.
+    fn slots_needed(&self) -> usize {
+        let queues = self.classes.len() + 1;
+        let waiting = self.queue_limit.saturating_mul(queues);
+        let held = self.workers * 2 * BATCH;
+        waiting.saturating_add(held + 2 * BATCH).min(MAX_SLOTS)
+    }
+}
+
+impl<S, D, C> Builder<S, D, C>
+where
+    S: Service,
+    D: Source<Path: Datapath<Rx: 'static, Tx: 'static>>,
+    C: Classifier + 'static,
+{
+    /// Starts the server.
+    ///
+    /// # Errors
+    /// [`StartError`], which says what to do.
+    pub fn start(self) -> Result<Server, StartError> {
+        let shape = self.shape()?;
+        let spec = self.policy?;
+        systems::check(&spec, &shape)?;
+        let (datapath, addr) = self.datapath.open()?;
+        let config = Config {
+            idle: self.idle,
+            layout: self.layout,
+            pin: self.pin,
+            slots: shape.job_capacity,
+        };
+        let parts = Parts {
+            datapath,
+            classifier: Arc::new(self.classifier),
+            service: Arc::new(self.service),
+            shape: shape.clone(),
+            config,
+        };
+        let (engine, policy) = systems::with(&spec, &shape, Launch(parts))??;
+        let names = self.classes.into_iter().map(|class| class.name);
+        Ok(Server {
+            stopper: Stopper::of(&engine),
+            engine,
+            addr,
+            policy,
+            workers: self.workers,
+            idle: self.idle,
+            classes: names.chain(["unknown".to_owned()]).collect(),
+        })
+    }
+}
+
+/// Starts the engine that the system asks for.
+struct Launch<D, C, S>(Parts<D, C, S>);
+
+impl<D, C, S> Visit for Launch<D, C, S>
+where
+    D: Datapath,
+    D::Rx: 'static,
+    D::Tx: 'static,
+    C: Classifier + 'static,
+    S: Service,
+{
+    type Output = Result<(Engine, (&'static str, Params)), StartError>;
+
+    fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        let engine = match I::OWNER {
+            Owner::Dispatcher => central::launch(system.ingress, system.depth, self.0),
+            Owner::Steering => steered::launch(system.locals, self.0),
+            Owner::Nobody => Err(StartError::Unplaced {
+                policy: system.name,
+            }),
+        };
+        Ok((engine?, (system.name, system.params)))
+    }
+}
+
+/// Something that becomes a datapath when the server starts.
+pub trait Source {
+    /// What it becomes.
+    type Path: Datapath<Rx: 'static, Tx: 'static>;
+
+    /// The datapath, and the address it listens on, if it does.
+    ///
+    /// # Errors
+    /// [`BindError`] when it cannot listen.
+    fn open(self) -> Result<(Self::Path, Option<SocketAddr>), BindError>;
+}
+
+/// A UDP address to listen on.
+#[derive(Clone, Copy, Debug)]
+pub struct Udp(SocketAddr);
+
+impl Source for Udp {
+    type Path = UdpDatapath;
+
+    fn open(self) -> Result<(UdpDatapath, Option<SocketAddr>), BindError> {
+        let datapath = UdpDatapath::bind(self.0)?;
+        let addr = datapath.local_addr();
+        Ok((datapath, Some(addr)))
+    }
+}
+
+/// A datapath made elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Custom<D>(D);
+
+impl<D: Datapath<Rx: 'static, Tx: 'static>> Source for Custom<D> {
+    type Path = D;
+
+    fn open(self) -> Result<(D, Option<SocketAddr>), BindError> {
+        Ok((self.0, None))
+    }
+}

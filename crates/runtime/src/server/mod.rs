@@ -1,0 +1,192 @@
+//! The server: what users start, watch and stop.
+
+mod builder;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+pub use builder::{Builder, Class};
+use headway_policy::spec::Params;
+
+use crate::control::{Control, Phase};
+use crate::error::{ResizeError, ShutdownError};
+use crate::park::Idle;
+use crate::parts::{Engine, GRACE, Layout};
+use crate::tally::{ClassStats, Stats};
+
+/// A server that runs. Dropping it gives up what it has not answered; [`shutdown`](Server::shutdown) does not.
+///
+/// ```
+/// use std::time::Duration;
+/// use headway_runtime::{Call, Server};
+///
+/// let server = Server::builder()
+///     .policy("darc,delta=3")
+///     .class("get", 2_000)
+///     .class("scan", 500_000)
+///     .workers(2)
+///     .service(|call: &mut Call<'_>| call.reply(b"hello"))
+///     .listen_udp("127.0.0.1:0".parse().unwrap())
+///     .start()?;
+/// println!("listening on {:?}", server.local_addr());
+/// let stats = server.shutdown(Duration::from_secs(1)).unwrap();
+/// assert_eq!(stats.answered, 0);
+/// # Ok::<(), headway_runtime::StartError>(())
+/// ```
+pub struct Server {
+    engine: Engine,
+    stopper: Stopper,
+    addr: Option<SocketAddr>,
+    policy: (&'static str, Params),
+    workers: usize,
+    idle: Idle,
+    classes: Vec<String>,
+}
+
+impl Server {
+    /// What is to be chosen before a server starts.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    /// The address it listens on, if it does.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.addr
+    }
+
+    /// The policy's name.
+    #[must_use]
+    pub fn policy(&self) -> &'static str {
+        self.policy.0
+    }
+
+    /// The policy's parameters, defaults included.
+    #[must_use]
+    pub fn params(&self) -> &Params {
+        &self.policy.1
+    }
+
+    /// Who carries the dispatcher out; `None` where the network steers.
+    #[must_use]
+    pub fn layout(&self) -> Option<Layout> {
+        self.engine.layout
+    }
+
+    /// How its threads wait.
+    #[must_use]
+    pub fn idle(&self) -> Idle {
+        self.idle
+    }
+
+    /// Why its threads are not pinned to cores, if they are not.
+    #[must_use]
+    pub fn unpinned(&self) -> Option<&str> {
+        self.engine.crew.unpinned()
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let class = |name: &String| ClassStats {
+            name: name.clone(),
+            ..ClassStats::default()
+        };
+        let (plan_revisions, plan) = self.engine.control.plan();
+        let mut stats = Stats {
+            kernel_drops: (self.engine.kernel_drops)(),
+            plan_revisions,
+            plan,
+            classes: self.classes.iter().map(class).collect(),
+            ..Stats::default()
+        };
+        self.engine
+            .tallies
+            .iter()
+            .for_each(|tally| stats.add(tally));
+        stats
+    }
+
+    /// Uses only the first `workers` workers from now on; what the others have begun they finish.
+    ///
+    /// # Errors
+    /// [`ResizeError`] when the server has not so many, or the network decides who gets what.
+    pub fn set_workers(&self, workers: usize) -> Result<(), ResizeError> {
+        if self.engine.layout.is_none() {
+            let policy = self.policy.0;
+            return Err(ResizeError::Steered { policy });
+        }
+        let max = self.workers;
+        if !(1..=max).contains(&workers) {
+            return Err(ResizeError::OutOfRange { workers, max });
+        }
+        self.engine.control.set_workers(workers);
+        (self.engine.wake)();
+        Ok(())
+    }
+
+    /// A handle with which any thread, such as one that waits for signals, can ask the server to stop.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
+    }
+
+    /// Waits until the server has stopped: somebody asked it to and it has answered everything it accepted.
+    pub fn wait(&self) {
+        self.engine.crew.wait(None);
+    }
+
+    /// Stops gracefully: takes what was sent before this call, answers everything it accepted, refuses what comes later
+    /// (with [`Status::Draining`](headway_net::header::Status::Draining)), and ends its threads. What is not begun
+    /// when `deadline` has passed is given up, and counted as [`abandoned`](Stats::abandoned).
+    ///
+    /// # Errors
+    /// [`ShutdownError`] when a handler does not return, or a thread of the server had panicked.
+    pub fn shutdown(mut self, deadline: Duration) -> Result<Stats, ShutdownError> {
+        self.stopper.request_stop();
+        if !self.engine.crew.wait(Some(Instant::now() + deadline)) {
+            self.give_up();
+        }
+        let stats = self.stats();
+        match self.engine.crew.join_ended() {
+            (threads, _) if !threads.is_empty() => Err(ShutdownError::Stuck { threads }),
+            (_, threads) if !threads.is_empty() => Err(ShutdownError::Crashed { threads }),
+            _ => Ok(stats),
+        }
+    }
+
+    fn give_up(&self) {
+        self.engine.advance(Phase::Abandoning);
+        self.engine.crew.wait(Some(Instant::now() + GRACE));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}
+
+/// Asks a server to stop; see [`Server::stopper`].
+#[derive(Clone)]
+pub struct Stopper {
+    control: Arc<Control>,
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl Stopper {
+    fn of(engine: &Engine) -> Self {
+        Self {
+            control: Arc::clone(&engine.control),
+            wake: Arc::clone(&engine.wake),
+        }
+    }
+
+    /// Begins to drain, and returns at once.
+    pub fn request_stop(&self) {
+        self.control.advance(Phase::Draining);
+        (self.wake)();
+    }
+}

@@ -1,0 +1,192 @@
+//! What a user of the server writes: a handler from request to response.
+
+use headway_machine::Clock;
+use headway_net::header::{HEADER_BYTES, Status};
+use headway_net::slot::{PAYLOAD_BYTES, Slot};
+use headway_policy::{ClassId, WorkerId};
+
+/// The most bytes a response may have, wire header not included.
+pub const MAX_REPLY_BYTES: usize = PAYLOAD_BYTES - HEADER_BYTES;
+
+/// Handles requests; called by all workers at once. Closures are services.
+///
+/// ```
+/// use headway_runtime::{Call, Service};
+///
+/// fn runs(_: impl Service) {}
+/// runs(|call: &mut Call<'_>| call.reply(b"pong"));
+/// ```
+pub trait Service: Send + Sync + 'static {
+    /// Answers one request. Returning without a reply sends an empty one; a panic is answered as an error.
+    fn handle(&self, call: &mut Call<'_>);
+}
+
+impl<F> Service for F
+where
+    F: Fn(&mut Call<'_>) + Send + Sync + 'static,
+{
+    #[inline]
+    fn handle(&self, call: &mut Call<'_>) {
+        self(call);
+    }
+}
+
+/// One request, and the place of its response: the same buffer, so nothing is copied that the handler
+/// does not copy.
+#[derive(Debug)]
+pub struct Call<'a> {
+    slot: &'a mut Slot,
+    worker: WorkerId,
+    status: Status,
+    replied: bool,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(slot: &'a mut Slot, worker: WorkerId) -> Self {
+        Self {
+            slot,
+            worker,
+            status: Status::Ok,
+            replied: false,
+        }
+    }
+
+    /// The class the request was scheduled as; the number of declared classes stands for UNKNOWN.
+    #[inline]
+    #[must_use]
+    pub fn class(&self) -> ClassId {
+        ClassId(self.slot.class)
+    }
+
+    /// The worker that runs it: a stable index below the number of workers, for data kept per worker.
+    #[inline]
+    #[must_use]
+    pub fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
+    /// The request without its wire header; once replied, the reply.
+    #[inline]
+    #[must_use]
+    pub fn payload(&self) -> &[u8] {
+        &self.slot.payload()[HEADER_BYTES..]
+    }
+
+    /// The same bytes, to be changed in place for [`reply_in_place`](Self::reply_in_place).
+    #[inline]
+    pub fn payload_mut(&mut self) -> &mut [u8] {
+        &mut self.slot.payload_mut()[HEADER_BYTES..]
+    }
+
+    /// The work the request stands for, in ns: what a synthetic workload asks [`Spin`] to do. 0 where unknown.
+    #[inline]
+    #[must_use]
+    pub fn service_hint_ns(&self) -> u64 {
+        self.slot.service_hint_ns
+    }
+
+    /// The `time` field of the wire header, by which a load generator gives the same hint over a network, in ns.
+    #[inline]
+    #[must_use]
+    pub fn header_time_ns(&self) -> u32 {
+        let time = self.slot.payload()[6..HEADER_BYTES].first_chunk();
+        time.map_or(0, |bytes| u32::from_be_bytes(*bytes))
+    }
+
+    /// Answers with these bytes. More than [`MAX_REPLY_BYTES`] are answered as too large. Of several replies the
+    /// last one counts.
+    #[inline]
+    pub fn reply(&mut self, response: &[u8]) {
+        let room = &mut self.slot.buffer_mut()[HEADER_BYTES..];
+        match room.get_mut(..response.len()) {
+            Some(place) => {
+                place.copy_from_slice(response);
+                self.finish(response.len());
+            }
+            None => self.refuse(Status::TooLarge),
+        }
+    }
+
+    /// Lets `write` put the response into the buffer, all [`MAX_REPLY_BYTES`] of it, and say how long it is.
+    /// The buffer still begins with the request. A length beyond the buffer is answered as too large.
+    #[inline]
+    pub fn reply_with(&mut self, write: impl FnOnce(&mut [u8]) -> usize) {
+        let len = write(&mut self.slot.buffer_mut()[HEADER_BYTES..]);
+        if len <= MAX_REPLY_BYTES {
+            self.finish(len);
+        } else {
+            self.refuse(Status::TooLarge);
+        }
+    }
+
+    /// Answers with the request's own bytes, changed or not.
+    #[inline]
+    pub fn reply_in_place(&mut self) {
+        self.finish(self.payload().len());
+    }
+
+    /// Answers that the handler could not do it, without payload.
+    #[inline]
+    pub fn fail(&mut self) {
+        self.refuse(Status::Error);
+    }
+
+    /// Answers that this is no request of the service, without payload.
+    #[inline]
+    pub fn bad_request(&mut self) {
+        self.refuse(Status::BadRequest);
+    }
+
+    /// The status to be sent, and the response's length.
+    #[inline]
+    pub(crate) fn outcome(&self) -> (Status, usize) {
+        let len = if self.replied {
+            self.payload().len()
+        } else {
+            0
+        };
+        (self.status, len)
+    }
+
+    #[inline]
+    fn finish(&mut self, len: usize) {
+        self.slot.set_len(HEADER_BYTES + len);
+        self.status = Status::Ok;
+        self.replied = true;
+    }
+
+    fn refuse(&mut self, status: Status) {
+        self.status = status;
+        self.replied = false;
+    }
+}
+
+/// Spins for as long as the request says: synthetic work, for benchmarks.
+#[derive(Clone, Copy, Debug)]
+pub struct Spin {
+    clock: Clock,
+}
+
+impl Default for Spin {
+    fn default() -> Self {
+        Self {
+            clock: Clock::global(),
+        }
+    }
+}
+
+impl Service for Spin {
+    /// Spins by the hint of a replayed request, or by the wire header's time of one from a network.
+    #[inline]
+    fn handle(&self, call: &mut Call<'_>) {
+        let start = self.clock.ticks();
+        let work_ns = match call.service_hint_ns() {
+            0 => u64::from(call.header_time_ns()),
+            hint_ns => hint_ns,
+        };
+        let work = self.clock.ticks_in(work_ns);
+        while self.clock.ticks().wrapping_sub(start) < work {
+            std::hint::spin_loop();
+        }
+    }
+}

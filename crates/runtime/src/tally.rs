@@ -1,0 +1,143 @@
+//! Counters: each thread writes its own, anyone reads the sum.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use headway_policy::Plan;
+
+/// A counter with one writer, so that counting is a load and a store instead of a locked instruction.
+#[derive(Debug, Default)]
+pub(crate) struct Count(AtomicU64);
+
+impl Count {
+    #[inline]
+    pub(crate) fn add(&self, by: u64) {
+        self.set(self.get() + by);
+    }
+
+    #[inline]
+    pub(crate) fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// What one thread counts.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Tally {
+    pub(crate) received: Count,
+    pub(crate) malformed: Count,
+    pub(crate) too_large: Count,
+    pub(crate) refused_draining: Count,
+    pub(crate) unsent: Count,
+    pub(crate) panics: Count,
+    pub(crate) abandoned: Count,
+    classes: Box<[ClassTally]>,
+}
+
+/// What one thread counts of one class.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct ClassTally {
+    pub(crate) answered: Count,
+    pub(crate) shed: Count,
+    pub(crate) cpu_ns: Count,
+}
+
+impl Tally {
+    /// `classes` includes UNKNOWN.
+    pub(crate) fn new(classes: usize) -> Self {
+        Self {
+            received: Count::default(),
+            malformed: Count::default(),
+            too_large: Count::default(),
+            refused_draining: Count::default(),
+            unsent: Count::default(),
+            panics: Count::default(),
+            abandoned: Count::default(),
+            classes: (0..classes).map(|_| ClassTally::default()).collect(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn class(&self, class: u16) -> &ClassTally {
+        &self.classes[usize::from(class)]
+    }
+}
+
+/// What the server has done since it started. Counts of different kinds are read one after the other, so they
+/// agree exactly only when the server is at rest.
+#[derive(Clone, Debug, Default)]
+pub struct Stats {
+    /// Datagrams taken from the datapath.
+    pub received: u64,
+    /// Requests run to their end, whatever status the handler answered with; panics included.
+    pub answered: u64,
+    /// Requests refused because the queue of their class was full.
+    pub shed: u64,
+    /// Datagrams too short for the wire header: dropped, since there is nothing to answer to.
+    pub malformed: u64,
+    /// Datagrams larger than a buffer: refused.
+    pub too_large: u64,
+    /// Requests refused because the server was shutting down.
+    pub refused_draining: u64,
+    /// Requests accepted but given up when the deadline of a shutdown was over.
+    pub abandoned: u64,
+    /// Responses that the system did not take.
+    pub unsent: u64,
+    /// Handlers that panicked.
+    pub panics: u64,
+    /// Datagrams that the kernel dropped because the server did not take them in time.
+    pub kernel_drops: u64,
+    /// How often the policy revised its plan.
+    pub plan_revisions: u64,
+    /// The plan in force, where the policy follows one.
+    pub plan: Option<Plan>,
+    /// By class; the last one is UNKNOWN.
+    pub classes: Vec<ClassStats>,
+}
+
+/// What the server has done for one class since it started.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ClassStats {
+    /// As declared; the last one is `unknown`.
+    pub name: String,
+    /// Requests run to their end.
+    pub answered: u64,
+    /// Requests refused because the queue was full.
+    pub shed: u64,
+    /// Time the handlers took in all, ns.
+    pub cpu_ns: u64,
+}
+
+impl ClassStats {
+    /// Mean time a handler took, ns; `None` before the first.
+    #[must_use]
+    pub fn mean_cpu_ns(&self) -> Option<f64> {
+        (self.answered > 0).then(|| self.cpu_ns as f64 / self.answered as f64)
+    }
+}
+
+impl Stats {
+    /// Adds one thread's counts. `classes` must be as many as the thread's.
+    pub(crate) fn add(&mut self, tally: &Tally) {
+        self.received += tally.received.get();
+        self.malformed += tally.malformed.get();
+        self.too_large += tally.too_large.get();
+        self.refused_draining += tally.refused_draining.get();
+        self.abandoned += tally.abandoned.get();
+        self.unsent += tally.unsent.get();
+        self.panics += tally.panics.get();
+        for (stats, tally) in self.classes.iter_mut().zip(&tally.classes) {
+            stats.answered += tally.answered.get();
+            stats.shed += tally.shed.get();
+            stats.cpu_ns += tally.cpu_ns.get();
+            self.answered += tally.answered.get();
+            self.shed += tally.shed.get();
+        }
+    }
+}

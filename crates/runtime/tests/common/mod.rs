@@ -1,0 +1,131 @@
+//! What the tests of the running server have in common.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use headway_machine::Clock;
+use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
+use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
+use headway_policy::Shape;
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::spec::Spec;
+use headway_policy::systems::{self, System, Visit};
+
+/// So long that only a hang exceeds it.
+pub(crate) const FOREVER: Duration = Duration::from_secs(60);
+
+/// Whether the policy's workers own their receive queues.
+pub(crate) fn is_steered(policy: &str) -> bool {
+    struct OwnerOf;
+    impl Visit for OwnerOf {
+        type Output = Owner;
+        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> Owner {
+            I::OWNER
+        }
+    }
+    let spec: Spec = policy.parse().unwrap();
+    let shape = Shape::new(2).class(1_000, 0.5).class(10_000, 0.5);
+    systems::with(&spec, &shape, OwnerOf).unwrap() == Owner::Steering
+}
+
+/// A replay of `count` requests, one each `gap_ns`, of two classes in turn, dealt to `queues` receive queues.
+pub(crate) fn replay(
+    queues: usize,
+    count: u32,
+    gap_ns: u64,
+    service_ns: [u64; 2],
+) -> (Replay, ReplayControl) {
+    let mut schedules = vec![Vec::new(); queues];
+    for index in 0..count {
+        let class = (index % 2) as u8;
+        schedules[index as usize / 2 % queues].push(ReplayArrival {
+            at_ns: u64::from(index) * gap_ns,
+            service_ns: service_ns[usize::from(class)],
+            index,
+            class,
+        });
+    }
+    Replay::new(schedules).unwrap()
+}
+
+/// Starts a replay and waits until all requests are handed out.
+pub(crate) fn play(control: &ReplayControl) {
+    control.start(Clock::global().now_ns());
+    let end = Instant::now() + FOREVER;
+    while control.taken() < control.total() {
+        assert!(
+            Instant::now() < end,
+            "only {} of {} were taken",
+            control.taken(),
+            control.total()
+        );
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// A UDP client that counts what comes back.
+pub(crate) struct Client {
+    socket: UdpSocket,
+    pub(crate) answers: HashMap<u32, Vec<(Header, Vec<u8>)>>,
+}
+
+impl Client {
+    pub(crate) fn connect(addr: SocketAddr) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(addr).unwrap();
+        socket.set_read_timeout(Some(FOREVER)).unwrap();
+        Self {
+            socket,
+            answers: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn send(&self, class: u8, index: u32, payload: &[u8]) {
+        let header = Header {
+            class,
+            flag: Flag::REQUEST,
+            index,
+            time_ns: 0,
+        };
+        self.send_raw(&[&header.encode(), payload].concat());
+    }
+
+    pub(crate) fn send_raw(&self, bytes: &[u8]) {
+        self.socket.send(bytes).unwrap();
+    }
+
+    /// Waits for the next answer and files it.
+    pub(crate) fn receive(&mut self) -> (Header, Vec<u8>) {
+        let mut buffer = [0; 4096];
+        let len = self.socket.recv(&mut buffer).expect("an answer in time");
+        assert!(len >= HEADER_BYTES);
+        let (header, payload) = Header::parse(&buffer[..len]).unwrap();
+        assert!(header.flag.is_response());
+        let answer = (header, payload.to_vec());
+        self.answers
+            .entry(header.index)
+            .or_default()
+            .push(answer.clone());
+        answer
+    }
+
+    pub(crate) fn call(&mut self, class: u8, index: u32, payload: &[u8]) -> (Status, Vec<u8>) {
+        self.send(class, index, payload);
+        let (header, answer) = self.receive();
+        assert_eq!((header.class, header.index), (class, index));
+        (header.flag.status(), answer)
+    }
+
+    /// Nothing more is on its way.
+    pub(crate) fn assert_silent(&self) {
+        self.socket
+            .set_read_timeout(Some(Duration::from_millis(20)))
+            .unwrap();
+        assert!(
+            self.socket.recv(&mut [0; 64]).is_err(),
+            "an answer too many"
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! Every interleaving of the parts that threads share, within loom's bounds.
+//!
+//! `RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom cargo test -p headway-runtime --release --test loom`
+#![cfg(loom)]
+
+use headway_runtime::leader::Leadership;
+use headway_runtime::park::{Parker, announce};
+use headway_runtime::ring::{Consumer, Producer, ring};
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+/// Words arrive in order, once, unaltered, through a ring so small that laps and fullness matter.
+fn words_cross_in_order(capacity: usize, words: u64) {
+    loom::model(move || {
+        let (mut producer, mut consumer) = ring(capacity);
+        let sender = thread::spawn(move || {
+            for word in 1..=words {
+                while producer.push(word).is_err() {
+                    thread::yield_now();
+                }
+            }
+        });
+        for expected in 1..=words {
+            let word = loop {
+                match consumer.pop() {
+                    Some(word) => break word,
+                    None => thread::yield_now(),
+                }
+            };
+            assert_eq!(word, expected);
+        }
+        assert!(consumer.is_empty());
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn a_ring_of_one() {
+    words_cross_in_order(1, 3);
+}
+
+#[test]
+fn a_ring_of_two() {
+    words_cross_in_order(2, 5);
+}
+
+/// The ring's words carry ownership: what was written before a push is seen after the pop, and what the consumer
+/// did before its pop, by the producer that reuses the place.
+#[test]
+fn a_word_hands_over_what_it_stands_for() {
+    loom::model(|| {
+        let (mut producer, mut consumer) = ring(1);
+        let buffer = Arc::new(loom::cell::UnsafeCell::new(0));
+        let (mut back, mut returned) = ring(1);
+        let shared = Arc::clone(&buffer);
+        let worker = thread::spawn(move || {
+            for _ in 0..2 {
+                while consumer.is_empty() {
+                    thread::yield_now();
+                }
+                consumer.pop();
+                shared.with_mut(write_next);
+                back.push(1).unwrap();
+            }
+        });
+        for round in 0..2 {
+            buffer.with_mut(write_next);
+            producer.push(1).unwrap();
+            while returned.pop().is_none() {
+                thread::yield_now();
+            }
+            let _ = round;
+        }
+        worker.join().unwrap();
+    });
+}
+
+/// loom itself reports accesses that are not ordered; the value is of no interest.
+fn write_next(value: *mut i32) {
+    assert!(!value.is_null());
+}
+
+/// A sleeper that is told of its work after it was stored never sleeps on it. (loom reports the deadlock.)
+#[test]
+fn no_wake_is_lost() {
+    loom::model(|| {
+        let parker = Arc::new(Parker::new());
+        let (mut producer, mut consumer) = ring(2);
+        let bed = Arc::clone(&parker);
+        let sleeper = thread::spawn(move || {
+            let mut taken = 0;
+            while taken < 2 {
+                match consumer.pop() {
+                    Some(_) => taken += 1,
+                    None => bed.park_unless(|| !consumer.is_empty()),
+                }
+            }
+        });
+        for word in 0..2 {
+            producer.push(word).unwrap();
+            announce();
+            parker.wake();
+        }
+        sleeper.join().unwrap();
+    });
+}
+
+/// A dispatcher as small as can be: requests to be had, one worker's ring each.
+struct Source {
+    left: usize,
+    rings: Vec<Producer>,
+    next: usize,
+}
+
+impl Source {
+    /// Hands out one request, to the workers in turn; to whom.
+    fn step(&mut self) -> Option<usize> {
+        self.left = self.left.checked_sub(1)?;
+        let worker = self.next;
+        self.next = (worker + 1) % self.rings.len();
+        self.rings[worker].push(1).unwrap();
+        Some(worker)
+    }
+}
+
+/// The protocol of `leader`, as the workers follow it; ends when all requests have been run.
+fn work(
+    me: usize,
+    mut ring: Consumer,
+    shared: &Leadership<Source>,
+    run: &AtomicUsize,
+    requests: usize,
+) {
+    let all_run = || run.load(Ordering::Acquire) == requests;
+    while !all_run() {
+        if ring.pop().is_some() {
+            run.fetch_add(1, Ordering::AcqRel);
+            continue;
+        }
+        let lead = shared
+            .try_lead()
+            .or_else(|| shared.follow(me, || !ring.is_empty() || all_run()));
+        let Some(mut lead) = lead else { continue };
+        // With nothing left to hand out a leader would sleep at the receive queue; here it resigns and looks again.
+        while let Some(worker) = lead.step() {
+            if worker == me {
+                break;
+            }
+            announce();
+            shared.wake(worker);
+        }
+        let idle = ring.is_empty() && !all_run();
+        shared.resign(lead);
+        if idle {
+            thread::yield_now();
+        }
+    }
+    shared.wake_all();
+}
+
+/// Every request is run though workers park: whoever resigns leaves nobody behind.
+fn requests_are_all_run(requests: usize, preemptions: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let (rings, mut ends): (Vec<_>, Vec<_>) = (0..2).map(|_| ring(requests)).unzip();
+        let source = Source {
+            left: requests,
+            rings,
+            next: 0,
+        };
+        let shared = Arc::new(Leadership::new(source, 2));
+        let run = Arc::new(AtomicUsize::new(0));
+        let other_end = ends.pop().unwrap();
+        let other = thread::spawn({
+            let (shared, run) = (Arc::clone(&shared), Arc::clone(&run));
+            move || work(1, other_end, &shared, &run, requests)
+        });
+        work(0, ends.pop().unwrap(), &shared, &run, requests);
+        other.join().unwrap();
+        assert_eq!(run.load(Ordering::Acquire), requests);
+    });
+}
+
+#[test]
+fn leadership_is_handed_over() {
+    requests_are_all_run(1, 3);
+    requests_are_all_run(2, 2);
+}
+
+/// A worker parks while the leader leaves to run a request for ever: somebody must still lead, or the second request
+/// would wait until the first one's end.
+#[test]
+fn a_leader_that_leaves_wakes_a_follower() {
+    loom::model(|| {
+        let shared = Arc::new(Leadership::new(0usize, 2));
+        let follower = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || {
+                loop {
+                    if let Some(mut lead) = shared.try_lead().or_else(|| shared.follow(1, || false))
+                    {
+                        *lead += 1;
+                        break;
+                    }
+                }
+            }
+        });
+        if let Some(lead) = shared.try_lead() {
+            shared.resign(lead);
+        }
+        // From here on the first worker does nothing any more.
+        follower.join().unwrap();
+        assert_eq!(*shared.try_lead().unwrap(), 1);
+    });
+}

@@ -1,0 +1,109 @@
+//! Once it runs, the server allocates nothing for a request.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout as Block, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use common::{Client, FOREVER, is_steered, play, replay};
+use headway_net::header::Status;
+use headway_policy::systems;
+use headway_runtime::{Call, Layout, Server, Spin};
+
+static COUNTING: AtomicBool = AtomicBool::new(false);
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Test threads allocate as they please.
+    static IS_TEST: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Counting;
+
+#[expect(unsafe_code, reason = "an allocator is unsafe to write")]
+// SAFETY: everything is the system allocator's doing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, block: Block) -> *mut u8 {
+        if COUNTING.load(Ordering::Relaxed) && !IS_TEST.get() {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller's promises are the system allocator's conditions.
+        unsafe { System.alloc(block) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, block: Block) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(place, block) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What the server's threads allocate while `traffic` runs.
+fn allocations(traffic: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    COUNTING.store(true, Ordering::SeqCst);
+    traffic();
+    COUNTING.store(false, Ordering::SeqCst);
+    ALLOCATIONS.load(Ordering::SeqCst) - before
+}
+
+fn server() -> headway_runtime::Builder {
+    Server::builder()
+        .class("short", 500)
+        .class("long", 5_000)
+        .workers(2)
+        .queue_limit(64)
+}
+
+// One test, since the counter is everybody's.
+#[test]
+fn a_running_server_allocates_nothing() {
+    IS_TEST.set(true);
+    let count = allocations(|| drop(std::thread::spawn(|| vec![1u8; 100]).join()));
+    assert!(count > 0, "the counter counts");
+    for policy in systems::NAMES {
+        for layout in [Layout::Dedicated, Layout::Inline] {
+            over_replay(policy, layout);
+            over_udp(policy, layout);
+        }
+    }
+}
+
+/// More arrives than is answered: sheds are part of it.
+fn over_replay(policy: &str, layout: Layout) {
+    let queues = if is_steered(policy) { 2 } else { 1 };
+    let (datapath, control) = replay(queues, 6_000, 500, [500, 3_000]);
+    let server = server()
+        .policy(policy)
+        .layout(layout)
+        .service(Spin::default())
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    let count = allocations(|| play(&control));
+    assert_eq!(count, 0, "{policy} {layout:?}: {:?}", server.stats());
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert_eq!(stats.answered + stats.shed, 6_000);
+}
+
+fn over_udp(policy: &str, layout: Layout) {
+    let server = server()
+        .policy(policy)
+        .layout(layout)
+        .service(|call: &mut Call<'_>| call.reply_in_place())
+        .listen_udp("127.0.0.1:0".parse().unwrap())
+        .start()
+        .unwrap();
+    let mut client = Client::connect(server.local_addr().unwrap());
+    assert_eq!(client.call(0, 0, b"warm").0, Status::Ok);
+    let count = allocations(|| {
+        for index in 1..500 {
+            assert_eq!(client.call((index % 3) as u8, index, b"echo").0, Status::Ok);
+        }
+    });
+    assert_eq!(count, 0, "{policy} {layout:?}");
+    server.shutdown(FOREVER).unwrap();
+}

@@ -1,0 +1,183 @@
+//! Every policy in every layout answers every request of a replay exactly once.
+
+mod common;
+
+use common::{FOREVER, is_steered, play, replay};
+use headway_policy::systems;
+use headway_runtime::{Builder, Idle, Layout, Pin, Server, Spin};
+
+const REQUESTS: u32 = 4_000;
+const IDLES: [Idle; 3] = [
+    Idle::Spin,
+    Idle::SpinThenPark { spin_ns: 5_000 },
+    Idle::Park,
+];
+
+fn builder(policy: &str, workers: usize) -> Builder {
+    Server::builder()
+        .policy(policy)
+        .class("short", 500)
+        .class("long", 20_000)
+        .workers(workers)
+        .queue_limit(REQUESTS as usize)
+        .pin(Pin::Off)
+}
+
+/// Runs a replay to its end and checks that each request came back once.
+fn all_answered(policy: &str, workers: usize, layout: Layout, idle: Idle) {
+    let queues = if is_steered(policy) { workers } else { 1 };
+    let (datapath, control) = replay(queues, REQUESTS, 1_000, [500, 3_000]);
+    let server = builder(policy, workers)
+        .layout(layout)
+        .idle(idle)
+        .service(Spin::default())
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    let context = format!("{policy}, {workers} workers, {layout:?}, {idle:?}: {stats:?}");
+    let mut seen: Vec<u32> = control
+        .take_completions()
+        .iter()
+        .map(|done| done.index)
+        .collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..REQUESTS).collect::<Vec<u32>>(), "{context}");
+    let expected = u64::from(REQUESTS);
+    assert_eq!(
+        (stats.received, stats.answered, stats.shed),
+        (expected, expected, 0),
+        "{context}"
+    );
+    assert_eq!(
+        (stats.abandoned, stats.panics, stats.unsent),
+        (0, 0, 0),
+        "{context}"
+    );
+    let by_class: Vec<u64> = stats.classes.iter().map(|class| class.answered).collect();
+    assert_eq!(by_class, [expected / 2, expected / 2, 0], "{context}");
+    let long = stats.classes[1].mean_cpu_ns().unwrap();
+    assert!(long >= 2_990.0, "the handler spun for 3 µs, not {long} ns");
+}
+
+#[test]
+fn every_policy_answers_everything_once_with_a_dispatcher_thread() {
+    for policy in systems::NAMES {
+        all_answered(policy, 2, Layout::Dedicated, Idle::default());
+    }
+}
+
+#[test]
+fn every_policy_answers_everything_once_inline() {
+    for policy in systems::NAMES {
+        all_answered(policy, 2, Layout::Inline, Idle::default());
+    }
+}
+
+#[test]
+fn every_way_to_wait_answers_everything_once() {
+    for policy in ["c-fcfs", "jbsq,k=4", "work-stealing"] {
+        for layout in [Layout::Dedicated, Layout::Inline] {
+            for idle in IDLES {
+                all_answered(policy, 2, layout, idle);
+            }
+        }
+    }
+}
+
+#[test]
+fn one_worker_and_more_workers_than_cores_do_too() {
+    for policy in ["c-fcfs", "darc", "work-stealing,steal=one", "d-fcfs"] {
+        for layout in [Layout::Dedicated, Layout::Inline] {
+            all_answered(policy, 1, layout, Idle::default());
+            all_answered(policy, 5, layout, Idle::default());
+        }
+    }
+}
+
+#[test]
+fn the_number_of_workers_changes_while_running() {
+    for layout in [Layout::Dedicated, Layout::Inline] {
+        for policy in ["c-fcfs", "darc,window=200", "jbsq,k=3"] {
+            let (datapath, control) = replay(1, REQUESTS, 1_000, [500, 3_000]);
+            let server = builder(policy, 3)
+                .layout(layout)
+                .service(Spin::default())
+                .datapath(datapath)
+                .start()
+                .unwrap();
+            control.start(headway_machine::Clock::global().now_ns());
+            for workers in [1, 2, 3, 1, 3] {
+                server.set_workers(workers).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            assert!(
+                server
+                    .set_workers(4)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("1 to 3")
+            );
+            assert!(server.set_workers(0).is_err());
+            play(&control);
+            let stats = server.shutdown(FOREVER).unwrap();
+            assert_eq!(
+                stats.answered,
+                u64::from(REQUESTS),
+                "{policy} {layout:?} {stats:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn darc_revises_and_shows_its_plan() {
+    let (datapath, control) = replay(1, REQUESTS, 1_000, [500, 5_000]);
+    let server = builder("darc,window=500", 2)
+        .service(Spin::default())
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert!(stats.plan_revisions > 0, "{stats:?}");
+    assert!(!stats.plan.unwrap().groups.is_empty());
+}
+
+#[test]
+fn a_full_queue_sheds_its_own_class_only() {
+    // All arrive at once: the long class's queue overflows, the short one's (served first) need not hold much.
+    let (datapath, control) = replay(1, 2_000, 0, [0, 2_000]);
+    let server = builder("fixed-priority", 1)
+        .queue_limit(40)
+        .service(Spin::default())
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert!(stats.classes[1].shed > 0, "{stats:?}");
+    assert_eq!(stats.answered + stats.shed, 2_000);
+    let completions = control.take_completions();
+    assert_eq!(completions.len(), 2_000);
+    for class in 0..2u8 {
+        let shed = completions
+            .iter()
+            .filter(|done| done.class == class && done.shed)
+            .count();
+        assert_eq!(shed as u64, stats.classes[usize::from(class)].shed);
+    }
+    assert!(completions.iter().any(|done| done.class == 1 && !done.shed));
+}
+
+#[test]
+fn sharing_one_queue_is_refused_for_a_steered_policy() {
+    let (datapath, _control) = replay(1, 10, 0, [0, 0]);
+    let started = builder("d-fcfs", 2)
+        .service(Spin::default())
+        .datapath(datapath)
+        .start();
+    let error = started.map(drop).unwrap_err().to_string();
+    assert!(error.contains("2 receive queues"), "{error}");
+}
