@@ -34,6 +34,7 @@ where
         let system = build(shape);
         let mut open = books.lock().expect("no panic before");
         open.on = vec![None; shape.workers];
+        open.last_epoch = vec![0; shape.workers];
         open.depth = system.depth;
         System {
             name: system.name,
@@ -61,6 +62,7 @@ struct Books {
     attained_ns: HashMap<JobId, u64>,
     /// Per worker what it runs, since when, as which assignment.
     on: Vec<Option<(Job, u64, u64)>>,
+    last_epoch: Vec<u64>,
     done: u64,
     stops: u64,
 }
@@ -142,6 +144,8 @@ impl<M: Monitor> Monitor for Audited<M> {
         assert!(!elsewhere && books.attained_ns.contains_key(&job.id));
         let before = books.on[worker.index()].replace((*job, now_ns, epoch));
         assert_eq!(before, None, "{worker:?} runs two requests");
+        let last = std::mem::replace(&mut books.last_epoch[worker.index()], epoch);
+        assert!(last < epoch, "a late flag would hit the next request");
         drop(books);
         self.0.started(now_ns, worker, job, epoch);
     }

@@ -4,7 +4,7 @@
 use crate::quantum::Quantum;
 use crate::{assert_processor_sharing, assert_same, audited, bimodal, experiment, under};
 use headway_policy::{Shape, systems};
-use headway_sim::{Experiment, Outcome};
+use headway_sim::{Costs, Experiment, Outcome};
 use headway_workload::{Class, Service, Workload};
 
 pub(crate) fn run(experiment: &Experiment, quantum_ns: u64) -> Outcome {
@@ -34,15 +34,27 @@ fn a_small_quantum_is_processor_sharing() {
     assert_processor_sharing(50, |experiment| run(experiment, 50));
 }
 
+/// One worker that something always waits for, with requests of four quanta.
+fn flood() -> Experiment {
+    let service = Service::Constant { mean_ns: 20_000 };
+    let workload = Workload::new("constant", vec![Class::new("request", 1.0, service)]);
+    experiment(workload).workers(1).load(50.0).requests(1_000)
+}
+
 /// A request of k quanta is interrupted k − 1 times when something always waits.
 #[test]
 fn interrupts_between_the_quanta_of_a_request() {
-    const REQUESTS: u64 = 1_000;
-    let service = Service::Constant { mean_ns: 20_000 };
-    let workload = Workload::new("constant", vec![Class::new("request", 1.0, service)]);
-    let flood = experiment(workload)
-        .workers(1)
-        .load(50.0)
-        .requests(REQUESTS);
-    assert_eq!(run(&flood, 5_000).run.meta.preemptions, 3 * REQUESTS);
+    assert_eq!(run(&flood(), 5_000).run.meta.preemptions, 3 * 1_000);
+}
+
+/// Each quantum is followed by the dispatcher's hearing of its end and by a hand-off.
+#[test]
+fn the_worker_is_idle_while_the_dispatcher_does_not_know() {
+    let costs = Costs {
+        completion_ns: 700,
+        handoff_ns: 300,
+        ..Costs::default()
+    };
+    let outcome = run(&flood().costs(costs), 5_000);
+    assert!((outcome.run.meta.utilization - 5.0 / 6.0).abs() < 1e-3);
 }

@@ -1,12 +1,12 @@
 //! Tardis: nobody dispatches. Workers take batches of N from the global queue, then steal, and a
-//! timer of their own interrupts them.
+//! timer of their own interrupts them; what it interrupts is back in the global queue.
 
 use crate::{assert_same, audited, bimodal, shinjuku};
+use headway_policy::Shape;
 use headway_policy::locals::{Stealing, Take};
 use headway_policy::role::{Local, Never, Next, Queues, Unplaced};
 use headway_policy::spec::Params;
 use headway_policy::systems::System;
-use headway_policy::{Job, Shape};
 use headway_sim::{Experiment, Outcome};
 
 struct Batches {
@@ -38,11 +38,6 @@ impl Local for Batches {
         let (popped, pushed) = queues.shared_counters();
         let alone = popped == pushed && queues.len(queues.me()) == 0;
         self.slice_ns.filter(|_| alone)
-    }
-
-    fn yielded<Q: Queues>(&mut self, _: u64, job: &Job, _: u64, queues: &mut Q) -> bool {
-        queues.push_shared(job.id);
-        true
     }
 }
 
