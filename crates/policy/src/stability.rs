@@ -12,11 +12,14 @@
 //!
 //! where `stolen_k` is what shorter groups take of those workers *while group k is backlogged*.
 //! Shorter requests have priority there but take a worker only when one completes, so the less
-//! the longer the long requests are. With `a = Σ_{j < k} A_j` offered to `r = start_k` own
-//! workers, mean service `s` for the shorter ones and `S` for the longer, the number of shorter
+//! the longer the long requests are. Take the groups `i … k−1` for any `i`: with `a` their load,
+//! `r = start_k − start_i` the workers they have before the shared ones, mean service `s` for them
+//! and `S` for the longer, the number of their
 //! requests outside the shared workers is a birth–death process: rate `a` up, `min(n, r)` down,
 //! and `c = s · [(W − r − stolen)/S + stolen/s]` more down when some wait (a shared worker that
-//! completes takes the head). Then `stolen = min(c · P(n > r), a)`, solved by iteration.
+//! completes takes the head). Then `stolen = min(c · P(n > r), a)`, solved by iteration; of all `i`
+//! the one that steals most counts, for a group is held up by its own narrow share as well as by
+//! all shorter groups together.
 //!
 //! At `start = 0` for all groups the plan is fixed priority, which is stable whenever anything
 //! is; so a stable plan exists for every load below 1.
@@ -32,32 +35,61 @@ pub struct GroupLoad {
     pub mean_ns: f64,
 }
 
-/// A plan counts as stable while every group's utilisation is below this: the margin covers what
-/// the birth–death model leaves out and the noise of a profile of 50 000 samples.
-pub const STABLE_BELOW: f64 = 0.95;
+/// Workers kept back, in units of the square root of their number: the square-root staffing rule
+/// (Halfin and Whitt 1981). Few workers need relatively more room below saturation than many; the
+/// margin also covers what the birth–death model leaves out.
+const STAFFING: f64 = 0.08;
+
+/// Utilisation up to which a group that may use so many workers counts as stable:
+/// `1 − 0.08/√workers`.
+#[must_use]
+pub fn stable_below(workers: usize) -> f64 {
+    1.0 - STAFFING / sqrt(workers as f64)
+}
 
 /// Load of group `k` and all longer ones over what they can get, `loads` and `groups` ascending
 /// and of equal length. Infinite when they can get nothing.
 #[must_use]
 pub fn utilisation(groups: &[Group], loads: &[GroupLoad], workers: usize, k: usize) -> f64 {
     let start = groups[k].start.min(workers - 1);
-    let (shorter, longer) = (sum(&loads[..k]), sum(&loads[k..]));
+    let longer = sum(&loads[k..]);
     let shared = (workers - start) as f64;
-    (longer.cores + stolen(shorter, start, longer.mean_ns, shared)) / shared
+    let stolen = (0..k)
+        .map(|j| {
+            stolen(
+                sum(&loads[j..k]),
+                start.saturating_sub(groups[j].start),
+                longer.mean_ns,
+                shared,
+            )
+        })
+        .fold(0.0, f64::max);
+    (longer.cores + stolen) / shared
 }
 
 /// Whether some group is overloaded under the plan.
 #[must_use]
 pub fn overloads(groups: &[Group], loads: &[GroupLoad], workers: usize) -> bool {
-    (1..groups.len()).any(|k| utilisation(groups, loads, workers, k) >= STABLE_BELOW)
+    (1..groups.len()).any(|k| overloaded(groups, loads, workers, k, 0.0))
+}
+
+fn overloaded(
+    groups: &[Group],
+    loads: &[GroupLoad],
+    workers: usize,
+    k: usize,
+    margin: f64,
+) -> bool {
+    let open = workers - groups[k].start.min(workers - 1);
+    utilisation(groups, loads, workers, k) >= stable_below(open) - margin
 }
 
 /// Moves the start of overloaded groups down, one worker at a time and the longest group first,
-/// until the utilisation of each is below `limit` ([`STABLE_BELOW`], or less to be surer). Leaves a
-/// plan that is so already as it is.
-pub fn settle(groups: &mut [Group], loads: &[GroupLoad], workers: usize, limit: f64) {
+/// until the utilisation of each is at least `margin` below [`stable_below`]. Leaves a plan that is
+/// so already as it is.
+pub fn settle(groups: &mut [Group], loads: &[GroupLoad], workers: usize, margin: f64) {
     for k in (1..groups.len()).rev() {
-        while groups[k].start > 0 && utilisation(groups, loads, workers, k) >= limit {
+        while groups[k].start > 0 && overloaded(groups, loads, workers, k, margin) {
             widen(groups, k, workers);
         }
     }
@@ -122,6 +154,13 @@ fn erlang_b(servers: usize, offered: f64) -> f64 {
     (1..=servers).fold(1.0, |b, n| offered * b / (n as f64 + offered * b))
 }
 
+/// By Newton's iteration from above: `core` has no square root.
+fn sqrt(square: f64) -> f64 {
+    (0..40).fold(square.max(1.0), |root, _| {
+        f64::midpoint(root, square / root)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +173,12 @@ mod tests {
         // Tables of the loss formula: 10 erlang on 10 and on 15 trunks.
         assert!((erlang_b(10, 10.0) - 0.2146).abs() < 1e-4);
         assert!((erlang_b(15, 10.0) - 0.0365).abs() < 1e-4);
+    }
+
+    #[test]
+    fn fewer_workers_need_more_room() {
+        assert!((stable_below(1) - 0.92).abs() < 1e-12);
+        assert!((stable_below(16) - 0.98).abs() < 1e-12);
     }
 
     fn plan(starts: &[usize], workers: usize) -> Plan {
@@ -172,7 +217,7 @@ mod tests {
     #[test]
     fn settling_moves_one_worker_back() {
         let mut rounded = plan(&[0, 2, 9], 14);
-        settle(&mut rounded.groups, &tpcc(0.85), 14, STABLE_BELOW);
+        settle(&mut rounded.groups, &tpcc(0.85), 14, 0.0);
         assert_eq!(
             rounded.groups.iter().map(|g| g.start).collect::<Vec<_>>(),
             [0, 2, 8]
@@ -198,7 +243,7 @@ mod tests {
             }).collect();
             let before: Vec<_> = plan.groups.iter().map(|g| (g.start, g.end)).collect();
             let was_stable = !overloads(&plan.groups, &loads, workers);
-            settle(&mut plan.groups, &loads, workers, STABLE_BELOW);
+            settle(&mut plan.groups, &loads, workers, 0.0);
             prop_assert!(!overloads(&plan.groups, &loads, workers));
             prop_assert!(plan.groups.windows(2).all(|pair| pair[0].start <= pair[1].start));
             if was_stable {

@@ -15,17 +15,18 @@
 
 use super::{Control, Darc, DarcRules, Known};
 use crate::reservation::assign;
-use crate::stability::{GroupLoad, STABLE_BELOW, settle, widen};
+use crate::stability::{GroupLoad, settle, widen};
 use crate::{BitSet, ClassId, Group, Order, Plan};
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Windows in a row that must agree before a plan in force is changed.
 const WINDOWS_TO_ACT: u32 = 3;
-/// A plan that was widened goes back only where this much room is sure, or it would swing.
-const NARROW_BELOW: f64 = 0.88;
-/// Weight of the newest window in the smoothed loads.
-const NEWEST: f64 = 0.25;
+/// A plan that was widened goes back only where utilisation would be this much lower than it need
+/// be, or it would swing.
+const MARGIN_TO_NARROW: f64 = 0.05;
+/// Windows that the smoothed loads rest on: a rare class shows up a few dozen times in one.
+const SMOOTHING_WINDOWS: f64 = 32.0;
 /// Requests per worker below which a backlog is no sign of overload, however it grows.
 const BACKLOG_PER_WORKER: usize = 4;
 
@@ -75,7 +76,7 @@ impl DarcStable {
         self.published.clone_from(&plan.groups);
         (self.disagreeing, self.overruled) = (0, false);
         self.growing.fill(0);
-        self.want(present.len(), STABLE_BELOW);
+        self.want(present.len(), 0.0);
         self.divide_as_wanted(plan, present);
     }
 
@@ -93,12 +94,12 @@ impl DarcStable {
 
     /// Whether the loads call for a wider division than the plan's, or allow a narrower one.
     fn wants_other(&mut self, plan: &Plan, workers: usize) -> bool {
-        self.want(workers, STABLE_BELOW);
+        self.want(workers, 0.0);
         let wider = |(wanted, now): (&Group, &Group)| wanted.start < now.start;
         if self.wanted.iter().zip(&plan.groups).any(wider) {
             return true;
         }
-        self.want(workers, NARROW_BELOW);
+        self.want(workers, MARGIN_TO_NARROW);
         self.wanted != plan.groups && !self.wanted.iter().zip(&plan.groups).any(wider)
     }
 
@@ -133,8 +134,8 @@ impl DarcStable {
         relieved
     }
 
-    /// DARC's division, settled below `limit` against the smoothed loads.
-    fn want(&mut self, workers: usize, limit: f64) {
+    /// DARC's division, settled with `margin` against the smoothed loads.
+    fn want(&mut self, workers: usize, margin: f64) {
         let profile = self.darc.profile();
         self.loads.clear();
         for group in &self.published {
@@ -142,14 +143,11 @@ impl DarcStable {
             let rate = |class: usize| self.cores[class] / profile.mean_ns[class].max(1.0);
             let rate: f64 = group.classes.iter().map(rate).sum();
             let mean_ns = if rate > 0.0 { cores / rate } else { 1.0 };
-            let share: f64 = group.classes.iter().map(|class| profile.share[class]).sum();
-            let samples = share * self.darc.rules().window as f64 * self.windows;
-            let cores = cores * (1.0 + relative_error(samples));
             self.loads.push(GroupLoad { cores, mean_ns });
         }
         self.wanted.clone_from(&self.published);
         if workers > 0 {
-            settle(&mut self.wanted, &self.loads, workers, limit);
+            settle(&mut self.wanted, &self.loads, workers, margin);
         }
     }
 
@@ -159,28 +157,16 @@ impl DarcStable {
     }
 
     fn smooth_loads(&mut self, first: bool) {
-        let newest = if first { 1.0 } else { NEWEST };
         self.windows = if first {
             1.0
         } else {
-            (self.windows + 1.0).min(2.0 / NEWEST - 1.0)
+            (self.windows + 1.0).min(SMOOTHING_WINDOWS)
         };
         let profiler = self.darc.profiler();
         for (class, cores) in self.cores.iter_mut().enumerate() {
-            *cores += newest * (profiler.cores(ClassId(class as u16)) - *cores);
+            *cores += (profiler.cores(ClassId(class as u16)) - *cores) / self.windows;
         }
     }
-}
-
-/// Standard error of a load measured from so many Poisson arrivals of exponential service times,
-/// relative to it: `√(2/n)`. A rare class is planned for as if it brought that much more.
-fn relative_error(samples: f64) -> f64 {
-    if samples < 2.0 {
-        return 1.0;
-    }
-    // Newton's iteration for √(2/n) from 1, which is above it: `core` has no square root.
-    let square = 2.0 / samples;
-    (0..24).fold(1.0, |root, _| f64::midpoint(root, square / root))
 }
 
 impl Control for DarcStable {
