@@ -1,0 +1,68 @@
+# Two commands matter: `make demo` shows why this exists, `make test` proves that it works.
+# Both need a Rust toolchain (rustup picks the pinned one) and a C linker, and nothing else; what a
+# part needs beyond that is installed by its target or reported as skipped with the reason.
+
+CARGO ?= cargo
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+HEADWAY := target/release/headway
+NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
+HOST := $(shell rustc -vV | sed -n 's/^host: //p')
+
+.PHONY: demo build test lint unit loom asan docs bench fuzz install clean
+
+demo: build
+	$(HEADWAY) demo
+
+build: toolchain
+	$(CARGO) build --release --locked -p headway-cli
+
+.PHONY: toolchain
+toolchain:
+	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
+	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
+
+test: lint unit loom asan docs
+	@echo "all tests passed"
+
+lint: toolchain
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+
+unit: toolchain
+	$(CARGO) test --locked --workspace
+
+# Every interleaving of the rings, the parking and the leadership, at tiny sizes.
+loom: toolchain
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --locked -p headway-runtime --release --test loom
+
+# The modules with unsafe code, under the address sanitizer: it needs a nightly compiler.
+asan: toolchain
+ifeq ($(NIGHTLY),yes)
+	RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=target/asan $(CARGO) +nightly test --locked --target $(HOST) \
+		-p headway-net -p headway-runtime -p headway-machine --lib --tests
+else
+	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
+endif
+
+docs: toolchain
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+
+bench: toolchain
+	$(CARGO) bench --workspace
+
+# A minute per target; needs nightly and cargo-fuzz (cargo install cargo-fuzz).
+fuzz: toolchain
+	for target in $$(cd fuzz && $(CARGO) +nightly fuzz list); do \
+		(cd fuzz && $(CARGO) +nightly fuzz run $$target -- -max_total_time=60); \
+	done
+
+install: build
+	install -Dm755 $(HEADWAY) $(DESTDIR)/usr/local/bin/headway
+	$(HEADWAY) man --dir $(DESTDIR)/usr/local/share/man/man1
+	mkdir -p $(DESTDIR)/usr/local/share/bash-completion/completions
+	$(HEADWAY) completions bash > $(DESTDIR)/usr/local/share/bash-completion/completions/headway
+
+clean:
+	$(CARGO) clean
