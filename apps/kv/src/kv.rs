@@ -1,0 +1,93 @@
+//! The service: requests in, replies out.
+
+use std::sync::Arc;
+
+use headway_net::header::Status;
+use headway_runtime::{Call, Service};
+
+use crate::reply::Reply;
+use crate::store::Scanned;
+use crate::{KvError, Request, Store};
+
+/// The key-value service on a store.
+///
+/// A clone answers from the same store.
+#[derive(Debug, Clone)]
+pub struct Kv {
+    store: Arc<Store>,
+}
+
+impl Kv {
+    /// The service on this store.
+    #[must_use]
+    pub fn new(store: Store) -> Self {
+        let store = Arc::new(store);
+        Self { store }
+    }
+
+    /// The store.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// A service on a temporary store with `keys` keys and values of `value_len` bytes, for
+    /// demonstrations; see [`Store::fill`].
+    ///
+    /// # Errors
+    /// Those of [`Store::temporary`] and [`Store::fill`].
+    pub fn filled(keys: u64, value_len: usize, seed: u64) -> Result<Self, KvError> {
+        let store = Store::temporary()?;
+        store.fill(keys, value_len, seed)?;
+        Ok(Self::new(store))
+    }
+
+    /// Answers the request in `body`: writes the reply's body to the front of `room` and returns its
+    /// length. The server does the same without the copy; this is for other ways to reach the store.
+    ///
+    /// # Errors
+    /// The status that the reply must have: bad request, too large, or error.
+    pub fn answer(&self, body: &[u8], room: &mut [u8]) -> Result<usize, Status> {
+        let request = Request::decode(body).map_err(|_| Status::BadRequest)?;
+        let reply = self.execute(request).map_err(|_| Status::Error)?;
+        let len = reply.write(room);
+        match len <= room.len() {
+            true => Ok(len),
+            false => Err(Status::TooLarge),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn execute(&self, request: Request<'_>) -> Result<Reply, KvError> {
+        match request {
+            Request::Get { key } => Ok(Reply::Value(self.store.get(key)?)),
+            Request::Scan { first, count } => {
+                let Scanned {
+                    entries,
+                    checksum,
+                    last,
+                } = self.store.scan(first, count)?;
+                Ok(Reply::Scanned {
+                    entries,
+                    checksum,
+                    last,
+                })
+            }
+            Request::Put { key, value } => self.store.put(key, value).map(|()| Reply::Done),
+            Request::Delete { key } => self.store.delete(key).map(|()| Reply::Done),
+        }
+    }
+}
+
+impl Service for Kv {
+    #[inline]
+    fn handle(&self, call: &mut Call<'_>) {
+        let Ok(request) = Request::decode(call.payload()) else {
+            return call.bad_request();
+        };
+        match self.execute(request) {
+            Ok(reply) => call.reply_with(|room| reply.write(room)),
+            Err(_) => call.fail(),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The ordered store: fjall, a log-structured merge tree.
+//!
+//! The README has the figures that it was chosen by.
+
+use std::path::Path;
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, Slice};
+use rand_core::{Rng, SeedableRng};
+use rand_pcg::Pcg64Mcg;
+use tempfile::TempDir;
+
+use crate::{Checksum, KvError};
+
+/// Bytes of the keys that [`Store::fill`] writes.
+pub const KEY_BYTES: usize = 16;
+
+/// Room for blocks read from disk: all of a demonstration's data.
+const CACHE_BYTES: u64 = 256 << 20;
+
+/// Key number `i`: `key:` and twelve decimal digits, so keys sort as their numbers do.
+///
+/// # Panics
+/// When `i` has more than twelve digits.
+#[must_use]
+pub fn key_of(i: u64) -> [u8; KEY_BYTES] {
+    assert!(i < 1_000_000_000_000, "key {i} has more than twelve digits");
+    let mut key = *b"key:000000000000";
+    let mut left = i;
+    for digit in key[4..].iter_mut().rev() {
+        *digit = b'0' + (left % 10) as u8;
+        left /= 10;
+    }
+    key
+}
+
+/// An ordered map from byte strings to byte strings, on disk and mostly in memory.
+///
+/// Any number of threads may read and write at once. What was written is found again after a restart.
+pub struct Store {
+    // Dropped in this order: the folder goes when nobody writes to it any more.
+    entries: Keyspace,
+    database: Database,
+    folder: Option<TempDir>,
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Store")
+            .field("path", &self.entries.path())
+            .field("temporary", &self.folder.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Store {
+    /// The store in this folder, made if there is none.
+    ///
+    /// # Errors
+    /// [`KvError::Open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, KvError> {
+        Self::open_in(path.as_ref(), None)
+    }
+
+    /// A new store that is removed when dropped.
+    ///
+    /// # Errors
+    /// [`KvError::Temporary`] or [`KvError::Open`].
+    pub fn temporary() -> Result<Self, KvError> {
+        let folder = tempfile::Builder::new().prefix("headway-kv-").tempdir();
+        let folder = folder.map_err(KvError::Temporary)?;
+        let path = folder.path().to_owned();
+        Self::open_in(&path, Some(folder))
+    }
+
+    fn open_in(path: &Path, folder: Option<TempDir>) -> Result<Self, KvError> {
+        let open = || {
+            // One thread for flushes and compactions: they are rare here, and cores are for requests.
+            let builder = Database::builder(path)
+                .cache_size(CACHE_BYTES)
+                .worker_threads(1);
+            let database = builder.open()?;
+            let entries = database.keyspace("entries", KeyspaceCreateOptions::default)?;
+            Ok((database, entries))
+        };
+        let (database, entries) = open().map_err(|source| KvError::Open {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            entries,
+            database,
+            folder,
+        })
+    }
+
+    /// Writes the keys [`key_of`]`(0..keys)` with values of `value_len` random bytes, the same for the
+    /// same seed.
+    ///
+    /// # Errors
+    /// [`KvError::Storage`].
+    pub fn fill(&self, keys: u64, value_len: usize, seed: u64) -> Result<(), KvError> {
+        let mut random = Pcg64Mcg::seed_from_u64(seed);
+        let mut value = vec![0; value_len];
+        for i in 0..keys {
+            random.fill_bytes(&mut value);
+            self.put(&key_of(i), &value)?;
+        }
+        self.persist()
+    }
+
+    /// Waits until everything written is on disk. Dropping the store does so, too; without either a crash
+    /// of the machine, not of the process, may lose the last writes.
+    ///
+    /// # Errors
+    /// [`KvError::Storage`].
+    pub fn persist(&self) -> Result<(), KvError> {
+        Ok(self.database.persist(fjall::PersistMode::SyncAll)?)
+    }
+
+    /// How many entries there are. Reads all of them.
+    ///
+    /// # Errors
+    /// [`KvError::Storage`].
+    pub fn len(&self) -> Result<u64, KvError> {
+        Ok(self.entries.len()? as u64)
+    }
+
+    /// Whether there are none.
+    ///
+    /// # Errors
+    /// [`KvError::Storage`].
+    pub fn is_empty(&self) -> Result<bool, KvError> {
+        Ok(self.entries.is_empty()?)
+    }
+
+    /// The value of a key, shared with the store rather than copied.
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Slice>, KvError> {
+        Ok(self.entries.get(key)?)
+    }
+
+    pub(crate) fn put(&self, key: &[u8], value: &[u8]) -> Result<(), KvError> {
+        Ok(self.entries.insert(key, value)?)
+    }
+
+    pub(crate) fn delete(&self, key: &[u8]) -> Result<(), KvError> {
+        Ok(self.entries.remove(key)?)
+    }
+
+    /// Reads up to `count` entries from `first` on, keys and values.
+    pub(crate) fn scan(&self, first: &[u8], count: u32) -> Result<Scanned, KvError> {
+        let mut scanned = Scanned::default();
+        for entry in self.entries.range(first..).take(count as usize) {
+            let (key, value) = entry.into_inner()?;
+            scanned.checksum.add(&key);
+            scanned.checksum.add(&value);
+            scanned.entries += 1;
+            scanned.last = Some(key);
+        }
+        Ok(scanned)
+    }
+}
+
+/// What a scan read.
+#[derive(Debug, Default)]
+pub(crate) struct Scanned {
+    pub(crate) entries: u32,
+    pub(crate) checksum: Checksum,
+    pub(crate) last: Option<Slice>,
+}
