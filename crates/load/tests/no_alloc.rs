@@ -1,0 +1,78 @@
+//! A run allocates its tables, and then nothing for a request.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::UdpSocket;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use headway_load::{Extent, Load, Threads};
+use headway_workload::{Class, Offered, Service, Workload};
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// The server's thread is not what is tested.
+    static IS_SERVER: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Counting;
+
+#[expect(unsafe_code, reason = "an allocator is unsafe to write")]
+// SAFETY: everything is the system allocator's doing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if !IS_SERVER.get() {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the caller's promises are the system allocator's conditions.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What a run of `count` requests to an echo server allocates.
+fn allocations(count: u64, threads: Threads) -> u64 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let target = socket.local_addr().unwrap();
+    let server = std::thread::spawn(move || {
+        IS_SERVER.set(true);
+        let mut buffer = [0; 64];
+        for _ in 0..count {
+            let (len, client) = socket.recv_from(&mut buffer).unwrap();
+            buffer[1] |= 4;
+            socket.send_to(&buffer[..len], client).unwrap();
+        }
+    });
+    let class = Class::new("all", 1.0, Service::Constant { mean_ns: 1_000 });
+    let workload = Workload::new("one", vec![class]);
+    let offered = Offered::Rate(10_000.0);
+    let mut load = Load::new(target, workload, offered, Extent::Requests { count });
+    load.threads = threads;
+    let before = ALLOCATIONS.load(Ordering::SeqCst);
+    let report = load.run(|_| ControlFlow::Continue(())).unwrap();
+    let made = ALLOCATIONS.load(Ordering::SeqCst) - before;
+    server.join().unwrap();
+    assert_eq!(report.delivery.answered, count);
+    made
+}
+
+#[test]
+fn ten_times_the_requests_are_no_more_allocations() {
+    allocations(100, Threads::One); // what is made once per process
+    for threads in [Threads::One, Threads::Two] {
+        let (few, many) = (allocations(300, threads), allocations(3_000, threads));
+        // The plan's list doubles a few more times.
+        assert!(
+            many <= few + 16,
+            "{many} allocations for 3 000, {few} for 300"
+        );
+    }
+}
