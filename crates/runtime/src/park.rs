@@ -125,7 +125,8 @@ impl Parker {
     /// # Panics
     /// Never: nothing can panic while the lock is held.
     pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
-        self.parked.store(true, Ordering::Relaxed);
+        // A swap, so that what a late waker of an earlier sleep stored comes before this.
+        self.parked.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if ready() {
             self.parked.store(false, Ordering::Relaxed);
@@ -152,7 +153,10 @@ impl Parker {
 
     #[cold]
     fn wake_parked(&self) -> bool {
-        if !self.parked.swap(false, Ordering::AcqRel) {
+        let taken = self
+            .parked
+            .compare_exchange(true, false, Ordering::AcqRel, Ordering::Relaxed);
+        if taken.is_err() {
             return false;
         }
         // The sleeper looks at `parked` under the lock: holding it once means that it waits, or has seen the change.

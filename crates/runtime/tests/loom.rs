@@ -10,9 +10,17 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
+/// A model that switches threads where they could have gone on at most so often: few bugs need more than two
+/// (Musuvathi and Qadeer, PLDI 2007).
+fn bounded(preemptions: usize) -> loom::model::Builder {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model
+}
+
 /// Words arrive in order, once, unaltered, through a ring so small that laps and fullness matter.
 fn words_cross_in_order(capacity: usize, words: u64) {
-    loom::model(move || {
+    bounded(3).check(move || {
         let (mut producer, mut consumer) = ring(capacity);
         let sender = thread::spawn(move || {
             for word in 1..=words {
@@ -64,13 +72,12 @@ fn a_word_hands_over_what_it_stands_for() {
                 back.push(1).unwrap();
             }
         });
-        for round in 0..2 {
+        for _ in 0..2 {
             buffer.with_mut(write_next);
             producer.push(1).unwrap();
             while returned.pop().is_none() {
                 thread::yield_now();
             }
-            let _ = round;
         }
         worker.join().unwrap();
     });
@@ -84,7 +91,7 @@ fn write_next(value: *mut i32) {
 /// A sleeper that is told of its work after it was stored never sleeps on it. (loom reports the deadlock.)
 #[test]
 fn no_wake_is_lost() {
-    loom::model(|| {
+    bounded(3).check(|| {
         let parker = Arc::new(Parker::new());
         let (mut producer, mut consumer) = ring(2);
         let bed = Arc::clone(&parker);
@@ -161,9 +168,7 @@ fn work(
 
 /// Every request is run though workers park: whoever resigns leaves nobody behind.
 fn requests_are_all_run(requests: usize, preemptions: usize) {
-    let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(preemptions);
-    model.check(move || {
+    bounded(preemptions).check(move || {
         let (rings, mut ends): (Vec<_>, Vec<_>) = (0..2).map(|_| ring(requests)).unzip();
         let source = Source {
             left: requests,
