@@ -159,7 +159,8 @@ pub(crate) fn time(text: &str) -> Result<u64, String> {
     duration::parse(text).map_err(|error| error.to_string())
 }
 
-fn rate_rps(text: &str) -> Result<f64, String> {
+/// A rate above 0.
+pub(crate) fn rate_rps(text: &str) -> Result<f64, String> {
     rate::parse(text).map_err(|error| error.to_string())
 }
 

@@ -12,7 +12,7 @@ pub struct Costs {
     pub dispatch_ns: u64,
     /// From the dispatcher's decision to the worker's start.
     pub handoff_ns: u64,
-    /// From a completion to the dispatcher's knowing of it.
+    /// From a completion, or an interruption, to the dispatcher's knowing of it.
     pub completion_ns: u64,
     /// A worker's work per request beside the service itself: taking it up, the reply.
     pub overhead_ns: u64,

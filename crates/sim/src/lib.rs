@@ -28,10 +28,10 @@ mod experiment;
 mod outcome;
 mod parallel;
 
-pub use capacity::{CapacitySearch, Found};
+pub use capacity::{CapacityError, CapacitySearch, Found};
 pub use costs::Costs;
 pub use engine::PlanChange;
 pub use experiment::{Classifier, CoreChange, Experiment, Length, SimError};
 pub use headway_workload::Offered;
-pub use outcome::Outcome;
+pub use outcome::{Outcome, reservation_of, value_json};
 pub use parallel::{available_threads, in_parallel};

@@ -66,7 +66,7 @@ impl Outcome {
             policy: policy.into(),
             params: params
                 .iter()
-                .map(|(key, value)| ((*key).into(), json(value)))
+                .map(|(key, value)| ((*key).into(), value_json(value)))
                 .collect(),
             level: Level::Server,
             workload: experiment.workload.name.clone(),
@@ -116,8 +116,9 @@ impl Experiment {
     }
 }
 
-/// The plan in the terms of a report.
-pub(crate) fn reservation_of(plan: &Plan, names: &[&str]) -> Vec<Reservation> {
+/// The plan in the terms of a report; `names` are those of the classes.
+#[must_use]
+pub fn reservation_of(plan: &Plan, names: &[&str]) -> Vec<Reservation> {
     let group = |group: &headway_policy::Group| {
         let class = headway_policy::ClassId(group.classes.first().unwrap_or(0) as u16);
         Reservation {
@@ -133,7 +134,9 @@ pub(crate) fn reservation_of(plan: &Plan, names: &[&str]) -> Vec<Reservation> {
     plan.groups.iter().map(group).collect()
 }
 
-fn json(value: &Value) -> serde_json::Value {
+/// A policy's parameter as JSON.
+#[must_use]
+pub fn value_json(value: &Value) -> serde_json::Value {
     match value {
         Value::Number(number) if number.fract() == 0.0 => (*number as u64).into(),
         Value::Number(number) => (*number).into(),

@@ -1,7 +1,14 @@
 //! The subcommands, a file each.
 
+mod apps;
+mod bench;
+mod calibrate;
 mod capacity;
 mod completions;
+mod demo;
+mod doctor;
+mod load;
+mod serve;
 mod sim;
 mod sweep;
 
@@ -12,12 +19,24 @@ use std::process::ExitCode;
 /// What to do.
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// See it: a real service under a mixed load, several policies, a table and a page
+    Demo(demo::Args),
+    /// Run a service under a policy
+    Serve(serve::Args),
+    /// Offer open-loop load to a server
+    Load(load::Args),
     /// Simulate one run
     Sim(sim::Args),
     /// Simulate policies × loads, for curves
     Sweep(sweep::Args),
     /// Find the highest load that meets an SLO, for each policy, by simulation
     Capacity(capacity::Args),
+    /// Run policies live on this machine, without a network
+    Bench(bench::Args),
+    /// Measure what the machinery costs on this machine
+    Calibrate(calibrate::Args),
+    /// Say what this machine supports, and why not
+    Doctor(doctor::Args),
     /// Print completions for a shell
     Completions(completions::Completions),
     /// Print the manual page, or write one for each command
@@ -28,9 +47,15 @@ impl Command {
     /// Does it.
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self {
+            Self::Demo(args) => args.run(),
+            Self::Serve(args) => args.run(),
+            Self::Load(args) => args.run(),
             Self::Sim(args) => args.run(),
             Self::Sweep(args) => args.run(),
             Self::Capacity(args) => args.run(),
+            Self::Bench(args) => args.run(),
+            Self::Calibrate(args) => args.run(),
+            Self::Doctor(args) => args.run(),
             Self::Completions(args) => args.run(),
             Self::Man(args) => args.run(),
         }

@@ -1,0 +1,330 @@
+//! One live run of a policy on replayed arrivals.
+
+use headway_machine::{Clock, Description, noise};
+use headway_net::replay::{Completion, Replay, ReplayArrival};
+use headway_policy::ClassHint;
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::spec::{Params, Spec, SpecError};
+use headway_policy::systems::{System, Visit};
+use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
+use headway_runtime::{Class, Idle, Layout, Pin, Server, ShutdownError, Spin, StartError, Stats};
+use headway_sim::{Experiment, Length};
+use headway_workload::{Arrival, Generator};
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// Time for the threads to settle before the first arrival.
+const LEAD_NS: u64 = 5_000_000;
+/// Until everything accepted is answered, once the last request was taken.
+const DRAIN: Duration = Duration::from_secs(30);
+/// How long the machine is watched on each side of a run.
+const WATCH: Duration = Duration::from_millis(150);
+/// Most requests that wait in one live queue.
+const QUEUE_LIMIT: usize = 16 * 1024;
+
+/// What is run live: the experiment says the arrivals, the policy and the workers; its costs are
+/// the machine's own.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The same description that a simulation takes.
+    pub experiment: Experiment,
+    /// Who carries the dispatcher out.
+    pub layout: Layout,
+    /// What threads without work do.
+    pub idle: Idle,
+    /// Whether threads are bound to cores.
+    pub pin: Pin,
+}
+
+/// Why a trial failed.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    /// The description.
+    #[error(transparent)]
+    Experiment(#[from] headway_sim::SimError),
+    /// The policy.
+    #[error(transparent)]
+    Policy(#[from] SpecError),
+    /// The server did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The server did not stop.
+    #[error(transparent)]
+    Shutdown(#[from] ShutdownError),
+    /// The arrivals could not be scheduled.
+    #[error("cannot replay the arrivals: {0}")]
+    Replay(#[from] std::io::Error),
+    /// A live run is bounded: its arrivals are drawn beforehand.
+    #[error("{requests} requests are too many for one live run; at most {most}")]
+    TooLong {
+        /// Requests asked for.
+        requests: u64,
+        /// The most there may be.
+        most: u64,
+    },
+}
+
+impl Trial {
+    /// A trial with the server's own defaults.
+    #[must_use]
+    pub fn new(experiment: Experiment) -> Self {
+        Self {
+            experiment,
+            layout: Layout::Auto,
+            idle: Idle::Spin,
+            pin: Pin::Auto,
+        }
+    }
+
+    /// Runs it. The report's latencies count from the intended arrivals.
+    ///
+    /// # Errors
+    /// [`TrialError`] when the server does not start or stop.
+    pub fn run(&self) -> Result<Run, TrialError> {
+        self.experiment.check()?;
+        let arrivals = self.arrivals()?;
+        let before = self.watch();
+        let played = self.play(&arrivals)?;
+        let mut noise = before.merge(&self.watch());
+        noise.lost_fraction = noise.lost_fraction.max(played.waited_fraction);
+        Ok(self.report(&arrivals, &played, noise))
+    }
+
+    /// The arrivals, drawn as the simulator draws them.
+    fn arrivals(&self) -> Result<Vec<Arrival>, TrialError> {
+        const MOST: u64 = 50_000_000;
+        let experiment = &self.experiment;
+        let generator = Generator::new(&experiment.workload, experiment.offered, experiment.seed);
+        let requests = experiment.expected_requests();
+        if requests > MOST as f64 {
+            return Err(TrialError::TooLong {
+                requests: requests as u64,
+                most: MOST,
+            });
+        }
+        Ok(match experiment.length {
+            Length::Requests(requests) => generator.take(requests as usize).collect(),
+            Length::Duration(ns) => generator.take_while(|arrival| arrival.at_ns < ns).collect(),
+        })
+    }
+
+    fn play(&self, arrivals: &[Arrival]) -> Result<Played, TrialError> {
+        let experiment = &self.experiment;
+        let (replay, control) = Replay::new(self.schedules(arrivals)?)?;
+        let server = Server::builder()
+            .workers(experiment.workers)
+            .policy_spec(experiment.policy.clone())
+            .classes(self.classes())
+            .queue_limit(experiment.queue_limit.min(QUEUE_LIMIT))
+            .seed(experiment.seed)
+            .idle(self.idle)
+            .layout(self.layout)
+            .pin(self.pin.clone())
+            .service(Spin::default())
+            .datapath(replay)
+            .start()?;
+        let clock = Clock::global();
+        let (start_ns, waited_before_ns) = (clock.now_ns() + LEAD_NS, waited_ns());
+        control.start(start_ns);
+        while control.taken() < control.total() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let thread_time_ns = (clock.now_ns() - start_ns).max(1) * (experiment.workers as u64 + 1);
+        let waited_fraction = (waited_ns() - waited_before_ns) as f64 / thread_time_ns as f64;
+        let (policy, params) = (server.policy(), server.params().clone());
+        let layout = server.layout();
+        let stats = server.shutdown(DRAIN)?;
+        let completions = control.take_completions();
+        Ok(Played {
+            policy,
+            params,
+            layout,
+            stats,
+            completions,
+            waited_fraction,
+        })
+    }
+
+    /// One schedule for a dispatcher; where the network steers, one a worker, by the flow's hash.
+    fn schedules(&self, arrivals: &[Arrival]) -> Result<Vec<Vec<ReplayArrival>>, TrialError> {
+        let queues = match owner(&self.experiment.policy)? {
+            Owner::Steering => self.experiment.workers,
+            Owner::Dispatcher | Owner::Nobody => 1,
+        };
+        let mut schedules = vec![Vec::new(); queues];
+        for (index, arrival) in arrivals.iter().enumerate() {
+            let queue = ((u64::from(arrival.flow) * queues as u64) >> 32) as usize;
+            schedules[queue].push(ReplayArrival {
+                at_ns: arrival.at_ns,
+                service_ns: arrival.service_ns,
+                index: index as u32,
+                class: arrival.class as u8,
+            });
+        }
+        Ok(schedules)
+    }
+
+    fn classes(&self) -> Vec<Class> {
+        let workload = &self.experiment.workload;
+        let mix = workload.initial_mix();
+        let share = |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
+        let class = |class: &headway_workload::Class| Class {
+            name: class.name.clone(),
+            hint: ClassHint {
+                mean_ns: class.mean_ns(),
+                share: share(&class.name),
+            },
+        };
+        workload.union().map(class).collect()
+    }
+
+    fn watch(&self) -> noise::Noise {
+        noise::measure(WATCH, None).unwrap_or_default()
+    }
+
+    fn report(&self, arrivals: &[Arrival], played: &Played, noise: noise::Noise) -> Run {
+        let experiment = &self.experiment;
+        let workload = &experiment.workload;
+        let metas: Vec<ClassMeta> = workload
+            .union()
+            .map(|class| ClassMeta::new(&class.name, class.mean_ns()))
+            .collect();
+        let mut recorder = Recorder::new(&metas);
+        let counted_from = (experiment.warm_up * arrivals.len() as f64) as u32;
+        for completion in played
+            .completions
+            .iter()
+            .filter(|c| c.index >= counted_from)
+        {
+            let class = usize::from(completion.class);
+            match completion.shed {
+                true => recorder.dropped(class),
+                false => recorder.record(
+                    class,
+                    completion.latency_ns + experiment.network_ns,
+                    completion.service_ns,
+                ),
+            }
+        }
+        Run::new(
+            self.meta(arrivals, played),
+            &recorder,
+            extras(workload, played, noise),
+        )
+    }
+
+    fn meta(&self, arrivals: &[Arrival], played: &Played) -> RunMeta {
+        let experiment = &self.experiment;
+        let rate_rps = experiment.rate_rps();
+        let elapsed_ns = arrivals.last().map_or(1, |last| last.at_ns.max(1)) as f64;
+        let served: u64 = played.stats.answered;
+        let busy_ns: u64 = played.stats.classes.iter().map(|class| class.cpu_ns).sum();
+        RunMeta {
+            policy: played.policy.into(),
+            params: params_json(&played.params),
+            level: Level::Live,
+            workload: experiment.workload.name.clone(),
+            workers: experiment.workers,
+            seed: experiment.seed,
+            requests: arrivals.len() as u64,
+            offered_rps: rate_rps,
+            achieved_rps: served as f64 * 1e9 / elapsed_ns.max(1.0),
+            load: experiment
+                .workload
+                .load_for_rate(rate_rps, experiment.workers),
+            utilization: busy_ns as f64 / elapsed_ns / experiment.workers as f64,
+            dropped: played.stats.shed,
+            preemptions: 0,
+            overloaded: played.stats.shed as f64 > 0.001 * arrivals.len() as f64,
+        }
+    }
+}
+
+/// What a run left behind.
+struct Played {
+    policy: &'static str,
+    params: Params,
+    layout: Option<Layout>,
+    stats: Stats,
+    completions: Vec<Completion>,
+    /// Part of the workers' time that their threads were kept waiting for a core.
+    waited_fraction: f64,
+}
+
+fn extras(
+    workload: &headway_workload::Workload,
+    played: &Played,
+    noise: noise::Noise,
+) -> RunExtras {
+    let names = workload.class_names();
+    let reservation = played
+        .stats
+        .plan
+        .as_ref()
+        .map(|plan| headway_sim::reservation_of(plan, &names));
+    RunExtras {
+        reservation,
+        machine: Some(machine(played.layout)),
+        noise: Some(Noise {
+            lost_fraction: noise.lost_fraction,
+            gaps_over_10us: noise.gaps_over_10us,
+        }),
+        ..RunExtras::default()
+    }
+}
+
+/// This machine in a line.
+pub(crate) fn machine_name() -> String {
+    Description::read().map_or_else(|error| error.to_string(), |machine| machine.to_string())
+}
+
+/// Where it ran, in the words of a report.
+fn machine(layout: Option<Layout>) -> Map<String, Value> {
+    let mut map = Map::new();
+    map.insert("description".into(), machine_name().into());
+    let layout = match layout {
+        Some(Layout::Inline) => "inline dispatcher",
+        Some(_) => "dedicated dispatcher",
+        None => "steered, no dispatcher",
+    };
+    map.insert("layout".into(), layout.into());
+    map
+}
+
+/// Time that this process's threads were ready to run and did not, ns. A thread that spins or
+/// runs handlers loses what it waits for; the hypervisor's share of the loss does not show here.
+fn waited_ns() -> u64 {
+    let pid = std::process::id();
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
+        return 0;
+    };
+    let tid =
+        |task: std::io::Result<std::fs::DirEntry>| task.ok()?.file_name().to_str()?.parse().ok();
+    let delay = |tid| {
+        noise::SchedStat::of_thread(pid, tid)
+            .ok()
+            .map(|stat| stat.run_delay_ns)
+    };
+    tasks.filter_map(tid).filter_map(delay).sum()
+}
+
+/// Parameters as JSON.
+pub(crate) fn params_json(params: &Params) -> Map<String, Value> {
+    params
+        .iter()
+        .map(|(key, value)| ((*key).into(), headway_sim::value_json(value)))
+        .collect()
+}
+
+/// Who places requests under a policy.
+fn owner(spec: &Spec) -> Result<Owner, SpecError> {
+    struct Ask;
+    impl Visit for Ask {
+        type Output = Owner;
+        fn visit<I: Ingress, L: Local, M: Monitor>(self, _system: System<I, L, M>) -> Owner {
+            I::OWNER
+        }
+    }
+    let shape = headway_policy::Shape::new(2).class(1_000, 1.0);
+    headway_policy::systems::with(spec, &shape, Ask)
+}

@@ -1,0 +1,429 @@
+//! `headway bench`: policies live on this machine, through the replay datapath.
+
+use crate::args::{self, Destination, Extent, Traffic};
+use crate::error::usage;
+use crate::output::{self, Format};
+use crate::progress;
+use anyhow::Result;
+use clap::ValueEnum;
+use headway_bench::Trial;
+use headway_bench::calibrate::{Calibration, calibrate};
+use headway_bench::compare::{Agreement, Comparison, LOAD_MAX, MEAN_TOLERANCE, P50_TOLERANCE};
+use headway_policy::spec::Spec;
+use headway_report::stats::ratio_interval;
+use headway_report::{BenchReport, Noise, Run, Table, format};
+use headway_runtime::{Idle, Layout};
+use headway_sim::Experiment;
+use headway_workload::Workload;
+use serde::Deserialize;
+use std::io::Write;
+use std::process::ExitCode;
+
+const DEFAULT_LOAD: f64 = 0.5;
+const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
+const CONFIDENCE: f64 = 0.95;
+
+/// Who carries the dispatcher out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LayoutFlag {
+    /// Dedicated if there is a core to spare, else inline
+    #[default]
+    Auto,
+    /// A thread of its own
+    Dedicated,
+    /// The workers in turn
+    Inline,
+}
+
+impl From<LayoutFlag> for Layout {
+    fn from(flag: LayoutFlag) -> Self {
+        match flag {
+            LayoutFlag::Auto => Self::Auto,
+            LayoutFlag::Dedicated => Self::Dedicated,
+            LayoutFlag::Inline => Self::Inline,
+        }
+    }
+}
+
+/// What threads without work do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum IdleFlag {
+    /// Never sleep
+    Spin,
+    /// Spin for a while, then sleep
+    #[default]
+    SpinThenPark,
+    /// Sleep at once
+    Park,
+}
+
+impl From<IdleFlag> for Idle {
+    fn from(flag: IdleFlag) -> Self {
+        match flag {
+            IdleFlag::Spin => Self::Spin,
+            IdleFlag::SpinThenPark => Self::default(),
+            IdleFlag::Park => Self::Park,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A policy and its parameters; repeat for more
+    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]", default_values = ["c-fcfs", "darc"])]
+    policies: Vec<String>,
+    #[command(flatten)]
+    traffic: BenchTraffic,
+    /// Workers; one core less than there are by default, the dispatcher has the last
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    #[command(flatten)]
+    extent: Extent,
+    /// Rounds, each policy once in each, in rotating order
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    rounds: u64,
+    /// Who carries the dispatcher out
+    #[arg(long, value_enum, default_value_t)]
+    layout: LayoutFlag,
+    /// What threads without work do
+    #[arg(long, value_enum, default_value_t = IdleFlag::Spin)]
+    idle: IdleFlag,
+    /// Also simulate every run with this machine's costs; exit with 1 when they disagree
+    #[arg(long)]
+    compare_sim: bool,
+    #[command(flatten)]
+    to: Destination,
+}
+
+/// The workload, with a default that a noisy machine can still tell apart.
+#[derive(clap::Args, Clone, Debug)]
+struct BenchTraffic {
+    /// A workload by name, a workload file (TOML) or a trace (CSV)
+    #[arg(long, value_name = "NAME|FILE", default_value = "shenango-bimodal")]
+    workload: String,
+    /// Offered load: rate × mean service time / workers
+    #[arg(long, value_name = "FRACTION", conflicts_with = "rate", value_parser = args::load)]
+    load: Option<f64>,
+    /// Offered rate, requests per second: 5.1M, 260k
+    #[arg(long, value_name = "RATE", value_parser = args::rate_rps)]
+    rate: Option<f64>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let workers = self
+            .workers
+            .unwrap_or_else(|| (headway_sim::available_threads() - 1).max(1));
+        let layout = self.layout(workers);
+        let trials = self.trials(workers, layout)?;
+        let calibration = self
+            .compare_sim
+            .then(|| measured_costs(layout))
+            .transpose()?;
+        let runs = self.play(&trials)?;
+        let report = BenchReport {
+            noise: worst(&runs),
+            runs,
+        };
+        let comparisons = match &calibration {
+            Some(calibration) => compare(&trials, &report.runs, calibration)?,
+            None => Vec::new(),
+        };
+        self.write(&report, &comparisons, calibration.as_ref())?;
+        let differs = comparisons
+            .iter()
+            .any(|comparison| comparison.agreement() == Agreement::Differs);
+        Ok(if differs {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
+        })
+    }
+
+    fn layout(&self, workers: usize) -> Layout {
+        match self.layout {
+            LayoutFlag::Auto if workers < headway_sim::available_threads() => Layout::Dedicated,
+            LayoutFlag::Auto => Layout::Inline,
+            flag => flag.into(),
+        }
+    }
+
+    /// One a policy, all with the same arrivals.
+    fn trials(&self, workers: usize, layout: Layout) -> Result<Vec<Trial>> {
+        let traffic = Traffic {
+            workload: self.traffic.workload.clone(),
+            load: self.traffic.load,
+            rate: self.traffic.rate,
+        };
+        let workload = traffic.workload()?;
+        let trial = |policy: Spec| self.trial(policy, &workload, &traffic, workers, layout);
+        args::policies(&self.policies)?
+            .into_iter()
+            .map(trial)
+            .collect()
+    }
+
+    fn trial(
+        &self,
+        policy: Spec,
+        workload: &Workload,
+        traffic: &Traffic,
+        workers: usize,
+        layout: Layout,
+    ) -> Result<Trial> {
+        let mut experiment = Experiment::new(workload.clone(), policy)
+            .workers(workers)
+            .offered(traffic.offered(workload, workers, DEFAULT_LOAD)?)
+            .seed(self.extent.seed);
+        experiment.length = match self.extent.length(0) {
+            headway_sim::Length::Requests(0) => headway_sim::Length::Duration(DEFAULT_DURATION_NS),
+            length => length,
+        };
+        experiment.check()?;
+        if experiment.workload.class_names().len() > 255 {
+            return Err(usage("--workload", "a live run has at most 255 classes"));
+        }
+        Ok(Trial {
+            layout,
+            idle: self.idle.into(),
+            ..Trial::new(experiment)
+        })
+    }
+
+    /// Every policy in every round; the order rotates, so that none always follows the same one.
+    fn play(&self, trials: &[Trial]) -> Result<Vec<Run>> {
+        let bar = progress::bar(self.rounds * trials.len() as u64, "running");
+        let mut runs = Vec::new();
+        for round in 0..self.rounds {
+            let mut of_round: Vec<Option<Run>> = trials.iter().map(|_| None).collect();
+            for turn in 0..trials.len() {
+                let index = (turn + round as usize) % trials.len();
+                let mut trial = trials[index].clone();
+                trial.experiment.seed = self.extent.seed + round;
+                of_round[index] = Some(trial.run()?);
+                bar.inc(1);
+            }
+            runs.extend(of_round.into_iter().flatten());
+        }
+        bar.finish_and_clear();
+        Ok(runs)
+    }
+
+    fn write(
+        &self,
+        report: &BenchReport,
+        comparisons: &[Comparison],
+        calibration: Option<&Calibration>,
+    ) -> Result<()> {
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Format::Json => {
+                return output::json(&with_comparisons(report, comparisons, calibration)?, writer);
+            }
+            Format::Csv => return output::runs_csv(&report.runs, writer),
+            Format::Table => {}
+        }
+        let policies = report.runs.len() / self.rounds as usize;
+        writeln!(writer, "{}\n", describe(&report.runs[0], self.rounds))?;
+        writeln!(writer, "{}", summary(&report.runs, policies))?;
+        writeln!(
+            writer,
+            "\nnoise: {} of the time lost, {} gaps over 10 µs",
+            format::percent(report.noise.lost_fraction),
+            report.noise.gaps_over_10us
+        )?;
+        if let Some(calibration) = calibration {
+            writeln!(
+                writer,
+                "\nagainst simulation with {}",
+                costs_line(calibration)
+            )?;
+            writeln!(writer, "{}", comparison_table(comparisons))?;
+        }
+        Ok(writer.flush()?)
+    }
+}
+
+/// Measures the machinery under the layout the runs will have.
+fn measured_costs(layout: Layout) -> Result<Calibration> {
+    let bar = progress::bar(headway_bench::calibrate::STEPS as u64, "calibrating");
+    let calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
+    bar.finish_and_clear();
+    Ok(calibration)
+}
+
+fn compare(trials: &[Trial], runs: &[Run], calibration: &Calibration) -> Result<Vec<Comparison>> {
+    let mut comparisons = Vec::new();
+    for (index, live) in runs.iter().enumerate() {
+        let mut trial = trials[index % trials.len()].clone();
+        trial.experiment.seed = live.meta.seed;
+        comparisons.push(Comparison::of(&trial, live.clone(), calibration.costs)?);
+    }
+    Ok(comparisons)
+}
+
+fn worst(runs: &[Run]) -> Noise {
+    let noises = || runs.iter().filter_map(|run| run.extras.noise);
+    Noise {
+        lost_fraction: noises()
+            .map(|noise| noise.lost_fraction)
+            .fold(0.0, f64::max),
+        gaps_over_10us: noises().map(|noise| noise.gaps_over_10us).sum(),
+    }
+}
+
+fn describe(run: &Run, rounds: u64) -> String {
+    let machine = run.extras.machine.as_ref();
+    let of = |key: &str| {
+        machine
+            .and_then(|m| m.get(key))
+            .and_then(|v| v.as_str())
+            .unwrap_or("")
+    };
+    format!(
+        "{} · {} workers, {} · load {} ({} rps) · {} requests × {rounds} rounds\n{}",
+        run.meta.workload,
+        run.meta.workers,
+        of("layout"),
+        format::significant(run.meta.load, 3),
+        format::metric(run.meta.offered_rps),
+        run.meta.requests,
+        of("description"),
+    )
+}
+
+/// Medians over rounds, and the tail's ratio to the first policy, paired by round.
+fn summary(runs: &[Run], policies: usize) -> Table {
+    let mut table = Table::new([
+        "policy",
+        "class",
+        "p50",
+        "p99",
+        "p99.9",
+        "slowdown p99.9",
+        "shed",
+        "p99.9 vs first",
+    ]);
+    for policy in 0..policies {
+        let of = |policy: usize| runs.iter().skip(policy).step_by(policies);
+        let first: Vec<&Run> = of(0).collect();
+        let mine: Vec<&Run> = of(policy).collect();
+        for (index, class) in mine[0].classes.iter().enumerate() {
+            let median =
+                |measure: &dyn Fn(&Run) -> f64| median_of(mine.iter().map(|run| measure(run)));
+            let pairs: Vec<(f64, f64)> = mine
+                .iter()
+                .zip(&first)
+                .map(|(a, b)| {
+                    (
+                        a.classes[index].latency_us.p999,
+                        b.classes[index].latency_us.p999,
+                    )
+                })
+                .collect();
+            let ratio = match policy {
+                0 => String::new(),
+                _ => ratio_interval(&pairs, CONFIDENCE)
+                    .map_or("–".into(), |interval| format::interval(&interval)),
+            };
+            table.push([
+                mine[0].meta.policy.clone(),
+                class.name.clone(),
+                format::duration_us(median(&|run| run.classes[index].latency_us.p50)),
+                format::duration_us(median(&|run| run.classes[index].latency_us.p99)),
+                format::duration_us(median(&|run| run.classes[index].latency_us.p999)),
+                format::significant(median(&|run| run.classes[index].slowdown.p999), 3),
+                mine.iter()
+                    .map(|run| run.classes[index].dropped)
+                    .sum::<u64>()
+                    .to_string(),
+                ratio,
+            ]);
+        }
+    }
+    table
+}
+
+fn median_of(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn comparison_table(comparisons: &[Comparison]) -> Table {
+    let mut table = Table::new([
+        "policy",
+        "seed",
+        "p50 live",
+        "simulated",
+        "mean live",
+        "simulated",
+        "verdict",
+    ]);
+    for comparison in comparisons {
+        let (live, simulated) = (
+            &comparison.live.overall.latency_us,
+            &comparison.simulated.overall.latency_us,
+        );
+        let verdict = match comparison.agreement() {
+            Agreement::Agrees => "agree".into(),
+            Agreement::Differs => format!(
+                "DIFFER by more than {} (p50) or {} (mean)",
+                format::percent(P50_TOLERANCE),
+                format::percent(MEAN_TOLERANCE)
+            ),
+            Agreement::TooNoisy(lost) => format!(
+                "cannot tell: {} of the time was lost",
+                format::percent(lost)
+            ),
+            Agreement::TooLoaded(_) => format!("no verdict above load {LOAD_MAX}"),
+        };
+        table.push([
+            comparison.live.meta.policy.clone(),
+            comparison.live.meta.seed.to_string(),
+            format::duration_us(live.p50),
+            format::duration_us(simulated.p50),
+            format::duration_us(live.mean),
+            format::duration_us(simulated.mean),
+            verdict,
+        ]);
+    }
+    table
+}
+
+fn costs_line(calibration: &Calibration) -> String {
+    let costs = calibration.costs;
+    format!(
+        "dispatch {} ns, handoff {} ns, completion {} ns, overhead {} ns:",
+        costs.dispatch_ns, costs.handoff_ns, costs.completion_ns, costs.overhead_ns
+    )
+}
+
+/// The report as its contract says, and the comparison beside it where one was asked for.
+fn with_comparisons(
+    report: &BenchReport,
+    comparisons: &[Comparison],
+    calibration: Option<&Calibration>,
+) -> Result<serde_json::Value> {
+    let mut value = serde_json::to_value(report)?;
+    if let (Some(object), Some(calibration)) = (value.as_object_mut(), calibration) {
+        let one = |comparison: &Comparison| {
+            let (p50_ratio, mean_ratio) = comparison.ratios();
+            let (agreement, agrees) = match comparison.agreement() {
+                Agreement::Agrees => ("agrees", Some(true)),
+                Agreement::Differs => ("differs", Some(false)),
+                Agreement::TooNoisy(_) => ("too noisy", None),
+                Agreement::TooLoaded(_) => ("too loaded", None),
+            };
+            serde_json::json!({
+                "simulated": comparison.simulated, "p50_ratio": p50_ratio, "mean_ratio": mean_ratio,
+                "agrees": agrees, "verdict": agreement,
+            })
+        };
+        object.insert("calibration".into(), serde_json::to_value(calibration)?);
+        object.insert("comparisons".into(), comparisons.iter().map(one).collect());
+    }
+    Ok(value)
+}

@@ -1,0 +1,143 @@
+//! The findings as one HTML page.
+
+use crate::commands::demo::findings::Findings;
+use crate::commands::demo::rounds::Lane;
+use crate::commands::demo::show;
+use crate::commands::demo::theory::{self, Curve};
+use headway_report::html::{Chart, Page, Series};
+use headway_report::{Histogram, Run, format};
+
+/// Requests that must lie beyond the last point of a curve: a tail of fewer is chance.
+const BEYOND: u64 = 10;
+/// Points of a curve in each decade.
+const PER_DECADE: i32 = 6;
+
+/// The whole page.
+pub(crate) fn page(findings: &Findings) -> Page {
+    let mut page = Page::new("Short requests behind long ones");
+    for line in findings.setting() {
+        page = page.paragraph(&line);
+    }
+    page = page
+        .heading("Live, on this machine")
+        .table("All rounds together", &show::table(findings));
+    for line in findings.conclusions() {
+        page = page.paragraph(line.trim_start());
+    }
+    for class in findings.stage.workload.class_names() {
+        page = page.chart(&tail(findings, class));
+    }
+    for class in findings.stage.workload.class_names() {
+        page = page.chart(&rounds(findings, class));
+    }
+    simulated(findings, page)
+        .heading("To repeat it")
+        .code(&findings.command)
+}
+
+/// Latency by how rare it is.
+fn tail(findings: &Findings, class: &str) -> Chart {
+    let title = format!("{class}: how slow is the slowest request of so many?");
+    let mut chart = Chart::new(title, "one request in … is slower", "latency, µs")
+        .log_x()
+        .log_y()
+        .note(format!(
+            "100 is the 99th percentile, 1000 the 99.9th. A curve ends where fewer than {BEYOND} requests lie \
+             beyond."
+        ));
+    for lane in &findings.lanes {
+        let recorder = lane.recorder();
+        let classes = recorder.iter().flat_map(|recorder| recorder.classes());
+        for record in classes.filter(|record| record.meta().name == class) {
+            let name = label(lane, class);
+            chart = chart.series(Series::new(name, quantiles(record.latency_ns())));
+        }
+    }
+    chart
+}
+
+fn quantiles(latency_ns: &Histogram) -> Vec<(f64, f64)> {
+    let last = latency_ns.count() as f64 / BEYOND as f64;
+    let rarities = (1..).map(|step| 10_f64.powf(f64::from(step) / f64::from(PER_DECADE)));
+    let point = |one_in: f64| {
+        let ns = latency_ns.quantile(1.0 - 1.0 / one_in)?;
+        Some((one_in, ns as f64 / 1e3))
+    };
+    rarities
+        .take_while(|one_in| *one_in <= last)
+        .filter_map(point)
+        .collect()
+}
+
+/// The p99.9 of each round.
+fn rounds(findings: &Findings, class: &str) -> Chart {
+    let title = format!("{class}: p99.9 of each round");
+    let mut chart = Chart::new(title, "round", "p99.9 latency, µs").log_y();
+    for lane in &findings.lanes {
+        let counted = lane.rounds.iter().enumerate();
+        let points =
+            counted
+                .filter(|(_, round)| lane.counts(round))
+                .filter_map(|(index, round)| {
+                    Some(((index + 1) as f64, round.run.class(class)?.latency_us.p999))
+                });
+        chart = chart.series(Series::new(label(lane, class), points.collect()));
+    }
+    chart.note(
+        "The policies had the same requests in each round. Rounds that do not count are left out.",
+    )
+}
+
+fn label(lane: &Lane, class: &str) -> String {
+    match lane.starved.iter().any(|name| name == class) {
+        true => format!("{} (starves {class})", lane.name),
+        false => lane.name.clone(),
+    }
+}
+
+fn simulated(findings: &Findings, page: Page) -> Page {
+    let workers = findings.stage.workers;
+    let page = page
+        .heading("By simulation")
+        .paragraph(&format!(
+            "The same policy code in virtual time, on an ideal machine: no cost of network, dispatch or hand-over, \
+             and no noise. Service times are those measured above, {} requests a point. A curve ends where a class \
+             starves.",
+            theory::REQUESTS
+        ))
+        .chart(&by_load(&format!("{workers} workers, as above: all requests"), "p99.9 slowdown", &findings.here, |run| {
+            run.overall.slowdown.p999
+        }));
+    let beyond = &findings.beyond;
+    let all = theory::WORKERS;
+    let mut page = page.chart(&by_load(
+        &format!("{all} workers: all requests"),
+        "p99.9 slowdown",
+        beyond,
+        |run| run.overall.slowdown.p999,
+    ));
+    for (index, class) in findings.stage.workload.class_names().iter().enumerate() {
+        page = page.chart(&by_load(
+            &format!("{all} workers: {class}"),
+            "p99.9 latency, µs",
+            beyond,
+            |run| run.classes[index].latency_us.p999,
+        ));
+    }
+    page.paragraph(&format!(
+        "With {workers} workers a reservation leaves SCANs {} of them, so that they wait longer and starve at a \
+         lower load than they would without one. With {all} workers one reserved for GETs is {} of the machine: \
+         GETs gain as much and SCANs lose little.",
+        workers - 1,
+        format::percent(1.0 / all as f64)
+    ))
+}
+
+fn by_load(title: &str, y_label: &str, curves: &[Curve], measure: impl Fn(&Run) -> f64) -> Chart {
+    let mut chart = Chart::new(title, "load", y_label).log_y();
+    for curve in curves {
+        let points = curve.sound().map(|run| (run.meta.load, measure(run)));
+        chart = chart.series(Series::new(curve.name.clone(), points.collect()));
+    }
+    chart
+}

@@ -1,0 +1,138 @@
+//! The service, the machine, and what requests cost on it.
+
+use crate::commands::demo::interrupt::Interrupt;
+use crate::commands::demo::live::{self, Offer};
+use anyhow::{Context, Result};
+use headway_kv::{Kv, KvWorkload};
+use headway_load::Body;
+use headway_machine::{Description, noise};
+use headway_policy::ClassHint;
+use headway_policy::spec::Spec;
+use headway_runtime::Class as ServerClass;
+use headway_workload::{Class, Service, Workload};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Keys of the store.
+pub(crate) const KEYS: u64 = 100_000;
+/// Bytes of each value.
+pub(crate) const VALUE_BYTES: usize = 100;
+/// What a SCAN is to take on an idle core: far above what a virtual machine's ticks and neighbours
+/// take away, and above 2 ms even where the core is faster than it was when calibrated.
+const SCAN: Duration = Duration::from_micros(2_400);
+/// Share of the requests that are SCANs. GETs wait as often for any share, since that depends on the
+/// load; with a tenth the rate stays so low that the client needs little of the machine.
+const SCAN_SHARE: f64 = 0.1;
+/// Load of the pilot run: about that of the rounds, so that what they take from each other is in the
+/// service times.
+const PILOT_LOAD: f64 = 0.4;
+/// How long the machine is watched at a time.
+const WATCH: Duration = Duration::from_millis(100);
+
+/// All that the live rounds run on.
+pub(crate) struct Stage {
+    pub(crate) machine: Description,
+    pub(crate) kv: Kv,
+    /// Entries that a SCAN reads.
+    pub(crate) scan_entries: u32,
+    pub(crate) workers: usize,
+    /// GET and SCAN with the mean times that the server measured.
+    pub(crate) workload: Workload,
+    /// How noisy the machine was whenever nothing of ours ran.
+    pub(crate) noise: noise::Noise,
+    bodies: KvWorkload,
+}
+
+impl Stage {
+    /// Fills a store and measures GETs and SCANs in a server on it.
+    pub(crate) fn set(
+        workers: usize,
+        seed: u64,
+        pilot: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        let machine = Description::read().context("cannot describe this machine")?;
+        let kv = Kv::filled(KEYS, VALUE_BYTES, seed).context("cannot fill the store")?;
+        let scan_entries = kv.calibrate_scan(SCAN)?;
+        let (get_ns, scan_ns) = (kv.measure_get()?, kv.measure_scan(scan_entries)?);
+        let mut stage = Self {
+            machine,
+            kv,
+            scan_entries,
+            workers,
+            workload: workload(get_ns, scan_ns),
+            noise: noise::Noise::default(),
+            bodies: KvWorkload::new(KEYS, seed).with_scan_entries(scan_entries),
+        };
+        stage.watch_noise()?;
+        stage.measure_in_server(seed, pilot, interrupt)?;
+        Ok(stage)
+    }
+
+    /// Watches the machine for a moment. Nothing else of ours must run.
+    pub(crate) fn watch_noise(&mut self) -> Result<()> {
+        self.noise = self.noise.merge(&noise::measure(WATCH, None)?);
+        Ok(())
+    }
+
+    /// Replaces the service times of an idle core by those under load: the client, the dispatcher and the
+    /// other workers take their part of caches and cores.
+    fn measure_in_server(
+        &mut self,
+        seed: u64,
+        pilot: Duration,
+        interrupt: &Interrupt,
+    ) -> Result<()> {
+        let offer = Offer {
+            rate_rps: self.workload.rate_for_load(PILOT_LOAD, self.workers),
+            duration: pilot,
+            seed,
+            warm_up: 0.0,
+        };
+        let policy: Spec = "c-fcfs".parse()?;
+        let round = live::play(self, &policy, &offer, interrupt)?;
+        let mean_ns = |class: usize| -> Result<u64> {
+            let mean = round.stats.classes[class].mean_cpu_ns();
+            let mean = mean.context("the pilot run had no answer to one of its classes")?;
+            Ok((mean as u64).max(1))
+        };
+        self.workload = workload(mean_ns(0)?, mean_ns(1)?);
+        Ok(())
+    }
+
+    /// What fills the requests.
+    pub(crate) fn body(&self) -> Body {
+        let bodies = self.bodies.clone();
+        Arc::new(move |class, index, room| bodies.body(class, index, room))
+    }
+
+    /// The classes as the server is told of them.
+    pub(crate) fn server_classes(&self) -> Vec<ServerClass> {
+        let class = |class: &Class| ServerClass {
+            name: class.name.clone(),
+            hint: ClassHint {
+                mean_ns: class.mean_ns(),
+                share: class.share,
+            },
+        };
+        self.workload.union().map(class).collect()
+    }
+}
+
+/// Workers that leave the client room where there are cores for it.
+pub(crate) fn default_workers() -> usize {
+    const MOST: usize = 4;
+    headway_sim::available_threads()
+        .saturating_sub(2)
+        .clamp(2, MOST)
+}
+
+/// The order of the classes is that of the store's operations: the wire header's type says the same.
+fn workload(get_ns: u64, scan_ns: u64) -> Workload {
+    let constant = |mean_ns| Service::Constant { mean_ns };
+    let classes = vec![
+        Class::new("GET", 1.0 - SCAN_SHARE, constant(get_ns.max(1))),
+        Class::new("SCAN", SCAN_SHARE, constant(scan_ns.max(1))),
+    ];
+    Workload::new("kv: GET and SCAN", classes)
+}

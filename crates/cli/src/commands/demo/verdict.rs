@@ -1,0 +1,97 @@
+//! What may be concluded: ratios with their intervals, and a ranking that claims no more than these say.
+
+use crate::commands::demo::rounds::Lane;
+use headway_report::Run;
+use headway_report::stats::{Interval, ratio_interval};
+use serde::Serialize;
+
+pub(crate) const CONFIDENCE: f64 = 0.95;
+
+/// A ratio of two policies' percentiles.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Ratio {
+    /// The policy above the line.
+    pub(crate) policy: String,
+    /// The one below.
+    pub(crate) base: String,
+    pub(crate) class: String,
+    /// Of p99 latencies; none with fewer than two rounds in which both count.
+    pub(crate) p99: Option<Interval>,
+    /// Of p99.9 latencies.
+    pub(crate) p999: Option<Interval>,
+}
+
+/// Two neighbours in the ranking.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Step {
+    /// The one with the lower p99.9 slowdown over all requests.
+    pub(crate) better: String,
+    pub(crate) worse: String,
+    /// `worse` over `better`; none with fewer than two rounds in which both count.
+    pub(crate) ratio: Option<Interval>,
+    /// Whether the interval excludes 1: only then the order is more than chance.
+    pub(crate) ranked: bool,
+}
+
+/// The paired ratio `left` over `right` of a measure of a round.
+fn paired(left: &Lane, right: &Lane, measure: impl Fn(&Run) -> f64) -> Option<Interval> {
+    let rounds = left.rounds.iter().zip(&right.rounds);
+    let both = rounds.filter(|(l, r)| left.counts(l) && right.counts(r));
+    let pairs: Vec<(f64, f64)> = both
+        .map(|(l, r)| (measure(&l.run), measure(&r.run)))
+        .collect();
+    ratio_interval(&pairs, CONFIDENCE).ok()
+}
+
+/// Every other policy against `base`, class by class, where neither starves the class.
+pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
+    let classes = base.rounds[0].run.classes.iter().enumerate();
+    let of_class = |(index, class): (usize, &headway_report::ClassResult)| {
+        let fair = |lane: &&Lane| !lane.starved.contains(&class.name);
+        let others = lanes.iter().filter(|lane| lane.name != base.name);
+        let ratio = |lane: &Lane| Ratio {
+            policy: lane.name.clone(),
+            base: base.name.clone(),
+            class: class.name.clone(),
+            p99: paired(lane, base, |run| run.classes[index].latency_us.p99),
+            p999: paired(lane, base, |run| run.classes[index].latency_us.p999),
+        };
+        match fair(&base) {
+            true => others.filter(fair).map(ratio).collect(),
+            false => Vec::new(),
+        }
+    };
+    classes.flat_map(of_class).collect()
+}
+
+/// The policies that starve no class, from the lowest p99.9 slowdown over all requests to the highest, each
+/// compared with the next.
+pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
+    let mut order: Vec<(&Lane, f64)> = lanes
+        .iter()
+        .filter(|lane| lane.starved.is_empty())
+        .filter_map(|lane| Some((lane, slowdown(lane)?)))
+        .collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let step = |pair: &[(&Lane, f64)]| {
+        let (better, worse) = (pair[0].0, pair[1].0);
+        let ratio = paired(worse, better, |run| run.overall.slowdown.p999);
+        Step {
+            better: better.name.clone(),
+            worse: worse.name.clone(),
+            ratio,
+            ranked: ratio.is_some_and(|ratio| ratio.distinguishable_from(1.0)),
+        }
+    };
+    order.windows(2).map(step).collect()
+}
+
+/// The geometric mean over the rounds, as the ratios are.
+fn slowdown(lane: &Lane) -> Option<f64> {
+    let logs: Vec<f64> = lane
+        .valid()
+        .map(|round| round.run.overall.slowdown.p999.ln())
+        .collect();
+    let mean = logs.iter().sum::<f64>() / logs.len() as f64;
+    mean.is_finite().then_some(mean)
+}

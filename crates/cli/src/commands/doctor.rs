@@ -1,0 +1,85 @@
+//! `headway doctor`: what this machine supports, and why not.
+
+use crate::args::Destination;
+use crate::output::{self, Format};
+use anyhow::Result;
+use headway_machine::doctor::{Finding, examine};
+use headway_machine::{Description, noise};
+use headway_report::{Table, format};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long the machine is watched.
+const WATCH: Duration = Duration::from_secs(1);
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    to: Destination,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let machine = Description::read()?;
+        let findings = examine();
+        let noise = noise::measure(WATCH, None)?;
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Format::Json => output::json(&json(&machine, &findings, &noise), writer)?,
+            Format::Csv => output::table_csv(&table(&findings), writer)?,
+            Format::Table => {
+                writeln!(
+                    writer,
+                    "{machine}\n\n{}\n\n{}",
+                    table(&findings),
+                    noise_line(&noise)
+                )?;
+                writer.flush()?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn table(findings: &[Finding]) -> Table {
+    let mut table = Table::new(["", "what", "found", "remedy"]);
+    for finding in findings {
+        table.push([
+            finding.level.to_string(),
+            finding.name.to_owned(),
+            finding.detail.clone(),
+            finding.remedy.clone().unwrap_or_default(),
+        ]);
+    }
+    table
+}
+
+fn noise_line(noise: &noise::Noise) -> String {
+    let verdict = match noise.quiet_enough() {
+        true => "quiet enough to measure tails above some tens of µs",
+        false => "too noisy to measure tails: stop what else runs",
+    };
+    format!(
+        "a spin lost {} of its time; {} gaps over 10 µs, {} over 1 ms, the longest {}: {verdict}",
+        format::percent(noise.lost_fraction),
+        noise.gaps_over_10us,
+        noise.gaps_over_1ms,
+        format::duration_us(noise.longest_gap_ns as f64 / 1e3)
+    )
+}
+
+fn json(machine: &Description, findings: &[Finding], noise: &noise::Noise) -> serde_json::Value {
+    let finding = |finding: &Finding| {
+        serde_json::json!({
+            "name": finding.name, "level": finding.level.to_string(), "detail": finding.detail,
+            "remedy": finding.remedy,
+        })
+    };
+    serde_json::json!({
+        "machine": machine,
+        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "noise": noise,
+        "quiet_enough": noise.quiet_enough(),
+    })
+}

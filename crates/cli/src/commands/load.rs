@@ -1,0 +1,186 @@
+//! `headway load`: open-loop load on a server.
+
+use super::apps::{App, KvFlags};
+use super::serve::address;
+use super::sim::tell_verdict;
+use crate::args::{self, Destination, Extent as ExtentFlags, Traffic};
+use crate::error::usage;
+use crate::output::{self, Format};
+use crate::progress;
+use anyhow::{Context, Result};
+use headway_load::{Extent, Load, LoadReport, ReceiveClock, ServiceTime};
+use headway_report::table::class_table;
+use headway_report::{format, hlog};
+use headway_sim::Length;
+use std::fs::File;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+const DEFAULT_RATE_RPS: f64 = 10_000.0;
+const DEFAULT_DURATION_NS: u64 = 5_000_000_000;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The server: udp://HOST:PORT
+    #[arg(value_name = "TARGET")]
+    target: String,
+    #[command(flatten)]
+    traffic: Traffic,
+    /// The server's workers, to which the load relates
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
+    workers: u64,
+    #[command(flatten)]
+    extent: ExtentFlags,
+    /// What the server runs, which says what a request looks like
+    #[arg(long, value_enum, default_value_t)]
+    app: App,
+    #[command(flatten)]
+    kv: KvFlags,
+    /// Divide latencies by the service times that the server reports, not by the workload's
+    #[arg(long)]
+    reported_service: bool,
+    /// A request that leaves this much later than intended counts as late
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = args::time)]
+    late: u64,
+    /// A request not answered so long after the last one was sent counts as lost
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::time)]
+    timeout: u64,
+    /// Exit with 1 when this is not met: class.*.slowdown.p999<=10
+    #[arg(long, value_name = "EXPR")]
+    slo: Option<String>,
+    /// Write the histograms of latency, one per class, as an HDR histogram log
+    #[arg(long, value_name = "FILE")]
+    hlog: Option<PathBuf>,
+    #[command(flatten)]
+    to: Destination,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let load = self.load()?;
+        let slo = self
+            .slo
+            .as_deref()
+            .map(|text| args::slo(text, &load.workload))
+            .transpose()?;
+        let began = SystemTime::now();
+        let report = send(&load)?;
+        self.write(&report)?;
+        if let Some(path) = &self.hlog {
+            let file =
+                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+            let length = began.elapsed().unwrap_or(Duration::ZERO);
+            hlog::write_hlog(&report.corrected, began, length, &mut &file)?;
+        }
+        for flaw in &report.flaws {
+            eprintln!("not valid: {flaw}");
+        }
+        let verdict = match slo {
+            Some(slo) => tell_verdict(&slo.evaluate(&report.run)?),
+            None => ExitCode::SUCCESS,
+        };
+        Ok(if report.is_valid() {
+            verdict
+        } else {
+            ExitCode::FAILURE
+        })
+    }
+
+    fn load(&self) -> Result<Load> {
+        let workload = self.traffic.workload()?;
+        let offered = match (self.traffic.load, self.traffic.rate) {
+            (None, None) => headway_workload::Offered::Rate(DEFAULT_RATE_RPS),
+            _ => self
+                .traffic
+                .offered(&workload, self.workers as usize, 1.0)?,
+        };
+        let extent = match self.extent.length(0) {
+            Length::Requests(0) => Extent::Duration {
+                ns: DEFAULT_DURATION_NS,
+            },
+            Length::Requests(count) => Extent::Requests { count },
+            Length::Duration(ns) => Extent::Duration { ns },
+        };
+        if workload.class_names().len() > 255 {
+            return Err(usage(
+                "--workload",
+                "the wire header tells at most 255 classes apart",
+            ));
+        }
+        let mut load = Load::new(address(&self.target)?, workload, offered, extent);
+        load.seed = self.extent.seed;
+        load.workers = self.workers as usize;
+        load.late_bound_ns = self.late;
+        load.timeout_ns = self.timeout;
+        if self.reported_service {
+            load.service_time = ServiceTime::Reported;
+        }
+        if self.app == App::Kv {
+            load.body = self.kv.bodies(&load.workload, load.seed)?;
+        }
+        Ok(load)
+    }
+
+    fn write(&self, report: &LoadReport) -> Result<()> {
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Format::Json => output::json(&report.run, writer),
+            Format::Csv => output::runs_csv(std::slice::from_ref(&report.run), writer),
+            Format::Table => {
+                writeln!(
+                    writer,
+                    "{}\n\n{}\n",
+                    headline(report),
+                    class_table(&report.run)
+                )?;
+                writeln!(writer, "{}", counts(report))?;
+                Ok(writer.flush()?)
+            }
+        }
+    }
+}
+
+fn send(load: &Load) -> Result<LoadReport> {
+    let bar = progress::bar(0, "sending");
+    let report = load.run(|progress| {
+        bar.set_length(progress.planned);
+        bar.set_position(progress.sent);
+        ControlFlow::Continue(())
+    })?;
+    bar.finish_and_clear();
+    Ok(report)
+}
+
+fn headline(report: &LoadReport) -> String {
+    let meta = &report.run.meta;
+    let clock = match report.receive_clock {
+        ReceiveClock::Kernel { .. } => "replies timed by the kernel",
+        ReceiveClock::Read => "replies timed as they were read",
+    };
+    format!(
+        "{} · {} rps offered, {} achieved · seed {} · latencies from the intended send, {clock}",
+        meta.workload,
+        format::metric(meta.offered_rps),
+        format::metric(meta.achieved_rps),
+        meta.seed,
+    )
+}
+
+fn counts(report: &LoadReport) -> String {
+    let delivery = &report.delivery;
+    let statuses = &report.statuses;
+    format!(
+        "sent {}, answered {} (shed {}, failed {}), lost {}, late {}, duplicates {}, invalid {}",
+        delivery.sent,
+        delivery.answered,
+        statuses.shed + statuses.draining,
+        statuses.failed(),
+        delivery.lost,
+        delivery.late,
+        delivery.duplicates,
+        delivery.invalid
+    )
+}
