@@ -1,0 +1,273 @@
+//! The machine-readable contract, and what can be had besides.
+
+use super::{headway, json};
+
+#[test]
+fn sim_prints_one_object_with_the_fields_of_the_contract() {
+    let run = json(&[
+        "sim",
+        "--policy",
+        "darc,profile=known",
+        "--workload",
+        "extreme-bimodal",
+        "--workers",
+        "16",
+        "--rate",
+        "5.1M",
+        "--requests",
+        "200k",
+        "--format",
+        "json",
+    ]);
+    for field in [
+        "policy",
+        "params",
+        "level",
+        "workload",
+        "workers",
+        "seed",
+        "requests",
+        "offered_rps",
+        "achieved_rps",
+        "load",
+        "utilization",
+        "dropped",
+        "preemptions",
+        "overloaded",
+        "overall",
+        "classes",
+        "reservation",
+    ] {
+        assert!(run.get(field).is_some(), "no {field} in {run}");
+    }
+    assert_eq!(run["policy"], "darc");
+    assert_eq!(run["level"], "server");
+    assert_eq!(run["requests"], 200_000);
+    for measure in ["latency_us", "slowdown"] {
+        for figure in ["mean", "p50", "p90", "p99", "p999", "max"] {
+            assert!(run["overall"][measure][figure].is_number());
+            assert!(run["classes"][0][measure][figure].is_number());
+        }
+    }
+    assert_eq!(run["classes"][0]["name"], "short");
+    assert_eq!(
+        run["reservation"][0]["classes"],
+        serde_json::json!(["short"])
+    );
+    assert_eq!(
+        run["reservation"][0]["reserved"],
+        serde_json::json!([0, 1, 2])
+    );
+}
+
+#[test]
+fn the_same_flags_give_the_same_bytes() {
+    let args = [
+        "sim",
+        "--policy",
+        "work-stealing",
+        "--requests",
+        "50k",
+        "--format",
+        "json",
+        "--seed",
+        "7",
+    ];
+    assert_eq!(headway(&args).stdout, headway(&args).stdout);
+}
+
+#[test]
+fn a_sweep_does_not_depend_on_its_threads() {
+    let sweep = |threads: &str| {
+        headway(&[
+            "sweep",
+            "--loads",
+            "0.3,0.6",
+            "--requests",
+            "20k",
+            "--replications",
+            "2",
+            "--format",
+            "json",
+            "--threads",
+            threads,
+        ])
+        .stdout
+    };
+    let one = sweep("1");
+    assert!(!one.is_empty());
+    assert_eq!(one, sweep("3"));
+}
+
+#[test]
+fn a_run_can_be_repeated_from_its_output() {
+    let first = json(&[
+        "sim",
+        "--policy",
+        "darc,delta=3,window=2000",
+        "--requests",
+        "50k",
+        "--format",
+        "json",
+    ]);
+    let params = first["params"].as_object().unwrap();
+    let spec: String = params
+        .iter()
+        .map(|(key, value)| {
+            format!(
+                ",{key}={}",
+                value
+                    .as_str()
+                    .map_or_else(|| value.to_string(), str::to_owned)
+            )
+        })
+        .collect();
+    let policy = format!("{}{spec}", first["policy"].as_str().unwrap());
+    let again = json(&[
+        "sim",
+        "--policy",
+        &policy,
+        "--requests",
+        "50k",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(first, again);
+}
+
+#[test]
+fn capacity_prints_policy_load_and_rate() {
+    let report = json(&[
+        "capacity",
+        "--policy",
+        "c-fcfs",
+        "--policy",
+        "darc",
+        "--requests",
+        "50k",
+        "--tolerance",
+        "0.1",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(report["slo"], "class.*.slowdown.p999<=10");
+    let results = report["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    for result in results {
+        assert!(
+            result["policy"].is_string() && result["load"].is_number() && result["rps"].is_number()
+        );
+    }
+}
+
+#[test]
+fn the_exit_status_tells_whether_the_slo_was_met() {
+    let sim = |slo: &str| {
+        headway(&[
+            "sim",
+            "--policy",
+            "c-fcfs",
+            "--load",
+            "0.8",
+            "--requests",
+            "100k",
+            "--slo",
+            slo,
+        ])
+    };
+    assert_eq!(sim("overall.slowdown.p999<=100000").status.code(), Some(0));
+    let missed = sim("class.short.slowdown.p999<=1.01");
+    assert_eq!(missed.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&missed.stderr).contains("SLO missed"));
+}
+
+#[test]
+fn completions_and_manual_pages_name_every_command() {
+    let completions = String::from_utf8(headway(&["completions", "bash"]).stdout).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    assert!(
+        headway(&["man", "--dir", dir.path().to_str().unwrap()])
+            .status
+            .success()
+    );
+    for command in [
+        "demo",
+        "serve",
+        "load",
+        "bench",
+        "sim",
+        "sweep",
+        "capacity",
+        "calibrate",
+        "doctor",
+    ] {
+        assert!(completions.contains(command), "{command} is not completed");
+        assert!(
+            dir.path().join(format!("headway-{command}.1")).exists(),
+            "{command} has no page"
+        );
+    }
+}
+
+#[test]
+fn a_sweep_draws_its_curves_into_one_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("curves.html");
+    let done = headway(&[
+        "sweep",
+        "--loads",
+        "0.3,0.6",
+        "--requests",
+        "20k",
+        "--html",
+        page.to_str().unwrap(),
+    ]);
+    assert!(done.status.success());
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains("<svg") && html.contains("darc"));
+    assert!(
+        !html.contains("http://")
+            || html.matches("http://").count() == html.matches("http://www.w3.org").count()
+    );
+}
+
+#[test]
+fn bench_runs_every_policy_in_every_round() {
+    let report = json(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--policy",
+        "darc",
+        "--policy",
+        "work-stealing",
+        "--workers",
+        "2",
+        "--layout",
+        "inline",
+        "--idle",
+        "park",
+        "--rounds",
+        "2",
+        "--rate",
+        "2k",
+        "--requests",
+        "400",
+        "--format",
+        "json",
+    ]);
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 6);
+    for run in runs {
+        assert_eq!(run["level"], "live");
+        let counted: u64 = run["classes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["count"].as_u64().unwrap())
+            .sum();
+        assert_eq!(counted + run["dropped"].as_u64().unwrap(), 360);
+    }
+    assert!(report["noise"]["lost_fraction"].is_number());
+    assert!(report["noise"]["gaps_over_10us"].is_number());
+}

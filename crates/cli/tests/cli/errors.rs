@@ -1,0 +1,127 @@
+//! What the user got wrong is named with its place and the nearest valid word; exit status 2.
+
+use super::headway;
+
+#[track_caller]
+fn refused(args: &[&str], parts: &[&str]) {
+    let output = headway(args);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+    assert!(output.stdout.is_empty(), "{args:?} printed something");
+    for part in parts {
+        assert!(
+            stderr.contains(part),
+            "{args:?}: {part:?} is not in: {stderr}"
+        );
+    }
+}
+
+#[test]
+fn wrong_words_get_the_nearest_valid_one() {
+    refused(&["simm"], &["simm", "'sim'"]);
+    refused(&["sim", "--polcy", "darc"], &["--polcy", "--policy"]);
+    refused(
+        &["sim", "--policy", "drac"],
+        &["--policy", "drac", "did you mean 'darc'"],
+    );
+    refused(
+        &["sim", "--policy", "darc,wimdow=3"],
+        &["wimdow", "did you mean 'window'"],
+    );
+    refused(
+        &["sim", "--policy", "darc,delta=0"],
+        &["delta=0", "at least 1"],
+    );
+    refused(&["sim", "--policy", "darc,delta"], &["delta", "key=value"]);
+    refused(&["sim", "--workload", "tpc"], &["tpc", "tpcc"]);
+    refused(&["serve", "--app", "kvv"], &["kvv", "kv"]);
+}
+
+#[test]
+fn wrong_values_name_their_flag() {
+    refused(&["sim", "--duration", "5"], &["--duration", "5"]);
+    refused(
+        &["sim", "--duration", "5 parsecs"],
+        &["--duration", "parsecs"],
+    );
+    refused(&["sim", "--rate", "fast"], &["--rate", "fast"]);
+    refused(&["sim", "--load", "-1"], &["-1"]);
+    refused(&["sim", "--workers", "0"], &["workers", "0"]);
+    refused(&["sim", "--workers", "1000"], &["workers", "256"]);
+    refused(
+        &["sim", "--load", "0.5", "--rate", "1k"],
+        &["--load", "--rate"],
+    );
+    refused(
+        &["capacity", "--slo", "class.short.slowdwn.p999<=10"],
+        &["--slo", "slowdown"],
+    );
+    refused(
+        &["capacity", "--slo", "class.shrt.slowdown.p999<=10"],
+        &["--slo", "short"],
+    );
+    refused(&["sweep", "--loads", "0.1..0.9"], &["--loads", "step"]);
+    refused(
+        &["serve", "--listen", "tcp://127.0.0.1:1"],
+        &["tcp://127.0.0.1:1", "udp://"],
+    );
+    refused(
+        &["serve", "--classifier", "respp:GET=0"],
+        &["--classifier", "resp"],
+    );
+}
+
+#[test]
+fn files_are_named_with_the_line_and_the_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let workload = dir.path().join("w.toml");
+    std::fs::write(
+        &workload,
+        "name = \"w\"\n[[class]]\nname = \"a\"\nshar = 1.0\n",
+    )
+    .unwrap();
+    let path = workload.to_str().unwrap();
+    refused(&["sim", "--workload", path], &["w.toml:4", "shar", "share"]);
+    let config = dir.path().join("serve.toml");
+    std::fs::write(
+        &config,
+        "listen = \"udp://127.0.0.1:0\"\npolcy = \"darc\"\n",
+    )
+    .unwrap();
+    refused(
+        &["serve", "-c", config.to_str().unwrap()],
+        &["serve.toml:2", "polcy", "policy"],
+    );
+    let costs = dir.path().join("costs.json");
+    std::fs::write(&costs, "{\"dispatch\": 3}").unwrap();
+    refused(
+        &["sim", "--costs", costs.to_str().unwrap()],
+        &["costs.json", "dispatch"],
+    );
+}
+
+#[test]
+fn shares_that_do_not_sum_to_one_say_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("w.toml");
+    let class = |name: &str| {
+        format!(
+            "[[class]]\nname = \"{name}\"\nshare = 0.6\nservice = {{ dist = \"constant\", mean = \"1us\" }}\n"
+        )
+    };
+    std::fs::write(&path, format!("name = \"w\"\n{}{}", class("a"), class("b"))).unwrap();
+    refused(
+        &["sim", "--workload", path.to_str().unwrap()],
+        &["1.2", "share"],
+    );
+}
+
+#[test]
+fn a_port_in_use_is_a_sentence() {
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let url = format!("udp://{}", taken.local_addr().unwrap());
+    refused(
+        &["serve", "--listen", &url, "--app", "echo"],
+        &["--listen", "another process has the port"],
+    );
+}

@@ -1,0 +1,29 @@
+//! The command as its users run it.
+
+#![expect(unsafe_code, reason = "signals are sent to the servers under test")]
+
+mod contract;
+mod errors;
+mod serving;
+
+use std::process::{Command, Output};
+
+/// `headway` with these arguments, to its end.
+fn headway(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_headway"))
+        .args(args)
+        .output()
+        .expect("headway runs")
+}
+
+/// Its standard output, which must be one JSON value.
+fn json(args: &[&str]) -> serde_json::Value {
+    let output = headway(args);
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|error| {
+        panic!(
+            "{args:?}: {error}: {text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
