@@ -148,10 +148,12 @@ impl List {
             next: NIL,
         };
         jobs.admitted += 1;
-        match self.head {
-            NIL => self.head = index,
-            _ => jobs.nodes[self.tail as usize].next = index,
-        }
+        // Where the last link is: a choice of address, not a branch.
+        let link = match self.tail {
+            NIL => &mut self.head,
+            tail => &mut jobs.nodes[tail as usize].next,
+        };
+        *link = index;
         self.tail = index;
         self.len += 1;
     }
@@ -160,6 +162,7 @@ impl List {
     pub(crate) fn pop_front(&mut self, jobs: &Jobs) -> Option<Job> {
         let node = self.node(jobs)?;
         self.head = node.next;
+        self.tail = if node.next == NIL { NIL } else { self.tail };
         self.len -= 1;
         Some(node.job)
     }

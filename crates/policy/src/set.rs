@@ -55,7 +55,7 @@ impl BitSet {
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
+        self.0.iter().fold(0, |any, word| any | word) == 0
     }
 
     /// Number of elements.
@@ -64,39 +64,81 @@ impl BitSet {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
+    /// Puts `element` in or takes it out, without a branch.
+    ///
+    /// # Panics
+    /// When `element` is not below [`Self::CAPACITY`].
+    #[inline]
+    pub fn set(&mut self, element: usize, present: bool) {
+        let (word, bit) = (&mut self.0[element / 64], element % 64);
+        *word = *word & !(1 << bit) | u64::from(present) << bit;
+    }
+
     /// The smallest element.
     #[inline]
     #[must_use]
     pub fn first(&self) -> Option<usize> {
-        self.first_in(&Self([u64::MAX; WORDS]))
+        match self.0[0] {
+            0 => self.first_beyond(),
+            word => Some(word.trailing_zeros() as usize),
+        }
     }
 
-    /// The smallest element that `other` has too.
+    /// The smallest element that `preferred` has too; failing that, that `fallback` has too.
     #[inline]
     #[must_use]
-    pub fn first_in(&self, other: &Self) -> Option<usize> {
-        for (index, (&mine, &theirs)) in self.0.iter().zip(&other.0).enumerate() {
-            let both = mine & theirs;
-            if both != 0 {
-                return Some(index * 64 + both.trailing_zeros() as usize);
-            }
+    pub fn first_in(&self, preferred: &Self, fallback: &Self) -> Option<usize> {
+        if self.0[1] | self.0[2] | self.0[3] != 0 {
+            return self
+                .intersection(preferred)
+                .first()
+                .or_else(|| self.intersection(fallback).first());
         }
-        None
+        // Which of the two it is changes from request to request: a selection, not a branch. And
+        // word by word, since a load wider than the last store would wait for it.
+        let (own, other) = (self.0[0] & preferred.0[0], self.0[0] & fallback.0[0]);
+        let both = if own != 0 { own } else { other };
+        (both != 0).then(|| both.trailing_zeros() as usize)
+    }
+
+    /// The smallest element above `element`.
+    #[inline]
+    #[must_use]
+    pub fn next_after(&self, element: usize) -> Option<usize> {
+        let (at, above) = (
+            element / 64,
+            u64::MAX.checked_shl(element as u32 % 64 + 1).unwrap_or(0),
+        );
+        match self.0[at] & above {
+            0 => (at + 1..WORDS)
+                .find(|&index| self.0[index] != 0)
+                .map(|index| index * 64 + self.0[index].trailing_zeros() as usize),
+            word => Some(at * 64 + word.trailing_zeros() as usize),
+        }
+    }
+
+    #[cold]
+    fn first_beyond(&self) -> Option<usize> {
+        let (index, word) = self.0.iter().enumerate().find(|(_, word)| **word != 0)?;
+        Some(index * 64 + word.trailing_zeros() as usize)
     }
 
     /// The elements of both.
+    #[inline]
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         self.zip(other, |mine, theirs| mine & theirs)
     }
 
     /// The elements of either.
+    #[inline]
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.zip(other, |mine, theirs| mine | theirs)
     }
 
     /// The elements of this set that `other` lacks.
+    #[inline]
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
         self.zip(other, |mine, theirs| mine & !theirs)
@@ -112,6 +154,7 @@ impl BitSet {
         })
     }
 
+    #[inline]
     fn zip(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         Self(core::array::from_fn(|word| {
             combine(self.0[word], other.0[word])
@@ -138,15 +181,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_set(a: BTreeSet<u8>, b: BTreeSet<u8>) {
+        fn behaves_like_a_set(a: BTreeSet<u8>, b: BTreeSet<u8>, c: BTreeSet<u8>) {
             let set = |s: &BTreeSet<u8>| s.iter().map(|&e| usize::from(e)).collect::<BitSet>();
             let list = |s: &BitSet| s.iter().map(|e| e as u8).collect::<Vec<_>>();
             let (x, y) = (set(&a), set(&b));
             prop_assert_eq!(list(&x.union(&y)), a.union(&b).copied().collect::<Vec<_>>());
             prop_assert_eq!(list(&x.intersection(&y)), a.intersection(&b).copied().collect::<Vec<_>>());
             prop_assert_eq!(list(&x.difference(&y)), a.difference(&b).copied().collect::<Vec<_>>());
-            prop_assert_eq!(x.first_in(&y), a.intersection(&b).next().map(|&e| usize::from(e)));
+            let first = |s: &BTreeSet<u8>| a.intersection(s).next().map(|&e| usize::from(e));
+            let c: BTreeSet<u8> = c;
+            prop_assert_eq!(x.first_in(&y, &set(&c)), first(&b).or(first(&c)));
             prop_assert_eq!(x.first(), a.first().map(|&e| usize::from(e)));
+            for element in 0..256usize {
+                let next = a.iter().map(|&e| usize::from(e)).find(|&e| e > element);
+                prop_assert_eq!(x.next_after(element), next);
+            }
             prop_assert_eq!(x.len(), a.len());
             prop_assert_eq!(x.is_empty(), a.is_empty());
         }

@@ -32,18 +32,29 @@ impl Typed {
     fn pop(&mut self, jobs: &Jobs, plan: &Plan, class: ClassId) -> Option<Job> {
         let queue = &mut self.queues[class.index()];
         let job = queue.pop_front(jobs)?;
+        let more = queue.len() > 0;
         self.waiting -= 1;
-        if queue.len() == 0 {
-            self.occupied.remove(plan.rank(class));
-        }
+        self.occupied.set(plan.rank(class), more);
         Some(job)
     }
 
-    /// The oldest head among the classes of these ranks.
-    fn oldest(&self, jobs: &Jobs, plan: &Plan, ranks: &BitSet) -> Option<usize> {
-        ranks
-            .iter()
-            .min_by_key(|&rank| self.queue_at(plan, rank).front_sequence(jobs))
+    /// The oldest head that finds a worker.
+    fn take_oldest(
+        &mut self,
+        jobs: &Jobs,
+        plan: &Plan,
+        mut place: impl FnMut(&Job) -> Option<WorkerId>,
+    ) -> Option<(Job, WorkerId)> {
+        let mut untried = self.occupied;
+        loop {
+            let age = |&rank: &usize| self.queue_at(plan, rank).front_sequence(jobs);
+            let rank = untried.iter().min_by_key(age)?;
+            if let Some(worker) = place(self.queue_at(plan, rank).front(jobs)?) {
+                let job = self.pop(jobs, plan, plan.ranked()[rank])?;
+                return Some((job, worker));
+            }
+            untried.remove(rank);
+        }
     }
 
     #[inline]
@@ -78,17 +89,16 @@ impl Discipline for Typed {
         plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
     ) -> Option<(Job, WorkerId)> {
-        let mut untried = self.occupied;
+        if plan.order == Order::Arrival {
+            return self.take_oldest(jobs, plan, place);
+        }
+        let mut rank = self.occupied.first()?;
         loop {
-            let rank = match plan.order {
-                Order::Rank => untried.first(),
-                Order::Arrival => self.oldest(jobs, plan, &untried),
-            }?;
             if let Some(worker) = place(self.queue_at(plan, rank).front(jobs)?) {
                 let job = self.pop(jobs, plan, plan.ranked()[rank])?;
                 return Some((job, worker));
             }
-            untried.remove(rank);
+            rank = self.occupied.next_after(rank)?;
         }
     }
 

@@ -11,9 +11,8 @@ pub struct Reserved;
 impl Placement for Reserved {
     #[inline]
     fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId> {
-        let idle = workers.idle();
-        let own = idle.first_in(plan.reserved(job.class));
-        own.or_else(|| idle.first_in(plan.stealable(job.class)))
-            .map(|worker| WorkerId(worker as u16))
+        let (reserved, stealable) = (plan.reserved(job.class), plan.stealable(job.class));
+        let worker = workers.idle().first_in(reserved, stealable)?;
+        Some(WorkerId(worker as u16))
     }
 }
