@@ -4,20 +4,21 @@
 
 mod common;
 
-use common::{ROUNDS, bounce, median, pinned};
+use common::{ROUNDS, bounce, median, on_two_cores};
 use headway_machine::Clock;
-use headway_runtime::ring::ring;
+use headway_runtime::ring::{Consumer, ring};
 
 const WORDS: u64 = 1_000_000;
 
 fn main() {
     let clock = Clock::global();
-    let mut rows: [Vec<f64>; 4] = Default::default();
+    let mut rows: [Vec<f64>; 5] = Default::default();
     for _ in 0..ROUNDS {
         rows[0].push(one_thread(&clock, 1));
         rows[1].push(one_thread(&clock, 16));
         rows[2].push(stream(&clock));
-        rows[3].push(bounce(&clock));
+        rows[3].push(there_and_back(&clock));
+        rows[4].push(bounce(&clock));
     }
     println!("ring, median of {ROUNDS} interleaved rounds");
     println!(
@@ -34,11 +35,11 @@ fn main() {
     );
     println!(
         "  a word there and back                   {:6.1} ns",
-        ping_pong(&clock)
+        median(&mut rows[3])
     );
     println!(
         "  a cache line there and back             {:6.1} ns",
-        median(&mut rows[3])
+        median(&mut rows[4])
     );
 }
 
@@ -60,56 +61,49 @@ fn one_thread(clock: &Clock, batch: u64) -> f64 {
 
 fn stream(clock: &Clock) -> f64 {
     let (mut producer, mut consumer) = ring(1024);
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            pinned(1);
-            for word in 0..WORDS {
-                while producer.push(word).is_err() {
-                    std::hint::spin_loop();
-                }
-            }
-        });
-        pinned(0);
+    let receive = move || {
         let start_ns = clock.now_ns();
         for _ in 0..WORDS {
-            while consumer.pop().is_none() {
+            await_word(&mut consumer);
+        }
+        (clock.now_ns() - start_ns) as f64 / WORDS as f64
+    };
+    let send = move || {
+        for word in 0..WORDS {
+            while producer.push(word).is_err() {
                 std::hint::spin_loop();
             }
         }
-        (clock.now_ns() - start_ns) as f64 / WORDS as f64
-    })
-}
-
-fn ping_pong(clock: &Clock) -> f64 {
-    let mut rounds: Vec<f64> = (0..ROUNDS).map(|_| there_and_back(clock)).collect();
-    median(&mut rounds)
+    };
+    on_two_cores(receive, send)
 }
 
 fn there_and_back(clock: &Clock) -> f64 {
     const TRIPS: u64 = 100_000;
-    let (mut there, mut arrived) = ring(1);
-    let (mut back, mut returned) = ring(1);
-    std::thread::scope(|scope| {
-        scope.spawn(move || {
-            pinned(1);
-            for _ in 0..TRIPS {
-                let word = loop {
-                    if let Some(word) = arrived.pop() {
-                        break word;
-                    }
-                    std::hint::spin_loop();
-                };
-                back.push(word).expect("there is room");
-            }
-        });
-        pinned(0);
+    let (mut there, mut arrived) = ring(64);
+    let (mut back, mut returned) = ring(64);
+    let ask = move || {
         let start_ns = clock.now_ns();
         for word in 0..TRIPS {
             there.push(word).expect("there is room");
-            while returned.pop().is_none() {
-                std::hint::spin_loop();
-            }
+            await_word(&mut returned);
         }
         (clock.now_ns() - start_ns) as f64 / TRIPS as f64
-    })
+    };
+    let answer = move || {
+        for _ in 0..TRIPS {
+            let word = await_word(&mut arrived);
+            back.push(word).expect("there is room");
+        }
+    };
+    on_two_cores(ask, answer)
+}
+
+fn await_word(consumer: &mut Consumer) -> u64 {
+    loop {
+        if let Some(word) = consumer.pop() {
+            return word;
+        }
+        std::hint::spin_loop();
+    }
 }

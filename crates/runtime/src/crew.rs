@@ -76,12 +76,15 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// How a thread's attempt to sit down went.
+type Seated = Result<(), PinError>;
+
 /// The threads of one server.
 pub(crate) struct Crew {
     seats: Seats,
     threads: Vec<JoinHandle<()>>,
     exits: Arc<Exits>,
-    pinned: (Sender<Result<(), PinError>>, Receiver<Result<(), PinError>>),
+    pinned: (Sender<Seated>, Receiver<Seated>),
 }
 
 impl Crew {

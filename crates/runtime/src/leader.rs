@@ -24,42 +24,34 @@
 //!
 //! State passes from leader to leader by the lock's release and acquire.
 
-use std::sync::TryLockError;
-
 use crate::park::{Parker, announce};
-use crate::sync::{Mutex, MutexGuard, Padded};
+use crate::sync::Padded;
+use crate::trylock::{Held, TryLock};
 
 /// The dispatcher's state and the workers that wait for a turn at it.
 #[derive(Debug)]
 pub struct Leadership<S> {
-    state: Padded<Mutex<S>>,
+    state: Padded<TryLock<S>>,
     followers: Box<[Padded<Parker>]>,
 }
 
 /// The right to lead, until [resigned](Leadership::resign).
-pub type Lead<'a, S> = MutexGuard<'a, S>;
+pub type Lead<'a, S> = Held<'a, S>;
 
 impl<S> Leadership<S> {
     /// Nobody leads, nobody is parked.
     #[must_use]
     pub fn new(state: S, workers: usize) -> Self {
         Self {
-            state: Padded(Mutex::new(state)),
+            state: Padded(TryLock::new(state)),
             followers: (0..workers).map(|_| Padded(Parker::new())).collect(),
         }
     }
 
     /// Leads, unless another does.
-    ///
-    /// # Panics
-    /// When a former leader panicked: its state is not to be trusted.
     #[inline]
     pub fn try_lead(&self) -> Option<Lead<'_, S>> {
-        match self.state.try_lock() {
-            Ok(lead) => Some(lead),
-            Err(TryLockError::WouldBlock) => None,
-            Err(TryLockError::Poisoned(_)) => panic!("the dispatcher panicked in another worker"),
-        }
+        self.state.try_lock()
     }
 
     /// Stops leading, and sees to it that somebody else is awake to lead.

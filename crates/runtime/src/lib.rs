@@ -29,6 +29,7 @@ mod steered;
 mod sync;
 mod tally;
 mod token;
+mod trylock;
 
 pub use crew::Pin;
 pub use error::{ResizeError, ShutdownError, StartError};

@@ -18,6 +18,9 @@ pub const WORD_BITS: u32 = 63;
 
 const PARITY_BIT: u64 = 1 << WORD_BITS;
 
+/// Words in a pair of cache lines.
+const WORDS_PER_LINE: usize = 16;
+
 /// The ring was full; here is the word back.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full(pub u64);
@@ -32,7 +35,9 @@ pub fn ring(capacity: usize) -> (Producer, Consumer) {
     let capacity = capacity.next_power_of_two();
     let shared = Arc::new(Shared {
         // The first lap writes parity 1, so zeros read as empty.
-        words: (0..capacity).map(|_| AtomicU64::new(0)).collect(),
+        words: (0..capacity.div_ceil(WORDS_PER_LINE))
+            .map(|_| Padded(std::array::from_fn(|_| AtomicU64::new(0))))
+            .collect(),
         consumed: Padded(AtomicUsize::new(0)),
     });
     let producer = Producer {
@@ -49,9 +54,17 @@ pub fn ring(capacity: usize) -> (Producer, Consumer) {
 
 #[derive(Debug)]
 struct Shared {
-    words: Box<[AtomicU64]>,
+    /// On lines of their own: a neighbour on the heap must not slow the ring down.
+    words: Box<[Padded<[AtomicU64; WORDS_PER_LINE]>]>,
     /// How many words the consumer has taken.
     consumed: Padded<AtomicUsize>,
+}
+
+impl Shared {
+    #[inline]
+    fn word(&self, index: usize) -> &AtomicU64 {
+        &self.words[index / WORDS_PER_LINE][index % WORDS_PER_LINE]
+    }
 }
 
 /// A position that only grows; its low bits are the place in the ring, the next one the lap's parity.
@@ -116,7 +129,9 @@ impl Producer {
             return Err(Full(word));
         }
         let word = (word & !PARITY_BIT) | self.lap.parity();
-        self.shared.words[self.lap.index()].store(word, Ordering::Release);
+        self.shared
+            .word(self.lap.index())
+            .store(word, Ordering::Release);
         self.lap.advance();
         Ok(())
     }
@@ -164,7 +179,7 @@ impl Consumer {
     #[inline]
     #[must_use]
     pub fn peek(&self) -> Option<u64> {
-        let word = self.shared.words[self.lap.index()].load(Ordering::Acquire);
+        let word = self.shared.word(self.lap.index()).load(Ordering::Acquire);
         (word & PARITY_BIT == self.lap.parity()).then_some(word & !PARITY_BIT)
     }
 

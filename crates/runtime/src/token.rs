@@ -21,9 +21,13 @@ pub(crate) fn job_of(slot: SlotId) -> (JobId, SlotId) {
     (job, unsafe { SlotId::from_raw(raw) })
 }
 
+/// Smallest ring: the producer fetches the consumer's line once a lap, so laps should be long even for a policy that
+/// has one request at a time under way.
+const MIN_CAPACITY: usize = 64;
+
 /// A ring that moves slots from one thread to another, each with a note.
 pub(crate) fn link(capacity: usize) -> (Sender, Receiver) {
-    let (producer, consumer) = ring(capacity);
+    let (producer, consumer) = ring(capacity.max(MIN_CAPACITY));
     (Sender(producer), Receiver(consumer))
 }
 

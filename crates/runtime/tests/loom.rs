@@ -115,6 +115,8 @@ fn no_wake_is_lost() {
 
 /// A dispatcher as small as can be: requests to be had, one worker's ring each.
 struct Source {
+    /// loom checks that leaders' accesses are ordered.
+    touched: loom::cell::UnsafeCell<i32>,
     left: usize,
     rings: Vec<Producer>,
     next: usize,
@@ -123,6 +125,7 @@ struct Source {
 impl Source {
     /// Hands out one request, to the workers in turn; to whom.
     fn step(&mut self) -> Option<usize> {
+        self.touched.with_mut(write_next);
         self.left = self.left.checked_sub(1)?;
         let worker = self.next;
         self.next = (worker + 1) % self.rings.len();
@@ -171,6 +174,7 @@ fn requests_are_all_run(requests: usize, preemptions: usize) {
     bounded(preemptions).check(move || {
         let (rings, mut ends): (Vec<_>, Vec<_>) = (0..2).map(|_| ring(requests)).unzip();
         let source = Source {
+            touched: loom::cell::UnsafeCell::new(0),
             left: requests,
             rings,
             next: 0,

@@ -6,9 +6,8 @@ use std::alloc::{GlobalAlloc, Layout as Block, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{Client, FOREVER, is_steered, play, replay};
+use common::{Client, FOREVER, is_steered, live_policies, play, replay};
 use headway_net::header::Status;
-use headway_policy::systems;
 use headway_runtime::{Call, Layout, Server, Spin};
 
 static COUNTING: AtomicBool = AtomicBool::new(false);
@@ -64,7 +63,7 @@ fn a_running_server_allocates_nothing() {
     IS_TEST.set(true);
     let count = allocations(|| drop(std::thread::spawn(|| vec![1u8; 100]).join()));
     assert!(count > 0, "the counter counts");
-    for policy in systems::NAMES {
+    for policy in live_policies() {
         for layout in [Layout::Dedicated, Layout::Inline] {
             over_replay(policy, layout);
             over_udp(policy, layout);

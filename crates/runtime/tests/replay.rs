@@ -2,8 +2,7 @@
 
 mod common;
 
-use common::{FOREVER, is_steered, play, replay};
-use headway_policy::systems;
+use common::{FOREVER, is_steered, live_policies, play, replay};
 use headway_runtime::{Builder, Idle, Layout, Pin, Server, Spin};
 
 const REQUESTS: u32 = 4_000;
@@ -63,14 +62,14 @@ fn all_answered(policy: &str, workers: usize, layout: Layout, idle: Idle) {
 
 #[test]
 fn every_policy_answers_everything_once_with_a_dispatcher_thread() {
-    for policy in systems::NAMES {
+    for policy in live_policies() {
         all_answered(policy, 2, Layout::Dedicated, Idle::default());
     }
 }
 
 #[test]
 fn every_policy_answers_everything_once_inline() {
-    for policy in systems::NAMES {
+    for policy in live_policies() {
         all_answered(policy, 2, Layout::Inline, Idle::default());
     }
 }

@@ -7,9 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Client, FOREVER};
+use common::{Client, FOREVER, live_policies};
 use headway_net::header::Status;
-use headway_policy::systems;
 use headway_runtime::{
     Builder, Call, Idle, Layout, MAX_REPLY_BYTES, Pin, Server, ShutdownError, StartError,
 };
@@ -55,7 +54,7 @@ fn both_layouts(test: impl Fn(Layout)) {
 
 #[test]
 fn every_policy_and_layout_answers_every_datagram_once() {
-    for policy in systems::NAMES {
+    for policy in live_policies() {
         both_layouts(|layout| {
             let server = builder()
                 .policy(policy)

@@ -91,7 +91,7 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         (dispatcher, desks)
     }
 
-    /// One turn: completions, arrivals, decisions, refusals. Returns how much there was to do.
+    /// One turn: arrivals, completions, decisions, refusals. Returns how much there was to do.
     #[inline]
     pub(super) fn step(&mut self) -> usize {
         self.obey();
@@ -100,8 +100,10 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         }
         // Leaders on different cores may read clocks that differ by some cycles; roles see time grow.
         self.now_ns = self.clock.now_ns().max(self.now_ns);
-        let collected = self.collect();
+        // Arrivals first: a worker that turns out to be free gets its next request without an empty poll, a system
+        // call, in between, and yet the decision knows all that came until a moment ago.
         let received = self.receive();
+        let collected = self.collect();
         let dispatched = self.dispatch();
         self.flush();
         self.publish_plan();

@@ -206,7 +206,7 @@ where
             patience: Patience::new(bench.config.idle, bench.crowded),
         };
         crew.spawn(format!("hw-worker-{index}"), &bench.control, || {
-            worker.run()
+            worker.run();
         })?;
     }
     Ok(())

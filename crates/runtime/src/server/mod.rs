@@ -46,7 +46,6 @@ pub struct Server {
 
 impl Server {
     /// What is to be chosen before a server starts.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }

@@ -16,8 +16,18 @@ use headway_policy::systems::{self, System, Visit};
 /// So long that only a hang exceeds it.
 pub(crate) const FOREVER: Duration = Duration::from_secs(60);
 
+/// The policies that a live server can carry out.
+pub(crate) fn live_policies() -> impl Iterator<Item = &'static str> {
+    let names = systems::NAMES.iter().copied();
+    names.filter(|name| owner(name) != Owner::Nobody)
+}
+
 /// Whether the policy's workers own their receive queues.
 pub(crate) fn is_steered(policy: &str) -> bool {
+    owner(policy) == Owner::Steering
+}
+
+fn owner(policy: &str) -> Owner {
     struct OwnerOf;
     impl Visit for OwnerOf {
         type Output = Owner;
@@ -27,7 +37,7 @@ pub(crate) fn is_steered(policy: &str) -> bool {
     }
     let spec: Spec = policy.parse().unwrap();
     let shape = Shape::new(2).class(1_000, 0.5).class(10_000, 0.5);
-    systems::with(&spec, &shape, OwnerOf).unwrap() == Owner::Steering
+    systems::with(&spec, &shape, OwnerOf).unwrap()
 }
 
 /// A replay of `count` requests, one each `gap_ns`, of two classes in turn, dealt to `queues` receive queues.
