@@ -2,11 +2,12 @@
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
-use headway_report::{Run, Table, csv};
+use headway_report::{Recorder, Run, Table, csv, hlog};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 /// How a result is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -48,4 +49,16 @@ pub(crate) fn runs_csv(runs: &[Run], writer: impl Write) -> Result<()> {
 /// A table as CSV.
 pub(crate) fn table_csv(table: &Table, writer: impl Write) -> Result<()> {
     Ok(csv::write_table(table, writer)?)
+}
+
+/// Histograms of latency, one per class, as an HDR histogram log.
+pub(crate) fn histograms(
+    path: &Path,
+    recorder: &Recorder,
+    began: SystemTime,
+    length: Duration,
+) -> Result<()> {
+    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    hlog::write_hlog(recorder, began, length, &mut &file)?;
+    Ok(())
 }

@@ -210,6 +210,9 @@ pub struct Preempt {
 
 /// Decides which running request to interrupt.
 pub trait Monitor {
+    /// Whether it may ever interrupt: an engine that cannot must refuse one that does.
+    const PREEMPTS: bool = true;
+
     /// The worker began its `epoch`-th assignment.
     fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: &Job, _epoch: u64) {}
 
@@ -232,4 +235,6 @@ pub trait Monitor {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Never;
 
-impl Monitor for Never {}
+impl Monitor for Never {
+    const PREEMPTS: bool = false;
+}

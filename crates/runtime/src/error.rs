@@ -23,6 +23,15 @@ pub enum StartError {
         /// The policy.
         policy: &'static str,
     },
+    /// The policy interrupts running requests.
+    #[error(
+        "policy {policy} interrupts running requests, which this server cannot do: it runs in the simulator \
+         only; choose darc to protect short requests without interruption"
+    )]
+    Preemptive {
+        /// The policy.
+        policy: &'static str,
+    },
     /// The address could not be bound.
     #[error(transparent)]
     Bind(#[from] BindError),

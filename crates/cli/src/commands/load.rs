@@ -7,12 +7,11 @@ use crate::args::{self, Destination, Extent as ExtentFlags, Traffic};
 use crate::error::usage;
 use crate::output::{self, Format};
 use crate::progress;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use headway_load::{Extent, Load, LoadReport, ReceiveClock, ServiceTime};
+use headway_report::format;
 use headway_report::table::class_table;
-use headway_report::{format, hlog};
 use headway_sim::Length;
-use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -70,10 +69,8 @@ impl Args {
         let report = send(&load)?;
         self.write(&report)?;
         if let Some(path) = &self.hlog {
-            let file =
-                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
             let length = began.elapsed().unwrap_or(Duration::ZERO);
-            hlog::write_hlog(&report.corrected, began, length, &mut &file)?;
+            output::histograms(path, &report.corrected, began, length)?;
         }
         for flaw in &report.flaws {
             eprintln!("not valid: {flaw}");

@@ -2,11 +2,10 @@
 
 use crate::args::{self, CostFlags, Destination, Extent, Traffic};
 use crate::output::{self, Format};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use headway_report::table::class_table;
-use headway_report::{Run, Verdict, format, hlog};
+use headway_report::{Run, Verdict, format};
 use headway_sim::{Experiment, Outcome};
-use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,11 +50,9 @@ impl Args {
         let outcome = experiment.run()?;
         self.write(&outcome)?;
         if let Some(path) = &self.hlog {
-            let file =
-                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
             let length =
                 Duration::from_secs_f64(outcome.run.meta.requests as f64 / experiment.rate_rps());
-            hlog::write_hlog(&outcome.recorder, SystemTime::now(), length, &mut &file)?;
+            output::histograms(path, &outcome.recorder, SystemTime::now(), length)?;
         }
         let Some(slo) = slo else {
             return Ok(ExitCode::SUCCESS);

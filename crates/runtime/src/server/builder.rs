@@ -277,6 +277,11 @@ where
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
+        if M::PREEMPTS {
+            return Err(StartError::Preemptive {
+                policy: system.name,
+            });
+        }
         let engine = match I::OWNER {
             Owner::Dispatcher => central::launch(system.ingress, system.depth, self.0),
             Owner::Steering => steered::launch(system.locals, self.0),
