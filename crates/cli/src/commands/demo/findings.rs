@@ -2,7 +2,7 @@
 
 use crate::commands::demo::live::{Offer, Round};
 use crate::commands::demo::rate::MARGIN;
-use crate::commands::demo::rounds::Lane;
+use crate::commands::demo::rounds::{Excluded, Lane};
 use crate::commands::demo::stage::{KEYS, Stage, VALUE_BYTES};
 use crate::commands::demo::theory::Curve;
 use crate::commands::demo::verdict::{self, Ratio, Step};
@@ -20,6 +20,8 @@ pub(crate) struct Findings {
     pub(crate) window: u64,
     /// What to type for the same again.
     pub(crate) command: String,
+    /// Runs that were repeated because they did not count.
+    pub(crate) repeated: u64,
     pub(crate) lanes: Vec<Lane>,
     /// Each policy's rounds as one run, where some round counts.
     pub(crate) runs: Vec<(String, Run)>,
@@ -118,8 +120,9 @@ impl Findings {
         let mut lines = self.comparison();
         lines.extend(self.ranks());
         lines.extend(self.reservations());
+        lines.extend(self.with_more_workers());
         lines.extend(self.starving());
-        lines.extend(self.excluded());
+        lines.extend(self.omissions());
         lines
     }
 
@@ -130,16 +133,24 @@ impl Findings {
             return Vec::new();
         };
         let of_class = |class: &ClassResult| {
-            let ratio = self.ratio_of(&best, &class.name)?.p999?;
-            let p999 =
-                |policy: &str| Some(self.run_of(policy)?.class(&class.name)?.latency_us.p999);
+            let ratio = self.ratio_of(&best, &class.name)?;
+            let other = self.run_of(&best)?.class(&class.name)?;
+            let (slow, fast) = (&class.latency_us, &other.latency_us);
             Some(format!(
-                "{}: p99.9 {} under {}, {} under {best}: {}.",
+                "{}: {}; {}.",
                 class.name,
-                format::duration_us(p999(&self.base)?),
-                self.base,
-                format::duration_us(p999(&best)?),
-                compared(&ratio)
+                compared(
+                    "p99",
+                    (slow.p99, &self.base),
+                    (fast.p99, &best),
+                    &ratio.p99?
+                ),
+                compared(
+                    "p99.9",
+                    (slow.p999, &self.base),
+                    (fast.p999, &best),
+                    &ratio.p999?
+                ),
             ))
         };
         base.classes.iter().filter_map(of_class).collect()
@@ -171,7 +182,7 @@ impl Findings {
                 }
             }
         };
-        let head = "Ranking by p99.9 slowdown over all requests (ratios with 95 % intervals, paired by round):";
+        let head = "Ranking by p99 slowdown over all requests (ratios with 95 % intervals, paired by round):";
         match self.ranking.is_empty() {
             true => Vec::new(),
             false => std::iter::once(head.to_owned())
@@ -210,6 +221,32 @@ impl Findings {
         }
     }
 
+    /// A busy server with 14 workers: at 80 % load, or the highest below at which no policy starves a class.
+    fn with_more_workers(&self) -> Option<String> {
+        let curve = |name: &str| self.beyond.iter().find(|curve| curve.name == name);
+        let best = self.order().into_iter().find(|name| *name != self.base)?;
+        let (base, other) = (curve(&self.base)?, curve(&best)?);
+        let sound = |index: &usize| {
+            let runs = self.beyond.iter().map(|curve| &curve.runs[*index].meta);
+            runs.into_iter()
+                .all(|meta| !meta.overloaded && meta.load < 0.8 + 1e-9)
+        };
+        let index = (0..base.runs.len()).rev().find(sound)?;
+        let (left, right) = (&base.runs[index], &other.runs[index]);
+        let time = |class: &ClassResult| format::duration_us(class.latency_us.p99);
+        let class = |(left, right): (&ClassResult, &ClassResult)| {
+            format!("{} p99 {} and {}", left.name, time(left), time(right))
+        };
+        let classes: Vec<String> = left.classes.iter().zip(&right.classes).map(class).collect();
+        Some(format!(
+            "The same mix on {} workers at load {}, simulated: under {} and {best}, {}.",
+            left.meta.workers,
+            percent(left.meta.load),
+            self.base,
+            classes.join("; ")
+        ))
+    }
+
     fn starving(&self) -> Vec<String> {
         let starving = self.lanes.iter().filter(|lane| !lane.starved.is_empty());
         let say = |lane: &Lane| {
@@ -223,43 +260,57 @@ impl Findings {
         starving.map(say).collect()
     }
 
-    /// Rounds that do not count, and why.
-    fn excluded(&self) -> Vec<String> {
-        let of_lane = |lane: &Lane| -> Vec<String> {
-            let rounds = lane.rounds.iter().enumerate();
-            let flawed = rounds.filter(|(_, round)| !lane.counts(round));
-            let say = |(index, round): (usize, &Round)| {
-                let flaws: Vec<String> = round.flaws.iter().map(ToString::to_string).collect();
-                format!(
-                    "Left out: {}, round {}: {}.",
-                    lane.name,
-                    index + 1,
-                    flaws.join("; ")
-                )
-            };
-            flawed.map(say).collect()
+    /// Rounds that do not count, and what was repeated.
+    fn omissions(&self) -> Vec<String> {
+        let excluded = self.lanes.iter().flat_map(Lane::excluded);
+        let say = |Excluded { policy, round, why }: Excluded| {
+            format!("Left out: {policy}, round {round}: {}.", why.join("; "))
         };
-        self.lanes.iter().flat_map(of_lane).collect()
+        let repeated = (self.repeated > 0).then(|| {
+            format!(
+                "Repeated: {}, by the client's lateness and the handlers' times, not by latency.",
+                runs(self.repeated)
+            )
+        });
+        excluded.map(say).chain(repeated).collect()
     }
 }
 
-/// A ratio below 1 is told as how many times lower.
-fn compared(ratio: &Interval) -> String {
-    let inverse = Interval {
-        estimate: 1.0 / ratio.estimate,
-        lo: 1.0 / ratio.hi,
-        hi: 1.0 / ratio.lo,
-        ..*ratio
-    };
-    match ratio.estimate {
+fn runs(count: u64) -> String {
+    match count {
+        1 => "1 run that did not count at first".to_owned(),
+        count => format!("{count} runs that did not count at first"),
+    }
+}
+
+/// A percentile under two policies, in µs. A ratio below 1 is told as how many times lower.
+fn compared(what: &str, base: (f64, &str), other: (f64, &str), ratio: &Interval) -> String {
+    let times = match ratio.estimate {
         _ if !ratio.distinguishable_from(1.0) => {
             format!(
                 "no difference that these rounds can show, ratio {}",
                 format::interval(ratio)
             )
         }
-        below if below < 1.0 => format!("{} × lower", format::interval(&inverse)),
+        below if below < 1.0 => format!("{} × lower", format::interval(&inverse(ratio))),
         _ => format!("{} × higher", format::interval(ratio)),
+    };
+    let time = format::duration_us;
+    format!(
+        "{what} {} under {}, {} under {}: {times}",
+        time(base.0),
+        base.1,
+        time(other.0),
+        other.1
+    )
+}
+
+fn inverse(ratio: &Interval) -> Interval {
+    Interval {
+        estimate: 1.0 / ratio.estimate,
+        lo: 1.0 / ratio.hi,
+        hi: 1.0 / ratio.lo,
+        ..*ratio
     }
 }
 

@@ -1,9 +1,10 @@
 //! One policy, once: a fresh server on loopback UDP and an open-loop client beside it.
 
 use crate::commands::demo::interrupt::Interrupt;
+use crate::commands::demo::objection::{self, Objection};
 use crate::commands::demo::stage::Stage;
 use anyhow::{Context, Result};
-use headway_load::{Extent, Flaw, Load};
+use headway_load::{Extent, Load};
 use headway_policy::spec::{Params, Spec, Value};
 use headway_policy::{ClassId, Plan};
 use headway_report::{Recorder, Run};
@@ -34,7 +35,7 @@ pub(crate) struct Round {
     pub(crate) run: Run,
     pub(crate) recorder: Recorder,
     /// Why the latencies should not be trusted.
-    pub(crate) flaws: Vec<Flaw>,
+    pub(crate) objections: Vec<Objection>,
     pub(crate) stats: Stats,
 }
 
@@ -54,10 +55,12 @@ pub(crate) fn play(
     let stats = server.shutdown(PATIENCE)?;
     interrupt.check()?;
     let report = report?;
+    let flaws = report.flaws.into_iter().map(Objection::Client);
+    let disturbance = objection::disturbance(&stats, &stage.workload);
     Ok(Round {
         run: report.run,
         recorder: report.corrected,
-        flaws: report.flaws,
+        objections: flaws.chain(disturbance).collect(),
         stats,
     })
 }
@@ -102,6 +105,12 @@ fn json(params: &Params) -> Map<String, serde_json::Value> {
 }
 
 impl Round {
+    /// Whether the machine did something else meanwhile.
+    pub(crate) fn disturbed(&self) -> bool {
+        let is_it = |objection: &Objection| matches!(objection, Objection::Disturbed { .. });
+        self.objections.iter().any(is_it)
+    }
+
     /// Whether, at the end, some worker was closed to the longest class.
     pub(crate) fn reserved(&self, workers: usize) -> bool {
         let longest = ClassId((self.run.classes.len() - 1) as u16);

@@ -5,39 +5,57 @@ use crate::commands::demo::rounds::Lane;
 use crate::commands::demo::show;
 use crate::commands::demo::theory::{self, Curve};
 use headway_report::html::{Chart, Page, Series};
-use headway_report::{Histogram, Run, format};
+use headway_report::{Histogram, Run, Table, format};
+
+const ABOUT: &str = "GETs take microseconds, SCANs milliseconds. A server that runs requests in order of arrival \
+    makes GETs wait whenever all its workers run SCANs. The policies compared here had the same requests, sent to \
+    the same service; they differ in which request runs next, and where.";
 
 /// Requests that must lie beyond the last point of a curve: a tail of fewer is chance.
 const BEYOND: u64 = 10;
 /// Points of a curve in each decade.
 const PER_DECADE: i32 = 6;
 
-/// The whole page.
+/// The whole page: what it is about, what came of it, the curves, and how it was measured.
 pub(crate) fn page(findings: &Findings) -> Page {
-    let mut page = Page::new("Short requests behind long ones");
-    for line in findings.setting() {
-        page = page.paragraph(&line);
-    }
-    page = page
-        .heading("Live, on this machine")
-        .table("All rounds together", &show::table(findings));
+    let mut page = Page::new("Short requests behind long ones")
+        .paragraph(ABOUT)
+        .table("The policies", &policies(findings))
+        .heading("Live, on this machine");
     for line in findings.conclusions() {
         page = page.paragraph(line.trim_start());
     }
+    page = page.table("All rounds together", &show::table(findings));
     for class in findings.stage.workload.class_names() {
         page = page.chart(&tail(findings, class));
     }
     for class in findings.stage.workload.class_names() {
         page = page.chart(&rounds(findings, class));
     }
-    simulated(findings, page)
-        .heading("To repeat it")
+    page = simulated(findings, page).heading("How it was measured");
+    for line in findings.setting() {
+        page = page.paragraph(&line);
+    }
+    page.paragraph("Latencies count from the time at which a request was meant to leave to the time at which the \
+                    kernel received its answer; slowdown is latency over the mean time of the class's handler. To \
+                    repeat it:")
         .code(&findings.command)
+}
+
+/// What each policy does, in a line.
+fn policies(findings: &Findings) -> Table {
+    let mut table = Table::new(["policy", "what it does"]);
+    for lane in &findings.lanes {
+        let name = lane.name.split(',').next().unwrap_or_default();
+        let summary = headway_policy::systems::summary(name).unwrap_or_default();
+        table.push([lane.name.as_str(), summary]);
+    }
+    table
 }
 
 /// Latency by how rare it is.
 fn tail(findings: &Findings, class: &str) -> Chart {
-    let title = format!("{class}: how slow is the slowest request of so many?");
+    let title = format!("{class}: how slow, and how rarely");
     let mut chart = Chart::new(title, "one request in … is slower", "latency, µs")
         .log_x()
         .log_y()
@@ -69,17 +87,17 @@ fn quantiles(latency_ns: &Histogram) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The p99.9 of each round.
+/// The p99 of each round.
 fn rounds(findings: &Findings, class: &str) -> Chart {
-    let title = format!("{class}: p99.9 of each round");
-    let mut chart = Chart::new(title, "round", "p99.9 latency, µs").log_y();
+    let title = format!("{class}: p99 of each round");
+    let mut chart = Chart::new(title, "round", "p99 latency, µs").log_y();
     for lane in &findings.lanes {
         let counted = lane.rounds.iter().enumerate();
         let points =
             counted
                 .filter(|(_, round)| lane.counts(round))
                 .filter_map(|(index, round)| {
-                    Some(((index + 1) as f64, round.run.class(class)?.latency_us.p999))
+                    Some(((index + 1) as f64, round.run.class(class)?.latency_us.p99))
                 });
         chart = chart.series(Series::new(label(lane, class), points.collect()));
     }

@@ -8,6 +8,8 @@ use anyhow::Result;
 use headway_policy::spec::Spec;
 use headway_report::{Delivery, Noise, Recorder, Reservation, Run};
 use indicatif::ProgressBar;
+use serde::Serialize;
+use std::time::Instant;
 
 /// A policy and its rounds.
 pub(crate) struct Lane {
@@ -16,6 +18,15 @@ pub(crate) struct Lane {
     pub(crate) rounds: Vec<Round>,
     /// Classes that it leaves behind at this load, by simulation or in most rounds.
     pub(crate) starved: Vec<String>,
+}
+
+/// A round that does not count.
+#[derive(Serialize)]
+pub(crate) struct Excluded {
+    pub(crate) policy: String,
+    /// From 1.
+    pub(crate) round: usize,
+    pub(crate) why: Vec<String>,
 }
 
 /// A policy that takes part.
@@ -57,6 +68,33 @@ pub(crate) fn play(
     Ok(lanes)
 }
 
+/// Repeats runs that do not count, as long as there is time until `end`. What is repeated depends on the client's and the
+/// machine's conduct alone, never on a latency. Returns how many there were.
+pub(crate) fn repeat(
+    stage: &Stage,
+    lanes: &mut [Lane],
+    entrants: &[Entrant],
+    offer: &Offer,
+    end: Instant,
+    interrupt: &Interrupt,
+) -> Result<u64> {
+    let mut repeated = 0;
+    for (lane, entrant) in lanes.iter_mut().zip(entrants) {
+        for index in 0..lane.rounds.len() {
+            if Instant::now() + offer.duration > end || lane.counts(&lane.rounds[index]) {
+                continue;
+            }
+            let offer = Offer {
+                seed: offer.seed + index as u64,
+                ..*offer
+            };
+            lane.rounds[index] = live::play(stage, &entrant.policy, &offer, interrupt)?;
+            repeated += 1;
+        }
+    }
+    Ok(repeated)
+}
+
 impl Lane {
     fn of(entrant: &Entrant) -> Self {
         Self {
@@ -66,7 +104,8 @@ impl Lane {
         }
     }
 
-    /// Settles which classes starve: those that simulation says do, and those whose backlog grew in most rounds.
+    /// Settles which classes starve: those that simulation says do, and those whose backlog grew in most of
+    /// the undisturbed rounds.
     pub(crate) fn judge(&mut self, predicted: &[Starved]) {
         let predicted = predicted
             .iter()
@@ -77,7 +116,8 @@ impl Lane {
         let names = self.rounds[0].run.classes.iter().map(|class| &class.name);
         for name in names {
             let grew = |round: &&Round| round.run.extras.starved.contains(name);
-            let often = 2 * self.rounds.iter().filter(grew).count() > self.rounds.len();
+            let quiet = self.rounds.iter().filter(|round| !round.disturbed());
+            let often = 2 * quiet.clone().filter(grew).count() > quiet.count();
             if often && !self.starved.contains(name) {
                 self.starved.push(name.clone());
             }
@@ -86,7 +126,19 @@ impl Lane {
 
     /// Whether the round counts. Where a class starves its requests get lost by design, and the rest is shown.
     pub(crate) fn counts(&self, round: &Round) -> bool {
-        round.flaws.is_empty() || !self.starved.is_empty()
+        round.objections.is_empty() || (!self.starved.is_empty() && !round.disturbed())
+    }
+
+    /// The rounds that do not, and why.
+    pub(crate) fn excluded(&self) -> Vec<Excluded> {
+        let rounds = self.rounds.iter().enumerate();
+        let flawed = rounds.filter(|(_, round)| !self.counts(round));
+        let excluded = |(index, round): (usize, &Round)| Excluded {
+            policy: self.name.clone(),
+            round: index + 1,
+            why: round.objections.iter().map(ToString::to_string).collect(),
+        };
+        flawed.map(excluded).collect()
     }
 
     /// The rounds that count.

@@ -10,11 +10,9 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 
-const STARVED: &str = "starves";
-
 /// A row for each class and policy.
 pub(crate) fn table(findings: &Findings) -> Table {
-    let against = format!("p99.9 ÷ {}", findings.base);
+    let against = format!("p99 ÷ {}", findings.base);
     let mut table = Table::new([
         "class",
         "policy",
@@ -44,15 +42,21 @@ fn row(findings: &Findings, lane: &Lane, run: &Run, class: &str) -> Vec<String> 
         unreachable!("every run has every class of the workload");
     };
     let starved = lane.starved.iter().any(|name| name == class);
-    let mut row = vec![class.to_owned(), lane.name.clone()];
-    row.extend(match starved {
-        true => [STARVED; 6].map(str::to_owned),
-        false => tails(result),
-    });
+    let mut row = vec![class.to_owned()];
+    match starved {
+        true => {
+            row.push(format!("{}: starved", lane.name));
+            row.extend(["–"; 6].map(str::to_owned));
+        }
+        false => {
+            row.push(lane.name.clone());
+            row.extend(tails(result));
+        }
+    }
     row.push(format::metric(rate_rps(run, result)));
     row.push(result.dropped.to_string());
     row.push(
-        match findings.ratio_of(&lane.name, class).map(|ratio| ratio.p999) {
+        match findings.ratio_of(&lane.name, class).map(|ratio| ratio.p99) {
             Some(Some(ratio)) => format::interval(&ratio),
             _ if lane.name == findings.base && !starved => "1".to_owned(),
             _ => "–".to_owned(),
@@ -101,6 +105,7 @@ pub(crate) fn text(findings: &Findings, html: &Path, mut writer: impl Write) -> 
 /// For programs.
 pub(crate) fn json(findings: &Findings, html: &Path, writer: impl Write) -> Result<()> {
     let runs: Vec<&Run> = findings.runs.iter().map(|(_, run)| run).collect();
+    let excluded: Vec<_> = findings.lanes.iter().flat_map(Lane::excluded).collect();
     let noise = &findings.stage.noise;
     output::json(
         &json!({
@@ -117,7 +122,8 @@ pub(crate) fn json(findings: &Findings, html: &Path, writer: impl Write) -> Resu
             "ratios": findings.ratios,
             "ranking": findings.ranking,
             "starved": starved(findings),
-            "excluded": excluded(findings),
+            "excluded": excluded,
+            "repeated": findings.repeated,
             "html": html,
         }),
         writer,
@@ -132,18 +138,4 @@ fn starved(findings: &Findings) -> Vec<Value> {
     starving
         .map(|lane| json!({ "policy": lane.name, "classes": lane.starved }))
         .collect()
-}
-
-/// Rounds that do not count.
-fn excluded(findings: &Findings) -> Vec<Value> {
-    let mut excluded = Vec::new();
-    for lane in &findings.lanes {
-        for (index, round) in lane.rounds.iter().enumerate() {
-            if !lane.counts(round) {
-                let flaws: Vec<String> = round.flaws.iter().map(ToString::to_string).collect();
-                excluded.push(json!({ "policy": lane.name, "round": index + 1, "flaws": flaws }));
-            }
-        }
-    }
-    excluded
 }

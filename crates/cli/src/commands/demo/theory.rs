@@ -11,9 +11,11 @@ use headway_sim::{Experiment, available_threads, in_parallel};
 /// The papers' testbeds have 14 workers.
 pub(crate) const WORKERS: usize = 14;
 /// Requests of a simulated point.
-pub(crate) const REQUESTS: u64 = 150_000;
+pub(crate) const REQUESTS: u64 = 120_000;
 /// Loads, in percent.
-const LOADS: [u32; 12] = [10, 20, 30, 40, 50, 60, 65, 70, 75, 80, 85, 90];
+const LOADS: [u32; 16] = [
+    10, 20, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95,
+];
 
 /// A policy's simulated runs, by ascending load.
 pub(crate) struct Curve {
