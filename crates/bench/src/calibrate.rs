@@ -1,6 +1,7 @@
 //! What the machinery costs on this machine, in the simulator's terms.
 //!
-//! Four measurements on one worker, each repeated and the median taken, give the four costs:
+//! Four measurements on one worker give the four costs; each is repeated and the least taken, since
+//! whatever disturbs a run only adds to it:
 //!
 //! | measured | is, in the simulator |
 //! |---|---|
@@ -31,7 +32,7 @@ pub struct Calibration {
     pub machine: String,
     /// Inline or dedicated: costs differ.
     pub layout: String,
-    /// Largest part of the time that a run lost to others.
+    /// Largest part of its handlers' time that a run lost to others.
     pub lost_fraction: f64,
     /// The measurements: latency − service at low load, ns.
     pub latency_overhead_ns: u64,
@@ -49,19 +50,14 @@ pub struct Calibration {
 /// [`TrialError`] when the server cannot be run.
 pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibration, TrialError> {
     let mut lost_fraction: f64 = 0.0;
-    let mut median = |trial: &Trial, measure: &dyn Fn(&Run) -> f64| -> Result<u64, TrialError> {
-        let mut values = Vec::with_capacity(REPEATS);
+    let mut least = |trial: &Trial, measure: &dyn Fn(&Run) -> f64| -> Result<u64, TrialError> {
+        let mut least_ns = f64::INFINITY;
         for _ in 0..REPEATS {
-            let run = trial.run()?;
-            lost_fraction = run
-                .extras
-                .noise
-                .map_or(0.0, |noise| noise.lost_fraction)
-                .max(lost_fraction);
-            values.push(measure(&run));
+            let observed = trial.run()?;
+            lost_fraction = observed.disturbance.lost_fraction().max(lost_fraction);
+            least_ns = measure(&observed.run).min(least_ns);
         }
-        values.sort_by(f64::total_cmp);
-        Ok(values[REPEATS / 2].max(0.0) as u64)
+        Ok(least_ns.max(0.0) as u64)
     };
     let service = SERVICE_NS as f64;
     let median_ns = |run: &Run| run.overall.latency_us.p50 * 1e3;
@@ -70,16 +66,16 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
 
     step(0);
     let calm = trial("c-fcfs", SERVICE_NS, 10_000, 25_000.0, layout);
-    let latency_overhead_ns = median(&calm, &|run| median_ns(run) - service)?;
+    let latency_overhead_ns = least(&calm, &|run| median_ns(run) - service)?;
     step(1);
     let one = trial("c-fcfs", SERVICE_NS, BURST, 1e9, layout);
-    let cycle_overhead_ns = median(&one, &|run| per_request_ns(run) - service)?;
+    let cycle_overhead_ns = least(&one, &|run| per_request_ns(run) - service)?;
     step(2);
     let queued = trial("jbsq,k=32", SERVICE_NS, BURST, 1e9, layout);
-    let queued_overhead_ns = median(&queued, &|run| per_request_ns(run) - service)?;
+    let queued_overhead_ns = least(&queued, &|run| per_request_ns(run) - service)?;
     step(3);
     let empty = trial("jbsq,k=32", 1, BURST, 1e9, layout);
-    let pipeline_ns = median(&empty, &per_request_ns)?;
+    let pipeline_ns = least(&empty, &per_request_ns)?;
     step(STEPS);
 
     let overhead_ns = queued_overhead_ns;

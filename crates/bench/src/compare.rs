@@ -1,7 +1,7 @@
 //! Does the simulator say what the server does? The same arrivals, policy and workers through
 //! both, the simulator with this machine's calibrated costs.
 
-use crate::{Trial, TrialError};
+use crate::{Disturbance, Observed, Trial, TrialError};
 use headway_report::Run;
 use headway_sim::{Costs, Experiment};
 
@@ -11,8 +11,10 @@ pub const P50_TOLERANCE: f64 = 0.15;
 pub const MEAN_TOLERANCE: f64 = 0.20;
 /// Above this load small errors in the costs grow without bound: no verdict.
 pub const LOAD_MAX: f64 = 0.7;
-/// A machine that lost more of its time than this cannot tell.
+/// A machine that took more of the handlers' time than this cannot tell.
 pub const LOST_MAX: f64 = 0.015;
+/// Nor can one whose gaps alone add more than this part of the simulated mean to the mean.
+pub const ADDED_MAX: f64 = 0.05;
 
 /// A live run and the simulation of the same.
 #[derive(Clone, Debug)]
@@ -21,6 +23,8 @@ pub struct Comparison {
     pub live: Run,
     /// What the simulator says.
     pub simulated: Run,
+    /// What disturbed the server.
+    pub disturbance: Disturbance,
 }
 
 /// Whether they agree.
@@ -30,7 +34,8 @@ pub enum Agreement {
     Agrees,
     /// Not within them.
     Differs,
-    /// The machine lost this part of its time to others: nothing can be said.
+    /// The machine took this part of the time, or stopped the server for long enough to move its
+    /// mean: nothing can be said.
     TooNoisy(f64),
     /// The load is above [`LOAD_MAX`]: nothing can be said.
     TooLoaded(f64),
@@ -41,13 +46,21 @@ impl Comparison {
     ///
     /// # Errors
     /// [`TrialError`] when the experiment is not valid.
-    pub fn of(trial: &Trial, live: Run, costs: Costs) -> Result<Self, TrialError> {
+    pub fn of(trial: &Trial, observed: Observed, costs: Costs) -> Result<Self, TrialError> {
         let experiment = Experiment {
             costs,
             ..trial.experiment.clone()
         };
         let simulated = experiment.run()?.run;
-        Ok(Self { live, simulated })
+        let Observed {
+            run: live,
+            disturbance,
+        } = observed;
+        Ok(Self {
+            live,
+            simulated,
+            disturbance,
+        })
     }
 
     /// Median and mean of all requests, live over simulated.
@@ -63,18 +76,21 @@ impl Comparison {
     /// Whether they agree, on a machine quiet enough to tell.
     #[must_use]
     pub fn agreement(&self) -> Agreement {
-        let lost = self
-            .live
-            .extras
-            .noise
-            .map_or(0.0, |noise| noise.lost_fraction);
+        let load = self.live.meta.load;
         let (p50, mean) = self.ratios();
         let within = (p50 - 1.0).abs() <= P50_TOLERANCE && (mean - 1.0).abs() <= MEAN_TOLERANCE;
         match within {
-            _ if self.live.meta.load > LOAD_MAX => Agreement::TooLoaded(self.live.meta.load),
+            _ if load > LOAD_MAX => Agreement::TooLoaded(load),
             true => Agreement::Agrees,
-            false if lost > LOST_MAX => Agreement::TooNoisy(lost),
+            false if self.too_noisy() => Agreement::TooNoisy(self.disturbance.lost_fraction()),
             false => Agreement::Differs,
         }
+    }
+
+    /// Whether what was taken from the handlers could explain a difference.
+    fn too_noisy(&self) -> bool {
+        let added_us = self.disturbance.added_mean_us(self.live.meta.load);
+        self.disturbance.lost_fraction() > LOST_MAX
+            || added_us > ADDED_MAX * self.simulated.overall.latency_us.mean
     }
 }

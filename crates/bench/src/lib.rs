@@ -7,6 +7,8 @@
 
 pub mod calibrate;
 pub mod compare;
+mod probe;
 mod trial;
 
-pub use trial::{Trial, TrialError};
+pub use probe::Disturbance;
+pub use trial::{Observed, Trial, TrialError};

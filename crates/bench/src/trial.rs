@@ -1,5 +1,6 @@
 //! One live run of a policy on replayed arrivals.
 
+use crate::probe::{Disturbance, Probe};
 use headway_machine::{Clock, Description, noise};
 use headway_net::replay::{Completion, Replay, ReplayArrival};
 use headway_policy::ClassHint;
@@ -7,7 +8,7 @@ use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{System, Visit};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
-use headway_runtime::{Class, Idle, Layout, Pin, Server, ShutdownError, Spin, StartError, Stats};
+use headway_runtime::{Class, Idle, Layout, Pin, Server, ShutdownError, StartError, Stats};
 use headway_sim::{Experiment, Length};
 use headway_workload::{Arrival, Generator};
 use serde_json::{Map, Value};
@@ -34,6 +35,15 @@ pub struct Trial {
     pub idle: Idle,
     /// Whether threads are bound to cores.
     pub pin: Pin,
+}
+
+/// A run, and what disturbed it.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// What is reported.
+    pub run: Run,
+    /// What was taken from its handlers.
+    pub disturbance: Disturbance,
 }
 
 /// Why a trial failed.
@@ -80,14 +90,24 @@ impl Trial {
     ///
     /// # Errors
     /// [`TrialError`] when the server does not start or stop.
-    pub fn run(&self) -> Result<Run, TrialError> {
+    pub fn run(&self) -> Result<Observed, TrialError> {
         self.experiment.check()?;
         let arrivals = self.arrivals()?;
         let before = self.watch();
         let played = self.play(&arrivals)?;
-        let mut noise = before.merge(&self.watch());
-        noise.lost_fraction = noise.lost_fraction.max(played.waited_fraction);
-        Ok(self.report(&arrivals, &played, noise))
+        let watched = before.merge(&self.watch());
+        let noise = Noise {
+            lost_fraction: [watched.lost_fraction, played.waited_fraction]
+                .into_iter()
+                .fold(played.disturbance.lost_fraction(), f64::max)
+                .min(1.0),
+            gaps_over_10us: played.disturbance.gaps_over_10us,
+        };
+        let disturbance = played.disturbance;
+        Ok(Observed {
+            run: self.report(&arrivals, &played, noise),
+            disturbance,
+        })
     }
 
     /// The arrivals, drawn as the simulator draws them.
@@ -111,6 +131,7 @@ impl Trial {
     fn play(&self, arrivals: &[Arrival]) -> Result<Played, TrialError> {
         let experiment = &self.experiment;
         let (replay, control) = Replay::new(self.schedules(arrivals)?)?;
+        let probe = Probe::new(experiment.workers);
         let server = Server::builder()
             .workers(experiment.workers)
             .policy_spec(experiment.policy.clone())
@@ -120,7 +141,7 @@ impl Trial {
             .idle(self.idle)
             .layout(self.layout)
             .pin(self.pin.clone())
-            .service(Spin::default())
+            .service(probe.clone())
             .datapath(replay)
             .start()?;
         let clock = Clock::global();
@@ -141,6 +162,7 @@ impl Trial {
             layout,
             stats,
             completions,
+            disturbance: probe.disturbance(),
             waited_fraction,
         })
     }
@@ -182,7 +204,7 @@ impl Trial {
         noise::measure(WATCH, None).unwrap_or_default()
     }
 
-    fn report(&self, arrivals: &[Arrival], played: &Played, noise: noise::Noise) -> Run {
+    fn report(&self, arrivals: &[Arrival], played: &Played, noise: Noise) -> Run {
         let experiment = &self.experiment;
         let workload = &experiment.workload;
         let metas: Vec<ClassMeta> = workload
@@ -247,15 +269,12 @@ struct Played {
     layout: Option<Layout>,
     stats: Stats,
     completions: Vec<Completion>,
+    disturbance: Disturbance,
     /// Part of the workers' time that their threads were kept waiting for a core.
     waited_fraction: f64,
 }
 
-fn extras(
-    workload: &headway_workload::Workload,
-    played: &Played,
-    noise: noise::Noise,
-) -> RunExtras {
+fn extras(workload: &headway_workload::Workload, played: &Played, noise: Noise) -> RunExtras {
     let names = workload.class_names();
     let reservation = played
         .stats
@@ -265,10 +284,7 @@ fn extras(
     RunExtras {
         reservation,
         machine: Some(machine(played.layout)),
-        noise: Some(Noise {
-            lost_fraction: noise.lost_fraction,
-            gaps_over_10us: noise.gaps_over_10us,
-        }),
+        noise: Some(noise),
         ..RunExtras::default()
     }
 }

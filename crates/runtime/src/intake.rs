@@ -81,7 +81,7 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
     #[inline]
     fn check(&mut self, mut id: SlotId) -> Option<SlotId> {
         let slot = self.pool.get_mut(&mut id);
-        if slot.payload().len() < HEADER_BYTES {
+        if slot.payload().len() < HEADER_BYTES || !self.classifier.is_request(slot.payload()) {
             self.tally.malformed.add(1);
             self.free.give(id);
             return None;

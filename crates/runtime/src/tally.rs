@@ -79,7 +79,7 @@ pub struct Stats {
     pub answered: u64,
     /// Requests refused because the queue of their class was full.
     pub shed: u64,
-    /// Datagrams too short for the wire header: dropped, since there is nothing to answer to.
+    /// Datagrams too short for the wire header, or marked as responses: dropped, since there is nothing to answer.
     pub malformed: u64,
     /// Datagrams larger than a buffer: refused.
     pub too_large: u64,

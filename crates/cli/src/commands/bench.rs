@@ -6,9 +6,9 @@ use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_bench::Trial;
 use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison, LOAD_MAX, MEAN_TOLERANCE, P50_TOLERANCE};
+use headway_bench::{Observed, Trial};
 use headway_policy::spec::Spec;
 use headway_report::stats::ratio_interval;
 use headway_report::{BenchReport, Noise, Run, Table, format};
@@ -122,13 +122,17 @@ impl Args {
             .compare_sim
             .then(|| measured_costs(layout))
             .transpose()?;
-        let runs = self.play(&trials)?;
+        let observed = self.play(&trials)?;
+        let runs: Vec<Run> = observed
+            .iter()
+            .map(|observed| observed.run.clone())
+            .collect();
         let report = BenchReport {
             noise: worst(&runs),
             runs,
         };
         let comparisons = match &calibration {
-            Some(calibration) => compare(&trials, &report.runs, calibration)?,
+            Some(calibration) => compare(&trials, observed, calibration)?,
             None => Vec::new(),
         };
         self.write(&report, &comparisons, calibration.as_ref())?;
@@ -193,11 +197,11 @@ impl Args {
     }
 
     /// Every policy in every round; the order rotates, so that none always follows the same one.
-    fn play(&self, trials: &[Trial]) -> Result<Vec<Run>> {
+    fn play(&self, trials: &[Trial]) -> Result<Vec<Observed>> {
         let bar = progress::bar(self.rounds * trials.len() as u64, "running");
-        let mut runs = Vec::new();
+        let mut observed = Vec::new();
         for round in 0..self.rounds {
-            let mut of_round: Vec<Option<Run>> = trials.iter().map(|_| None).collect();
+            let mut of_round: Vec<Option<Observed>> = trials.iter().map(|_| None).collect();
             for turn in 0..trials.len() {
                 let index = (turn + round as usize) % trials.len();
                 let mut trial = trials[index].clone();
@@ -205,10 +209,10 @@ impl Args {
                 of_round[index] = Some(trial.run()?);
                 bar.inc(1);
             }
-            runs.extend(of_round.into_iter().flatten());
+            observed.extend(of_round.into_iter().flatten());
         }
         bar.finish_and_clear();
-        Ok(runs)
+        Ok(observed)
     }
 
     fn write(
@@ -254,12 +258,16 @@ fn measured_costs(layout: Layout) -> Result<Calibration> {
     Ok(calibration)
 }
 
-fn compare(trials: &[Trial], runs: &[Run], calibration: &Calibration) -> Result<Vec<Comparison>> {
+fn compare(
+    trials: &[Trial],
+    observed: Vec<Observed>,
+    calibration: &Calibration,
+) -> Result<Vec<Comparison>> {
     let mut comparisons = Vec::new();
-    for (index, live) in runs.iter().enumerate() {
+    for (index, observed) in observed.into_iter().enumerate() {
         let mut trial = trials[index % trials.len()].clone();
-        trial.experiment.seed = live.meta.seed;
-        comparisons.push(Comparison::of(&trial, live.clone(), calibration.costs)?);
+        trial.experiment.seed = observed.run.meta.seed;
+        comparisons.push(Comparison::of(&trial, observed, calibration.costs)?);
     }
     Ok(comparisons)
 }
@@ -375,8 +383,9 @@ fn comparison_table(comparisons: &[Comparison]) -> Table {
                 format::percent(MEAN_TOLERANCE)
             ),
             Agreement::TooNoisy(lost) => format!(
-                "cannot tell: {} of the time was lost",
-                format::percent(lost)
+                "cannot tell: {} of the time lost, longest gap {}",
+                format::percent(lost),
+                format::duration_us(comparison.disturbance.longest_ns as f64 / 1e3)
             ),
             Agreement::TooLoaded(_) => format!("no verdict above load {LOAD_MAX}"),
         };

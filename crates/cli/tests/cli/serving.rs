@@ -216,6 +216,14 @@ fn a_burst_of_garbage_is_counted_and_leaves_the_server_serving() {
             .send_to(&vec![0xA5; length % 10], server.addr())
             .unwrap();
     }
+    // A response: answering it could set two servers talking to each other for ever.
+    socket
+        .send_to(&[0, 0b100, 0, 0, 0, 1, 0, 0, 0, 0], server.addr())
+        .unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(200)))
+        .unwrap();
+    assert!(socket.recv(&mut [0; 64]).is_err(), "garbage was answered");
     assert!(count(&server.load("1k", "300ms"), "answered") > 0);
     server.signal(libc::SIGTERM);
     let (status, said) = server.end();

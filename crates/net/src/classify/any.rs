@@ -73,4 +73,12 @@ impl Classifier for AnyClassifier {
             Self::Protobuf(classifier) => classifier.classify(datagram),
         }
     }
+
+    #[inline]
+    fn is_request(&self, datagram: &[u8]) -> bool {
+        match self {
+            Self::Header(classifier) => classifier.is_request(datagram),
+            Self::Fixed(_) | Self::Resp(_) | Self::Memcached(_) | Self::Protobuf(_) => true,
+        }
+    }
 }

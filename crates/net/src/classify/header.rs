@@ -2,7 +2,7 @@
 
 use super::Classifier;
 use super::spec::{Spec, SpecError};
-use crate::header::{HEADER_BYTES, UNKNOWN};
+use crate::header::{Flag, HEADER_BYTES, UNKNOWN};
 
 /// Classifies by the [wire header](crate::header)'s type byte.
 ///
@@ -50,12 +50,19 @@ impl Classifier for WireType {
         let header = datagram.first_chunk::<HEADER_BYTES>()?;
         self.classes[usize::from(header[0])]
     }
+
+    #[inline]
+    fn is_request(&self, datagram: &[u8]) -> bool {
+        datagram
+            .get(1)
+            .is_none_or(|&bits| !Flag::from_bits(bits).is_response())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header::{Flag, Header};
+    use crate::header::{Header, Status};
 
     fn datagram(class: u8) -> [u8; HEADER_BYTES] {
         Header {
@@ -93,5 +100,18 @@ mod tests {
         for len in 0..HEADER_BYTES {
             assert_eq!(WireType::identity().classify(&whole[..len]), None);
         }
+    }
+
+    #[test]
+    fn a_response_is_no_request() {
+        let request = Header {
+            class: 1,
+            flag: Flag::REQUEST,
+            index: 7,
+            time_ns: 0,
+        };
+        let response = request.response(Status::Ok, 5);
+        assert!(WireType::identity().is_request(&request.encode()));
+        assert!(!WireType::identity().is_request(&response.encode()));
     }
 }

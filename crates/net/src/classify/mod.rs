@@ -47,6 +47,14 @@ pub trait Classifier: Send + Sync {
     /// Total: any bytes whatever give an answer. Classes are whatever numbers the
     /// classifier was configured with; the engine treats one it does not know as `None`.
     fn classify(&self, datagram: &[u8]) -> Option<u16>;
+
+    /// Whether `datagram` may be a request at all. A protocol that marks its responses says `false`
+    /// to them: a server that answered responses could be set talking to another for ever by one
+    /// forged datagram.
+    fn is_request(&self, datagram: &[u8]) -> bool {
+        let _ = datagram;
+        true
+    }
 }
 
 impl<F> Classifier for F

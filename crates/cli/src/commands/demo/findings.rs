@@ -122,6 +122,7 @@ impl Findings {
         lines.extend(self.reservations());
         lines.extend(self.with_more_workers());
         lines.extend(self.starving());
+        lines.extend(self.lateness());
         lines.extend(self.omissions());
         lines
     }
@@ -258,6 +259,25 @@ impl Findings {
             )
         };
         starving.map(say).collect()
+    }
+
+    /// What the machine's own gaps did to the client, for they are in the tails.
+    fn lateness(&self) -> Option<String> {
+        let delivery = |(_, run): &(String, Run)| run.extras.delivery;
+        let (late, sent) = self
+            .runs
+            .iter()
+            .filter_map(delivery)
+            .fold((0, 0), |(late, sent), part| {
+                (late + part.late, sent + part.sent)
+            });
+        (late > 0).then(|| {
+            format!(
+                "Of {sent} requests {late} ({} %) left more than 1 ms late, because the machine ran something else; \
+                 their latencies include it.",
+                format::significant(100.0 * late as f64 / sent as f64, 2)
+            )
+        })
     }
 
     /// Rounds that do not count, and what was repeated.

@@ -150,6 +150,7 @@ impl Args {
             seed: self.seed,
             warm_up: WARM_UP,
         };
+        bar.reset_eta();
         let begun = Instant::now();
         let mut lanes = rounds::play(&mut stage, &entrants, &offer, self.rounds(), bar, interrupt)?;
         lanes.iter_mut().for_each(|lane| lane.judge(&predicted));
