@@ -246,6 +246,37 @@ fn static_reservations_have_a_best_and_then_starve() {
     assert!(slowdown("extreme-bimodal", 6).meta.overloaded);
 }
 
+/// § 5.3 on High Bimodal: one reserved worker is best. The text says so of 95 % load, where by
+/// arithmetic the longs alone need 13.17 workers of the 13 left: they are overloaded there. At 90 %
+/// the figure holds.
+#[test]
+fn one_reserved_worker_is_best_on_high_bimodal() {
+    let run = |reserved: usize, load: f64| {
+        let policy = format!("darc-static,reserved={reserved}");
+        experiment("high-bimodal", &policy)
+            .load(load)
+            .requests(1_000_000)
+            .run()
+            .unwrap()
+            .run
+    };
+    let p999 = |reserved| run(reserved, 0.9).overall.slowdown.p999;
+    assert!(
+        p999(1) < p999(0) / 4.4,
+        "one: {}, none: {}",
+        p999(1),
+        p999(0)
+    );
+    assert!(
+        run(2, 0.9).meta.overloaded,
+        "two leave the longs 12 of the 12.5 workers they need"
+    );
+    assert!(
+        run(1, 0.95).meta.overloaded,
+        "at 95 % one leaves them too few"
+    );
+}
+
 /// P8: overload sheds the longest class first when queues are bounded.
 #[test]
 fn overload_sheds_the_longest_class_first() {
