@@ -4,6 +4,7 @@
 //! spin anyway, so they are the gap log: two readings of the clock further apart than a few µs
 //! were separated by somebody else's work.
 
+use crate::compare::{ADDED_MAX, LOST_MAX};
 use headway_machine::Clock;
 use headway_runtime::{Call, Service};
 use std::sync::Arc;
@@ -33,6 +34,21 @@ impl Disturbance {
     #[must_use]
     pub fn lost_fraction(&self) -> f64 {
         self.lost_ns as f64 / self.observed_ns.max(1) as f64
+    }
+
+    /// Notes that a thread waited for a core for so long in all. How it was spread is not known;
+    /// the worst is assumed: one gap. This is how the dispatcher's gaps count, which has no spin to
+    /// notice them by.
+    pub(crate) fn waited(&mut self, waited_ns: u64) {
+        self.squares_us2 += (waited_ns / 1_000).pow(2);
+    }
+
+    /// Whether the machine left a run at this load alone: what is lost is below
+    /// [`LOST_MAX`](crate::compare::LOST_MAX), and gaps move the mean by little of the mean
+    /// service time.
+    #[must_use]
+    pub fn is_quiet(&self, load: f64, mean_service_us: f64) -> bool {
+        self.lost_fraction() <= LOST_MAX && self.added_mean_us(load) <= ADDED_MAX * mean_service_us
     }
 
     /// What the gaps add to the mean latency of a server at this load, µs: who arrives in a gap of

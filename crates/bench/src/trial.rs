@@ -12,6 +12,7 @@ use headway_runtime::{Class, Idle, Layout, Pin, Server, ShutdownError, StartErro
 use headway_sim::{Experiment, Length};
 use headway_workload::{Arrival, Generator};
 use serde_json::{Map, Value};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// Time for the threads to settle before the first arrival.
@@ -97,9 +98,10 @@ impl Trial {
         let played = self.play(&arrivals)?;
         let watched = before.merge(&self.watch());
         let noise = Noise {
-            lost_fraction: [watched.lost_fraction, played.waited_fraction]
-                .into_iter()
-                .fold(played.disturbance.lost_fraction(), f64::max)
+            lost_fraction: played
+                .disturbance
+                .lost_fraction()
+                .max(watched.lost_fraction)
                 .min(1.0),
             gaps_over_10us: played.disturbance.gaps_over_10us,
         };
@@ -145,13 +147,18 @@ impl Trial {
             .datapath(replay)
             .start()?;
         let clock = Clock::global();
-        let (start_ns, waited_before_ns) = (clock.now_ns() + LEAD_NS, waited_ns());
+        let (start_ns, waited_before) = (clock.now_ns() + LEAD_NS, waited_ns());
         control.start(start_ns);
+        // One long sleep: waking every now and then to look would take its part of a worker's core.
+        let last_ns = arrivals.last().map_or(0, |last| last.at_ns);
+        std::thread::sleep(Duration::from_nanos(LEAD_NS + last_ns));
         while control.taken() < control.total() {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(5));
         }
-        let thread_time_ns = (clock.now_ns() - start_ns).max(1) * (experiment.workers as u64 + 1);
-        let waited_fraction = (waited_ns() - waited_before_ns) as f64 / thread_time_ns as f64;
+        let mut disturbance = probe.disturbance();
+        for (tid, after_ns) in waited_ns() {
+            disturbance.waited(after_ns - waited_before.get(&tid).copied().unwrap_or(0));
+        }
         let (policy, params) = (server.policy(), server.params().clone());
         let layout = server.layout();
         let stats = server.shutdown(DRAIN)?;
@@ -162,8 +169,7 @@ impl Trial {
             layout,
             stats,
             completions,
-            disturbance: probe.disturbance(),
-            waited_fraction,
+            disturbance,
         })
     }
 
@@ -270,8 +276,6 @@ struct Played {
     stats: Stats,
     completions: Vec<Completion>,
     disturbance: Disturbance,
-    /// Part of the workers' time that their threads were kept waiting for a core.
-    waited_fraction: f64,
 }
 
 fn extras(workload: &headway_workload::Workload, played: &Played, noise: Noise) -> RunExtras {
@@ -307,21 +311,21 @@ fn machine(layout: Option<Layout>) -> Map<String, Value> {
     map
 }
 
-/// Time that this process's threads were ready to run and did not, ns. A thread that spins or
-/// runs handlers loses what it waits for; the hypervisor's share of the loss does not show here.
-fn waited_ns() -> u64 {
+/// How long each thread of this process has been ready to run without running, ns.
+fn waited_ns() -> HashMap<u32, u64> {
     let pid = std::process::id();
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
-        return 0;
+        return HashMap::new();
     };
     let tid =
         |task: std::io::Result<std::fs::DirEntry>| task.ok()?.file_name().to_str()?.parse().ok();
-    let delay = |tid| {
-        noise::SchedStat::of_thread(pid, tid)
-            .ok()
-            .map(|stat| stat.run_delay_ns)
+    let waited = |tid| {
+        Some((
+            tid,
+            noise::SchedStat::of_thread(pid, tid).ok()?.run_delay_ns,
+        ))
     };
-    tasks.filter_map(tid).filter_map(delay).sum()
+    tasks.filter_map(tid).filter_map(waited).collect()
 }
 
 /// Parameters as JSON.

@@ -22,6 +22,8 @@ use std::process::ExitCode;
 const DEFAULT_LOAD: f64 = 0.5;
 const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
 const CONFIDENCE: f64 = 0.95;
+/// Runs of one trial, at most, until the machine leaves one alone.
+const ATTEMPTS: usize = 6;
 
 /// Who carries the dispatcher out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
@@ -206,13 +208,36 @@ impl Args {
                 let index = (turn + round as usize) % trials.len();
                 let mut trial = trials[index].clone();
                 trial.experiment.seed = self.extent.seed + round;
-                of_round[index] = Some(trial.run()?);
+                of_round[index] = Some(self.run_quietly(&trial)?);
                 bar.inc(1);
             }
             observed.extend(of_round.into_iter().flatten());
         }
         bar.finish_and_clear();
         Ok(observed)
+    }
+
+    /// Runs it. A comparison with the simulator wants a run that the machine left alone: a disturbed
+    /// one is repeated a few times, and the least disturbed counts, whatever its latencies.
+    fn run_quietly(&self, trial: &Trial) -> Result<Observed> {
+        let experiment = &trial.experiment;
+        let (rate_rps, workload) = (experiment.rate_rps(), &experiment.workload);
+        let load = workload.load_for_rate(rate_rps, experiment.workers);
+        let mean_service_us = workload.mean_service_ns() / 1e3;
+        let mut best = trial.run()?;
+        if self.compare_sim {
+            for _ in 1..ATTEMPTS {
+                if best.disturbance.is_quiet(load, mean_service_us) {
+                    break;
+                }
+                let again = trial.run()?;
+                let disturbed = |observed: &Observed| observed.disturbance.added_mean_us(load);
+                if disturbed(&again) < disturbed(&best) {
+                    best = again;
+                }
+            }
+        }
+        Ok(best)
     }
 
     fn write(
