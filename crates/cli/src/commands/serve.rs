@@ -9,7 +9,7 @@ use crate::error::{spec_error, usage};
 use anyhow::{Context, Result};
 use config::Config;
 use headway_net::classify::AnyClassifier;
-use headway_runtime::{Server, StartError, Stats, Stopper};
+use headway_runtime::{Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -54,6 +54,9 @@ pub(crate) struct Args {
     /// What threads without work do [default: spin-then-park]
     #[arg(long, value_enum)]
     idle: Option<IdleFlag>,
+    /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
+    #[arg(long, value_name = "CORES")]
+    pin: Option<String>,
     /// How long to answer what was accepted after SIGTERM or SIGINT [default: 10s]
     #[arg(long, value_name = "TIME")]
     drain: Option<String>,
@@ -107,6 +110,7 @@ impl Args {
             queue_limit: self.queue_limit.or(file.queue_limit).unwrap_or(1024) as usize,
             layout: self.layout.or(file.layout).unwrap_or_default(),
             idle: self.idle.or(file.idle).unwrap_or_default(),
+            pin: pin(&text(self.pin, file.pin, "auto"))?,
             drain: Duration::from_nanos(drain_ns),
             kv: self.kv.or(file.kv),
         })
@@ -124,6 +128,7 @@ struct Settings {
     queue_limit: usize,
     layout: LayoutFlag,
     idle: IdleFlag,
+    pin: Pin,
     drain: Duration,
     kv: KvFlags,
 }
@@ -138,17 +143,33 @@ impl Settings {
             .queue_limit(self.queue_limit)
             .layout(self.layout.into())
             .idle(self.idle.into())
+            .pin(self.pin.clone())
             .service(self.app.service(&self.kv)?)
             .listen_udp(self.listen)
             .start();
         started.map_err(|error| match error {
             StartError::Policy(error) => spec_error(&error),
-            StartError::Workers { .. } | StartError::TooFewCores { .. } => {
-                usage("--workers", error)
-            }
+            StartError::Workers { .. } => usage("--workers", error),
+            StartError::TooFewCores { .. } | StartError::Pin(_) => usage("--pin", error),
             StartError::Bind(_) => usage("--listen", error),
             other => other.into(),
         })
+    }
+}
+
+/// `auto`, `off`, or cores.
+fn pin(text: &str) -> Result<Pin> {
+    let core = |part: &str| part.trim().parse::<usize>().ok();
+    match text {
+        "auto" => Ok(Pin::Auto),
+        "off" => Ok(Pin::Off),
+        list => match list.split(',').map(core).collect() {
+            Some(cores) => Ok(Pin::Cores(cores)),
+            None => Err(usage(
+                "--pin",
+                format!("'{list}' is not auto, off or a list of cores such as 0,1,2"),
+            )),
+        },
     }
 }
 

@@ -125,3 +125,24 @@ fn a_port_in_use_is_a_sentence() {
         &["--listen", "another process has the port"],
     );
 }
+
+#[test]
+fn cores_that_cannot_be_had_are_a_sentence() {
+    let serve = |pin: &str, parts: &[&str]| {
+        let args = [
+            "serve",
+            "--listen",
+            "udp://127.0.0.1:0",
+            "--app",
+            "echo",
+            "--workers",
+            "2",
+            "--pin",
+            pin,
+        ];
+        refused(&args, parts);
+    };
+    serve("all", &["--pin", "'all'", "0,1,2"]);
+    serve("0", &["--pin", "fewer workers"]);
+    serve("0,4095,4096", &["--pin", "4095"]);
+}

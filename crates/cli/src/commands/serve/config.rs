@@ -20,6 +20,7 @@ pub(crate) struct Config {
     pub(crate) queue_limit: Option<u64>,
     pub(crate) layout: Option<LayoutFlag>,
     pub(crate) idle: Option<IdleFlag>,
+    pub(crate) pin: Option<String>,
     pub(crate) drain: Option<String>,
     pub(crate) kv: KvFlags,
 }
@@ -34,6 +35,7 @@ const KEYS: &[&str] = &[
     "queue-limit",
     "layout",
     "idle",
+    "pin",
     "drain",
     "kv",
     "keys",
