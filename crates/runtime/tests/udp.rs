@@ -154,14 +154,16 @@ fn garbage_is_counted_and_harms_nobody() {
             for len in 0..10 {
                 client.send_raw(&vec![0xFF; len]);
             }
-            client.send_raw(&[0xFF; 3000]);
+            // All ones has the response flag: nobody answers a response.
+            client.send_raw(&[0xFF; 20]);
+            client.send_raw(&[0xFB; 3000]);
             let (header, payload) = client.receive();
             assert_eq!((header.flag.status(), payload.len()), (Status::TooLarge, 0));
             assert_eq!(client.call(0, 77, b"echo").0, Status::Ok);
             let stats = server.shutdown(FOREVER).unwrap();
             assert_eq!(
                 (stats.malformed, stats.too_large, stats.answered),
-                (10, 1, 1),
+                (11, 1, 1),
                 "{policy} {layout:?}"
             );
         });

@@ -3,6 +3,7 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::thread::Builder;
 
 /// Threads that this machine runs at once.
 #[must_use]
@@ -14,7 +15,7 @@ pub fn available_threads() -> usize {
 /// `done` hears, on the calling thread, of every result as it comes.
 ///
 /// # Panics
-/// When `run` panics.
+/// When `run` panics, or the system refuses a thread.
 pub fn in_parallel<In: Sync, Out: Send>(
     inputs: &[In],
     threads: usize,
@@ -25,14 +26,18 @@ pub fn in_parallel<In: Sync, Out: Send>(
     let (sender, results) = mpsc::channel();
     let mut outputs: Vec<Option<Out>> = inputs.iter().map(|_| None).collect();
     std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, inputs.len().max(1)) {
+        for number in 0..threads.clamp(1, inputs.len().max(1)) {
             let (sender, next, run) = (sender.clone(), &next, &run);
-            scope.spawn(move || {
+            let work = move || {
                 while let Some((index, input)) = claim(inputs, next) {
                     // The receiver outlives the scope: sending cannot fail.
                     let _ = sender.send((index, run(input)));
                 }
-            });
+            };
+            let named = Builder::new().name(format!("hw-sim-{number}"));
+            named
+                .spawn_scoped(scope, work)
+                .expect("the system has a thread to spare");
         }
         drop(sender);
         for (index, output) in results {
