@@ -81,8 +81,8 @@ impl Comparison {
         let within = (p50 - 1.0).abs() <= P50_TOLERANCE && (mean - 1.0).abs() <= MEAN_TOLERANCE;
         match within {
             _ if load > LOAD_MAX => Agreement::TooLoaded(load),
+            _ if self.too_noisy() => Agreement::TooNoisy(self.disturbance.lost_fraction()),
             true => Agreement::Agrees,
-            false if self.too_noisy() => Agreement::TooNoisy(self.disturbance.lost_fraction()),
             false => Agreement::Differs,
         }
     }

@@ -197,18 +197,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number at least `least`.
+    /// A number in `range`.
     pub(crate) fn number(
         &mut self,
         key: &'static str,
         default: f64,
-        least: f64,
+        range: RangeInclusive<f64>,
         expected: &'static str,
     ) -> Result<f64, SpecError> {
         let number = match self.raw(key) {
             None => default,
             Some(text) => match text.parse::<f64>() {
-                Ok(number) if number.is_finite() && number >= least => number,
+                Ok(number) if number.is_finite() && range.contains(&number) => number,
                 _ => return Err(self.bad(key, text, expected)),
             },
         };

@@ -118,15 +118,14 @@ pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Outpu
         "work-stealing" => {
             let mut read = reader(&["steal", "flows"])?;
             let steal = read.word("steal", &["half", "one"], "half or one")?;
-            // Flows are the workload's business; the engine that makes arrivals reads it.
-            read.whole(
+            let flows = read.whole(
                 "flows",
                 0,
                 0..=1 << 32,
                 "a whole number up to 2^32, 0 for none",
             )?;
             let take = if steal == 0 { Take::Half } else { Take::One };
-            visitor.visit(work_stealing(shape, take).used(read))
+            visitor.visit(work_stealing(shape, take, flows).used(read))
         }
         "jbsq" => {
             let mut read = reader(&["k"])?;
@@ -192,16 +191,17 @@ fn system<I, L: Clone>(name: &'static str, shape: &Shape, ingress: I, local: L) 
 /// d-FCFS: one queue a worker, steered by the flow's hash.
 #[must_use]
 pub fn d_fcfs(shape: &Shape) -> System<Steered, locals::Fifo> {
-    steered("d-fcfs", shape, alloc::vec![locals::Fifo; shape.workers])
+    steered("d-fcfs", shape, 0, alloc::vec![locals::Fifo; shape.workers])
 }
 
-/// Work stealing over hashed queues.
+/// Work stealing over hashed queues; `flows` as in [`Hashed::new`].
 #[must_use]
-pub fn work_stealing(shape: &Shape, take: Take) -> System<Steered, Stealing> {
+pub fn work_stealing(shape: &Shape, take: Take, flows: u64) -> System<Steered, Stealing> {
     let thief = |worker| Stealing::new(take, shape.seed ^ (worker as u64 + 1).rotate_left(40));
     steered(
         "work-stealing",
         shape,
+        flows,
         (0..shape.workers).map(thief).collect(),
     )
 }
@@ -290,9 +290,9 @@ pub fn darc_stable(
 /// what waits there, as a network card's do.
 pub type Steered = Central<disciplines::Fifo, Hashed, Fixed>;
 
-fn steered<L>(name: &'static str, shape: &Shape, locals: Vec<L>) -> System<Steered, L> {
+fn steered<L>(name: &'static str, shape: &Shape, flows: u64, locals: Vec<L>) -> System<Steered, L> {
     let fifo = disciplines::Fifo::new(usize::MAX);
-    let ingress = central(shape, 1, (fifo, Hashed, Fixed::Open));
+    let ingress = central(shape, 1, (fifo, Hashed::new(flows), Fixed::Open));
     System {
         name,
         params: Params::new(),
@@ -366,15 +366,22 @@ impl DarcParams {
     fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
         let mut params = Self::default();
         let rules = &mut params.rules;
-        rules.reservation.delta = read.number("delta", 2.0, 1.0, "a factor, at least 1")?;
+        rules.reservation.delta =
+            read.number("delta", 2.0, 1.0..=f64::MAX, "a factor, at least 1")?;
         rules.window = read.whole(
             "window",
             50_000,
             1..=1 << 40,
             "a number of completions, 1 to 2^40",
         )?;
-        rules.deviation = read.number("deviation", 0.10, 0.0, "a part of all demand, 0 to 1")?;
-        rules.delay = read.number("delay", 10.0, 0.0, "a multiple of the mean service time")?;
+        rules.deviation =
+            read.number("deviation", 0.10, 0.0..=1.0, "a part of all demand, 0 to 1")?;
+        rules.delay = read.number(
+            "delay",
+            10.0,
+            0.0..=f64::MAX,
+            "a multiple of the mean service time",
+        )?;
         rules.reservation.spillway =
             read.whole("spillway", 1, 1..=256, "a number of workers, 1 to 256")? as usize;
         params.known = read.word("profile", &["observed", "known"], "observed or known")? == 1;

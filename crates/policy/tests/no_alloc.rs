@@ -2,7 +2,9 @@
 
 #![expect(unsafe_code, reason = "a global allocator is an unsafe trait")]
 
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
+mod toy;
+
+use headway_policy::role::{Ingress, Local, Monitor, Next, Owner};
 use headway_policy::systems::{self, NAMES, System, Visit};
 use headway_policy::{ClassId, Job, JobId, Rng, Shape, WorkerId};
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
@@ -39,11 +41,12 @@ struct Drive;
 impl Visit for Drive {
     type Output = u64;
 
-    /// Workers are kept saturated, service times wander so that plans are revised, and now and
+    /// Workers are kept busy and look for work in random turns, service times wander so that plans are revised, and now and
     /// then a core goes and comes back.
     fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> u64 {
         let ingress = &mut system.ingress;
         let mut rng = Rng::new(7);
+        let mut toy = toy::Toy::new(WORKERS, 512);
         let mut free: Vec<JobId> = (0..256).map(JobId).collect();
         let mut running: Vec<(WorkerId, JobId)> = Vec::with_capacity(512);
         let before = ALLOCATIONS.with(Cell::get);
@@ -60,7 +63,12 @@ impl Visit for Drive {
                 }
             }
             while let Some(dispatch) = ingress.poll(now_ns) {
-                running.push((dispatch.worker, dispatch.job));
+                toy.deliver(dispatch.worker, dispatch.job);
+            }
+            toy.me = rng.below(WORKERS);
+            if let Next::Run { job, .. } = system.locals[toy.me].next(now_ns, &mut toy) {
+                ingress.started(now_ns, WorkerId(toy.me as u16), job);
+                running.push((WorkerId(toy.me as u16), job));
             }
             if !running.is_empty() {
                 let (worker, job) = running.swap_remove(rng.below(running.len()));
@@ -70,6 +78,11 @@ impl Visit for Drive {
                     worker,
                     job,
                     swing * 1_000 * (1 + rng.below(100) as u64),
+                );
+                system.locals[worker.index()].finished(
+                    now_ns,
+                    &Job::new(job, ClassId(0), 0),
+                    1_000,
                 );
                 free.push(job);
             }

@@ -17,7 +17,7 @@ fn random_experiment(case: u64, policy: &str) -> Experiment {
     let load = 0.5 + 0.4 * unit();
     let classes = 2 + (unit() * 5.0) as usize;
     let raw: Vec<(f64, f64)> = (0..classes)
-        .map(|_| (10f64.powf(3.0 + 2.5 * unit()), unit() + 0.01))
+        .map(|_| (libm::pow(10.0, 3.0 + 2.5 * unit()), unit() + 0.01))
         .collect();
     // CPU demand, not count, is uniform: otherwise the longest class is all the load.
     let total: f64 = raw.iter().map(|(mean_ns, weight)| weight / mean_ns).sum();

@@ -4,9 +4,33 @@ use super::{Placement, Workers};
 use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
-/// The present worker at position `flow · count ÷ 2³²`.
+/// The present worker at position `hash · count ÷ 2³²`.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Hashed;
+pub struct Hashed {
+    /// Flows that the requests belong to; 0 for as many as requests. Few flows load queues
+    /// unevenly, however many requests there are.
+    flows: u64,
+}
+
+impl Hashed {
+    /// Requests of so many flows, 0 for one each.
+    #[must_use]
+    pub fn new(flows: u64) -> Self {
+        Self { flows }
+    }
+
+    /// The hash by which a request is steered.
+    fn hash(self, job: &Job) -> u64 {
+        match self.flows {
+            0 => u64::from(job.flow),
+            flows => {
+                let flow = (u64::from(job.flow) * flows) >> 32;
+                // Fibonacci hashing (Knuth, vol. 3, § 6.4) spreads neighbouring flows.
+                flow.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
+            }
+        }
+    }
+}
 
 impl Placement for Hashed {
     const OWNER: Owner = Owner::Steering;
@@ -19,7 +43,7 @@ impl Placement for Hashed {
             return None;
         }
         // Multiply-shift: uniform over any count, and no division on the way in.
-        let position = ((u64::from(job.flow) * count as u64) >> 32) as usize;
+        let position = ((self.hash(job) * count as u64) >> 32) as usize;
         present
             .iter()
             .nth(position)
