@@ -47,7 +47,7 @@ impl Visit for Drive<'_> {
                     toy.deliver(worker, job);
                 }
                 Event::Look { worker } => {
-                    look::<L>(&mut system.locals, worker, &mut toy, &home, &mut ran)?
+                    look::<L>(&mut system.locals, worker, &mut toy, &home, &mut ran)?;
                 }
             }
         }

@@ -3,11 +3,11 @@
 //! Nothing blocks, allocates, locks or logs on the path of a request. Who does what:
 //!
 //! - [`Server`]: what users start, watch and stop; [`Service`]: what they write.
-//! - *Dispatcher*: owns a policy's `Ingress`. Each [turn](central) takes completions in, polls and classifies
+//! - *Dispatcher*: owns a policy's `Ingress`. Each turn takes completions in, polls and classifies
 //!   requests, hands decided ones to the workers' [rings](ring), and refuses what finds its queue full. It has a thread of its
 //!   own, or, where cores are few, the workers [take turns](leader) at it.
 //! - *Workers*: run the handler and send the response themselves, from the buffer the request came in.
-//! - Without a dispatcher (d-FCFS, work stealing) workers are [steered](steered): each polls a receive queue of its own.
+//! - Without a dispatcher (d-FCFS, work stealing) workers are steered: each polls a receive queue of its own.
 //!
 //! Who has nothing to do spins, then [sleeps](park); who wakes others pays for it only if they sleep.
 
