@@ -1,11 +1,11 @@
 //! Flags that several commands share.
 
-use crate::error::{spec_error, usage};
+use crate::error::{explain, usage};
 use crate::output::Format;
 use anyhow::Result;
 use clap::Args;
-use headway_policy::Shape;
 use headway_policy::spec::Spec;
+use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::Slo;
 use headway_sim::{Costs, Experiment, Length, Offered};
 use headway_workload::{Arrivals, Workload, duration, rate};
@@ -70,7 +70,7 @@ pub(crate) struct Destination {
 impl Traffic {
     /// The workload that was asked for.
     pub(crate) fn workload(&self) -> Result<Workload> {
-        Ok(Workload::resolve(&self.workload)?)
+        workload(&self.workload)
     }
 
     /// How much is offered to so many workers; `default` where neither load nor rate is given.
@@ -134,16 +134,26 @@ fn read_costs(path: &std::path::Path) -> Result<Costs> {
     serde_json::from_value(costs).map_err(|error| usage("--costs", format!("{place}: {error}")))
 }
 
-/// A policy and its parameters, checked at once so that an error names the flag.
-pub(crate) fn policy(text: &str) -> Result<Spec> {
-    let spec: Spec = text.parse().map_err(|error| spec_error(&error))?;
-    headway_policy::systems::check(&spec, &Shape::new(2)).map_err(|error| spec_error(&error))?;
+/// A policy and its parameters, checked at once so that an error names its place.
+pub(crate) fn spec(text: &str) -> Result<Spec, String> {
+    let spec: Spec = text.parse().map_err(|error| explain(&error))?;
+    headway_policy::systems::check(&spec, &Shape::new(2)).map_err(|error| explain(&error))?;
     Ok(spec)
+}
+
+/// The policy of a flag.
+pub(crate) fn policy(text: &str) -> Result<Spec> {
+    spec(text).map_err(|error| usage("--policy", error))
 }
 
 /// Policies, each checked.
 pub(crate) fn policies(texts: &[String]) -> Result<Vec<Spec>> {
     texts.iter().map(|text| policy(text)).collect()
+}
+
+/// The workload of a flag.
+pub(crate) fn workload(name_or_file: &str) -> Result<Workload> {
+    Workload::resolve(name_or_file).map_err(|error| usage("--workload", error))
 }
 
 /// An SLO whose classes exist.
@@ -166,12 +176,20 @@ pub(crate) fn rate_rps(text: &str) -> Result<f64, String> {
 
 /// A number with an optional k or M.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    let number = rate::parse(text).map_err(|error| error.to_string())?;
-    let whole = number as u64;
-    if whole == 0 || whole as f64 != number {
-        return Err(format!("'{text}' is not a whole number above 0"));
+    match rate::parse(text) {
+        Ok(number) if number.fract() == 0.0 && number < u64::MAX as f64 => Ok(number as u64),
+        _ => Err(format!(
+            "'{text}' is not a whole number above 0, such as 900, 260k or 5M"
+        )),
     }
-    Ok(whole)
+}
+
+/// As many workers as a server can have.
+pub(crate) fn workers(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(workers) if (1..=MAX_WORKERS).contains(&workers) => Ok(workers),
+        _ => Err(format!("a server has 1 to {MAX_WORKERS} workers")),
+    }
 }
 
 /// A load above 0.

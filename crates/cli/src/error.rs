@@ -8,9 +8,9 @@ use headway_sim::SimError;
 #[error("{0}")]
 pub(crate) struct Usage(pub(crate) String);
 
-/// A usage error about a flag.
-pub(crate) fn usage(flag: &str, message: impl std::fmt::Display) -> anyhow::Error {
-    Usage(format!("{flag}: {message}")).into()
+/// A usage error about what stands at a place: a flag, or a key in a line of a file.
+pub(crate) fn usage(place: &str, message: impl std::fmt::Display) -> anyhow::Error {
+    Usage(format!("{place}: {message}")).into()
 }
 
 /// Whether the user is to blame, and can help it.
@@ -47,17 +47,14 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
 }
 
 /// A policy's error with the nearest valid word.
-pub(crate) fn spec_error(error: &SpecError) -> anyhow::Error {
+pub(crate) fn explain(error: &SpecError) -> String {
     let suggestion = error
         .alternatives()
         .and_then(|(word, valid)| nearest(word, valid));
-    usage(
-        "--policy",
-        match suggestion {
-            Some(word) => format!("{error}; did you mean '{word}'?"),
-            None => error.to_string(),
-        },
-    )
+    match suggestion {
+        Some(word) => format!("{error}; did you mean '{word}'?"),
+        None => error.to_string(),
+    }
 }
 
 /// The valid word most like `word`, if any is like it.

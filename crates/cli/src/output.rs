@@ -1,6 +1,7 @@
 //! Where results go, and in which shape.
 
-use anyhow::{Context, Result};
+use crate::error::usage;
+use anyhow::Result;
 use clap::ValueEnum;
 use headway_report::{Recorder, Run, Table, csv, hlog};
 use serde::Serialize;
@@ -25,12 +26,14 @@ pub(crate) enum Format {
 pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write>> {
     Ok(match path {
         None => Box::new(BufWriter::new(io::stdout().lock())),
-        Some(path) => {
-            let file =
-                File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            Box::new(BufWriter::new(file))
-        }
+        Some(path) => Box::new(BufWriter::new(create("--output", path)?)),
     })
+}
+
+/// The file that a flag names.
+fn create(flag: &str, path: &Path) -> Result<File> {
+    File::create(path)
+        .map_err(|error| usage(flag, format!("cannot write {}: {error}", path.display())))
 }
 
 /// One JSON value and a newline.
@@ -58,7 +61,7 @@ pub(crate) fn histograms(
     began: SystemTime,
     length: Duration,
 ) -> Result<()> {
-    let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let file = create("--hlog", path)?;
     hlog::write_hlog(recorder, began, length, &mut &file)?;
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `headway bench`: policies live on this machine, through the replay datapath.
 
+use super::sim::tell_verdict;
 use crate::args::{self, Destination, Extent, Traffic};
 use crate::error::usage;
 use crate::output::{self, Format};
@@ -11,7 +12,7 @@ use headway_bench::compare::{Agreement, Comparison, LOAD_MAX, MEAN_TOLERANCE, P5
 use headway_bench::{Observed, Trial};
 use headway_policy::spec::Spec;
 use headway_report::stats::ratio_interval;
-use headway_report::{BenchReport, Noise, Run, Table, format};
+use headway_report::{BenchReport, Noise, Run, Slo, Table, format};
 use headway_runtime::{Idle, Layout};
 use headway_sim::Experiment;
 use headway_workload::Workload;
@@ -79,7 +80,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     traffic: BenchTraffic,
     /// Workers; one core less than there are by default, the dispatcher has the last
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     #[command(flatten)]
     extent: Extent,
@@ -92,6 +93,12 @@ pub(crate) struct Args {
     /// What threads without work do
     #[arg(long, value_enum, default_value_t = IdleFlag::Spin)]
     idle: IdleFlag,
+    /// Added to every latency
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = args::time)]
+    network: u64,
+    /// Exit with 1 when a run misses this: class.*.slowdown.p999<=10
+    #[arg(long, value_name = "EXPR")]
+    slo: Option<String>,
     /// Also simulate every run with this machine's costs; exit with 1 when they disagree
     #[arg(long)]
     compare_sim: bool,
@@ -120,6 +127,11 @@ impl Args {
             .unwrap_or_else(|| (headway_sim::available_threads() - 1).max(1));
         let layout = self.layout(workers);
         let trials = self.trials(workers, layout)?;
+        let slo = self
+            .slo
+            .as_deref()
+            .map(|text| args::slo(text, &trials[0].experiment.workload))
+            .transpose()?;
         let calibration = self
             .compare_sim
             .then(|| measured_costs(layout))
@@ -141,7 +153,11 @@ impl Args {
         let differs = comparisons
             .iter()
             .any(|comparison| comparison.agreement() == Agreement::Differs);
-        Ok(if differs {
+        let met = match &slo {
+            Some(slo) => all_meet(slo, &report.runs)?,
+            None => true,
+        };
+        Ok(if differs || !met {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
@@ -183,6 +199,7 @@ impl Args {
             .workers(workers)
             .offered(traffic.offered(workload, workers, DEFAULT_LOAD)?)
             .seed(self.extent.seed);
+        experiment.network_ns = self.network;
         experiment.length = match self.extent.length(0) {
             headway_sim::Length::Requests(0) => headway_sim::Length::Duration(DEFAULT_DURATION_NS),
             length => length,
@@ -270,9 +287,33 @@ impl Args {
                 costs_line(calibration)
             )?;
             writeln!(writer, "{}", comparison_table(comparisons))?;
+            let carries_verdict = |comparison: &&Comparison| {
+                let agreement = comparison.agreement();
+                matches!(agreement, Agreement::Agrees | Agreement::Differs)
+            };
+            writeln!(
+                writer,
+                "\n{} of {} runs carry a verdict",
+                comparisons.iter().filter(carries_verdict).count(),
+                comparisons.len()
+            )?;
         }
         Ok(writer.flush()?)
     }
+}
+
+/// Whether every run meets the SLO; says which do not.
+fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
+    let mut all = true;
+    for run in runs {
+        let verdict = slo.evaluate(run)?;
+        if !verdict.is_met() {
+            eprintln!("{}, seed {}:", run.meta.policy, run.meta.seed);
+            tell_verdict(&verdict);
+            all = false;
+        }
+    }
+    Ok(all)
 }
 
 /// Measures the machinery under the layout the runs will have.
@@ -297,6 +338,7 @@ fn compare(
     Ok(comparisons)
 }
 
+/// The largest fraction lost in any run, and the gaps of all.
 fn worst(runs: &[Run]) -> Noise {
     let noises = || runs.iter().filter_map(|run| run.extras.noise);
     Noise {

@@ -5,11 +5,14 @@ use crate::commands::bench::LayoutFlag;
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
-use headway_bench::calibrate::{STEPS, calibrate};
+use headway_bench::calibrate::{Calibration, STEPS, calibrate};
 use headway_report::{Table, format};
 use headway_runtime::Layout;
 use std::io::Write;
 use std::process::ExitCode;
+
+/// What a machine may lose to others before its costs look larger than they are.
+const LOST_MAX: f64 = 0.05;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -30,28 +33,13 @@ impl Args {
         let bar = progress::bar(STEPS as u64, "calibrating");
         let calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
         bar.finish_and_clear();
-        let mut table = Table::new(["cost", "ns", "what it is"]);
-        let costs = calibration.costs;
-        table.push([
-            "dispatch_ns",
-            &costs.dispatch_ns.to_string(),
-            "the dispatcher's work per request, serial",
-        ]);
-        table.push([
-            "handoff_ns",
-            &costs.handoff_ns.to_string(),
-            "from the decision to the worker's start",
-        ]);
-        table.push([
-            "completion_ns",
-            &costs.completion_ns.to_string(),
-            "from a completion to the dispatcher's knowing",
-        ]);
-        table.push([
-            "overhead_ns",
-            &costs.overhead_ns.to_string(),
-            "the worker's work per request beside the service",
-        ]);
+        if calibration.lost_fraction > LOST_MAX {
+            eprintln!(
+                "the machine lost {} of its time while calibrating: these costs are upper bounds; stop what else runs",
+                format::percent(calibration.lost_fraction)
+            );
+        }
+        let table = table(&calibration);
         let mut writer = output::open(self.to.output.as_deref())?;
         // A file is what `--costs` reads, so it is JSON unless something else was asked for.
         match (self.to.format, &self.to.output) {
@@ -67,16 +55,46 @@ impl Args {
                 )?;
                 writeln!(
                     writer,
-                    "\n{} of the time was lost to others",
-                    format::percent(calibration.lost_fraction)
-                )?;
-                writeln!(
-                    writer,
-                    "use them: headway calibrate -o costs.json; headway sim --costs costs.json"
+                    "\nuse them: headway calibrate -o costs.json; headway sim --costs costs.json"
                 )?;
             }
         }
         writer.flush()?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn table(calibration: &Calibration) -> Table {
+    let costs = calibration.costs;
+    let mut table = Table::new(["figure", "value", "what it is"]);
+    for (cost, ns, meaning) in [
+        (
+            "dispatch_ns",
+            costs.dispatch_ns,
+            "the dispatcher's work per request, serial",
+        ),
+        (
+            "handoff_ns",
+            costs.handoff_ns,
+            "from the decision to the worker's start",
+        ),
+        (
+            "completion_ns",
+            costs.completion_ns,
+            "from a completion to the dispatcher's knowing",
+        ),
+        (
+            "overhead_ns",
+            costs.overhead_ns,
+            "the worker's work per request beside the service",
+        ),
+    ] {
+        table.push([cost, &ns.to_string(), meaning]);
+    }
+    table.push([
+        "lost_fraction",
+        &format!("{:.4}", calibration.lost_fraction),
+        "largest part of a run's time that was lost to others",
+    ]);
+    table
 }

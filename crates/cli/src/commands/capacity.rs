@@ -24,7 +24,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
     slo: String,
     /// Workers of the server
-    #[arg(long, value_name = "N", default_value_t = 14)]
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = args::workers)]
     workers: usize,
     /// Stop when the answer is known this well
     #[arg(long, value_name = "LOAD", default_value_t = 0.005)]
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let workload = Workload::resolve(&self.workload)?;
+        let workload = args::workload(&self.workload)?;
         let slo = args::slo(&self.slo, &workload)?;
         if !(1e-4..=0.5).contains(&self.tolerance) {
             return Err(crate::error::usage("--tolerance", "must be 0.0001 to 0.5"));

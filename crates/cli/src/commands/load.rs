@@ -107,7 +107,8 @@ impl Args {
                 "the wire header tells at most 255 classes apart",
             ));
         }
-        let mut load = Load::new(address(&self.target)?, workload, offered, extent);
+        let target = address(&self.target).map_err(|error| usage("TARGET", error))?;
+        let mut load = Load::new(target, workload, offered, extent);
         load.seed = self.extent.seed;
         load.workers = self.workers as usize;
         load.late_bound_ns = self.late;

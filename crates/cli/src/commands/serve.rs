@@ -5,10 +5,11 @@ mod config;
 use super::apps::{App, KvFlags};
 use super::bench::{IdleFlag, LayoutFlag};
 use crate::args;
-use crate::error::{spec_error, usage};
+use crate::error::explain;
 use anyhow::{Context, Result};
-use config::Config;
+use config::{File, Given};
 use headway_net::classify::AnyClassifier;
+use headway_policy::spec::Spec;
 use headway_runtime::{Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -37,7 +38,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME[,KEY=VALUE…]")]
     policy: Option<String>,
     /// Workers [default: one core less than there are, at least one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     /// The classes of the spin service: a workload by name or file [default: high-bimodal]
     #[arg(long, value_name = "NAME|FILE")]
@@ -60,6 +61,9 @@ pub(crate) struct Args {
     /// How long to answer what was accepted after SIGTERM or SIGINT [default: 10s]
     #[arg(long, value_name = "TIME")]
     drain: Option<String>,
+    /// Seed of the policy's own randomness [default: 1]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     #[command(flatten)]
     kv: KvFlags,
     /// Check the settings and exit
@@ -88,94 +92,112 @@ impl Args {
         let file = self
             .config
             .as_deref()
-            .map(Config::read)
+            .map(File::read)
             .transpose()?
             .unwrap_or_default();
-        let text = |flag: Option<String>, file: Option<String>, default: &str| {
-            flag.or(file).unwrap_or_else(|| default.into())
-        };
-        let workload = text(self.workload, file.workload, "high-bimodal");
-        let drain = text(self.drain, file.drain, &duration::format(DRAIN_NS));
-        let drain_ns = args::time(&drain).map_err(|error| usage("--drain", error))?;
+        let set = &file.config;
         let one_core_less = || (headway_sim::available_threads() - 1).max(1);
+        let drain = duration::format(DRAIN_NS);
         Ok(Settings {
-            listen: address(&text(self.listen, file.listen, LISTEN))?,
-            app: self.app.or(file.app).unwrap_or_default(),
-            policy: args::policy(&text(self.policy, file.policy, "darc"))?,
-            workers: self.workers.or(file.workers).unwrap_or_else(one_core_less),
-            workload: Workload::resolve(&workload)?,
-            classifier: text(self.classifier, file.classifier, "header")
-                .parse()
-                .map_err(|error| usage("--classifier", error))?,
-            queue_limit: self.queue_limit.or(file.queue_limit).unwrap_or(1024) as usize,
-            layout: self.layout.or(file.layout).unwrap_or_default(),
-            idle: self.idle.or(file.idle).unwrap_or_default(),
-            pin: pin(&text(self.pin, file.pin, "auto"))?,
-            drain: Duration::from_nanos(drain_ns),
-            kv: self.kv.or(file.kv),
+            listen: file
+                .given("listen", self.listen, &set.listen, || LISTEN.into())
+                .parse(|url| address(url))?,
+            app: self.app.or(set.app).unwrap_or_default(),
+            policy: file
+                .given("policy", self.policy, &set.policy, || "darc".into())
+                .parse(|text| args::spec(text))?,
+            workers: file.given("workers", self.workers, &set.workers, one_core_less),
+            workload: file
+                .given("workload", self.workload, &set.workload, || {
+                    "high-bimodal".into()
+                })
+                .parse(|name| Workload::resolve(name))?
+                .value,
+            classifier: file
+                .given("classifier", self.classifier, &set.classifier, || {
+                    "header".into()
+                })
+                .parse(|text| text.parse())?
+                .value,
+            queue_limit: self.queue_limit.or(set.queue_limit).unwrap_or(1024) as usize,
+            layout: self.layout.or(set.layout).unwrap_or_default(),
+            idle: self.idle.or(set.idle).unwrap_or_default(),
+            pin: file
+                .given("pin", self.pin, &set.pin, || "auto".into())
+                .parse(|text| pin(text))?,
+            drain: file
+                .given("drain", self.drain, &set.drain, || drain)
+                .parse(|text| args::time(text).map(Duration::from_nanos))?
+                .value,
+            seed: self.seed.or(set.seed).unwrap_or(1),
+            kv: self.kv.or(set.kv.clone()),
         })
     }
 }
 
-/// Everything decided.
+/// Everything decided. What the server may still refuse keeps its place.
 struct Settings {
-    listen: SocketAddr,
+    listen: Given<SocketAddr>,
     app: App,
-    policy: headway_policy::spec::Spec,
-    workers: usize,
+    policy: Given<Spec>,
+    workers: Given<usize>,
     workload: Workload,
     classifier: AnyClassifier,
     queue_limit: usize,
     layout: LayoutFlag,
     idle: IdleFlag,
-    pin: Pin,
+    pin: Given<Pin>,
     drain: Duration,
+    seed: u64,
     kv: KvFlags,
 }
 
 impl Settings {
     fn start(&self) -> Result<Server> {
         let started = Server::builder()
-            .workers(self.workers)
-            .policy_spec(self.policy.clone())
+            .workers(self.workers.value)
+            .policy_spec(self.policy.value.clone())
             .classes(self.app.classes(&self.workload))
             .classifier(self.classifier.clone())
             .queue_limit(self.queue_limit)
+            .seed(self.seed)
             .layout(self.layout.into())
             .idle(self.idle.into())
-            .pin(self.pin.clone())
+            .pin(self.pin.value.clone())
             .service(self.app.service(&self.kv)?)
-            .listen_udp(self.listen)
+            .listen_udp(self.listen.value)
             .start();
         started.map_err(|error| match error {
-            StartError::Policy(error) => spec_error(&error),
-            StartError::Workers { .. } => usage("--workers", error),
-            StartError::TooFewCores { .. } | StartError::Pin(_) => usage("--pin", error),
-            StartError::Bind(_) => usage("--listen", error),
+            StartError::Policy(error) => self.policy.refused(explain(&error)),
+            StartError::Unplaced { .. } | StartError::Preemptive { .. } => {
+                self.policy.refused(error)
+            }
+            StartError::Workers { .. } => self.workers.refused(error),
+            StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
+            StartError::Bind(_) => self.listen.refused(error),
             other => other.into(),
         })
     }
 }
 
 /// `auto`, `off`, or cores.
-fn pin(text: &str) -> Result<Pin> {
+fn pin(text: &str) -> Result<Pin, String> {
     let core = |part: &str| part.trim().parse::<usize>().ok();
     match text {
         "auto" => Ok(Pin::Auto),
         "off" => Ok(Pin::Off),
         list => match list.split(',').map(core).collect() {
             Some(cores) => Ok(Pin::Cores(cores)),
-            None => Err(usage(
-                "--pin",
-                format!("'{list}' is not auto, off or a list of cores such as 0,1,2"),
+            None => Err(format!(
+                "'{list}' is not auto, off or a list of cores such as 0,1,2"
             )),
         },
     }
 }
 
 /// `udp://HOST:PORT`.
-pub(crate) fn address(url: &str) -> Result<SocketAddr> {
-    let wrong = |why: &str| usage("address", format!("'{url}' {why}: write udp://HOST:PORT"));
+pub(crate) fn address(url: &str) -> Result<SocketAddr, String> {
+    let wrong = |why: &str| format!("'{url}' {why}: write udp://HOST:PORT");
     let Some((scheme, place)) = url.split_once("://") else {
         return Err(wrong("has no scheme"));
     };
@@ -217,12 +239,14 @@ fn stop_on_signal(stopper: Stopper) -> Result<()> {
 
 fn tell(stats: &Stats) {
     eprintln!(
-        "received {}, answered {}, shed {}, malformed {}, too large {}, panics {}, dropped by the kernel {}",
+        "received {}, answered {}, shed {}, malformed {}, too large {}, refused {}, abandoned {}, panics {}, dropped by the kernel {}",
         stats.received,
         stats.answered,
         stats.shed,
         stats.malformed,
         stats.too_large,
+        stats.refused_draining,
+        stats.abandoned,
         stats.panics,
         stats.kernel_drops
     );

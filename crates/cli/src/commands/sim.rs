@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     traffic: Traffic,
     /// Workers of the server
-    #[arg(long, value_name = "N", default_value_t = 14)]
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = args::workers)]
     workers: usize,
     #[command(flatten)]
     extent: Extent,

@@ -7,7 +7,7 @@ use crate::progress;
 use anyhow::Result;
 use headway_report::html::{Chart, Page, Series};
 use headway_report::stats::mean_interval;
-use headway_report::{Run, Table, format};
+use headway_report::{Run, Slo, Table, format};
 use headway_sim::{Experiment, available_threads, in_parallel};
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LIST", default_value = "0.1..0.95:0.05", conflicts_with_all = ["load", "rate"])]
     loads: String,
     /// Workers of the server
-    #[arg(long, value_name = "N", default_value_t = 14)]
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = args::workers)]
     workers: usize,
     #[command(flatten)]
     extent: Extent,
@@ -39,6 +39,9 @@ pub(crate) struct Args {
     threads: Option<usize>,
     #[command(flatten)]
     costs: CostFlags,
+    /// Say which points meet this; exit with 1 when none does: class.*.slowdown.p999<=10
+    #[arg(long, value_name = "EXPR")]
+    slo: Option<String>,
     /// Also write the curves as an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -51,18 +54,25 @@ struct Point {
     policy: String,
     load: f64,
     runs: Vec<Run>,
+    /// Whether every replication meets the SLO, where there is one.
+    meets_slo: Option<bool>,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let experiments = self.experiments()?;
+        let slo = self
+            .slo
+            .as_deref()
+            .map(|text| args::slo(text, &experiments[0].workload))
+            .transpose()?;
         let bar = progress::bar(experiments.len() as u64, "simulating");
         let run = |experiment: &Experiment| experiment.run().map(|outcome| outcome.run);
         let threads = self.threads.unwrap_or_else(available_threads);
         let runs = in_parallel(&experiments, threads, run, |_, _| bar.inc(1));
         bar.finish_and_clear();
         let runs = runs.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let points = self.points(&experiments, &runs);
+        let points = self.points(&experiments, &runs, slo.as_ref())?;
         if let Some(path) = &self.html {
             page(&points).write(path)?;
         }
@@ -75,7 +85,11 @@ impl Args {
                 writer.flush()?;
             }
         }
-        Ok(ExitCode::SUCCESS)
+        let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
+        Ok(match hopeless {
+            true => ExitCode::FAILURE,
+            false => ExitCode::SUCCESS,
+        })
     }
 
     /// Policies, then loads, then replications.
@@ -99,12 +113,20 @@ impl Args {
         Ok(experiments)
     }
 
-    fn points(&self, experiments: &[Experiment], runs: &[Run]) -> Vec<Point> {
+    fn points(
+        &self,
+        experiments: &[Experiment],
+        runs: &[Run],
+        slo: Option<&Slo>,
+    ) -> Result<Vec<Point>> {
         let per_point = self.replications as usize;
-        let point = |(experiments, runs): (&[Experiment], &[Run])| Point {
-            policy: experiments[0].policy.to_string(),
-            load: runs[0].meta.load,
-            runs: runs.to_vec(),
+        let point = |(experiments, runs): (&[Experiment], &[Run])| {
+            Ok(Point {
+                policy: experiments[0].policy.to_string(),
+                load: runs[0].meta.load,
+                runs: runs.to_vec(),
+                meets_slo: slo.map(|slo| all_meet(slo, runs)).transpose()?,
+            })
         };
         experiments
             .chunks(per_point)
@@ -112,6 +134,15 @@ impl Args {
             .map(point)
             .collect()
     }
+}
+
+fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
+    for run in runs {
+        if !slo.evaluate(run)?.is_met() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 impl Point {
@@ -142,6 +173,9 @@ fn table(points: &[Point]) -> Table {
     let mut columns = vec!["policy".into(), "load".into(), "slowdown p99.9".into()];
     columns.extend(classes.iter().map(|class| format!("{class} p99.9")));
     columns.push("overloaded".into());
+    if points[0].meets_slo.is_some() {
+        columns.push("meets SLO".into());
+    }
     let mut table = Table::new(columns);
     for point in points {
         let (slowdown, interval) = point.estimate(|run| run.overall.slowdown.p999);
@@ -155,6 +189,11 @@ fn table(points: &[Point]) -> Table {
             row.push(format::duration_us(p999));
         }
         row.push(if point.overloaded() { "yes" } else { "" }.into());
+        row.extend(
+            point
+                .meets_slo
+                .map(|met| if met { "yes" } else { "no" }.into()),
+        );
         table.push(row);
     }
     table

@@ -182,6 +182,32 @@ fn the_exit_status_tells_whether_the_slo_was_met() {
 }
 
 #[test]
+fn a_sweep_fails_only_when_no_point_meets_the_slo() {
+    let sweep = |slo: &str| {
+        let done = headway(&[
+            "sweep",
+            "--policy",
+            "c-fcfs",
+            "--loads",
+            "0.1,0.9",
+            "--requests",
+            "50k",
+            "--slo",
+            slo,
+        ]);
+        let table = String::from_utf8(done.stdout).unwrap();
+        assert!(table.contains("meets SLO"), "{table}");
+        (done.status.code(), table)
+    };
+    let (status, table) = sweep("class.short.slowdown.p99<=10");
+    assert_eq!(status, Some(0), "{table}");
+    assert!(table.contains(" yes") && table.contains(" no"), "{table}");
+    let (status, table) = sweep("overall.latency.mean<=1ns");
+    assert_eq!(status, Some(1), "{table}");
+    assert!(!table.contains(" yes"), "{table}");
+}
+
+#[test]
 fn completions_and_manual_pages_name_every_command() {
     let completions = String::from_utf8(headway(&["completions", "bash"]).stdout).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -229,6 +255,40 @@ fn a_sweep_draws_its_curves_into_one_file() {
         !html.contains("http://")
             || html.matches("http://").count() == html.matches("http://www.w3.org").count()
     );
+}
+
+#[test]
+fn bench_adds_the_network_and_judges_every_run() {
+    let done = headway(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--workers",
+        "1",
+        "--layout",
+        "inline",
+        "--idle",
+        "park",
+        "--rounds",
+        "2",
+        "--rate",
+        "2k",
+        "--requests",
+        "100",
+        "--network",
+        "3s",
+        "--slo",
+        "overall.latency.p50<=1s",
+        "--format",
+        "json",
+    ]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("SLO missed").count(), 2, "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    for run in report["runs"].as_array().unwrap() {
+        assert!(run["overall"]["latency_us"]["p50"].as_f64().unwrap() >= 3e6);
+    }
 }
 
 #[test]

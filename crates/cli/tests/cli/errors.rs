@@ -33,7 +33,12 @@ fn wrong_words_get_the_nearest_valid_one() {
         &["delta=0", "at least 1"],
     );
     refused(&["sim", "--policy", "darc,delta"], &["delta", "key=value"]);
-    refused(&["sim", "--workload", "tpc"], &["tpc", "tpcc"]);
+    for command in ["sim", "sweep", "capacity", "bench", "serve"] {
+        refused(
+            &[command, "--workload", "tpc"],
+            &["--workload: ", "tpc", "tpcc"],
+        );
+    }
     refused(&["serve", "--app", "kvv"], &["kvv", "kv"]);
 }
 
@@ -46,8 +51,22 @@ fn wrong_values_name_their_flag() {
     );
     refused(&["sim", "--rate", "fast"], &["--rate", "fast"]);
     refused(&["sim", "--load", "-1"], &["-1"]);
-    refused(&["sim", "--workers", "0"], &["workers", "0"]);
-    refused(&["sim", "--workers", "1000"], &["workers", "256"]);
+    for command in ["sim", "sweep", "capacity", "bench", "serve"] {
+        refused(&[command, "--workers", "0"], &["--workers", "'0'", "256"]);
+        refused(&[command, "--workers", "9999"], &["--workers", "256"]);
+    }
+    for flag in ["--requests", "--queue-limit"] {
+        for value in ["0", "1.5", "many"] {
+            refused(
+                &["sim", flag, value],
+                &[flag, value, "whole number above 0"],
+            );
+        }
+    }
+    refused(
+        &["sim", "--requests", "1k", "-o", "/nonexistent/x"],
+        &["--output: ", "/nonexistent/x"],
+    );
     refused(
         &["sim", "--load", "0.5", "--rate", "1k"],
         &["--load", "--rate"],
@@ -63,8 +82,13 @@ fn wrong_values_name_their_flag() {
     refused(&["sweep", "--loads", "0.1..0.9"], &["--loads", "step"]);
     refused(
         &["serve", "--listen", "tcp://127.0.0.1:1"],
-        &["tcp://127.0.0.1:1", "udp://"],
+        &["--listen: ", "tcp://127.0.0.1:1", "udp://"],
     );
+    refused(
+        &["serve", "--listen", "udp://127.0.0.1:99999"],
+        &["--listen: ", "99999"],
+    );
+    refused(&["load", "tcp://127.0.0.1:1"], &["TARGET: ", "udp://"]);
     refused(
         &["serve", "--classifier", "respp:GET=0"],
         &["--classifier", "resp"],
@@ -98,6 +122,36 @@ fn files_are_named_with_the_line_and_the_key() {
         &["sim", "--costs", costs.to_str().unwrap()],
         &["costs.json", "dispatch"],
     );
+}
+
+#[test]
+fn a_setting_in_a_file_is_named_with_its_line_and_a_flag_with_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("serve.toml");
+    for (key, value, said) in [
+        ("policy", "\"drac\"", "did you mean 'darc'"),
+        ("listen", "\"tcp://127.0.0.1:1\"", "udp://"),
+        ("classifier", "\"respp:GET=0\"", "resp"),
+        ("workload", "\"tpc\"", "tpcc"),
+        ("drain", "\"5\"", "5"),
+        ("pin", "\"all\"", "0,1,2"),
+        ("workers", "9999", "256"),
+    ] {
+        let text = format!("# A comment\nseed = 7\n{key} = {value}\n");
+        std::fs::write(&path, text).unwrap();
+        let file = path.to_str().unwrap();
+        let serve = ["serve", "--listen", "udp://127.0.0.1:0", "-c", file];
+        let args = &serve[if key == "listen" { 3 } else { 1 }..];
+        refused(
+            &[&["serve"], args].concat(),
+            &[&format!("serve.toml:3: {key}: "), said],
+        );
+        let value = value.trim_matches('"');
+        refused(
+            &["serve", "-c", file, &format!("--{key}"), value],
+            &[&format!("--{key}"), said],
+        );
+    }
 }
 
 #[test]

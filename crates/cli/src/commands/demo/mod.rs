@@ -13,7 +13,7 @@ mod stage;
 mod theory;
 mod verdict;
 
-use crate::args;
+use crate::args::{self, Destination};
 use crate::error::usage;
 use crate::output::{self, Format};
 use crate::progress;
@@ -66,9 +66,8 @@ pub(crate) struct Args {
     /// The page to write
     #[arg(long, value_name = "FILE", default_value = "headway-report.html")]
     html: PathBuf,
-    /// How the result is written
-    #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    #[command(flatten)]
+    to: Destination,
 }
 
 impl Args {
@@ -81,8 +80,8 @@ impl Args {
         bar.set_message("writing the page");
         page::page(&findings).write(&self.html)?;
         bar.finish_and_clear();
-        let writer = output::open(None)?;
-        match self.format {
+        let writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
             Format::Json => show::json(&findings, &self.html, writer)?,
             Format::Csv => output::runs_csv(&findings.merged(), writer)?,
             Format::Table => show::text(&findings, &self.html, writer)?,
