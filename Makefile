@@ -44,7 +44,7 @@ loom: toolchain
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
 	RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=target/asan $(CARGO) +nightly test --locked --target $(HOST) \
-		-p headway-net -p headway-runtime -p headway-machine --lib --tests
+		-p headway-net -p headway-runtime -p headway-machine -p headway-load --lib --tests
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif

@@ -70,12 +70,6 @@ impl SlotId {
         self.0.get()
     }
 
-    /// The number, for comparing tokens.
-    #[inline]
-    pub(crate) fn raw(&self) -> u32 {
-        self.0.get()
-    }
-
     /// Turns the number back into the token.
     ///
     /// # Safety

@@ -35,15 +35,29 @@ impl Phase {
 pub(crate) struct Control {
     phase: Padded<AtomicU8>,
     workers: AtomicUsize,
-    plan: Padded<Mutex<(u64, Option<Plan>)>>,
+    published: Padded<Mutex<Published>>,
+}
+
+/// A copy for the server's owner of what the dispatcher follows.
+#[derive(Clone, Debug)]
+pub(crate) struct Published {
+    /// How often the policy had revised its plan.
+    pub(crate) revisions: u64,
+    /// The plan, where the policy follows one.
+    pub(crate) plan: Option<Plan>,
 }
 
 impl Control {
-    pub(crate) fn new(workers: usize) -> Self {
+    /// `plan` is the one that the policy starts with: later ones are written over its copy.
+    pub(crate) fn new(workers: usize, plan: Option<&Plan>) -> Self {
+        let published = Published {
+            revisions: 0,
+            plan: plan.cloned(),
+        };
         Self {
             phase: Padded(AtomicU8::new(Phase::Running as u8)),
             workers: AtomicUsize::new(workers),
-            plan: Padded(Mutex::new((0, None))),
+            published: Padded(Mutex::new(published)),
         }
     }
 
@@ -67,17 +81,41 @@ impl Control {
         self.workers.store(workers, Ordering::Relaxed);
     }
 
-    /// Called by the dispatcher when the policy has a new plan: rarely, so it may lock and allocate.
+    /// Called by the dispatcher when the policy has a new plan. Neither waits nor allocates; `false` when somebody reads
+    /// the last one, so that it is to be tried again.
     #[cold]
-    pub(crate) fn publish_plan(&self, revisions: u64, plan: Option<&Plan>) {
-        let mut published = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-        *published = (revisions, plan.cloned());
+    pub(crate) fn try_publish(&self, revisions: u64, plan: Option<&Plan>) -> bool {
+        let Ok(mut published) = self.published.try_lock() else {
+            return false;
+        };
+        published.revisions = revisions;
+        if let (Some(copy), Some(plan)) = (&mut published.plan, plan) {
+            copy.clone_from(plan);
+        }
+        true
     }
 
-    pub(crate) fn plan(&self) -> (u64, Option<Plan>) {
-        self.plan
+    /// The plan published last.
+    pub(crate) fn published(&self) -> Published {
+        self.published
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_delays_the_plan_and_not_the_dispatcher() {
+        let control = Control::new(1, None);
+        let reader = control.published.lock().unwrap();
+        assert!(!control.try_publish(1, None));
+        drop(reader);
+        assert_eq!(control.published().revisions, 0);
+        assert!(control.try_publish(1, None));
+        assert_eq!(control.published().revisions, 1);
     }
 }

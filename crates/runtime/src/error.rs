@@ -32,6 +32,15 @@ pub enum StartError {
         /// The policy.
         policy: &'static str,
     },
+    /// The policy was told what only a simulation knows.
+    #[error(
+        "policy {policy}: profile=known tells the policy what only a simulation knows; leave it out: \
+         the server profiles by itself"
+    )]
+    KnownProfile {
+        /// The policy.
+        policy: &'static str,
+    },
     /// The address could not be bound.
     #[error(transparent)]
     Bind(#[from] BindError),

@@ -78,6 +78,15 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
         count
     }
 
+    /// Refuses up to [`BATCH`] waiting requests, since the server drains. Returns how many came.
+    #[cold]
+    pub(crate) fn turn_away(&mut self, rx: &R) -> usize {
+        self.receive(rx, BATCH, |intake, slot| {
+            intake.tally.refused_draining.add(1);
+            intake.refuse(slot, Status::Draining);
+        })
+    }
+
     #[inline]
     fn check(&mut self, mut id: SlotId) -> Option<SlotId> {
         let slot = self.pool.get_mut(&mut id);

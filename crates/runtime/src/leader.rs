@@ -36,6 +36,18 @@ pub struct Leadership<S> {
 }
 
 /// The right to lead, until [resigned](Leadership::resign).
+///
+/// Threads share it only where they may share the state:
+///
+/// ```
+/// fn share<T: Sync>() {}
+/// share::<headway_runtime::leader::Lead<'_, u32>>();
+/// ```
+///
+/// ```compile_fail,E0277
+/// fn share<T: Sync>() {}
+/// share::<headway_runtime::leader::Lead<'_, std::cell::Cell<u32>>>();
+/// ```
 pub type Lead<'a, S> = Held<'a, S>;
 
 impl<S> Leadership<S> {

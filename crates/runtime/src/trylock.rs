@@ -9,6 +9,7 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 use crate::sync::{AtomicBool, Ordering};
@@ -36,7 +37,10 @@ impl<T> TryLock<T> {
     pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
         let looks_free = !self.held.load(Ordering::Relaxed);
         let free = looks_free && self.take();
-        free.then(|| Held { lock: self })
+        free.then(|| Held {
+            lock: self,
+            exclusive: PhantomData,
+        })
     }
 
     #[inline]
@@ -58,6 +62,8 @@ impl<T> fmt::Debug for TryLock<T> {
 #[derive(Debug)]
 pub struct Held<'a, T> {
     lock: &'a TryLock<T>,
+    /// It is a `&mut T`, and as such shared between threads only where `T` may be.
+    exclusive: PhantomData<&'a mut T>,
 }
 
 impl<T> Deref for Held<'_, T> {

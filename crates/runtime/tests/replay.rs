@@ -2,7 +2,11 @@
 
 mod common;
 
-use common::{FOREVER, is_steered, live_policies, play, replay};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::{FOREVER, gated, is_steered, live_policies, play, replay, wait_until};
+use headway_net::replay::{Replay, ReplayArrival};
 use headway_runtime::{Builder, Idle, Layout, Pin, Server, Spin};
 
 const REQUESTS: u32 = 4_000;
@@ -168,6 +172,61 @@ fn a_full_queue_sheds_its_own_class_only() {
         assert_eq!(shed as u64, stats.classes[usize::from(class)].shed);
     }
     assert!(completions.iter().any(|done| done.class == 1 && !done.shed));
+}
+
+/// One worker is kept busy; the other has answered its own and refuses what still comes, instead of leaving it unread.
+#[test]
+fn a_steered_worker_refuses_while_another_still_answers() {
+    for policy in ["d-fcfs", "work-stealing"] {
+        for idle in IDLES {
+            late_requests_are_refused(policy, idle);
+        }
+    }
+}
+
+fn late_requests_are_refused(policy: &str, idle: Idle) {
+    let gate = Arc::new(AtomicBool::new(false));
+    // The first request is the long one; then each queue gets one every millisecond, for longer than anybody waits.
+    let late =
+        |queue: u32| (1..60_000).map(move |i| arrival(2 * i + queue, u64::from(i) * 1_000_000, 0));
+    let first = std::iter::once(arrival(0, 0, 1));
+    let (datapath, control) =
+        Replay::new(vec![first.chain(late(0)).collect(), late(1).collect()]).unwrap();
+    let server = builder(policy, 2)
+        .idle(idle)
+        .service(gated(&gate))
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    control.start(headway_machine::Clock::global().now_ns());
+    wait_until("it is in", || server.stats().received > 0);
+    server.stopper().request_stop();
+    wait_until("some are refused", || server.stats().refused_draining > 2);
+    gate.store(true, Ordering::Release);
+    let stats = server.shutdown(FOREVER).unwrap();
+    let completions = control.take_completions();
+    let refused = completions.iter().filter(|done| done.shed).count() as u64;
+    assert_eq!(refused, stats.refused_draining, "{policy} {idle:?}");
+    assert_eq!(
+        completions.len() as u64,
+        stats.received,
+        "{policy} {idle:?}"
+    );
+    assert_eq!(
+        stats.answered + refused,
+        stats.received,
+        "{policy} {idle:?}"
+    );
+    assert!(completions.iter().any(|done| done.class == 1 && !done.shed));
+}
+
+fn arrival(index: u32, at_ns: u64, class: u8) -> ReplayArrival {
+    ReplayArrival {
+        at_ns,
+        service_ns: 0,
+        index,
+        class,
+    }
 }
 
 #[test]

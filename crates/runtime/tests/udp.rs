@@ -5,9 +5,9 @@ mod common;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{Client, FOREVER, live_policies};
+use common::{Client, FOREVER, gated, live_policies, wait_until};
 use headway_net::header::Status;
 use headway_runtime::{
     Builder, Call, Idle, Layout, MAX_REPLY_BYTES, Pin, Server, ShutdownError, StartError,
@@ -198,25 +198,6 @@ fn a_sleeping_server_wakes_for_each_request() {
     }
 }
 
-/// While the gate is shut, requests of the long class block their worker.
-fn gated(gate: &Arc<AtomicBool>) -> impl Fn(&mut Call<'_>) + Send + Sync + 'static {
-    let gate = Arc::clone(gate);
-    move |call| {
-        while call.class().0 == 1 && !gate.load(Ordering::Acquire) {
-            std::thread::sleep(Duration::from_micros(100));
-        }
-        call.reply_in_place();
-    }
-}
-
-fn wait_until(what: &str, condition: impl Fn() -> bool) {
-    let end = Instant::now() + FOREVER;
-    while !condition() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_micros(200));
-    }
-}
-
 #[test]
 fn a_drain_answers_all_that_was_accepted_and_refuses_what_comes_later() {
     both_layouts(|layout| {
@@ -394,6 +375,10 @@ fn what_cannot_start_says_why() {
     let cases = [
         (builder().policy("dacr"), "no policy is called 'dacr'"),
         (builder().policy("darc,delat=3"), "delat"),
+        (
+            builder().policy("darc,profile=known"),
+            "the server profiles by itself",
+        ),
         (builder().workers(0), "1 to"),
         (
             builder()

@@ -22,8 +22,6 @@ pub struct Batch {
     headers: Box<[mmsghdr; BATCH]>,
     iovecs: Box<[iovec; BATCH]>,
     names: Box<[sockaddr_in6; BATCH]>,
-    /// The token, as a number, of the slot each message is set up to receive into; 0 for none.
-    armed: [u32; BATCH],
 }
 
 // SAFETY: the pointers lead to the batch's own boxes and to slots that are only dereferenced by the kernel during
@@ -45,7 +43,6 @@ impl Batch {
             headers: Box::new(headers),
             iovecs: Box::new(iovecs),
             names: Box::new(names),
-            armed: [0; BATCH],
         };
         for i in 0..BATCH {
             let message = &mut batch.headers[i].msg_hdr;
@@ -71,8 +68,8 @@ impl Batch {
             return Ok(0);
         }
         self.arm(pool, free, count);
-        // SAFETY: the first `count` headers point to names, iovecs and slots that live through the call, and nobody
-        // else reaches the slots: their tokens are in `free`, borrowed exclusively.
+        // SAFETY: the first `count` headers point to names and iovecs of this batch, and these, since `arm`, to slots of
+        // `pool`, borrowed through the call. Nobody else reaches the slots: their tokens are in `free`, borrowed exclusively.
         let result = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -85,14 +82,12 @@ impl Batch {
         Ok(Errno::result(result)? as usize)
     }
 
-    /// Points each message at its slot. Slots are reused last in first out, so most still are.
+    /// Points each message at its slot, every time: what it pointed at before may be gone with its pool. Panics if a
+    /// token is another pool's.
     fn arm(&mut self, pool: &Pool, free: &FreeList, count: usize) {
-        for (i, id) in free.next().take(count).enumerate() {
-            if self.armed[i] != id.raw() {
-                self.armed[i] = id.raw();
-                self.iovecs[i].iov_base = Slot::data_ptr(pool.slot_ptr(id)).cast();
-                self.iovecs[i].iov_len = PAYLOAD_BYTES;
-            }
+        for (iovec, id) in self.iovecs.iter_mut().zip(free.next().take(count)) {
+            iovec.iov_base = Slot::data_ptr(pool.slot_ptr(id)).cast();
+            iovec.iov_len = PAYLOAD_BYTES;
         }
     }
 
@@ -193,6 +188,36 @@ fn write_name(name: &mut sockaddr_in6, peer: Peer, is_v4: bool) -> libc::socklen
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn socket() -> UdpSocket {
+        UdpSocket::bind("127.0.0.1:0").unwrap()
+    }
+
+    #[test]
+    #[should_panic(expected = "out of bounds")]
+    fn a_token_armed_for_its_own_pool_is_refused_with_another() {
+        let (socket, mut batch) = (socket(), Batch::new());
+        let (pool, mut free) = Pool::new(1).unwrap();
+        let (other, _) = Pool::new(1).unwrap();
+        let nothing_came = batch.receive(&socket, &pool, &mut free, 1).unwrap_err();
+        assert_eq!(nothing_came.kind(), io::ErrorKind::WouldBlock);
+        drop(pool);
+        let _ = batch.receive(&socket, &other, &mut free, 1);
+    }
+
+    #[test]
+    fn a_foreign_token_panics_before_the_kernel_is_asked() {
+        let (socket, mut batch) = (socket(), Batch::new());
+        let (pool, mut free) = Pool::new(1).unwrap();
+        let (_other, mut foreign) = Pool::new(1).unwrap();
+        socket
+            .send_to(b"kept", socket.local_addr().unwrap())
+            .unwrap();
+        let call = || batch.receive(&socket, &pool, &mut foreign, 1);
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_err();
+        assert_eq!(batch.receive(&socket, &pool, &mut free, 1).unwrap(), 1);
+        assert_eq!(batch.received(0).len, 4);
+    }
 
     #[test]
     fn names_read_back_as_written() {

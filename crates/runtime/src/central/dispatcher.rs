@@ -56,6 +56,7 @@ pub(super) struct Dispatcher<I, R: Rx, T, C> {
     in_flight: usize,
     /// Workers in use.
     workers: usize,
+    /// Of the plan, as far as published.
     revisions: u64,
 }
 
@@ -129,7 +130,12 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         let reported = |port: &Port| port.held > 0 && !port.done.is_empty();
         let drains = self.control.phase() != Phase::Running && self.door == Door::Open;
         let stops = self.control.phase() > Phase::Draining;
-        drains || stops || self.workers != self.control.workers() || self.ports.iter().any(reported)
+        let unpublished = self.revisions != self.ingress.revisions();
+        drains
+            || stops
+            || unpublished
+            || self.workers != self.control.workers()
+            || self.ports.iter().any(reported)
     }
 
     #[inline]
@@ -220,9 +226,8 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
     #[inline]
     fn publish_plan(&mut self) {
         let revisions = self.ingress.revisions();
-        if revisions != self.revisions {
+        if revisions != self.revisions && self.control.try_publish(revisions, self.ingress.plan()) {
             self.revisions = revisions;
-            self.control.publish_plan(revisions, self.ingress.plan());
         }
     }
 
@@ -290,10 +295,7 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
 
     #[cold]
     fn turn_away(&mut self) -> usize {
-        self.intake.receive(self.bell.rx(), BATCH, |intake, slot| {
-            intake.tally.refused_draining.add(1);
-            intake.refuse(slot, Status::Draining);
-        })
+        self.intake.turn_away(self.bell.rx())
     }
 }
 

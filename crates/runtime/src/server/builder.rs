@@ -8,7 +8,7 @@ use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::{BindError, UdpDatapath};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::spec::{Params, Spec, SpecError};
+use headway_policy::spec::{Params, Spec, SpecError, Value};
 use headway_policy::systems::{self, System, Visit};
 use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Shape};
 
@@ -279,6 +279,11 @@ where
     {
         if M::PREEMPTS {
             return Err(StartError::Preemptive {
+                policy: system.name,
+            });
+        }
+        if system.params.contains(&("profile", Value::Word("known"))) {
+            return Err(StartError::KnownProfile {
                 policy: system.name,
             });
         }

@@ -93,11 +93,11 @@ impl Server {
             name: name.clone(),
             ..ClassStats::default()
         };
-        let (plan_revisions, plan) = self.engine.control.plan();
+        let published = self.engine.control.published();
         let mut stats = Stats {
             kernel_drops: (self.engine.kernel_drops)(),
-            plan_revisions,
-            plan,
+            plan_revisions: published.revisions,
+            plan: published.plan,
             classes: self.classes.iter().map(class).collect(),
             ..Stats::default()
         };

@@ -1,7 +1,7 @@
 //! What the workers of a steered system share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 use headway_net::datapath::Rx;
@@ -16,6 +16,8 @@ pub(super) struct Peers<R> {
     shared: ArrayQueue<SlotId>,
     taken: Padded<AtomicU64>,
     put: Padded<AtomicU64>,
+    /// Workers that have not yet answered all they accepted.
+    undrained: AtomicUsize,
 }
 
 impl<R: Rx> Peers<R> {
@@ -26,6 +28,7 @@ impl<R: Rx> Peers<R> {
             shared: ArrayQueue::new(shared_capacity),
             taken: Padded(AtomicU64::new(0)),
             put: Padded(AtomicU64::new(0)),
+            undrained: AtomicUsize::new(queues.len()),
         }
     }
 
@@ -58,6 +61,11 @@ impl<R: Rx> Peers<R> {
         others
             .filter(|(worker, _)| *worker != me)
             .all(|(_, bell)| bell.is_asleep())
+    }
+
+    /// One more worker has answered all it accepted; whether it is the last.
+    pub(super) fn drained(&self) -> bool {
+        self.undrained.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     pub(super) fn push_shared(&self, slot: SlotId) {

@@ -81,6 +81,11 @@ impl<R: Rx, C: Classifier> View<R, C> {
         self.intake.free.len()
     }
 
+    /// Refuses what came to the own queue; returns how much.
+    pub(super) fn turn_away(&mut self) -> usize {
+        self.intake.turn_away(self.peers.rx(self.me))
+    }
+
     /// Requests taken in and not run, given up with the server.
     pub(super) fn give_up(&mut self) {
         self.intake.tally.abandoned.add(self.own.len() as u64);

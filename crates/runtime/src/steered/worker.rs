@@ -36,13 +36,11 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     /// Serves until the server stops.
     pub(super) fn run(mut self) {
         while self.control.phase() == Phase::Running {
-            if self.turn() {
-                self.patience.reset();
-            } else if self.patience.exhausted() {
-                self.sleep();
-            }
+            let busy = self.turn();
+            self.rest_unless(busy, Phase::Running);
         }
         self.drain();
+        self.turn_away();
         self.view.give_up();
     }
 
@@ -50,6 +48,29 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     fn drain(&mut self) {
         self.view.limit(self.view.free());
         while self.control.phase() == Phase::Draining && self.turn() {}
+    }
+
+    /// Refuses what comes while others still answer; the last to have answered ends it.
+    fn turn_away(&mut self) {
+        if self.peers.drained() {
+            self.control.advance(Phase::Stopped);
+            self.peers.wake_all();
+        }
+        while self.control.phase() == Phase::Draining {
+            let busy = self.view.turn_away() > 0;
+            self.view.flush(&mut self.executor.tx, self.clock.now_ns());
+            self.rest_unless(busy, Phase::Draining);
+        }
+    }
+
+    /// Waits a little after a turn with nothing to do, at most until the phase is over.
+    #[inline]
+    fn rest_unless(&mut self, busy: bool, phase: Phase) {
+        if busy {
+            self.patience.reset();
+        } else if self.patience.exhausted() {
+            self.sleep_in(phase);
+        }
     }
 
     /// Runs one request, if there is one anywhere.
@@ -79,13 +100,13 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         self.view.release(slot);
     }
 
-    fn sleep(&mut self) {
+    fn sleep_in(&mut self, phase: Phase) {
         let thief = L::STEALS && !self.peers.all_asleep_but(self.index);
         let timeout_ns = if thief { THIEF_SLEEP_NS } else { MAX_SLEEP_NS };
         let control = &self.control;
         self.peers
             .bell(self.index)
-            .sleep_unless(timeout_ns, || control.phase() != Phase::Running);
+            .sleep_unless(timeout_ns, || control.phase() != phase);
         self.patience.reset();
     }
 }

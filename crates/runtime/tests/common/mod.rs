@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_machine::Clock;
@@ -12,6 +14,7 @@ use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, System, Visit};
+use headway_runtime::Call;
 
 /// So long that only a hang exceeds it.
 pub(crate) const FOREVER: Duration = Duration::from_secs(60);
@@ -71,6 +74,25 @@ pub(crate) fn play(control: &ReplayControl) {
             control.taken(),
             control.total()
         );
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// While the gate is shut, requests of the long class block their worker.
+pub(crate) fn gated(gate: &Arc<AtomicBool>) -> impl Fn(&mut Call<'_>) + Send + Sync + 'static {
+    let gate = Arc::clone(gate);
+    move |call| {
+        while call.class().0 == 1 && !gate.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        call.reply_in_place();
+    }
+}
+
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let end = Instant::now() + FOREVER;
+    while !condition() {
+        assert!(Instant::now() < end, "waited in vain until {what}");
         std::thread::sleep(Duration::from_micros(200));
     }
 }
