@@ -35,7 +35,7 @@ impl Args {
         bar.finish_and_clear();
         if calibration.lost_fraction > LOST_MAX {
             eprintln!(
-                "the machine lost {} of its time while calibrating: these costs are upper bounds; stop what else runs",
+                "the machine lost {} of its time while calibrating: do not trust these costs; stop what else runs, and measure again",
                 format::percent(calibration.lost_fraction)
             );
         }
