@@ -13,8 +13,9 @@ pub const MEAN_TOLERANCE: f64 = 0.20;
 pub const LOAD_MAX: f64 = 0.7;
 /// A machine that took more of the handlers' time than this cannot tell.
 pub const LOST_MAX: f64 = 0.015;
-/// Nor can one whose gaps alone add more than this part of the simulated mean to the mean.
-pub const ADDED_MAX: f64 = 0.05;
+/// Nor can one whose gaps alone may add more than this part of the simulated mean to the mean:
+/// half of what the means may differ by.
+pub const ADDED_MAX: f64 = MEAN_TOLERANCE / 2.0;
 
 /// A live run and the simulation of the same.
 #[derive(Clone, Debug)]

@@ -311,21 +311,26 @@ fn machine(layout: Option<Layout>) -> Map<String, Value> {
     map
 }
 
-/// How long each thread of this process has been ready to run without running, ns.
+/// How long each thread of the server has been ready to run without running, ns. Threads that only
+/// wait for the run to end do not count: nobody's latency is theirs.
 fn waited_ns() -> HashMap<u32, u64> {
     let pid = std::process::id();
     let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
         return HashMap::new();
     };
-    let tid =
-        |task: std::io::Result<std::fs::DirEntry>| task.ok()?.file_name().to_str()?.parse().ok();
+    let of_server = |task: std::io::Result<std::fs::DirEntry>| {
+        let task = task.ok()?;
+        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
+        let tid: u32 = task.file_name().to_str()?.parse().ok()?;
+        name.starts_with("hw-").then_some(tid)
+    };
     let waited = |tid| {
         Some((
             tid,
             noise::SchedStat::of_thread(pid, tid).ok()?.run_delay_ns,
         ))
     };
-    tasks.filter_map(tid).filter_map(waited).collect()
+    tasks.filter_map(of_server).filter_map(waited).collect()
 }
 
 /// Parameters as JSON.
