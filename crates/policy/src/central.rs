@@ -42,6 +42,27 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
         }
     }
 
+    /// The oldest waiting request that nobody began, taken out: for a dispatcher that works.
+    pub(crate) fn take_unstarted(&mut self, now_ns: u64) -> Option<Job> {
+        let job = self.discipline.take_unstarted(&self.jobs)?;
+        self.control
+            .dispatched(job.class, now_ns.saturating_sub(job.arrived_ns));
+        Some(job)
+    }
+
+    /// A request is done, whoever ran it.
+    #[inline]
+    pub(crate) fn completed(&mut self, now_ns: u64, job: JobId, cpu_ns: u64) {
+        let Job {
+            class, attained_ns, ..
+        } = *self.jobs.get(job);
+        self.discipline
+            .served(class, cpu_ns.saturating_sub(attained_ns));
+        if self.control.finished(class, cpu_ns) {
+            self.close_window(now_ns);
+        }
+    }
+
     #[cold]
     fn close_window(&mut self, now_ns: u64) {
         let waiting = |class: ClassId| self.discipline.waiting_of(class);
@@ -86,22 +107,29 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
             ..
         } = self;
         let (job, worker) =
-            discipline.take(jobs, plan, |head| placement.place(head, plan, workers))?;
+            discipline.take(now_ns, jobs, plan, |head| placement.place(head, plan, workers))?;
         if Self::TRACKS {
             self.workers.occupy(worker);
         }
-        self.control
-            .dispatched(job.class, now_ns.saturating_sub(job.arrived_ns));
+        let served_or_waited_ns = now_ns.saturating_sub(job.arrived_ns);
+        self.control.dispatched(
+            job.class,
+            served_or_waited_ns.saturating_sub(job.attained_ns),
+        );
         Some(Dispatch {
             worker,
             job: job.id,
         })
     }
 
-    fn yielded(&mut self, _now_ns: u64, worker: WorkerId, job: Job, _attained_ns: u64) {
+    #[inline]
+    fn yielded(&mut self, _now_ns: u64, worker: WorkerId, job: Job) {
         if Self::TRACKS {
             self.workers.release(worker);
         }
+        let before_ns = self.jobs.get(job.id).attained_ns;
+        self.discipline
+            .served(job.class, job.attained_ns - before_ns);
         self.discipline.requeue(&mut self.jobs, &self.plan, job);
     }
 
@@ -110,10 +138,7 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
         if Self::TRACKS {
             self.workers.release(worker);
         }
-        let class = self.jobs.get(job).class;
-        if self.control.finished(class, cpu_ns) {
-            self.close_window(now_ns);
-        }
+        self.completed(now_ns, job, cpu_ns);
     }
 
     fn worker_added(&mut self, _now_ns: u64, worker: WorkerId) {
@@ -130,8 +155,13 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
         self.jobs.grow(capacity);
     }
 
+    #[inline]
     fn waiting(&self) -> usize {
         self.discipline.waiting()
+    }
+
+    fn head(&self) -> Option<&Job> {
+        self.discipline.head(&self.jobs)
     }
 
     fn plan(&self) -> Option<&Plan> {

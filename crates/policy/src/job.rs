@@ -55,6 +55,11 @@ pub struct Job {
     pub arrived_ns: u64,
     /// Where it may go on after an interruption.
     pub resume: Resume,
+    /// Its whole service time, ns, where that is known beforehand (a simulation, a client that
+    /// says it); 0 where it is not.
+    pub size_ns: u64,
+    /// Service it received before its last interruption, ns.
+    pub attained_ns: u64,
 }
 
 impl Job {
@@ -67,6 +72,8 @@ impl Job {
             flow: 0,
             arrived_ns,
             resume: Resume::Any,
+            size_ns: 0,
+            attained_ns: 0,
         }
     }
 }
@@ -155,6 +162,21 @@ impl List {
         };
         *link = index;
         self.tail = index;
+        self.len += 1;
+    }
+
+    #[inline]
+    pub(crate) fn push_front(&mut self, jobs: &mut Jobs, job: Job) {
+        let index = job.id.0;
+        jobs.nodes[index as usize] = Node {
+            job,
+            sequence: 0,
+            next: self.head,
+        };
+        self.head = index;
+        if self.tail == NIL {
+            self.tail = index;
+        }
         self.len += 1;
     }
 

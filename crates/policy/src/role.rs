@@ -12,6 +12,15 @@
 
 use crate::{Job, JobId, Plan, WorkerId};
 
+/// What the dispatcher runs itself while every worker has enough (Concord § 3.3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stint {
+    /// What to run.
+    pub job: JobId,
+    /// For at most so long, above 0; then it interrupts itself.
+    pub slice_ns: u64,
+}
+
 /// "Hand this request to this worker."
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Dispatch {
@@ -41,6 +50,8 @@ pub enum Owner {
 pub trait Ingress {
     /// Who carries this ingress out.
     const OWNER: Owner = Owner::Dispatcher;
+    /// Whether [`work`](Self::work) may ever name something: an engine need not ask otherwise.
+    const WORKS: bool = false;
 
     /// A request came in. On `Err` it was not accepted.
     ///
@@ -54,8 +65,8 @@ pub trait Ingress {
     /// A worker began the request (a dispatcher with bounded queues does not know unless told).
     fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: JobId) {}
 
-    /// A worker gave the request back unfinished, after `attained_ns` of service so far.
-    fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: Job, attained_ns: u64);
+    /// A worker gave the request back unfinished; the job says how much service it attained so far.
+    fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: Job);
 
     /// A worker finished the request, which took it `cpu_ns` of its time.
     fn finished(&mut self, now_ns: u64, worker: WorkerId, job: JobId, cpu_ns: u64);
@@ -65,6 +76,15 @@ pub trait Ingress {
 
     /// The server loses this worker: nothing more is sent to it; what it runs, it finishes.
     fn worker_removed(&mut self, now_ns: u64, worker: WorkerId);
+
+    /// What the dispatcher runs itself now that nothing can be dispatched. Until it says
+    /// [`worked`](Self::worked) it sees nothing and decides nothing.
+    fn work(&mut self, _now_ns: u64) -> Option<Stint> {
+        None
+    }
+
+    /// The dispatcher's stint is over; `cpu_ns` when that finished the request.
+    fn worked(&mut self, _now_ns: u64, _job: Job, _cpu_ns: Option<u64>) {}
 
     /// When to poll although nothing happened.
     fn next_deadline_ns(&self) -> Option<u64> {
@@ -76,6 +96,11 @@ pub trait Ingress {
 
     /// Requests waiting here.
     fn waiting(&self) -> usize;
+
+    /// The request that would be dispatched first, where the discipline can tell.
+    fn head(&self) -> Option<&Job> {
+        None
+    }
 
     /// Who may run what, where the ingress follows such a plan.
     fn plan(&self) -> Option<&Plan> {
@@ -103,7 +128,7 @@ impl Ingress for Unplaced {
         None
     }
 
-    fn yielded(&mut self, _now_ns: u64, _worker: WorkerId, _job: Job, _attained_ns: u64) {}
+    fn yielded(&mut self, _now_ns: u64, _worker: WorkerId, _job: Job) {}
 
     fn finished(&mut self, _now_ns: u64, _worker: WorkerId, _job: JobId, _cpu_ns: u64) {}
 
@@ -183,15 +208,9 @@ pub trait Local {
         None
     }
 
-    /// The request was interrupted after `attained_ns` of service so far. `true`: it is queued
-    /// again, here. `false`: it goes back to the ingress.
-    fn yielded<Q: Queues>(
-        &mut self,
-        _now_ns: u64,
-        _job: &Job,
-        _attained_ns: u64,
-        _queues: &mut Q,
-    ) -> bool {
+    /// The request was interrupted; the job says how much service it attained so far. `true`: it is
+    /// queued again, here. `false`: it goes back to the ingress.
+    fn yielded<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _queues: &mut Q) -> bool {
         false
     }
 
@@ -208,27 +227,66 @@ pub struct Preempt {
     pub epoch: u64,
 }
 
-/// Decides which running request to interrupt.
+/// What becomes of a request whose time came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It is interrupted.
+    Preempt,
+    /// It goes on; look again after so much longer, ns, above 0.
+    Renew(u64),
+    /// It goes on and is not looked at again.
+    Leave,
+}
+
+/// Decides which running request to interrupt. The timers it asks for are the engine's: a
+/// dispatcher that loops looks at its workers' deadlines on each turn, a simulator knows the next.
 pub trait Monitor {
     /// Whether it may ever interrupt: an engine that cannot must refuse one that does.
     const PREEMPTS: bool = true;
+    /// Whether [`poll`](Self::poll) may ever name something: an engine need not ask otherwise.
+    const POLLS: bool = false;
+    /// Whether the dispatcher carries it out (else a core of its own): one that is busy with a
+    /// request interrupts late.
+    const ON_DISPATCHER: bool = true;
 
-    /// The worker began its `epoch`-th assignment.
-    fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: &Job, _epoch: u64) {}
+    /// The worker began its `epoch`-th assignment. When to look at it, in ns of service from now
+    /// on, above 0; `None` for never.
+    fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: &Job, _epoch: u64) -> Option<u64> {
+        None
+    }
+
+    /// The time came that was asked for.
+    fn expired<I: Ingress, Q: Queues>(
+        &mut self,
+        _now_ns: u64,
+        _worker: WorkerId,
+        _ingress: &I,
+        _queues: &Q,
+    ) -> Verdict {
+        Verdict::Leave
+    }
 
     /// The worker's assignment ended, whether the request finished or not.
     fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
 
-    /// The next interruption that is due. `waiting` is what the ingress holds; the queues say
-    /// what waits at the workers.
-    fn poll<Q: Queues>(&mut self, _now_ns: u64, _waiting: usize, _queues: &Q) -> Option<Preempt> {
+    /// An interruption that is due because of what happened, not of time. The ingress and the
+    /// queues say what waits.
+    fn poll<I: Ingress, Q: Queues>(
+        &mut self,
+        _now_ns: u64,
+        _ingress: &I,
+        _queues: &Q,
+    ) -> Option<Preempt> {
         None
     }
 
-    /// When to poll although nothing happened.
+    /// When to call [`tick`](Self::tick) although nothing happened.
     fn next_deadline_ns(&self) -> Option<u64> {
         None
     }
+
+    /// The deadline it asked for came.
+    fn tick<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) {}
 }
 
 /// Nobody is ever interrupted.

@@ -21,7 +21,7 @@ use crate::locals::{self, Stealing, Take};
 use crate::placements::{Bounded, Hashed, Idle, Reserved, Workers};
 use crate::role::{Ingress, Local, Monitor, Never};
 use crate::spec::{Params, Reader, Spec, SpecError};
-use crate::{BitSet, Central, Jobs, Order, Plan, Shape};
+use crate::{BitSet, Central, Jobs, Mechanism, Order, Plan, Shape};
 use alloc::vec::Vec;
 
 /// A composition: the three roles, one `Local` a worker.
@@ -38,6 +38,8 @@ pub struct System<I, L, M = Never> {
     pub monitor: M,
     /// Requests a worker may hold, the running one included.
     pub depth: usize,
+    /// What interrupting costs.
+    pub mechanism: Mechanism,
 }
 
 /// Takes a system whatever its types.
@@ -185,6 +187,7 @@ fn system<I, L: Clone>(name: &'static str, shape: &Shape, ingress: I, local: L) 
         locals,
         monitor: Never,
         depth: 1,
+        mechanism: Mechanism::default(),
     }
 }
 
@@ -300,6 +303,7 @@ fn steered<L>(name: &'static str, shape: &Shape, flows: u64, locals: Vec<L>) -> 
         locals,
         monitor: Never,
         depth: usize::MAX,
+        mechanism: Mechanism::default(),
     }
 }
 

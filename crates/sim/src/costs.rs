@@ -1,9 +1,11 @@
 //! What a real system pays for and an ideal one does not.
 
+use headway_policy::Mechanism;
 use serde::{Deserialize, Serialize};
 
 /// Costs of the machinery, ns. All zero (the default) is the ideal system of the papers'
-/// simulations; `headway calibrate` writes this machine's.
+/// simulations; `headway calibrate` writes this machine's. What interrupting costs comes with the
+/// policy, and is replaced by what is given here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Costs {
@@ -16,6 +18,22 @@ pub struct Costs {
     pub completion_ns: u64,
     /// A worker's work per request beside the service itself: taking it up, the reply.
     pub overhead_ns: u64,
+    /// How much longer a request takes on a dispatcher that works, %: code that interrupts itself
+    /// reads the clock (Concord § 3.3).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub dispatcher_slowdown_percent: u64,
+    /// Instead of the policy's [`Mechanism::notif_ns`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notif_ns: Option<u64>,
+    /// Instead of the policy's [`Mechanism::switch_ns`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub switch_ns: Option<u64>,
+    /// Instead of the policy's [`Mechanism::next_ns`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_ns: Option<u64>,
+    /// Instead of the policy's [`Mechanism::proc_permille`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proc_permille: Option<u64>,
 }
 
 impl Costs {
@@ -24,4 +42,25 @@ impl Costs {
     pub fn is_free(&self) -> bool {
         *self == Self::default()
     }
+
+    /// What interrupting costs under a policy that says `mechanism` itself.
+    #[must_use]
+    pub fn applied_to(&self, mechanism: Mechanism) -> Mechanism {
+        Mechanism {
+            notif_ns: self.notif_ns.unwrap_or(mechanism.notif_ns),
+            switch_ns: self.switch_ns.unwrap_or(mechanism.switch_ns),
+            next_ns: self.next_ns.unwrap_or(mechanism.next_ns),
+            proc_permille: self.proc_permille.unwrap_or(mechanism.proc_permille),
+            charge: mechanism.charge,
+        }
+    }
+
+    /// How long the dispatcher takes for what takes a worker `stretch_ns`.
+    pub(crate) fn on_dispatcher_ns(&self, stretch_ns: u64) -> u64 {
+        stretch_ns + stretch_ns * self.dispatcher_slowdown_percent / 100
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -1,58 +1,33 @@
-//! The event loop: it owns the time, carries decisions out and makes none.
+//! A server in virtual time: it owns the time, carries decisions out and makes none.
 //!
-//! Every worker has at most one event of its own (it stops running what it runs), kept in a
-//! [`Tournament`]; arrivals come in order by themselves; whatever else takes time (hand-offs,
-//! completion notices, cores coming and going) lies in a heap that is empty in an ideal system.
+//! Every worker has at most one event of its own (it looks up from what it runs), kept in a
+//! [`Tournament`]; whatever else takes time (the dispatcher's work, hand-offs, completion notices)
+//! lies in a heap that is empty in an ideal system. Arrivals come from outside.
 
 mod queues;
 mod requests;
 mod tournament;
+mod worker;
 
-use crate::backlog::Backlog;
-use crate::experiment::{Classifier, Experiment, Length};
-use crate::outcome::{Outcome, Totals, reservation_of};
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner};
-use headway_policy::systems::{System, Visit};
-use headway_policy::{ClassId, Job, JobId, Resume, Rng, WorkerId};
-use headway_report::{ClassMeta, Recorder, Reservation};
-use headway_workload::{Arrival, Generator};
+use crate::Costs;
+use crate::server::{NEVER, Request, Sink, Work};
+use headway_policy::role::{
+    Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Stint, Verdict,
+};
+use headway_policy::systems::System;
+use headway_policy::{Charge, Job, JobId, Mechanism, Plan, Shape, WorkerId};
 use queues::WorkerQueues;
-use requests::{Request, Requests};
+use requests::{InFlight, Requests};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tournament::{NEVER, Tournament};
+use tournament::Tournament;
+use worker::Worker;
 
-/// A revision of the plan, for showing how reservations followed the traffic.
-#[derive(Clone, PartialEq, Debug)]
-pub struct PlanChange {
-    /// When, in virtual time.
-    pub at_ns: u64,
-    /// The plan from then on.
-    pub reservation: Vec<Reservation>,
-}
-
-/// Runs an experiment under whatever system its policy names.
-pub(crate) struct Run<'a>(pub(crate) &'a Experiment);
-
-impl Visit for Run<'_> {
-    type Output = Outcome;
-
-    fn visit<I, L, M>(self, mut system: System<I, L, M>) -> Outcome
-    where
-        I: Ingress,
-        L: Local,
-        M: Monitor,
-    {
-        let (name, params) = (system.name, std::mem::take(&mut system.params));
-        let mut engine = Engine::new(self.0, system);
-        engine.run();
-        engine.into_outcome(name, &params)
-    }
-}
-
-/// What is under way besides arrivals and running requests.
+/// What is under way besides running requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Delayed {
+    /// A request the dispatcher is working its way to.
+    Arrival { job: JobId },
     /// A request on its way to a worker.
     Handoff { worker: WorkerId, job: JobId },
     /// A completion the dispatcher does not know of yet.
@@ -62,173 +37,86 @@ enum Delayed {
         cpu_ns: u64,
     },
     /// An unfinished request the dispatcher does not know to be back yet.
-    GivenBack {
-        worker: WorkerId,
-        job: JobId,
-        attained_ns: u64,
-    },
-    /// A core that comes or goes.
-    Core { worker: WorkerId, present: bool },
+    GivenBack { worker: WorkerId, job: JobId },
+    /// The dispatcher's own stint is over.
+    StintOver,
 }
 
-/// What a worker is at.
-#[derive(Clone, Copy, Default)]
-struct Worker {
-    running: Option<JobId>,
-    /// When the present stretch of service began, the per-request overhead behind it.
-    serving_from_ns: u64,
-    epoch: u64,
+/// What the dispatcher itself is running.
+#[derive(Clone, Copy)]
+struct OnDispatcher {
+    job: JobId,
+    stretch_ns: u64,
+    until_ns: u64,
 }
 
-struct Engine<'a, I, L, M> {
-    experiment: &'a Experiment,
+/// One server.
+pub(crate) struct Engine<I, L, M> {
     ingress: I,
     locals: Vec<L>,
     monitor: M,
+    costs: Costs,
+    mechanism: Mechanism,
+    queue_limit: usize,
     requests: Requests,
     queues: WorkerQueues,
     workers: Vec<Worker>,
     stops: Tournament,
     delayed: BinaryHeap<Reverse<(u64, u64, Delayed)>>,
     delayed_count: u64,
-    arrivals: Arrivals,
-    recorder: Recorder,
-    backlog: Backlog,
-    totals: Totals,
+    /// Until when the dispatcher works through what arrived, or on a request of its own.
+    dispatcher_free_ns: u64,
+    stint: Option<OnDispatcher>,
+    work: Work,
+    /// Workers that are there and run nothing.
     idle: usize,
     now_ns: u64,
     revisions: u64,
-    plan_changes: Vec<PlanChange>,
 }
 
-/// The arrivals still to come, as the dispatcher gets to see them.
-struct Arrivals {
-    generator: Generator,
-    next: Option<Arrival>,
-    /// When the dispatcher has worked its way to `next`.
-    visible_ns: u64,
-    dispatch_ns: u64,
-    left: u64,
-    until_ns: u64,
-    /// Arrivals before this index are not measured.
-    counted_from: u64,
-    index: u64,
-    classifier: Rng,
-}
-
-impl Arrivals {
-    fn new(experiment: &Experiment, owner: Owner) -> Self {
-        let (left, until_ns) = match experiment.length {
-            Length::Requests(requests) => (requests, u64::MAX),
-            Length::Duration(ns) => (u64::MAX, ns),
-        };
-        let mut arrivals = Self {
-            generator: Generator::new(&experiment.workload, experiment.offered, experiment.seed),
-            next: None,
-            visible_ns: 0,
-            dispatch_ns: if owner == Owner::Dispatcher {
-                experiment.costs.dispatch_ns
-            } else {
-                0
-            },
-            left,
-            until_ns,
-            counted_from: (experiment.warm_up * experiment.expected_requests()) as u64,
-            index: 0,
-            classifier: Rng::new(experiment.seed ^ 0xC1A5_51F1_E72A_4D03),
-        };
-        arrivals.advance();
-        arrivals
-    }
-
-    /// Draws the next arrival. A serial dispatcher of constant cost sees requests in order, each
-    /// one cost after the later of its arrival and the last.
-    #[inline]
-    fn advance(&mut self) {
-        self.next = match self.left {
-            0 => None,
-            _ => self
-                .generator
-                .next()
-                .filter(|arrival| arrival.at_ns < self.until_ns),
-        };
-        let Some(arrival) = &self.next else {
-            self.visible_ns = NEVER;
-            return;
-        };
-        self.left -= 1;
-        self.index += 1;
-        self.visible_ns = arrival.at_ns.max(self.visible_ns) + self.dispatch_ns;
-    }
-}
-
-impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
-    fn new(experiment: &'a Experiment, system: System<I, L, M>) -> Self {
-        let workload = &experiment.workload;
-        let classes: Vec<ClassMeta> = workload
-            .union()
-            .map(|class| ClassMeta::new(&class.name, class.mean_ns()))
-            .collect();
+impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
+    pub(crate) fn new(system: System<I, L, M>, shape: &Shape, costs: Costs) -> Self {
         let mut engine = Self {
-            experiment,
             ingress: system.ingress,
             locals: system.locals,
             monitor: system.monitor,
+            mechanism: costs.applied_to(system.mechanism),
+            costs,
+            queue_limit: shape.queue_limit,
             requests: Requests::default(),
-            queues: WorkerQueues::new(experiment.workers),
-            workers: vec![Worker::default(); experiment.workers],
-            stops: Tournament::new(experiment.workers),
+            queues: WorkerQueues::new(shape.workers),
+            workers: vec![Worker::IDLE; shape.workers],
+            stops: Tournament::new(shape.workers),
             delayed: BinaryHeap::new(),
             delayed_count: 0,
-            arrivals: Arrivals::new(experiment, I::OWNER),
-            backlog: Backlog::new(classes.len(), experiment.expected_requests() as u64),
-            recorder: Recorder::new(&classes),
-            totals: Totals::default(),
-            idle: experiment.workers,
+            dispatcher_free_ns: 0,
+            stint: None,
+            work: Work::default(),
+            idle: shape.workers,
             now_ns: 0,
             revisions: 0,
-            plan_changes: Vec::new(),
         };
-        for change in &experiment.core_changes {
-            let core = Delayed::Core {
-                worker: change.worker,
-                present: change.present,
-            };
-            engine.delay(change.at_ns, core);
-        }
+        engine.revisions = engine.ingress.revisions();
         engine
     }
 
-    /// Until nothing is left: after the last arrival the system drains. On a tie what ends comes
-    /// before what begins: first requests, then quanta.
-    fn run(&mut self) {
-        self.decide();
-        loop {
-            let stop_ns = self.stops.first_ns();
-            let delayed_ns = self
-                .delayed
-                .peek()
-                .map_or(NEVER, |Reverse((at_ns, ..))| *at_ns);
-            let deadline_ns = self.deadline_ns();
-            let begins_ns = delayed_ns.min(self.arrivals.visible_ns);
-            let next_ns = stop_ns.min(begins_ns);
-            if next_ns == NEVER {
-                break;
-            }
-            if deadline_ns < stop_ns && deadline_ns <= begins_ns {
-                self.deadline(deadline_ns);
-                continue;
-            }
-            self.advance_to(next_ns);
-            if stop_ns == next_ns {
-                self.ran_out(self.stops.first());
-            } else if delayed_ns == next_ns {
-                self.delayed_event();
-            } else {
-                self.arrival();
-            }
-            self.decide();
-        }
+    /// When something happens next, deadlines included.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> u64 {
+        self.next_work_ns().min(self.deadline_ns())
+    }
+
+    /// When a request is next concerned; [`NEVER`] when only deadlines remain.
+    #[inline]
+    pub(crate) fn next_work_ns(&self) -> u64 {
+        self.stops.first_ns().min(self.delayed_ns())
+    }
+
+    #[inline]
+    fn delayed_ns(&self) -> u64 {
+        self.delayed
+            .peek()
+            .map_or(NEVER, |Reverse((at_ns, ..))| *at_ns)
     }
 
     #[inline]
@@ -237,115 +125,184 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
         ingress.min(self.monitor.next_deadline_ns().unwrap_or(NEVER))
     }
 
-    /// A role asked to be polled although nothing happens.
-    fn deadline(&mut self, at_ns: u64) {
-        assert!(
-            at_ns > self.now_ns,
-            "a role polled at {} ns still asks to be polled at {at_ns} ns",
-            self.now_ns
-        );
+    /// Carries out what happens next. On a tie what ends comes before what begins.
+    #[inline]
+    pub(crate) fn step(&mut self, sink: &mut impl Sink) {
+        let (stop_ns, delayed_ns) = (self.stops.first_ns(), self.delayed_ns());
+        let deadline_ns = self.deadline_ns();
+        if deadline_ns < stop_ns && deadline_ns <= delayed_ns {
+            return self.deadline(deadline_ns, sink);
+        }
+        self.advance_to(stop_ns.min(delayed_ns));
+        if stop_ns <= delayed_ns {
+            self.worker_looks_up(self.stops.first(), sink);
+        } else {
+            self.delayed_event(sink);
+        }
+        self.decide(sink);
+    }
+
+    /// A role asked to be called although nothing happens.
+    fn deadline(&mut self, at_ns: u64, sink: &mut impl Sink) {
         self.advance_to(at_ns);
-        self.decide();
+        if self.monitor.next_deadline_ns() == Some(at_ns) {
+            let queues = self.queues.seen_by(0);
+            self.monitor.tick(at_ns, &queues);
+        }
+        self.decide(sink);
+        assert!(
+            self.deadline_ns() > at_ns,
+            "a role called at {at_ns} ns still asks for that time"
+        );
     }
 
     #[inline]
-    fn advance_to(&mut self, now_ns: u64) {
-        if self.idle > 0 && self.ingress.waiting() + self.queues.waiting() > 0 {
-            self.totals.wasted_ns += self.idle as u64 * (now_ns - self.now_ns);
+    pub(crate) fn advance_to(&mut self, now_ns: u64) {
+        if self.idle > 0 && self.waiting() > 0 {
+            self.work.wasted_ns += self.idle as u64 * (now_ns - self.now_ns);
         }
         self.now_ns = now_ns;
     }
 
+    /// A request is there; the dispatcher sees it once it has worked its way to it.
     #[inline]
-    fn arrival(&mut self) {
-        let Some(arrival) = self.arrivals.next else {
-            return;
-        };
-        let counted = self.arrivals.index > self.arrivals.counted_from;
-        let classes = self.recorder.classes().len();
-        let taken_for = match self.experiment.classifier {
-            Classifier::Exact => arrival.class,
-            Classifier::Random => self.arrivals.classifier.below(classes) as u16,
-        };
-        self.arrivals.advance();
-        self.totals.arrived(&arrival, counted);
-        let (id, grown) = self
-            .requests
-            .insert(Request::new(&arrival, taken_for, counted));
+    pub(crate) fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
+        self.advance_to(now_ns);
+        let needs_ns = self.mechanism.slowed_ns(request.service_ns);
+        let (id, grown) = self.requests.insert(InFlight::new(request, needs_ns));
         if grown {
             self.ingress.grow(self.requests.capacity());
         }
-        let job = self.job(id);
-        match self.ingress.arrived(self.now_ns, job) {
-            Ok(()) => self.backlog.entered(usize::from(arrival.class)),
-            Err(_) => return self.shed(id),
+        let seen_ns = match I::OWNER {
+            Owner::Dispatcher => now_ns.max(self.dispatcher_free_ns) + self.costs.dispatch_ns,
+            Owner::Steering | Owner::Nobody => now_ns,
+        };
+        if seen_ns > now_ns {
+            self.dispatcher_free_ns = seen_ns;
+            return self.delay(seen_ns, Delayed::Arrival { job: id });
+        }
+        self.admit(id, sink);
+        self.decide(sink);
+    }
+
+    #[inline]
+    fn admit(&mut self, id: JobId, sink: &mut impl Sink) {
+        if self.ingress.arrived(self.now_ns, self.job(id)).is_err() {
+            return self.shed(id, sink);
         }
         if I::OWNER == Owner::Nobody {
-            self.share_arrival(id);
+            self.share_arrival(id, sink);
         }
     }
 
     /// A request that nobody places; the bound is that of the shared queue.
-    fn share_arrival(&mut self, id: JobId) {
-        if self.queues.shared_len() >= self.experiment.queue_limit {
-            return self.shed_admitted(id);
+    fn share_arrival(&mut self, id: JobId, sink: &mut impl Sink) {
+        if self.queues.shared_len() >= self.queue_limit {
+            return self.shed(id, sink);
         }
         self.queues.push_shared(id);
         self.wake(0);
     }
 
-    fn shed_admitted(&mut self, id: JobId) {
-        self.backlog.left(usize::from(self.requests.get(id).class));
-        self.shed(id);
-    }
-
-    fn shed(&mut self, id: JobId) {
-        let request = self.requests.get(id);
-        self.totals.shed += 1;
-        if request.counted {
-            self.recorder.dropped(usize::from(request.class));
-        }
+    fn shed(&mut self, id: JobId, sink: &mut impl Sink) {
+        sink.shed(self.now_ns, &self.requests.get(id).request);
         self.requests.remove(id);
     }
 
     /// Carries out every decision there is. What an interruption gives back and whom it frees are
     /// the ingress's business again.
     #[inline]
-    fn decide(&mut self) {
+    fn decide(&mut self, sink: &mut impl Sink) {
         loop {
-            while let Some(dispatch) = self.ingress.poll(self.now_ns) {
-                self.dispatch(dispatch);
+            if self.stint.is_none() {
+                while let Some(dispatch) = self.ingress.poll(self.now_ns) {
+                    self.dispatch(dispatch, sink);
+                }
             }
-            let waiting = self.ingress.waiting();
-            let queues = self.queues.seen_by(0);
-            let Some(preempt) = self.monitor.poll(self.now_ns, waiting, &queues) else {
-                return;
-            };
-            let worker = &self.workers[preempt.worker.index()];
-            if worker.epoch == preempt.epoch {
-                self.stopped(preempt.worker.index());
+            if !(M::POLLS && self.interrupt()) {
+                break;
             }
+        }
+        if I::WORKS && self.stint.is_none() && self.dispatcher_free_ns <= self.now_ns {
+            self.dispatcher_works();
+        }
+    }
+
+    /// Whether the monitor interrupted someone because of what happened.
+    fn interrupt(&mut self) -> bool {
+        if M::ON_DISPATCHER && self.stint.is_some() {
+            return false;
+        }
+        let queues = self.queues.seen_by(0);
+        let Some(Preempt { worker, epoch }) =
+            self.monitor.poll(self.now_ns, &self.ingress, &queues)
+        else {
+            return false;
+        };
+        let at = &self.workers[worker.index()];
+        if at.epoch == epoch && at.is_serving() {
+            self.preempt(worker.index());
+        }
+        true
+    }
+
+    fn dispatcher_works(&mut self) {
+        let Some(Stint { job, slice_ns }) = self.ingress.work(self.now_ns) else {
+            return;
+        };
+        let stretch_ns = slice_ns.min(self.requests.get(job).left_ns());
+        let until_ns = self.now_ns + self.costs.on_dispatcher_ns(stretch_ns);
+        self.dispatcher_free_ns = until_ns;
+        self.stint = Some(OnDispatcher {
+            job,
+            stretch_ns,
+            until_ns,
+        });
+        self.delay(until_ns, Delayed::StintOver);
+    }
+
+    fn stint_over(&mut self, sink: &mut impl Sink) {
+        let Some(stint) = self.stint.take() else {
+            return;
+        };
+        self.work.dispatcher_ns += stint.stretch_ns;
+        let request = self.requests.get_mut(stint.job);
+        request.attained_ns += stint.stretch_ns;
+        let (done, needs_ns) = (request.left_ns() == 0, request.needs_ns);
+        let job = self.job(stint.job);
+        self.ingress
+            .worked(self.now_ns, job, done.then_some(needs_ns));
+        if done {
+            sink.finished(self.now_ns, &self.requests.get(stint.job).request);
+            self.requests.remove(stint.job);
+            self.note_plan(sink);
         }
     }
 
     #[inline]
-    fn dispatch(&mut self, Dispatch { worker, job }: Dispatch) {
-        match (I::OWNER, self.experiment.costs.handoff_ns) {
+    fn dispatch(&mut self, Dispatch { worker, job }: Dispatch, sink: &mut impl Sink) {
+        match (I::OWNER, self.costs.handoff_ns) {
             (Owner::Dispatcher, handoff_ns @ 1..) => {
                 self.delay(self.now_ns + handoff_ns, Delayed::Handoff { worker, job });
             }
-            _ => self.receive(worker, job),
+            _ => self.receive(worker, job, sink),
         }
     }
 
     /// A request is in a worker's queue. An idle worker is woken at once by work it may take.
     #[inline]
-    fn receive(&mut self, worker: WorkerId, job: JobId) {
-        if self.queues.len(worker.index()) >= self.queue_limit() {
-            return self.shed_admitted(job);
+    fn receive(&mut self, worker: WorkerId, job: JobId, sink: &mut impl Sink) {
+        let queued = self.queues.len(worker.index());
+        // Where the network steers, the bound is that of the workers' own queues.
+        if I::OWNER == Owner::Steering && queued >= self.queue_limit {
+            return self.shed(job, sink);
         }
         self.queues.push(worker, job);
-        self.look_for_work(worker.index());
+        let waited_ns = match I::OWNER {
+            Owner::Dispatcher if queued == 0 => self.mechanism.next_ns,
+            _ => 0,
+        };
+        self.look_for_work(worker.index(), waited_ns);
         self.wake(worker.index() + 1);
     }
 
@@ -355,27 +312,18 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
         if L::STEALS && self.queues.waiting() > 0 && self.idle > 0 {
             let workers = self.workers.len();
             for offset in 0..workers {
-                self.look_for_work((first + offset) % workers);
+                self.look_for_work((first + offset) % workers, 0);
             }
         }
     }
 
-    /// Where the network steers, the bound is that of the workers' own queues.
+    /// If the worker is idle, it asks its policy what to run, and begins it `after_ns` from now.
     #[inline]
-    fn queue_limit(&self) -> usize {
-        match I::OWNER {
-            Owner::Dispatcher | Owner::Nobody => usize::MAX,
-            Owner::Steering => self.experiment.queue_limit,
-        }
-    }
-
-    /// If the worker is idle, it asks its policy what to run.
-    #[inline]
-    fn look_for_work(&mut self, worker: usize) {
-        while self.workers[worker].running.is_none() {
+    fn look_for_work(&mut self, worker: usize, after_ns: u64) {
+        while self.workers[worker].is_idle() {
             let mut view = self.queues.seen_by(worker);
             match self.locals[worker].next(self.now_ns, &mut view) {
-                Next::Run { job, slice_ns } => self.start(worker, job, slice_ns),
+                Next::Run { job, slice_ns } => self.begin(worker, job, slice_ns, after_ns),
                 Next::Retry => {}
                 Next::Idle => return,
             }
@@ -383,175 +331,219 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
     }
 
     #[inline]
-    fn start(&mut self, worker: usize, job: JobId, slice_ns: Option<u64>) {
+    fn begin(&mut self, worker: usize, job: JobId, slice_ns: Option<u64>, after_ns: u64) {
         let request = self.requests.get(job);
-        let left_ns = request.service_ns - request.attained_ns;
-        let stretch_ns = slice_ns.map_or(left_ns, |slice_ns| slice_ns.min(left_ns));
-        let serving_from_ns = self.now_ns + self.experiment.costs.overhead_ns;
-        let epoch = self.workers[worker].epoch + 1;
-        self.workers[worker] = Worker {
-            running: Some(job),
-            serving_from_ns,
-            epoch,
+        let overhead_ns = match request.attained_ns {
+            0 => self.costs.overhead_ns,
+            _ => 0,
         };
+        let spent_ns = after_ns + self.mechanism.switch_ns + overhead_ns;
+        let (left_ns, as_job) = (request.left_ns(), request.job(job));
+        let epoch = self.workers[worker].epoch + 1;
         self.idle -= 1;
-        self.totals.busy_ns += self.experiment.costs.overhead_ns;
-        self.stops.set(worker, serving_from_ns + stretch_ns);
+        self.work.busy_ns += spent_ns;
         let id = WorkerId(worker as u16);
         self.ingress.started(self.now_ns, id, job);
-        self.monitor.started(self.now_ns, id, &self.job(job), epoch);
+        let look_ns = self.monitor.started(self.now_ns, id, &as_job, epoch);
+        let begun = Worker::begin(job, epoch, self.now_ns + spent_ns, left_ns);
+        let begun = begun.slice(slice_ns).look_after(look_ns);
+        self.workers[worker] = begun;
+        self.stops.set(worker, begun.next_ns());
     }
 
-    /// What the worker runs is finished, or its slice is over and perhaps renewed.
+    /// The worker finished, or its slice is over, or the monitor asked to look, or it leaves what
+    /// it was interrupted at.
     #[inline]
-    fn ran_out(&mut self, worker: usize) {
-        match self.renewal_ns(worker) {
-            Some(ns) => self.stops.set(worker, self.now_ns + ns),
-            None => self.stopped(worker),
+    fn worker_looks_up(&mut self, worker: usize, sink: &mut impl Sink) {
+        let at = self.workers[worker];
+        if at.is_leaving() {
+            self.leave(worker);
+        } else if self.now_ns >= at.done_ns {
+            self.finished(worker, sink);
+        } else if self.now_ns >= at.slice_over_ns {
+            let queues = self.queues.seen_by(worker);
+            match self.locals[worker].renew(self.now_ns, &queues) {
+                Some(ns) => self.go_on(worker, at.sliced_until(self.now_ns + ns)),
+                None => self.preempt(worker),
+            }
+        } else {
+            self.expired(worker);
         }
     }
 
     #[inline]
-    fn renewal_ns(&mut self, worker: usize) -> Option<u64> {
-        let running = self.workers[worker];
-        let request = self.requests.get(running.running?);
-        let served_ns = self.now_ns - running.serving_from_ns;
-        let left_ns = request.service_ns - request.attained_ns - served_ns;
-        if left_ns == 0 {
-            return None;
+    fn expired(&mut self, worker: usize) {
+        let at = self.workers[worker];
+        if let (true, Some(stint)) = (M::ON_DISPATCHER, self.stint) {
+            // A dispatcher that works sends its notifications late (Concord § 3.3).
+            return self.go_on(worker, at.looked_at_ns(stint.until_ns));
         }
         let queues = self.queues.seen_by(worker);
-        let slice_ns = self.locals[worker].renew(self.now_ns, &queues)?;
-        Some(slice_ns.min(left_ns))
-    }
-
-    /// The worker stops running what it runs: finished, at the end of its slice, or interrupted.
-    #[inline]
-    fn stopped(&mut self, worker: usize) {
-        let Worker {
-            running,
-            serving_from_ns,
-            epoch,
-        } = self.workers[worker];
-        let Some(id) = running else { return };
-        let served_ns = self.now_ns.saturating_sub(serving_from_ns);
-        self.workers[worker].running = None;
-        self.idle += 1;
-        self.stops.set(worker, NEVER);
-        self.totals.busy_ns += served_ns;
-        self.monitor
-            .stopped(self.now_ns, WorkerId(worker as u16), epoch);
-        let request = self.requests.get_mut(id);
-        request.attained_ns += served_ns;
-        if request.attained_ns < request.service_ns {
-            self.yielded(worker, id);
-            self.look_for_work(worker);
-            self.wake(worker + 1);
-        } else {
-            self.finished(worker, id);
-            self.look_for_work(worker);
+        let id = WorkerId(worker as u16);
+        match self
+            .monitor
+            .expired(self.now_ns, id, &self.ingress, &queues)
+        {
+            Verdict::Preempt => self.preempt(worker),
+            Verdict::Renew(ns) => self.go_on(worker, at.looked_at_ns(self.now_ns + ns)),
+            Verdict::Leave => self.go_on(worker, at.looked_at_ns(NEVER)),
         }
     }
 
+    #[inline]
+    fn go_on(&mut self, worker: usize, at: Worker) {
+        self.workers[worker] = at;
+        self.stops.set(worker, at.next_ns());
+    }
+
+    /// The worker is to stop what it runs. It pays for that before it switches, or the request
+    /// does later.
+    #[inline]
+    fn preempt(&mut self, worker: usize) {
+        let Worker {
+            running,
+            epoch,
+            serving_from_ns,
+            ..
+        } = self.workers[worker];
+        let served_ns = self.now_ns.saturating_sub(serving_from_ns);
+        self.work.preemptions += 1;
+        self.work.busy_ns += served_ns;
+        let id = WorkerId(worker as u16);
+        self.monitor.stopped(self.now_ns, id, epoch);
+        let request = self.requests.get_mut(running);
+        request.attained_ns += served_ns;
+        match (self.mechanism.charge, self.mechanism.notif_ns) {
+            (Charge::Blocking, blocked_ns @ 1..) => {
+                self.work.busy_ns += blocked_ns;
+                let leaving = self.workers[worker].leaving_at(self.now_ns + blocked_ns);
+                self.go_on(worker, leaving);
+            }
+            (_, charged_ns) => {
+                request.needs_ns += charged_ns;
+                self.leave(worker);
+            }
+        }
+    }
+
+    /// The worker is free of what it was interrupted at, which is queued again.
+    #[inline]
+    fn leave(&mut self, worker: usize) {
+        let id = self.free(worker);
+        self.yielded(worker, id);
+        self.look_for_work(worker, 0);
+        self.wake(worker + 1);
+    }
+
+    #[inline]
+    fn free(&mut self, worker: usize) -> JobId {
+        let id = self.workers[worker].running;
+        self.workers[worker].stop();
+        self.stops.set(worker, NEVER);
+        if self.workers[worker].is_idle() {
+            self.idle += 1;
+        }
+        id
+    }
+
+    #[inline]
     fn yielded(&mut self, worker: usize, id: JobId) {
-        self.totals.preemptions += 1;
-        let (job, attained_ns) = (self.job(id), self.requests.get(id).attained_ns);
+        let job = self.job(id);
         let mut view = self.queues.seen_by(worker);
-        if self.locals[worker].yielded(self.now_ns, &job, attained_ns, &mut view) {
+        if self.locals[worker].yielded(self.now_ns, &job, &mut view) {
             return;
         }
         let worker = WorkerId(worker as u16);
-        match (I::OWNER, self.experiment.costs.completion_ns) {
-            (Owner::Nobody, _) => self.queues.push_shared(id),
-            (Owner::Dispatcher, notice_ns @ 1..) => {
-                let back = Delayed::GivenBack {
-                    worker,
-                    job: id,
-                    attained_ns,
-                };
-                self.delay(self.now_ns + notice_ns, back);
-            }
-            _ => self.ingress.yielded(self.now_ns, worker, job, attained_ns),
+        match I::OWNER {
+            Owner::Nobody => self.queues.push_shared(id),
+            Owner::Dispatcher => match self.known_at_ns() {
+                at_ns if at_ns > self.now_ns => {
+                    self.delay(at_ns, Delayed::GivenBack { worker, job: id });
+                }
+                _ => self.ingress.yielded(self.now_ns, worker, job),
+            },
+            Owner::Steering => self.ingress.yielded(self.now_ns, worker, job),
+        }
+    }
+
+    /// When the dispatcher will know of what happens at a worker now.
+    #[inline]
+    fn known_at_ns(&self) -> u64 {
+        let notice_ns = self.now_ns + self.costs.completion_ns;
+        match &self.stint {
+            Some(stint) => notice_ns.max(stint.until_ns),
+            None => notice_ns,
         }
     }
 
     #[inline]
-    fn finished(&mut self, worker: usize, id: JobId) {
-        let request = *self.requests.get(id);
-        let class = usize::from(request.class);
-        self.backlog.left(class);
-        if request.counted {
-            let latency_ns = self.now_ns - request.arrived_ns + self.experiment.network_ns;
-            self.recorder.record(class, latency_ns, request.service_ns);
-            self.totals.last_completion_ns = self.now_ns;
-        }
+    fn finished(&mut self, worker: usize, sink: &mut impl Sink) {
+        let Worker {
+            epoch,
+            serving_from_ns,
+            ..
+        } = self.workers[worker];
+        self.work.busy_ns += self.now_ns - serving_from_ns;
+        let id = self.free(worker);
+        let from = WorkerId(worker as u16);
+        self.monitor.stopped(self.now_ns, from, epoch);
+        let InFlight {
+            request, needs_ns, ..
+        } = *self.requests.get(id);
+        sink.finished(self.now_ns, &request);
         let job = self.job(id);
-        self.locals[worker].finished(self.now_ns, &job, request.service_ns);
-        let worker = WorkerId(worker as u16);
-        match (I::OWNER, self.experiment.costs.completion_ns) {
-            (Owner::Dispatcher, notice_ns @ 1..) => {
+        self.locals[worker].finished(self.now_ns, &job, needs_ns);
+        match (I::OWNER, self.known_at_ns()) {
+            (Owner::Dispatcher, at_ns) if at_ns > self.now_ns => {
                 let notice = Delayed::Notice {
-                    worker,
+                    worker: from,
                     job: id,
-                    cpu_ns: request.service_ns,
+                    cpu_ns: needs_ns,
                 };
-                self.delay(self.now_ns + notice_ns, notice);
+                self.delay(at_ns, notice);
             }
-            _ => self.noticed(worker, id, request.service_ns),
+            _ => self.noticed(from, id, needs_ns, sink),
         }
+        self.look_for_work(worker, 0);
     }
 
     /// The dispatcher knows that a request is done.
     #[inline]
-    fn noticed(&mut self, worker: WorkerId, job: JobId, cpu_ns: u64) {
+    fn noticed(&mut self, worker: WorkerId, job: JobId, cpu_ns: u64, sink: &mut impl Sink) {
         self.ingress.finished(self.now_ns, worker, job, cpu_ns);
         self.requests.remove(job);
+        self.note_plan(sink);
+    }
+
+    #[inline]
+    fn note_plan(&mut self, sink: &mut impl Sink) {
         if self.ingress.revisions() != self.revisions {
-            self.note_plan();
+            self.revisions = self.ingress.revisions();
+            sink.replanned(self.now_ns, self.ingress.plan());
         }
     }
 
-    #[cold]
-    fn note_plan(&mut self) {
-        self.revisions = self.ingress.revisions();
-        let reservation = self.reservation().unwrap_or_default();
-        self.plan_changes.push(PlanChange {
-            at_ns: self.now_ns,
-            reservation,
-        });
-    }
-
-    fn reservation(&self) -> Option<Vec<Reservation>> {
-        let names = self.experiment.workload.class_names();
-        self.ingress.plan().map(|plan| reservation_of(plan, &names))
-    }
-
-    fn delayed_event(&mut self) {
+    fn delayed_event(&mut self, sink: &mut impl Sink) {
         let Some(Reverse((_, _, event))) = self.delayed.pop() else {
             return;
         };
+        let for_dispatcher = !matches!(event, Delayed::Handoff { .. } | Delayed::StintOver);
+        if let (true, Some(stint)) = (for_dispatcher, self.stint) {
+            return self.delay(stint.until_ns, event);
+        }
         match event {
-            Delayed::Handoff { worker, job } => self.receive(worker, job),
+            Delayed::Arrival { job } => self.admit(job, sink),
+            Delayed::Handoff { worker, job } => self.receive(worker, job, sink),
             Delayed::Notice {
                 worker,
                 job,
                 cpu_ns,
-            } => self.noticed(worker, job, cpu_ns),
-            Delayed::GivenBack {
-                worker,
-                job,
-                attained_ns,
-            } => {
+            } => self.noticed(worker, job, cpu_ns, sink),
+            Delayed::GivenBack { worker, job } => {
                 let job = self.job(job);
-                self.ingress.yielded(self.now_ns, worker, job, attained_ns);
+                self.ingress.yielded(self.now_ns, worker, job);
             }
-            Delayed::Core { worker, present } => {
-                match present {
-                    true => self.ingress.worker_added(self.now_ns, worker),
-                    false => self.ingress.worker_removed(self.now_ns, worker),
-                }
-                self.note_plan();
-            }
+            Delayed::StintOver => self.stint_over(sink),
         }
     }
 
@@ -563,29 +555,66 @@ impl<'a, I: Ingress, L: Local, M: Monitor> Engine<'a, I, L, M> {
 
     #[inline]
     fn job(&self, id: JobId) -> Job {
-        let request = self.requests.get(id);
-        Job {
-            id,
-            class: ClassId(request.taken_for),
-            flow: request.flow,
-            arrived_ns: request.arrived_ns,
-            resume: Resume::Any,
-        }
+        self.requests.get(id).job(id)
     }
 
-    fn into_outcome(self, policy: &str, params: &headway_policy::spec::Params) -> Outcome {
-        let reservation = self.reservation();
-        let starved = self.backlog.starved(self.experiment.workers);
-        let mut outcome = Outcome::new(
-            self.experiment,
-            policy,
-            params,
-            &self.totals,
-            self.recorder,
-            &starved,
-        );
-        outcome.run.extras.reservation = reservation;
-        outcome.plan_changes = self.plan_changes;
-        outcome
+    /// The server gains a worker, or loses it once it has done what it holds.
+    pub(crate) fn set_worker(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        present: bool,
+        sink: &mut impl Sink,
+    ) {
+        self.advance_to(now_ns);
+        match present {
+            true => {
+                self.idle += usize::from(self.workers[worker.index()].come_back());
+                self.ingress.worker_added(now_ns, worker);
+                self.look_for_work(worker.index(), 0);
+            }
+            false => self.ingress.worker_removed(now_ns, worker),
+        }
+        self.note_plan(sink);
+        self.decide(sink);
+    }
+
+    /// The server loses a worker at once.
+    pub(crate) fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink) {
+        self.advance_to(now_ns);
+        self.ingress.worker_removed(now_ns, worker);
+        let index = worker.index();
+        self.idle -= usize::from(self.workers[index].is_idle());
+        self.workers[index].go_away();
+        if self.workers[index].is_serving() {
+            self.preempt(index);
+        }
+        self.note_plan(sink);
+        self.decide(sink);
+    }
+
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.ingress.waiting() + self.queues.waiting()
+    }
+
+    pub(crate) fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub(crate) fn queued_at(&self, worker: WorkerId) -> usize {
+        self.queues.len(worker.index())
+    }
+
+    pub(crate) fn is_idle(&self, worker: WorkerId) -> bool {
+        self.workers[worker.index()].is_idle()
+    }
+
+    pub(crate) fn work(&self) -> Work {
+        self.work
+    }
+
+    pub(crate) fn plan(&self) -> Option<&Plan> {
+        self.ingress.plan()
     }
 }

@@ -1,6 +1,7 @@
 //! What to simulate.
 
-use crate::{Costs, Outcome, engine};
+use crate::run::Run;
+use crate::{Costs, Outcome};
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
@@ -162,7 +163,7 @@ impl Experiment {
         Ok(headway_policy::systems::with(
             &self.policy,
             &self.shape(),
-            engine::Run(self),
+            Run(self),
         )?)
     }
 
@@ -181,7 +182,7 @@ impl Experiment {
         M: Monitor + Send + 'static,
     {
         self.check()?;
-        Ok(engine::Run(self).visit(build(&self.shape())))
+        Ok(Run(self).visit(build(&self.shape())))
     }
 
     /// Whether it can be run.
@@ -230,7 +231,7 @@ impl Experiment {
     }
 
     /// What the policy is told beforehand.
-    fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> Shape {
         const JOBS_AT_FIRST: usize = 1024;
         let mix = self.workload.initial_mix();
         let mut shape = Shape::new(self.workers);

@@ -27,11 +27,13 @@ mod engine;
 mod experiment;
 mod outcome;
 mod parallel;
+mod run;
+pub mod server;
 
 pub use capacity::{CapacityError, CapacitySearch, Found};
 pub use costs::Costs;
-pub use engine::PlanChange;
 pub use experiment::{Classifier, CoreChange, Experiment, Length, SimError};
 pub use headway_workload::Offered;
 pub use outcome::{Outcome, reservation_of, value_json};
 pub use parallel::{available_threads, in_parallel};
+pub use run::PlanChange;

@@ -1,11 +1,11 @@
 //! What came of an experiment.
 
-use crate::engine::PlanChange;
 use crate::experiment::{Experiment, Length};
+use crate::run::PlanChange;
+use crate::server::{Request, Work};
 use headway_policy::Plan;
 use headway_policy::spec::{Params, Value};
 use headway_report::{Level, Recorder, Reservation, Run, RunExtras, RunMeta};
-use headway_workload::Arrival;
 
 /// Sums over a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -13,10 +13,7 @@ pub(crate) struct Totals {
     pub(crate) arrivals: u64,
     pub(crate) counted: u64,
     pub(crate) shed: u64,
-    pub(crate) preemptions: u64,
-    pub(crate) busy_ns: u64,
-    /// Worker time idle while some request waited.
-    pub(crate) wasted_ns: u64,
+    pub(crate) work: Work,
     pub(crate) last_arrival_ns: u64,
     first_counted_ns: Option<u64>,
     pub(crate) last_completion_ns: u64,
@@ -24,12 +21,12 @@ pub(crate) struct Totals {
 
 impl Totals {
     #[inline]
-    pub(crate) fn arrived(&mut self, arrival: &Arrival, counted: bool) {
+    pub(crate) fn arrived(&mut self, request: &Request) {
         self.arrivals += 1;
-        self.last_arrival_ns = arrival.at_ns;
-        if counted {
+        self.last_arrival_ns = request.arrived_ns;
+        if request.counted {
             self.counted += 1;
-            self.first_counted_ns.get_or_insert(arrival.at_ns);
+            self.first_counted_ns.get_or_insert(request.arrived_ns);
         }
     }
 }
@@ -78,9 +75,9 @@ impl Outcome {
             load: experiment
                 .workload
                 .load_for_rate(rate_rps, experiment.workers),
-            utilization: totals.busy_ns as f64 / elapsed_ns / experiment.workers as f64,
+            utilization: totals.work.busy_ns as f64 / elapsed_ns / experiment.workers as f64,
             dropped: totals.shed,
-            preemptions: totals.preemptions,
+            preemptions: totals.work.preemptions,
             overloaded: !starved.is_empty(),
         };
         let names = experiment.workload.class_names();
@@ -90,7 +87,7 @@ impl Outcome {
             ..RunExtras::default()
         };
         let run = Run::new(meta, &recorder, extras);
-        let wasted_cores = totals.wasted_ns as f64 / elapsed_ns;
+        let wasted_cores = totals.work.wasted_ns as f64 / elapsed_ns;
         Self {
             run,
             recorder,

@@ -5,9 +5,12 @@ use crate::job::List;
 use crate::role::Shed;
 use crate::{ClassId, Job, Jobs, Plan, WorkerId};
 
-/// One bounded queue for all classes; only its head is ever offered.
+/// One bounded queue for all classes; only its head is ever offered. What was interrupted joins
+/// its tail. The two kinds are listed apart, in one order, so that a dispatcher that works can
+/// find the oldest request nobody began.
 pub struct Fifo {
-    queue: List,
+    fresh: List,
+    interrupted: List,
     limit: usize,
 }
 
@@ -16,45 +19,70 @@ impl Fifo {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
-            queue: List::EMPTY,
+            fresh: List::EMPTY,
+            interrupted: List::EMPTY,
             limit,
         }
+    }
+
+    /// Whether what was interrupted comes first.
+    #[inline]
+    fn interrupted_first(&self, jobs: &Jobs) -> bool {
+        self.interrupted.len() > 0
+            && self.interrupted.front_sequence(jobs) < self.fresh.front_sequence(jobs)
     }
 }
 
 impl Discipline for Fifo {
     #[inline]
-    fn push(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) -> Result<(), Shed> {
-        if self.queue.len() >= self.limit {
+    fn push(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) -> Result<(), Shed> {
+        if self.waiting() >= self.limit {
             return Err(Shed);
         }
-        self.requeue(jobs, plan, job);
+        self.fresh.push_back(jobs, job);
         Ok(())
     }
 
     #[inline]
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) {
-        self.queue.push_back(jobs, job);
+        self.interrupted.push_back(jobs, job);
     }
 
     #[inline]
     fn take(
         &mut self,
+        _now_ns: u64,
         jobs: &Jobs,
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
     ) -> Option<(Job, WorkerId)> {
-        let worker = place(self.queue.front(jobs)?)?;
-        let job = self.queue.pop_front(jobs)?;
+        let list = match self.interrupted_first(jobs) {
+            true => &mut self.interrupted,
+            false => &mut self.fresh,
+        };
+        let worker = place(list.front(jobs)?)?;
+        let job = list.pop_front(jobs)?;
         Some((job, worker))
     }
 
+    #[inline]
     fn waiting(&self) -> usize {
-        self.queue.len()
+        self.fresh.len() + self.interrupted.len()
     }
 
     fn waiting_of(&self, _class: ClassId) -> usize {
         0
+    }
+
+    fn head<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
+        match self.interrupted_first(jobs) {
+            true => self.interrupted.front(jobs),
+            false => self.fresh.front(jobs),
+        }
+    }
+
+    fn take_unstarted(&mut self, jobs: &Jobs) -> Option<Job> {
+        self.fresh.pop_front(jobs)
     }
 
     fn replanned(&mut self, _plan: &Plan) {}

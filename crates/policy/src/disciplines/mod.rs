@@ -23,6 +23,7 @@ pub trait Discipline {
     /// Offers heads in order to `place` until it names a worker for one, and takes that one out.
     fn take(
         &mut self,
+        now_ns: u64,
         jobs: &Jobs,
         plan: &Plan,
         place: impl FnMut(&Job) -> Option<WorkerId>,
@@ -33,6 +34,21 @@ pub trait Discipline {
 
     /// Requests of one class waiting; 0 where the discipline does not tell classes apart.
     fn waiting_of(&self, class: ClassId) -> usize;
+
+    /// The request that would be offered first; `None` when nothing waits or the discipline cannot
+    /// tell.
+    fn head<'a>(&self, _jobs: &'a Jobs) -> Option<&'a Job> {
+        None
+    }
+
+    /// Takes out the oldest request that no worker has begun, where the discipline can tell
+    /// (Concord's dispatcher cannot go on with what a worker began, § 3.3).
+    fn take_unstarted(&mut self, _jobs: &Jobs) -> Option<Job> {
+        None
+    }
+
+    /// A request of the class received so much service.
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
 
     /// The plan's ranking changed.
     fn replanned(&mut self, plan: &Plan);

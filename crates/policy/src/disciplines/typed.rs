@@ -85,6 +85,7 @@ impl Discipline for Typed {
     #[inline]
     fn take(
         &mut self,
+        _now_ns: u64,
         jobs: &Jobs,
         plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,

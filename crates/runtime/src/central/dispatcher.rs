@@ -322,5 +322,7 @@ fn describe(id: JobId, slot: &Slot) -> Job {
         flow: 0,
         arrived_ns: slot.arrived_ns,
         resume: Resume::Any,
+        size_ns: 0,
+        attained_ns: 0,
     }
 }

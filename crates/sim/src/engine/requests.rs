@@ -1,33 +1,44 @@
 //! The requests in flight, in slots that are used again.
 
-use headway_policy::JobId;
-use headway_workload::Arrival;
+use crate::server::Request;
+use headway_policy::{ClassId, Job, JobId, Resume};
 
 /// A request in flight.
 #[derive(Clone, Copy)]
-pub(super) struct Request {
-    pub(super) arrived_ns: u64,
-    pub(super) service_ns: u64,
+pub(super) struct InFlight {
+    pub(super) request: Request,
+    /// Its service time and what probes and interruptions added to it, ns.
+    pub(super) needs_ns: u64,
+    /// Service it received before it was last interrupted, ns.
     pub(super) attained_ns: u64,
-    pub(super) flow: u32,
-    /// What it is.
-    pub(super) class: u16,
-    /// What the server takes it for.
-    pub(super) taken_for: u16,
-    /// Whether it is measured.
-    pub(super) counted: bool,
 }
 
-impl Request {
-    pub(super) fn new(arrival: &Arrival, taken_for: u16, counted: bool) -> Self {
+impl InFlight {
+    #[inline]
+    pub(super) fn new(request: Request, needs_ns: u64) -> Self {
         Self {
-            arrived_ns: arrival.at_ns,
-            service_ns: arrival.service_ns,
+            request,
+            needs_ns,
             attained_ns: 0,
-            flow: arrival.flow,
-            class: arrival.class,
-            taken_for,
-            counted,
+        }
+    }
+
+    #[inline]
+    pub(super) fn left_ns(&self) -> u64 {
+        self.needs_ns - self.attained_ns
+    }
+
+    /// As policies see it.
+    #[inline]
+    pub(super) fn job(&self, id: JobId) -> Job {
+        Job {
+            id,
+            class: ClassId(self.request.taken_for),
+            flow: self.request.flow,
+            arrived_ns: self.request.arrived_ns,
+            resume: Resume::Any,
+            size_ns: self.needs_ns,
+            attained_ns: self.attained_ns,
         }
     }
 }
@@ -35,14 +46,14 @@ impl Request {
 /// A slab of requests.
 #[derive(Default)]
 pub(super) struct Requests {
-    slots: Vec<Request>,
+    slots: Vec<InFlight>,
     free: Vec<JobId>,
 }
 
 impl Requests {
     /// Stores a request; the flag says that ids have grown beyond what there was.
     #[inline]
-    pub(super) fn insert(&mut self, request: Request) -> (JobId, bool) {
+    pub(super) fn insert(&mut self, request: InFlight) -> (JobId, bool) {
         if let Some(id) = self.free.pop() {
             self.slots[id.index()] = request;
             return (id, false);
@@ -57,13 +68,18 @@ impl Requests {
         self.slots.capacity()
     }
 
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
     #[inline]
-    pub(super) fn get(&self, id: JobId) -> &Request {
+    pub(super) fn get(&self, id: JobId) -> &InFlight {
         &self.slots[id.index()]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, id: JobId) -> &mut Request {
+    pub(super) fn get_mut(&mut self, id: JobId) -> &mut InFlight {
         &mut self.slots[id.index()]
     }
 

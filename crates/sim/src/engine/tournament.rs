@@ -1,8 +1,7 @@
 //! The next event of each worker, as a tournament: who is first is known at once, and a worker's
 //! new time plays only the matches on its way up.
 
-/// No event.
-pub(super) const NEVER: u64 = u64::MAX;
+use crate::server::NEVER;
 
 #[derive(Clone, Copy)]
 struct Entry {

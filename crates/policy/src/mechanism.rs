@@ -1,0 +1,42 @@
+//! What interrupting costs: the machinery's side of a system that preempts.
+
+/// Where the cost of an interruption falls (SYSTEMS' time sharing).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Charge {
+    /// It blocks the worker before it switches.
+    #[default]
+    Blocking,
+    /// It is added to the interrupted request's service.
+    Request,
+}
+
+/// Costs of a system's way to interrupt and to hand out work, ns. They are data: a simulator
+/// spends them, a live server has them whether it knows or not. All zero is the ideal system.
+///
+/// In Concord's terms (§ 2, Equation 2): `notif_ns` is c_notif, `switch_ns` is c_switch, `next_ns`
+/// is c_next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Mechanism {
+    /// Telling a worker to stop and its noticing, at each interruption.
+    pub notif_ns: u64,
+    /// Where `notif_ns` falls.
+    pub charge: Charge,
+    /// Switching contexts, at each start and resume.
+    pub switch_ns: u64,
+    /// What probes in the code add to every service time, in thousandths (c_proc).
+    pub proc_permille: u64,
+    /// A worker with nothing local waiting for the dispatcher to hand it the next request.
+    pub next_ns: u64,
+}
+
+impl Mechanism {
+    /// How long a service takes that takes `service_ns` without probes.
+    #[inline]
+    #[must_use]
+    pub fn slowed_ns(&self, service_ns: u64) -> u64 {
+        match self.proc_permille {
+            0 => service_ns,
+            permille => service_ns + service_ns * permille / 1000,
+        }
+    }
+}

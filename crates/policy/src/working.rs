@@ -1,0 +1,102 @@
+//! A dispatcher that is also a worker (Concord § 3.3).
+//!
+//! When nothing can be dispatched it takes the first request that nobody began and runs it for a
+//! slice at a time, by code that interrupts itself. What it began only it can finish: workers run
+//! the other instrumentation.
+
+use crate::controls::Control;
+use crate::disciplines::Discipline;
+use crate::placements::Placement;
+use crate::role::{Dispatch, Ingress, Owner, Shed, Stint};
+use crate::{Central, Job, JobId, Plan, WorkerId};
+
+/// A central dispatcher that works while all workers' queues are full.
+pub struct Working<D, P, C> {
+    central: Central<D, P, C>,
+    slice_ns: u64,
+    /// What it began and has not finished: the dedicated buffer of § 3.3.
+    begun: Option<JobId>,
+}
+
+impl<D, P, C> Working<D, P, C> {
+    /// Slices of at most `slice_ns`, above 0.
+    #[must_use]
+    pub fn new(central: Central<D, P, C>, slice_ns: u64) -> Self {
+        Self {
+            central,
+            slice_ns,
+            begun: None,
+        }
+    }
+}
+
+impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
+    const OWNER: Owner = P::OWNER;
+    const WORKS: bool = true;
+
+    fn work(&mut self, now_ns: u64) -> Option<Stint> {
+        if self.begun.is_none() {
+            self.begun = self.central.take_unstarted(now_ns).map(|job| job.id);
+        }
+        self.begun.map(|job| Stint {
+            job,
+            slice_ns: self.slice_ns,
+        })
+    }
+
+    fn worked(&mut self, now_ns: u64, job: Job, cpu_ns: Option<u64>) {
+        if let Some(cpu_ns) = cpu_ns {
+            self.begun = None;
+            self.central.completed(now_ns, job.id, cpu_ns);
+        }
+    }
+
+    #[inline]
+    fn arrived(&mut self, now_ns: u64, job: Job) -> Result<(), Shed> {
+        self.central.arrived(now_ns, job)
+    }
+
+    #[inline]
+    fn poll(&mut self, now_ns: u64) -> Option<Dispatch> {
+        self.central.poll(now_ns)
+    }
+
+    #[inline]
+    fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: Job) {
+        self.central.yielded(now_ns, worker, job);
+    }
+
+    #[inline]
+    fn finished(&mut self, now_ns: u64, worker: WorkerId, job: JobId, cpu_ns: u64) {
+        self.central.finished(now_ns, worker, job, cpu_ns);
+    }
+
+    fn worker_added(&mut self, now_ns: u64, worker: WorkerId) {
+        self.central.worker_added(now_ns, worker);
+    }
+
+    fn worker_removed(&mut self, now_ns: u64, worker: WorkerId) {
+        self.central.worker_removed(now_ns, worker);
+    }
+
+    fn grow(&mut self, capacity: usize) {
+        self.central.grow(capacity);
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.central.waiting()
+    }
+
+    fn head(&self) -> Option<&Job> {
+        self.central.head()
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        self.central.plan()
+    }
+
+    fn revisions(&self) -> u64 {
+        self.central.revisions()
+    }
+}

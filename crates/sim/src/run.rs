@@ -1,0 +1,234 @@
+//! One server fed by a workload: arrivals go in, measurements come out.
+
+use crate::backlog::Backlog;
+use crate::engine::Engine;
+use crate::experiment::{Classifier, Experiment, Length};
+use crate::outcome::{Outcome, Totals, reservation_of};
+use crate::server::{NEVER, Request, Sink};
+use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::systems::{System, Visit};
+use headway_policy::{Plan, Rng};
+use headway_report::{ClassMeta, Recorder, Reservation};
+use headway_workload::{Arrival, Generator};
+
+/// A revision of the plan, for showing how reservations followed the traffic.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlanChange {
+    /// When, in virtual time.
+    pub at_ns: u64,
+    /// The plan from then on.
+    pub reservation: Vec<Reservation>,
+}
+
+/// Runs an experiment under whatever system its policy names.
+pub(crate) struct Run<'a>(pub(crate) &'a Experiment);
+
+impl Visit for Run<'_> {
+    type Output = Outcome;
+
+    fn visit<I, L, M>(self, mut system: System<I, L, M>) -> Outcome
+    where
+        I: Ingress,
+        L: Local,
+        M: Monitor,
+    {
+        let experiment = self.0;
+        let (name, params) = (system.name, std::mem::take(&mut system.params));
+        let mut engine = Engine::new(system, &experiment.shape(), experiment.costs);
+        let mut measures = Measures::new(experiment);
+        drive(experiment, &mut engine, &mut measures);
+        measures.into_outcome(&engine, name, &params)
+    }
+}
+
+/// Until nothing is left: after the last arrival the system drains. On a tie what ends comes
+/// before what begins.
+fn drive<I: Ingress, L: Local, M: Monitor>(
+    experiment: &Experiment,
+    engine: &mut Engine<I, L, M>,
+    measures: &mut Measures<'_>,
+) {
+    let mut arrivals = Arrivals::new(experiment);
+    let mut changes = experiment.core_changes.iter().peekable();
+    loop {
+        let change_ns = changes.peek().map_or(NEVER, |change| change.at_ns);
+        let outside_ns = arrivals.next_ns().min(change_ns);
+        if outside_ns.min(engine.next_work_ns()) == NEVER {
+            return;
+        }
+        if engine.next_ns() <= outside_ns {
+            engine.step(measures);
+        } else if change_ns == outside_ns {
+            if let Some(change) = changes.next() {
+                engine.set_worker(change.at_ns, change.worker, change.present, measures);
+            }
+        } else if let Some(request) = arrivals.take() {
+            measures.arrived(&request);
+            engine.arrive(request.arrived_ns, request, measures);
+        }
+    }
+}
+
+/// The arrivals still to come.
+struct Arrivals<'a> {
+    generator: Generator,
+    next: Option<Arrival>,
+    left: u64,
+    until_ns: u64,
+    /// Arrivals before this index are not measured.
+    counted_from: u64,
+    index: u64,
+    classes: usize,
+    classifier: Rng,
+    experiment: &'a Experiment,
+}
+
+impl<'a> Arrivals<'a> {
+    fn new(experiment: &'a Experiment) -> Self {
+        let (left, until_ns) = match experiment.length {
+            Length::Requests(requests) => (requests, u64::MAX),
+            Length::Duration(ns) => (u64::MAX, ns),
+        };
+        let mut arrivals = Self {
+            generator: Generator::new(&experiment.workload, experiment.offered, experiment.seed),
+            next: None,
+            left,
+            until_ns,
+            counted_from: (experiment.warm_up * experiment.expected_requests()) as u64,
+            index: 0,
+            classes: experiment.workload.class_names().len(),
+            classifier: Rng::new(experiment.seed ^ 0xC1A5_51F1_E72A_4D03),
+            experiment,
+        };
+        arrivals.advance();
+        arrivals
+    }
+
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        self.next.as_ref().map_or(NEVER, |arrival| arrival.at_ns)
+    }
+
+    /// The next one, in the order of time.
+    #[inline]
+    fn take(&mut self) -> Option<Request> {
+        let arrival = self.next?;
+        let taken_for = match self.experiment.classifier {
+            Classifier::Exact => arrival.class,
+            Classifier::Random => self.classifier.below(self.classes) as u16,
+        };
+        let request = Request {
+            tag: self.index,
+            arrived_ns: arrival.at_ns,
+            service_ns: arrival.service_ns,
+            flow: arrival.flow,
+            class: arrival.class,
+            taken_for,
+            counted: self.index >= self.counted_from,
+        };
+        self.index += 1;
+        self.advance();
+        Some(request)
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.next = match self.left {
+            0 => None,
+            _ => self
+                .generator
+                .next()
+                .filter(|arrival| arrival.at_ns < self.until_ns),
+        };
+        self.left -= u64::from(self.next.is_some());
+    }
+}
+
+/// What is noted while it runs.
+struct Measures<'a> {
+    experiment: &'a Experiment,
+    recorder: Recorder,
+    backlog: Backlog,
+    totals: Totals,
+    plan_changes: Vec<PlanChange>,
+}
+
+impl<'a> Measures<'a> {
+    fn new(experiment: &'a Experiment) -> Self {
+        let classes: Vec<ClassMeta> = experiment
+            .workload
+            .union()
+            .map(|class| ClassMeta::new(&class.name, class.mean_ns()))
+            .collect();
+        Self {
+            experiment,
+            backlog: Backlog::new(classes.len(), experiment.expected_requests() as u64),
+            recorder: Recorder::new(&classes),
+            totals: Totals::default(),
+            plan_changes: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn arrived(&mut self, request: &Request) {
+        self.totals.arrived(request);
+        self.backlog.entered(usize::from(request.class));
+    }
+
+    fn reservation(&self, plan: Option<&Plan>) -> Option<Vec<Reservation>> {
+        let names = self.experiment.workload.class_names();
+        plan.map(|plan| reservation_of(plan, &names))
+    }
+
+    fn into_outcome<I: Ingress, L: Local, M: Monitor>(
+        mut self,
+        engine: &Engine<I, L, M>,
+        policy: &str,
+        params: &headway_policy::spec::Params,
+    ) -> Outcome {
+        let reservation = self.reservation(engine.plan());
+        let starved = self.backlog.starved(self.experiment.workers);
+        self.totals.work = engine.work();
+        let mut outcome = Outcome::new(
+            self.experiment,
+            policy,
+            params,
+            &self.totals,
+            self.recorder,
+            &starved,
+        );
+        outcome.run.extras.reservation = reservation;
+        outcome.plan_changes = self.plan_changes;
+        outcome
+    }
+}
+
+impl Sink for Measures<'_> {
+    #[inline]
+    fn finished(&mut self, now_ns: u64, request: &Request) {
+        let class = usize::from(request.class);
+        self.backlog.left(class);
+        if request.counted {
+            let latency_ns = now_ns - request.arrived_ns + self.experiment.network_ns;
+            self.recorder.record(class, latency_ns, request.service_ns);
+            self.totals.last_completion_ns = now_ns;
+        }
+    }
+
+    fn shed(&mut self, _now_ns: u64, request: &Request) {
+        let class = usize::from(request.class);
+        self.backlog.left(class);
+        self.totals.shed += 1;
+        if request.counted {
+            self.recorder.dropped(class);
+        }
+    }
+
+    fn replanned(&mut self, now_ns: u64, plan: Option<&Plan>) {
+        let reservation = self.reservation(plan).unwrap_or_default();
+        self.plan_changes.push(PlanChange {
+            at_ns: now_ns,
+            reservation,
+        });
+    }
+}
