@@ -89,6 +89,7 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
             handoff_ns,
             completion_ns,
             overhead_ns,
+            ..Costs::default()
         },
         machine: crate::trial::machine_name(),
         layout: match layout {

@@ -106,8 +106,9 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
             plan,
             ..
         } = self;
-        let (job, worker) =
-            discipline.take(now_ns, jobs, plan, |head| placement.place(head, plan, workers))?;
+        let (job, worker) = discipline.take(now_ns, jobs, plan, |head| {
+            placement.place(head, plan, workers)
+        })?;
         if Self::TRACKS {
             self.workers.occupy(worker);
         }

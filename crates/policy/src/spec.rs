@@ -147,15 +147,23 @@ impl fmt::Display for Spec {
 pub enum Value {
     /// A number without unit.
     Number(f64),
+    /// A time, ns.
+    Time(u64),
     /// One of a few words.
     Word(&'static str),
+    /// Words of the writer's own, such as a list of parts.
+    Text(String),
 }
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(f, "{number}"),
+            Self::Time(ns) if *ns > 0 && ns % 1_000_000 == 0 => write!(f, "{}ms", ns / 1_000_000),
+            Self::Time(ns) if ns % 1_000 == 0 => write!(f, "{}us", ns / 1_000),
+            Self::Time(ns) => write!(f, "{ns}ns"),
             Self::Word(word) => f.write_str(word),
+            Self::Text(text) => f.write_str(text),
         }
     }
 }
@@ -235,6 +243,25 @@ impl<'a> Reader<'a> {
         Ok(number)
     }
 
+    /// A time in `range`, ns: `500ns`, `5us`, `0.5us`, `2ms`, `1s`.
+    pub(crate) fn time(
+        &mut self,
+        key: &'static str,
+        default_ns: u64,
+        range: RangeInclusive<u64>,
+        expected: &'static str,
+    ) -> Result<u64, SpecError> {
+        let time_ns = match self.raw(key) {
+            None => default_ns,
+            Some(text) => match time_ns(text) {
+                Some(ns) if range.contains(&ns) => ns,
+                _ => return Err(self.bad(key, text, expected)),
+            },
+        };
+        self.used.push((key, Value::Time(time_ns)));
+        Ok(time_ns)
+    }
+
     /// One of `choices`, the first by default; its position.
     pub(crate) fn word(
         &mut self,
@@ -278,6 +305,20 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A time with its unit, in whole ns; zero needs no unit.
+fn time_ns(text: &str) -> Option<u64> {
+    const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    if text == "0" {
+        return Some(0);
+    }
+    let (number, ns) = UNITS
+        .iter()
+        .find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, ns)))?;
+    let ns = number.trim().parse::<f64>().ok()? * ns;
+    // By hand: `round` is not in core.
+    (ns.is_finite() && (0.0..=1e18).contains(&ns)).then_some((ns + 0.5) as u64)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -296,6 +337,25 @@ mod tests {
             error.to_string(),
             "policy parameter 'delta' is not key=value"
         );
+    }
+
+    #[test]
+    fn times_carry_their_unit_and_read_back_as_written() {
+        let cases = [
+            ("0", 0),
+            ("500ns", 500),
+            ("0.5us", 500),
+            ("5us", 5_000),
+            ("2ms", 2_000_000),
+            ("1s", 1_000_000_000),
+        ];
+        for (text, ns) in cases {
+            assert_eq!(time_ns(text), Some(ns), "{text}");
+            assert_eq!(time_ns(&Value::Time(ns).to_string()), Some(ns), "{text}");
+        }
+        for text in ["", "5", "us", "-1us", "5 minutes", "infs", "1e300s"] {
+            assert_eq!(time_ns(text), None, "{text}");
+        }
     }
 
     proptest! {

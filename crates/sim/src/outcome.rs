@@ -137,7 +137,9 @@ pub fn value_json(value: &Value) -> serde_json::Value {
     match value {
         Value::Number(number) if number.fract() == 0.0 => (*number as u64).into(),
         Value::Number(number) => (*number).into(),
+        time @ Value::Time(_) => time.to_string().into(),
         Value::Word(word) => (*word).into(),
+        Value::Text(text) => text.clone().into(),
     }
 }
 

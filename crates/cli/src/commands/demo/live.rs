@@ -98,7 +98,9 @@ fn json(params: &Params) -> Map<String, serde_json::Value> {
     let value = |value: &Value| match value {
         Value::Number(number) if number.fract() == 0.0 => (*number as u64).into(),
         Value::Number(number) => (*number).into(),
+        time @ Value::Time(_) => time.to_string().into(),
         Value::Word(word) => (*word).into(),
+        Value::Text(text) => text.clone().into(),
     };
     let pair = |(key, param): &(&str, Value)| ((*key).to_owned(), value(param));
     params.iter().map(pair).collect()
