@@ -182,8 +182,9 @@ impl Bound {
             .collect()
     }
 
-    /// The values that this bound limits, with the scope each belongs to.
-    fn values(&self, run: &Run) -> Vec<(Scope, f64)> {
+    /// The values in `run` that this bound limits, with the scope each belongs to: one for each
+    /// class in [`Scope::EveryClass`], none for a class that the run does not have.
+    pub fn values(&self, run: &Run) -> Vec<(Scope, f64)> {
         if self.scope == Scope::Overall {
             let value = self.pick(&run.overall.latency_us, &run.overall.slowdown);
             return vec![(Scope::Overall, value)];

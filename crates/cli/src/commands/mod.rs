@@ -8,6 +8,7 @@ mod completions;
 mod demo;
 mod doctor;
 mod load;
+mod reproduce;
 mod serve;
 mod sim;
 mod sweep;
@@ -31,6 +32,8 @@ pub(crate) enum Command {
     Sweep(sweep::Args),
     /// Find the highest load that meets an SLO, for each policy, by simulation
     Capacity(capacity::Args),
+    /// Run the papers' figures again, next to what they print
+    Reproduce(reproduce::Args),
     /// Run policies live on this machine, without a network
     Bench(bench::Args),
     /// Measure what the machinery costs on this machine
@@ -53,6 +56,7 @@ impl Command {
             Self::Sim(args) => args.run(),
             Self::Sweep(args) => args.run(),
             Self::Capacity(args) => args.run(),
+            Self::Reproduce(args) => args.run(),
             Self::Bench(args) => args.run(),
             Self::Calibrate(args) => args.run(),
             Self::Doctor(args) => args.run(),

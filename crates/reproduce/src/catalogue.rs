@@ -1,0 +1,57 @@
+//! The experiments built into the program: every file of `experiments/`, in the order of the
+//! papers.
+
+macro_rules! catalogue {
+    ($($name:literal),* $(,)?) => {
+        /// The names of the built-in experiments, in the order of the papers.
+        pub const NAMES: &[&str] = &[$($name),*];
+
+        /// The file of a built-in experiment.
+        pub(crate) fn text(name: &str) -> Option<&'static str> {
+            match name {
+                $($name => Some(include_str!(concat!("../../../experiments/", $name, ".toml"))),)*
+                _ => None,
+            }
+        }
+    };
+}
+
+catalogue!["persephone-fig1",];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Experiment, Extent, Setting};
+
+    #[test]
+    fn every_file_is_built_in() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter_map(|file| file.strip_suffix(".toml").map(str::to_owned))
+            .collect();
+        files.sort();
+        let mut names = NAMES.to_vec();
+        names.sort_unstable();
+        assert_eq!(files, names);
+    }
+
+    /// Reads every file, makes its tasks, and runs none: policies, workloads and SLOs exist.
+    #[test]
+    fn every_experiment_can_be_run() {
+        for experiment in Experiment::all() {
+            assert!(
+                !experiment.claim.is_empty(),
+                "{} claims nothing",
+                experiment.name
+            );
+            for measure in &experiment.measure {
+                let setting = Setting::new(&experiment, measure, Extent::Fast);
+                let tasks = measure.tasks(&setting);
+                let tasks = tasks.unwrap_or_else(|error| panic!("{}: {error}", experiment.name));
+                assert!(!tasks.is_empty(), "{} measures nothing", experiment.name);
+            }
+        }
+    }
+}

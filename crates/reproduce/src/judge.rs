@@ -1,0 +1,409 @@
+//! The verdict, computed: the one rule for all claims.
+//!
+//! 1. No figure (an overloaded tail, an SLO that no load meets): not reproduced.
+//! 2. Within the tolerance of the paper's figure, beyond its bound, in its order, and on its side
+//!    of 1 where the claim names one: reproduced.
+//! 3. Else, where the file expects another figure: a deviation as expected.
+//! 4. Else, a ratio on the paper's side of 1, or a figure within a factor of two: deviates by x %.
+//! 5. Else: not reproduced.
+
+use crate::claim::{Claim, Judged, Sign, Take, Verdict};
+use crate::figures::{Datum, Figures, Name};
+use crate::show::quantity;
+
+/// Within this, relative to the paper's figure, a figure is reproduced unless the file says else.
+const TOLERANCE: f64 = 0.10;
+/// A figure further off than this factor is another figure.
+const SAME_MAGNITUDE: f64 = 2.0;
+/// Points of a curve are the same when their places differ by less.
+const SAME_PLACE: f64 = 1e-9;
+
+/// A point: its place, if it is one of a curve, and its value.
+type Point = (Option<f64>, f64);
+
+impl Claim {
+    /// Compares what is claimed with what was measured.
+    ///
+    /// # Errors
+    /// When the claim names a figure that is not measured, or does not say what it compares.
+    pub fn judge(&self, figures: &Figures) -> Result<Judged, String> {
+        self.check()?;
+        match &self.ascending {
+            Some(names) => self.judge_order(names, figures),
+            None => self.judge_figure(figures),
+        }
+        .map_err(|problem| format!("claim \"{}\": {problem}", self.says))
+    }
+
+    /// Whether it says what is compared with what.
+    ///
+    /// # Errors
+    /// What is missing or too much.
+    pub fn check(&self) -> Result<(), String> {
+        let fault = |problem: &str| Err(format!("claim \"{}\": {problem}", self.says));
+        if self.of.is_some() == self.ascending.is_some() {
+            return fault("either `of` or `ascending` says what is claimed");
+        }
+        if self.over.is_some() && self.minus.is_some() {
+            return fault("`over` and `minus` exclude one another");
+        }
+        let bounds = [self.paper, self.at_least, self.at_most];
+        if self.of.is_some() && bounds.iter().flatten().count() == 0 && self.sign.is_none() {
+            return fault("one of `paper`, `at_least`, `at_most` and `sign` says the paper's part");
+        }
+        if self.at.is_some() && self.take.is_some() {
+            return fault("`at` and `take` exclude one another");
+        }
+        Ok(())
+    }
+
+    fn judge_order(&self, names: &[String], figures: &Figures) -> Result<Judged, String> {
+        let mut values = Vec::new();
+        for text in names {
+            let points = points(&Name::parse(text)?, figures)?;
+            values.push(self.pick(&points)?);
+        }
+        let sorted = values.windows(2).all(|pair| pair[0] < pair[1]);
+        let what = Name::parse(&names[0])?.what;
+        let shown: Vec<_> = values.iter().map(|value| quantity(&what, *value)).collect();
+        Ok(Judged {
+            says: self.says.clone(),
+            figure: names.join(" < "),
+            paper: "in this order".into(),
+            ours: f64::from(u8::from(sorted)),
+            shown: shown.join(", "),
+            deviation: None,
+            verdict: if sorted {
+                Verdict::Reproduced
+            } else {
+                Verdict::NotReproduced
+            },
+            rule: "each is below the next".into(),
+            because: None,
+        })
+    }
+
+    fn judge_figure(&self, figures: &Figures) -> Result<Judged, String> {
+        let of = Name::parse(self.of.as_deref().unwrap_or_default())?;
+        let over = self.over.as_deref().map(Name::parse).transpose()?;
+        let minus = self.minus.as_deref().map(Name::parse).transpose()?;
+        let mut own = points(&of, figures)?;
+        if let Some(over) = &over {
+            own = combined(&own, &points(over, figures)?, |of, over| of / over);
+        }
+        if let Some(minus) = &minus {
+            own = combined(&own, &points(minus, figures)?, |of, minus| of - minus);
+        }
+        let ours = self.pick(&own)?;
+        let what = if over.is_some() {
+            "ratio"
+        } else {
+            of.what.as_str()
+        };
+        let deviation = self.paper.filter(|paper| *paper != 0.0 && ours.is_finite());
+        let deviation = deviation.map(|paper| ours / paper - 1.0);
+        let verdict = self.verdict(ours, over.is_some());
+        let because = match (&self.expected, verdict) {
+            (Some(expected), Verdict::ExpectedDeviation) => Some(expected.because.clone()),
+            _ => None,
+        };
+        Ok(Judged {
+            says: self.says.clone(),
+            figure: self.figure(),
+            paper: self.paper_shown(what),
+            ours,
+            shown: quantity(what, ours),
+            deviation,
+            verdict,
+            rule: self.rule(over.is_some()),
+            because,
+        })
+    }
+
+    fn verdict(&self, ours: f64, is_ratio: bool) -> Verdict {
+        if !ours.is_finite() {
+            return Verdict::NotReproduced;
+        }
+        if self.holds(ours, is_ratio) {
+            return Verdict::Reproduced;
+        }
+        if let Some(expected) = &self.expected
+            && (expected.between[0]..=expected.between[1]).contains(&ours)
+        {
+            return Verdict::ExpectedDeviation;
+        }
+        let Some(paper) = self.paper.or(self.at_least).or(self.at_most) else {
+            return Verdict::NotReproduced;
+        };
+        if !self.on_its_side(ours, is_ratio) || paper == 0.0 {
+            return Verdict::NotReproduced;
+        }
+        let same = match is_ratio {
+            true => (ours > 1.0) == (paper > 1.0),
+            false => {
+                let factor = ours / paper;
+                (1.0 / SAME_MAGNITUDE..=SAME_MAGNITUDE).contains(&factor)
+            }
+        };
+        match same {
+            true => Verdict::Deviates(ours / paper - 1.0),
+            false => Verdict::NotReproduced,
+        }
+    }
+
+    fn holds(&self, ours: f64, is_ratio: bool) -> bool {
+        let near = |paper: f64| (ours - paper).abs() <= self.tolerance() * paper.abs();
+        self.on_its_side(ours, is_ratio)
+            && self.paper.is_none_or(near)
+            && self.at_least.is_none_or(|bound| ours >= bound)
+            && self.at_most.is_none_or(|bound| ours <= bound)
+    }
+
+    fn on_its_side(&self, ours: f64, is_ratio: bool) -> bool {
+        let even = if is_ratio { 1.0 } else { 0.0 };
+        match self.sign {
+            None => true,
+            Some(Sign::Positive) => ours > even,
+            Some(Sign::Negative) => ours < even,
+        }
+    }
+
+    fn tolerance(&self) -> f64 {
+        self.tolerance.unwrap_or(TOLERANCE)
+    }
+
+    /// The point that the claim is about.
+    fn pick(&self, points: &[Point]) -> Result<f64, String> {
+        if let Some(at) = self.at {
+            let there = |point: &&Point| point.0.is_some_and(|x| (x - at).abs() < SAME_PLACE);
+            let point = points.iter().find(there);
+            return point
+                .map(|point| point.1)
+                .ok_or(format!("no point at {at}"));
+        }
+        if let Some(take) = self.take {
+            return Ok(take.from(points));
+        }
+        match points {
+            [(_, value)] => Ok(*value),
+            _ => Err("it names a curve: `at` or `take` must say which point".into()),
+        }
+    }
+
+    fn figure(&self) -> String {
+        let mut text = self.of.clone().unwrap_or_default();
+        for (sign, name) in [("÷", &self.over), ("−", &self.minus)] {
+            if let Some(name) = name {
+                text = format!("{text} {sign} {name}");
+            }
+        }
+        if let Some(at) = self.at {
+            text = format!("{text}, at {at}");
+        }
+        if let Some(take) = self.take {
+            text = format!("{text}, {}", take.word());
+        }
+        text
+    }
+
+    fn paper_shown(&self, what: &str) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.paper.map(|paper| quantity(what, paper)));
+        parts.extend(
+            self.at_least
+                .map(|bound| format!("≥ {}", quantity(what, bound))),
+        );
+        parts.extend(
+            self.at_most
+                .map(|bound| format!("≤ {}", quantity(what, bound))),
+        );
+        match self.sign {
+            Some(_) if self.paper.is_some() => {}
+            Some(Sign::Positive) => parts.push("a gain".into()),
+            Some(Sign::Negative) => parts.push("a loss".into()),
+            None => {}
+        }
+        parts.join(", ")
+    }
+
+    fn rule(&self, is_ratio: bool) -> String {
+        let mut parts = Vec::new();
+        if self.paper.is_some() {
+            parts.push(format!("within {:.0} %", 100.0 * self.tolerance()));
+        }
+        if self.at_least.is_some() || self.at_most.is_some() {
+            parts.push("within the bound".into());
+        }
+        let even = if is_ratio { "1" } else { "0" };
+        parts.extend(self.sign.map(|sign| match sign {
+            Sign::Positive => format!("above {even}"),
+            Sign::Negative => format!("below {even}"),
+        }));
+        parts.join(", ")
+    }
+}
+
+impl Take {
+    fn from(self, points: &[Point]) -> f64 {
+        let there: Vec<&Point> = points.iter().filter(|point| point.1.is_finite()).collect();
+        let largest = there.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let smallest = there.iter().min_by(|a, b| a.1.total_cmp(&b.1));
+        let value = |point: Option<&&Point>| point.map_or(f64::NAN, |point| point.1);
+        let place = |point: Option<&&Point>| point.and_then(|point| point.0).unwrap_or(f64::NAN);
+        match self {
+            Self::Max => value(largest),
+            Self::Min => value(smallest),
+            Self::First => value(there.first()),
+            Self::Last => value(there.last()),
+            Self::Argmax => place(largest),
+            Self::Argmin => place(smallest),
+            Self::Mean => there.iter().map(|point| point.1).sum::<f64>() / there.len() as f64,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Max => "largest",
+            Self::Min => "smallest",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Mean => "mean",
+            Self::Argmax => "place of the largest",
+            Self::Argmin => "place of the smallest",
+        }
+    }
+}
+
+fn points(name: &Name, figures: &Figures) -> Result<Vec<Point>, String> {
+    let point = |datum: &Datum| (datum.x, datum.value);
+    let points: Vec<Point> = figures.of(name).map(point).collect();
+    match points.is_empty() {
+        true => Err(format!("`{name}` is not measured")),
+        false => Ok(points),
+    }
+}
+
+/// Point by point, where both have one; a single figure goes with every point.
+fn combined(own: &[Point], others: &[Point], join: impl Fn(f64, f64) -> f64) -> Vec<Point> {
+    let other_at = |x: Option<f64>| {
+        let same = |other: &&Point| match (other.0, x) {
+            (Some(other), Some(x)) => (other - x).abs() < SAME_PLACE,
+            _ => true,
+        };
+        others.iter().find(same)
+    };
+    let pair = |&(x, value): &Point| other_at(x).map(|other| (x.or(other.0), join(value, other.1)));
+    own.iter().filter_map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::Expected;
+
+    fn figures() -> Figures {
+        let mut figures = Figures::default();
+        let datum = |system: &str, x, value| Datum {
+            system: system.into(),
+            what: "overall.slowdown.p999".into(),
+            x,
+            value,
+        };
+        figures.extend([
+            datum("a", Some(0.5), 2.0),
+            datum("a", Some(0.9), 30.0),
+            datum("b", Some(0.5), 2.0),
+            datum("b", Some(0.9), 10.0),
+            datum("one", None, 7.0),
+            datum("gone", None, f64::NAN),
+        ]);
+        figures
+    }
+
+    fn claim(of: &str, over: Option<&str>) -> Claim {
+        let name = |system: &str| format!("{system}: overall.slowdown.p999");
+        let text = format!("says = \"so\"\nof = \"{}\"", name(of));
+        let mut claim: Claim = toml::from_str(&text).unwrap();
+        claim.over = over.map(name);
+        claim
+    }
+
+    fn verdict(claim: &Claim) -> Verdict {
+        claim.judge(&figures()).unwrap().verdict
+    }
+
+    #[test]
+    fn the_rule_is_taken_in_its_order() {
+        let mut ratio = claim("a", Some("b"));
+        ratio.at = Some(0.9);
+        ratio.paper = Some(3.1);
+        assert_eq!(verdict(&ratio), Verdict::Reproduced);
+        ratio.paper = Some(6.0);
+        assert_eq!(verdict(&ratio), Verdict::Deviates(-0.5));
+        ratio.paper = Some(0.5);
+        assert_eq!(verdict(&ratio), Verdict::NotReproduced);
+        ratio.expected = Some(Expected {
+            between: [2.5, 3.5],
+            because: "a prototype's overhead".into(),
+        });
+        let judged = ratio.judge(&figures()).unwrap();
+        assert_eq!(judged.verdict, Verdict::ExpectedDeviation);
+        assert_eq!(judged.because.as_deref(), Some("a prototype's overhead"));
+    }
+
+    #[test]
+    fn a_figure_further_off_than_twice_is_not_reproduced() {
+        let mut figure = claim("one", None);
+        figure.paper = Some(4.0);
+        assert_eq!(verdict(&figure), Verdict::Deviates(0.75));
+        figure.paper = Some(3.0);
+        assert_eq!(verdict(&figure), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn what_does_not_exist_is_not_reproduced() {
+        let mut gone = claim("gone", None);
+        gone.at_most = Some(10.0);
+        assert_eq!(verdict(&gone), Verdict::NotReproduced);
+        let mut unknown = claim("nobody", None);
+        unknown.paper = Some(1.0);
+        assert!(unknown.judge(&figures()).unwrap_err().contains("nobody"));
+    }
+
+    #[test]
+    fn a_loss_must_come_out_as_one() {
+        let mut loss = claim("b", Some("a"));
+        loss.sign = Some(Sign::Negative);
+        loss.at = Some(0.9);
+        assert_eq!(verdict(&loss), Verdict::Reproduced);
+        loss.at = Some(0.5);
+        assert_eq!(verdict(&loss), Verdict::NotReproduced);
+    }
+
+    #[test]
+    fn a_curve_needs_a_point() {
+        let mut curve = claim("a", None);
+        curve.paper = Some(30.0);
+        assert!(curve.judge(&figures()).unwrap_err().contains("which point"));
+        curve.take = Some(Take::Max);
+        assert_eq!(verdict(&curve), Verdict::Reproduced);
+        curve.take = Some(Take::Argmax);
+        assert_eq!(curve.judge(&figures()).unwrap().ours, 0.9);
+    }
+
+    #[test]
+    fn an_order_is_strict() {
+        let order = |names: [&str; 2]| {
+            let mut claim = claim("a", None);
+            claim.of = None;
+            claim.at = Some(0.5);
+            let name = |system: &str| format!("{system}: overall.slowdown.p999");
+            claim.ascending = Some(names.map(name).to_vec());
+            claim
+        };
+        let mut apart = order(["b", "a"]);
+        assert_eq!(verdict(&apart), Verdict::NotReproduced);
+        apart.at = Some(0.9);
+        assert_eq!(verdict(&apart), Verdict::Reproduced);
+    }
+}

@@ -1,0 +1,102 @@
+//! The highest load that meets an SLO, by bisection, as `headway capacity` finds it.
+
+use crate::kinds::setting::Subject;
+use crate::kinds::{On, Setting, Task, Vary};
+use crate::{Datum, Error, Kind, Observable};
+use headway_report::Slo;
+use headway_sim::CapacitySearch;
+use serde::Deserialize;
+
+/// Gives `load` and `rps` of every system, and `show` of the run at that load.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capacity {
+    /// Tells its figures from those of other measurements.
+    #[serde(default)]
+    pub id: String,
+    /// What must hold.
+    pub slo: String,
+    /// What else than the experiment says.
+    #[serde(default)]
+    pub on: On,
+    /// Figures of the run at the load found.
+    #[serde(default)]
+    pub show: Vec<String>,
+    /// What changes along an axis; without it there is one figure for each system.
+    pub vary: Option<Vary>,
+    /// The answer is this near to the true one.
+    #[serde(default = "tolerance")]
+    pub tolerance: f64,
+}
+
+fn tolerance() -> f64 {
+    CapacitySearch::default().tolerance
+}
+
+impl Kind for Capacity {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+        let mut tasks = Vec::new();
+        for system in setting.systems(&self.on)? {
+            match &self.vary {
+                None => {
+                    tasks.push(self.task(setting, setting.subject(system, &self.on, "")?, None)?)
+                }
+                Some(vary) => {
+                    for point in vary.points(&self.on, setting)? {
+                        let subject = setting.subject(system, &point.on, &point.inserted)?;
+                        tasks.push(self.task(setting, subject, Some(point.x))?);
+                    }
+                }
+            }
+        }
+        Ok(tasks)
+    }
+
+    fn axis(&self) -> String {
+        self.vary
+            .as_ref()
+            .map(|vary| vary.axis.clone())
+            .unwrap_or_default()
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Capacity {
+    fn task(&self, setting: &Setting<'_>, subject: Subject, x: Option<f64>) -> Result<Task, Error> {
+        let slo = setting.slo(&self.slo, &subject.simulation.workload)?;
+        let show: Vec<Observable> = setting.parsed(&self.show)?;
+        let search = CapacitySearch {
+            tolerance: self.tolerance,
+            ..CapacitySearch::default()
+        };
+        let rest = format!("--slo '{}' --tolerance {}", self.slo, self.tolerance);
+        let command = subject.command("capacity", &rest);
+        let run = move || find(&subject, &slo, search, &show, x);
+        Ok(Task::new(run).command(command))
+    }
+}
+
+fn find(
+    subject: &Subject,
+    slo: &Slo,
+    search: CapacitySearch,
+    show: &[Observable],
+    x: Option<f64>,
+) -> Result<Vec<Datum>, Error> {
+    let found = search.find(&subject.simulation, slo, |_, _| {})?;
+    let mut data = vec![
+        subject.datum("load", x, found.load),
+        subject.datum("rps", x, found.rate_rps),
+    ];
+    for observable in show {
+        let value = found
+            .outcome
+            .as_ref()
+            .map_or(f64::NAN, |outcome| observable.of(outcome));
+        data.push(subject.datum(observable, x, value));
+    }
+    Ok(data)
+}

@@ -1,0 +1,193 @@
+//! Where a measurement stands: its experiment, and what it changes of the experiment's server.
+
+use crate::{Datum, Error, Experiment, Extent, Kind, Measure, System};
+use headway_report::Slo;
+use headway_sim::{Classifier, Experiment as Simulation};
+use headway_workload::{Workload, duration};
+use serde::Deserialize;
+use std::str::FromStr;
+
+/// What a measurement changes of the experiment's server.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct On {
+    /// Another workload.
+    pub workload: Option<String>,
+    /// Another number of workers.
+    pub workers: Option<usize>,
+    /// Runs of another length.
+    pub requests: Option<u64>,
+    /// Only these systems.
+    pub systems: Option<Vec<String>>,
+}
+
+/// A measurement in its experiment.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    experiment: &'a Experiment,
+    id: &'a str,
+    extent: Extent,
+}
+
+/// A system, ready to be simulated.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    /// What the results call it.
+    pub(crate) system: String,
+    /// The simulation; how much arrives is still open.
+    pub(crate) simulation: Simulation,
+    /// The flags that repeat it, where flags can say it.
+    flags: Option<String>,
+}
+
+impl<'a> Setting<'a> {
+    /// Of `measure` in `experiment`.
+    #[must_use]
+    pub fn new(experiment: &'a Experiment, measure: &'a Measure, extent: Extent) -> Self {
+        Self {
+            experiment,
+            id: measure.id(),
+            extent,
+        }
+    }
+
+    /// How long the runs are.
+    #[must_use]
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// The experiment.
+    #[must_use]
+    pub fn experiment(&self) -> &'a Experiment {
+        self.experiment
+    }
+
+    /// What the results call a system: its name, behind `ID/` where the measurement has an id.
+    #[must_use]
+    pub fn label(&self, system: &str) -> String {
+        match self.id {
+            "" => system.into(),
+            id => format!("{id}/{system}"),
+        }
+    }
+
+    /// A mistake in the file.
+    pub fn fault(&self, problem: impl std::fmt::Display) -> Error {
+        Error::file(&self.experiment.name, problem)
+    }
+
+    /// An SLO whose classes are all in the workload.
+    pub(crate) fn slo(&self, text: &str, workload: &Workload) -> Result<Slo, Error> {
+        let slo: Slo = text.parse()?;
+        slo.check_classes(workload.class_names())?;
+        Ok(slo)
+    }
+
+    /// Names of figures, parsed.
+    pub(crate) fn parsed<T: FromStr<Err = String>>(
+        &self,
+        names: &[String],
+    ) -> Result<Vec<T>, Error> {
+        let parse = |name: &String| name.parse().map_err(|problem| self.fault(problem));
+        names.iter().map(parse).collect()
+    }
+
+    /// The systems that a measurement is about.
+    pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a System>, Error> {
+        let all = &self.experiment.system;
+        let Some(names) = &on.systems else {
+            return Ok(all.iter().collect());
+        };
+        let find = |name: &String| {
+            let found = all.iter().find(|system| system.name == *name);
+            found.ok_or_else(|| self.fault(format!("no system is called `{name}`")))
+        };
+        names.iter().map(find).collect()
+    }
+
+    /// A system ready to be simulated; `{}` in its policy is replaced by `inserted`.
+    pub(crate) fn subject(
+        &self,
+        system: &System,
+        on: &On,
+        inserted: &str,
+    ) -> Result<Subject, Error> {
+        let server = &self.experiment.server;
+        let name = on.workload.as_ref().unwrap_or(&server.workload);
+        let workload = self.experiment.workload(name)?;
+        let policy = system.policy.replace("{}", inserted);
+        let mut simulation = Simulation::new(workload, policy.parse()?)
+            .workers(on.workers.or(system.workers).unwrap_or(server.workers))
+            .requests(self.extent.requests(on.requests.unwrap_or(server.requests)))
+            .seed(server.seed);
+        let time = |text: &Option<String>| match text {
+            None => Ok(0),
+            Some(text) => duration::parse(text).map_err(|problem| self.fault(problem)),
+        };
+        simulation.costs.dispatch_ns = time(&system.dispatch_cost)?;
+        simulation.costs.overhead_ns = time(&system.overhead)?;
+        simulation.network_ns = time(&server.network)?;
+        if system.random_classifier {
+            simulation.classifier = Classifier::Random;
+        }
+        simulation.check()?;
+        let flags = self.flags(system, &policy, name, &simulation);
+        Ok(Subject {
+            system: self.label(&system.name),
+            simulation,
+            flags,
+        })
+    }
+
+    fn flags(
+        &self,
+        system: &System,
+        policy: &str,
+        workload: &str,
+        of: &Simulation,
+    ) -> Option<String> {
+        let is_own = self.experiment.workload.contains_key(workload);
+        if is_own || system.overhead.is_some() || system.random_classifier {
+            return None;
+        }
+        let mut flags = format!(
+            "--policy {policy} --workload {workload} --workers {} --requests {} --seed {}",
+            of.workers,
+            self.requests(of),
+            of.seed,
+        );
+        let optional = [
+            ("--dispatch-cost", &system.dispatch_cost),
+            ("--network", &self.experiment.server.network),
+        ];
+        for (flag, value) in optional {
+            if let Some(value) = value {
+                flags += &format!(" {flag} {value}");
+            }
+        }
+        Some(flags)
+    }
+
+    fn requests(&self, of: &Simulation) -> u64 {
+        of.expected_requests() as u64
+    }
+}
+
+impl Subject {
+    /// The command that repeats a piece: `headway VERB FLAGS REST`.
+    pub(crate) fn command(&self, verb: &str, rest: &str) -> Option<String> {
+        let flags = self.flags.as_ref()?;
+        Some(format!("headway {verb} {flags} {rest}"))
+    }
+
+    /// One of its figures.
+    pub(crate) fn datum(&self, what: impl ToString, x: Option<f64>, value: f64) -> Datum {
+        Datum {
+            system: self.system.clone(),
+            what: what.to_string(),
+            x,
+            value,
+        }
+    }
+}

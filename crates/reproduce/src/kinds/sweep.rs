@@ -1,0 +1,138 @@
+//! Figures over load, or over a parameter at one load, as `headway sweep` makes them.
+
+use crate::kinds::setting::Subject;
+use crate::kinds::{On, Setting, Task, Vary};
+use crate::{Error, Kind, Observable};
+use headway_sim::Offered;
+use headway_workload::rate;
+use serde::Deserialize;
+
+/// Gives `show` of every system at every point.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sweep {
+    /// Tells its figures from those of other measurements.
+    #[serde(default)]
+    pub id: String,
+    /// The figures wanted.
+    pub show: Vec<String>,
+    /// Loads: the axis, unless something else varies.
+    #[serde(default)]
+    pub loads: Vec<f64>,
+    /// Rates (`5.1M`), instead of loads; the axis is in requests per second.
+    #[serde(default)]
+    pub rates: Vec<String>,
+    /// What changes instead, at the one load or rate. Without it, a single load or rate gives
+    /// single figures and no curve.
+    pub vary: Option<Vary>,
+    /// What else than the experiment says.
+    #[serde(default)]
+    pub on: On,
+}
+
+impl Kind for Sweep {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+        let offers = self.offers(setting)?;
+        let mut tasks = Vec::new();
+        for system in setting.systems(&self.on)? {
+            match &self.vary {
+                None => {
+                    let is_curve = offers.len() > 1;
+                    for offer in &offers {
+                        let subject = setting.subject(system, &self.on, "")?;
+                        let x = is_curve.then_some(offer.x);
+                        tasks.push(self.task(setting, subject, offer, x)?);
+                    }
+                }
+                Some(vary) => {
+                    let [offer] = offers.as_slice() else {
+                        return Err(setting.fault("where something varies, one load is needed"));
+                    };
+                    for point in vary.points(&self.on, setting)? {
+                        let subject = setting.subject(system, &point.on, &point.inserted)?;
+                        tasks.push(self.task(setting, subject, offer, Some(point.x))?);
+                    }
+                }
+            }
+        }
+        Ok(tasks)
+    }
+
+    fn axis(&self) -> String {
+        match &self.vary {
+            Some(vary) => vary.axis.clone(),
+            None if self.rates.len() > 1 => "offered rate, requests/s".into(),
+            None if self.loads.len() > 1 => "load".into(),
+            None => String::new(),
+        }
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+/// How much arrives.
+struct Offer {
+    x: f64,
+    is_rate: bool,
+    flag: String,
+}
+
+impl Sweep {
+    fn offers(&self, setting: &Setting<'_>) -> Result<Vec<Offer>, Error> {
+        let mut offers: Vec<Offer> = Vec::new();
+        offers.extend(self.loads.iter().map(|&load| Offer {
+            x: load,
+            is_rate: false,
+            flag: format!("--load {load}"),
+        }));
+        for text in &self.rates {
+            let x = rate::parse(text).map_err(|problem| setting.fault(problem))?;
+            offers.push(Offer {
+                x,
+                is_rate: true,
+                flag: format!("--rate {text}"),
+            });
+        }
+        match offers.is_empty() {
+            true => Err(setting.fault("a sweep needs `loads` or `rates`")),
+            false => Ok(offers),
+        }
+    }
+
+    fn task(
+        &self,
+        setting: &Setting<'_>,
+        mut subject: Subject,
+        offer: &Offer,
+        x: Option<f64>,
+    ) -> Result<Task, Error> {
+        let show: Vec<Observable> = setting.parsed(&self.show)?;
+        let classes = subject.simulation.workload.class_names();
+        let unknown = show
+            .iter()
+            .filter_map(Observable::class)
+            .find(|name| !classes.contains(name));
+        if let Some(class) = unknown {
+            return Err(setting.fault(format!("the workload has no class `{class}`")));
+        }
+        let workers = subject.simulation.workers;
+        subject.simulation.offered = match offer.is_rate {
+            true => Offered::Rate(offer.x),
+            false => Offered::Load {
+                load: offer.x,
+                workers,
+            },
+        };
+        subject.simulation.check()?;
+        let command = subject.command("sim", &offer.flag);
+        let run = move || {
+            let outcome = subject.simulation.run()?;
+            let datum =
+                |observable: &Observable| subject.datum(observable, x, observable.of(&outcome));
+            Ok(show.iter().map(datum).collect())
+        };
+        Ok(Task::new(run).command(command))
+    }
+}

@@ -1,0 +1,77 @@
+//! What else than the load may change along an axis.
+
+use crate::Error;
+use crate::kinds::{On, Setting};
+use headway_workload::duration;
+use serde::Deserialize;
+
+/// One thing that changes from point to point.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Vary {
+    /// What the axis is called, with the unit.
+    pub axis: String,
+    /// Texts put in place of `{}` in the policies.
+    pub policy: Vec<String>,
+    /// Numbers of workers.
+    pub workers: Vec<usize>,
+    /// Workloads.
+    pub workload: Vec<String>,
+    /// Places on the axis; by default the values themselves, durations in µs.
+    pub x: Vec<f64>,
+}
+
+/// A point on the axis.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) inserted: String,
+    pub(crate) on: On,
+}
+
+impl Vary {
+    /// Every point, on what `on` says.
+    pub(crate) fn points(&self, on: &On, setting: &Setting<'_>) -> Result<Vec<Point>, Error> {
+        let point = |text: &str, on: On| (text.to_owned(), on);
+        let policies = self.policy.iter().map(|text| point(text, on.clone()));
+        let workers = self.workers.iter().map(|&workers| {
+            let on = On {
+                workers: Some(workers),
+                ..on.clone()
+            };
+            point(&workers.to_string(), on)
+        });
+        let workloads = self.workload.iter().map(|name| {
+            let on = On {
+                workload: Some(name.clone()),
+                ..on.clone()
+            };
+            point(name, on)
+        });
+        let varied: Vec<(String, On)> = policies.chain(workers).chain(workloads).collect();
+        let given = !self.x.is_empty();
+        if varied.is_empty() || given && self.x.len() != varied.len() {
+            return Err(setting.fault("`vary` needs values, and as many `x`, if any"));
+        }
+        let place = |(index, (text, on)): (usize, (String, On))| {
+            let x = match self.x.get(index) {
+                Some(x) => *x,
+                None => {
+                    number(&text).ok_or_else(|| setting.fault(format!("`{text}` needs an x")))?
+                }
+            };
+            Ok(Point {
+                x,
+                inserted: text,
+                on,
+            })
+        };
+        varied.into_iter().enumerate().map(place).collect()
+    }
+}
+
+/// A number, or a duration in µs.
+fn number(text: &str) -> Option<f64> {
+    let duration = || duration::parse(text).ok().map(|ns| ns as f64 / 1e3);
+    text.parse().ok().or_else(duration)
+}

@@ -1,0 +1,42 @@
+//! The figures and tables of the papers, run again and judged against what was printed.
+//!
+//! Each is a file in `experiments/`: what the testbed had that the model has not, the systems, the
+//! workload, what is [measured](kinds), and the paper's figures as [claims](Claim), each with the
+//! rule that its verdict is computed by. Claims and tolerances are written down before anything
+//! is run; nothing here tunes a model.
+//!
+//! ```
+//! use headway_reproduce::{Experiment, Extent, run};
+//!
+//! let experiment = Experiment::named("persephone-fig1").expect("it is built in");
+//! let results = run(&[experiment], Extent::Fast, 2, |_, _| {})?;
+//! for judged in &results[0].claims {
+//!     println!("{}: {}", judged.says, judged.verdict);
+//! }
+//! # Ok::<(), headway_reproduce::Error>(())
+//! ```
+//!
+//! A new way to measure is one file in [`kinds`]: a struct read from the file's `[[measure]]`
+//! table, and [`Kind::tasks`] that cuts the work into pieces.
+
+mod catalogue;
+mod claim;
+mod error;
+mod experiment;
+mod figures;
+mod judge;
+pub mod kinds;
+mod observable;
+mod result;
+mod run;
+pub mod show;
+
+pub use catalogue::NAMES;
+pub use claim::{Claim, Expected, Judged, Sign, Take, Verdict};
+pub use error::Error;
+pub use experiment::{Experiment, Server, System};
+pub use figures::{Datum, Figures};
+pub use kinds::{Kind, Measure, Setting, Task};
+pub use observable::Observable;
+pub use result::Reproduction;
+pub use run::{Extent, run};

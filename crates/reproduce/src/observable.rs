@@ -1,0 +1,160 @@
+//! What can be seen of a simulated run, by name.
+
+use headway_report::Run;
+use headway_report::Slo;
+use headway_report::slo::{Bound, Scope};
+use headway_sim::Outcome;
+use std::fmt;
+use std::str::FromStr;
+
+/// One figure of a run: `overall.slowdown.p999`, `class.short.latency.p99`, `utilization` …
+#[derive(Clone, Debug, PartialEq)]
+pub enum Observable {
+    /// A statistic of latency (µs) or slowdown, in the grammar of an SLO without its bound.
+    /// `class.*` is the worst class's. Not a number when the run is overloaded, since its tail
+    /// only measures its length.
+    Tail(Bound),
+    /// 1 when the backlog of some class grew without bound, else 0.
+    Overloaded,
+    /// The same of one class: `starved.LONG`.
+    Starved(String),
+    /// Fraction of the workers' time that was busy.
+    Utilization,
+    /// Cores idle on average while some request waited.
+    WastedCores,
+    /// Preemptions over requests.
+    Preemptions,
+    /// Workers reserved for the group of one class at the end: `reserved.CLASS`.
+    Reserved(String),
+    /// Completion rate, requests per second.
+    Achieved,
+    /// Offered rate, requests per second.
+    Offered,
+}
+
+impl Observable {
+    /// The figure.
+    #[must_use]
+    pub fn of(&self, outcome: &Outcome) -> f64 {
+        let run = &outcome.run;
+        match self {
+            Self::Tail(bound) => tail(bound, run),
+            Self::Overloaded => f64::from(u8::from(run.meta.overloaded)),
+            Self::Starved(class) => f64::from(u8::from(run.extras.starved.contains(class))),
+            Self::Utilization => run.meta.utilization,
+            Self::WastedCores => outcome.wasted_cores,
+            Self::Preemptions => run.meta.preemptions as f64 / run.meta.requests as f64,
+            Self::Reserved(class) => reserved(run, class),
+            Self::Achieved => run.meta.achieved_rps,
+            Self::Offered => run.meta.offered_rps,
+        }
+    }
+
+    /// The class it is about, if it is about one.
+    #[must_use]
+    pub fn class(&self) -> Option<&str> {
+        match self {
+            Self::Tail(bound) => match &bound.scope {
+                Scope::Class(class) => Some(class),
+                Scope::Overall | Scope::EveryClass => None,
+            },
+            Self::Starved(class) | Self::Reserved(class) => Some(class),
+            _ => None,
+        }
+    }
+}
+
+fn tail(bound: &Bound, run: &Run) -> f64 {
+    if run.meta.overloaded {
+        return f64::NAN;
+    }
+    let values = bound.values(run);
+    values
+        .iter()
+        .map(|(_, value)| *value)
+        .fold(f64::NAN, f64::max)
+}
+
+fn reserved(run: &Run, class: &String) -> f64 {
+    let groups = run.extras.reservation.iter().flatten();
+    let mut own = groups.filter(|group| group.classes.contains(class));
+    own.next()
+        .map_or(f64::NAN, |group| group.reserved.len() as f64)
+}
+
+impl FromStr for Observable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Some(class) = text.strip_prefix("starved.") {
+            return Ok(Self::Starved(class.into()));
+        }
+        if let Some(class) = text.strip_prefix("reserved.") {
+            return Ok(Self::Reserved(class.into()));
+        }
+        Ok(match text {
+            "overloaded" => Self::Overloaded,
+            "utilization" => Self::Utilization,
+            "wasted_cores" => Self::WastedCores,
+            "preemptions" => Self::Preemptions,
+            "achieved" => Self::Achieved,
+            "offered" => Self::Offered,
+            _ => Self::Tail(tail_of(text)?),
+        })
+    }
+}
+
+/// The first bound of an SLO whose limit nobody looks at.
+fn tail_of(text: &str) -> Result<Bound, String> {
+    let limit = if text.contains(".latency.") {
+        "1us"
+    } else {
+        "1"
+    };
+    let parsed: Result<Slo, _> = format!("{text}<={limit}").parse();
+    match parsed {
+        Ok(slo) => Ok(slo.bounds()[0].clone()),
+        Err(error) => Err(format!("`{text}` is no figure of a run: {error}")),
+    }
+}
+
+impl fmt::Display for Observable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tail(bound) => {
+                write!(f, "{}.{}.{}", bound.scope, bound.measure, bound.statistic)
+            }
+            Self::Overloaded => f.write_str("overloaded"),
+            Self::Starved(class) => write!(f, "starved.{class}"),
+            Self::Utilization => f.write_str("utilization"),
+            Self::WastedCores => f.write_str("wasted_cores"),
+            Self::Preemptions => f.write_str("preemptions"),
+            Self::Reserved(class) => write!(f, "reserved.{class}"),
+            Self::Achieved => f.write_str("achieved"),
+            Self::Offered => f.write_str("offered"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_reads_back() {
+        for name in [
+            "overall.slowdown.p999",
+            "class.*.slowdown.p999",
+            "class.short.latency.p99",
+            "overloaded",
+            "starved.long",
+            "reserved.short",
+            "wasted_cores",
+            "preemptions",
+        ] {
+            assert_eq!(name.parse::<Observable>().unwrap().to_string(), name);
+        }
+        let error = "overall.slowness.p999".parse::<Observable>().unwrap_err();
+        assert!(error.contains("slowness"), "{error}");
+    }
+}

@@ -1,0 +1,85 @@
+//! The result of an experiment.
+
+use crate::{Error, Experiment, Extent, Figures, Judged, Kind, Verdict};
+use serde::Serialize;
+
+/// A figure or table, reproduced: ours beside the paper's.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reproduction {
+    /// The experiment's name.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// Whose it is.
+    pub paper: String,
+    /// Which it is in the paper.
+    pub figure: String,
+    /// What the paper's figure includes that the model does not.
+    pub testbed: String,
+    /// Whether the runs were shortened: tails of shortened runs are rough.
+    pub shortened: bool,
+    /// The axis of the curves, if there are any.
+    pub axis: String,
+    /// The claims, judged.
+    pub claims: Vec<Judged>,
+    /// Everything measured.
+    pub figures: Figures,
+    /// What repeats this result.
+    pub command: String,
+    /// What repeats its parts, where the command line can say it.
+    pub commands: Vec<String>,
+}
+
+impl Reproduction {
+    pub(crate) fn new(
+        experiment: &Experiment,
+        extent: Extent,
+        figures: Figures,
+        commands: Vec<String>,
+    ) -> Result<Self, Error> {
+        let judge = |claim: &crate::Claim| claim.judge(&figures);
+        let claims: Result<Vec<Judged>, String> = experiment.claim.iter().map(judge).collect();
+        let claims = claims.map_err(|problem| Error::file(&experiment.name, problem))?;
+        let fast = match extent {
+            Extent::Full => "",
+            Extent::Fast => " --fast",
+        };
+        Ok(Self {
+            name: experiment.name.clone(),
+            title: experiment.title.clone(),
+            paper: experiment.paper.clone(),
+            figure: experiment.figure.clone(),
+            testbed: experiment
+                .testbed
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" "),
+            shortened: extent == Extent::Fast,
+            axis: experiment
+                .measure
+                .iter()
+                .map(|measure| measure.axis())
+                .next()
+                .unwrap_or_default(),
+            claims,
+            figures,
+            command: format!("headway reproduce {}{fast}", experiment.name),
+            commands,
+        })
+    }
+
+    /// How many claims came to what: reproduced, as expected, deviating, not reproduced.
+    #[must_use]
+    pub fn tally(&self) -> [usize; 4] {
+        let mut tally = [0; 4];
+        for claim in &self.claims {
+            tally[match claim.verdict {
+                Verdict::Reproduced => 0,
+                Verdict::ExpectedDeviation => 1,
+                Verdict::Deviates(_) => 2,
+                Verdict::NotReproduced => 3,
+            }] += 1;
+        }
+        tally
+    }
+}

@@ -1,0 +1,60 @@
+//! Results as a page with charts.
+
+use super::{claims, overview, singles};
+use crate::Reproduction;
+use crate::figures::{Datum, distinct};
+use headway_report::html::{Chart, Page, Series};
+
+/// All results on one page.
+#[must_use]
+pub fn page(results: &[Reproduction]) -> Page {
+    let mut page =
+        Page::new("The papers' figures, run again").table("Overview", &overview(results));
+    for result in results {
+        page = section(page, result);
+    }
+    page
+}
+
+fn section(page: Page, result: &Reproduction) -> Page {
+    let mut page = page
+        .heading(&format!(
+            "{}, {}: {}",
+            result.paper, result.figure, result.title
+        ))
+        .table("Claims", &claims(result))
+        .paragraph(&format!("Not in the model: {}", result.testbed));
+    if result.shortened {
+        page = page.paragraph("Shortened runs: their tails are rough, and so are the verdicts.");
+    }
+    if let Some(table) = singles(result) {
+        page = page.table("Figures", &table);
+    }
+    for what in result.figures.names(true) {
+        page = page.chart(&chart(result, what));
+    }
+    let mut commands = result.command.clone();
+    for command in &result.commands {
+        commands = format!("{commands}\n{command}");
+    }
+    page.code(&commands)
+}
+
+fn chart(result: &Reproduction, what: &str) -> Chart {
+    let of_it = || {
+        result
+            .figures
+            .of_shape(true)
+            .filter(|datum| datum.what == what)
+    };
+    let mut chart = Chart::new(format!("{}: {what}", result.figure), &result.axis, what);
+    if what.contains("slowdown") || what.contains("latency") {
+        chart = chart.log_y();
+    }
+    for system in distinct(of_it().map(|datum| datum.system.as_str())) {
+        let point = |datum: &Datum| Some((datum.x?, datum.value));
+        let own = of_it().filter(|datum| datum.system == system && datum.value.is_finite());
+        chart = chart.series(Series::new(system, own.filter_map(point).collect()));
+    }
+    chart
+}

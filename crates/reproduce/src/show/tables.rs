@@ -1,0 +1,174 @@
+//! Tables, which every form of output shows.
+
+use super::quantity;
+use crate::figures::distinct;
+use crate::{Experiment, Judged, Reproduction, Verdict};
+use headway_report::{Table, format};
+
+/// What there is to reproduce.
+#[must_use]
+pub fn listing(experiments: &[Experiment]) -> Table {
+    let mut table = Table::new(["name", "paper", "figure", "what", "claims"]);
+    for experiment in experiments {
+        table.push([
+            experiment.name.clone(),
+            experiment.paper.clone(),
+            experiment.figure.clone(),
+            experiment.title.clone(),
+            experiment.claim.len().to_string(),
+        ]);
+    }
+    table
+}
+
+/// How the claims of each result came out.
+#[must_use]
+pub fn overview(results: &[Reproduction]) -> Table {
+    let mut table = Table::new([
+        "name",
+        "figure",
+        "claims",
+        "reproduced",
+        "as expected",
+        "deviates",
+        "not reproduced",
+    ]);
+    let mut sum = [0; 4];
+    for result in results {
+        let tally = result.tally();
+        sum = std::array::from_fn(|index| sum[index] + tally[index]);
+        table.push(overview_row(
+            &result.name,
+            &format!("{} {}", result.paper, result.figure),
+            tally,
+        ));
+    }
+    if results.len() > 1 {
+        table.push(overview_row("all", "", sum));
+    }
+    table
+}
+
+fn overview_row(name: &str, figure: &str, tally: [usize; 4]) -> Vec<String> {
+    let mut row = vec![name.into(), figure.into()];
+    row.push(tally.iter().sum::<usize>().to_string());
+    row.extend(tally.iter().map(ToString::to_string));
+    row
+}
+
+/// The claims: the paper's figure, ours, how far off, the verdict.
+#[must_use]
+pub fn claims(result: &Reproduction) -> Table {
+    let mut table = Table::new(["the paper says", "paper", "here", "deviation", "verdict"]);
+    for claim in &result.claims {
+        table.push([
+            claim.says.clone(),
+            claim.paper.clone(),
+            claim.shown.clone(),
+            claim
+                .deviation
+                .map_or("–".into(), |by| format!("{:+.1} %", 100.0 * by)),
+            verdict(claim),
+        ]);
+    }
+    table
+}
+
+/// The verdict; where a deviation was expected, why stands behind it.
+fn verdict(claim: &Judged) -> String {
+    match (&claim.because, claim.verdict) {
+        (Some(because), Verdict::ExpectedDeviation) => {
+            format!("{}: {because}", claim.verdict)
+        }
+        _ => claim.verdict.to_string(),
+    }
+}
+
+/// Single figures: a row for each system.
+#[must_use]
+pub fn singles(result: &Reproduction) -> Option<Table> {
+    let figures = &result.figures;
+    let names = figures.names(false);
+    if names.is_empty() {
+        return None;
+    }
+    let systems = distinct(figures.of_shape(false).map(|datum| datum.system.as_str()));
+    let mut table = Table::new(std::iter::once("system").chain(names.iter().copied()));
+    for system in systems {
+        let value = |what: &&str| {
+            let is_it = |datum: &&crate::Datum| datum.system == system && datum.what == **what;
+            let datum = figures.of_shape(false).find(is_it);
+            datum.map_or(String::new(), |datum| quantity(what, datum.value))
+        };
+        table.push(std::iter::once(system.to_owned()).chain(names.iter().map(value)));
+    }
+    Some(table)
+}
+
+/// A table for each curve's name: a row for each place on the axis, a column for each system.
+#[must_use]
+pub fn curves(result: &Reproduction) -> Vec<(String, Table)> {
+    let names = result.figures.names(true);
+    names
+        .iter()
+        .map(|what| ((*what).to_owned(), curve(result, what)))
+        .collect()
+}
+
+fn curve(result: &Reproduction, what: &str) -> Table {
+    let of_it = || {
+        result
+            .figures
+            .of_shape(true)
+            .filter(|datum| datum.what == what)
+    };
+    let systems = distinct(of_it().map(|datum| datum.system.as_str()));
+    let mut places: Vec<f64> = of_it().filter_map(|datum| datum.x).collect();
+    places.sort_by(f64::total_cmp);
+    places.dedup();
+    let axis = if result.axis.is_empty() {
+        "x"
+    } else {
+        &result.axis
+    };
+    let mut table = Table::new(std::iter::once(axis).chain(systems.iter().copied()));
+    for place in places {
+        let value = |system: &&str| {
+            let mut here =
+                of_it().filter(|datum| datum.system == *system && datum.x == Some(place));
+            here.next()
+                .map_or(String::new(), |datum| quantity(what, datum.value))
+        };
+        let x = match place.abs() >= 1e4 {
+            true => format::metric(place),
+            false => format!("{}", (place * 1e6).round() / 1e6),
+        };
+        table.push(std::iter::once(x).chain(systems.iter().map(value)));
+    }
+    table
+}
+
+/// A whole result for a terminal.
+#[must_use]
+pub fn text(result: &Reproduction) -> String {
+    let mut text = format!(
+        "{} · {} {}\n{}\n\n{}\n",
+        result.name,
+        result.paper,
+        result.figure,
+        result.title,
+        claims(result)
+    );
+    if let Some(table) = singles(result) {
+        text += &format!("\n{table}\n");
+    }
+    for (what, table) in curves(result) {
+        text += &format!("\n{what}\n{table}\n");
+    }
+    text += &format!("\nNot in the model: {}\n", result.testbed);
+    if result.shortened {
+        text += "Shortened runs: their tails are rough, and so are these verdicts.\n";
+    }
+    text += &format!("Again: {}\n", result.command);
+    text
+}
