@@ -21,7 +21,7 @@ catalogue!["persephone-fig1",];
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Experiment, Extent, Setting};
+    use crate::{Experiment, Extent, Kind, Setting};
 
     #[test]
     fn every_file_is_built_in() {

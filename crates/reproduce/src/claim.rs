@@ -74,7 +74,11 @@ pub enum Sign {
 #[serde(deny_unknown_fields)]
 pub struct Expected {
     /// Least and largest figure that the reason explains.
-    pub between: [f64; 2],
+    #[serde(default)]
+    pub between: Option<[f64; 2]>,
+    /// Whether the reason explains that there is no figure.
+    #[serde(default)]
+    pub no_figure: bool,
     /// The reason.
     pub because: String,
 }

@@ -10,6 +10,9 @@ pub struct Datum {
     pub system: String,
     /// What it is: `rps`, `overall.slowdown.p999` …
     pub what: String,
+    /// What the curve's axis is called, with the unit; filled in when the measurement is done.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub axis: String,
     /// Where on the axis, for a point of a curve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub x: Option<f64>,
@@ -66,22 +69,24 @@ impl Figures {
         self.0.iter().filter(is_it)
     }
 
-    /// Names of what is measured, curves (`true`) or single figures, in order of appearance.
-    pub fn names(&self, curves: bool) -> Vec<&str> {
-        distinct(self.of_shape(curves).map(|datum| datum.what.as_str()))
+    /// Figures that are no curves.
+    pub fn singles(&self) -> impl Iterator<Item = &Datum> {
+        self.0.iter().filter(|datum| datum.x.is_none())
     }
 
-    /// Systems that have `what`, in order of appearance.
-    pub fn systems(&self, what: &str) -> Vec<&str> {
-        let of_it = self.0.iter().filter(|datum| datum.what == what);
-        distinct(of_it.map(|datum| datum.system.as_str()))
-    }
-
-    /// Curves, or single figures.
-    pub fn of_shape(&self, curves: bool) -> impl Iterator<Item = &Datum> {
-        self.0
-            .iter()
-            .filter(move |datum| datum.x.is_some() == curves)
+    /// Curves of the same figure over the same axis, together: what a chart shows.
+    pub fn families(&self) -> Vec<Vec<&Datum>> {
+        let mut families: Vec<Vec<&Datum>> = Vec::new();
+        for datum in self.0.iter().filter(|datum| datum.x.is_some()) {
+            let same = |family: &&mut Vec<&Datum>| {
+                (&family[0].what, &family[0].axis) == (&datum.what, &datum.axis)
+            };
+            match families.iter_mut().find(same) {
+                Some(family) => family.push(datum),
+                None => families.push(vec![datum]),
+            }
+        }
+        families
     }
 }
 

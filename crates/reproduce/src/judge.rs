@@ -7,7 +7,7 @@
 //! 4. Else, a ratio on the paper's side of 1, or a figure within a factor of two: deviates by x %.
 //! 5. Else: not reproduced.
 
-use crate::claim::{Claim, Judged, Sign, Take, Verdict};
+use crate::claim::{Claim, Expected, Judged, Sign, Take, Verdict};
 use crate::figures::{Datum, Figures, Name};
 use crate::show::quantity;
 
@@ -121,16 +121,18 @@ impl Claim {
     }
 
     fn verdict(&self, ours: f64, is_ratio: bool) -> Verdict {
-        if !ours.is_finite() {
-            return Verdict::NotReproduced;
-        }
-        if self.holds(ours, is_ratio) {
+        if ours.is_finite() && self.holds(ours, is_ratio) {
             return Verdict::Reproduced;
         }
-        if let Some(expected) = &self.expected
-            && (expected.between[0]..=expected.between[1]).contains(&ours)
+        if self
+            .expected
+            .as_ref()
+            .is_some_and(|expected| expected.explains(ours))
         {
             return Verdict::ExpectedDeviation;
+        }
+        if !ours.is_finite() {
+            return Verdict::NotReproduced;
         }
         let Some(paper) = self.paper.or(self.at_least).or(self.at_most) else {
             return Verdict::NotReproduced;
@@ -243,6 +245,16 @@ impl Claim {
     }
 }
 
+impl Expected {
+    fn explains(&self, ours: f64) -> bool {
+        match self.between {
+            _ if !ours.is_finite() => self.no_figure,
+            Some([least, most]) => (least..=most).contains(&ours),
+            None => false,
+        }
+    }
+}
+
 impl Take {
     fn from(self, points: &[Point]) -> f64 {
         let there: Vec<&Point> = points.iter().filter(|point| point.1.is_finite()).collect();
@@ -299,13 +311,13 @@ fn combined(own: &[Point], others: &[Point], join: impl Fn(f64, f64) -> f64) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claim::Expected;
 
     fn figures() -> Figures {
         let mut figures = Figures::default();
         let datum = |system: &str, x, value| Datum {
             system: system.into(),
             what: "overall.slowdown.p999".into(),
+            axis: "load".into(),
             x,
             value,
         };
@@ -343,7 +355,8 @@ mod tests {
         ratio.paper = Some(0.5);
         assert_eq!(verdict(&ratio), Verdict::NotReproduced);
         ratio.expected = Some(Expected {
-            between: [2.5, 3.5],
+            between: Some([2.5, 3.5]),
+            no_figure: false,
             because: "a prototype's overhead".into(),
         });
         let judged = ratio.judge(&figures()).unwrap();

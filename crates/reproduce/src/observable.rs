@@ -11,8 +11,8 @@ use std::str::FromStr;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observable {
     /// A statistic of latency (µs) or slowdown, in the grammar of an SLO without its bound.
-    /// `class.*` is the worst class's. Not a number when the run is overloaded, since its tail
-    /// only measures its length.
+    /// `class.*` is the worst class's. Not a number when the backlog of a class that it is about
+    /// grew without bound, since the tail then only measures the run's length.
     Tail(Bound),
     /// 1 when the backlog of some class grew without bound, else 0.
     Overloaded,
@@ -28,6 +28,10 @@ pub enum Observable {
     Reserved(String),
     /// Completion rate, requests per second.
     Achieved,
+    /// Fraction of the workers' time not spent in service: 1 − completion rate × mean service
+    /// time ÷ workers. At a load above what the system carries, the capacity that its overheads
+    /// take.
+    Unserved,
     /// Offered rate, requests per second.
     Offered,
 }
@@ -46,6 +50,7 @@ impl Observable {
             Self::Preemptions => run.meta.preemptions as f64 / run.meta.requests as f64,
             Self::Reserved(class) => reserved(run, class),
             Self::Achieved => run.meta.achieved_rps,
+            Self::Unserved => 1.0 - run.meta.achieved_rps / run.meta.offered_rps * run.meta.load,
             Self::Offered => run.meta.offered_rps,
         }
     }
@@ -65,7 +70,12 @@ impl Observable {
 }
 
 fn tail(bound: &Bound, run: &Run) -> f64 {
-    if run.meta.overloaded {
+    let starved = &run.extras.starved;
+    let is_void = match &bound.scope {
+        Scope::Class(class) => starved.contains(class),
+        Scope::Overall | Scope::EveryClass => run.meta.overloaded,
+    };
+    if is_void {
         return f64::NAN;
     }
     let values = bound.values(run);
@@ -98,6 +108,7 @@ impl FromStr for Observable {
             "wasted_cores" => Self::WastedCores,
             "preemptions" => Self::Preemptions,
             "achieved" => Self::Achieved,
+            "unserved" => Self::Unserved,
             "offered" => Self::Offered,
             _ => Self::Tail(tail_of(text)?),
         })
@@ -131,6 +142,7 @@ impl fmt::Display for Observable {
             Self::Preemptions => f.write_str("preemptions"),
             Self::Reserved(class) => write!(f, "reserved.{class}"),
             Self::Achieved => f.write_str("achieved"),
+            Self::Unserved => f.write_str("unserved"),
             Self::Offered => f.write_str("offered"),
         }
     }

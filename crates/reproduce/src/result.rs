@@ -1,6 +1,6 @@
 //! The result of an experiment.
 
-use crate::{Error, Experiment, Extent, Figures, Judged, Kind, Verdict};
+use crate::{Error, Experiment, Extent, Figures, Judged, Verdict};
 use serde::Serialize;
 
 /// A figure or table, reproduced: ours beside the paper's.
@@ -18,8 +18,6 @@ pub struct Reproduction {
     pub testbed: String,
     /// Whether the runs were shortened: tails of shortened runs are rough.
     pub shortened: bool,
-    /// The axis of the curves, if there are any.
-    pub axis: String,
     /// The claims, judged.
     pub claims: Vec<Judged>,
     /// Everything measured.
@@ -55,12 +53,6 @@ impl Reproduction {
                 .collect::<Vec<_>>()
                 .join(" "),
             shortened: extent == Extent::Fast,
-            axis: experiment
-                .measure
-                .iter()
-                .map(|measure| measure.axis())
-                .next()
-                .unwrap_or_default(),
             claims,
             figures,
             command: format!("headway reproduce {}{fast}", experiment.name),

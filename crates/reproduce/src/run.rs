@@ -36,24 +36,24 @@ pub fn run(
     threads: usize,
     mut done: impl FnMut(&str, usize),
 ) -> Result<Vec<Reproduction>, Error> {
-    let mut tasks: Vec<(usize, Task)> = Vec::new();
+    let mut tasks: Vec<(usize, String, Task)> = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for measure in &experiment.measure {
             let setting = Setting::new(experiment, measure, extent);
             let own = measure.tasks(&setting)?;
-            tasks.extend(own.into_iter().map(|task| (index, task)));
+            tasks.extend(own.into_iter().map(|task| (index, measure.axis(), task)));
         }
     }
     let all = tasks.len();
-    let execute = |(_, task): &(usize, Task)| (task.run)();
-    let outputs = in_parallel(&tasks, threads, execute, |(index, _), _| {
+    let execute = |(_, _, task): &(usize, String, Task)| (task.run)();
+    let outputs = in_parallel(&tasks, threads, execute, |(index, ..), _| {
         done(&experiments[*index].name, all);
     });
     let mut pieces: Vec<(Figures, Vec<String>)> = vec![Default::default(); experiments.len()];
-    for ((index, task), output) in tasks.into_iter().zip(outputs) {
+    for ((index, axis, task), output) in tasks.into_iter().zip(outputs) {
         let (figures, commands) = &mut pieces[index];
         let data: Vec<Datum> = output?;
-        figures.extend(data);
+        figures.extend(data.into_iter().map(|datum| on_axis(datum, &axis)));
         commands.extend(task.command.filter(|command| !commands.contains(command)));
     }
     experiments
@@ -63,4 +63,12 @@ pub fn run(
             Reproduction::new(experiment, extent, figures, commands)
         })
         .collect()
+}
+
+/// A point of a curve gets the name of its axis.
+fn on_axis(mut datum: Datum, axis: &str) -> Datum {
+    if datum.x.is_some() {
+        datum.axis = axis.into();
+    }
+    datum
 }

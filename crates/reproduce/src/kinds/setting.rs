@@ -17,6 +17,8 @@ pub struct On {
     pub workers: Option<usize>,
     /// Runs of another length.
     pub requests: Option<u64>,
+    /// Another network, added to every latency: `0us`.
+    pub network: Option<String>,
     /// Only these systems.
     pub systems: Option<Vec<String>>,
 }
@@ -127,12 +129,13 @@ impl<'a> Setting<'a> {
         };
         simulation.costs.dispatch_ns = time(&system.dispatch_cost)?;
         simulation.costs.overhead_ns = time(&system.overhead)?;
-        simulation.network_ns = time(&server.network)?;
+        let network = on.network.as_ref().or(server.network.as_ref());
+        simulation.network_ns = time(&network.cloned())?;
         if system.random_classifier {
             simulation.classifier = Classifier::Random;
         }
         simulation.check()?;
-        let flags = self.flags(system, &policy, name, &simulation);
+        let flags = self.flags(system, &policy, name, network, &simulation);
         Ok(Subject {
             system: self.label(&system.name),
             simulation,
@@ -145,6 +148,7 @@ impl<'a> Setting<'a> {
         system: &System,
         policy: &str,
         workload: &str,
+        network: Option<&String>,
         of: &Simulation,
     ) -> Option<String> {
         let is_own = self.experiment.workload.contains_key(workload);
@@ -154,12 +158,12 @@ impl<'a> Setting<'a> {
         let mut flags = format!(
             "--policy {policy} --workload {workload} --workers {} --requests {} --seed {}",
             of.workers,
-            self.requests(of),
+            of.expected_requests() as u64,
             of.seed,
         );
         let optional = [
-            ("--dispatch-cost", &system.dispatch_cost),
-            ("--network", &self.experiment.server.network),
+            ("--dispatch-cost", system.dispatch_cost.as_ref()),
+            ("--network", network),
         ];
         for (flag, value) in optional {
             if let Some(value) = value {
@@ -167,10 +171,6 @@ impl<'a> Setting<'a> {
             }
         }
         Some(flags)
-    }
-
-    fn requests(&self, of: &Simulation) -> u64 {
-        of.expected_requests() as u64
     }
 }
 
@@ -186,6 +186,7 @@ impl Subject {
         Datum {
             system: self.system.clone(),
             what: what.to_string(),
+            axis: String::new(),
             x,
             value,
         }

@@ -30,8 +30,8 @@ fn section(page: Page, result: &Reproduction) -> Page {
     if let Some(table) = singles(result) {
         page = page.table("Figures", &table);
     }
-    for what in result.figures.names(true) {
-        page = page.chart(&chart(result, what));
+    for family in result.figures.families() {
+        page = page.chart(&chart(&result.figure, &family));
     }
     let mut commands = result.command.clone();
     for command in &result.commands {
@@ -40,21 +40,20 @@ fn section(page: Page, result: &Reproduction) -> Page {
     page.code(&commands)
 }
 
-fn chart(result: &Reproduction, what: &str) -> Chart {
-    let of_it = || {
-        result
-            .figures
-            .of_shape(true)
-            .filter(|datum| datum.what == what)
-    };
-    let mut chart = Chart::new(format!("{}: {what}", result.figure), &result.axis, what);
+fn chart(figure: &str, family: &[&Datum]) -> Chart {
+    let what = &family[0].what;
+    let mut chart = Chart::new(format!("{figure}: {what}"), &family[0].axis, what);
     if what.contains("slowdown") || what.contains("latency") {
         chart = chart.log_y();
     }
-    for system in distinct(of_it().map(|datum| datum.system.as_str())) {
-        let point = |datum: &Datum| Some((datum.x?, datum.value));
-        let own = of_it().filter(|datum| datum.system == system && datum.value.is_finite());
-        chart = chart.series(Series::new(system, own.filter_map(point).collect()));
+    for system in distinct(family.iter().map(|datum| datum.system.as_str())) {
+        let own = family
+            .iter()
+            .filter(|datum| datum.system == system && datum.value.is_finite());
+        let points = own
+            .filter_map(|datum| Some((datum.x?, datum.value)))
+            .collect();
+        chart = chart.series(Series::new(system, points));
     }
     chart
 }

@@ -21,7 +21,7 @@ pub(crate) fn quantity(what: &str, value: f64) -> String {
     }
     match last {
         "rps" | "offered" | "achieved" => metric(value),
-        "utilization" | "preemptions" | "overhead" => percent(value),
+        "utilization" | "unserved" | "overhead" => percent(value),
         "ratio" => format!("{} ×", significant(value, 3)),
         _ if value != 0.0 && value.fract() == 0.0 && value.abs() < 1e4 => format!("{value}"),
         _ => significant(value, 3),

@@ -2,7 +2,7 @@
 
 use super::quantity;
 use crate::figures::distinct;
-use crate::{Experiment, Judged, Reproduction, Verdict};
+use crate::{Datum, Experiment, Judged, Reproduction, Verdict};
 use headway_report::{Table, format};
 
 /// What there is to reproduce.
@@ -87,57 +87,47 @@ fn verdict(claim: &Judged) -> String {
 /// Single figures: a row for each system.
 #[must_use]
 pub fn singles(result: &Reproduction) -> Option<Table> {
-    let figures = &result.figures;
-    let names = figures.names(false);
+    let singles = || result.figures.singles();
+    let names = distinct(singles().map(|datum| datum.what.as_str()));
     if names.is_empty() {
         return None;
     }
-    let systems = distinct(figures.of_shape(false).map(|datum| datum.system.as_str()));
     let mut table = Table::new(std::iter::once("system").chain(names.iter().copied()));
-    for system in systems {
+    for system in distinct(singles().map(|datum| datum.system.as_str())) {
         let value = |what: &&str| {
-            let is_it = |datum: &&crate::Datum| datum.system == system && datum.what == **what;
-            let datum = figures.of_shape(false).find(is_it);
-            datum.map_or(String::new(), |datum| quantity(what, datum.value))
+            let mut its = singles().filter(|datum| datum.system == system && datum.what == **what);
+            its.next()
+                .map_or(String::new(), |datum| quantity(what, datum.value))
         };
         table.push(std::iter::once(system.to_owned()).chain(names.iter().map(value)));
     }
     Some(table)
 }
 
-/// A table for each curve's name: a row for each place on the axis, a column for each system.
+/// A table for each family of curves: a row for each place on the axis, a column for each system.
 #[must_use]
 pub fn curves(result: &Reproduction) -> Vec<(String, Table)> {
-    let names = result.figures.names(true);
-    names
+    let families = result.figures.families();
+    families
         .iter()
-        .map(|what| ((*what).to_owned(), curve(result, what)))
+        .map(|family| (family[0].what.clone(), curve(family)))
         .collect()
 }
 
-fn curve(result: &Reproduction, what: &str) -> Table {
-    let of_it = || {
-        result
-            .figures
-            .of_shape(true)
-            .filter(|datum| datum.what == what)
-    };
-    let systems = distinct(of_it().map(|datum| datum.system.as_str()));
-    let mut places: Vec<f64> = of_it().filter_map(|datum| datum.x).collect();
+fn curve(family: &[&Datum]) -> Table {
+    let systems = distinct(family.iter().map(|datum| datum.system.as_str()));
+    let mut places: Vec<f64> = family.iter().filter_map(|datum| datum.x).collect();
     places.sort_by(f64::total_cmp);
     places.dedup();
-    let axis = if result.axis.is_empty() {
-        "x"
-    } else {
-        &result.axis
-    };
+    let axis = family[0].axis.as_str();
     let mut table = Table::new(std::iter::once(axis).chain(systems.iter().copied()));
     for place in places {
         let value = |system: &&str| {
-            let mut here =
-                of_it().filter(|datum| datum.system == *system && datum.x == Some(place));
+            let mut here = family
+                .iter()
+                .filter(|datum| datum.system == *system && datum.x == Some(place));
             here.next()
-                .map_or(String::new(), |datum| quantity(what, datum.value))
+                .map_or(String::new(), |datum| quantity(&datum.what, datum.value))
         };
         let x = match place.abs() >= 1e4 {
             true => format::metric(place),
