@@ -140,7 +140,8 @@ impl Claim {
         if !self.on_its_side(ours, is_ratio) || paper == 0.0 {
             return Verdict::NotReproduced;
         }
-        let same = match is_ratio {
+        let has_side = is_ratio && paper != 1.0;
+        let same = match has_side {
             true => (ours > 1.0) == (paper > 1.0),
             false => {
                 let factor = ours / paper;

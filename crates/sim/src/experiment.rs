@@ -65,6 +65,9 @@ pub struct Experiment {
     pub classifier: Classifier,
     /// Workers coming and going, in order of time.
     pub core_changes: Vec<CoreChange>,
+    /// Length of the intervals of [`Outcome::timeline`], ns; none unless said. Each takes some
+    /// 256 KiB a class.
+    pub timeline_ns: Option<u64>,
 }
 
 /// Why an experiment cannot be run.
@@ -109,6 +112,7 @@ impl Experiment {
             queue_limit: usize::MAX,
             classifier: Classifier::Exact,
             core_changes: Vec::new(),
+            timeline_ns: None,
         }
     }
 
@@ -214,6 +218,9 @@ impl Experiment {
                 in_range("the number of requests", requests as f64, 1.0, 1e15)?;
             }
             Length::Duration(ns) => in_range("the duration in ns", ns as f64, 1.0, 1e18)?,
+        }
+        if let Some(ns) = self.timeline_ns {
+            in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
         }
         self.workload.check()?;
         headway_policy::systems::check(&self.policy, &self.shape())?;

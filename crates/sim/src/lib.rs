@@ -29,6 +29,7 @@ mod outcome;
 mod parallel;
 mod run;
 pub mod server;
+mod timeline;
 
 pub use capacity::{CapacityError, CapacitySearch, Found};
 pub use costs::Costs;
@@ -37,3 +38,4 @@ pub use headway_workload::Offered;
 pub use outcome::{Outcome, reservation_of, value_json};
 pub use parallel::{available_threads, in_parallel};
 pub use run::PlanChange;
+pub use timeline::Interval;

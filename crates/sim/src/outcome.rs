@@ -1,5 +1,6 @@
 //! What came of an experiment.
 
+use crate::Interval;
 use crate::experiment::{Experiment, Length};
 use crate::run::PlanChange;
 use crate::server::{Request, Work};
@@ -42,6 +43,8 @@ pub struct Outcome {
     pub plan_changes: Vec<PlanChange>,
     /// Cores idle on average while some request waited: what not being work-conserving cost.
     pub wasted_cores: f64,
+    /// Latencies over the course of the run, where [`Experiment::timeline_ns`] asks for it.
+    pub timeline: Vec<Interval>,
 }
 
 impl Outcome {
@@ -92,6 +95,7 @@ impl Outcome {
             run,
             recorder,
             plan_changes: Vec::new(),
+            timeline: Vec::new(),
             wasted_cores,
         }
     }

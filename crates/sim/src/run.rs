@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::experiment::{Classifier, Experiment, Length};
 use crate::outcome::{Outcome, Totals, reservation_of};
 use crate::server::{NEVER, Request, Sink};
+use crate::timeline::Timeline;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::{System, Visit};
 use headway_policy::{Plan, Rng};
@@ -151,6 +152,7 @@ struct Measures<'a> {
     backlog: Backlog,
     totals: Totals,
     plan_changes: Vec<PlanChange>,
+    timeline: Option<Timeline>,
 }
 
 impl<'a> Measures<'a> {
@@ -166,6 +168,9 @@ impl<'a> Measures<'a> {
             recorder: Recorder::new(&classes),
             totals: Totals::default(),
             plan_changes: Vec::new(),
+            timeline: experiment
+                .timeline_ns
+                .map(|interval_ns| Timeline::new(interval_ns, classes.len())),
         }
     }
 
@@ -199,6 +204,10 @@ impl<'a> Measures<'a> {
         );
         outcome.run.extras.reservation = reservation;
         outcome.plan_changes = self.plan_changes;
+        outcome.timeline = self
+            .timeline
+            .map(Timeline::into_intervals)
+            .unwrap_or_default();
         outcome
     }
 }
@@ -208,8 +217,11 @@ impl Sink for Measures<'_> {
     fn finished(&mut self, now_ns: u64, request: &Request) {
         let class = usize::from(request.class);
         self.backlog.left(class);
+        let latency_ns = now_ns - request.arrived_ns + self.experiment.network_ns;
+        if let Some(timeline) = &mut self.timeline {
+            timeline.record(request.arrived_ns, class, latency_ns);
+        }
         if request.counted {
-            let latency_ns = now_ns - request.arrived_ns + self.experiment.network_ns;
             self.recorder.record(class, latency_ns, request.service_ns);
             self.totals.last_completion_ns = now_ns;
         }

@@ -37,16 +37,14 @@ impl Kind for Capacity {
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
         let mut tasks = Vec::new();
         for system in setting.systems(&self.on)? {
-            match &self.vary {
-                None => {
-                    tasks.push(self.task(setting, setting.subject(system, &self.on, "")?, None)?)
-                }
-                Some(vary) => {
-                    for point in vary.points(&self.on, setting)? {
-                        let subject = setting.subject(system, &point.on, &point.inserted)?;
-                        tasks.push(self.task(setting, subject, Some(point.x))?);
-                    }
-                }
+            let Some(vary) = &self.vary else {
+                let subject = setting.subject(system, &self.on, "")?;
+                tasks.push(self.task(setting, subject, None)?);
+                continue;
+            };
+            for point in vary.points(&self.on, setting)? {
+                let subject = setting.subject(system, &point.on, &point.inserted)?;
+                tasks.push(self.task(setting, subject, Some(point.x))?);
             }
         }
         Ok(tasks)

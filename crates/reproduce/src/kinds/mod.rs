@@ -5,11 +5,15 @@
 //! [`Datum`]s; claims, tables and charts are made from those alone.
 
 mod capacity;
+mod overhead;
+mod phases;
 mod setting;
 mod sweep;
 mod vary;
 
 pub use capacity::Capacity;
+pub use overhead::{Mechanism, Overhead};
+pub use phases::Phases;
 pub use setting::{On, Setting};
 pub use sweep::Sweep;
 pub use vary::Vary;
@@ -70,6 +74,10 @@ pub enum Measure {
     Capacity(Capacity),
     /// Figures over load, or over a parameter at one load.
     Sweep(Sweep),
+    /// One run through the phases of a workload.
+    Phases(Phases),
+    /// Concord's model of overheads.
+    Overhead(Overhead),
 }
 
 impl Measure {
@@ -77,6 +85,8 @@ impl Measure {
         match self {
             Self::Capacity(kind) => kind,
             Self::Sweep(kind) => kind,
+            Self::Phases(kind) => kind,
+            Self::Overhead(kind) => kind,
         }
     }
 }

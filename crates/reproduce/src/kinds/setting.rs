@@ -182,7 +182,12 @@ impl Subject {
     }
 
     /// One of its figures.
-    pub(crate) fn datum(&self, what: impl ToString, x: Option<f64>, value: f64) -> Datum {
+    pub(crate) fn datum(
+        &self,
+        what: &(impl ToString + ?Sized),
+        x: Option<f64>,
+        value: f64,
+    ) -> Datum {
         Datum {
             system: self.system.clone(),
             what: what.to_string(),

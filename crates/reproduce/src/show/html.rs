@@ -27,7 +27,7 @@ fn section(page: Page, result: &Reproduction) -> Page {
     if result.shortened {
         page = page.paragraph("Shortened runs: their tails are rough, and so are the verdicts.");
     }
-    if let Some(table) = singles(result) {
+    for table in singles(result) {
         page = page.table("Figures", &table);
     }
     for family in result.figures.families() {

@@ -48,7 +48,7 @@ fn section(text: &mut String, result: &Reproduction) {
         rows(&claims(result)),
         result.testbed
     );
-    if let Some(table) = singles(result) {
+    for table in singles(result) {
         let _ = write!(text, "\n{}", rows(&table));
     }
     let rules: Vec<&str> = distinct(

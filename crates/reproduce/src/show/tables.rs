@@ -84,24 +84,42 @@ fn verdict(claim: &Judged) -> String {
     }
 }
 
-/// Single figures: a row for each system.
+/// Single figures: a table for each measurement, a row for each system.
 #[must_use]
-pub fn singles(result: &Reproduction) -> Option<Table> {
-    let singles = || result.figures.singles();
-    let names = distinct(singles().map(|datum| datum.what.as_str()));
-    if names.is_empty() {
-        return None;
-    }
+pub fn singles(result: &Reproduction) -> Vec<Table> {
+    let measurement = |datum: &Datum| {
+        datum
+            .system
+            .split_once('/')
+            .map_or(String::new(), |(id, _)| id.into())
+    };
+    let ids: Vec<String> = result.figures.singles().map(measurement).collect();
+    let of_id = |id| {
+        result
+            .figures
+            .singles()
+            .filter(move |datum| measurement(datum) == id)
+    };
+    let ids = distinct(ids.iter().map(String::as_str));
+    ids.into_iter()
+        .map(|id| single(&of_id(id).collect::<Vec<_>>()))
+        .collect()
+}
+
+fn single(figures: &[&Datum]) -> Table {
+    let names = distinct(figures.iter().map(|datum| datum.what.as_str()));
     let mut table = Table::new(std::iter::once("system").chain(names.iter().copied()));
-    for system in distinct(singles().map(|datum| datum.system.as_str())) {
+    for system in distinct(figures.iter().map(|datum| datum.system.as_str())) {
         let value = |what: &&str| {
-            let mut its = singles().filter(|datum| datum.system == system && datum.what == **what);
+            let mut its = figures
+                .iter()
+                .filter(|datum| datum.system == system && datum.what == **what);
             its.next()
                 .map_or(String::new(), |datum| quantity(what, datum.value))
         };
         table.push(std::iter::once(system.to_owned()).chain(names.iter().map(value)));
     }
-    Some(table)
+    table
 }
 
 /// A table for each family of curves: a row for each place on the axis, a column for each system.
@@ -149,7 +167,7 @@ pub fn text(result: &Reproduction) -> String {
         result.title,
         claims(result)
     );
-    if let Some(table) = singles(result) {
+    for table in singles(result) {
         text += &format!("\n{table}\n");
     }
     for (what, table) in curves(result) {
