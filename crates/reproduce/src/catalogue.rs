@@ -16,7 +16,17 @@ macro_rules! catalogue {
     };
 }
 
-catalogue!["persephone-fig1",];
+catalogue![
+    "persephone-fig1",
+    "persephone-fig3",
+    "persephone-fig4",
+    "persephone-fig7",
+    "persephone-fig9",
+    "concord-fig2",
+    "concord-fig12",
+    "concord-fig15",
+    "synergy-fig4-1",
+];
 
 #[cfg(test)]
 mod tests {

@@ -41,6 +41,7 @@ impl Reproduction {
         let fast = match extent {
             Extent::Full => "",
             Extent::Fast => " --fast",
+            Extent::AtMost(_) => "",
         };
         Ok(Self {
             name: experiment.name.clone(),
@@ -52,7 +53,7 @@ impl Reproduction {
                 .split_whitespace()
                 .collect::<Vec<_>>()
                 .join(" "),
-            shortened: extent == Extent::Fast,
+            shortened: extent != Extent::Full,
             claims,
             figures,
             command: format!("headway reproduce {}{fast}", experiment.name),

@@ -8,20 +8,33 @@ use headway_sim::in_parallel;
 pub enum Extent {
     /// As the files say.
     Full,
-    /// A tenth of it: enough to see that everything works, not to judge tails.
+    /// A tenth of it: enough for a first impression, not to judge tails.
     Fast,
+    /// No run has more requests than this, and phases last a hundredth: whether everything works.
+    AtMost(u64),
 }
 
 impl Extent {
     /// So many requests, shortened.
     #[must_use]
     pub fn requests(self, full: u64) -> u64 {
-        const SHORTENED: u64 = 10;
         const LEAST: u64 = 20_000;
         match self {
             Self::Full => full,
-            Self::Fast => (full / SHORTENED).max(LEAST).min(full),
+            Self::Fast => (full / 10).max(LEAST).min(full),
+            Self::AtMost(most) => full.min(most),
         }
+    }
+
+    /// So much virtual time, shortened.
+    #[must_use]
+    pub fn duration_ns(self, full: u64) -> u64 {
+        let divisor = match self {
+            Self::Full => 1,
+            Self::Fast => 10,
+            Self::AtMost(_) => 100,
+        };
+        (full / divisor).max(1)
     }
 }
 

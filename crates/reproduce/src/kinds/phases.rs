@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 /// Gives, over time in seconds, `class.NAME.latency.p999` of what arrived in each interval and
 /// `reserved.NAME` at its end; and for each phase N, counted from 1, `phase N reserved.NAME`
-/// (at its end) and `phase N reaction_us`: the time from its beginning to the first new plan.
+/// (at its end) and `phase N reaction_us`: from its beginning to the plan in force at its end.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
@@ -43,11 +43,13 @@ impl Kind for Phases {
 }
 
 impl Phases {
-    /// The phases' lengths are part of the workload: these runs are never shortened.
     fn task(&self, setting: &Setting<'_>, mut subject: Subject) -> Result<Task, Error> {
         let parsed = duration::parse(&self.interval);
         let interval_ns = parsed.map_err(|problem| setting.fault(problem))?;
         let simulation = &mut subject.simulation;
+        for phase in &mut simulation.workload.phases {
+            phase.duration_ns = setting.extent().duration_ns(phase.duration_ns);
+        }
         let ends_ns = ends_ns(
             simulation
                 .workload
@@ -59,7 +61,7 @@ impl Phases {
             return Err(setting.fault("the workload has no phases"));
         };
         simulation.length = Length::Duration(end_ns);
-        simulation.timeline_ns = Some(interval_ns);
+        simulation.timeline_ns = Some(setting.extent().duration_ns(interval_ns));
         simulation.offered = Offered::Load {
             load: self.load,
             workers: simulation.workers,
@@ -82,20 +84,21 @@ fn ends_ns(durations_ns: impl Iterator<Item = u64>) -> Vec<u64> {
     durations_ns.scan(0, running).collect()
 }
 
+/// Places on the axis are those of the full run, also where it is shortened.
 fn over_time(subject: &Subject, outcome: &Outcome, interval_ns: u64) -> Vec<Datum> {
     let names = subject.simulation.workload.class_names();
     let mut data = Vec::new();
     for (class, name) in names.iter().enumerate() {
-        for interval in &outcome.timeline {
-            let x = Some(interval.from_ns as f64 / 1e9);
+        for (index, interval) in outcome.timeline.iter().enumerate() {
+            let x = Some((index as u64 * interval_ns) as f64 / 1e9);
             let what = format!("class.{name}.latency.p999");
-            let p999_us = p999_us(&interval.classes[class]);
-            data.push(subject.datum(&what, x, p999_us));
-            let plan = plan_at(&outcome.plan_changes, interval.from_ns + interval_ns);
-            if let Some(plan) = plan {
-                let what = format!("reserved.{name}");
-                data.push(subject.datum(&what, x, reserved(plan, name)));
-            }
+            data.push(subject.datum(&what, x, p999_us(&interval.classes[class])));
+            let next_ns = outcome
+                .timeline
+                .get(index + 1)
+                .map_or(u64::MAX, |next| next.from_ns);
+            let what = format!("reserved.{name}");
+            data.push(subject.datum(&what, x, reserved(plan_at(outcome, next_ns), name)));
         }
     }
     data
@@ -107,17 +110,13 @@ fn by_phase(subject: &Subject, outcome: &Outcome, ends_ns: &[u64]) -> Vec<Datum>
     let mut begin_ns = 0;
     for (index, &end_ns) in ends_ns.iter().enumerate() {
         let phase = index + 1;
-        let within = |change: &&PlanChange| (begin_ns..end_ns).contains(&change.at_ns);
-        let first = outcome.plan_changes.iter().find(within);
-        if let Some(first) = first {
-            let reaction_us = (first.at_ns - begin_ns) as f64 / 1e3;
-            data.push(subject.datum(&format!("phase {phase} reaction_us"), None, reaction_us));
-        }
-        if let Some(plan) = plan_at(&outcome.plan_changes, end_ns) {
-            for name in &names {
-                let what = format!("phase {phase} reserved.{name}");
-                data.push(subject.datum(&what, None, reserved(plan, name)));
-            }
+        let plan = plan_at(outcome, end_ns);
+        let changed = plan.filter(|plan| plan.at_ns >= begin_ns);
+        let reaction_us = changed.map_or(f64::NAN, |plan| (plan.at_ns - begin_ns) as f64 / 1e3);
+        data.push(subject.datum(&format!("phase {phase} reaction_us"), None, reaction_us));
+        for name in &names {
+            let what = format!("phase {phase} reserved.{name}");
+            data.push(subject.datum(&what, None, reserved(plan, name)));
         }
         begin_ns = end_ns;
     }
@@ -125,11 +124,17 @@ fn by_phase(subject: &Subject, outcome: &Outcome, ends_ns: &[u64]) -> Vec<Datum>
 }
 
 /// The plan in force just before `at_ns`.
-fn plan_at(changes: &[PlanChange], at_ns: u64) -> Option<&PlanChange> {
-    changes.iter().rev().find(|change| change.at_ns < at_ns)
+fn plan_at(outcome: &Outcome, at_ns: u64) -> Option<&PlanChange> {
+    outcome
+        .plan_changes
+        .iter()
+        .rev()
+        .find(|change| change.at_ns < at_ns)
 }
 
-fn reserved(plan: &PlanChange, class: &str) -> f64 {
+/// Not a number where there is no plan.
+fn reserved(plan: Option<&PlanChange>, class: &str) -> f64 {
+    let Some(plan) = plan else { return f64::NAN };
     let has_it = |classes: &Vec<String>| classes.iter().any(|name| name == class);
     let own = plan.reservation.iter().find(|group| has_it(&group.classes));
     own.map_or(0.0, |group| group.reserved.len() as f64)

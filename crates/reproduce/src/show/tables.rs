@@ -156,6 +156,9 @@ fn curve(family: &[&Datum]) -> Table {
     table
 }
 
+/// Curves of more points are not printed.
+const ROWS_MAX: usize = 24;
+
 /// A whole result for a terminal.
 #[must_use]
 pub fn text(result: &Reproduction) -> String {
@@ -171,7 +174,10 @@ pub fn text(result: &Reproduction) -> String {
         text += &format!("\n{table}\n");
     }
     for (what, table) in curves(result) {
-        text += &format!("\n{what}\n{table}\n");
+        match table.rows().len() {
+            ..=ROWS_MAX => text += &format!("\n{what}\n{table}\n"),
+            points => text += &format!("\n{what}: {points} points, see --html or --format json\n"),
+        }
     }
     text += &format!("\nNot in the model: {}\n", result.testbed);
     if result.shortened {

@@ -1,0 +1,63 @@
+//! The experiments themselves: they run, do not depend on threads, and give what they gave.
+
+use headway_reproduce::{Experiment, Extent, NAMES, run, show};
+
+fn named(names: &[&str]) -> Vec<Experiment> {
+    let find = |name: &&str| Experiment::named(name).expect("a built-in experiment");
+    names.iter().map(find).collect()
+}
+
+/// Every claim of every file names something that is measured; verdicts mean nothing here.
+#[test]
+fn every_claim_is_about_something_measured() {
+    let threads = headway_sim::available_threads();
+    let results = run(
+        &Experiment::all(),
+        Extent::AtMost(2_000),
+        threads,
+        |_, _| {},
+    );
+    let results = results.unwrap_or_else(|error| panic!("{error}"));
+    let names: Vec<&str> = results.iter().map(|result| result.name.as_str()).collect();
+    assert_eq!(names, NAMES);
+    assert!(results.iter().all(|result| result.shortened));
+}
+
+/// Shortened runs of a few experiments, figure by figure: a change of a policy or of the engine
+/// shows as a difference here.
+#[test]
+fn shortened_runs_give_what_they_gave() {
+    let names = [
+        "persephone-fig1",
+        "concord-fig2",
+        "concord-fig12",
+        "synergy-fig4-1",
+    ];
+    let results = run(&named(&names), Extent::Fast, 2, |_, _| {}).unwrap();
+    let text: Vec<String> = results.iter().map(show::text).collect();
+    insta::assert_snapshot!(text.join("\n"));
+}
+
+#[test]
+fn figures_do_not_depend_on_threads() {
+    let experiments = named(&["synergy-fig4-1", "concord-fig15"]);
+    let with = |threads| {
+        let results = run(&experiments, Extent::AtMost(20_000), threads, |_, _| {}).unwrap();
+        serde_json::to_string(&results).unwrap()
+    };
+    assert_eq!(with(1), with(3));
+}
+
+/// The document says what the result says.
+#[test]
+fn markdown_and_page_hold_every_verdict() {
+    let results = run(&named(&["concord-fig2"]), Extent::Full, 1, |_, _| {}).unwrap();
+    let (markdown, page) = (show::markdown(&results), show::page(&results).render());
+    for claim in &results[0].claims {
+        let verdict = claim.verdict.to_string();
+        assert!(markdown.contains(&claim.says) && markdown.contains(&verdict));
+        assert!(page.contains(&verdict));
+    }
+    assert!(page.contains("<svg"));
+    assert!(markdown.contains("headway reproduce concord-fig2"));
+}
