@@ -198,10 +198,7 @@ impl Trial {
         let share = |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
         let class = |class: &headway_workload::Class| Class {
             name: class.name.clone(),
-            hint: ClassHint {
-                mean_ns: class.mean_ns(),
-                share: share(&class.name),
-            },
+            hint: ClassHint::new(class.mean_ns(), share(&class.name)),
         };
         workload.union().map(class).collect()
     }

@@ -161,6 +161,11 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
         self.discipline.waiting()
     }
 
+    #[inline]
+    fn wants(&self, worker: WorkerId) -> bool {
+        self.discipline.wants(&self.plan, worker)
+    }
+
     fn head(&self) -> Option<&Job> {
         self.discipline.head(&self.jobs)
     }

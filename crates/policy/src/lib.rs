@@ -38,6 +38,7 @@ pub mod disciplines;
 mod job;
 pub mod locals;
 mod mechanism;
+pub mod monitors;
 pub mod placements;
 mod plan;
 pub mod reservation;

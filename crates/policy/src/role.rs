@@ -97,6 +97,11 @@ pub trait Ingress {
     /// Requests waiting here.
     fn waiting(&self) -> usize;
 
+    /// Whether something waits that could run on this worker instead of what runs there.
+    fn wants(&self, _worker: WorkerId) -> bool {
+        self.waiting() > 0
+    }
+
     /// The request that would be dispatched first, where the discipline can tell.
     fn head(&self) -> Option<&Job> {
         None

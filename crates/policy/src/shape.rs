@@ -9,12 +9,29 @@ pub const MAX_WORKERS: usize = BitSet::CAPACITY;
 pub const MAX_CLASSES: usize = BitSet::CAPACITY - 1;
 
 /// What is known of a class before the first request.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ClassHint {
     /// Mean service time, ns; by it the fixed policies order the classes.
     pub mean_ns: f64,
     /// Share of the requests, 0 to 1.
     pub share: f64,
+    /// Whether policies that tell longs from shorts take it as long; `None` lets
+    /// [`Shape::longs`] decide.
+    pub long: Option<bool>,
+    /// How long a request may stay, ns; `None` where nobody said.
+    pub slo_ns: Option<u64>,
+}
+
+impl ClassHint {
+    /// A class of this mean service time in ns and this share of the requests.
+    #[must_use]
+    pub fn new(mean_ns: f64, share: f64) -> Self {
+        Self {
+            mean_ns,
+            share,
+            ..Self::default()
+        }
+    }
 }
 
 /// What a system is built for.
@@ -67,11 +84,24 @@ impl Shape {
             self.classes.len() < MAX_CLASSES,
             "at most {MAX_CLASSES} classes"
         );
-        self.classes.push(ClassHint {
-            mean_ns: mean_ns as f64,
-            share,
-        });
+        self.classes.push(ClassHint::new(mean_ns as f64, share));
         self
+    }
+
+    /// The long classes: those that say so, and of the others those whose mean is at least ten
+    /// times the shortest class's. UNKNOWN is none.
+    #[must_use]
+    pub fn longs(&self) -> BitSet {
+        const TIMES_THE_SHORTEST: f64 = 10.0;
+        let means = self.classes.iter().map(|hint| hint.mean_ns);
+        let shortest_ns = means.fold(f64::INFINITY, f64::min);
+        let is_long = |hint: &ClassHint| {
+            hint.long
+                .unwrap_or(hint.mean_ns >= TIMES_THE_SHORTEST * shortest_ns)
+        };
+        (0..self.classes.len())
+            .filter(|&class| is_long(&self.classes[class]))
+            .collect()
     }
 
     /// The class of what the classifier did not recognise.

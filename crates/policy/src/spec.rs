@@ -280,6 +280,35 @@ impl<'a> Reader<'a> {
         Ok(choice)
     }
 
+    /// Times joined by `/`, in ascending order; none by default.
+    pub(crate) fn times(
+        &mut self,
+        key: &'static str,
+        expected: &'static str,
+    ) -> Result<Vec<u64>, SpecError> {
+        let Some(text) = self.raw(key) else {
+            return Ok(Vec::new());
+        };
+        let times: Option<Vec<u64>> = text.split('/').map(time_ns).collect();
+        match times {
+            Some(times) if (2..=1000).contains(&times.len()) && times.is_sorted() => {
+                self.note(key, Value::Text(text.to_string()));
+                Ok(times)
+            }
+            _ => Err(self.bad(key, text, expected)),
+        }
+    }
+
+    /// The words as written.
+    pub(crate) fn text(&self, key: &'static str, default: &'a str) -> &'a str {
+        self.raw(key).unwrap_or(default)
+    }
+
+    /// Notes what was made of a parameter that was read as [`text`](Self::text).
+    pub(crate) fn note(&mut self, key: &'static str, value: Value) {
+        self.used.push((key, value));
+    }
+
     /// What was used.
     pub(crate) fn used(self) -> Params {
         self.used
@@ -295,7 +324,8 @@ impl<'a> Reader<'a> {
             .map(|(_, value)| value.as_str())
     }
 
-    fn bad(&self, key: &'static str, value: &str, expected: &'static str) -> SpecError {
+    /// The value cannot be what the parameter means.
+    pub(crate) fn bad(&self, key: &'static str, value: &str, expected: &'static str) -> SpecError {
         SpecError::BadValue {
             policy: self.policy,
             key,

@@ -19,7 +19,7 @@ pub struct Working<D, P, C> {
 }
 
 impl<D, P, C> Working<D, P, C> {
-    /// Slices of at most `slice_ns`, above 0.
+    /// Slices of at most `slice_ns`; with 0 the dispatcher only dispatches.
     #[must_use]
     pub fn new(central: Central<D, P, C>, slice_ns: u64) -> Self {
         Self {
@@ -35,6 +35,9 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
     const WORKS: bool = true;
 
     fn work(&mut self, now_ns: u64) -> Option<Stint> {
+        if self.slice_ns == 0 {
+            return None;
+        }
         if self.begun.is_none() {
             self.begun = self.central.take_unstarted(now_ns).map(|job| job.id);
         }
@@ -86,6 +89,11 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
     #[inline]
     fn waiting(&self) -> usize {
         self.central.waiting()
+    }
+
+    #[inline]
+    fn wants(&self, worker: WorkerId) -> bool {
+        self.central.wants(worker)
     }
 
     fn head(&self) -> Option<&Job> {

@@ -6,6 +6,7 @@ use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
 use headway_policy::{MAX_CLASSES, MAX_WORKERS, Shape, WorkerId};
+use headway_report::slo::{Measure, Slo};
 use headway_workload::{Offered, Workload};
 
 /// How long a run is.
@@ -248,6 +249,10 @@ impl Experiment {
                 .find(|c| c.name == class.name)
                 .map_or(0.0, |c| c.share);
             shape = shape.class(class.mean_ns() as u64, share);
+            if let Some(hint) = shape.classes.last_mut() {
+                hint.long = class.long;
+                hint.slo_ns = slo_ns(class);
+            }
         }
         shape.job_capacity = JOBS_AT_FIRST;
         shape.queue_limit = self.queue_limit;
@@ -255,6 +260,19 @@ impl Experiment {
         shape.seed = self.seed;
         shape
     }
+}
+
+/// How long a request of the class may stay, by the first bound of its own SLO.
+fn slo_ns(class: &headway_workload::Class) -> Option<u64> {
+    let slo: Slo = format!("class.{}.{}", class.name, class.slo.as_ref()?)
+        .parse()
+        .ok()?;
+    let bound = slo.bounds().first()?;
+    let ns = match bound.measure {
+        Measure::Latency => bound.at_most * 1e3,
+        Measure::Slowdown => bound.at_most * class.mean_ns(),
+    };
+    Some(ns as u64)
 }
 
 fn in_range(what: &'static str, given: f64, least: f64, most: f64) -> Result<(), SimError> {

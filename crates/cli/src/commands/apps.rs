@@ -92,7 +92,7 @@ impl App {
     pub(crate) fn classes(self, workload: &Workload) -> Vec<Class> {
         let class = |name: &str, mean_ns: f64, share: f64| Class {
             name: name.into(),
-            hint: ClassHint { mean_ns, share },
+            hint: ClassHint::new(mean_ns, share),
         };
         match self {
             Self::Kv => KV_HINTS_NS

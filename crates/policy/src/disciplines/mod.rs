@@ -35,6 +35,12 @@ pub trait Discipline {
     /// Requests of one class waiting; 0 where the discipline does not tell classes apart.
     fn waiting_of(&self, class: ClassId) -> usize;
 
+    /// Whether something waits that the plan lets run on this worker.
+    #[inline]
+    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
+        self.waiting() > 0
+    }
+
     /// The request that would be offered first; `None` when nothing waits or the discipline cannot
     /// tell.
     fn head<'a>(&self, _jobs: &'a Jobs) -> Option<&'a Job> {

@@ -107,6 +107,15 @@ impl Discipline for Typed {
         self.waiting
     }
 
+    fn wants(&self, plan: &Plan, worker: WorkerId) -> bool {
+        let allows = |rank: usize| {
+            let class = plan.ranked()[rank];
+            let index = worker.index();
+            plan.reserved(class).contains(index) || plan.stealable(class).contains(index)
+        };
+        self.occupied.iter().any(allows)
+    }
+
     fn waiting_of(&self, class: ClassId) -> usize {
         self.queues[class.index()].len()
     }

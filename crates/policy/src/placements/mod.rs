@@ -4,12 +4,14 @@ mod bounded;
 mod hashed;
 mod idle;
 mod reserved;
+mod shortest;
 mod workers;
 
 pub use bounded::Bounded;
 pub use hashed::Hashed;
 pub use idle::Idle;
 pub use reserved::Reserved;
+pub use shortest::Shortest;
 pub use workers::Workers;
 
 use crate::role::Owner;

@@ -11,9 +11,18 @@
 //! | darc-static | typed → reserved ∪ stealable, by hand | fifo | – | DARC-static |
 //! | darc | typed → reserved ∪ stealable, DARC control | fifo | – | Perséphone |
 //! | darc-stable | the same, control with stability check | fifo | – | ours |
+//! | shinjuku-sq, -ci | fifo → idle | fifo | quantum | Shinjuku, by interrupt or by probe |
+//! | concord | fifo → bounded(k), may work itself | fifo | quantum | Concord |
+//! | tiny-quanta | fifo → shortest, at once | round robin, ends its own slices | – | Tiny Quanta |
+//! | tardis | nobody: one global queue | batches, then steal, own timer | – | Tardis |
+//! | synergy | hashed | Algorithm 5.2 | timer core (Algorithm 5.3) | SYNERGY |
 //!
 //! The choice by name happens once, at start-up: [`with`] hands a [`Visit`]or the composition
 //! with all its types known, so that nothing is dispatched dynamically per request.
+
+mod preemptive;
+
+pub use preemptive::{concord, shinjuku_ci, shinjuku_sq, synergy, tardis, tiny_quanta};
 
 use crate::controls::{Darc, DarcRules, DarcStable, Fixed, Known, Partition};
 use crate::disciplines::{self, Typed};
@@ -65,6 +74,12 @@ pub const NAMES: &[&str] = &[
     "darc",
     "darc-stable",
     "darc-static",
+    "shinjuku-sq",
+    "shinjuku-ci",
+    "concord",
+    "tiny-quanta",
+    "tardis",
+    "synergy",
 ];
 
 /// Names of the papers' systems for what we call otherwise.
@@ -89,6 +104,12 @@ pub fn summary(name: &str) -> Option<&'static str> {
         "darc" => "typed queues, workers reserved for short classes by profile (Perséphone)",
         "darc-stable" => "DARC that never leaves a class overloaded when it need not be",
         "darc-static" => "typed queues, workers reserved for the shortest class by hand",
+        "shinjuku-sq" => "one queue, requests interrupted at the end of a quantum join its tail",
+        "shinjuku-ci" => "the same, interrupted by probes that the compiler put in",
+        "concord" => "bounded queues, interruption by a flag, a dispatcher that also works",
+        "tiny-quanta" => "shortest queue at once, each worker goes round its own",
+        "tardis" => "one global queue taken in batches, stealing, each worker its own timer",
+        "synergy" => "no dispatcher; longs interrupted only for what waits at their worker",
         _ => return None,
     })
 }
@@ -146,6 +167,12 @@ pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Outpu
             let params = DarcParams::read(&mut read)?;
             visitor.visit(darc_stable(shape, params).used(read))
         }
+        "shinjuku-sq" => visitor.visit(shinjuku_sq(shape, spec)?),
+        "shinjuku-ci" => visitor.visit(shinjuku_ci(shape, spec)?),
+        "concord" => visitor.visit(concord(shape, spec)?),
+        "tiny-quanta" => visitor.visit(tiny_quanta(shape, spec)?),
+        "tardis" => visitor.visit(tardis(shape, spec)?),
+        "synergy" => visitor.visit(synergy(shape, spec)?),
         _ => {
             let mut read = reader(&["reserved"])?;
             let reserved = read.whole("reserved", 1, 0..=256, "a number of workers, 0 to 256")?;

@@ -92,10 +92,7 @@ impl<S, D, C> Builder<S, D, C> {
     /// Declares the next class, with its expected service time in ns, by which fixed policies order the classes.
     /// Shares of the requests are taken as equal; see [`classes`](Self::classes).
     pub fn class(mut self, name: &str, mean_ns: u64) -> Self {
-        let hint = ClassHint {
-            mean_ns: mean_ns as f64,
-            share: 0.0,
-        };
+        let hint = ClassHint::new(mean_ns as f64, 0.0);
         self.classes.push(Class {
             name: name.to_owned(),
             hint,

@@ -112,10 +112,7 @@ impl Stage {
     pub(crate) fn server_classes(&self) -> Vec<ServerClass> {
         let class = |class: &Class| ServerClass {
             name: class.name.clone(),
-            hint: ClassHint {
-                mean_ns: class.mean_ns(),
-                share: class.share,
-            },
+            hint: ClassHint::new(class.mean_ns(), class.share),
         };
         self.workload.union().map(class).collect()
     }

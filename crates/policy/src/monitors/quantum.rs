@@ -1,0 +1,51 @@
+//! The quantum of Shinjuku and Concord: over, and something waits.
+
+use super::Lateness;
+use crate::role::{Ingress, Monitor, Queues, Verdict};
+use crate::{Job, Rng, WorkerId};
+
+/// Interrupts whoever has run for a quantum while something waits that could run there instead,
+/// at the ingress or at the worker itself; renews the quantum in full otherwise.
+pub struct Quantum {
+    quantum_ns: u64,
+    lateness: Lateness,
+    rng: Rng,
+}
+
+impl Quantum {
+    /// Quanta of `quantum_ns`, above 0, each as late as `lateness` says.
+    #[must_use]
+    pub fn new(quantum_ns: u64, lateness: Lateness, seed: u64) -> Self {
+        Self {
+            quantum_ns,
+            lateness,
+            rng: Rng::new(seed),
+        }
+    }
+
+    #[inline]
+    fn draw_ns(&mut self) -> u64 {
+        self.quantum_ns + self.lateness.draw_ns(&mut self.rng)
+    }
+}
+
+impl Monitor for Quantum {
+    #[inline]
+    fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: &Job, _epoch: u64) -> Option<u64> {
+        Some(self.draw_ns())
+    }
+
+    #[inline]
+    fn expired<I: Ingress, Q: Queues>(
+        &mut self,
+        _now_ns: u64,
+        worker: WorkerId,
+        ingress: &I,
+        queues: &Q,
+    ) -> Verdict {
+        match queues.len(worker) > 0 || ingress.wants(worker) {
+            true => Verdict::Preempt,
+            false => Verdict::Renew(self.draw_ns()),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! SYNERGY's timer core (Algorithm 5.3): interrupts longs whose worker has something else to do,
+//! and watches the wait queue.
+
+use crate::role::{Ingress, Monitor, Queues, Verdict};
+use crate::{BitSet, Job, WorkerId};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// What workers and timer core tell each other. Each flag has one writer.
+#[derive(Debug)]
+pub struct Feedback {
+    /// The wait queue is congested (written by the timer core).
+    check_wait_queue: AtomicBool,
+    /// Per worker the moving average of its shorts, ns, 0 before the first (written by the worker).
+    short_ns: Vec<AtomicU64>,
+}
+
+impl Feedback {
+    /// Nothing is known yet.
+    #[must_use]
+    pub fn new(workers: usize) -> Self {
+        Self {
+            check_wait_queue: AtomicBool::new(false),
+            short_ns: (0..workers).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// Whether preempted longs come before new requests.
+    #[inline]
+    #[must_use]
+    pub fn wait_queue_first(&self) -> bool {
+        self.check_wait_queue.load(Relaxed)
+    }
+
+    /// Average of a worker's shorts, ns; 0 before the first.
+    #[inline]
+    #[must_use]
+    pub fn short_ns(&self, worker: WorkerId) -> u64 {
+        self.short_ns[worker.index()].load(Relaxed)
+    }
+
+    #[inline]
+    pub(crate) fn set_short_ns(&self, worker: WorkerId, average_ns: u64) {
+        self.short_ns[worker.index()].store(average_ns, Relaxed);
+    }
+}
+
+/// The knobs of § 5.4.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct TimerRules {
+    /// Quantum of a long, in averages of the worker's shorts (`QUANTUM_FACTOR`).
+    pub factor: f64,
+    /// The same while the wait queue is congested (`CONGESTED_QUANTUM_FACTOR`).
+    pub congested_factor: f64,
+    /// The wait queue is congested when what was produced so long ago is not consumed
+    /// (`THRESH_WQD`), ns; 0: never.
+    pub thresh_wqd_ns: u64,
+    /// Quantum before the first short, and without dynamic quanta.
+    pub first_quantum_ns: u64,
+    /// Quanta follow the shorts (the ablation's QA); else every request is timed.
+    pub dynamic: bool,
+    /// Interrupts only where the own queue holds something (the ablation's CP).
+    pub conditional: bool,
+}
+
+/// Algorithm 5.3.
+pub struct TimerCore {
+    rules: TimerRules,
+    feedback: Arc<Feedback>,
+    longs: BitSet,
+    next_look_ns: Option<u64>,
+    /// The wait queue's producer index at the last look.
+    produced: u64,
+}
+
+impl TimerCore {
+    /// Watches requests of the classes in `longs`.
+    #[must_use]
+    pub fn new(rules: TimerRules, longs: BitSet, feedback: Arc<Feedback>) -> Self {
+        Self {
+            rules,
+            feedback,
+            longs,
+            next_look_ns: (rules.thresh_wqd_ns > 0).then_some(rules.thresh_wqd_ns),
+            produced: 0,
+        }
+    }
+
+    #[inline]
+    fn quantum_ns(&self, worker: WorkerId) -> u64 {
+        let factor = match self.feedback.wait_queue_first() {
+            true => self.rules.congested_factor,
+            false => self.rules.factor,
+        };
+        match self.feedback.short_ns(worker) {
+            short_ns @ 1.. if self.rules.dynamic => ((factor * short_ns as f64) as u64).max(1),
+            _ => self.rules.first_quantum_ns,
+        }
+    }
+}
+
+impl Monitor for TimerCore {
+    const ON_DISPATCHER: bool = false;
+
+    /// Shorts run to completion: only what the application bracketed as long is timed (§ 4.3).
+    #[inline]
+    fn started(&mut self, _now_ns: u64, worker: WorkerId, job: &Job, _epoch: u64) -> Option<u64> {
+        let timed = !self.rules.dynamic || self.longs.contains(job.class.index());
+        timed.then(|| self.quantum_ns(worker))
+    }
+
+    #[inline]
+    fn expired<I: Ingress, Q: Queues>(
+        &mut self,
+        _now_ns: u64,
+        worker: WorkerId,
+        _ingress: &I,
+        queues: &Q,
+    ) -> Verdict {
+        let (consumed, produced) = queues.shared_counters();
+        let waits = queues.len(worker) > 0 || !self.rules.conditional && consumed < produced;
+        match waits {
+            true => Verdict::Preempt,
+            false => Verdict::Renew(self.quantum_ns(worker)),
+        }
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        self.next_look_ns
+    }
+
+    /// Compares indices of the wait queue: has what was there a threshold ago been taken?
+    fn tick<Q: Queues>(&mut self, now_ns: u64, queues: &Q) {
+        let (consumed, produced) = queues.shared_counters();
+        let congested = consumed < self.produced;
+        self.feedback.check_wait_queue.store(congested, Relaxed);
+        self.produced = produced;
+        self.next_look_ns = Some(now_ns + self.rules.thresh_wqd_ns);
+    }
+}

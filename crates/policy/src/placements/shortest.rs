@@ -1,0 +1,29 @@
+//! Join the shortest queue.
+
+use super::{Placement, Workers};
+use crate::{Job, Plan, Rng, WorkerId};
+
+/// The worker that holds the fewest requests, ties at random (Tiny Quanta § 3).
+#[derive(Clone, Debug)]
+pub struct Shortest {
+    rng: Rng,
+}
+
+impl Shortest {
+    /// Ties fall by `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self {
+            rng: Rng::new(seed),
+        }
+    }
+}
+
+impl Placement for Shortest {
+    #[inline]
+    fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
+        let least = workers.least()?;
+        let worker = least.iter().nth(self.rng.below(least.len()))?;
+        Some(WorkerId(worker as u16))
+    }
+}

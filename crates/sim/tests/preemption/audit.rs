@@ -1,0 +1,253 @@
+//! Keeps books on what the roles are told, and holds the engine to them: every request is done
+//! exactly once, by as much service as it asked for, on one worker at a time.
+
+use headway_policy::role::{
+    Dispatch, Ingress, Monitor, Owner, Preempt, Queues, Shed, Stint, Verdict,
+};
+use headway_policy::systems::System;
+use headway_policy::{Job, JobId, Shape, WorkerId};
+use headway_sim::{Experiment, Outcome};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// What there was to see when an interruption was decided.
+pub(crate) struct Sight {
+    /// Whom it hits.
+    pub(crate) job: Job,
+    /// Requests waiting at the ingress.
+    pub(crate) waiting: usize,
+    /// Requests waiting at that worker.
+    pub(crate) own: usize,
+}
+
+/// Runs a composition with books kept; `may_interrupt` says which interruptions are in order.
+pub(crate) fn audited<I, L, M>(
+    experiment: &Experiment,
+    may_interrupt: fn(&Sight) -> bool,
+    build: impl FnOnce(&Shape) -> System<I, L, M>,
+) -> Outcome
+where
+    I: Ingress + Send + 'static,
+    L: headway_policy::role::Local + Send + 'static,
+    M: Monitor + Send + 'static,
+{
+    let books = Arc::new(Mutex::new(Books::default()));
+    let wrap = |shape: &Shape| {
+        let system = build(shape);
+        let mut open = books.lock().expect("no panic before");
+        open.on = vec![None; shape.workers];
+        open.last_epoch = vec![0; shape.workers];
+        open.depth = system.depth;
+        System {
+            name: system.name,
+            params: system.params,
+            ingress: Audited(system.ingress, books.clone(), may_interrupt),
+            locals: system.locals,
+            monitor: Audited(system.monitor, books.clone(), may_interrupt),
+            depth: system.depth,
+            mechanism: system.mechanism,
+        }
+    };
+    let outcome = experiment.run_system(wrap).expect("a valid experiment");
+    let books = books.lock().expect("no panic before");
+    assert_eq!(books.attained_ns.len(), 0, "requests were left behind");
+    assert_eq!(books.done, outcome.run.meta.requests);
+    assert_eq!(books.stops - books.done_by_workers, outcome.run.meta.preemptions);
+    let measured: u64 = outcome.run.classes.iter().map(|class| class.count).sum();
+    assert_eq!(measured, books.done - books.done / 10);
+    outcome
+}
+
+#[derive(Default)]
+struct Books {
+    depth: usize,
+    /// Service so far of every request there is.
+    attained_ns: HashMap<JobId, u64>,
+    /// Per worker what it runs, since when, as which assignment.
+    on: Vec<Option<(Job, u64, u64)>>,
+    /// What only the dispatcher may run.
+    on_dispatcher: Option<JobId>,
+    last_epoch: Vec<u64>,
+    done: u64,
+    done_by_workers: u64,
+    stops: u64,
+}
+
+impl Books {
+    /// No worker holds more than it may.
+    fn look<Q: Queues>(&self, queues: &Q) {
+        for (worker, on) in self.on.iter().enumerate() {
+            let held = queues.len(WorkerId(worker as u16)) + usize::from(on.is_some());
+            assert!(held <= self.depth, "worker {worker} holds {held}");
+        }
+    }
+}
+
+struct Audited<R>(R, Arc<Mutex<Books>>, fn(&Sight) -> bool);
+
+impl<R> Audited<R> {
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.1.lock().expect("no panic before")
+    }
+
+    fn judge<I: Ingress, Q: Queues>(&self, worker: WorkerId, ingress: &I, queues: &Q) {
+        let (job, ..) = self.books().on[worker.index()].expect("it runs");
+        let sight = Sight {
+            job,
+            waiting: ingress.waiting(),
+            own: queues.len(worker),
+        };
+        assert!((self.2)(&sight), "{job:?} was interrupted without need");
+    }
+}
+
+impl<I: Ingress> Ingress for Audited<I> {
+    const OWNER: Owner = I::OWNER;
+    const WORKS: bool = I::WORKS;
+
+    fn arrived(&mut self, now_ns: u64, job: Job) -> Result<(), Shed> {
+        let known = self.books().attained_ns.insert(job.id, 0);
+        assert_eq!(known, None, "{job:?} is there twice");
+        self.0.arrived(now_ns, job)
+    }
+
+    fn poll(&mut self, now_ns: u64) -> Option<Dispatch> {
+        self.0.poll(now_ns)
+    }
+
+    fn work(&mut self, now_ns: u64) -> Option<Stint> {
+        let stint = self.0.work(now_ns)?;
+        let mut books = self.books();
+        let before = *books.on_dispatcher.get_or_insert(stint.job);
+        assert_eq!(before, stint.job, "it has one request of its own at a time");
+        let elsewhere = books.on.iter().flatten().any(|(on, ..)| on.id == stint.job);
+        assert!(!elsewhere && books.attained_ns.contains_key(&stint.job));
+        drop(books);
+        Some(stint)
+    }
+
+    fn worked(&mut self, now_ns: u64, job: Job, cpu_ns: Option<u64>) {
+        let mut books = self.books();
+        let attained = books.attained_ns.get_mut(&job.id).expect("it was there");
+        assert!(*attained < job.attained_ns, "a stint serves");
+        *attained = job.attained_ns;
+        if let Some(cpu_ns) = cpu_ns {
+            assert_eq!(books.attained_ns.remove(&job.id), Some(cpu_ns));
+            books.on_dispatcher = None;
+            books.done += 1;
+        }
+        drop(books);
+        self.0.worked(now_ns, job, cpu_ns);
+    }
+
+    fn started(&mut self, now_ns: u64, worker: WorkerId, job: JobId) {
+        assert_ne!(self.books().on_dispatcher, Some(job), "only its dispatcher may go on");
+        self.0.started(now_ns, worker, job);
+    }
+
+    fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: Job) {
+        assert_eq!(self.books().attained_ns[&job.id], job.attained_ns);
+        self.0.yielded(now_ns, worker, job);
+    }
+
+    fn finished(&mut self, now_ns: u64, worker: WorkerId, job: JobId, cpu_ns: u64) {
+        let mut books = self.books();
+        let attained_ns = books.attained_ns.remove(&job);
+        assert_eq!(attained_ns, Some(cpu_ns), "{job:?} was not served in full");
+        books.done += 1;
+        books.done_by_workers += 1;
+        drop(books);
+        self.0.finished(now_ns, worker, job, cpu_ns);
+    }
+
+    fn worker_added(&mut self, now_ns: u64, worker: WorkerId) {
+        self.0.worker_added(now_ns, worker);
+    }
+
+    fn worker_removed(&mut self, now_ns: u64, worker: WorkerId) {
+        self.0.worker_removed(now_ns, worker);
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        self.0.next_deadline_ns()
+    }
+
+    fn grow(&mut self, capacity: usize) {
+        self.0.grow(capacity);
+    }
+
+    fn waiting(&self) -> usize {
+        self.0.waiting()
+    }
+
+    fn wants(&self, worker: WorkerId) -> bool {
+        self.0.wants(worker)
+    }
+
+    fn head(&self) -> Option<&Job> {
+        self.0.head()
+    }
+}
+
+impl<M: Monitor> Monitor for Audited<M> {
+    const PREEMPTS: bool = M::PREEMPTS;
+    const POLLS: bool = M::POLLS;
+    const ON_DISPATCHER: bool = M::ON_DISPATCHER;
+
+    fn started(&mut self, now_ns: u64, worker: WorkerId, job: &Job, epoch: u64) -> Option<u64> {
+        let mut books = self.books();
+        let elsewhere = books.on.iter().flatten().any(|(on, ..)| on.id == job.id);
+        assert!(!elsewhere && books.attained_ns.contains_key(&job.id));
+        let before = books.on[worker.index()].replace((*job, now_ns, epoch));
+        assert_eq!(before, None, "{worker:?} runs two requests");
+        let last = std::mem::replace(&mut books.last_epoch[worker.index()], epoch);
+        assert!(last < epoch, "a late flag would hit the next request");
+        drop(books);
+        self.0.started(now_ns, worker, job, epoch)
+    }
+
+    fn stopped(&mut self, now_ns: u64, worker: WorkerId, epoch: u64) {
+        let mut books = self.books();
+        let (job, since_ns, begun) = books.on[worker.index()].take().expect("it runs");
+        assert_eq!(begun, epoch);
+        books.stops += 1;
+        *books.attained_ns.entry(job.id).or_default() += now_ns - since_ns;
+        drop(books);
+        self.0.stopped(now_ns, worker, epoch);
+    }
+
+    fn expired<I: Ingress, Q: Queues>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        ingress: &I,
+        queues: &Q,
+    ) -> Verdict {
+        self.books().look(queues);
+        let verdict = self.0.expired(now_ns, worker, ingress, queues);
+        if verdict == Verdict::Preempt {
+            self.judge(worker, ingress, queues);
+        }
+        verdict
+    }
+
+    fn poll<I: Ingress, Q: Queues>(
+        &mut self,
+        now_ns: u64,
+        ingress: &I,
+        queues: &Q,
+    ) -> Option<Preempt> {
+        self.books().look(queues);
+        let preempt = self.0.poll(now_ns, ingress, queues)?;
+        self.judge(preempt.worker, ingress, queues);
+        Some(preempt)
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        self.0.next_deadline_ns()
+    }
+
+    fn tick<Q: Queues>(&mut self, now_ns: u64, queues: &Q) {
+        self.0.tick(now_ns, queues);
+    }
+}
