@@ -223,7 +223,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
                 break;
             }
         }
-        if I::WORKS && self.stint.is_none() && self.dispatcher_free_ns <= self.now_ns {
+        if I::WORKS && self.dispatcher_is_idle() {
             self.dispatcher_works();
         }
     }
@@ -244,6 +244,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             self.preempt(worker.index());
         }
         true
+    }
+
+    /// Whether it has nothing left to see to at this time.
+    fn dispatcher_is_idle(&self) -> bool {
+        self.stint.is_none()
+            && self.dispatcher_free_ns <= self.now_ns
+            && self.delayed_ns() > self.now_ns
     }
 
     fn dispatcher_works(&mut self) {
@@ -374,7 +381,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     #[inline]
     fn expired(&mut self, worker: usize) {
         let at = self.workers[worker];
-        if let (true, Some(stint)) = (M::ON_DISPATCHER, self.stint) {
+        let stint = self.stint.filter(|stint| stint.until_ns > self.now_ns);
+        if let (true, Some(stint)) = (M::ON_DISPATCHER, stint) {
             // A dispatcher that works sends its notifications late (Concord § 3.3).
             return self.go_on(worker, at.looked_at_ns(stint.until_ns));
         }

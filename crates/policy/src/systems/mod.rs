@@ -22,7 +22,9 @@
 
 mod preemptive;
 
-pub use preemptive::{concord, shinjuku_ci, shinjuku_sq, synergy, tardis, tiny_quanta};
+pub use preemptive::{
+    Concord, Shinjuku, concord, shinjuku_ci, shinjuku_sq, synergy, tardis, tiny_quanta,
+};
 
 use crate::controls::{Darc, DarcRules, DarcStable, Fixed, Known, Partition};
 use crate::disciplines::{self, Typed};

@@ -52,7 +52,10 @@ where
     let books = books.lock().expect("no panic before");
     assert_eq!(books.attained_ns.len(), 0, "requests were left behind");
     assert_eq!(books.done, outcome.run.meta.requests);
-    assert_eq!(books.stops - books.done_by_workers, outcome.run.meta.preemptions);
+    assert_eq!(
+        books.stops - books.done_by_workers,
+        outcome.run.meta.preemptions
+    );
     let measured: u64 = outcome.run.classes.iter().map(|class| class.count).sum();
     assert_eq!(measured, books.done - books.done / 10);
     outcome
@@ -141,7 +144,11 @@ impl<I: Ingress> Ingress for Audited<I> {
     }
 
     fn started(&mut self, now_ns: u64, worker: WorkerId, job: JobId) {
-        assert_ne!(self.books().on_dispatcher, Some(job), "only its dispatcher may go on");
+        assert_ne!(
+            self.books().on_dispatcher,
+            Some(job),
+            "only its dispatcher may go on"
+        );
         self.0.started(now_ns, worker, job);
     }
 

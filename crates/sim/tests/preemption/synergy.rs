@@ -1,0 +1,75 @@
+//! SYNERGY.
+
+use crate::{Experiment, LONG, Outcome, Sight, assert_same, audited, bimodal, spec};
+use headway_policy::systems;
+
+/// Only longs, and only for what is in the worker's own queue.
+fn longs_for_own(sight: &Sight) -> bool {
+    sight.job.class.0 == LONG && sight.own > 0
+}
+
+fn run(experiment: &Experiment, params: &str) -> Outcome {
+    let spec = spec(&format!("synergy,cost=0,{params}"));
+    audited(experiment, longs_for_own, |shape| {
+        systems::synergy(shape, &spec).expect("a valid spec")
+    })
+}
+
+#[test]
+fn longs_give_way_and_shorts_never() {
+    let outcome = run(&bimodal(), "factor=2");
+    assert!(outcome.run.meta.preemptions > 0);
+    assert_eq!(outcome.wasted_cores, 0.0);
+    let stealing = Experiment {
+        policy: spec("work-stealing"),
+        ..bimodal()
+    };
+    let short = |outcome: &Outcome| outcome.run.classes[0].latency_us.p99;
+    assert!(short(&outcome) < short(&stealing.run().unwrap()) / 2.0);
+}
+
+/// Queues at the threshold stay alone: some worker is idle beside them.
+#[test]
+fn a_threshold_leaves_short_queues_alone() {
+    let outcome = run(&bimodal().load(0.5), "steal_threshold=2");
+    assert!(outcome.run.meta.preemptions > 0 && outcome.wasted_cores > 0.0);
+}
+
+/// Twice a millisecond is longer than any request: with one worker nothing but FIFO is left.
+#[test]
+fn the_quantum_follows_the_shorts() {
+    let one = bimodal().workers(1).load(0.8);
+    assert_same(&run(&one, "factor=2000,q=2ms"), &one.run().unwrap());
+    let interruptions = |factor| run(&one, &format!("factor={factor}")).run.meta.preemptions;
+    assert!(interruptions(2) > interruptions(10));
+}
+
+/// A wait queue that stands still turns the workers to it and lengthens the quantum: longs gain.
+#[test]
+fn congestion_helps_the_longs() {
+    let long = |params| run(&bimodal(), params).run.classes[1].latency_us.mean;
+    let plain = long("factor=2");
+    assert!(long("thresh_wqd=20us,congested_factor=8") < plain);
+    // The flag alone, without the longer quantum, already does it.
+    assert!(long("thresh_wqd=20us") < plain);
+}
+
+/// Figure 6.5: each part does its share, on the workload of the paper's ablation.
+#[test]
+fn every_part_does_its_share() {
+    let mut zippy = bimodal();
+    zippy.workload = headway_workload::Workload::named("zippydb").unwrap();
+    let zippy = zippy.workers(14).load(0.8).requests(200_000);
+    let with = |parts: &str| {
+        let mut experiment = zippy.clone();
+        experiment.policy = spec(&format!("synergy,parts={parts}"));
+        experiment.run().unwrap().run
+    };
+    let slowdown = |parts| with(parts).overall.slowdown.p999;
+    let (steals, waits) = (slowdown("ws"), slowdown("ws+wq"));
+    assert!(slowdown("none") > steals && steals > waits);
+    let interruptions = |parts| with(parts).meta.preemptions as f64;
+    let (always, conditional) = (interruptions("ws+wq"), interruptions("ws+wq+cp"));
+    assert!(conditional < 0.5 * always, "{conditional} of {always}");
+    assert!(slowdown("ws+wq+cp+qa") < slowdown("ws+wq+cp"));
+}
