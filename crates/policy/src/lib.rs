@@ -9,7 +9,7 @@
 //! [`Local`](role::Local) on each worker that says what to run next, and a
 //! [`Monitor`](role::Monitor) that says whom to interrupt. Roles are assembled from small parts,
 //! one file each: [`disciplines`], [`placements`], [`controls`] and [`locals`]. [`systems`] reads like a table of
-//! the literature.
+//! the literature. Which of several applications has which core is decided one level up, by [`host`].
 //!
 //! ```
 //! use headway_policy::{role::{Dispatch, Ingress}, systems, ClassId, Job, JobId, Shape};
@@ -35,6 +35,7 @@ extern crate alloc;
 mod central;
 pub mod controls;
 pub mod disciplines;
+pub mod host;
 mod job;
 pub mod locals;
 mod mechanism;

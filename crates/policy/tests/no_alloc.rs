@@ -4,6 +4,9 @@
 
 mod toy;
 
+use headway_policy::host::{
+    self, Allocator, AppId, AppShape, CoreId, HostShape, Kind, Move, Topology,
+};
 use headway_policy::role::{Ingress, Local, Monitor, Next, Owner};
 use headway_policy::systems::{self, NAMES, System, Visit};
 use headway_policy::{ClassId, Job, JobId, Rng, Shape, WorkerId};
@@ -110,6 +113,77 @@ fn a_million_events_allocate_nothing() {
         };
         let spec = format!("{name}{params}").parse().unwrap();
         let allocations = systems::with(&spec, &shape, Drive).unwrap();
+        assert_eq!(allocations, 0, "{name} allocated");
+    }
+}
+
+/// Applications that are always congested, and kthreads that leave at random.
+struct Hosts;
+
+impl host::View for Hosts {
+    fn kthread(&self, _app: AppId, _kthread: host::KthreadId) -> host::Kthread {
+        let queued = host::Counters { head: 0, tail: 1 };
+        host::Kthread {
+            run: queued,
+            ingress: queued,
+        }
+    }
+
+    fn usage(&self, _app: AppId) -> host::Usage {
+        host::Usage::default()
+    }
+}
+
+struct DriveHost;
+
+impl host::systems::Visit for DriveHost {
+    type Output = u64;
+
+    fn visit<A: Allocator>(self, mut system: host::systems::HostSystem<A>) -> u64 {
+        let allocator = &mut system.allocator;
+        let mut rng = Rng::new(7);
+        let before = ALLOCATIONS.with(Cell::get);
+        for event in 0..EVENTS {
+            let now_ns = event * 1_000;
+            while let Some(decision) = allocator.poll() {
+                if let Move::Revoke { core, .. } = decision {
+                    allocator.released(now_ns, core);
+                }
+            }
+            let core = CoreId(rng.below(16) as u16);
+            if A::PARKS && allocator.cores().tenant(core).is_some() {
+                allocator.released(now_ns, core);
+            }
+            allocator.arrived(now_ns, AppId(rng.below(3) as u16));
+            if allocator
+                .next_deadline_ns()
+                .is_some_and(|at_ns| at_ns <= now_ns)
+            {
+                allocator.look(now_ns, &Hosts);
+            }
+        }
+        ALLOCATIONS.with(Cell::get) - before
+    }
+}
+
+#[test]
+fn a_host_allocates_nothing_either() {
+    let app = |guaranteed, kind| AppShape {
+        guaranteed,
+        most: 16,
+        kind,
+    };
+    let shape = HostShape {
+        topology: Topology::paired(16),
+        apps: vec![
+            app(6, Kind::Latency),
+            app(4, Kind::Latency),
+            app(0, Kind::Batch),
+        ],
+        seed: 1,
+    };
+    for name in ["static", "interval,period=50us", "shenango"] {
+        let allocations = host::systems::with(&name.parse().unwrap(), &shape, DriveHost).unwrap();
         assert_eq!(allocations, 0, "{name} allocated");
     }
 }

@@ -1,0 +1,95 @@
+//! An allocator that re-plans every so often from what it saw: Arachne's, and with other periods any
+//! allocator of the millisecond kind (§ 2 of the Shenango paper).
+
+use super::estimate::{Estimate, Estimator};
+use super::targets::Targets;
+use super::{Allocator, AppId, CoreId, Cores, HostShape, Move, View};
+use alloc::vec::Vec;
+
+/// Parameters.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct IntervalRules {
+    /// Between two plans, ns, above 0; 50 ms is Arachne's.
+    pub period_ns: u64,
+    /// What the estimate goes by.
+    pub estimate: Estimate,
+    /// By how much of a core an application must be overprovided before it loses one.
+    pub hysteresis_cores: f64,
+}
+
+impl Default for IntervalRules {
+    fn default() -> Self {
+        Self {
+            period_ns: 50_000_000,
+            estimate: Estimate::default(),
+            hysteresis_cores: 0.09,
+        }
+    }
+}
+
+/// Re-plans every period. Cores do not come back in between, idle or not.
+pub struct Interval {
+    rules: IntervalRules,
+    targets: Targets,
+    estimators: Vec<Estimator>,
+    /// What each application is thought to need.
+    demand: Vec<usize>,
+    last_look_ns: u64,
+}
+
+impl Interval {
+    /// Every application that answers requests starts with one core.
+    ///
+    /// # Panics
+    /// When the shape does not pass its check, or the period is 0.
+    #[must_use]
+    pub fn new(shape: &HostShape, rules: IntervalRules) -> Self {
+        assert!(rules.period_ns > 0, "an allocator cannot plan all the time");
+        let estimator = |most| Estimator::new(rules.estimate, rules.hysteresis_cores, most);
+        let mut interval = Self {
+            rules,
+            targets: Targets::new(shape),
+            estimators: shape.apps.iter().map(|app| estimator(app.most)).collect(),
+            demand: alloc::vec![1; shape.apps.len()],
+            last_look_ns: 0,
+        };
+        interval.plan();
+        interval
+    }
+
+    fn plan(&mut self) {
+        let demand = &self.demand;
+        self.targets.split(|app| demand[app.index()]);
+    }
+}
+
+impl Allocator for Interval {
+    const PARKS: bool = false;
+
+    fn released(&mut self, _now_ns: u64, core: CoreId) {
+        self.targets.released(core);
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        Some(self.last_look_ns + self.rules.period_ns)
+    }
+
+    fn look<V: View>(&mut self, now_ns: u64, view: &V) {
+        let period_ns = now_ns - self.last_look_ns;
+        self.last_look_ns = now_ns;
+        for (index, estimator) in self.estimators.iter_mut().enumerate() {
+            let app = AppId(index as u16);
+            let held = self.targets.cores.held(app);
+            self.demand[index] = estimator.next(view.usage(app), period_ns, held);
+        }
+        self.plan();
+    }
+
+    fn poll(&mut self) -> Option<Move> {
+        self.targets.poll()
+    }
+
+    fn cores(&self) -> &Cores {
+        &self.targets.cores
+    }
+}

@@ -1,0 +1,139 @@
+//! The kthreads of one application: which one to wake on a core (Shenango § 4.1.2).
+
+use super::{CoreId, KthreadId};
+use alloc::vec::Vec;
+
+const NIL: u16 = u16::MAX;
+
+#[derive(Clone, Copy)]
+struct Link {
+    older: u16,
+    newer: u16,
+    parked: bool,
+}
+
+/// Parked kthreads in the order of their parking, as a list threaded through one vector.
+#[derive(Clone)]
+pub(super) struct Kthreads {
+    links: Vec<Link>,
+    oldest: u16,
+    newest: u16,
+    /// Who ran last on each core.
+    last_on: Vec<u16>,
+}
+
+impl Kthreads {
+    /// `kthreads` of them, all parked, the first the longest.
+    pub(super) fn new(kthreads: usize, cores: usize) -> Self {
+        let unlinked = Link {
+            older: NIL,
+            newer: NIL,
+            parked: false,
+        };
+        let mut all = Self {
+            links: alloc::vec![unlinked; kthreads],
+            oldest: NIL,
+            newest: NIL,
+            last_on: alloc::vec![NIL; cores],
+        };
+        for kthread in 0..kthreads {
+            all.park(KthreadId(kthread as u16));
+        }
+        all
+    }
+
+    /// Takes the one to wake on `core`: who ran there last, else who is parked the longest, so
+    /// that the others stay for the cores whose caches know them.
+    pub(super) fn take(&mut self, core: CoreId) -> Option<KthreadId> {
+        let last = self.last_on[core.index()];
+        let chosen = match self.links.get(last as usize) {
+            Some(link) if link.parked => last,
+            _ => self.oldest,
+        };
+        if chosen == NIL {
+            return None;
+        }
+        self.unlink(chosen);
+        self.last_on[core.index()] = chosen;
+        Some(KthreadId(chosen))
+    }
+
+    pub(super) fn park(&mut self, kthread: KthreadId) {
+        let newest = self.newest;
+        self.links[kthread.index()] = Link {
+            older: newest,
+            newer: NIL,
+            parked: true,
+        };
+        match self.links.get_mut(newest as usize) {
+            Some(link) => link.newer = kthread.0,
+            None => self.oldest = kthread.0,
+        }
+        self.newest = kthread.0;
+    }
+
+    fn unlink(&mut self, kthread: u16) {
+        let Link { older, newer, .. } = self.links[kthread as usize];
+        match self.links.get_mut(older as usize) {
+            Some(link) => link.newer = newer,
+            None => self.oldest = newer,
+        }
+        match self.links.get_mut(newer as usize) {
+            Some(link) => link.older = older,
+            None => self.newest = older,
+        }
+        self.links[kthread as usize].parked = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn who_ran_there_last_comes_back_and_else_the_longest_parked() {
+        let mut kthreads = Kthreads::new(3, 4);
+        let on = |core| CoreId(core);
+        assert_eq!(kthreads.take(on(0)), Some(KthreadId(0)));
+        assert_eq!(kthreads.take(on(1)), Some(KthreadId(1)));
+        kthreads.park(KthreadId(1));
+        kthreads.park(KthreadId(0));
+        assert_eq!(kthreads.take(on(0)), Some(KthreadId(0)), "it ran there");
+        assert_eq!(
+            kthreads.take(on(3)),
+            Some(KthreadId(2)),
+            "nobody did: longest parked"
+        );
+        assert_eq!(kthreads.take(on(2)), Some(KthreadId(1)));
+        assert_eq!(kthreads.take(on(1)), None, "none is left");
+    }
+
+    proptest! {
+        /// Against a plain list.
+        #[test]
+        fn behaves_like_a_list(steps in prop::collection::vec((0u16..6, any::<bool>()), 1..200)) {
+            let mut kthreads = Kthreads::new(5, 6);
+            let mut parked: Vec<u16> = (0..5).collect();
+            let mut awake: Vec<u16> = Vec::new();
+            let mut last = [None; 6];
+            for (number, wake) in steps {
+                if wake {
+                    let known = last[usize::from(number)].filter(|k| parked.contains(k));
+                    let expected = known.or(parked.first().copied());
+                    let taken = kthreads.take(CoreId(number)).map(|k| k.0);
+                    prop_assert_eq!(taken, expected);
+                    if let Some(taken) = taken {
+                        parked.retain(|&k| k != taken);
+                        awake.push(taken);
+                        last[usize::from(number)] = Some(taken);
+                    }
+                } else if !awake.is_empty() {
+                    let kthread = awake.remove(usize::from(number) % awake.len());
+                    kthreads.park(KthreadId(kthread));
+                    parked.push(kthread);
+                }
+            }
+        }
+    }
+}

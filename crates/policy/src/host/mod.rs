@@ -1,0 +1,166 @@
+//! The host level: which application gets which core, now?
+//!
+//! Applications share the cores of one machine. Each has *guaranteed* cores, which nobody takes
+//! from it, and *burstable* ones on top, which it has while nobody entitled wants them
+//! (Shenango § 4.1.1). An [`Allocator`] moves cores between them; it is a state machine like every
+//! policy here, driven by the simulator in virtual time and by an arbiter on real cores.
+//!
+//! | allocator | looks every | an application gets a core when | it loses one when |
+//! |---|---|---|---|
+//! | [`Static`] | never | at the start | never |
+//! | [`Interval`] | 50 ms | it was loaded over the last period (Arachne) | it was idle over the last period |
+//! | [`Shenango`] | 5 µs | something stays queued between two looks | it finds nothing to do, or others are entitled |
+//!
+//! Call order: events as they happen ([`arrived`](Allocator::arrived),
+//! [`released`](Allocator::released)), [`look`](Allocator::look) when its
+//! [deadline](Allocator::next_deadline_ns) comes, and after each of them
+//! [`poll`](Allocator::poll) until nothing is left. A [`Move::Revoke`] is an order, not a fact: the core
+//! changes hands when the engine reports it released.
+//!
+//! The parts are one concern a file: [`Topology`] (hyper-threads), [`Cores`] (who has which core, and the
+//! invariants), kthreads (whom to wake), congestion (Algorithm 1), selection (Algorithm 2), [`Patience`] (when to
+//! park), estimates (Arachne's) and targets (towards a given split).
+
+mod congestion;
+mod cores;
+mod estimate;
+mod fixed;
+mod interval;
+mod kthreads;
+mod parking;
+mod selection;
+mod shape;
+mod shenango;
+pub mod systems;
+mod targets;
+mod topology;
+
+pub use congestion::Congestion;
+pub use cores::{Cores, Tenant};
+pub use estimate::{Estimate, Estimator};
+pub use fixed::Static;
+pub use interval::{Interval, IntervalRules};
+pub use parking::{Idleness, Patience};
+pub use shape::{AppShape, HostShape, Kind, MAX_APPS, MAX_CORES, ShapeError};
+pub use shenango::{Shenango, ShenangoRules};
+pub use topology::Topology;
+
+/// An application: its position in [`HostShape::apps`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct AppId(pub u16);
+
+/// A logical core (a hyper-thread where the machine has them): an index below [`MAX_CORES`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct CoreId(pub u16);
+
+/// A kernel thread of an application, which runs on whatever core the application is given: an index
+/// below its [`AppShape::most`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
+pub struct KthreadId(pub u16);
+
+macro_rules! index {
+    ($($id:ident),*) => {$(
+        impl $id {
+            /// As an index.
+            #[inline]
+            #[must_use]
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+index!(AppId, CoreId, KthreadId);
+
+/// A decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Move {
+    /// The core is idle: wake this kthread on it.
+    Grant {
+        /// Which core.
+        core: CoreId,
+        /// Who gets it.
+        to: Tenant,
+    },
+    /// Make the kthread put what it runs back into its queue and leave. The engine reports
+    /// [`Allocator::released`] once it has.
+    Revoke {
+        /// Which core.
+        core: CoreId,
+        /// Who loses it.
+        from: Tenant,
+    },
+}
+
+/// How far a queue was consumed and filled. Both only grow: what lies between waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Items ever taken out.
+    pub head: u64,
+    /// Items ever put in.
+    pub tail: u64,
+}
+
+/// What a kthread shows of itself, in one cache line (Shenango § 4.1.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Kthread {
+    /// Its run queue.
+    pub run: Counters,
+    /// Its queue of packets that came in.
+    pub ingress: Counters,
+}
+
+/// What an application did since the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Usage {
+    /// Core time spent on work rather than looking for some, ns.
+    pub busy_ns: u64,
+    /// Integral of the number of runnable threads (or requests) over time, the running ones
+    /// included, thread-ns.
+    pub runnable_ns: u64,
+}
+
+/// What an allocator sees of the applications.
+pub trait View {
+    /// The queues of a kthread.
+    fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread;
+
+    /// A queue that the application's kthreads share, where it has one.
+    fn shared(&self, _app: AppId) -> Counters {
+        Counters::default()
+    }
+
+    /// What the application did so far.
+    fn usage(&self, app: AppId) -> Usage;
+}
+
+/// Decides which application gets which core.
+pub trait Allocator {
+    /// Whether kthreads that find nothing to do give their cores back; else they keep them, idle,
+    /// until they are revoked.
+    const PARKS: bool;
+
+    /// Something came in for this application. Only matters to one without cores.
+    fn arrived(&mut self, _now_ns: u64, _app: AppId) {}
+
+    /// The kthread on this core has left it: parked because it found nothing, or because it was
+    /// told to go.
+    ///
+    /// # Panics
+    /// When nobody has the core.
+    fn released(&mut self, now_ns: u64, core: CoreId);
+
+    /// When to look although nothing happened.
+    fn next_deadline_ns(&self) -> Option<u64> {
+        None
+    }
+
+    /// The deadline came: looks at the applications.
+    fn look<V: View>(&mut self, _now_ns: u64, _view: &V) {}
+
+    /// The next decision; `None` when there is none.
+    fn poll(&mut self) -> Option<Move>;
+
+    /// Who has which core.
+    fn cores(&self) -> &Cores;
+}

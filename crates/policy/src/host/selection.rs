@@ -1,0 +1,66 @@
+//! Core selection (Shenango, Algorithm 2): which core an application is given.
+
+use super::{AppId, CoreId, Cores};
+use crate::{BitSet, Rng};
+
+/// The best core for `app`: a hyper-thread sibling of one it has, the one it left last, any idle one, or,
+/// only where no core is idle and `may_preempt` allows, one of a random application that bursts. The core
+/// is idle, or must be revoked first.
+///
+/// Two things the listing leaves open: an application never preempts itself, and a core that is already
+/// being left cannot be taken twice.
+pub(super) fn select(
+    cores: &Cores,
+    app: AppId,
+    may_preempt: bool,
+    rng: &mut Rng,
+) -> Option<CoreId> {
+    let may_preempt = may_preempt && cores.idle().is_empty();
+    let eligible = |core: CoreId| {
+        cores.idle().contains(core.index()) || may_preempt && is_preemptible(cores, core, app)
+    };
+    let sibling_of = |core| cores.topology().sibling(CoreId(core as u16));
+    cores
+        .active(app)
+        .iter()
+        .filter_map(sibling_of)
+        .find(|&core| eligible(core))
+        .or_else(|| cores.last_released(app).filter(|&core| eligible(core)))
+        .or_else(|| cores.idle().first().map(|core| CoreId(core as u16)))
+        .or_else(|| {
+            may_preempt
+                .then(|| random_victim(cores, app, rng))
+                .flatten()
+        })
+}
+
+/// Whether the core may be taken from whoever has it.
+fn is_preemptible(cores: &Cores, core: CoreId, by: AppId) -> bool {
+    cores
+        .tenant(core)
+        .is_some_and(|tenant| tenant.app != by && cores.is_bursting(tenant.app))
+        && !cores.is_leaving(core)
+}
+
+/// The first core of an application drawn among those that burst.
+fn random_victim(cores: &Cores, app: AppId, rng: &mut Rng) -> Option<CoreId> {
+    let bursting: BitSet = cores
+        .ids()
+        .filter(|&other| other != app && core_of(cores, other, app).is_some())
+        .map(AppId::index)
+        .collect();
+    let chosen = match bursting.len() {
+        0 => return None,
+        1 => bursting.first()?,
+        several => bursting.iter().nth(rng.below(several))?,
+    };
+    core_of(cores, AppId(chosen as u16), app)
+}
+
+fn core_of(cores: &Cores, victim: AppId, by: AppId) -> Option<CoreId> {
+    cores
+        .active(victim)
+        .iter()
+        .map(|core| CoreId(core as u16))
+        .find(|&core| is_preemptible(cores, core, by))
+}

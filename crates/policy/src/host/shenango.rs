@@ -1,0 +1,182 @@
+//! Shenango's allocator (§ 4.1): a core more for whoever is congested, every 5 µs; a core less for whoever
+//! finds nothing to do, at once.
+//!
+//! What the paper's listings leave to its text, and how it is settled here:
+//! - an application below its guarantee may take a core from one that bursts; at or above it, it only
+//!   gets idle cores ("when extra cores are available", § 4.1.1);
+//! - who was congested and got nothing, or lost a core, is *wanting*: it gets the next core
+//!   given back before the next look, first if it ran on that core or on its sibling.
+
+use super::congestion::Congestion;
+use super::selection::select;
+use super::{Allocator, AppId, CoreId, Cores, HostShape, Move, View};
+use crate::{BitSet, Rng};
+use alloc::collections::VecDeque;
+
+/// Parameters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShenangoRules {
+    /// Between two looks, ns, above 0; the paper's is 5 µs.
+    pub interval_ns: u64,
+}
+
+impl Default for ShenangoRules {
+    fn default() -> Self {
+        Self { interval_ns: 5_000 }
+    }
+}
+
+/// Shenango's allocator.
+pub struct Shenango {
+    rules: ShenangoRules,
+    cores: Cores,
+    congestion: Congestion,
+    /// Applications that could use one more core.
+    wanting: BitSet,
+    /// Who of the wanting was served last: the next comes first.
+    served: usize,
+    next_look_ns: u64,
+    moves: VecDeque<Move>,
+    rng: Rng,
+}
+
+impl Shenango {
+    /// All cores idle; the first look is one interval after time 0.
+    ///
+    /// # Panics
+    /// When the shape does not pass its check, or the interval is 0.
+    #[must_use]
+    pub fn new(shape: &HostShape, rules: ShenangoRules) -> Self {
+        assert!(
+            rules.interval_ns > 0,
+            "an allocator cannot look all the time"
+        );
+        Self {
+            rules,
+            cores: Cores::new(shape),
+            congestion: Congestion::new(shape),
+            wanting: BitSet::EMPTY,
+            served: 0,
+            next_look_ns: rules.interval_ns,
+            moves: VecDeque::with_capacity(shape.topology.cores() + shape.apps.len()),
+            rng: Rng::new(shape.seed),
+        }
+    }
+
+    /// One more core for an application, by right or from what is idle.
+    fn add_core(&mut self, app: AppId) {
+        if !self.cores.has_room(app) {
+            return;
+        }
+        let entitled = self.cores.held(app) < self.cores.shape(app).guaranteed;
+        let Some(core) = select(&self.cores, app, entitled, &mut self.rng) else {
+            self.wanting.insert(app.index());
+            return;
+        };
+        if self.cores.idle().contains(core.index()) {
+            self.give(core, app);
+            return;
+        }
+        let victim = self.cores.tenant(core).map(|tenant| tenant.app);
+        if let Some(revoke) = self.cores.revoke(core, Some(app)) {
+            self.moves.push_back(revoke);
+            self.wanting.remove(app.index());
+            if let Some(victim) = victim {
+                self.wanting.insert(victim.index());
+            }
+        }
+    }
+
+    fn give(&mut self, core: CoreId, app: AppId) {
+        if let Some(grant) = self.cores.grant(core, app) {
+            self.moves.push_back(grant);
+            self.wanting.remove(app.index());
+            self.served = app.index();
+        }
+    }
+
+    /// Who gets a core that was just given back: who used it, who is on its sibling, or the next in turn.
+    fn heir(&self, core: CoreId, last: AppId) -> Option<AppId> {
+        let wants = |app: &AppId| self.wanting.contains(app.index()) && self.cores.has_room(*app);
+        let beside = self
+            .cores
+            .topology()
+            .sibling(core)
+            .and_then(|sibling| self.cores.tenant(sibling))
+            .map(|tenant| tenant.app);
+        Some(last)
+            .filter(wants)
+            .or_else(|| beside.filter(wants))
+            .or_else(|| self.in_turn().find(wants))
+    }
+
+    /// Everybody once, who comes after the one served last first.
+    fn in_turn(&self) -> impl Iterator<Item = AppId> + use<> {
+        let (apps, served) = (self.cores.apps(), self.served);
+        (1..=apps).map(move |offset| AppId(((served + offset) % apps) as u16))
+    }
+}
+
+impl Allocator for Shenango {
+    const PARKS: bool = true;
+
+    /// An application without a core is not looked at until the next interval: it gets one at once
+    /// (§ 4.1.1).
+    fn arrived(&mut self, _now_ns: u64, app: AppId) {
+        if self.cores.held(app) == 0 {
+            self.add_core(app);
+        }
+    }
+
+    fn released(&mut self, _now_ns: u64, core: CoreId) {
+        let released = self.cores.release(core);
+        let last = released.from.app;
+        match released.forced {
+            true => self.congestion.stranded(last, released.from.kthread),
+            false => self.wanting.remove(last.index()),
+        }
+        if let Some(successor) = released.successor {
+            let grant = self.cores.keep_promise(core, successor);
+            self.moves.push_back(grant);
+        } else if let Some(heir) = self.heir(core, last) {
+            self.give(core, heir);
+        }
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        Some(self.next_look_ns)
+    }
+
+    /// First those below their guarantees, then those that would burst, while cores are idle.
+    fn look<V: View>(&mut self, now_ns: u64, view: &V) {
+        while self.next_look_ns <= now_ns {
+            self.next_look_ns += self.rules.interval_ns;
+        }
+        for app in self.cores.ids() {
+            // Nobody looks at the queues of kthreads without cores: who has none goes on wanting.
+            let starved = self.wanting.contains(app.index()) && self.cores.held(app) == 0;
+            let active = self.cores.active_kthreads(app);
+            let wants = self.congestion.look(app, active, view) || starved;
+            self.wanting.set(app.index(), wants);
+            if wants && self.cores.held(app) < self.cores.shape(app).guaranteed {
+                self.add_core(app);
+            }
+        }
+        for app in self.in_turn() {
+            if self.cores.idle().is_empty() {
+                return;
+            }
+            if self.wanting.contains(app.index()) {
+                self.add_core(app);
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Option<Move> {
+        self.moves.pop_front()
+    }
+
+    fn cores(&self) -> &Cores {
+        &self.cores
+    }
+}

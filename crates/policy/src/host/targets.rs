@@ -1,0 +1,113 @@
+//! Towards a given split: the allocators that plan ahead say how many cores each application shall
+//! have, and this moves cores until it is so.
+
+use super::selection::select;
+use super::{AppId, CoreId, Cores, HostShape, Move};
+use crate::Rng;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// How many cores each application shall have, and the moves on the way there.
+pub(super) struct Targets {
+    pub(super) cores: Cores,
+    wanted: Vec<usize>,
+    moves: VecDeque<Move>,
+    rng: Rng,
+}
+
+impl Targets {
+    /// Every core idle, and nobody to have any.
+    pub(super) fn new(shape: &HostShape) -> Self {
+        Self {
+            cores: Cores::new(shape),
+            wanted: alloc::vec![0; shape.apps.len()],
+            moves: VecDeque::with_capacity(2 * shape.topology.cores()),
+            rng: Rng::new(shape.seed),
+        }
+    }
+
+    /// Splits the cores: to every application that answers requests what `demand` says, first up
+    /// to the guarantees, then one by one in turn; the rest to batch applications, one by one in turn.
+    pub(super) fn split(&mut self, demand: impl Fn(AppId) -> usize) {
+        let mut left = self.cores.total();
+        for app in self.cores.ids() {
+            let shape = self.cores.shape(app);
+            let entitled = match self.cores.is_batch(app) {
+                true => shape.guaranteed,
+                false => shape.guaranteed.min(demand(app)),
+            };
+            self.wanted[app.index()] = entitled;
+            left -= entitled;
+        }
+        for batch in [false, true] {
+            left = self.deal(left, batch, &demand);
+        }
+        self.move_on();
+    }
+
+    /// Deals cores in turn to the applications of one kind; how many are left.
+    fn deal(&mut self, mut left: usize, batch: bool, demand: &impl Fn(AppId) -> usize) -> usize {
+        loop {
+            let before = left;
+            for app in self
+                .cores
+                .ids()
+                .filter(|&app| self.cores.is_batch(app) == batch)
+            {
+                let most = self.cores.shape(app).most;
+                let wanted = if batch { most } else { most.min(demand(app)) };
+                if left > 0 && self.wanted[app.index()] < wanted {
+                    self.wanted[app.index()] += 1;
+                    left -= 1;
+                }
+            }
+            if left == before {
+                return left;
+            }
+        }
+    }
+
+    /// The core's tenant has left it.
+    pub(super) fn released(&mut self, core: CoreId) {
+        self.cores.release(core);
+        self.move_on();
+    }
+
+    pub(super) fn poll(&mut self) -> Option<Move> {
+        self.moves.pop_front()
+    }
+
+    /// Takes from who has too much, gives to who has too little.
+    fn move_on(&mut self) {
+        for app in self.cores.ids() {
+            while self.cores.held(app) > self.wanted[app.index()] {
+                let Some(revoke) = self
+                    .last_of(app)
+                    .and_then(|core| self.cores.revoke(core, None))
+                else {
+                    break;
+                };
+                self.moves.push_back(revoke);
+            }
+        }
+        for app in self.cores.ids() {
+            while self.cores.held(app) < self.wanted[app.index()] {
+                let core = select(&self.cores, app, false, &mut self.rng);
+                let Some(grant) = core.and_then(|core| self.cores.grant(core, app)) else {
+                    break;
+                };
+                self.moves.push_back(grant);
+            }
+        }
+    }
+
+    fn last_of(&self, app: AppId) -> Option<CoreId> {
+        let kept = |core: &CoreId| !self.cores.is_leaving(*core);
+        let cores = self
+            .cores
+            .active(app)
+            .iter()
+            .map(|core| CoreId(core as u16));
+        cores.filter(kept).last()
+    }
+}
