@@ -103,7 +103,9 @@ pub struct Overall {
 }
 
 impl Overall {
-    fn of(record: &ClassRecord) -> Self {
+    /// What was recorded, summed up.
+    #[must_use]
+    pub fn of(record: &ClassRecord) -> Self {
         Self {
             latency_us: Summary::latency_us(record),
             slowdown: Summary::slowdown(record),

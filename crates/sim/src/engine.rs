@@ -11,6 +11,7 @@ mod worker;
 
 use crate::Costs;
 use crate::server::{NEVER, Request, Sink, Work};
+use headway_policy::host::Counters;
 use headway_policy::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Stint, Verdict,
 };
@@ -72,6 +73,8 @@ pub(crate) struct Engine<I, L, M> {
     idle: usize,
     now_ns: u64,
     revisions: u64,
+    /// Requests ever handed out by the ingress.
+    dispatched: u64,
 }
 
 impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
@@ -95,6 +98,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             idle: shape.workers,
             now_ns: 0,
             revisions: 0,
+            dispatched: 0,
         };
         engine.revisions = engine.ingress.revisions();
         engine
@@ -216,6 +220,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         loop {
             if self.stint.is_none() {
                 while let Some(dispatch) = self.ingress.poll(self.now_ns) {
+                    self.dispatched += 1;
                     self.dispatch(dispatch, sink);
                 }
             }
@@ -612,6 +617,19 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
 
     pub(crate) fn queued_at(&self, worker: WorkerId) -> usize {
         self.queues.len(worker.index())
+    }
+
+    pub(crate) fn counters_at(&self, worker: WorkerId) -> Counters {
+        let head = self.queues.taken(worker.index());
+        let tail = head + self.queues.len(worker.index()) as u64;
+        Counters { head, tail }
+    }
+
+    pub(crate) fn central_counters(&self) -> Counters {
+        let head = self.dispatched + self.queues.shared_taken();
+        let waiting = self.ingress.waiting() + self.queues.shared_len();
+        let tail = head + waiting as u64;
+        Counters { head, tail }
     }
 
     pub(crate) fn is_idle(&self, worker: WorkerId) -> bool {

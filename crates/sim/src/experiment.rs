@@ -77,6 +77,9 @@ pub enum SimError {
     /// The policy's name or parameters.
     #[error(transparent)]
     Policy(#[from] SpecError),
+    /// The applications' limits.
+    #[error(transparent)]
+    Host(#[from] headway_policy::host::ShapeError),
     /// The workload.
     #[error(transparent)]
     Workload(#[from] headway_workload::Error),
@@ -275,7 +278,12 @@ fn slo_ns(class: &headway_workload::Class) -> Option<u64> {
     Some(ns as u64)
 }
 
-fn in_range(what: &'static str, given: f64, least: f64, most: f64) -> Result<(), SimError> {
+pub(crate) fn in_range(
+    what: &'static str,
+    given: f64,
+    least: f64,
+    most: f64,
+) -> Result<(), SimError> {
     if given >= least && given <= most {
         return Ok(());
     }

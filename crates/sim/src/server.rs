@@ -3,6 +3,7 @@
 
 use crate::engine::Engine;
 use crate::{Costs, SimError};
+use headway_policy::host::Counters;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{System, Visit};
@@ -113,7 +114,14 @@ pub trait Server: Send {
     /// Requests waiting in one worker's own queue.
     fn queued_at(&self, worker: WorkerId) -> usize;
 
-    /// Whether the worker runs nothing.
+    /// How far the worker's own queue was consumed and filled, as a host looks at it.
+    fn counters_at(&self, worker: WorkerId) -> Counters;
+
+    /// The same for what all workers share: the ingress's queues and the shared one. Where those are
+    /// not first come first served, the head says how many left, not which.
+    fn central_counters(&self) -> Counters;
+
+    /// Whether the worker is there and runs nothing.
     fn is_idle(&self, worker: WorkerId) -> bool;
 
     /// What was done so far.
@@ -184,6 +192,14 @@ where
 
     fn queued_at(&self, worker: WorkerId) -> usize {
         Engine::queued_at(self, worker)
+    }
+
+    fn counters_at(&self, worker: WorkerId) -> Counters {
+        Engine::counters_at(self, worker)
+    }
+
+    fn central_counters(&self) -> Counters {
+        Engine::central_counters(self)
     }
 
     fn is_idle(&self, worker: WorkerId) -> bool {

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 /// All queues of a server.
 pub(super) struct WorkerQueues {
     own: Vec<VecDeque<JobId>>,
+    /// Requests ever taken from the head of each.
+    taken: Vec<u64>,
     shared: VecDeque<JobId>,
     shared_popped: u64,
     shared_pushed: u64,
@@ -18,6 +20,7 @@ impl WorkerQueues {
     pub(super) fn new(workers: usize) -> Self {
         Self {
             own: vec![VecDeque::new(); workers],
+            taken: vec![0; workers],
             shared: VecDeque::new(),
             shared_popped: 0,
             shared_pushed: 0,
@@ -39,6 +42,14 @@ impl WorkerQueues {
     pub(super) fn push(&mut self, worker: WorkerId, job: JobId) {
         self.own[worker.index()].push_back(job);
         self.waiting += 1;
+    }
+
+    pub(super) fn taken(&self, worker: usize) -> u64 {
+        self.taken[worker]
+    }
+
+    pub(super) fn shared_taken(&self) -> u64 {
+        self.shared_popped
     }
 
     #[inline]
@@ -80,6 +91,7 @@ impl Queues for View<'_> {
     #[inline]
     fn pop(&mut self) -> Option<JobId> {
         let job = self.queues.own[self.me].pop_front()?;
+        self.queues.taken[self.me] += 1;
         self.queues.waiting -= 1;
         Some(job)
     }
@@ -95,6 +107,7 @@ impl Queues for View<'_> {
 
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal {
         let count = max.min(self.queues.own[victim.index()].len());
+        self.queues.taken[victim.index()] += count as u64;
         for _ in 0..count {
             let job = self.queues.own[victim.index()].pop_front();
             self.queues.own[self.me].extend(job);

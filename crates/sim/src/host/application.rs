@@ -1,0 +1,335 @@
+//! One application while it runs: its server, its arrivals, and what is noted of it.
+
+use super::arrivals::Arrivals;
+use super::experiment::{App, HostExperiment, Job};
+use super::windows::Windows;
+use crate::backlog::Backlog;
+use crate::server::{self, Left, NEVER, Request, Server};
+use crate::{Costs, SimError};
+use headway_policy::WorkerId;
+use headway_policy::host::{Counters, Kthread, KthreadId, Usage};
+use headway_report::{ClassMeta, Recorder};
+
+/// What is counted lies between these times.
+#[derive(Clone, Copy)]
+pub(super) struct Measured {
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+}
+
+impl Measured {
+    /// How much of a stretch of time is measured, ns.
+    pub(super) fn part_ns(self, from_ns: u64, to_ns: u64) -> u64 {
+        to_ns
+            .min(self.to_ns)
+            .saturating_sub(from_ns.max(self.from_ns))
+    }
+
+    pub(super) fn length_ns(self) -> u64 {
+        (self.to_ns - self.from_ns).max(1)
+    }
+}
+
+/// Sums over the measured time.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Sums {
+    /// Core time between being given a core and having left it.
+    pub(super) allocated_ns: u64,
+    /// Core time spent on requests, or on batch work.
+    pub(super) useful_ns: u64,
+    pub(super) grants: u64,
+    pub(super) preempted: u64,
+    pub(super) arrivals: u64,
+    pub(super) served: u64,
+}
+
+/// An application while it runs.
+pub(super) struct Application {
+    pub(super) sums: Sums,
+    pub(super) measured: Measured,
+    /// Since the start, for allocators that estimate.
+    usage: Usage,
+    seen_ns: u64,
+    pub(super) body: Body,
+    /// Kthreads that have a core and run on it.
+    running: usize,
+    most: u64,
+}
+
+pub(super) enum Body {
+    Server(Box<Serving>),
+    Batch,
+}
+
+/// The part of an application that serves.
+pub(super) struct Serving {
+    pub(super) server: Box<dyn Server>,
+    arrivals: Arrivals,
+    left: Vec<Left>,
+    pub(super) recorder: Recorder,
+    pub(super) backlog: Backlog,
+    pub(super) windows: Option<Windows>,
+    network_ns: u64,
+    tag: u64,
+}
+
+impl Application {
+    pub(super) fn new(
+        experiment: &HostExperiment,
+        app: &App,
+        index: usize,
+    ) -> Result<Self, SimError> {
+        let most = app.most.unwrap_or(experiment.topology.cores());
+        let body = match &app.job {
+            Job::Batch => Body::Batch,
+            Job::Server { .. } => {
+                Body::Server(Box::new(Serving::new(experiment, app, index, most)?))
+            }
+        };
+        let measured = Measured {
+            from_ns: experiment.warm_up_ns(),
+            to_ns: experiment.duration_ns,
+        };
+        Ok(Self {
+            sums: Sums::default(),
+            measured,
+            usage: Usage::default(),
+            seen_ns: 0,
+            body,
+            running: 0,
+            most: most as u64,
+        })
+    }
+
+    pub(super) fn is_batch(&self) -> bool {
+        matches!(self.body, Body::Batch)
+    }
+
+    /// When its server does something next of its own accord.
+    #[inline]
+    pub(super) fn next_ns(&self) -> u64 {
+        match &self.body {
+            Body::Server(serving) => serving.server.next_ns(),
+            Body::Batch => NEVER,
+        }
+    }
+
+    #[inline]
+    pub(super) fn next_arrival_ns(&self) -> u64 {
+        match &self.body {
+            Body::Server(serving) => serving.arrivals.next_ns(),
+            Body::Batch => NEVER,
+        }
+    }
+
+    /// Whether requests are under way.
+    pub(super) fn in_flight(&self) -> usize {
+        match &self.body {
+            Body::Server(serving) => serving.server.in_flight(),
+            Body::Batch => 0,
+        }
+    }
+
+    /// Whether work waits for a core.
+    pub(super) fn waits(&self) -> bool {
+        match &self.body {
+            Body::Server(serving) => serving.server.waiting() > 0,
+            Body::Batch => true,
+        }
+    }
+
+    /// Up to now nothing has changed since the last time: sums up what that was.
+    #[inline]
+    pub(super) fn advance_to(&mut self, now_ns: u64) {
+        let for_ns = now_ns - self.seen_ns;
+        if for_ns == 0 {
+            return;
+        }
+        let (busy, runnable) = match &self.body {
+            Body::Server(serving) => {
+                let runnable = serving.server.in_flight();
+                (runnable - serving.server.waiting(), runnable as u64)
+            }
+            Body::Batch => (self.running, self.most),
+        };
+        self.usage.busy_ns += busy as u64 * for_ns;
+        self.usage.runnable_ns += runnable * for_ns;
+        if self.is_batch() {
+            self.sums.useful_ns += busy as u64 * self.measured.part_ns(self.seen_ns, now_ns);
+        }
+        self.seen_ns = now_ns;
+    }
+
+    /// The server carries out what happens next.
+    #[inline]
+    pub(super) fn step(&mut self) {
+        let now_ns = self.next_ns();
+        self.advance_to(now_ns);
+        self.with_server(|server, left| server.step(left));
+    }
+
+    /// The next arrival, which has not reached the server yet.
+    pub(super) fn take_arrival(&mut self) -> Option<Request> {
+        let counted_from_ns = self.measured.from_ns;
+        let Body::Server(serving) = &mut self.body else {
+            return None;
+        };
+        let arrival = serving.arrivals.take()?;
+        serving.tag += 1;
+        let counted = arrival.at_ns >= counted_from_ns;
+        self.sums.arrivals += u64::from(counted);
+        serving.backlog.entered(usize::from(arrival.class));
+        Some(Request {
+            tag: serving.tag,
+            arrived_ns: arrival.at_ns,
+            service_ns: arrival.service_ns,
+            flow: arrival.flow,
+            class: arrival.class,
+            taken_for: arrival.class,
+            counted,
+        })
+    }
+
+    pub(super) fn deliver(&mut self, now_ns: u64, request: Request) {
+        self.advance_to(now_ns);
+        self.with_server(|server, left| server.arrive(now_ns, request, left));
+    }
+
+    /// A kthread runs on its core.
+    pub(super) fn wake(&mut self, now_ns: u64, kthread: KthreadId) {
+        self.advance_to(now_ns);
+        self.running += 1;
+        self.with_server(|server, left| server.set_worker(now_ns, WorkerId(kthread.0), true, left));
+    }
+
+    /// A kthread stops running on its core; what it ran is queued again.
+    pub(super) fn stop(&mut self, now_ns: u64, kthread: KthreadId) {
+        self.advance_to(now_ns);
+        self.running -= 1;
+        self.with_server(|server, left| server.revoke(now_ns, WorkerId(kthread.0), left));
+    }
+
+    /// Whether a kthread that runs on its core finds nothing to do.
+    #[inline]
+    pub(super) fn is_idle(&self, kthread: KthreadId) -> bool {
+        match &self.body {
+            Body::Server(serving) => serving.server.is_idle(WorkerId(kthread.0)),
+            Body::Batch => false,
+        }
+    }
+
+    pub(super) fn look_at(&self, kthread: KthreadId) -> Kthread {
+        match &self.body {
+            Body::Server(serving) => Kthread {
+                run: serving.server.counters_at(WorkerId(kthread.0)),
+                ingress: Counters::default(),
+            },
+            Body::Batch => Kthread::default(),
+        }
+    }
+
+    /// A batch application has a thread in its queue whenever anyone looks.
+    pub(super) fn shared(&self) -> Counters {
+        match &self.body {
+            Body::Server(serving) => serving.server.central_counters(),
+            Body::Batch => Counters { head: 0, tail: 1 },
+        }
+    }
+
+    /// Up to the last event of its own.
+    pub(super) fn usage(&self, now_ns: u64) -> Usage {
+        let for_ns = now_ns - self.seen_ns;
+        let (busy, runnable) = match &self.body {
+            Body::Server(serving) => {
+                let runnable = serving.server.in_flight();
+                (runnable - serving.server.waiting(), runnable as u64)
+            }
+            Body::Batch => (self.running, self.most),
+        };
+        Usage {
+            busy_ns: self.usage.busy_ns + busy as u64 * for_ns,
+            runnable_ns: self.usage.runnable_ns + runnable * for_ns,
+        }
+    }
+
+    fn with_server(&mut self, act: impl FnOnce(&mut dyn Server, &mut Vec<Left>)) {
+        let Body::Server(serving) = &mut self.body else {
+            return;
+        };
+        act(serving.server.as_mut(), &mut serving.left);
+        serving.note(&mut self.sums, self.measured);
+    }
+}
+
+impl Serving {
+    fn new(
+        experiment: &HostExperiment,
+        app: &App,
+        index: usize,
+        most: usize,
+    ) -> Result<Self, SimError> {
+        let Job::Server {
+            workload,
+            steps,
+            policy,
+        } = &app.job
+        else {
+            unreachable!("a batch application serves nothing");
+        };
+        let shape = experiment.server_shape(app, workload);
+        let costs = Costs {
+            overhead_ns: experiment.costs.overhead_ns,
+            ..Costs::default()
+        };
+        let mut server = server::server(policy, &shape, costs)?;
+        let mut left = Vec::new();
+        for worker in 0..most {
+            server.revoke(0, WorkerId(worker as u16), &mut left);
+        }
+        let class = |class: &headway_workload::Class| ClassMeta::new(&class.name, class.mean_ns());
+        let classes: Vec<ClassMeta> = workload.union().map(class).collect();
+        let seconds = experiment.duration_ns as f64 / 1e9;
+        let expected = app.mean_rate_rps(experiment.duration_ns) * seconds;
+        let seed = experiment.seed ^ (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Ok(Self {
+            server,
+            arrivals: Arrivals::new(workload, steps, experiment.duration_ns, seed),
+            left,
+            recorder: Recorder::new(&classes),
+            backlog: Backlog::new(classes.len(), expected as u64),
+            windows: experiment.window_ns.map(Windows::new),
+            network_ns: experiment.network_ns,
+            tag: 0,
+        })
+    }
+
+    /// Notes what left the server.
+    fn note(&mut self, sums: &mut Sums, measured: Measured) {
+        for Left {
+            at_ns,
+            request,
+            shed,
+        } in self.left.drain(..)
+        {
+            let class = usize::from(request.class);
+            self.backlog.left(class);
+            if (measured.from_ns..measured.to_ns).contains(&at_ns) {
+                sums.useful_ns += request.service_ns;
+            }
+            if shed && request.counted {
+                self.recorder.dropped(class);
+            }
+            if shed {
+                continue;
+            }
+            let latency_ns = at_ns - request.arrived_ns + self.network_ns;
+            if let Some(windows) = &mut self.windows {
+                windows.record(request.arrived_ns, latency_ns);
+            }
+            if request.counted {
+                sums.served += 1;
+                self.recorder.record(class, latency_ns, request.service_ns);
+            }
+        }
+    }
+}

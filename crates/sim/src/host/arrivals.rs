@@ -1,0 +1,111 @@
+//! Arrivals at a rate that changes in steps.
+
+use super::experiment::Step;
+use crate::server::NEVER;
+use headway_workload::{Arrival, Generator, Offered, Workload};
+
+/// One step after the other, each with a generator of its own. Poisson arrivals have no memory, so
+/// that starting anew at a step is exactly the process whose rate changes there.
+pub(super) struct Arrivals {
+    workload: Workload,
+    steps: Vec<Step>,
+    seed: u64,
+    current: usize,
+    start_ns: u64,
+    end_ns: u64,
+    generator: Option<Generator>,
+    next: Option<Arrival>,
+}
+
+impl Arrivals {
+    /// Until `until_ns`; the last step lasts until then.
+    pub(super) fn new(workload: &Workload, steps: &[Step], until_ns: u64, seed: u64) -> Self {
+        let mut start_ns = 0;
+        let mut clipped = Vec::with_capacity(steps.len());
+        for (index, step) in steps.iter().enumerate() {
+            let left_ns = until_ns.saturating_sub(start_ns);
+            let lasts_ns = match index + 1 == steps.len() {
+                true => left_ns,
+                false => step.lasts_ns.min(left_ns),
+            };
+            clipped.push(Step { lasts_ns, ..*step });
+            start_ns += lasts_ns;
+        }
+        let mut arrivals = Self {
+            workload: workload.clone(),
+            steps: clipped,
+            seed,
+            current: 0,
+            start_ns: 0,
+            end_ns: 0,
+            generator: None,
+            next: None,
+        };
+        arrivals.begin();
+        arrivals.advance();
+        arrivals
+    }
+
+    #[inline]
+    pub(super) fn next_ns(&self) -> u64 {
+        self.next.as_ref().map_or(NEVER, |arrival| arrival.at_ns)
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Arrival> {
+        let arrival = self.next?;
+        self.advance();
+        Some(arrival)
+    }
+
+    fn begin(&mut self) {
+        let Some(step) = self.steps.get(self.current) else {
+            self.generator = None;
+            return;
+        };
+        self.start_ns = self.end_ns;
+        self.end_ns += step.lasts_ns;
+        let seed = self.seed ^ (self.current as u64).rotate_left(32);
+        self.generator = (step.rate_rps > 0.0)
+            .then(|| Generator::new(&self.workload, Offered::Rate(step.rate_rps), seed));
+    }
+
+    fn advance(&mut self) {
+        while self.current < self.steps.len() {
+            if let Some(arrival) = self.generator.as_mut().and_then(Iterator::next) {
+                let at_ns = self.start_ns.saturating_add(arrival.at_ns);
+                if at_ns < self.end_ns {
+                    self.next = Some(Arrival { at_ns, ..arrival });
+                    return;
+                }
+            }
+            self.current += 1;
+            self.begin();
+        }
+        self.next = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_has_its_rate_and_the_last_goes_on() {
+        let workload = Workload::named("fixed-1us").unwrap();
+        let step = |lasts_ns, rate_rps| Step { lasts_ns, rate_rps };
+        let steps = [step(100_000_000, 1e5), step(100_000_000, 0.0), step(1, 1e6)];
+        let mut arrivals = Arrivals::new(&workload, &steps, 300_000_000, 1);
+        let mut counts = [0_u64; 3];
+        let mut last_ns = 0;
+        while let Some(arrival) = arrivals.take() {
+            assert!(arrival.at_ns >= last_ns, "in order of time");
+            last_ns = arrival.at_ns;
+            counts[(arrival.at_ns / 100_000_000) as usize] += 1;
+        }
+        // Four standard deviations of a Poisson count.
+        assert!(counts[0].abs_diff(10_000) < 400, "{counts:?}");
+        assert_eq!(counts[1], 0);
+        assert!(counts[2].abs_diff(100_000) < 1_300, "{counts:?}");
+    }
+}

@@ -1,0 +1,301 @@
+//! What to simulate: a host, its applications, and who deals out the cores.
+
+use super::{HostCosts, HostOutcome, engine};
+use crate::experiment::{SimError, in_range};
+use headway_policy::Shape;
+use headway_policy::host::{AppShape, HostShape, Kind, Topology, systems};
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::spec::Spec;
+use headway_policy::systems::{System, Visit};
+use headway_workload::Workload;
+
+/// A rate that holds for a while.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Step {
+    /// How long, ns. The last step lasts until the end whatever it says.
+    pub lasts_ns: u64,
+    /// Arrivals per second; 0 for none.
+    pub rate_rps: f64,
+}
+
+/// What an application does with its cores.
+#[derive(Clone, Debug)]
+pub enum Job {
+    /// It serves requests.
+    Server {
+        /// What arrives.
+        workload: Box<Workload>,
+        /// How much of it, over time; one step at least.
+        steps: Vec<Step>,
+        /// Its own scheduler: one that leaves no request where only an absent kthread would find it.
+        policy: Spec,
+    },
+    /// It computes, on as many cores as it gets.
+    Batch,
+}
+
+/// One application.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// Its name, unique on the host.
+    pub name: String,
+    /// What it does.
+    pub job: Job,
+    /// Cores nobody takes from it while it uses them.
+    pub guaranteed: usize,
+    /// Most cores it may have; those of the host unless said.
+    pub most: Option<usize>,
+}
+
+impl App {
+    /// A server under work stealing, as Shenango's runtime is, with nothing guaranteed.
+    #[must_use]
+    pub fn server(name: impl Into<String>, workload: Workload, rate_rps: f64) -> Self {
+        let step = Step {
+            lasts_ns: u64::MAX,
+            rate_rps,
+        };
+        let policy = Spec {
+            name: "work-stealing".into(),
+            params: Vec::new(),
+        };
+        Self {
+            name: name.into(),
+            job: Job::Server {
+                workload: Box::new(workload),
+                steps: vec![step],
+                policy,
+            },
+            guaranteed: 0,
+            most: None,
+        }
+    }
+
+    /// A batch application with nothing guaranteed.
+    #[must_use]
+    pub fn batch(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            job: Job::Batch,
+            guaranteed: 0,
+            most: None,
+        }
+    }
+
+    /// With so many guaranteed cores.
+    #[must_use]
+    pub fn guaranteed(mut self, cores: usize) -> Self {
+        self.guaranteed = cores;
+        self
+    }
+
+    /// With at most so many cores.
+    #[must_use]
+    pub fn most(mut self, cores: usize) -> Self {
+        self.most = Some(cores);
+        self
+    }
+
+    /// At these rates, one after the other. Nothing changes for a batch application.
+    #[must_use]
+    pub fn steps(mut self, given: &[Step]) -> Self {
+        if let Job::Server { steps, .. } = &mut self.job {
+            *steps = given.to_vec();
+        }
+        self
+    }
+
+    /// With this scheduler of its own. Nothing changes for a batch application.
+    #[must_use]
+    pub fn policy(mut self, spec: Spec) -> Self {
+        if let Job::Server { policy, .. } = &mut self.job {
+            *policy = spec;
+        }
+        self
+    }
+
+    /// Its mean rate over `duration_ns`, requests per second; 0 for a batch application.
+    #[must_use]
+    pub fn mean_rate_rps(&self, duration_ns: u64) -> f64 {
+        let Job::Server { steps, .. } = &self.job else {
+            return 0.0;
+        };
+        let (mut left_ns, mut requests) = (duration_ns, 0.0);
+        for (index, step) in steps.iter().enumerate() {
+            let lasts_ns = match index + 1 == steps.len() {
+                true => left_ns,
+                false => step.lasts_ns.min(left_ns),
+            };
+            requests += step.rate_rps * lasts_ns as f64;
+            left_ns -= lasts_ns;
+        }
+        requests / duration_ns.max(1) as f64
+    }
+}
+
+/// Everything a run depends on.
+#[derive(Clone, Debug)]
+pub struct HostExperiment {
+    /// The cores that are dealt out; the daemon has its own.
+    pub topology: Topology,
+    /// Who deals them out: one of [`systems::NAMES`].
+    pub policy: Spec,
+    /// The applications.
+    pub apps: Vec<App>,
+    /// Arrivals end then, ns of virtual time; what is under way is finished.
+    pub duration_ns: u64,
+    /// Part of the duration that is simulated but not measured.
+    pub warm_up: f64,
+    /// Of everything random.
+    pub seed: u64,
+    /// Of the machinery.
+    pub costs: HostCosts,
+    /// Added to every latency, ns.
+    pub network_ns: u64,
+    /// Width of the windows over which the tail is followed, ns.
+    pub window_ns: Option<u64>,
+}
+
+impl HostExperiment {
+    /// `cores` hyper-threads, paired, without applications yet, for 200 ms, a tenth of which warms up.
+    #[must_use]
+    pub fn new(cores: usize, policy: Spec) -> Self {
+        Self {
+            topology: Topology::paired(cores),
+            policy,
+            apps: Vec::new(),
+            duration_ns: 200_000_000,
+            warm_up: 0.1,
+            seed: 1,
+            costs: HostCosts::default(),
+            network_ns: 0,
+            window_ns: None,
+        }
+    }
+
+    /// With one more application.
+    #[must_use]
+    pub fn app(mut self, app: App) -> Self {
+        self.apps.push(app);
+        self
+    }
+
+    /// For so many ms of virtual time.
+    #[must_use]
+    pub fn duration_ms(mut self, ms: u64) -> Self {
+        self.duration_ns = ms * 1_000_000;
+        self
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// With these costs.
+    #[must_use]
+    pub fn costs(mut self, costs: HostCosts) -> Self {
+        self.costs = costs;
+        self
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`SimError`] when a policy, a workload or a figure is not valid.
+    pub fn run(&self) -> Result<HostOutcome, SimError> {
+        self.check()?;
+        systems::with(&self.policy, &self.shape(), engine::Run(self))?
+    }
+
+    /// Whether it can be run.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn check(&self) -> Result<(), SimError> {
+        in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
+        in_range("the duration in ns", self.duration_ns as f64, 1.0, 1e15)?;
+        self.shape().check()?;
+        for app in &self.apps {
+            let Job::Server {
+                workload,
+                steps,
+                policy,
+            } = &app.job
+            else {
+                continue;
+            };
+            in_range("an application's steps", steps.len() as f64, 1.0, 1e6)?;
+            for step in steps {
+                in_range("an application's rate", step.rate_rps, 0.0, 1e12)?;
+            }
+            workload.check()?;
+            let shape = self.server_shape(app, workload);
+            if !headway_policy::systems::with(policy, &shape, MayLoseWorkers)? {
+                return Err(SimError::OutOfRange {
+                    what: "the policy of an application that trades cores",
+                    expected: "one with a central queue, or whose workers steal".into(),
+                    given: policy.name.clone(),
+                });
+            }
+        }
+        systems::check(&self.policy, &self.shape())?;
+        Ok(())
+    }
+
+    /// What the allocator is told.
+    #[must_use]
+    pub fn shape(&self) -> HostShape {
+        let cores = self.topology.cores();
+        let app = |app: &App| AppShape {
+            guaranteed: app.guaranteed,
+            most: app.most.unwrap_or(cores),
+            kind: match app.job {
+                Job::Server { .. } => Kind::Latency,
+                Job::Batch => Kind::Batch,
+            },
+        };
+        HostShape {
+            topology: self.topology.clone(),
+            apps: self.apps.iter().map(app).collect(),
+            seed: self.seed,
+        }
+    }
+
+    /// What an application's own policy is told: one worker a kthread.
+    pub(super) fn server_shape(&self, app: &App, workload: &Workload) -> Shape {
+        const JOBS_AT_FIRST: usize = 1024;
+        let workers = app.most.unwrap_or(self.topology.cores());
+        let mix = workload.initial_mix();
+        let mut shape = Shape::new(workers);
+        for class in workload.union() {
+            let share = mix.iter().find(|c| c.name == class.name);
+            shape = shape.class(class.mean_ns() as u64, share.map_or(0.0, |c| c.share));
+        }
+        shape.job_capacity = JOBS_AT_FIRST;
+        let rate_rps = app.mean_rate_rps(self.duration_ns);
+        shape.known_load = Some(workload.load_for_rate(rate_rps, workers));
+        shape.seed = self.seed;
+        shape
+    }
+
+    /// When measuring begins, ns.
+    #[must_use]
+    pub fn warm_up_ns(&self) -> u64 {
+        (self.duration_ns as f64 * self.warm_up) as u64
+    }
+}
+
+/// Whether a policy leaves nothing in the queue of a worker that is gone.
+struct MayLoseWorkers;
+
+impl Visit for MayLoseWorkers {
+    type Output = bool;
+
+    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> bool {
+        let central = I::OWNER == Owner::Nobody || system.depth == 1;
+        L::STEALS || central
+    }
+}

@@ -1,0 +1,311 @@
+//! The host-level figures of the Shenango paper, a function each: what was run comes back as curves.
+//!
+//! The testbed of Figures 4, 5, 7 and 8 adds a network, packet processing and hyper-threads that share a
+//! physical core. None of them is in the model: compare systems with one another, and shapes, not
+//! absolute latencies. Shenango has 14 of 16 hyper-threads (two are the daemon's), Arachne 15, ZygOS all 16.
+
+use super::{App, Bound, HostCosts, HostExperiment, HostOutcome, Step, Window};
+use crate::{SimError, available_threads, in_parallel};
+use headway_policy::spec::Spec;
+use headway_workload::Workload;
+
+/// Mean service time of the spin server, ns.
+const SPIN_MEAN_NS: f64 = 10_000.0;
+
+/// One point of a curve.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Where on the axis; which axis the function says.
+    pub x: f64,
+    /// What came of it.
+    pub outcome: HostOutcome,
+}
+
+/// A system's curve.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// Who.
+    pub system: &'static str,
+    /// In the axis's order.
+    pub points: Vec<Point>,
+}
+
+/// How much to simulate.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Virtual time of a run, ms.
+    pub duration_ms: u64,
+    /// Of everything random.
+    pub seed: u64,
+    /// Runs side by side.
+    pub threads: usize,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self {
+            duration_ms: 500,
+            seed: 1,
+            threads: available_threads(),
+        }
+    }
+}
+
+/// Figure 1's two curves.
+#[derive(Clone, Debug)]
+pub struct Efficiency {
+    /// The optimal allocator with an interval of 1 ms; where no number of cores keeps the limit, none.
+    pub bound: Vec<Option<Bound>>,
+    /// A Shenango runtime under the same load, by the offered cores.
+    pub shenango: Vec<Point>,
+}
+
+/// A host of the systems compared in Figures 4, 5, 7 and 8.
+struct Contestant {
+    system: &'static str,
+    policy: &'static str,
+    cores: usize,
+    batch: bool,
+    /// The application's own scheduler.
+    server: &'static str,
+}
+
+const SHENANGO: Contestant = Contestant {
+    system: "Shenango",
+    policy: "shenango",
+    cores: 14,
+    batch: true,
+    server: "work-stealing",
+};
+const ZYGOS: Contestant = Contestant {
+    system: "ZygOS",
+    policy: "static",
+    cores: 16,
+    batch: false,
+    server: "work-stealing",
+};
+const ARACHNE: Contestant = Contestant {
+    system: "Arachne",
+    policy: "interval",
+    cores: 15,
+    batch: true,
+    server: "c-fcfs",
+};
+
+impl Contestant {
+    /// A server that may have every core, and swaptions where the system shares.
+    fn host(&self, workload: &Workload, rate_rps: f64, effort: Effort) -> HostExperiment {
+        let app = App::server("server", workload.clone(), rate_rps)
+            .guaranteed(self.cores)
+            .policy(spec(self.server));
+        let host = HostExperiment::new(self.cores, spec(self.policy))
+            .app(app)
+            .duration_ms(effort.duration_ms)
+            .seed(effort.seed);
+        match self.batch {
+            true => host.app(App::batch("swaptions")),
+            false => host,
+        }
+    }
+}
+
+fn spec(text: &str) -> Spec {
+    text.parse().expect("a constant that parses")
+}
+
+fn run_all(
+    experiments: Vec<(f64, HostExperiment)>,
+    effort: Effort,
+) -> Result<Vec<Point>, SimError> {
+    let run = |(x, experiment): &(f64, HostExperiment)| {
+        experiment.run().map(|outcome| Point { x: *x, outcome })
+    };
+    in_parallel(&experiments, effort.threads, run, |_, _| ())
+        .into_iter()
+        .collect()
+}
+
+/// Figure 1: CPU efficiency over offered load in cores (exponential service of 10 µs), of the optimal 1 ms
+/// allocator with p99.9 ≤ 100 µs and of a Shenango runtime, whose own tail comes with it. Requests are spawned
+/// locally: they do not pass through the daemon.
+///
+/// # Errors
+/// [`SimError`] when a load is not above 0.
+pub fn efficiency(offered_cores: &[f64], effort: Effort) -> Result<Efficiency, SimError> {
+    const LIMIT_NS: u64 = 100_000;
+    const INTERVAL_NS: u64 = 1_000_000;
+    let bound = super::optimal_interval_bound(
+        offered_cores,
+        SPIN_MEAN_NS as u64,
+        LIMIT_NS,
+        INTERVAL_NS,
+        4 * effort.duration_ms,
+        64,
+        effort.seed,
+    );
+    let workload = named("exponential-10us");
+    let experiment = |&cores: &f64| {
+        let rate_rps = cores * 1e9 / SPIN_MEAN_NS;
+        (cores, SHENANGO.host(&workload, rate_rps, effort))
+    };
+    let experiments = offered_cores.iter().map(experiment).collect();
+    Ok(Efficiency {
+        bound,
+        shenango: run_all(experiments, effort)?,
+    })
+}
+
+/// Figure 4: a spin server with one of three distributions of service time beside a batch application, over
+/// its rate in requests per second: Shenango, ZygOS (a static 16 cores) and Arachne (50 ms).
+/// `workload` is `fixed-10us` (made up here), `exponential-10us` or `shenango-bimodal`.
+///
+/// # Errors
+/// [`SimError`] when a rate is not valid.
+pub fn spin_server(
+    workload: &Workload,
+    rates_rps: &[f64],
+    effort: Effort,
+) -> Result<Vec<Curve>, SimError> {
+    let curve = |contestant: &Contestant| {
+        let experiment = |&rate: &f64| (rate, contestant.host(workload, rate, effort));
+        let experiments = rates_rps.iter().map(experiment).collect();
+        Ok(Curve {
+            system: contestant.system,
+            points: run_all(experiments, effort)?,
+        })
+    };
+    [SHENANGO, ZYGOS, ARACHNE].iter().map(curve).collect()
+}
+
+/// The three workloads of Figure 4, mean 10 µs each: constant, exponential, bimodal (90 % × 5 + 10 % × 55 µs).
+#[must_use]
+pub fn spin_workloads() -> [Workload; 3] {
+    let constant = headway_workload::Service::Constant {
+        mean_ns: SPIN_MEAN_NS as u64,
+    };
+    let class = headway_workload::Class::new("all", 1.0, constant);
+    [
+        Workload::new("fixed-10us", vec![class]),
+        named("exponential-10us"),
+        named("shenango-bimodal"),
+    ]
+}
+
+/// One system's answer to a sudden load, Figure 5.
+#[derive(Clone, Debug)]
+pub struct Burst {
+    /// Who.
+    pub system: &'static str,
+    /// The raised rate, requests per second.
+    pub raised_rps: f64,
+    /// Tails of windows of a tenth of the run's tenth: 10 ms where the phases last 1 s.
+    pub windows: Vec<Window>,
+    /// The whole run.
+    pub outcome: HostOutcome,
+}
+
+impl Burst {
+    /// The worst window's 99.9th percentile, µs.
+    #[must_use]
+    pub fn worst_p999_us(&self) -> f64 {
+        let worst = self.windows.iter().map(|window| window.p999_ns).max();
+        worst.unwrap_or(0) as f64 / 1e3
+    }
+}
+
+/// Figure 5: requests of 1 µs at 100 000 a second, then at each of `raised_rps`, then at 100 000 again, each
+/// phase `phase_ms` long (the paper's: 1000). Shenango, and Arachne up to what its 15 cores can serve.
+/// Every request passes through Shenango's daemon (6.5 million a second, § 8).
+///
+/// # Errors
+/// [`SimError`] when a rate is not valid.
+pub fn load_step(
+    raised_rps: &[f64],
+    phase_ms: u64,
+    effort: Effort,
+) -> Result<Vec<Burst>, SimError> {
+    const BASELINE_RPS: f64 = 100_000.0;
+    const PACKET_NS: u64 = 154;
+    let workload = named("fixed-1us");
+    let phase = |rate_rps| Step {
+        lasts_ns: phase_ms * 1_000_000,
+        rate_rps,
+    };
+    let mut inputs = Vec::new();
+    for contestant in [SHENANGO, ARACHNE] {
+        for &raised in raised_rps {
+            let mut host = contestant.host(&workload, BASELINE_RPS, effort);
+            let steps = [phase(BASELINE_RPS), phase(raised), phase(BASELINE_RPS)];
+            host.apps[0] = host.apps[0].clone().steps(&steps);
+            host = host.duration_ms(3 * phase_ms);
+            host.warm_up = 0.0;
+            host.window_ns = Some((phase_ms * 10_000).max(1));
+            if contestant.system == SHENANGO.system {
+                host.costs.packet_ns = PACKET_NS;
+            }
+            inputs.push((contestant.system, raised, host));
+        }
+    }
+    let run = |(system, raised_rps, host): &(&'static str, f64, HostExperiment)| {
+        let mut outcome = host.run()?;
+        Ok(Burst {
+            system,
+            raised_rps: *raised_rps,
+            windows: std::mem::take(&mut outcome.apps[0].windows),
+            outcome,
+        })
+    };
+    in_parallel(&inputs, effort.threads, run, |_, _| ())
+        .into_iter()
+        .collect()
+}
+
+/// Figure 7: the spin server (exponential, 10 µs) without stealing of packets and with it, for few flows and
+/// many, over its rate. ZygOS handles packets where they arrive, which stealing of threads alone cannot mend:
+/// its place is taken by `d-fcfs` on 16 static cores, the bound of what flow-consistent hashing costs.
+/// A flow count of 24 or 1200 is the paper's.
+///
+/// # Errors
+/// [`SimError`] when a rate or a number of flows is not valid.
+pub fn few_connections(
+    flows: &[u64],
+    rates_rps: &[f64],
+    effort: Effort,
+) -> Result<Vec<(u64, Vec<Point>)>, SimError> {
+    let workload = named("exponential-10us");
+    let curve = |&flows: &u64| {
+        let experiment = |&rate: &f64| {
+            let mut host = SHENANGO.host(&workload, rate, effort);
+            let steered = spec(&format!("work-stealing,flows={flows}"));
+            host.apps[0] = host.apps[0].clone().policy(steered);
+            (rate, host)
+        };
+        let experiments = rates_rps.iter().map(experiment).collect();
+        Ok((flows, run_all(experiments, effort)?))
+    };
+    flows.iter().map(curve).collect()
+}
+
+/// Figure 8: the spin server (exponential, 10 µs) and a batch application under Shenango, over the interval
+/// between looks in µs (the paper's: 5, 25, 50, 100), at one rate.
+///
+/// # Errors
+/// [`SimError`] when an interval or the rate is not valid.
+pub fn allocation_interval(
+    intervals_us: &[u64],
+    rate_rps: f64,
+    effort: Effort,
+) -> Result<Vec<Point>, SimError> {
+    let workload = named("exponential-10us");
+    let experiment = |&us: &u64| {
+        let mut host = SHENANGO.host(&workload, rate_rps, effort);
+        host.policy = spec(&format!("shenango,interval={us}us"));
+        host.costs = HostCosts::default();
+        (us as f64, host)
+    };
+    run_all(intervals_us.iter().map(experiment).collect(), effort)
+}
+
+fn named(name: &str) -> Workload {
+    Workload::named(name).expect("a workload of the literature")
+}
