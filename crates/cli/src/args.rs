@@ -7,7 +7,7 @@ use clap::Args;
 use headway_policy::spec::Spec;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::Slo;
-use headway_sim::{Costs, Experiment, Length, Offered};
+use headway_sim::{Costs, Experiment, Figure, Length, Offered};
 use headway_workload::{Arrivals, Workload, duration, rate};
 use std::path::PathBuf;
 
@@ -156,9 +156,33 @@ pub(crate) fn workload(name_or_file: &str) -> Result<Workload> {
     Workload::resolve(name_or_file).map_err(|error| usage("--workload", error))
 }
 
+/// An SLO, whatever its classes.
+pub(crate) fn parse_slo(text: &str) -> Result<Slo> {
+    text.parse().map_err(|error| usage("--slo", error))
+}
+
+/// A figure of a run, `class.GET.latency.p99`, whose class exists.
+pub(crate) fn figure(flag: &str, text: &str, classes: &[&str]) -> Result<Figure> {
+    // The grammar is that of a bound of an SLO, without the bound.
+    let unit = if text.contains(".latency.") { "us" } else { "" };
+    let slo: Slo = format!("{text}<=1{unit}")
+        .parse()
+        .map_err(|error| usage(flag, error))?;
+    slo.check_classes(classes.iter().copied())
+        .map_err(|error| usage(flag, error))?;
+    match slo.bounds() {
+        [bound] => Ok(Figure {
+            scope: bound.scope.clone(),
+            measure: bound.measure,
+            statistic: bound.statistic,
+        }),
+        _ => Err(usage(flag, "name one figure")),
+    }
+}
+
 /// An SLO whose classes exist.
 pub(crate) fn slo(text: &str, workload: &Workload) -> Result<Slo> {
-    let slo: Slo = text.parse().map_err(|error| usage("--slo", error))?;
+    let slo = parse_slo(text)?;
     slo.check_classes(workload.class_names())
         .map_err(|error| usage("--slo", error))?;
     Ok(slo)

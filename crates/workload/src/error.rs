@@ -144,6 +144,20 @@ pub enum Problem {
         /// The time given.
         given: String,
     },
+    /// A line of a log is not what its format says.
+    #[error("not a line of {format}; such as: {example}")]
+    NotOfFormat {
+        /// The format's name.
+        format: &'static str,
+        /// A line that is.
+        example: &'static str,
+    },
+    /// Nobody said how long a class of a log takes.
+    #[error("nothing says how long `{class}` takes; add `{class}=2us`, or `*=2us` for all others")]
+    Unpriced {
+        /// The class.
+        class: String,
+    },
     /// A value makes no sense beside another.
     #[error("{0}")]
     Conflict(&'static str),

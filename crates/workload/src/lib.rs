@@ -67,13 +67,19 @@
 //! and relative paths start at the workload file's folder. A trace decides arrival times, classes,
 //! shares and service times, so `[[class]]` tables beside it are optional: they fix the order of the
 //! classes and add `long` and `slo`.
+//!
+//! [`log`] reads traces of memcached clusters and of Redis instead, and [`Trace::fit`] turns a
+//! trace into a workload that can be drawn from.
 
 mod alias;
+mod cdf;
 mod check;
 pub mod duration;
 mod empirical;
 mod error;
+pub mod fit;
 mod generator;
+pub mod log;
 mod named;
 mod nearest;
 mod random;
@@ -89,6 +95,7 @@ mod ziggurat;
 
 pub use empirical::Empirical;
 pub use error::{Error, Located, Problem, UnknownWorkload};
+pub use fit::Fitted;
 pub use generator::{Arrival, Generator, Offered};
 pub use named::NAMES;
 pub use service::Service;

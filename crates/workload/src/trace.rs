@@ -73,24 +73,25 @@ impl Trace {
             .map_err(|error| csv_error(document, &error))?;
         let columns =
             columns(header).map_err(|(key, problem)| at(document, header, key, problem))?;
-        let mut trace = Self {
-            file: path.to_owned(),
-            classes: Vec::new(),
-            records: Vec::new(),
-        };
+        let mut trace = Self::empty(path.to_owned());
         for row in reader.records() {
             let row = row.map_err(|error| csv_error(document, &error))?;
             trace
                 .push(&row, columns)
                 .map_err(|(key, problem)| at(document, &row, key, problem))?;
         }
-        if trace.records.is_empty() {
+        trace.filled(document)
+    }
+
+    /// The trace, if it has a record.
+    pub(crate) fn filled(self, document: Document<'_>) -> Result<Self, Error> {
+        if self.records.is_empty() {
             let problem = Problem::Missing {
                 remedy: "a trace needs at least one record",
             };
             return Err(document.error(0, String::new(), problem));
         }
-        Ok(trace)
+        Ok(self)
     }
 
     /// The names of the classes, in the order of first appearance.
@@ -164,18 +165,32 @@ impl Trace {
     fn push(&mut self, row: &StringRecord, [time, class, service]: [usize; 3]) -> Outcome<()> {
         let given = &row[time];
         let at_ns = duration::parse_or_us(given).map_err(|error| ("time", error.into()))?;
-        if at_ns < self.duration_ns() {
-            return Err((
-                "time",
-                Problem::Unsorted {
-                    given: given.to_owned(),
-                },
-            ));
-        }
         let service_ns = service_time(&row[service]).map_err(|problem| ("service", problem))?;
-        let class = self
-            .class(&row[class])
-            .map_err(|problem| ("class", problem))?;
+        self.add(given, at_ns, &row[class], service_ns)
+    }
+
+    /// A trace without records, to be filled.
+    pub(crate) fn empty(file: PathBuf) -> Self {
+        Self {
+            file,
+            classes: Vec::new(),
+            records: Vec::new(),
+        }
+    }
+
+    /// Adds a record; `given` is its time as written.
+    pub(crate) fn add(
+        &mut self,
+        given: &str,
+        at_ns: u64,
+        class: &str,
+        service_ns: u64,
+    ) -> Outcome<()> {
+        if at_ns < self.duration_ns() {
+            let given = given.to_owned();
+            return Err(("time", Problem::Unsorted { given }));
+        }
+        let class = self.class(class).map_err(|problem| ("class", problem))?;
         self.records.push(TraceRecord {
             at_ns,
             class,
@@ -207,7 +222,7 @@ impl Trace {
     }
 }
 
-type Outcome<T> = Result<T, (&'static str, Problem)>;
+pub(crate) type Outcome<T> = Result<T, (&'static str, Problem)>;
 
 fn columns(header: &StringRecord) -> Outcome<[usize; 3]> {
     let mut places = [0; 3];

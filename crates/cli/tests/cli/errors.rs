@@ -200,3 +200,32 @@ fn cores_that_cannot_be_had_are_a_sentence() {
     serve("0", &["--pin", "fewer workers"]);
     serve("0,4095,4096", &["--pin", "4095"]);
 }
+
+#[test]
+fn a_sweep_names_what_is_wrong_with_its_pieces_and_its_precision() {
+    refused(&["sweep", "--shard", "3/2"], &["--shard", "3/2", "2/5"]);
+    refused(&["sweep", "--shard", "1/2"], &["--shard", "--format json"]);
+    let too_many = [
+        "sweep", "--loads", "0.5", "--shard", "3/3", "--format", "json",
+    ];
+    refused(&too_many, &["--shard", "2 points"]);
+    refused(&["sweep", "--until-ci", "0%"], &["--until-ci", "2%"]);
+    refused(
+        &[
+            "sweep",
+            "--until-ci",
+            "2%",
+            "--ci-of",
+            "class.shrt.latency.p99",
+        ],
+        &["--ci-of", "shrt", "short"],
+    );
+    refused(
+        &["sweep", "--until-ci", "2%", "--ci-of", "overall.latncy.p99"],
+        &["--ci-of", "latncy", "latency"],
+    );
+    refused(
+        &["sweep", "--merge", "a.json", "--policy", "darc"],
+        &["--merge", "--policy"],
+    );
+}

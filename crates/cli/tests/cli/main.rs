@@ -5,6 +5,7 @@
 mod contract;
 mod errors;
 mod serving;
+mod sweeps;
 
 use std::process::{Command, Output};
 

@@ -1,0 +1,255 @@
+//! `headway sweep`: policies × loads, for curves.
+
+mod pieces;
+mod show;
+
+use crate::args::{self, CostFlags, Destination, Extent, Traffic};
+use crate::error::usage;
+use crate::output::{self, Format};
+use crate::progress;
+use anyhow::Result;
+use headway_report::{Run, Slo};
+use headway_sim::{Experiment, Precision, SimError, available_threads, in_parallel};
+use pieces::{Part, Piece};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const DEFAULT_REQUESTS: u64 = 1_000_000;
+/// Most replications where an interval is waited for and nothing else is said.
+const MOST_REPLICATIONS: u64 = 100;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// A policy and its parameters; repeat for more
+    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]", default_values = ["c-fcfs", "darc"])]
+    policies: Vec<String>,
+    #[command(flatten)]
+    traffic: Traffic,
+    /// Loads: a list (0.2,0.5,0.8) or FROM..TO:STEP
+    #[arg(long, value_name = "LIST", default_value = "0.1..0.95:0.05", conflicts_with_all = ["load", "rate"])]
+    loads: String,
+    /// Workers of the server
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = args::workers)]
+    workers: usize,
+    #[command(flatten)]
+    extent: Extent,
+    /// Runs of different seeds per point, from 2 on with intervals; with --until-ci the most of them [default: 1, or 100]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
+    replications: Option<u64>,
+    /// Replicate each point until the 95 % interval is this tight: 2% of the estimate either way
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    until_ci: Option<f64>,
+    /// The figure that --until-ci waits for: class.GET.latency.p99
+    #[arg(long, value_name = "FIGURE", default_value = "overall.slowdown.p999")]
+    ci_of: String,
+    /// Run the I-th of N pieces of the sweep only, to be put together by --merge
+    #[arg(long, value_name = "I/N", value_parser = pieces::part)]
+    shard: Option<Part>,
+    /// Put pieces together instead of running: as if the sweep had been run whole
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
+        "policies", "workload", "loads", "load", "rate", "workers", "requests", "duration", "seed", "replications",
+        "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
+    ])]
+    merge: Vec<PathBuf>,
+    /// Threads; the figures do not depend on it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    costs: CostFlags,
+    /// Say which points meet this; exit with 1 when none does: class.*.slowdown.p999<=10
+    #[arg(long, value_name = "EXPR")]
+    slo: Option<String>,
+    /// Also write the curves as an HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    #[command(flatten)]
+    to: Destination,
+}
+
+/// A policy at a load, with all its replications.
+#[derive(Clone, PartialEq, Debug)]
+struct Point {
+    policy: String,
+    load: f64,
+    runs: Vec<Run>,
+    /// Whether every replication meets the SLO, where there is one.
+    meets_slo: Option<bool>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let slo = self.slo.as_deref().map(args::parse_slo).transpose()?;
+        let piece = match self.merge.is_empty() {
+            true => self.simulate(slo.as_ref())?,
+            false => pieces::merge(&self.merge)?,
+        };
+        let points = judged(piece.points(), slo.as_ref())?;
+        if let Some(path) = &self.html {
+            show::page(&points).write(path)?;
+        }
+        self.write(&piece, &points)?;
+        let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
+        Ok(match hopeless {
+            true => ExitCode::FAILURE,
+            false => ExitCode::SUCCESS,
+        })
+    }
+
+    fn write(&self, piece: &Piece, points: &[Point]) -> Result<()> {
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Format::Json => output::json(piece, writer),
+            Format::Csv => output::runs_csv(&piece.runs, writer),
+            Format::Table => {
+                writeln!(writer, "{}", show::table(points))?;
+                Ok(writer.flush()?)
+            }
+        }
+    }
+
+    /// Runs the sweep, or the piece of it that was asked for.
+    fn simulate(&self, slo: Option<&Slo>) -> Result<Piece> {
+        let all = self.experiments()?;
+        let classes = all[0].workload.class_names();
+        if let Some(slo) = slo {
+            slo.check_classes(classes.iter().copied())
+                .map_err(|error| usage("--slo", error))?;
+        }
+        if self.shard.is_some() && self.to.format != Format::Json {
+            return Err(usage(
+                "--shard",
+                "pieces are put together from their JSON: add --format json",
+            ));
+        }
+        let precision = self.precision(&classes)?;
+        let shard = self.shard.map(|part| part.shard(&all, precision.as_ref()));
+        let mine = self.shard.map_or(Ok(all.clone()), |part| part.of(&all))?;
+        let threads = self.threads.unwrap_or_else(available_threads);
+        let runs = match &precision {
+            None => replicated(&mine, threads, |_| self.replications.unwrap_or(1))?,
+            Some(precision) => replicated(&mine, threads, |runs| precision.wanted(runs))?,
+        };
+        Ok(Piece::new(&mine, runs, shard))
+    }
+
+    /// Policies, then loads; of the first seed.
+    fn experiments(&self) -> Result<Vec<Experiment>> {
+        let workload = self.traffic.workload()?;
+        let mut experiments = Vec::new();
+        for policy in args::policies(&self.policies)? {
+            for load in loads(&self.loads)? {
+                let mut experiment = Experiment::new(workload.clone(), policy.clone())
+                    .workers(self.workers)
+                    .load(load)
+                    .seed(self.extent.seed);
+                experiment.length = self.extent.length(DEFAULT_REQUESTS);
+                self.costs.apply(&mut experiment)?;
+                experiment.check()?;
+                experiments.push(experiment);
+            }
+        }
+        Ok(experiments)
+    }
+
+    /// What is waited for, where something is.
+    fn precision(&self, classes: &[&str]) -> Result<Option<Precision>> {
+        let Some(relative) = self.until_ci else {
+            return Ok(None);
+        };
+        Ok(Some(Precision {
+            figure: args::figure("--ci-of", &self.ci_of, classes)?,
+            relative,
+            most: self.replications.unwrap_or(MOST_REPLICATIONS),
+        }))
+    }
+}
+
+/// Runs every experiment under consecutive seeds until it has as many runs as `wanted` says of
+/// those made. All points are replicated side by side; who needs more is decided between batches.
+fn replicated(
+    experiments: &[Experiment],
+    threads: usize,
+    wanted: impl Fn(&[Run]) -> u64,
+) -> Result<Vec<Vec<Run>>, SimError> {
+    let mut runs: Vec<Vec<Run>> = vec![Vec::new(); experiments.len()];
+    let bar = progress::bar(0, "simulating");
+    loop {
+        let missing = |(point, made): (usize, &Vec<Run>)| {
+            (made.len() as u64..wanted(made)).map(move |replication| (point, replication))
+        };
+        let batch: Vec<(usize, u64)> = runs.iter().enumerate().flat_map(missing).collect();
+        if batch.is_empty() {
+            bar.finish_and_clear();
+            return Ok(runs);
+        }
+        bar.inc_length(batch.len() as u64);
+        let run = |&(point, replication): &(usize, u64)| {
+            let experiment = &experiments[point];
+            let seed = experiment.seed.wrapping_add(replication);
+            experiment
+                .clone()
+                .seed(seed)
+                .run()
+                .map(|outcome| outcome.run)
+        };
+        let made = in_parallel(&batch, threads, run, |_, _| bar.inc(1));
+        for ((point, _), run) in batch.into_iter().zip(made) {
+            runs[point].push(run?);
+        }
+    }
+}
+
+fn judged(mut points: Vec<Point>, slo: Option<&Slo>) -> Result<Vec<Point>> {
+    let Some(slo) = slo else {
+        return Ok(points);
+    };
+    for point in &mut points {
+        let mut met = true;
+        for run in &point.runs {
+            met &= slo.evaluate(run)?.is_met();
+        }
+        point.meets_slo = Some(met);
+    }
+    Ok(points)
+}
+
+/// `2%`, or a fraction, 0.02: above 0 and below 1.
+fn percent(text: &str) -> Result<f64, String> {
+    let (number, scale) = match text.trim().strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(number) if number > 0.0 && number / scale < 1.0 => Ok(number / scale),
+        _ => Err(format!(
+            "'{text}' is not a part of the estimate above 0 and below 100 %, such as 2%"
+        )),
+    }
+}
+
+/// `0.2,0.5` or `0.1..0.9:0.1`, both ends included.
+fn loads(text: &str) -> Result<Vec<f64>> {
+    let number = |part: &str| args::load(part.trim()).map_err(|error| usage("--loads", error));
+    let Some((from, rest)) = text.split_once("..") else {
+        return text.split(',').map(number).collect();
+    };
+    let Some((to, step)) = rest.split_once(':') else {
+        return Err(usage(
+            "--loads",
+            format!("'{text}' has no step: write {text}:0.05"),
+        ));
+    };
+    let (from, to, step) = (number(from)?, number(to)?, number(step)?);
+    let count = ((to - from) / step + 1.0 + 1e-9) as usize;
+    if count == 0 || count > 10_000 {
+        return Err(usage(
+            "--loads",
+            format!("'{text}' is {count} loads: 1 to 10000 are possible"),
+        ));
+    }
+    // Rounded, so that 0.1 + 2 · 0.1 is 0.3 and a seed's run can be named by its load.
+    Ok((0..count)
+        .map(|index| ((from + index as f64 * step) * 1e9).round() / 1e9)
+        .collect())
+}

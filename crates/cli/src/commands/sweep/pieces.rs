@@ -1,0 +1,226 @@
+//! A sweep cut in pieces, and put together again.
+//!
+//! The points of a sweep are dealt to the pieces in turn, so that each gets its part of the high
+//! loads, which take longest. Every point is run as it would be in the whole sweep; merging puts
+//! them back in order, and what comes out is the whole sweep's output to the byte.
+
+use super::Point;
+use crate::error::usage;
+use anyhow::Result;
+use headway_report::Run;
+use headway_sim::{Experiment, Precision};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// One of so many pieces, counted from 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Part {
+    index: usize,
+    of: usize,
+}
+
+/// `2/5`.
+pub(super) fn part(text: &str) -> Result<Part, String> {
+    let numbers = text
+        .split_once('/')
+        .and_then(|(index, of)| Some((index.trim().parse().ok()?, of.trim().parse().ok()?)));
+    match numbers {
+        Some((index, of)) if 1 <= index && index <= of => Ok(Part { index, of }),
+        _ => Err(format!(
+            "'{text}' is not a piece: the second of five is 2/5"
+        )),
+    }
+}
+
+/// What `--format json` prints: a sweep, or a piece of one.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(super) struct Piece {
+    /// Of all points, one after another.
+    pub(super) runs: Vec<Run>,
+    /// Whose they are.
+    points: Vec<Name>,
+    /// Which piece of what, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shard: Option<Shard>,
+}
+
+/// A point, without its runs.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+struct Name {
+    /// The policy as it was asked for.
+    policy: String,
+    load: f64,
+    /// How many runs are its own.
+    replications: usize,
+}
+
+/// Which piece of which sweep.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Shard {
+    index: usize,
+    of: usize,
+    /// Points of the whole sweep.
+    points: usize,
+    /// Of all that the whole sweep depends on.
+    digest: String,
+}
+
+impl Part {
+    /// The experiments of this piece.
+    pub(super) fn of(self, all: &[Experiment]) -> Result<Vec<Experiment>> {
+        let mine: Vec<Experiment> = all
+            .iter()
+            .skip(self.index - 1)
+            .step_by(self.of)
+            .cloned()
+            .collect();
+        match mine.is_empty() {
+            true => Err(usage(
+                "--shard",
+                format!(
+                    "a sweep of {} points has no piece {}",
+                    all.len(),
+                    self.index
+                ),
+            )),
+            false => Ok(mine),
+        }
+    }
+
+    /// What tells that pieces belong together.
+    pub(super) fn shard(self, all: &[Experiment], precision: Option<&Precision>) -> Shard {
+        let each: Vec<_> = all.iter().map(|e| (&e.policy, e.offered)).collect();
+        let whole = format!("{:?} {each:?} {precision:?}", all[0]);
+        Shard {
+            index: self.index,
+            of: self.of,
+            points: all.len(),
+            digest: format!("{:016x}", fnv1a(whole.as_bytes())),
+        }
+    }
+}
+
+impl Piece {
+    pub(super) fn new(
+        experiments: &[Experiment],
+        runs: Vec<Vec<Run>>,
+        shard: Option<Shard>,
+    ) -> Self {
+        let name = |(experiment, runs): (&Experiment, &Vec<Run>)| Name {
+            policy: experiment.policy.to_string(),
+            load: runs[0].meta.load,
+            replications: runs.len(),
+        };
+        Self {
+            points: experiments.iter().zip(&runs).map(name).collect(),
+            runs: runs.into_iter().flatten().collect(),
+            shard,
+        }
+    }
+
+    /// Each point with its runs.
+    pub(super) fn points(&self) -> Vec<Point> {
+        let mut rest = &self.runs[..];
+        let mut point = |name: &Name| {
+            let (runs, others) = rest.split_at(name.replications);
+            rest = others;
+            Point {
+                policy: name.policy.clone(),
+                load: name.load,
+                runs: runs.to_vec(),
+                meets_slo: None,
+            }
+        };
+        self.points.iter().map(&mut point).collect()
+    }
+
+    /// Whether the names fit the runs.
+    fn is_sound(&self) -> bool {
+        let of_points: usize = self.points.iter().map(|name| name.replications).sum();
+        !self.points.is_empty()
+            && of_points == self.runs.len()
+            && self.points.iter().all(|name| name.replications > 0)
+    }
+}
+
+/// The sweep that the files are the pieces of.
+pub(super) fn merge(files: &[PathBuf]) -> Result<Piece> {
+    let mut pieces = files
+        .iter()
+        .map(|path| Ok((path.as_path(), read(path)?)))
+        .collect::<Result<Vec<_>>>()?;
+    pieces.sort_by_key(|(_, (shard, _))| shard.index);
+    let first = pieces[0].1.0.clone();
+    for (path, (shard, piece)) in &pieces {
+        let of_this_sweep = Shard {
+            index: shard.index,
+            ..first.clone()
+        };
+        if *shard != of_this_sweep {
+            let why = format!("is not of the same sweep as {}", pieces[0].0.display());
+            return Err(refused(path, why));
+        }
+        let expected = (shard.index - 1..shard.points).step_by(shard.of).count();
+        if piece.points.len() != expected {
+            let found = piece.points.len();
+            return Err(refused(path, format!("has {found} points, not {expected}")));
+        }
+    }
+    if let Some(twice) = pieces.windows(2).find(|two| two[0].1.0 == two[1].1.0) {
+        let why = format!("is the same piece as {}", twice[0].0.display());
+        return Err(refused(twice[1].0, why));
+    }
+    let present: Vec<usize> = pieces.iter().map(|(_, (shard, _))| shard.index).collect();
+    let needed = 1..=first.of.min(first.points);
+    if let Some(missing) = needed.clone().find(|index| !present.contains(index)) {
+        let why = format!("piece {missing}/{} is missing", first.of);
+        return Err(usage("--merge", why));
+    }
+    Ok(interleaved(
+        pieces.iter().map(|(_, (_, piece))| piece),
+        &first,
+    ))
+}
+
+/// Point by point, a piece after the other.
+fn interleaved<'a>(pieces: impl Iterator<Item = &'a Piece>, whole: &Shard) -> Piece {
+    let mut pieces: Vec<_> = pieces
+        .map(|piece| piece.points.iter().zip(piece.points()))
+        .collect();
+    let mut merged = Piece {
+        runs: Vec::new(),
+        points: Vec::new(),
+        shard: None,
+    };
+    for index in 0..whole.points {
+        let next = pieces[index % whole.of].next();
+        let (name, point) = next.expect("checked: every piece has its points");
+        merged.points.push(name.clone());
+        merged.runs.extend(point.runs);
+    }
+    merged
+}
+
+fn read(path: &Path) -> Result<(Shard, Piece)> {
+    let text = std::fs::read_to_string(path).map_err(|error| refused(path, error.to_string()))?;
+    let mut piece: Piece =
+        serde_json::from_str(&text).map_err(|error| refused(path, error.to_string()))?;
+    let shard = piece.shard.take();
+    let shard = shard.ok_or_else(|| refused(path, "is a whole sweep, not a piece".into()))?;
+    let in_range = (1..=shard.of).contains(&shard.index) && shard.points >= shard.index;
+    match piece.is_sound() && in_range {
+        true => Ok((shard, piece)),
+        false => Err(refused(path, "its points do not fit its runs".into())),
+    }
+}
+
+fn refused(path: &Path, why: String) -> anyhow::Error {
+    usage("--merge", format!("{}: {why}", path.display()))
+}
+
+/// FNV-1a, 64 bits: tells mistakes, not adversaries.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}

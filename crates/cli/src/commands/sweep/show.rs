@@ -1,0 +1,128 @@
+//! A sweep as a table and as a page of curves.
+
+use super::Point;
+use headway_report::html::{Chart, Page, Series};
+use headway_report::stats::mean_interval;
+use headway_report::{Run, Table, format};
+use headway_sim::CONFIDENCE;
+
+impl Point {
+    fn overloaded(&self) -> bool {
+        self.runs.iter().any(|run| run.meta.overloaded)
+    }
+
+    fn values(&self, measure: impl Fn(&Run) -> f64) -> Vec<f64> {
+        self.runs.iter().map(measure).collect()
+    }
+
+    /// The mean over replications, and its interval where there are several.
+    fn estimate(&self, measure: impl Fn(&Run) -> f64) -> (f64, Option<(f64, f64)>) {
+        let values = self.values(measure);
+        match mean_interval(&values, CONFIDENCE) {
+            Ok(interval) => (interval.estimate, Some((interval.lo, interval.hi))),
+            Err(_) => (values[0], None),
+        }
+    }
+}
+
+pub(super) fn table(points: &[Point]) -> Table {
+    let classes: Vec<String> = points[0].runs[0]
+        .classes
+        .iter()
+        .map(|class| class.name.clone())
+        .collect();
+    let mut columns = vec!["policy".into(), "load".into(), "slowdown p99.9".into()];
+    columns.extend(classes.iter().map(|class| format!("{class} p99.9")));
+    columns.push("overloaded".into());
+    if points[0].meets_slo.is_some() {
+        columns.push("meets SLO".into());
+    }
+    let mut table = Table::new(columns);
+    for point in points {
+        let (slowdown, interval) = point.estimate(|run| run.overall.slowdown.p999);
+        let mut row = vec![point.policy.clone(), format::significant(point.load, 3)];
+        row.push(match interval {
+            Some((lo, hi)) => format!("{} [{}, {}]", short(slowdown), short(lo), short(hi)),
+            None => short(slowdown),
+        });
+        for index in 0..classes.len() {
+            let (p999, _) = point.estimate(|run| run.classes[index].latency_us.p999);
+            row.push(format::duration_us(p999));
+        }
+        row.push(if point.overloaded() { "yes" } else { "" }.into());
+        row.extend(
+            point
+                .meets_slo
+                .map(|met| if met { "yes" } else { "no" }.into()),
+        );
+        table.push(row);
+    }
+    table
+}
+
+fn short(value: f64) -> String {
+    format::significant(value, 3)
+}
+
+/// Curves of overall slowdown and of each class; points of overloaded runs are left out, since
+/// their tails only measure the runs' length.
+pub(super) fn page(points: &[Point]) -> Page {
+    let first = &points[0].runs[0];
+    let title = format!("{}, {} workers", first.meta.workload, first.meta.workers);
+    let counts = points.iter().map(|point| point.runs.len());
+    let (fewest, most) = (counts.clone().min(), counts.max());
+    let replications = match (fewest, most) {
+        (Some(fewest), Some(most)) if fewest != most => format!("{fewest} to {most}"),
+        (fewest, _) => fewest.unwrap_or(0).to_string(),
+    };
+    let intro = format!(
+        "Simulated: {} requests a run, {replications} replications a point from seed {}. Overloaded runs are left out.",
+        first.meta.requests, first.meta.seed
+    );
+    let slowdown = curves("Slowdown, all classes", "p99.9 slowdown", points, |run| {
+        run.overall.slowdown.p999
+    });
+    let mut page = Page::new(title).paragraph(&intro).chart(&slowdown);
+    for (index, class) in first.classes.iter().enumerate() {
+        let title = format!("Latency of {}", class.name);
+        page = page.chart(&curves(&title, "p99.9 latency, µs", points, |run| {
+            run.classes[index].latency_us.p999
+        }));
+    }
+    page.table("Every point", &table(points))
+}
+
+fn curves(
+    title: &str,
+    y_label: &str,
+    points: &[Point],
+    measure: impl Fn(&Run) -> f64 + Copy,
+) -> Chart {
+    let mut chart = Chart::new(title, "load", y_label).log_y();
+    let mut rest = points;
+    while let Some(first) = rest.first() {
+        let of_policy = rest
+            .iter()
+            .take_while(|point| point.policy == first.policy)
+            .count();
+        let (mine, others) = rest.split_at(of_policy);
+        rest = others;
+        let sound: Vec<&Point> = mine.iter().filter(|point| !point.overloaded()).collect();
+        let estimates: Vec<_> = sound.iter().map(|point| point.estimate(measure)).collect();
+        let line = sound
+            .iter()
+            .zip(&estimates)
+            .map(|(point, (mean, _))| (point.load, *mean))
+            .collect();
+        let mut series = Series::new(first.policy.clone(), line);
+        let errors: Vec<(f64, f64)> = estimates
+            .iter()
+            .filter_map(|(_, interval)| *interval)
+            .collect();
+        if !errors.is_empty() {
+            series = series.error(errors);
+        }
+        chart = chart.series(series);
+    }
+    chart
+}

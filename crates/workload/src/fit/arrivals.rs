@@ -1,0 +1,223 @@
+//! How arrivals follow one another.
+
+use super::distance;
+use crate::cdf::gamma_cdf;
+use crate::{Arrivals, Trace};
+
+/// Below this many gaps nothing can be said of their distribution.
+const GAPS_MIN: usize = 30;
+/// A gamma fit with less spread than this is as good as none.
+const CV_MIN: f64 = 0.02;
+/// The largest that a workload file takes.
+const CV_MAX: f64 = 100.0;
+/// Gaps more alike than this come in bursts or waves that no renewal process has.
+const LAG1_MAX: f64 = 0.1;
+/// A process is nearer than another where its distance is smaller by this.
+const CLEARLY: f64 = 0.005;
+/// A fit further off than this is said to be poor.
+const POOR: f64 = 0.05;
+
+/// Why the fitted process may mislead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// Fewer than thirty gaps: Poisson was assumed.
+    TooFew,
+    /// Most requests arrive at the same recorded time as the one before: the clock was too coarse,
+    /// and Poisson was assumed.
+    TooCoarse,
+    /// Neighbouring gaps resemble each other: the trace is burstier than the process.
+    Correlated,
+    /// No process comes near the gaps.
+    Poor,
+}
+
+/// How the arrivals were fitted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArrivalFit {
+    /// What the workload uses.
+    pub process: Arrivals,
+    /// Mean rate of the trace, requests per second; `None` when all arrive at once.
+    pub rate_rps: Option<f64>,
+    /// Coefficient of variation of the gaps: 1 for Poisson.
+    pub cv: f64,
+    /// Correlation of neighbouring gaps, −1 to 1: 0 for every process there is to choose from.
+    pub lag1: f64,
+    /// Kolmogorov–Smirnov distance of each process compared, by its name.
+    pub distances: Vec<(&'static str, f64)>,
+    /// What speaks against it.
+    pub doubt: Option<Doubt>,
+}
+
+pub(super) fn fit(trace: &Trace) -> ArrivalFit {
+    let pairs = trace.records().windows(2);
+    let gaps: Vec<u64> = pairs.map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
+    let mut fit = ArrivalFit {
+        process: Arrivals::Poisson,
+        rate_rps: trace.rate_rps(),
+        cv: cv(&gaps),
+        lag1: lag1(&gaps),
+        distances: Vec::new(),
+        doubt: None,
+    };
+    let at_once = gaps.iter().filter(|gap| **gap == 0).count();
+    if gaps.len() < GAPS_MIN {
+        fit.doubt = Some(Doubt::TooFew);
+    } else if 2 * at_once > gaps.len() {
+        fit.doubt = Some(Doubt::TooCoarse);
+    } else {
+        choose(&mut fit, gaps);
+    }
+    fit
+}
+
+fn choose(fit: &mut ArrivalFit, mut gaps: Vec<u64>) {
+    gaps.sort_unstable();
+    let mean = mean(&gaps);
+    let mut compared = vec![
+        (
+            Arrivals::Poisson,
+            distance(&gaps, |gap| -libm::expm1(-(gap as f64 + 0.5) / mean)),
+        ),
+        (
+            Arrivals::Deterministic,
+            distance(
+                &gaps,
+                |gap| if gap as f64 + 0.5 >= mean { 1.0 } else { 0.0 },
+            ),
+        ),
+    ];
+    if (CV_MIN..=CV_MAX).contains(&fit.cv) {
+        let shape = 1.0 / (fit.cv * fit.cv);
+        let gamma = |gap: u64| gamma_cdf(shape, (gap as f64 + 0.5) / mean * shape);
+        compared.push((Arrivals::Gamma { cv: fit.cv }, distance(&gaps, gamma)));
+    }
+    // The simpler process where another is not clearly nearer.
+    let nearer = |best: (Arrivals, f64), other: &(Arrivals, f64)| {
+        if other.1 < best.1 - CLEARLY {
+            other.clone()
+        } else {
+            best
+        }
+    };
+    let (process, ks) = compared.iter().skip(1).fold(compared[0].clone(), nearer);
+    fit.distances = compared
+        .iter()
+        .map(|(process, ks)| (process.name(), *ks))
+        .collect();
+    fit.process = process;
+    fit.doubt = match (fit.lag1 > LAG1_MAX, ks > POOR) {
+        (true, _) => Some(Doubt::Correlated),
+        (false, true) => Some(Doubt::Poor),
+        (false, false) => None,
+    };
+}
+
+fn mean(gaps: &[u64]) -> f64 {
+    gaps.iter().map(|gap| *gap as f64).sum::<f64>() / gaps.len().max(1) as f64
+}
+
+fn cv(gaps: &[u64]) -> f64 {
+    let mean = mean(gaps);
+    let squares: f64 = gaps.iter().map(|gap| square(*gap as f64 - mean)).sum();
+    match mean > 0.0 {
+        true => libm::sqrt(squares / gaps.len() as f64) / mean,
+        false => 0.0,
+    }
+}
+
+fn lag1(gaps: &[u64]) -> f64 {
+    let mean = mean(gaps);
+    let from_mean = |gap: u64| gap as f64 - mean;
+    let squares: f64 = gaps.iter().map(|gap| square(from_mean(*gap))).sum();
+    let pairs = gaps.windows(2);
+    let products: f64 = pairs
+        .map(|pair| from_mean(pair[0]) * from_mean(pair[1]))
+        .sum();
+    if squares > 0.0 {
+        products / squares
+    } else {
+        0.0
+    }
+}
+
+fn square(x: f64) -> f64 {
+    x * x
+}
+
+impl std::fmt::Display for Doubt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::TooFew => "too few requests to tell how they arrive: Poisson is assumed",
+            Self::TooCoarse => "most requests share their time with another: Poisson is assumed",
+            Self::Correlated => {
+                "neighbouring gaps are alike: the trace is burstier than the process"
+            }
+            Self::Poor => "no process comes near the recorded gaps",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Class, Generator, Offered, Service, Workload};
+
+    fn fitted(arrivals: Arrivals) -> ArrivalFit {
+        let class = Class::new("c", 1.0, Service::Constant { mean_ns: 1 });
+        let workload = Workload {
+            arrivals,
+            ..Workload::new("w", vec![class])
+        };
+        let drawn = Generator::new(&workload, Offered::Rate(1e5), 3).take(20_000);
+        let row = |arrival: crate::Arrival| format!("{}ns,c,1ns\n", arrival.at_ns);
+        let rows: String = drawn.map(row).collect();
+        trace(&rows).fit("w").arrivals
+    }
+
+    fn trace(rows: &str) -> Trace {
+        Trace::from_csv_str(&format!("time,class,service\n{rows}"), "t.csv").unwrap()
+    }
+
+    #[test]
+    fn the_process_that_made_the_gaps_is_found() {
+        let poisson = fitted(Arrivals::Poisson);
+        assert_eq!(poisson.process, Arrivals::Poisson, "{poisson:?}");
+        assert!(
+            (poisson.cv - 1.0).abs() < 0.05 && poisson.doubt.is_none(),
+            "{poisson:?}"
+        );
+        assert!((poisson.rate_rps.unwrap() / 1e5 - 1.0).abs() < 0.03);
+        assert_eq!(
+            fitted(Arrivals::Deterministic).process,
+            Arrivals::Deterministic
+        );
+        let bursty = fitted(Arrivals::Gamma { cv: 3.0 });
+        assert!(
+            matches!(bursty.process, Arrivals::Gamma { cv } if (cv - 3.0).abs() < 0.3),
+            "{bursty:?}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_said() {
+        assert_eq!(
+            trace("0,c,1\n5,c,1\n").fit("w").arrivals.doubt,
+            Some(Doubt::TooFew)
+        );
+        let coarse: String = (0..100).map(|n| format!("{}s,c,1\n", n / 10)).collect();
+        assert_eq!(
+            trace(&coarse).fit("w").arrivals.doubt,
+            Some(Doubt::TooCoarse)
+        );
+        // Fast for a while, then slow for a while.
+        let (mut at, mut waves) = (0, String::new());
+        for n in 0..4_000 {
+            at += if n / 100 % 2 == 0 { 100 } else { 10_000 } + n % 7;
+            waves += &format!("{at}ns,c,1\n");
+        }
+        assert_eq!(
+            trace(&waves).fit("w").arrivals.doubt,
+            Some(Doubt::Correlated)
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Logs of caches as traces.
+//!
+//! | format | a line |
+//! |---|---|
+//! | [`Format::Csv`] | a [`Trace`]'s own: `time,class,service` with a header row |
+//! | [`Format::TwitterCache`] | Twitter's cache traces: `timestamp,key,key size,value size,client,operation,TTL`, the time in seconds |
+//! | [`Format::RedisMonitor`] | what `redis-cli MONITOR` prints: `1339518083.107412 [0 127.0.0.1:60866] "get" "x"` |
+//!
+//! Logs of caches say when which operation was asked for, but not how long it took: that is given
+//! beside, as a [`ServiceModel`]. Times count from the first line.
+
+mod model;
+
+pub use model::{ModelError, ServiceModel};
+
+use std::path::Path;
+
+use crate::duration;
+use crate::empirical::read_regular_file;
+use crate::error::{Error, Problem, unreadable};
+use crate::section::Document;
+use crate::trace::Outcome;
+use crate::{Trace, nearest};
+
+/// How a log is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A [`Trace`]'s own.
+    Csv,
+    /// Twitter's cache traces (Yang, Yue & Rashmi, OSDI 2020).
+    TwitterCache,
+    /// Redis' `MONITOR`.
+    RedisMonitor,
+}
+
+/// What a line of a cache's log says.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Line<'a> {
+    /// Seconds, as written.
+    time: &'a str,
+    class: &'a str,
+    /// Of the value, or of the command's arguments.
+    bytes: u64,
+}
+
+impl Format {
+    /// The names of the formats.
+    pub const NAMES: [&'static str; 3] = ["csv", "twitter-cache", "redis-monitor"];
+
+    /// The format called so.
+    ///
+    /// # Errors
+    /// A sentence with the nearest name.
+    pub fn from_name(name: &str) -> Result<Self, String> {
+        const ALL: [Format; 3] = [Format::Csv, Format::TwitterCache, Format::RedisMonitor];
+        let place = Self::NAMES.iter().position(|known| *known == name);
+        place.map(|place| ALL[place]).ok_or_else(|| {
+            let hint = nearest::suggestion(nearest::nearest(name, Self::NAMES));
+            let known = Self::NAMES.join(", ");
+            format!("no log format is called `{name}`{hint}; there are: {known}")
+        })
+    }
+
+    /// The format that a log's first line has; CSV when it is none of the others.
+    #[must_use]
+    pub fn guess(text: &str) -> Self {
+        let first = text.lines().find(|line| !is_skipped(line)).unwrap_or("");
+        let is = |format: Self| format.line(first).is_some();
+        match (is(Self::RedisMonitor), is(Self::TwitterCache)) {
+            (true, _) => Self::RedisMonitor,
+            (_, true) => Self::TwitterCache,
+            _ => Self::Csv,
+        }
+    }
+
+    /// Name and example of a line, for errors.
+    fn example(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Csv => ("a trace", "2.5us,SCAN,635us"),
+            Self::TwitterCache => ("Twitter's cache traces", "0,q:1:8WTf,17,213,4,get,0"),
+            Self::RedisMonitor => (
+                "Redis' MONITOR",
+                "1339518083.107412 [0 127.0.0.1:60866] \"get\" \"x\"",
+            ),
+        }
+    }
+
+    fn line(self, line: &str) -> Option<Line<'_>> {
+        match self {
+            Self::Csv => None,
+            Self::TwitterCache => twitter_cache(line),
+            Self::RedisMonitor => redis_monitor(line),
+        }
+    }
+}
+
+/// Keys are anonymised but may hold commas: the fields after them are counted from the end.
+fn twitter_cache(line: &str) -> Option<Line<'_>> {
+    let (time, rest) = line.split_once(',')?;
+    let mut fields = rest.rsplitn(6, ',').map(str::trim);
+    let mut number = || fields.next()?.parse::<u64>().ok();
+    number()?; // the TTL
+    let class = fields.next().filter(|class| !class.is_empty())?;
+    let mut number = || fields.next()?.parse::<u64>().ok();
+    let (_client, bytes, _key_size) = (number()?, number()?, number()?);
+    fields.next()?; // the key
+    is_time(time).then_some(Line {
+        time: time.trim(),
+        class,
+        bytes,
+    })
+}
+
+/// Commands of scripts say `lua` where others say their address.
+fn redis_monitor(line: &str) -> Option<Line<'_>> {
+    let (time, rest) = line.split_once(' ')?;
+    let (_client, command) = rest.strip_prefix('[')?.split_once("] \"")?;
+    let (class, arguments) = command.split_once('"')?;
+    (is_time(time) && !class.is_empty()).then_some(Line {
+        time,
+        class,
+        bytes: arguments.trim().len() as u64,
+    })
+}
+
+fn is_time(text: &str) -> bool {
+    text.trim()
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// Blank lines, comments, and Redis' greeting.
+fn is_skipped(line: &str) -> bool {
+    let line = line.trim();
+    line.is_empty() || line.starts_with('#') || line == "OK"
+}
+
+impl Trace {
+    /// Reads a log; `format` is guessed from its first line where none is given, and `model` says
+    /// how long the operations of a cache's log take.
+    ///
+    /// # Errors
+    /// [`Error::Read`] when the file cannot be read, [`Error::Located`] when a line is wrong, or
+    /// of a class that the model does not know.
+    pub fn read_log(
+        path: &Path,
+        format: Option<Format>,
+        model: &ServiceModel,
+    ) -> Result<Self, Error> {
+        let text = read_regular_file(path)
+            .map_err(|source| unreadable("trace", path.to_owned(), source))?;
+        let format = format.unwrap_or_else(|| Format::guess(&text));
+        Self::from_log_str(&text, path, format, model)
+    }
+
+    /// Reads a log from a text; `path` is named in errors.
+    ///
+    /// # Errors
+    /// As [`Trace::read_log`].
+    pub fn from_log_str(
+        text: &str,
+        path: &Path,
+        format: Format,
+        model: &ServiceModel,
+    ) -> Result<Self, Error> {
+        if format == Format::Csv {
+            return Self::from_csv_str(text, path);
+        }
+        let document = Document { path, text };
+        let mut trace = Self::empty(path.to_owned());
+        let mut first_ns = None;
+        let mut offset = 0;
+        for line in text.split_inclusive('\n') {
+            if !is_skipped(line) {
+                add(&mut trace, line.trim_end(), format, model, &mut first_ns)
+                    .map_err(|(key, problem)| document.error(offset, key.into(), problem))?;
+            }
+            offset += line.len();
+        }
+        trace.filled(document)
+    }
+}
+
+fn add(
+    trace: &mut Trace,
+    text: &str,
+    format: Format,
+    model: &ServiceModel,
+    first_ns: &mut Option<u64>,
+) -> Outcome<()> {
+    let (name, example) = format.example();
+    let wrong = || Problem::NotOfFormat {
+        format: name,
+        example,
+    };
+    let line = format.line(text).ok_or_else(|| ("", wrong()))?;
+    let seconds = format!("{}s", line.time);
+    let at_ns = duration::parse(&seconds).map_err(|error| ("time", error.into()))?;
+    let first_ns = *first_ns.get_or_insert(at_ns);
+    let unsorted = || Problem::Unsorted {
+        given: line.time.to_owned(),
+    };
+    let since_ns = at_ns
+        .checked_sub(first_ns)
+        .ok_or_else(|| ("time", unsorted()))?;
+    let service_ns = model.service_ns(line.class, line.bytes);
+    let unpriced = || Problem::Unpriced {
+        class: line.class.to_owned(),
+    };
+    let service_ns = service_ns.ok_or_else(|| ("class", unpriced()))?;
+    trace.add(line.time, since_ns, line.class, service_ns)
+}
+
+#[cfg(test)]
+mod tests;
