@@ -15,6 +15,7 @@ pub mod stats;
 pub mod table;
 
 mod histogram;
+mod plan;
 mod recorder;
 mod run;
 
@@ -22,6 +23,9 @@ mod run;
 mod testing;
 
 pub use histogram::{Histogram, nearest_rank};
+pub use plan::{
+    CoresNeeded, Impossible, PlanEntry, PlanReport, PlanRound, PlanVerdict, Sensitivity, Trial,
+};
 pub use recorder::{ClassMeta, ClassRecord, Recorder};
 pub use run::{
     BenchReport, Capacity, CapacityReport, ClassResult, Delivery, LOST_FRACTION_MAX, Level, Noise,

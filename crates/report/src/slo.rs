@@ -174,6 +174,32 @@ impl Slo {
     }
 }
 
+impl Slo {
+    /// The bound that `run` uses most of, its scope narrowed to the class, with value ÷ bound: up
+    /// to 1 it is kept. `None` when the run is overloaded, or some bound's requests were not
+    /// measured: then nothing is shown.
+    pub fn tightest(&self, run: &Run) -> Option<(Bound, f64)> {
+        if run.meta.overloaded {
+            return None;
+        }
+        let uses = self.bounds.iter().flat_map(|bound| {
+            let narrowed = |(scope, value): (Scope, f64)| {
+                let bound = Bound {
+                    scope,
+                    ..bound.clone()
+                };
+                let used = value / bound.at_most;
+                (bound, used)
+            };
+            bound.values(run).into_iter().map(narrowed)
+        });
+        let uses: Vec<(Bound, f64)> = uses.collect();
+        let shown = uses.iter().all(|(_, used)| used.is_finite());
+        let tightest = uses.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        tightest.filter(|_| shown)
+    }
+}
+
 impl Bound {
     fn check(&self, run: &Run) -> Vec<Violation> {
         self.values(run)

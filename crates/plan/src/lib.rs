@@ -1,0 +1,41 @@
+//! The planner: which policy, with which parameters, on how many workers meets an SLO.
+//!
+//! Candidates come from a [table](FAMILIES) of policies and grids of their parameters. They are compared by
+//! simulation under common random numbers: one seed gives all of them the same arrivals, classes
+//! and service times, so that differences are the policies' own. Successive halving (Jamieson &
+//! Talwalkar, AISTATS 2016) spends most of the work on the few that may be best. What is said of
+//! the last round rests on paired replications with confidence intervals; where these do not tell
+//! two candidates apart, neither does the plan.
+//!
+//! Where no candidate meets the SLO, [bounds](impossible) that hold for every policy tell whether any could.
+//!
+//! ```
+//! use headway_plan::{Question, plan};
+//! use headway_report::PlanVerdict;
+//! use headway_sim::Offered;
+//! use headway_workload::Workload;
+//!
+//! let workload = Workload::named("high-bimodal").expect("a workload of the literature");
+//! let slo = "class.short.slowdown.p99<=20".parse()?;
+//! let question = Question {
+//!     requests: 20_000,
+//!     replications: 2,
+//!     ..Question::new(workload, slo, 4, Offered::Load { load: 0.5, workers: 4 })
+//! };
+//! let report = plan(&question, |_| {})?;
+//! assert_eq!(report.verdict, PlanVerdict::Met);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod bounds;
+mod candidates;
+mod pooled;
+mod question;
+mod search;
+mod situations;
+mod trial;
+
+pub use bounds::impossible;
+pub use candidates::{Candidate, FAMILIES, Family, Values, candidates};
+pub use pooled::{fcfs_max_ns, srpt_mean_ns};
+pub use question::{PlanError, Progress, Question, plan};

@@ -1,0 +1,184 @@
+//! The candidates, and ever fewer of them in ever longer runs.
+
+use crate::candidates::{Candidate, candidates};
+use crate::question::{PlanError, Progress, Question};
+use crate::trial::{Task, Tried, try_all};
+use headway_policy::spec::Spec;
+use headway_report::stats::ratio_interval;
+use headway_report::{PlanEntry, PlanRound};
+use headway_sim::CONFIDENCE;
+
+/// Candidates that reach the last round, beside those that are kept for comparison.
+const FINALISTS: usize = 6;
+/// Of the candidates of a round, one in so many is kept.
+const KEPT: usize = 3;
+/// Every policy is held against this one.
+const BASELINE: &str = "c-fcfs";
+
+/// A candidate with its last replications.
+pub(crate) struct Ranked {
+    pub(crate) policy: Spec,
+    pub(crate) tried: Tried,
+    pub(crate) live: bool,
+}
+
+/// What the search found: the last round, best first, and all rounds.
+pub(crate) struct Search {
+    pub(crate) ranked: Vec<Ranked>,
+    pub(crate) rounds: Vec<PlanRound>,
+}
+
+/// Length and number of the runs of a round, as parts of the last round's.
+struct Effort {
+    requests: f64,
+    replications: u64,
+}
+
+pub(crate) fn search(
+    question: &Question,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Search, PlanError> {
+    let mut field = candidates(&question.workload, question.workers)?;
+    field.retain(|candidate| {
+        question
+            .policies
+            .as_ref()
+            .is_none_or(|names| names.contains(&candidate.policy.name))
+    });
+    if field.is_empty() {
+        return Err(PlanError::NoCandidates);
+    }
+    let heats = [
+        Effort {
+            requests: 0.125,
+            replications: 1,
+        },
+        Effort {
+            requests: 0.4,
+            replications: 2.min(question.replications),
+        },
+    ];
+    let mut rounds = Vec::new();
+    for heat in heats {
+        if field.len() <= FINALISTS {
+            break;
+        }
+        let ranked = round(question, field, &heat, "screening", &mut rounds, progress)?;
+        field = kept(ranked);
+    }
+    let last = Effort {
+        requests: 1.0,
+        replications: question.replications,
+    };
+    let ranked = round(question, field, &last, "comparing", &mut rounds, progress)?;
+    Ok(Search { ranked, rounds })
+}
+
+/// Runs all candidates, and ranks them.
+fn round(
+    question: &Question,
+    field: Vec<Candidate>,
+    effort: &Effort,
+    stage: &'static str,
+    rounds: &mut Vec<PlanRound>,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Vec<Ranked>, PlanError> {
+    let requests = ((question.requests as f64 * effort.requests) as u64).max(1);
+    rounds.push(PlanRound {
+        candidates: field.len(),
+        requests,
+        replications: effort.replications,
+    });
+    let task = |candidate: &Candidate| Task {
+        policy: candidate.simulated.clone(),
+        workload: question.workload.clone(),
+        workers: question.workers,
+        offered: question.offered,
+        requests,
+        replications: effort.replications,
+    };
+    let tasks = field.iter().map(task).collect();
+    let tried = try_all(question, tasks, stage, progress)?;
+    let mut ranked: Vec<Ranked> = field
+        .into_iter()
+        .zip(tried)
+        .map(|(candidate, tried)| Ranked {
+            live: (question.live)(&candidate.policy),
+            policy: candidate.policy,
+            tried,
+        })
+        .collect();
+    // Stable: of two equal ones the simpler, which the table names first, is before the other.
+    ranked.sort_by(|a, b| a.badness().total_cmp(&b.badness()));
+    Ok(ranked)
+}
+
+/// The best third, but no fewer than fit into the last round; the best that runs live; the baseline.
+fn kept(ranked: Vec<Ranked>) -> Vec<Candidate> {
+    let count = ranked.len().div_ceil(KEPT).max(FINALISTS);
+    let best_live = ranked.iter().position(|one| one.live);
+    let keeps = |(index, one): &(usize, Ranked)| {
+        *index < count || Some(*index) == best_live || one.policy.name == BASELINE
+    };
+    let candidate = |(_, one): (usize, Ranked)| Candidate {
+        simulated: one.tried.task.policy,
+        policy: one.policy,
+    };
+    ranked
+        .into_iter()
+        .enumerate()
+        .filter(keeps)
+        .map(candidate)
+        .collect()
+}
+
+impl Ranked {
+    /// What the ranking sorts by: how much of the SLO is used; infinite where nothing was shown.
+    fn badness(&self) -> f64 {
+        self.tried.used().unwrap_or(f64::INFINITY)
+    }
+
+    fn entry(&self, best: &Self) -> PlanEntry {
+        let pairs = self.tried.uses().zip(best.tried.uses());
+        let of_best = pairs.and_then(|(mine, theirs)| {
+            let pairs: Vec<(f64, f64)> = mine.into_iter().zip(theirs).collect();
+            ratio_interval(&pairs, CONFIDENCE).ok()
+        });
+        PlanEntry {
+            policy: self.policy.to_string(),
+            params: self.tried.replications[0].run.meta.params.clone(),
+            live: self.live,
+            met: self.tried.met(),
+            replications: self.tried.task.replications,
+            overloaded: self.tried.overloaded(),
+            slo_use: self.tried.interval(),
+            tightest: self.tried.tightest(),
+            tied: of_best.is_some_and(|ratio| !ratio.distinguishable_from(1.0)),
+            of_best,
+        }
+    }
+}
+
+impl Search {
+    pub(crate) fn best(&self) -> &Ranked {
+        &self.ranked[0]
+    }
+
+    /// The best that the live server runs and that the ranking says something of.
+    pub(crate) fn best_live(&self) -> Option<&Ranked> {
+        self.ranked
+            .iter()
+            .find(|one| one.live && one.tried.used().is_some())
+    }
+
+    pub(crate) fn baseline(&self) -> Option<&Ranked> {
+        self.ranked.iter().find(|one| one.policy.name == BASELINE)
+    }
+
+    pub(crate) fn entries(&self) -> Vec<PlanEntry> {
+        self.ranked
+            .iter()
+            .map(|one| one.entry(self.best()))
+            .collect()
+    }
+}

@@ -1,0 +1,198 @@
+//! What becomes of a policy with other workers, more load, or longer service times.
+
+use crate::question::{PlanError, Progress, Question};
+use crate::search::Ranked;
+use crate::trial::{Task, try_all};
+use headway_policy::MAX_WORKERS;
+use headway_policy::spec::Spec;
+use headway_report::{CoresNeeded, Sensitivity};
+use headway_sim::Offered;
+use headway_workload::{Arrivals, Class, Empirical, Service, Workload};
+use std::sync::Arc;
+
+/// More load, and longer service times.
+const MORE: f64 = 1.2;
+
+impl Question {
+    /// Requests per second, of the first phase.
+    pub(crate) fn rate_rps(&self) -> f64 {
+        match (&self.workload.arrivals, self.offered) {
+            (Arrivals::Trace(trace), _) => trace.rate_rps().unwrap_or(f64::NAN),
+            (_, Offered::Rate(rate)) => rate,
+            (_, Offered::Load { load, workers }) => self.workload.rate_for_load(load, workers),
+        }
+    }
+
+    fn task(&self, policy: &Spec) -> Task {
+        Task {
+            policy: policy.clone(),
+            workload: self.workload.clone(),
+            workers: self.workers,
+            offered: self.offered,
+            requests: self.requests,
+            replications: self.replications,
+        }
+    }
+}
+
+/// The fewest workers with which the policy meets the SLO in every replication, at the same rate.
+/// Bisects: who meets it with some workers meets it with more.
+pub(crate) fn cores(
+    question: &Question,
+    ranked: &Ranked,
+    progress: &mut impl FnMut(Progress),
+) -> Result<CoresNeeded, PlanError> {
+    let rate = question.rate_rps();
+    let mut meets = |workers: usize| -> Result<bool, PlanError> {
+        let task = Task {
+            workers,
+            offered: Offered::Rate(rate),
+            ..question.task(&ranked.tried.task.policy)
+        };
+        let tried = try_all(question, vec![task], "counting cores", progress)?;
+        Ok(tried[0].all_met())
+    };
+    let demand = rate * question.workload.mean_service_ns() / 1e9;
+    // Fewer than the demand cannot: that many are overloaded.
+    let mut missed = (demand as usize).min(MAX_WORKERS);
+    let mut searched_to = question.workers.max(missed + 1).min(MAX_WORKERS);
+    let mut met = None;
+    loop {
+        if meets(searched_to)? {
+            met = Some(searched_to);
+            break;
+        }
+        missed = missed.max(searched_to);
+        if searched_to == MAX_WORKERS {
+            break;
+        }
+        searched_to = (2 * searched_to).min(MAX_WORKERS);
+    }
+    while let Some(workers) = met.filter(|workers| workers - missed > 1) {
+        let middle = usize::midpoint(missed, workers);
+        match meets(middle)? {
+            true => met = Some(middle),
+            false => missed = middle,
+        }
+    }
+    Ok(CoresNeeded {
+        policy: ranked.policy.to_string(),
+        workers: met,
+        searched_to,
+        load: met.map(|workers| question.workload.load_for_rate(rate, workers)),
+    })
+}
+
+/// The policy under more load, and with longer service times at the same rate.
+pub(crate) fn sensitivity(
+    question: &Question,
+    ranked: &Ranked,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Vec<Sensitivity>, PlanError> {
+    if matches!(question.workload.arrivals, Arrivals::Trace(_)) {
+        return Ok(Vec::new());
+    }
+    let task = question.task(&ranked.tried.task.policy);
+    let rate = question.rate_rps();
+    let changed = vec![
+        Task {
+            offered: times(question.offered, MORE),
+            ..task.clone()
+        },
+        Task {
+            workload: longer(&question.workload, MORE),
+            offered: Offered::Rate(rate),
+            ..task
+        },
+    ];
+    let tried = try_all(question, changed, "stressing", progress)?;
+    let names = ["load +20 %", "service times +20 %"];
+    let sensitivity = |(change, tried): (&str, &crate::trial::Tried)| Sensitivity {
+        change: change.into(),
+        trial: tried.report(&ranked.policy),
+    };
+    Ok(names.into_iter().zip(&tried).map(sensitivity).collect())
+}
+
+fn times(offered: Offered, factor: f64) -> Offered {
+    match offered {
+        Offered::Rate(rate) => Offered::Rate(rate * factor),
+        Offered::Load { load, workers } => Offered::Load {
+            load: load * factor,
+            workers,
+        },
+    }
+}
+
+/// The workload with service times `factor` times as long.
+fn longer(workload: &Workload, factor: f64) -> Workload {
+    let stretch = |class: &mut Class| class.service = stretched(&class.service, factor);
+    let mut workload = workload.clone();
+    workload.classes.iter_mut().for_each(stretch);
+    let of_phases = workload
+        .phases
+        .iter_mut()
+        .flat_map(|phase| &mut phase.classes);
+    of_phases.for_each(stretch);
+    workload
+}
+
+fn stretched(service: &Service, factor: f64) -> Service {
+    let by = |ns: u64| libm::round(ns as f64 * factor) as u64;
+    match service {
+        Service::Constant { mean_ns } => Service::Constant {
+            mean_ns: by(*mean_ns),
+        },
+        Service::Exponential { mean_ns } => Service::Exponential {
+            mean_ns: by(*mean_ns),
+        },
+        Service::Lognormal { mean_ns, cv } => Service::Lognormal {
+            mean_ns: by(*mean_ns),
+            cv: *cv,
+        },
+        Service::Uniform { min_ns, max_ns } => Service::Uniform {
+            min_ns: by(*min_ns),
+            max_ns: by(*max_ns),
+        },
+        Service::Pareto {
+            min_ns,
+            max_ns,
+            alpha,
+        } => Service::Pareto {
+            min_ns: by(*min_ns),
+            max_ns: by(*max_ns),
+            alpha: *alpha,
+        },
+        Service::Empirical(empirical) => {
+            let points = empirical
+                .points()
+                .iter()
+                .map(|(ns, weight)| (by(*ns), *weight));
+            Service::Empirical(Arc::new(Empirical::new(points.collect())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretching_multiplies_means_and_leaves_the_shape() {
+        for name in headway_workload::NAMES {
+            let workload = Workload::named(name).unwrap();
+            let stretched = longer(&workload, 1.2);
+            let ratio = stretched.mean_service_ns() / workload.mean_service_ns();
+            assert!((ratio - 1.2).abs() < 0.001, "{name} {ratio}");
+            assert!(
+                (stretched.scv() - workload.scv()).abs() < 0.01 * workload.scv().max(1.0),
+                "{name}"
+            );
+        }
+        let points = Arc::new(Empirical::new(vec![(10, 2.0), (100, 1.0)]));
+        let Service::Empirical(long) = stretched(&Service::Empirical(points), 1.2) else {
+            panic!("it is another distribution");
+        };
+        assert_eq!(long.points(), [(12, 2.0), (120, 1.0)]);
+    }
+}

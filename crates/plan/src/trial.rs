@@ -1,0 +1,152 @@
+//! A policy's replications, judged by the SLO.
+
+use crate::Question;
+use crate::question::{PlanError, Progress};
+use headway_policy::spec::Spec;
+use headway_report::stats::Interval;
+use headway_report::{Run, Slo, Trial};
+use headway_sim::{CONFIDENCE, Experiment, Length, Offered, in_parallel};
+use headway_workload::Workload;
+use std::collections::BTreeMap;
+
+/// Something to be simulated several times.
+#[derive(Clone, Debug)]
+pub(crate) struct Task {
+    pub(crate) policy: Spec,
+    pub(crate) workload: Workload,
+    pub(crate) workers: usize,
+    pub(crate) offered: Offered,
+    pub(crate) requests: u64,
+    pub(crate) replications: u64,
+}
+
+/// What a replication showed.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    pub(crate) met: bool,
+    pub(crate) overloaded: bool,
+    /// Largest value ÷ bound; none where that cannot be told.
+    pub(crate) used: Option<f64>,
+    /// The bound it belongs to.
+    tightest: Option<String>,
+    pub(crate) run: Run,
+}
+
+/// All replications of a task, in the order of their seeds.
+#[derive(Clone, Debug)]
+pub(crate) struct Tried {
+    pub(crate) task: Task,
+    pub(crate) replications: Vec<Judged>,
+}
+
+/// Runs all tasks, every replication on its own; the first always has the question's seed.
+pub(crate) fn try_all(
+    question: &Question,
+    tasks: Vec<Task>,
+    stage: &'static str,
+    progress: &mut impl FnMut(Progress),
+) -> Result<Vec<Tried>, PlanError> {
+    let replications =
+        |(index, task): (usize, &Task)| (0..task.replications).map(move |r| (index, r));
+    let runs: Vec<(usize, u64)> = tasks.iter().enumerate().flat_map(replications).collect();
+    progress(Progress::Stage(stage, runs.len() as u64));
+    let one = |&(index, replication): &(usize, u64)| {
+        let seed = question.seed.wrapping_add(replication);
+        judge(&question.slo, question.experiment(&tasks[index], seed))
+    };
+    let judged = in_parallel(&runs, question.threads, one, |_, _| progress(Progress::Run));
+    let mut judged = judged.into_iter();
+    let gather = |task: Task| {
+        let mine = judged.by_ref().take(task.replications as usize);
+        Ok(Tried {
+            replications: mine.collect::<Result<_, _>>()?,
+            task,
+        })
+    };
+    tasks.into_iter().map(gather).collect()
+}
+
+impl Question {
+    pub(crate) fn experiment(&self, task: &Task, seed: u64) -> Experiment {
+        let mut experiment = Experiment::new(task.workload.clone(), task.policy.clone())
+            .workers(task.workers)
+            .offered(task.offered)
+            .costs(self.costs)
+            .seed(seed);
+        experiment.length = Length::Requests(task.requests);
+        experiment.network_ns = self.network_ns;
+        experiment.queue_limit = self.queue_limit;
+        experiment
+    }
+}
+
+fn judge(slo: &Slo, experiment: Experiment) -> Result<Judged, PlanError> {
+    let run = experiment.run()?.run;
+    let tightest = slo.tightest(&run);
+    Ok(Judged {
+        met: slo.evaluate(&run)?.is_met() && run.sustained(),
+        overloaded: run.meta.overloaded,
+        used: tightest.as_ref().map(|(_, used)| *used),
+        tightest: tightest.map(|(bound, _)| bound.to_string()),
+        run,
+    })
+}
+
+impl Tried {
+    pub(crate) fn met(&self) -> u64 {
+        self.replications.iter().filter(|one| one.met).count() as u64
+    }
+
+    pub(crate) fn all_met(&self) -> bool {
+        self.replications.iter().all(|one| one.met)
+    }
+
+    pub(crate) fn overloaded(&self) -> bool {
+        self.replications.iter().any(|one| one.overloaded)
+    }
+
+    /// How much of the SLO each replication used, where all can tell.
+    pub(crate) fn uses(&self) -> Option<Vec<f64>> {
+        self.replications.iter().map(|one| one.used).collect()
+    }
+
+    /// Their geometric mean.
+    pub(crate) fn used(&self) -> Option<f64> {
+        let uses = self.uses()?;
+        let logs: f64 = uses.iter().map(|used| libm::log(*used)).sum();
+        Some(libm::exp(logs / uses.len() as f64))
+    }
+
+    /// The same with its interval; none for a single replication.
+    pub(crate) fn interval(&self) -> Option<Interval> {
+        let against_one: Vec<(f64, f64)> =
+            self.uses()?.into_iter().map(|used| (used, 1.0)).collect();
+        headway_report::stats::ratio_interval(&against_one, CONFIDENCE).ok()
+    }
+
+    /// The bound that most replications use most.
+    pub(crate) fn tightest(&self) -> Option<String> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for bound in self
+            .replications
+            .iter()
+            .filter_map(|one| one.tightest.as_deref())
+        {
+            *counts.entry(bound).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        most.map(|(bound, _)| bound.into())
+    }
+
+    /// For the report, under the policy's name as the server is told it.
+    pub(crate) fn report(&self, policy: &Spec) -> Trial {
+        Trial {
+            policy: policy.to_string(),
+            load: self.replications[0].run.meta.load,
+            met: self.met(),
+            replications: self.task.replications,
+            overloaded: self.overloaded(),
+            slo_use: self.used(),
+        }
+    }
+}
