@@ -20,6 +20,7 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
         || error.downcast_ref::<SpecError>().is_some()
         || error.downcast_ref::<SimError>().is_some()
         || error.downcast_ref::<headway_report::SloError>().is_some()
+        || error.downcast_ref::<headway_plan::PlanError>().is_some()
 }
 
 /// Whether standard output was closed by its reader (`headway … | head`): not an error.

@@ -7,7 +7,9 @@ mod capacity;
 mod completions;
 mod demo;
 mod doctor;
+mod fit;
 mod load;
+mod plan;
 mod reproduce;
 mod serve;
 mod sim;
@@ -32,6 +34,10 @@ pub(crate) enum Command {
     Sweep(sweep::Args),
     /// Find the highest load that meets an SLO, for each policy, by simulation
     Capacity(capacity::Args),
+    /// Find the policy, its parameters and the workers that meet an SLO, by simulation
+    Plan(plan::Args),
+    /// Fit a workload to a trace, and say how well it fits
+    Fit(fit::Args),
     /// Run the papers' figures again, next to what they print
     Reproduce(reproduce::Args),
     /// Run policies live on this machine, without a network
@@ -56,6 +62,8 @@ impl Command {
             Self::Sim(args) => args.run(),
             Self::Sweep(args) => args.run(),
             Self::Capacity(args) => args.run(),
+            Self::Plan(args) => args.run(),
+            Self::Fit(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Bench(args) => args.run(),
             Self::Calibrate(args) => args.run(),

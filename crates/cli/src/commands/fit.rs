@@ -1,0 +1,205 @@
+//! `headway fit`: from a trace to a workload file, and how well it fits.
+
+use crate::args::Destination;
+use crate::error::usage;
+use crate::output::{self, Format as Output};
+use anyhow::Result;
+use headway_report::{Table, format};
+use headway_workload::fit::{Candidate, ClassFit};
+use headway_workload::log::{Format, ServiceModel};
+use headway_workload::{Arrivals, Fitted, Trace, rate};
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// How a trace is read.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct TraceFlags {
+    /// The trace's format: csv, twitter-cache or redis-monitor [default: guessed from its first line]
+    #[arg(long, value_name = "FORMAT", value_parser = Format::from_name)]
+    trace_format: Option<Format>,
+    /// How long the operations of a cache's log take: get=1.2us,set=2us+300ns/KiB,*=5us
+    #[arg(long, value_name = "MODEL")]
+    service: Option<ServiceModel>,
+}
+
+/// Where the fitted workload goes.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct FitFlags {
+    /// Write the fitted workload to a file that --workload reads
+    #[arg(long, value_name = "FILE")]
+    pub(crate) fit_out: Option<PathBuf>,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The trace: time,class,service as CSV, a Twitter cache trace, or the output of Redis' MONITOR
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    #[command(flatten)]
+    read: TraceFlags,
+    #[command(flatten)]
+    fit: FitFlags,
+    #[command(flatten)]
+    to: Destination,
+}
+
+impl TraceFlags {
+    /// Reads the trace that a flag names.
+    pub(crate) fn read(&self, flag: &str, path: &Path) -> Result<Trace> {
+        let model = self.service.clone().unwrap_or_default();
+        Trace::read_log(path, self.trace_format, &model).map_err(|error| usage(flag, error))
+    }
+}
+
+impl FitFlags {
+    /// Writes the workload file, if one was asked for.
+    pub(crate) fn write(&self, fitted: &Fitted, trace: &Path) -> Result<()> {
+        let Some(path) = &self.fit_out else {
+            return Ok(());
+        };
+        std::fs::write(path, workload_file(fitted, trace)).map_err(|error| {
+            usage(
+                "--fit-out",
+                format!("cannot write {}: {error}", path.display()),
+            )
+        })
+    }
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let trace = self.read.read("TRACE", &self.trace)?;
+        let fitted = trace.fit(name(&self.trace));
+        self.fit.write(&fitted, &self.trace)?;
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Output::Json => output::json(&as_json(&fitted), writer)?,
+            Output::Csv => output::table_csv(&table(&fitted), writer)?,
+            Output::Table => {
+                writeln!(writer, "{}\n\n{}", arrivals(&fitted), table(&fitted))?;
+                writer.flush()?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What a workload fitted to this file is called.
+pub(crate) fn name(trace: &Path) -> String {
+    let stem = trace.file_stem().unwrap_or(trace.as_os_str());
+    stem.to_string_lossy().into_owned()
+}
+
+/// The workload, headed by how well it fits.
+fn workload_file(fitted: &Fitted, trace: &Path) -> String {
+    let source = trace.display().to_string().replace(char::is_control, "?");
+    let mut head = format!("# Fitted to {source}: {}\n", arrivals(fitted));
+    for class in &fitted.classes {
+        let Candidate { name, ks, .. } = class.chosen();
+        let class_name = class.name.replace(char::is_control, "?");
+        head += &format!(
+            "# {class_name}: {} requests, {name}, Kolmogorov-Smirnov distance {}\n",
+            class.samples,
+            format::significant(*ks, 2)
+        );
+    }
+    head + &fitted.workload.to_toml()
+}
+
+/// The arrivals in a line.
+pub(crate) fn arrivals(fitted: &Fitted) -> String {
+    let fit = &fitted.arrivals;
+    let process = match &fit.process {
+        Arrivals::Gamma { cv } => format!("gamma arrivals of cv {}", format::significant(*cv, 3)),
+        process => format!("{} arrivals", process.name()),
+    };
+    let requests: usize = fitted.classes.iter().map(|class| class.samples).sum();
+    let rate = fit.rate_rps.map_or("–".into(), rate::format);
+    let distance = fit
+        .distances
+        .iter()
+        .find(|(name, _)| *name == fit.process.name());
+    let distance = distance.map_or(String::new(), |(_, ks)| {
+        format!(", distance {}", format::significant(*ks, 2))
+    });
+    let doubt = fit
+        .doubt
+        .map_or(String::new(), |doubt| format!("; {doubt}"));
+    format!("{requests} requests at {rate} rps, {process}{distance}{doubt}")
+}
+
+fn table(fitted: &Fitted) -> Table {
+    let columns = [
+        "class",
+        "requests",
+        "share",
+        "mean",
+        "cv²",
+        "fitted by",
+        "distance",
+        "next nearest",
+    ];
+    let mut table = Table::new(columns);
+    for (fit, class) in fitted.classes.iter().zip(&fitted.workload.classes) {
+        let chosen = fit.chosen();
+        table.push([
+            fit.name.clone(),
+            fit.samples.to_string(),
+            format::percent(class.share),
+            format::duration_us(fit.mean_ns / 1e3),
+            format::significant(fit.scv, 3),
+            chosen.name.into(),
+            format::significant(chosen.ks, 2),
+            next(fit),
+        ]);
+    }
+    table
+}
+
+fn next(fit: &ClassFit) -> String {
+    let others = fit
+        .candidates
+        .iter()
+        .filter(|one| one.name != fit.chosen().name && one.name != "empirical");
+    let nearest = others.min_by(|a, b| a.ks.total_cmp(&b.ks));
+    nearest.map_or("–".into(), |one| {
+        format!("{} {}", one.name, format::significant(one.ks, 2))
+    })
+}
+
+fn as_json(fitted: &Fitted) -> Value {
+    let candidate = |one: &Candidate| {
+        json!({
+            "distribution": one.name,
+            "ks": one.ks,
+            "mean_error": one.mean_error,
+            "second_moment_error": one.second_moment_error,
+        })
+    };
+    let class = |fit: &ClassFit| {
+        json!({
+            "name": fit.name,
+            "count": fit.samples,
+            "service_us": fit.mean_ns / 1e3,
+            "scv": fit.scv,
+            "chosen": candidate(fit.chosen()),
+            "candidates": fit.candidates.iter().map(candidate).collect::<Vec<_>>(),
+        })
+    };
+    let arrivals = &fitted.arrivals;
+    let distance = |(name, ks): &(&str, f64)| json!({"process": name, "ks": ks});
+    json!({
+        "workload": fitted.workload.name,
+        "arrivals": {
+            "process": arrivals.process.name(),
+            "rps": arrivals.rate_rps,
+            "cv": arrivals.cv,
+            "lag1": arrivals.lag1,
+            "candidates": arrivals.distances.iter().map(distance).collect::<Vec<_>>(),
+            "doubt": arrivals.doubt.map(|doubt| doubt.to_string()),
+        },
+        "classes": fitted.classes.iter().map(class).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,241 @@
+//! `headway plan`: which policy, parameters and number of workers meet an SLO.
+
+mod config;
+mod show;
+
+use super::fit::{self, FitFlags, TraceFlags};
+use crate::args::{self, CostFlags, Destination, Traffic};
+use crate::error::{nearest, usage};
+use crate::output::{self, Format};
+use crate::progress;
+use anyhow::Result;
+use headway_plan::{FAMILIES, Progress, Question, plan};
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::spec::Spec;
+use headway_policy::systems::{System, Visit};
+use headway_policy::{MAX_WORKERS, Shape};
+use headway_report::{PlanReport, PlanVerdict};
+use headway_sim::{Experiment, Offered, available_threads};
+use headway_workload::{Arrivals, Trace, Workload};
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+const DEFAULT_LOAD: f64 = 0.8;
+const DEFAULT_WORKERS: usize = 14;
+/// Where the rate is known and the workers are not, so many that they are loaded like this.
+const TARGET_LOAD: f64 = 0.7;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    traffic: Traffic,
+    /// Plan for a recorded trace instead: a workload is fitted to it, at the rate it was recorded
+    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    trace: Option<PathBuf>,
+    #[command(flatten)]
+    read: TraceFlags,
+    #[command(flatten)]
+    fit: FitFlags,
+    /// What must hold: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
+    #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
+    slo: String,
+    /// Workers to rank the candidates with [default: 14; where a rate is given, enough for a load of 0.7]
+    #[arg(long, alias = "workers", value_name = "N", value_parser = args::workers)]
+    cores: Option<usize>,
+    /// Try this policy only; repeat for more [default: all]
+    #[arg(long = "policy", value_name = "NAME")]
+    policies: Vec<String>,
+    /// Arrivals of each run of the last round, the first tenth of which is not measured
+    #[arg(long, value_name = "N", default_value = "400k", value_parser = args::count)]
+    requests: u64,
+    /// Runs of each candidate in the last round
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    replications: u64,
+    /// Seed of everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Threads; the plan does not depend on it
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    #[command(flatten)]
+    costs: CostFlags,
+    /// Write a settings file for `headway serve -c`, of the best policy that it runs
+    #[arg(long, value_name = "FILE")]
+    config_out: Option<PathBuf>,
+    #[command(flatten)]
+    to: Destination,
+}
+
+/// What is planned for.
+struct Subject {
+    workload: Workload,
+    /// As `serve` finds it again.
+    name: String,
+    offered: Offered,
+    workers: usize,
+    /// The trace itself, where there is one.
+    replay: Option<Workload>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let subject = self.subject()?;
+        let question = self.question(&subject)?;
+        let report = ask(&question)?;
+        if let Some(path) = &self.config_out {
+            config::write(path, &report, &subject.name)?;
+        }
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Format::Json => output::json(&report, writer)?,
+            Format::Csv => output::table_csv(&show::ranking(&report), writer)?,
+            Format::Table => {
+                writeln!(writer, "{}", show::text(&report))?;
+                writer.flush()?;
+            }
+        }
+        Ok(match report.verdict {
+            PlanVerdict::Met => ExitCode::SUCCESS,
+            PlanVerdict::Missed | PlanVerdict::Impossible => ExitCode::FAILURE,
+        })
+    }
+
+    fn subject(&self) -> Result<Subject> {
+        let Some(path) = &self.trace else {
+            let workload = self.traffic.workload()?;
+            let (offered, workers) = self.offered(&workload, None)?;
+            let name = self.traffic.workload.clone();
+            return Ok(Subject {
+                workload,
+                name,
+                offered,
+                workers,
+                replay: None,
+            });
+        };
+        let fit_out = self.fit.fit_out.as_deref();
+        if self.config_out.is_some() && fit_out.is_none() {
+            return Err(usage(
+                "--config-out",
+                "the server needs the fitted workload in a file: add --fit-out FILE",
+            ));
+        }
+        let trace = self.read.read("--trace", path)?;
+        let fitted = trace.fit(fit::name(path));
+        self.fit.write(&fitted, path)?;
+        let (offered, workers) = self.offered(&fitted.workload, Some(&trace))?;
+        let as_recorded = self.traffic.load.is_none() && self.traffic.rate.is_none();
+        Ok(Subject {
+            name: fit_out.unwrap_or(path).display().to_string(),
+            replay: as_recorded.then(|| trace.into_workload(fit::name(path))),
+            workload: fitted.workload,
+            offered,
+            workers,
+        })
+    }
+
+    /// How much arrives, at how many workers.
+    fn offered(&self, workload: &Workload, trace: Option<&Trace>) -> Result<(Offered, usize)> {
+        let recorded = trace.and_then(Trace::rate_rps);
+        if trace.is_some()
+            && recorded.is_none()
+            && self.traffic.load.is_none()
+            && self.traffic.rate.is_none()
+        {
+            return Err(usage(
+                "--trace",
+                "all requests arrive at once: say how fast they come with --rate or --load",
+            ));
+        }
+        let rate = match (self.traffic.load, self.traffic.rate, &workload.arrivals) {
+            (Some(_), ..) => None,
+            (None, Some(rate), _) => Some(rate),
+            (None, None, Arrivals::Trace(trace)) => trace.rate_rps(),
+            (None, None, _) => recorded,
+        };
+        let for_rate = |rate: f64| {
+            let workers = workload.load_for_rate(rate, 1) / TARGET_LOAD;
+            (workers.ceil() as usize).clamp(1, MAX_WORKERS)
+        };
+        let workers = self
+            .cores
+            .unwrap_or_else(|| rate.map_or(DEFAULT_WORKERS, for_rate));
+        let offered = match (rate, recorded) {
+            (Some(rate), Some(_)) => Offered::Rate(rate),
+            _ => self.traffic.offered(workload, workers, DEFAULT_LOAD)?,
+        };
+        Ok((offered, workers))
+    }
+
+    fn question(&self, subject: &Subject) -> Result<Question> {
+        let slo = args::slo(&self.slo, &subject.workload)?;
+        // The costs as every experiment takes them.
+        let mut costs = Experiment::new(subject.workload.clone(), args::policy("c-fcfs")?);
+        self.costs.apply(&mut costs)?;
+        Ok(Question {
+            requests: self.requests,
+            replications: self.replications,
+            seed: self.seed,
+            costs: costs.costs,
+            network_ns: costs.network_ns,
+            queue_limit: costs.queue_limit,
+            policies: policies(&self.policies)?,
+            live: runs_live,
+            replay: subject.replay.clone(),
+            threads: self.threads.unwrap_or_else(available_threads),
+            ..Question::new(
+                subject.workload.clone(),
+                slo,
+                subject.workers,
+                subject.offered,
+            )
+        })
+    }
+}
+
+/// The names of policies to try, each of which must be a family of candidates.
+fn policies(names: &[String]) -> Result<Option<Vec<String>>> {
+    let known: Vec<&str> = FAMILIES.iter().map(|family| family.policy).collect();
+    let own = |name: &String| {
+        let own = headway_policy::systems::find(name).unwrap_or(name);
+        if known.contains(&own) {
+            return Ok(own.to_owned());
+        }
+        let remedy = match nearest(name, &known) {
+            Some(word) => format!("did you mean '{word}'?"),
+            None => format!("there are: {}", known.join(", ")),
+        };
+        Err(usage(
+            "--policy",
+            format!("'{name}' is not a policy that is planned with; {remedy}"),
+        ))
+    };
+    let names = names.iter().map(own).collect::<Result<Vec<_>>>()?;
+    Ok((!names.is_empty()).then_some(names))
+}
+
+fn ask(question: &Question) -> Result<PlanReport> {
+    let bar = progress::bar(0, "planning");
+    let report = plan(question, |progress| match progress {
+        Progress::Stage(name, runs) => {
+            bar.set_prefix(name);
+            bar.inc_length(runs);
+        }
+        Progress::Run => bar.inc(1),
+    });
+    bar.finish_and_clear();
+    Ok(report?)
+}
+
+/// Whether the live server runs a policy.
+fn runs_live(policy: &Spec) -> bool {
+    struct Live;
+    impl Visit for Live {
+        type Output = bool;
+        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> bool {
+            !M::PREEMPTS && I::OWNER != Owner::Nobody
+        }
+    }
+    headway_policy::systems::with(policy, &Shape::new(2), Live).unwrap_or(false)
+}
