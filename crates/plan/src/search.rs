@@ -20,6 +20,8 @@ pub(crate) struct Ranked {
     pub(crate) policy: Spec,
     pub(crate) tried: Tried,
     pub(crate) live: bool,
+    /// Candidates under which every request fared the same.
+    alike: Vec<Spec>,
 }
 
 /// What the search found: the last round, best first, and all rounds.
@@ -59,18 +61,30 @@ pub(crate) fn search(
         },
     ];
     let mut rounds = Vec::new();
+    let mut alike: Vec<(Spec, Spec)> = Vec::new();
     for heat in heats {
         if field.len() <= FINALISTS {
             break;
         }
         let ranked = round(question, field, &heat, "screening", &mut rounds, progress)?;
+        for one in &ranked {
+            let pairs = one
+                .alike
+                .iter()
+                .map(|other| (one.policy.clone(), other.clone()));
+            alike.extend(pairs);
+        }
         field = kept(ranked);
     }
     let last = Effort {
         requests: 1.0,
         replications: question.replications,
     };
-    let ranked = round(question, field, &last, "comparing", &mut rounds, progress)?;
+    let mut ranked = round(question, field, &last, "comparing", &mut rounds, progress)?;
+    for one in &mut ranked {
+        let before = alike.iter().filter(|(kept, _)| *kept == one.policy);
+        one.alike.extend(before.map(|(_, other)| other.clone()));
+    }
     Ok(Search { ranked, rounds })
 }
 
@@ -106,11 +120,28 @@ fn round(
             live: (question.live)(&candidate.policy),
             policy: candidate.policy,
             tried,
+            alike: Vec::new(),
         })
         .collect();
     // Stable: of two equal ones the simpler, which the table names first, is before the other.
     ranked.sort_by(|a, b| a.badness().total_cmp(&b.badness()));
-    Ok(ranked)
+    Ok(without_twins(ranked))
+}
+
+/// One of those that did the same with every request, the first, with the others' names: many
+/// parameters make no difference to many workloads. The baseline stays by itself.
+fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
+    let mut distinct: Vec<Ranked> = Vec::new();
+    for one in ranked {
+        let twin = distinct
+            .iter_mut()
+            .find(|other| other.tried.is_twin(&one.tried));
+        match twin {
+            Some(twin) if one.policy.name != BASELINE => twin.alike.push(one.policy),
+            _ => distinct.push(one),
+        }
+    }
+    distinct
 }
 
 /// The best third, but no fewer than fit into the last round; the best that runs live; the baseline.
@@ -153,6 +184,7 @@ impl Ranked {
             overloaded: self.tried.overloaded(),
             slo_use: self.tried.interval(),
             tightest: self.tried.tightest(),
+            alike: self.alike.iter().map(Spec::to_string).collect(),
             tied: of_best.is_some_and(|ratio| !ratio.distinguishable_from(1.0)),
             of_best,
         }

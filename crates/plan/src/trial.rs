@@ -105,6 +105,14 @@ impl Tried {
         self.replications.iter().any(|one| one.overloaded)
     }
 
+    /// Whether every class fared the same in every replication, to the last digit.
+    pub(crate) fn is_twin(&self, other: &Self) -> bool {
+        let pairs = self.replications.iter().zip(&other.replications);
+        pairs
+            .into_iter()
+            .all(|(a, b)| a.run.classes == b.run.classes)
+    }
+
     /// How much of the SLO each replication used, where all can tell.
     pub(crate) fn uses(&self) -> Option<Vec<f64>> {
         self.replications.iter().map(|one| one.used).collect()

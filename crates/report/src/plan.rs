@@ -99,6 +99,9 @@ pub struct PlanEntry {
     /// Its `slo_use` ÷ that of the best, paired by seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_best: Option<Interval>,
+    /// Other candidates under which every request fared the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alike: Vec<String>,
     /// Whether the replications do not tell it from the best.
     pub tied: bool,
 }

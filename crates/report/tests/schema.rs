@@ -1,8 +1,9 @@
 //! What is written keeps to the published schemas, and the schemas refuse what does not.
 
 use headway_report::{
-    BenchReport, Capacity, CapacityReport, ClassMeta, Delivery, Level, Noise, Recorder,
-    Reservation, Run, RunExtras, RunMeta,
+    BenchReport, Capacity, CapacityReport, ClassMeta, CoresNeeded, Delivery, Impossible, Level,
+    Noise, PlanEntry, PlanReport, PlanRound, PlanVerdict, Recorder, Reservation, Run, RunExtras,
+    RunMeta, Sensitivity, Trial, stats::Interval,
 };
 use serde_json::{Value, json};
 
@@ -254,6 +255,87 @@ fn reports_keep_to_their_schemas() {
         breaches("capacity", &serde_json::to_value(capacity).unwrap()),
         Vec::<String>::new()
     );
+}
+
+#[test]
+fn a_plan_keeps_to_its_schema() {
+    let of_best = Interval {
+        estimate: 1.3,
+        lo: 1.2,
+        hi: 1.4,
+        confidence: 0.95,
+    };
+    let trial = |slo_use| Trial {
+        policy: "darc".into(),
+        load: 0.96,
+        met: 0,
+        replications: 5,
+        overloaded: false,
+        slo_use,
+    };
+    let entry = |full: bool| PlanEntry {
+        policy: "darc,delta=2".into(),
+        params: meta().params,
+        live: true,
+        met: 5,
+        replications: 5,
+        overloaded: !full,
+        slo_use: full.then_some(of_best),
+        tightest: full.then(|| "overall.slowdown.p99<=10".into()),
+        of_best: full.then_some(of_best),
+        alike: if full {
+            vec!["darc,delta=3".into()]
+        } else {
+            vec![]
+        },
+        tied: false,
+    };
+    let cores = |workers| CoresNeeded {
+        policy: "darc".into(),
+        workers,
+        searched_to: 256,
+        load: workers.map(|_| 0.9),
+    };
+    let plan = |full: bool| PlanReport {
+        slo: "overall.slowdown.p99<=10".into(),
+        workload: "tpcc".into(),
+        workers: 14,
+        load: 0.8,
+        offered_rps: 1e5,
+        seed: 1,
+        verdict: if full {
+            PlanVerdict::Met
+        } else {
+            PlanVerdict::Impossible
+        },
+        impossible: vec![Impossible {
+            bound: "every bound".into(),
+            why: "utilization".into(),
+        }],
+        rounds: vec![PlanRound {
+            candidates: 9,
+            requests: 400_000,
+            replications: 5,
+        }],
+        ranking: vec![entry(full)],
+        live: full.then(|| "darc".into()),
+        cores: vec![cores(Some(13)), cores(None)],
+        sensitivity: vec![Sensitivity {
+            change: "load +20 %".into(),
+            trial: trial(Some(1.5)),
+        }],
+        replay: full.then(|| trial(None)),
+        caveats: vec!["ideal".into()],
+    };
+    for full in [true, false] {
+        let written = serde_json::to_value(plan(full)).unwrap();
+        assert_eq!(breaches("plan", &written), Vec::<String>::new());
+        let read: PlanReport = serde_json::from_value(written).unwrap();
+        assert_eq!(read, plan(full));
+    }
+    let mut bad = serde_json::to_value(plan(true)).unwrap();
+    bad["verdict"] = json!("perhaps");
+    assert!(!breaches("plan", &bad).is_empty());
 }
 
 #[test]

@@ -224,6 +224,8 @@ fn completions_and_manual_pages_name_every_command() {
         "sim",
         "sweep",
         "capacity",
+        "plan",
+        "fit",
         "calibrate",
         "doctor",
     ] {

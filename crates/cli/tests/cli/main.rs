@@ -4,6 +4,7 @@
 
 mod contract;
 mod errors;
+mod planning;
 mod serving;
 mod sweeps;
 

@@ -109,6 +109,17 @@ fn verdict(report: &PlanReport) -> Vec<String> {
     if !tied.is_empty() {
         lines.push(format!("Not told apart from it: {}.", tied.join("; ")));
     }
+    let alike = report
+        .ranking
+        .iter()
+        .filter(|entry| !entry.alike.is_empty());
+    lines.extend(alike.map(|entry| {
+        format!(
+            "To every request the same as {}: {}.",
+            entry.policy,
+            entry.alike.join("; ")
+        )
+    }));
     match &report.live {
         Some(live) if *live != best.policy => {
             lines.push(format!(
