@@ -31,7 +31,7 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write>> {
 }
 
 /// The file that a flag names.
-fn create(flag: &str, path: &Path) -> Result<File> {
+pub(crate) fn create(flag: &str, path: &Path) -> Result<File> {
     File::create(path)
         .map_err(|error| usage(flag, format!("cannot write {}: {error}", path.display())))
 }

@@ -8,6 +8,7 @@
 
 mod axis;
 mod chart;
+mod schedule;
 mod svg;
 
 use std::fmt::Write as _;
@@ -16,6 +17,7 @@ use std::{fs, io};
 
 pub use chart::{Chart, Series};
 
+use crate::schedule::Schedule;
 use crate::table::Table;
 
 const STYLE: &str = include_str!("html/style.css");
@@ -89,6 +91,12 @@ impl Page {
         self.charts += 1;
         let figure = chart.render(self.charts);
         self.push(&figure)
+    }
+
+    /// Adds the drawing of a schedule.
+    #[must_use]
+    pub fn schedule(self, schedule: &Schedule) -> Self {
+        self.push(&schedule::figure(schedule))
     }
 
     fn push(mut self, html: &str) -> Self {

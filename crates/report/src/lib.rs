@@ -10,6 +10,7 @@ pub mod csv;
 pub mod format;
 pub mod hlog;
 pub mod html;
+pub mod schedule;
 pub mod slo;
 pub mod stats;
 pub mod table;
@@ -31,5 +32,6 @@ pub use run::{
     BenchReport, Capacity, CapacityReport, ClassResult, Delivery, LOST_FRACTION_MAX, Level, Noise,
     Overall, Reservation, Run, RunExtras, RunMeta, Summary,
 };
+pub use schedule::Schedule;
 pub use slo::{Slo, SloError, Verdict, Violation};
 pub use table::Table;

@@ -12,6 +12,7 @@ mod worker;
 use crate::Costs;
 use crate::server::{NEVER, Request, Sink, Work};
 use headway_policy::host::Counters;
+use crate::tape::Tape;
 use headway_policy::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Stint, Verdict,
 };
@@ -75,6 +76,8 @@ pub(crate) struct Engine<I, L, M> {
     revisions: u64,
     /// Requests ever handed out by the ingress.
     dispatched: u64,
+    /// Who ran where, if that is to be known.
+    tape: Option<Tape>,
 }
 
 impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
@@ -99,9 +102,29 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             now_ns: 0,
             revisions: 0,
             dispatched: 0,
+            tape: None,
         };
         engine.revisions = engine.ingress.revisions();
         engine
+    }
+
+    /// Notes who runs where from now on.
+    pub(crate) fn record(&mut self, tape: Option<Tape>) {
+        self.tape = tape;
+    }
+
+    /// What was noted.
+    pub(crate) fn take_tape(&mut self) -> Option<Tape> {
+        self.tape.take()
+    }
+
+    /// A request stops running, on a worker or on the dispatcher.
+    #[inline]
+    fn note(&mut self, id: JobId, worker: Option<usize>, from_ns: u64, done: bool) {
+        if let Some(tape) = &mut self.tape {
+            let ran = from_ns.min(self.now_ns)..self.now_ns;
+            tape.stopped(id, &self.requests.get(id).request, worker, ran, done);
+        }
     }
 
     /// When something happens next, deadlines included.
@@ -281,6 +304,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let request = self.requests.get_mut(stint.job);
         request.attained_ns += stint.stretch_ns;
         let (done, needs_ns) = (request.left_ns() == 0, request.needs_ns);
+        let took_ns = self.costs.on_dispatcher_ns(stint.stretch_ns);
+        self.note(stint.job, None, self.now_ns.saturating_sub(took_ns), done);
         let job = self.job(stint.job);
         self.ingress
             .worked(self.now_ns, job, done.then_some(needs_ns));
@@ -424,6 +449,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.work.busy_ns += served_ns;
         let id = WorkerId(worker as u16);
         self.monitor.stopped(self.now_ns, id, epoch);
+        self.note(running, Some(worker), serving_from_ns, false);
         let request = self.requests.get_mut(running);
         request.attained_ns += served_ns;
         match (self.mechanism.charge, self.mechanism.notif_ns) {
@@ -500,6 +526,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let id = self.free(worker);
         let from = WorkerId(worker as u16);
         self.monitor.stopped(self.now_ns, from, epoch);
+        self.note(id, Some(worker), serving_from_ns, true);
         let InFlight {
             request, needs_ns, ..
         } = *self.requests.get(id);

@@ -8,6 +8,7 @@ use headway_policy::systems::{System, Visit};
 use headway_policy::{MAX_CLASSES, MAX_WORKERS, Shape, WorkerId};
 use headway_report::slo::{Measure, Slo};
 use headway_workload::{Offered, Workload};
+use std::ops::Range;
 
 /// How long a run is.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -69,6 +70,8 @@ pub struct Experiment {
     /// Length of the intervals of [`Outcome::timeline`], ns; none unless said. Each takes some
     /// 256 KiB a class.
     pub timeline_ns: Option<u64>,
+    /// The window, ns, that [`Outcome::slices`] tells who ran where in; none unless said.
+    pub trace_window: Option<Range<u64>>,
 }
 
 /// Why an experiment cannot be run.
@@ -117,6 +120,7 @@ impl Experiment {
             classifier: Classifier::Exact,
             core_changes: Vec::new(),
             timeline_ns: None,
+            trace_window: None,
         }
     }
 

@@ -31,6 +31,7 @@ mod parallel;
 mod precision;
 mod run;
 pub mod server;
+mod tape;
 mod timeline;
 
 pub use capacity::{CapacityError, CapacitySearch, Found};

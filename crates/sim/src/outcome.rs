@@ -6,6 +6,7 @@ use crate::run::PlanChange;
 use crate::server::{Request, Work};
 use headway_policy::Plan;
 use headway_policy::spec::{Params, Value};
+use headway_report::schedule::Slice;
 use headway_report::{Level, Recorder, Reservation, Run, RunExtras, RunMeta};
 
 /// Sums over a run.
@@ -45,6 +46,8 @@ pub struct Outcome {
     pub wasted_cores: f64,
     /// Latencies over the course of the run, where [`Experiment::timeline_ns`] asks for it.
     pub timeline: Vec<Interval>,
+    /// Who ran where in [`Experiment::trace_window`], in the order in which it stopped.
+    pub slices: Vec<Slice>,
 }
 
 impl Outcome {
@@ -96,6 +99,7 @@ impl Outcome {
             recorder,
             plan_changes: Vec::new(),
             timeline: Vec::new(),
+            slices: Vec::new(),
             wasted_cores,
         }
     }

@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::experiment::{Classifier, Experiment, Length};
 use crate::outcome::{Outcome, Totals, reservation_of};
 use crate::server::{NEVER, Request, Sink};
+use crate::tape::Tape;
 use crate::timeline::Timeline;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::{System, Visit};
@@ -36,9 +37,13 @@ impl Visit for Run<'_> {
         let experiment = self.0;
         let (name, params) = (system.name, std::mem::take(&mut system.params));
         let mut engine = Engine::new(system, &experiment.shape(), experiment.costs);
+        engine.record(experiment.trace_window.clone().map(Tape::new));
         let mut measures = Measures::new(experiment);
         drive(experiment, &mut engine, &mut measures);
-        measures.into_outcome(&engine, name, &params)
+        let tape = engine.take_tape();
+        let mut outcome = measures.into_outcome(&engine, name, &params);
+        outcome.slices = tape.map(Tape::into_slices).unwrap_or_default();
+        outcome
     }
 }
 

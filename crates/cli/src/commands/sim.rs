@@ -1,12 +1,15 @@
 //! `headway sim`: one simulated run.
 
 use crate::args::{self, CostFlags, Destination, Extent, Traffic};
+use crate::error::usage;
 use crate::output::{self, Format};
 use anyhow::Result;
+use headway_report::html::Page;
 use headway_report::table::class_table;
-use headway_report::{Run, Verdict, format};
+use headway_report::{Run, Schedule, Verdict, format};
 use headway_sim::{Experiment, Outcome};
-use std::io::Write;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
@@ -36,12 +39,29 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
     #[command(flatten)]
+    look: Look,
+    #[command(flatten)]
     to: Destination,
+}
+
+/// Who ran where and when, for looking at.
+#[derive(clap::Args)]
+struct Look {
+    /// Write who ran where and when, and why the others waited, as a trace for Perfetto (ui.perfetto.dev)
+    #[arg(long, value_name = "FILE")]
+    trace_out: Option<PathBuf>,
+    /// Write a page with the results and a drawing of who ran where
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// The part of the run that --trace-out and --html show: 20ms..21ms [default: some 500 requests after the warm-up]
+    #[arg(long, value_name = "FROM..TO", value_parser = window)]
+    trace_window: Option<Range<u64>>,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let experiment = self.experiment()?;
+        let mut experiment = self.experiment()?;
+        experiment.trace_window = self.look.window(&experiment)?;
         let slo = self
             .slo
             .as_deref()
@@ -49,6 +69,7 @@ impl Args {
             .transpose()?;
         let outcome = experiment.run()?;
         self.write(&outcome)?;
+        self.look.write(&experiment, &outcome)?;
         if let Some(path) = &self.hlog {
             let length =
                 Duration::from_secs_f64(outcome.run.meta.requests as f64 / experiment.rate_rps());
@@ -93,6 +114,69 @@ impl Args {
                 Ok(writer.flush()?)
             }
         }
+    }
+}
+
+impl Look {
+    /// The window to be recorded, where one was asked for.
+    fn window(&self, experiment: &Experiment) -> Result<Option<Range<u64>>> {
+        const SHOWN: f64 = 500.0;
+        if self.trace_out.is_none() && self.html.is_none() {
+            return match self.trace_window {
+                Some(_) => Err(usage(
+                    "--trace-window",
+                    "there is nothing to show: add --trace-out or --html",
+                )),
+                None => Ok(None),
+            };
+        }
+        let default = || {
+            let at = |requests: f64| (requests / experiment.rate_rps() * 1e9) as u64;
+            let warm_up = experiment.warm_up * experiment.expected_requests();
+            at(warm_up)..at(warm_up + SHOWN).max(at(warm_up) + 1)
+        };
+        Ok(Some(self.trace_window.clone().unwrap_or_else(default)))
+    }
+
+    fn write(&self, experiment: &Experiment, outcome: &Outcome) -> Result<()> {
+        let Some(window) = experiment.trace_window.clone() else {
+            return Ok(());
+        };
+        let names = experiment.workload.class_names();
+        let schedule = Schedule {
+            classes: names.into_iter().map(str::to_owned).collect(),
+            workers: experiment.workers,
+            window,
+            slices: outcome.slices.clone(),
+        };
+        if schedule.slices.is_empty() {
+            return Err(usage(
+                "--trace-window",
+                "nothing ran in this part of the run",
+            ));
+        }
+        if let Some(path) = &self.trace_out {
+            schedule.write_trace(BufWriter::new(output::create("--trace-out", path)?))?;
+        }
+        if let Some(path) = &self.html {
+            Page::new(headline(&outcome.run))
+                .table("Latency and slowdown", &class_table(&outcome.run))
+                .schedule(&schedule)
+                .write(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// `20ms..21ms`.
+fn window(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("'{text}' is not a part of a run, such as 20ms..21ms");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let (from, to) = (args::time(from)?, args::time(to)?);
+    if from < to {
+        Ok(from..to)
+    } else {
+        Err(wrong())
     }
 }
 

@@ -1,0 +1,295 @@
+//! Who ran where and when: the schedule of a short window of a run, for looking at.
+//!
+//! [`Schedule::write_trace`] writes it as JSON trace events (the Trace Event Format that Perfetto
+//! and `chrome://tracing` read): a track per worker with what it ran, and the waits of every request
+//! as asynchronous spans. [`Page::schedule`](crate::html::Page::schedule) draws it.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+/// A stretch of service that a request received without a break.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slice {
+    /// Which request, counted from 0 in the order of arrival.
+    pub request: u64,
+    /// Its class, an index into [`Schedule::classes`].
+    pub class: usize,
+    /// Its whole service time, ns.
+    pub service_ns: u64,
+    /// Who ran it; `None` is the dispatcher.
+    pub worker: Option<usize>,
+    /// Since when it had been waiting: its arrival, or its last interruption.
+    pub waited_from_ns: u64,
+    /// When it began to run.
+    pub from_ns: u64,
+    /// When it stopped.
+    pub to_ns: u64,
+    /// Whether it had run before.
+    pub resumed: bool,
+    /// Whether it was done then; else it was interrupted.
+    pub done: bool,
+}
+
+/// What ran during a window.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Schedule {
+    /// Names of the classes.
+    pub classes: Vec<String>,
+    /// How many workers there are.
+    pub workers: usize,
+    /// The window, ns.
+    pub window: Range<u64>,
+    /// What ran in it, or waited in it to run later; in the order in which it stopped.
+    pub slices: Vec<Slice>,
+}
+
+/// Process ids of the two groups of tracks.
+const RUNNING: u32 = 1;
+const WAITING: u32 = 2;
+
+impl Schedule {
+    /// Writes it as JSON trace events; times are µs from the start of the run.
+    ///
+    /// # Errors
+    /// What the writer answers.
+    pub fn write_trace(&self, mut writer: impl Write) -> io::Result<()> {
+        let mut events = self.names();
+        events.extend(self.running());
+        events.extend(self.waits());
+        writer.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+        for (index, event) in events.iter().enumerate() {
+            writer.write_all(if index == 0 { b"" } else { b",\n" })?;
+            serde_json::to_writer(&mut writer, event)?;
+        }
+        writer.write_all(b"\n]}\n")?;
+        writer.flush()
+    }
+
+    /// The track of a worker; the dispatcher's is below them.
+    pub(crate) fn lane(&self, worker: Option<usize>) -> usize {
+        worker.unwrap_or(self.workers)
+    }
+
+    /// What each track is called.
+    pub(crate) fn lanes(&self) -> Vec<String> {
+        let mut lanes: Vec<String> = (0..self.workers).map(|w| format!("worker {w}")).collect();
+        if self.slices.iter().any(|slice| slice.worker.is_none()) {
+            lanes.push("dispatcher".into());
+        }
+        lanes
+    }
+
+    /// What runs in the window itself.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = &Slice> {
+        let Range { start, end } = self.window;
+        let slices = self.slices.iter();
+        slices.filter(move |slice| slice.from_ns < end && slice.to_ns > start)
+    }
+
+    fn names(&self) -> Vec<Value> {
+        let process = |pid: u32, name: &str| json!({"ph": "M", "name": "process_name", "pid": pid, "args": {"name": name}});
+        let mut events = vec![process(RUNNING, "running"), process(WAITING, "waiting")];
+        for (tid, name) in self.lanes().iter().enumerate() {
+            let name = json!({"name": name});
+            events.push(
+                json!({"ph": "M", "name": "thread_name", "pid": RUNNING, "tid": tid, "args": name}),
+            );
+        }
+        events
+    }
+
+    fn running(&self) -> impl Iterator<Item = Value> {
+        self.shown().map(|slice| {
+            json!({
+                "ph": "X", "cat": "run", "pid": RUNNING, "tid": self.lane(slice.worker),
+                "name": self.classes[slice.class],
+                "ts": us(slice.from_ns), "dur": us(slice.to_ns - slice.from_ns),
+                "args": {
+                    "request": slice.request,
+                    "service_us": us(slice.service_ns),
+                    "resumed": slice.resumed,
+                    "end": if slice.done { "done" } else { "interrupted" },
+                },
+            })
+        })
+    }
+
+    /// A beginning and an end for every wait, with why it was one.
+    fn waits(&self) -> Vec<Value> {
+        let idle = Idle::of(self);
+        let mut events = Vec::new();
+        for slice in &self.slices {
+            if slice.from_ns == slice.waited_from_ns {
+                continue;
+            }
+            let event = |phase: &str, at_ns: u64, args: Value| {
+                json!({
+                    "ph": phase, "cat": "wait", "pid": WAITING, "id": slice.request,
+                    "name": self.classes[slice.class], "ts": us(at_ns), "args": args,
+                })
+            };
+            let why = idle.why(slice, &self.window);
+            let after = if slice.resumed {
+                "interruption"
+            } else {
+                "arrival"
+            };
+            let args = json!({"request": slice.request, "after": after, "why": why});
+            events.push(event("b", slice.waited_from_ns, args));
+            events.push(event("e", slice.from_ns, json!({})));
+        }
+        events
+    }
+}
+
+/// Nanoseconds as µs; exact in the three decimals that are written.
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
+/// When some worker ran nothing.
+struct Idle {
+    /// Disjoint, ascending.
+    spans: Vec<Range<u64>>,
+}
+
+impl Idle {
+    fn of(schedule: &Schedule) -> Self {
+        let of_workers = schedule
+            .slices
+            .iter()
+            .filter(|slice| slice.worker.is_some());
+        let mut changes: Vec<(u64, i64)> = of_workers
+            .flat_map(|slice| [(slice.from_ns, 1), (slice.to_ns, -1)])
+            .collect();
+        changes.sort_unstable();
+        let all = schedule.workers as i64;
+        let (mut spans, mut busy, mut since) = (Vec::new(), 0, 0);
+        for (at_ns, change) in changes {
+            let was_idle = busy < all;
+            busy += change;
+            match (was_idle, busy < all) {
+                (true, false) if at_ns > since => spans.push(since..at_ns),
+                (false, true) => since = at_ns,
+                _ => {}
+            }
+        }
+        if busy < all {
+            spans.push(since..u64::MAX);
+        }
+        Self { spans }
+    }
+
+    /// Why a request waited, as far as the window shows.
+    fn why(&self, slice: &Slice, window: &Range<u64>) -> String {
+        let from_ns = slice.waited_from_ns.max(window.start);
+        let to_ns = slice.from_ns.min(window.end);
+        let seen_ns = to_ns.saturating_sub(from_ns);
+        let first = self.spans.partition_point(|span| span.end <= from_ns);
+        let overlapping = self.spans[first..]
+            .iter()
+            .take_while(|span| span.start < to_ns);
+        let idle_ns: u64 = overlapping
+            .map(|span| span.end.min(to_ns) - span.start.max(from_ns))
+            .sum();
+        match idle_ns {
+            _ if seen_ns == 0 => "outside the window".into(),
+            0 => "every worker was running something".into(),
+            idle if idle == seen_ns => {
+                "a worker was idle, but not for it, or being handed it".into()
+            }
+            idle => format!(
+                "every worker was running something; for {} µs one was idle, but not for it, or being handed it",
+                us(idle)
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slice(request: u64, worker: usize, waited_from_ns: u64, ran: Range<u64>) -> Slice {
+        Slice {
+            request,
+            class: 0,
+            service_ns: ran.end - ran.start,
+            worker: Some(worker),
+            waited_from_ns,
+            from_ns: ran.start,
+            to_ns: ran.end,
+            resumed: false,
+            done: true,
+        }
+    }
+
+    fn schedule(slices: Vec<Slice>) -> Schedule {
+        Schedule {
+            classes: vec!["GET \"x\"".into()],
+            workers: 2,
+            window: 0..10_000,
+            slices,
+        }
+    }
+
+    fn events(schedule: &Schedule) -> Vec<Value> {
+        let mut text = Vec::new();
+        schedule.write_trace(&mut text).unwrap();
+        let trace: Value = serde_json::from_slice(&text).unwrap();
+        trace["traceEvents"].as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn every_slice_is_on_its_workers_track_and_every_wait_is_a_span() {
+        let schedule = schedule(vec![
+            slice(0, 0, 0, 0..1_500),
+            slice(1, 1, 100, 100..2_000),
+            slice(2, 0, 200, 1_500..2_500),
+        ]);
+        let events = events(&schedule);
+        let of =
+            |phase: &str| -> Vec<&Value> { events.iter().filter(|e| e["ph"] == phase).collect() };
+        let runs = of("X");
+        assert_eq!(runs.len(), 3);
+        assert_eq!(
+            (&runs[2]["tid"], &runs[2]["ts"], &runs[2]["dur"]),
+            (&json!(0), &json!(1.5), &json!(1.0))
+        );
+        assert_eq!(runs[0]["name"], "GET \"x\"");
+        let (begins, ends) = (of("b"), of("e"));
+        assert_eq!((begins.len(), ends.len()), (1, 1));
+        assert_eq!(
+            (&begins[0]["id"], &begins[0]["ts"], &ends[0]["ts"]),
+            (&json!(2), &json!(0.2), &json!(1.5))
+        );
+        assert_eq!(
+            begins[0]["args"]["why"],
+            "every worker was running something"
+        );
+    }
+
+    #[test]
+    fn a_wait_beside_an_idle_worker_says_so() {
+        let schedule = schedule(vec![
+            slice(0, 0, 0, 0..4_000),
+            slice(1, 0, 1_000, 4_000..5_000),
+        ]);
+        let events = events(&schedule);
+        let begin = events.iter().find(|event| event["ph"] == "b").unwrap();
+        assert_eq!(
+            begin["args"]["why"],
+            "a worker was idle, but not for it, or being handed it"
+        );
+        // Idle for half of it only.
+        let half = self::schedule(vec![
+            slice(0, 0, 0, 0..3_000),
+            slice(2, 1, 2_000, 2_000..6_000),
+            slice(1, 0, 1_000, 3_000..5_000),
+        ]);
+        let why = Idle::of(&half).why(&half.slices[2], &half.window);
+        assert!(why.contains("for 1 µs one was idle"), "{why}");
+    }
+}

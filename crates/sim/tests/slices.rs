@@ -1,0 +1,74 @@
+//! The schedule that a run tells is the one that it measured.
+
+use headway_report::schedule::Slice;
+use headway_sim::Experiment;
+use headway_workload::{Generator, Workload};
+use std::collections::BTreeMap;
+
+fn experiment(policy: &str) -> Experiment {
+    let workload = Workload::named("tpcc").expect("it is known");
+    let mut experiment = Experiment::new(workload, policy.parse().expect("a policy"))
+        .workers(3)
+        .load(0.85)
+        .requests(4_000);
+    experiment.warm_up = 0.0;
+    experiment
+}
+
+fn slices(policy: &str) -> (Experiment, Vec<Slice>) {
+    let mut experiment = experiment(policy);
+    experiment.trace_window = Some(0..u64::MAX);
+    let slices = experiment.run().expect("it runs").slices;
+    (experiment, slices)
+}
+
+#[test]
+fn looking_changes_nothing() {
+    for policy in headway_policy::systems::NAMES {
+        let seen = slices(policy).0.run().unwrap();
+        let unseen = experiment(policy).run().unwrap();
+        assert_eq!(seen.run, unseen.run, "{policy}");
+        assert!(unseen.slices.is_empty());
+    }
+}
+
+#[test]
+fn every_request_is_served_in_full_on_one_worker_at_a_time() {
+    for policy in headway_policy::systems::NAMES {
+        let (experiment, slices) = slices(policy);
+        let mut served = BTreeMap::new();
+        let mut busy_until = vec![0; experiment.workers];
+        for slice in &slices {
+            assert!(
+                slice.waited_from_ns <= slice.from_ns && slice.from_ns < slice.to_ns,
+                "{slice:?}"
+            );
+            *served.entry(slice.request).or_insert(0) += slice.to_ns - slice.from_ns;
+            if let Some(worker) = slice.worker {
+                assert!(busy_until[worker] <= slice.from_ns, "{policy}: {slice:?}");
+                busy_until[worker] = slice.to_ns;
+            }
+        }
+        let drawn = Generator::new(&experiment.workload, experiment.offered, experiment.seed);
+        for (index, arrival) in drawn.take(4_000).enumerate() {
+            let time = served.get(&(index as u64)).copied().unwrap_or(0);
+            // A policy whose mechanism slows or charges requests serves them longer.
+            assert!(
+                time >= arrival.service_ns,
+                "{policy}: request {index}: {time}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_window_tells_what_touches_it_and_nothing_else() {
+    let (mut experiment, all) = slices("c-fcfs");
+    let window = 2_000_000..2_400_000;
+    experiment.trace_window = Some(window.clone());
+    let some = experiment.run().unwrap().slices;
+    let touches = |slice: &&Slice| slice.waited_from_ns < window.end && slice.to_ns > window.start;
+    let expected: Vec<Slice> = all.iter().filter(touches).copied().collect();
+    assert!(!expected.is_empty() && expected.len() < all.len());
+    assert_eq!(some, expected);
+}
