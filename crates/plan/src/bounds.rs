@@ -12,6 +12,8 @@ const WARM_UP: f64 = 0.1;
 /// The bounds of the SLO that no policy can keep on so many workers, as far as that can be shown;
 /// empty where nothing was.
 ///
+/// A dispatcher that runs requests itself counts as one more worker here.
+///
 /// - Demand, overheads included, beyond what the workers can give: queues grow without bound.
 /// - A percentile or mean of the latency below what the service itself, its overhead and the network take.
 /// - A slowdown below 1, or below what overhead and network make of it.

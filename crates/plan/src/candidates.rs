@@ -27,7 +27,7 @@ pub enum Values {
     /// Multiples of the shortest class's mean service time, and the papers' 2, 5 and 10 µs.
     Quanta,
 }
-use Values::{These, Workers};
+use Values::{Quanta, These, Workers};
 
 const KNOWN: &[(&str, &str)] = &[("profile", "known")];
 
@@ -42,6 +42,16 @@ pub const FAMILIES: &[Family] = &[
     typed("darc-static", &[("reserved", Workers)]),
     profiled("darc", &[("delta", These(&["1.5", "2", "3", "5"]))]),
     profiled("darc-stable", &[("delta", These(&["1.5", "2", "3", "5"]))]),
+    any("shinjuku-sq", &[("q", Quanta)]),
+    any("shinjuku-ci", &[("q", Quanta)]),
+    // A dispatcher that works is one worker more: that comparison would not be fair.
+    any(
+        "concord",
+        &[("dispatcher", These(&["dedicated"])), ("q", Quanta)],
+    ),
+    any("tiny-quanta", &[("q", Quanta)]),
+    any("tardis", &[("n", These(&["1", "4"])), ("q", Quanta)]),
+    typed("synergy", &[("factor", These(&["1", "2", "5", "10"]))]),
 ];
 
 const fn any(policy: &'static str, grid: &'static [(&'static str, Values)]) -> Family {

@@ -49,11 +49,14 @@ pub(super) fn ranking(report: &PlanReport) -> Table {
         "live",
     ];
     let mut table = Table::new(columns);
-    for entry in &report.ranking {
+    for (rank, entry) in report.ranking.iter().enumerate() {
         table.push([
             entry.policy.clone(),
             used(entry),
-            of_best(entry),
+            match rank {
+                0 => "1".into(),
+                _ => of_best(entry),
+            },
             format!("{}/{}", entry.met, entry.replications),
             entry.tightest.clone().unwrap_or_else(|| "–".into()),
             if entry.live { "yes" } else { "not yet" }.into(),
