@@ -11,8 +11,8 @@ mod worker;
 
 use crate::Costs;
 use crate::server::{NEVER, Request, Sink, Work};
-use headway_policy::host::Counters;
 use crate::tape::Tape;
+use headway_policy::host::Counters;
 use headway_policy::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Stint, Verdict,
 };
