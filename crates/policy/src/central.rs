@@ -58,6 +58,7 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
         } = *self.jobs.get(job);
         self.discipline
             .served(class, cpu_ns.saturating_sub(attained_ns));
+        self.discipline.completed(class, cpu_ns);
         if self.control.finished(class, cpu_ns) {
             self.close_window(now_ns);
         }
@@ -166,12 +167,22 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
         self.discipline.wants(&self.plan, worker)
     }
 
+    #[inline]
     fn head(&self) -> Option<&Job> {
         self.discipline.head(&self.jobs)
     }
 
+    fn after(&self, others: usize) -> Option<&Job> {
+        self.discipline.after(&self.jobs, others)
+    }
+
+    #[inline]
+    fn dispatched(&self, job: JobId) -> Option<&Job> {
+        Some(self.jobs.get(job))
+    }
+
     fn plan(&self) -> Option<&Plan> {
-        C::PLANS.then_some(&self.plan)
+        self.control.plans().then_some(&self.plan)
     }
 
     fn revisions(&self) -> u64 {

@@ -76,6 +76,13 @@ impl Job {
             attained_ns: 0,
         }
     }
+
+    /// Service it still wants, where its size is known; 0 once it had more than that.
+    #[inline]
+    #[must_use]
+    pub fn remaining_ns(&self) -> u64 {
+        self.size_ns.saturating_sub(self.attained_ns)
+    }
 }
 
 const NIL: u32 = u32::MAX;
@@ -128,6 +135,12 @@ impl Jobs {
     #[must_use]
     pub fn get(&self, id: JobId) -> &Job {
         &self.nodes[id.index()].job
+    }
+
+    /// Keeps a job that is not in a [`List`].
+    #[inline]
+    pub(crate) fn put(&mut self, job: Job) {
+        self.nodes[job.id.index()].job = job;
     }
 }
 
@@ -200,6 +213,11 @@ impl List {
         self.node(jobs).map_or(u64::MAX, |node| node.sequence)
     }
 
+    /// A walk from the head on.
+    pub(crate) fn cursor(&self) -> Cursor {
+        Cursor { at: self.head }
+    }
+
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len as usize
@@ -208,5 +226,26 @@ impl List {
     #[inline]
     fn node<'a>(&self, jobs: &'a Jobs) -> Option<&'a Node> {
         (self.head != NIL).then(|| &jobs.nodes[self.head as usize])
+    }
+}
+
+/// A place in a [`List`] that does not change meanwhile.
+pub(crate) struct Cursor {
+    at: u32,
+}
+
+impl Cursor {
+    /// When the job here was admitted relative to every other; the end comes after all.
+    pub(crate) fn sequence(&self, jobs: &Jobs) -> u64 {
+        jobs.nodes
+            .get(self.at as usize)
+            .map_or(u64::MAX, |node| node.sequence)
+    }
+
+    /// The job here; goes on to the next.
+    pub(crate) fn advance<'a>(&mut self, jobs: &'a Jobs) -> Option<&'a Job> {
+        let node = jobs.nodes.get(self.at as usize)?;
+        self.at = node.next;
+        Some(&node.job)
     }
 }

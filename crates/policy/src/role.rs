@@ -107,6 +107,16 @@ pub trait Ingress {
         None
     }
 
+    /// The request that would be dispatched after `others` more, where the discipline can tell.
+    fn after(&self, others: usize) -> Option<&Job> {
+        if others == 0 { self.head() } else { None }
+    }
+
+    /// What the ingress knows of a request that it dispatched and that has not finished.
+    fn dispatched(&self, _job: JobId) -> Option<&Job> {
+        None
+    }
+
     /// Who may run what, where the ingress follows such a plan.
     fn plan(&self) -> Option<&Plan> {
         None

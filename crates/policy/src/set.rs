@@ -101,6 +101,24 @@ impl BitSet {
         (both != 0).then(|| both.trailing_zeros() as usize)
     }
 
+    /// The element that so many others of the set are below.
+    #[inline]
+    #[must_use]
+    pub fn nth(&self, mut others: usize) -> Option<usize> {
+        for (index, &word) in self.0.iter().enumerate() {
+            let count = word.count_ones() as usize;
+            if others < count {
+                let mut rest = word;
+                for _ in 0..others {
+                    rest &= rest - 1;
+                }
+                return Some(index * 64 + rest.trailing_zeros() as usize);
+            }
+            others -= count;
+        }
+        None
+    }
+
     /// The smallest element above `element`.
     #[inline]
     #[must_use]
@@ -195,6 +213,10 @@ mod tests {
             for element in 0..256usize {
                 let next = a.iter().map(|&e| usize::from(e)).find(|&e| e > element);
                 prop_assert_eq!(x.next_after(element), next);
+            }
+            for others in 0..=a.len() {
+                let nth = a.iter().nth(others).map(|&e| usize::from(e));
+                prop_assert_eq!(x.nth(others), nth);
             }
             prop_assert_eq!(x.len(), a.len());
             prop_assert_eq!(x.is_empty(), a.is_empty());

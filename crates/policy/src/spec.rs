@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
                 _ => return Err(self.bad(key, text, expected)),
             },
         };
-        self.used.push((key, Value::Number(number)));
+        self.note(key, Value::Number(number));
         Ok(number)
     }
 
@@ -239,7 +239,7 @@ impl<'a> Reader<'a> {
                 _ => return Err(self.bad(key, text, expected)),
             },
         };
-        self.used.push((key, Value::Number(number as f64)));
+        self.note(key, Value::Number(number as f64));
         Ok(number)
     }
 
@@ -258,7 +258,7 @@ impl<'a> Reader<'a> {
                 _ => return Err(self.bad(key, text, expected)),
             },
         };
-        self.used.push((key, Value::Time(time_ns)));
+        self.note(key, Value::Time(time_ns));
         Ok(time_ns)
     }
 
@@ -276,7 +276,7 @@ impl<'a> Reader<'a> {
                 None => return Err(self.bad(key, text, expected)),
             },
         };
-        self.used.push((key, Value::Word(choices[choice])));
+        self.note(key, Value::Word(choices[choice]));
         Ok(choice)
     }
 
@@ -305,8 +305,21 @@ impl<'a> Reader<'a> {
     }
 
     /// Notes what was made of a parameter that was read as [`text`](Self::text).
+    /// Parts that share a parameter each read it.
     pub(crate) fn note(&mut self, key: &'static str, value: Value) {
-        self.used.push((key, value));
+        if !self.used.iter().any(|(noted, _)| *noted == key) {
+            self.used.push((key, value));
+        }
+    }
+
+    /// Refuses what was given and never read, so that nothing is ignored in silence.
+    pub(crate) fn refuse_unread(&self, expected: &'static str) -> Result<(), SpecError> {
+        let unread = |key: &&&str| !self.used.iter().any(|(noted, _)| noted == *key);
+        let given = |key: &&&str| self.given.iter().any(|(name, _)| name == **key);
+        match self.valid.iter().filter(unread).find(given) {
+            Some(&key) => Err(self.bad(key, self.text(key, ""), expected)),
+            None => Ok(()),
+        }
     }
 
     /// What was used.

@@ -100,6 +100,14 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
         self.central.head()
     }
 
+    fn after(&self, others: usize) -> Option<&Job> {
+        self.central.after(others)
+    }
+
+    fn dispatched(&self, job: JobId) -> Option<&Job> {
+        self.central.dispatched(job)
+    }
+
     fn plan(&self) -> Option<&Plan> {
         self.central.plan()
     }

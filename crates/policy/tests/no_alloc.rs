@@ -105,11 +105,16 @@ fn a_million_events_allocate_nothing() {
         shape = shape.class(mean_ns, 0.2);
     }
     shape.queue_limit = 200;
-    for name in NAMES {
-        let params = if name.starts_with("darc") && *name != "darc-static" {
-            ",window=1000"
-        } else {
-            ""
+    let composed = [
+        "compose,discipline=typed,placement=jbsq,preemption=quantum,control=darc,window=1000",
+        "compose,discipline=mq,pick=bvt,preemption=quantum",
+        "compose,placement=shortest",
+        "compose,placement=choices",
+    ];
+    for name in NAMES.iter().chain(&composed) {
+        let params = match *name {
+            "darc" | "darc-stable" => ",window=1000",
+            _ => "",
         };
         let spec = format!("{name}{params}").parse().unwrap();
         let allocations = systems::with(&spec, &shape, Drive).unwrap();

@@ -106,8 +106,6 @@ impl Darc {
 }
 
 impl Control for Darc {
-    const PLANS: bool = true;
-
     #[inline]
     fn dispatched(&mut self, class: ClassId, waited_ns: u64) {
         self.profiler.dispatched(class, waited_ns);

@@ -170,8 +170,6 @@ impl DarcStable {
 }
 
 impl Control for DarcStable {
-    const PLANS: bool = true;
-
     #[inline]
     fn arrived(&mut self, _now_ns: u64, class: ClassId) {
         self.darc.profiler().arrived(class);

@@ -14,7 +14,9 @@ pub enum Fixed {
 }
 
 impl Control for Fixed {
-    const PLANS: bool = false;
+    fn plans(&self) -> bool {
+        false
+    }
 
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         let workers = present.len();

@@ -1,11 +1,13 @@
 //! Controls: what learns from completions and revises the plan.
 
+mod any;
 mod darc;
 mod darc_stable;
 mod fixed;
 mod partition;
 mod profiler;
 
+pub use any::AnyControl;
 pub use darc::{Darc, DarcRules, Known};
 pub use darc_stable::DarcStable;
 pub use fixed::Fixed;
@@ -17,7 +19,9 @@ use crate::{BitSet, ClassId, Plan};
 /// Learns from what happens and revises the plan. CPU time, not sojourn, is what it learns from.
 pub trait Control {
     /// Whether there is a plan to follow at all; without one nothing is reported.
-    const PLANS: bool;
+    fn plans(&self) -> bool {
+        true
+    }
 
     /// A request was admitted.
     fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}

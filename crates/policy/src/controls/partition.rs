@@ -23,8 +23,6 @@ impl Partition {
 }
 
 impl Control for Partition {
-    const PLANS: bool = true;
-
     /// Algorithm 2 without its stealing; what rounding left over goes to the longest class.
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         const EACH_ALONE: Rules = Rules {

@@ -81,6 +81,23 @@ impl Discipline for Fifo {
         }
     }
 
+    /// A walk along both lists.
+    fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
+        let (mut fresh, mut interrupted) = (self.fresh.cursor(), self.interrupted.cursor());
+        let mut next = || {
+            let first = interrupted.sequence(jobs) < fresh.sequence(jobs);
+            if first {
+                interrupted.advance(jobs)
+            } else {
+                fresh.advance(jobs)
+            }
+        };
+        for _ in 0..others {
+            next()?;
+        }
+        next()
+    }
+
     fn take_unstarted(&mut self, jobs: &Jobs) -> Option<Job> {
         self.fresh.pop_front(jobs)
     }

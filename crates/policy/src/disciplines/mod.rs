@@ -1,10 +1,31 @@
 //! Queue disciplines: in which order waiting requests are offered to the placement.
 
+mod any;
+mod classes;
+mod cycle_stealing;
+mod deadline;
+mod drr;
 mod fifo;
+mod heap;
+mod mlfq;
+mod multi_queue;
+mod remaining;
+mod sizes;
 mod typed;
+mod wrr;
 
+pub use any::AnyDiscipline;
+pub use cycle_stealing::CycleStealing;
+pub use deadline::{Deadlines, Earliest};
+pub use drr::DeficitRoundRobin;
 pub use fifo::Fifo;
+pub use heap::{ByKey, Key};
+pub use mlfq::{Levels, Mlfq};
+pub use multi_queue::{MultiQueue, Reentry};
+pub use remaining::{Remaining, Shortest};
+pub use sizes::{SizeSource, Sizes};
 pub use typed::Typed;
+pub use wrr::WeightedRoundRobin;
 
 use crate::role::Shed;
 use crate::{ClassId, Job, Jobs, Plan, WorkerId};
@@ -53,8 +74,17 @@ pub trait Discipline {
         None
     }
 
-    /// A request of the class received so much service.
+    /// The request that would be offered after `others` more, in case these leave first; `None`
+    /// when there is none or the discipline cannot tell.
+    fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
+        if others == 0 { self.head(jobs) } else { None }
+    }
+
+    /// A request of the class left its worker, finished or not, after so much service there.
     fn served(&mut self, _class: ClassId, _served_ns: u64) {}
+
+    /// A request of the class finished after so much service in all.
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 
     /// The plan's ranking changed.
     fn replanned(&mut self, plan: &Plan);

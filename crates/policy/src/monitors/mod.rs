@@ -1,9 +1,15 @@
 //! Monitors: which running request is interrupted, and when.
 
+mod any;
 mod lateness;
+mod overtake;
 mod quantum;
+mod ticks;
 mod timer_core;
 
+pub use any::AnyMonitor;
 pub use lateness::Lateness;
+pub use overtake::{Overtake, Urgency};
 pub use quantum::Quantum;
+pub use ticks::Ticks;
 pub use timer_core::{Feedback, TimerCore, TimerRules};

@@ -1,16 +1,22 @@
 //! Placements: which worker a request that is offered goes to, if any.
 
+mod any;
 mod bounded;
+mod choices;
 mod hashed;
 mod idle;
 mod reserved;
+mod reserved_bounded;
 mod shortest;
 mod workers;
 
+pub use any::AnyPlacement;
 pub use bounded::Bounded;
+pub use choices::Choices;
 pub use hashed::Hashed;
 pub use idle::Idle;
 pub use reserved::Reserved;
+pub use reserved_bounded::ReservedBounded;
 pub use shortest::Shortest;
 pub use workers::Workers;
 

@@ -23,7 +23,7 @@ impl Placement for Shortest {
     #[inline]
     fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         let least = workers.least()?;
-        let worker = least.iter().nth(self.rng.below(least.len()))?;
+        let worker = least.nth(self.rng.below(least.len()))?;
         Some(WorkerId(worker as u16))
     }
 }

@@ -16,12 +16,26 @@
 //! | tiny-quanta | fifo → shortest, at once | round robin, ends its own slices | – | Tiny Quanta |
 //! | tardis | nobody: one global queue | batches, then steal, own timer | – | Tardis |
 //! | synergy | hashed | Algorithm 5.2 | timer core (Algorithm 5.3) | SYNERGY |
+//! | sjf, edf | by size, by deadline → idle | fifo | – | |
+//! | srpt | by size → idle | fifo | overtake | |
+//! | drr, wrr | a queue a class, in turn → idle | fifo | – | |
+//! | mlfq | levels → idle | fifo | ticks | |
+//! | cscq | shorts, longs → idle | fifo | – | CS-CQ |
+//! | on-blocked | fifo → idle | fifo | overtake | Perséphone § 6 |
+//! | shinjuku-mq | a queue a class, by wait ÷ SLO → idle | fifo | quantum | Shinjuku, multi-queue |
+//! | compose | any | fifo | any | |
 //!
 //! The choice by name happens once, at start-up: [`with`] hands a [`Visit`]or the composition
 //! with all its types known, so that nothing is dispatched dynamically per request.
 
+mod compose;
+mod ordered;
+mod parts;
 mod preemptive;
 
+pub use compose::compose;
+pub use ordered::ordered;
+pub use parts::{AnyIngress, Composed};
 pub use preemptive::{
     Concord, Shinjuku, concord, shinjuku_ci, shinjuku_sq, synergy, tardis, tiny_quanta,
 };
@@ -82,6 +96,16 @@ pub const NAMES: &[&str] = &[
     "tiny-quanta",
     "tardis",
     "synergy",
+    "sjf",
+    "srpt",
+    "edf",
+    "drr",
+    "wrr",
+    "mlfq",
+    "cscq",
+    "on-blocked",
+    "shinjuku-mq",
+    "compose",
 ];
 
 /// Names of the papers' systems for what we call otherwise.
@@ -112,6 +136,16 @@ pub fn summary(name: &str) -> Option<&'static str> {
         "tiny-quanta" => "shortest queue at once, each worker goes round its own",
         "tardis" => "one global queue taken in batches, stealing, each worker its own timer",
         "synergy" => "no dispatcher; longs interrupted only for what waits at their worker",
+        "sjf" => "one queue, the shortest request first",
+        "srpt" => "least remaining service first; what wants less interrupts what wants more",
+        "edf" => "one queue, the earliest deadline first",
+        "drr" => "a queue per class, the same service time for each that waits",
+        "wrr" => "a queue per class, so many requests of each in turn",
+        "mlfq" => "levels by the service received so far, the lowest first, a tick to interrupt by",
+        "cscq" => "workers for longs that run shorts while no long waits",
+        "on-blocked" => "one queue; a short at its head interrupts a long, which joins the tail",
+        "shinjuku-mq" => "a queue per class, the longest wait for its SLO first, a quantum",
+        "compose" => "any discipline, placement, preemption and control that go together",
         _ => return None,
     })
 }
@@ -131,11 +165,7 @@ pub fn find(name: &str) -> Option<&'static str> {
 /// # Errors
 /// [`SpecError`] when there is no such policy or parameter, or a value is out of range.
 pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Output, SpecError> {
-    let unknown = || SpecError::UnknownPolicy {
-        name: spec.name.clone(),
-        valid: NAMES,
-    };
-    let name = find(&spec.name).ok_or_else(unknown)?;
+    let name = find(&spec.name).ok_or_else(|| unknown(spec))?;
     let reader = |valid| Reader::new(name, valid, spec);
     Ok(match name {
         "d-fcfs" => visitor.visit(reader(&[]).map(|_| d_fcfs(shape))?),
@@ -175,12 +205,23 @@ pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Outpu
         "tiny-quanta" => visitor.visit(tiny_quanta(shape, spec)?),
         "tardis" => visitor.visit(tardis(shape, spec)?),
         "synergy" => visitor.visit(synergy(shape, spec)?),
+        "sjf" | "srpt" | "edf" | "drr" | "wrr" | "mlfq" | "cscq" | "on-blocked" | "shinjuku-mq" => {
+            ordered(shape, spec)?.visit(visitor)
+        }
+        "compose" => compose(shape, spec)?.visit(visitor),
         _ => {
             let mut read = reader(&["reserved"])?;
             let reserved = read.whole("reserved", 1, 0..=256, "a number of workers, 0 to 256")?;
             visitor.visit(darc_static(shape, reserved as usize).used(read))
         }
     })
+}
+
+fn unknown(spec: &Spec) -> SpecError {
+    SpecError::UnknownPolicy {
+        name: spec.name.clone(),
+        valid: NAMES,
+    }
 }
 
 /// Checks a spec without using the system.

@@ -17,12 +17,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// Longest time a parameter may be.
-const LONGEST_NS: u64 = 3_600_000_000_000;
+pub(super) const LONGEST_NS: u64 = 3_600_000_000_000;
 const A_TIME: &str = "a time such as 500ns or 5us, up to 1 h";
 const A_QUANTUM: &str = "a time above 0 such as 5us, up to 1 h";
 
 /// A time with a unit, 0 included.
-fn time(read: &mut Reader<'_>, key: &'static str, default_ns: u64) -> Result<u64, SpecError> {
+pub(super) fn time(
+    read: &mut Reader<'_>,
+    key: &'static str,
+    default_ns: u64,
+) -> Result<u64, SpecError> {
     read.time(key, default_ns, 0..=LONGEST_NS, A_TIME)
 }
 

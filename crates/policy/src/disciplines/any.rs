@@ -1,0 +1,111 @@
+//! Any discipline, chosen while running: for systems that are put together by name.
+
+use super::{
+    CycleStealing, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq, MultiQueue, Shortest,
+    Typed, WeightedRoundRobin,
+};
+use crate::role::Shed;
+use crate::{ClassId, Job, Jobs, Plan, WorkerId};
+
+/// One of the disciplines. A match costs a predicted branch per call, and all these systems share
+/// one compiled type.
+pub enum AnyDiscipline {
+    /// First come, first served.
+    Fifo(Fifo),
+    /// A queue a class, in the plan's order.
+    Typed(Typed),
+    /// Least remaining service first.
+    Shortest(Shortest),
+    /// Earliest deadline first.
+    Earliest(Earliest),
+    /// Deficit round robin over classes.
+    DeficitRoundRobin(DeficitRoundRobin),
+    /// Weighted round robin over classes.
+    WeightedRoundRobin(WeightedRoundRobin),
+    /// Least attained service first, by levels.
+    Mlfq(Mlfq),
+    /// Longest wait for its SLO, or least virtual time, first.
+    MultiQueue(MultiQueue),
+    /// Cycle stealing with a central queue.
+    CycleStealing(CycleStealing),
+}
+
+macro_rules! each {
+    ($any:expr, $discipline:ident => $call:expr) => {
+        match $any {
+            AnyDiscipline::Fifo($discipline) => $call,
+            AnyDiscipline::Typed($discipline) => $call,
+            AnyDiscipline::Shortest($discipline) => $call,
+            AnyDiscipline::Earliest($discipline) => $call,
+            AnyDiscipline::DeficitRoundRobin($discipline) => $call,
+            AnyDiscipline::WeightedRoundRobin($discipline) => $call,
+            AnyDiscipline::Mlfq($discipline) => $call,
+            AnyDiscipline::MultiQueue($discipline) => $call,
+            AnyDiscipline::CycleStealing($discipline) => $call,
+        }
+    };
+}
+
+impl Discipline for AnyDiscipline {
+    #[inline]
+    fn push(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) -> Result<(), Shed> {
+        each!(self, discipline => discipline.push(jobs, plan, job))
+    }
+
+    #[inline]
+    fn requeue(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) {
+        each!(self, discipline => discipline.requeue(jobs, plan, job));
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        now_ns: u64,
+        jobs: &Jobs,
+        plan: &Plan,
+        place: impl FnMut(&Job) -> Option<WorkerId>,
+    ) -> Option<(Job, WorkerId)> {
+        each!(self, discipline => discipline.take(now_ns, jobs, plan, place))
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        each!(self, discipline => discipline.waiting())
+    }
+
+    fn waiting_of(&self, class: ClassId) -> usize {
+        each!(self, discipline => discipline.waiting_of(class))
+    }
+
+    #[inline]
+    fn wants(&self, plan: &Plan, worker: WorkerId) -> bool {
+        each!(self, discipline => discipline.wants(plan, worker))
+    }
+
+    #[inline]
+    fn head<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
+        each!(self, discipline => discipline.head(jobs))
+    }
+
+    fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
+        each!(self, discipline => discipline.after(jobs, others))
+    }
+
+    fn take_unstarted(&mut self, jobs: &Jobs) -> Option<Job> {
+        each!(self, discipline => discipline.take_unstarted(jobs))
+    }
+
+    #[inline]
+    fn served(&mut self, class: ClassId, served_ns: u64) {
+        each!(self, discipline => discipline.served(class, served_ns));
+    }
+
+    #[inline]
+    fn completed(&mut self, class: ClassId, cpu_ns: u64) {
+        each!(self, discipline => discipline.completed(class, cpu_ns));
+    }
+
+    fn replanned(&mut self, plan: &Plan) {
+        each!(self, discipline => discipline.replanned(plan));
+    }
+}

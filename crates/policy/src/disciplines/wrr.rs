@@ -1,0 +1,80 @@
+//! Weighted round robin: every class that waits sends so many requests in turn.
+
+use super::Discipline;
+use super::classes::ClassQueues;
+use crate::role::Shed;
+use crate::{ClassId, Job, Jobs, Plan, WorkerId};
+use alloc::vec::Vec;
+
+/// Goes round the classes; each sends up to its weight, in requests, before the next.
+pub struct WeightedRoundRobin {
+    queues: ClassQueues,
+    /// By class, UNKNOWN last.
+    weights: Vec<u32>,
+    turn: ClassId,
+    /// Requests it may still send in this turn.
+    left: u32,
+}
+
+impl WeightedRoundRobin {
+    /// A weight for each class, UNKNOWN included, above 0; at most `limit` requests of each wait.
+    ///
+    /// # Panics
+    /// When a weight is 0: that class would never be served.
+    #[must_use]
+    pub fn new(weights: Vec<u32>, limit: usize) -> Self {
+        assert!(!weights.contains(&0), "every class is served in its turn");
+        Self {
+            queues: ClassQueues::new(weights.len(), limit),
+            left: weights[0],
+            weights,
+            turn: ClassId(0),
+        }
+    }
+
+    #[inline]
+    fn choose(&mut self) -> Option<ClassId> {
+        if self.left == 0 || self.queues.waiting_of(self.turn) == 0 {
+            self.turn = self.queues.next_round(self.turn)?;
+            self.left = self.weights[self.turn.index()];
+        }
+        Some(self.turn)
+    }
+}
+
+impl Discipline for WeightedRoundRobin {
+    #[inline]
+    fn push(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) -> Result<(), Shed> {
+        self.queues.push(jobs, job)
+    }
+
+    #[inline]
+    fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) {
+        self.queues.push_back(jobs, job);
+    }
+
+    #[inline]
+    fn take(
+        &mut self,
+        _now_ns: u64,
+        jobs: &Jobs,
+        _plan: &Plan,
+        mut place: impl FnMut(&Job) -> Option<WorkerId>,
+    ) -> Option<(Job, WorkerId)> {
+        let class = self.choose()?;
+        let worker = place(self.queues.front(jobs, class)?)?;
+        self.left -= 1;
+        Some((self.queues.pop(jobs, class)?, worker))
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.queues.waiting()
+    }
+
+    fn waiting_of(&self, class: ClassId) -> usize {
+        self.queues.waiting_of(class)
+    }
+
+    fn replanned(&mut self, _plan: &Plan) {}
+}

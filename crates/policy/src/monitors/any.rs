@@ -1,0 +1,70 @@
+//! Any monitor of a dispatcher, chosen while running: for systems that are put together by name.
+
+use super::{Overtake, Quantum, Ticks};
+use crate::role::{Ingress, Monitor, Preempt, Queues, Verdict};
+use crate::{Job, WorkerId};
+
+/// One of the monitors. A match costs a predicted branch per call, and all these systems share
+/// one compiled type.
+pub enum AnyMonitor {
+    /// At the end of a quantum.
+    Quantum(Quantum),
+    /// For what is more urgent.
+    Overtake(Overtake),
+    /// By levels.
+    Ticks(Ticks),
+}
+
+macro_rules! each {
+    ($any:expr, $monitor:ident => $call:expr) => {
+        match $any {
+            AnyMonitor::Quantum($monitor) => $call,
+            AnyMonitor::Overtake($monitor) => $call,
+            AnyMonitor::Ticks($monitor) => $call,
+        }
+    };
+}
+
+impl Monitor for AnyMonitor {
+    const POLLS: bool = true;
+
+    #[inline]
+    fn started(&mut self, now_ns: u64, worker: WorkerId, job: &Job, epoch: u64) -> Option<u64> {
+        each!(self, monitor => monitor.started(now_ns, worker, job, epoch))
+    }
+
+    #[inline]
+    fn expired<I: Ingress, Q: Queues>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        ingress: &I,
+        queues: &Q,
+    ) -> Verdict {
+        each!(self, monitor => monitor.expired(now_ns, worker, ingress, queues))
+    }
+
+    #[inline]
+    fn stopped(&mut self, now_ns: u64, worker: WorkerId, epoch: u64) {
+        each!(self, monitor => monitor.stopped(now_ns, worker, epoch));
+    }
+
+    #[inline]
+    fn poll<I: Ingress, Q: Queues>(
+        &mut self,
+        now_ns: u64,
+        ingress: &I,
+        queues: &Q,
+    ) -> Option<Preempt> {
+        each!(self, monitor => monitor.poll(now_ns, ingress, queues))
+    }
+
+    #[inline]
+    fn next_deadline_ns(&self) -> Option<u64> {
+        each!(self, monitor => monitor.next_deadline_ns())
+    }
+
+    fn tick<Q: Queues>(&mut self, now_ns: u64, queues: &Q) {
+        each!(self, monitor => monitor.tick(now_ns, queues));
+    }
+}

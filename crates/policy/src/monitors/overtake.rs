@@ -1,0 +1,218 @@
+//! Preemption at arrivals: what is more urgent does not wait for what is less.
+
+use crate::disciplines::Deadlines;
+use crate::role::{Ingress, Monitor, Preempt, Queues, Verdict};
+use crate::{BitSet, Job, JobId, WorkerId};
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Which of two requests is more urgent.
+#[derive(Clone, Debug)]
+pub enum Urgency {
+    /// The one that wants less service: SRPT.
+    Remaining,
+    /// The one whose deadline is earlier: EDF.
+    Deadline(Deadlines),
+    /// A short before a long, of these classes; among longs that run, the one that was begun last
+    /// goes on (Perséphone § 6).
+    Long(BitSet),
+}
+
+impl Urgency {
+    /// Rank of the request when it starts to run now; the greatest is interrupted first.
+    #[inline]
+    fn of_running(&self, now_ns: u64, job: &Job) -> u64 {
+        match self {
+            Self::Remaining => now_ns.saturating_add(job.remaining_ns()),
+            Self::Deadline(deadlines) => deadlines.of(job),
+            Self::Long(longs) if longs.contains(job.class.index()) => u64::MAX - now_ns,
+            Self::Long(_) => 0,
+        }
+    }
+
+    /// The request interrupts whoever ranks above this.
+    #[inline]
+    fn of_waiting(&self, now_ns: u64, job: &Job) -> u64 {
+        match self {
+            Self::Remaining => now_ns.saturating_add(job.remaining_ns()),
+            Self::Deadline(deadlines) => deadlines.of(job),
+            Self::Long(longs) if longs.contains(job.class.index()) => u64::MAX,
+            Self::Long(_) => 1,
+        }
+    }
+}
+
+/// Interrupts the least urgent request that runs when a more urgent one heads the queue.
+///
+/// Workers that were told to stop and did not yet begin something else are on their way: each will
+/// take a waiting request, so only what waits behind these interrupts one more. A discipline that
+/// cannot tell what that is ([`Ingress::after`]) has one interruption under way at a time.
+pub struct Overtake {
+    urgency: Urgency,
+    /// A request may be interrupted after it ran for so long.
+    after_ns: u64,
+    /// A decision to interrupt takes so long to reach the worker, which goes on meanwhile.
+    delay_ns: u64,
+    /// Rank of what each worker runs; 0 for nobody to interrupt.
+    ranks: Vec<u64>,
+    running: Vec<Running>,
+    /// Workers whose rank is not known yet.
+    unranked: BitSet,
+    /// Workers told to stop that have not begun something else since.
+    stopping: BitSet,
+    /// Interruptions on their way, with their time of arrival.
+    sent: VecDeque<(u64, Preempt)>,
+}
+
+#[derive(Clone, Copy)]
+struct Running {
+    job: JobId,
+    since_ns: u64,
+    epoch: u64,
+}
+
+impl Overtake {
+    /// Interrupts at once and whoever it may be.
+    #[must_use]
+    pub fn new(urgency: Urgency, workers: usize) -> Self {
+        let nothing = Running {
+            job: JobId(u32::MAX),
+            since_ns: 0,
+            epoch: 0,
+        };
+        Self {
+            urgency,
+            after_ns: 0,
+            delay_ns: 0,
+            ranks: vec![0; workers],
+            running: vec![nothing; workers],
+            unranked: BitSet::EMPTY,
+            stopping: BitSet::EMPTY,
+            sent: VecDeque::with_capacity(4 * workers),
+        }
+    }
+
+    /// Not before a request ran for so long, ns.
+    #[must_use]
+    pub fn after(self, after_ns: u64) -> Self {
+        Self { after_ns, ..self }
+    }
+
+    /// Interruptions take so long to reach the worker, ns.
+    #[must_use]
+    pub fn delayed(self, delay_ns: u64) -> Self {
+        Self { delay_ns, ..self }
+    }
+
+    /// Ranks what was begun since the last decision, by what the ingress knows of it: where sizes
+    /// are guessed, the engine's are not to be had.
+    #[inline]
+    fn rank_new<I: Ingress>(&mut self, ingress: &I) {
+        for worker in core::mem::take(&mut self.unranked).iter() {
+            let Running { job, since_ns, .. } = self.running[worker];
+            let rank = |job| self.urgency.of_running(since_ns, job);
+            self.ranks[worker] = ingress.dispatched(job).map_or(0, rank);
+        }
+    }
+
+    /// Whom the next waiting request overtakes, if any.
+    #[inline]
+    fn choose<I: Ingress>(&mut self, now_ns: u64, ingress: &I) -> Option<Preempt> {
+        let Some(head) = ingress.head() else {
+            self.stopping = BitSet::EMPTY;
+            return None;
+        };
+        let next = match self.stopping.len() {
+            0 => head,
+            others => ingress.after(others)?,
+        };
+        self.rank_new(ingress);
+        let (worker, rank) = greatest(&self.ranks)?;
+        if rank <= self.urgency.of_waiting(now_ns, next) {
+            return None;
+        }
+        self.ranks[worker] = 0;
+        self.stopping.insert(worker);
+        Some(Preempt {
+            worker: WorkerId(worker as u16),
+            epoch: self.running[worker].epoch,
+        })
+    }
+}
+
+/// The first of the greatest.
+#[inline]
+fn greatest(ranks: &[u64]) -> Option<(usize, u64)> {
+    let greatest = ranks.iter().copied().max()?;
+    let worker = ranks.iter().position(|&rank| rank == greatest)?;
+    Some((worker, greatest))
+}
+
+impl Monitor for Overtake {
+    const POLLS: bool = true;
+
+    #[inline]
+    fn started(&mut self, now_ns: u64, worker: WorkerId, job: &Job, epoch: u64) -> Option<u64> {
+        let index = worker.index();
+        self.running[index] = Running {
+            job: job.id,
+            since_ns: now_ns,
+            epoch,
+        };
+        self.stopping.remove(index);
+        self.ranks[index] = 0;
+        if self.after_ns > 0 {
+            return Some(self.after_ns);
+        }
+        self.unranked.insert(index);
+        None
+    }
+
+    /// From now on it may be interrupted.
+    fn expired<I: Ingress, Q: Queues>(
+        &mut self,
+        _now_ns: u64,
+        worker: WorkerId,
+        _ingress: &I,
+        _queues: &Q,
+    ) -> Verdict {
+        self.unranked.insert(worker.index());
+        Verdict::Leave
+    }
+
+    #[inline]
+    fn stopped(&mut self, _now_ns: u64, worker: WorkerId, _epoch: u64) {
+        self.ranks[worker.index()] = 0;
+        self.unranked.remove(worker.index());
+    }
+
+    #[inline]
+    fn poll<I: Ingress, Q: Queues>(
+        &mut self,
+        now_ns: u64,
+        ingress: &I,
+        _queues: &Q,
+    ) -> Option<Preempt> {
+        if self.delay_ns == 0 {
+            return self.choose(now_ns, ingress);
+        }
+        while self.sent.len() < self.sent.capacity() {
+            let Some(preempt) = self.choose(now_ns, ingress) else {
+                break;
+            };
+            self.sent.push_back((now_ns + self.delay_ns, preempt));
+        }
+        let &(arrives_ns, preempt) = self.sent.front()?;
+        if arrives_ns > now_ns {
+            return None;
+        }
+        self.sent.pop_front();
+        Some(preempt)
+    }
+
+    #[inline]
+    fn next_deadline_ns(&self) -> Option<u64> {
+        self.sent.front().map(|&(arrives_ns, _)| arrives_ns)
+    }
+}

@@ -1,0 +1,72 @@
+//! The clock of a multi-level feedback queue: who runs is looked at once a quantum.
+
+use crate::disciplines::Levels;
+use crate::role::{Ingress, Monitor, Queues, Verdict};
+use crate::{Job, WorkerId};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// At each tick, a request yields to what waits at a lower level; and where its level's allotment
+/// is over, also to what waits at the one it gets to.
+pub struct Ticks {
+    levels: Levels,
+    /// By worker.
+    running: Vec<Running>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Running {
+    /// Service of the running request at the next tick, ns.
+    attained_ns: u64,
+    /// Of it, what it got since it was last begun, or last renewed at the end of an allotment, ns.
+    turn_ns: u64,
+}
+
+impl Ticks {
+    /// Watches `workers` workers.
+    #[must_use]
+    pub fn new(levels: Levels, workers: usize) -> Self {
+        Self {
+            levels,
+            running: vec![Running::default(); workers],
+        }
+    }
+}
+
+impl Monitor for Ticks {
+    #[inline]
+    fn started(&mut self, _now_ns: u64, worker: WorkerId, job: &Job, _epoch: u64) -> Option<u64> {
+        let quantum_ns = self.levels.quantum_ns;
+        self.running[worker.index()] = Running {
+            attained_ns: job.attained_ns + quantum_ns,
+            turn_ns: quantum_ns,
+        };
+        Some(quantum_ns)
+    }
+
+    #[inline]
+    fn expired<I: Ingress, Q: Queues>(
+        &mut self,
+        _now_ns: u64,
+        worker: WorkerId,
+        ingress: &I,
+        _queues: &Q,
+    ) -> Verdict {
+        let Levels { quantum_ns, count } = self.levels;
+        let running = &mut self.running[worker.index()];
+        let before = self.levels.at(running.attained_ns - quantum_ns);
+        let level = self.levels.at(running.attained_ns);
+        let over =
+            level != before || (level == count - 1 && running.turn_ns >> level >= quantum_ns);
+        let waits = |head: &Job| {
+            let head = self.levels.at(head.attained_ns);
+            head < level || over && head == level
+        };
+        if ingress.head().is_some_and(waits) {
+            return Verdict::Preempt;
+        }
+        running.attained_ns += quantum_ns;
+        running.turn_ns = if over { 0 } else { running.turn_ns } + quantum_ns;
+        Verdict::Renew(quantum_ns)
+    }
+}

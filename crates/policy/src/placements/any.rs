@@ -1,0 +1,32 @@
+//! Any placement of a dispatcher, chosen while running: for systems that are put together by name.
+
+use super::{Choices, Idle, Placement, Reserved, ReservedBounded, Shortest, Workers};
+use crate::{Job, Plan, WorkerId};
+
+/// One of the placements. A match costs a predicted branch per call, and all these systems share
+/// one compiled type.
+pub enum AnyPlacement {
+    /// Any idle worker.
+    Idle(Idle),
+    /// An idle worker that the plan allows.
+    Reserved(Reserved),
+    /// The least occupied worker with room that the plan allows.
+    ReservedBounded(ReservedBounded),
+    /// The least occupied worker at once.
+    Shortest(Shortest),
+    /// The least occupied of some drawn at random, at once.
+    Choices(Choices),
+}
+
+impl Placement for AnyPlacement {
+    #[inline]
+    fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId> {
+        match self {
+            Self::Idle(placement) => placement.place(job, plan, workers),
+            Self::Reserved(placement) => placement.place(job, plan, workers),
+            Self::ReservedBounded(placement) => placement.place(job, plan, workers),
+            Self::Shortest(placement) => placement.place(job, plan, workers),
+            Self::Choices(placement) => placement.place(job, plan, workers),
+        }
+    }
+}

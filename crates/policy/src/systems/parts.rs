@@ -1,0 +1,302 @@
+//! Parts by name. Systems made of them share one compiled type that chooses its parts at start-up.
+
+use super::preemptive::{LONGEST_NS, charge, lateness, quantum_ns, time};
+use super::{DarcParams, System, Visit, central, known, system};
+use crate::controls::{AnyControl, Darc, DarcStable, Fixed, Partition};
+use crate::disciplines::{
+    AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Earliest, Fifo, Levels, Mlfq,
+    MultiQueue, Reentry, Shortest, SizeSource, Sizes, Typed, WeightedRoundRobin,
+};
+use crate::locals;
+use crate::monitors::{AnyMonitor, Overtake, Quantum, Ticks, Urgency};
+use crate::placements::{AnyPlacement, Choices, Idle, Reserved, ReservedBounded};
+use crate::spec::{Params, Reader, SpecError, Value};
+use crate::{BitSet, Central, Mechanism, Shape};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// The ingress that any parts make.
+pub type AnyIngress = Central<AnyDiscipline, AnyPlacement, AnyControl>;
+
+/// A system put together from parts: one that interrupts, or one that runs requests to their end.
+pub enum Composed {
+    /// Nobody is interrupted.
+    Cooperative(System<AnyIngress, locals::Fifo>),
+    /// A monitor interrupts.
+    Preemptive(System<AnyIngress, locals::Fifo, AnyMonitor>),
+}
+
+impl Composed {
+    /// Hands it to the visitor.
+    pub fn visit<V: Visit>(self, visitor: V) -> V::Output {
+        match self {
+            Self::Cooperative(system) => visitor.visit(system),
+            Self::Preemptive(system) => visitor.visit(system),
+        }
+    }
+
+    /// The system, whichever it is, with the parameters it was built with.
+    pub(super) fn used(self, params: Params) -> Self {
+        match self {
+            Self::Cooperative(system) => Self::Cooperative(System { params, ..system }),
+            Self::Preemptive(system) => Self::Preemptive(System { params, ..system }),
+        }
+    }
+}
+
+/// The parts of a system with a dispatcher.
+pub(super) struct Parts {
+    pub(super) discipline: AnyDiscipline,
+    pub(super) placement: AnyPlacement,
+    pub(super) control: AnyControl,
+    /// Requests a worker may hold, the running one included.
+    pub(super) depth: usize,
+    pub(super) monitor: Option<(AnyMonitor, Mechanism)>,
+}
+
+impl Parts {
+    /// A single stage: an idle worker takes what the discipline offers.
+    pub(super) fn idle(discipline: AnyDiscipline) -> Self {
+        Self {
+            discipline,
+            placement: AnyPlacement::Idle(Idle),
+            control: AnyControl::Fixed(Fixed::Open),
+            depth: 1,
+            monitor: None,
+        }
+    }
+
+    pub(super) fn assemble(self, name: &'static str, shape: &Shape) -> Composed {
+        let parts = (self.discipline, self.placement, self.control);
+        let ingress = central(shape, self.depth, parts);
+        let system = System {
+            depth: self.depth,
+            ..system(name, shape, ingress, locals::Fifo)
+        };
+        match self.monitor {
+            None => Composed::Cooperative(system),
+            Some((monitor, mechanism)) => {
+                Composed::Preemptive(system.under(monitor, mechanism, Params::new()))
+            }
+        }
+    }
+}
+
+pub(super) fn placement(
+    name: &str,
+    shape: &Shape,
+    read: &mut Reader<'_>,
+) -> Result<(AnyPlacement, usize), SpecError> {
+    let seed = shape.seed;
+    Ok(match name {
+        "reserved" => (AnyPlacement::Reserved(Reserved), 1),
+        "jbsq" => {
+            let depth = read.whole("k", 2, 1..=1024, "a whole number, 1 to 1024")?;
+            let placement = AnyPlacement::ReservedBounded(ReservedBounded);
+            (placement, depth as usize)
+        }
+        "shortest" => {
+            let placement = crate::placements::Shortest::new(seed);
+            (AnyPlacement::Shortest(placement), usize::MAX)
+        }
+        "choices" => {
+            let draws = read.whole("choices", 2, 1..=256, "a number of draws, 1 to 256")?;
+            let placement = Choices::new(draws as usize, seed);
+            (AnyPlacement::Choices(placement), usize::MAX)
+        }
+        "random" => (AnyPlacement::Choices(Choices::new(1, seed)), usize::MAX),
+        _ => (AnyPlacement::Idle(Idle), 1),
+    })
+}
+
+pub(super) fn discipline(
+    name: &str,
+    shape: &Shape,
+    read: &mut Reader<'_>,
+) -> Result<AnyDiscipline, SpecError> {
+    let (classes, limit) = (shape.queues(), shape.queue_limit);
+    Ok(match name {
+        "typed" => AnyDiscipline::Typed(Typed::new(classes, limit)),
+        "sjf" => AnyDiscipline::Shortest(Shortest::by_size(size(read)?, shape)),
+        "edf" => {
+            let deadlines = Deadlines::new(shape, slo(read)?);
+            AnyDiscipline::Earliest(Earliest::by_deadline(deadlines, shape))
+        }
+        "drr" => {
+            let sizes = Sizes::new(size(read)?, shape);
+            let quantum_ns = turn_ns(shape, read)?;
+            AnyDiscipline::DeficitRoundRobin(DeficitRoundRobin::new(
+                classes, limit, quantum_ns, sizes,
+            ))
+        }
+        "wrr" => {
+            let weights = weights(shape, read)?;
+            AnyDiscipline::WeightedRoundRobin(WeightedRoundRobin::new(weights, limit))
+        }
+        "mlfq" => AnyDiscipline::Mlfq(Mlfq::new(levels(read)?, limit)),
+        "mq" => AnyDiscipline::MultiQueue(multi_queue(shape, read)?),
+        "cscq" => AnyDiscipline::CycleStealing(cycle_stealing(shape, read)?),
+        _ => AnyDiscipline::Fifo(Fifo::new(limit)),
+    })
+}
+
+pub(super) fn control(
+    name: &str,
+    shape: &Shape,
+    read: &mut Reader<'_>,
+) -> Result<AnyControl, SpecError> {
+    let classes = shape.classes.len();
+    Ok(match name {
+        "reserve" => {
+            let reserved = read.whole("reserved", 1, 0..=256, "a number of workers, 0 to 256")?;
+            AnyControl::Fixed(Fixed::First(reserved as usize))
+        }
+        "partition" => AnyControl::Partition(Partition::new(&shape.classes)),
+        "darc" | "darc-stable" => {
+            let params = DarcParams::read(read)?;
+            let known = params.known.then(|| known(shape));
+            match name {
+                "darc" => AnyControl::Darc(Darc::new(classes, params.rules, known.as_ref())),
+                _ => AnyControl::DarcStable(DarcStable::new(classes, params.rules, known.as_ref())),
+            }
+        }
+        _ => AnyControl::Fixed(Fixed::Open),
+    })
+}
+
+pub(super) fn monitor(
+    name: &str,
+    shape: &Shape,
+    read: &mut Reader<'_>,
+) -> Result<Option<(AnyMonitor, Mechanism)>, SpecError> {
+    let overtake = |urgency| AnyMonitor::Overtake(Overtake::new(urgency, shape.workers));
+    let monitor = match name {
+        "quantum" => {
+            let quantum_ns = quantum_ns(read, 5_000)?;
+            AnyMonitor::Quantum(Quantum::new(quantum_ns, lateness(read)?, shape.seed))
+        }
+        "srpt" => overtake(Urgency::Remaining),
+        "edf" => overtake(Urgency::Deadline(Deadlines::new(shape, slo(read)?))),
+        "on-blocked" => AnyMonitor::Overtake(on_blocked(shape, read)?),
+        "levels" => AnyMonitor::Ticks(Ticks::new(levels(read)?, shape.workers)),
+        _ => return Ok(None),
+    };
+    let cost_ns = if matches!(name, "srpt" | "edf") {
+        0
+    } else {
+        1_000
+    };
+    Ok(Some((monitor, mechanism(read, cost_ns)?)))
+}
+
+fn size(read: &mut Reader<'_>) -> Result<SizeSource, SpecError> {
+    Ok(
+        match read.word("size", &["known", "profile"], "known or profile")? {
+            0 => SizeSource::Known,
+            _ => SizeSource::Profile,
+        },
+    )
+}
+
+/// The SLO of a class that declares none, in its mean service times.
+fn slo(read: &mut Reader<'_>) -> Result<f64, SpecError> {
+    let expected = "a multiple of the class's mean service time, above 0, up to 1e6";
+    read.number("slo", 10.0, f64::MIN_POSITIVE..=1e6, expected)
+}
+
+/// Service time of a turn of deficit round robin; by default the longest class's mean, so that
+/// nobody waits for a second turn.
+fn turn_ns(shape: &Shape, read: &mut Reader<'_>) -> Result<u64, SpecError> {
+    let means = shape.classes.iter().map(|hint| hint.mean_ns as u64);
+    let longest_ns = means.max().filter(|&ns| ns > 0).unwrap_or(1_000);
+    let expected = "a time above 0 such as 5us, up to 1 h";
+    read.time("quantum", longest_ns, 1..=LONGEST_NS, expected)
+}
+
+/// Requests per turn of each declared class, `3/1`; one each by default, and of UNKNOWN.
+fn weights(shape: &Shape, read: &mut Reader<'_>) -> Result<Vec<u32>, SpecError> {
+    let expected = "a whole number above 0 for each class, such as 3/1";
+    let classes = shape.classes.len();
+    let mut weights = alloc::vec![1; shape.queues()];
+    let text = read.text("weights", "");
+    if !text.is_empty() {
+        let given: Result<Vec<u32>, _> = text.split('/').map(str::parse).collect();
+        match given {
+            // Without classes there is nothing to hold it against: the grammar alone is checked.
+            Ok(given) if !given.contains(&0) && (given.len() == classes || classes == 0) => {
+                weights[..classes].copy_from_slice(&given[..classes]);
+            }
+            _ => return Err(read.bad("weights", text, expected)),
+        }
+    }
+    let each: Vec<String> = weights[..classes].iter().map(u32::to_string).collect();
+    read.note("weights", Value::Text(each.join("/")));
+    Ok(weights)
+}
+
+fn levels(read: &mut Reader<'_>) -> Result<Levels, SpecError> {
+    Ok(Levels {
+        quantum_ns: quantum_ns(read, 5_000)?,
+        count: read.whole("levels", 8, 1..=64, "a number of levels, 1 to 64")? as usize,
+    })
+}
+
+fn multi_queue(shape: &Shape, read: &mut Reader<'_>) -> Result<MultiQueue, SpecError> {
+    let reentry = match read.word("reentry", &["tail", "head"], "tail or head")? {
+        0 => Reentry::Tail,
+        _ => Reentry::Head,
+    };
+    Ok(match read.word("pick", &["slo", "bvt"], "slo or bvt")? {
+        0 => MultiQueue::by_wait_over_slo(shape, slo(read)?, reentry),
+        _ => MultiQueue::by_virtual_time(shape, reentry),
+    })
+}
+
+/// Long hosts by the longs' part of the declared demand, unless told.
+fn cycle_stealing(shape: &Shape, read: &mut Reader<'_>) -> Result<CycleStealing, SpecError> {
+    let (workers, longs) = (shape.workers, shape.longs());
+    let demand = |long: Option<bool>| -> f64 {
+        let classes = shape.classes.iter().enumerate();
+        let counted =
+            classes.filter(|(class, _)| long.is_none_or(|is| longs.contains(*class) == is));
+        counted.map(|(_, hint)| hint.mean_ns * hint.share).sum()
+    };
+    let part = demand(Some(true)) / demand(None).max(f64::MIN_POSITIVE);
+    let wanted = (part * workers as f64 + 0.5) as u64;
+    let default = wanted.clamp(1, (workers as u64 - 1).max(1));
+    let hosts = read.whole("long", default, 1..=256, "a number of workers, 1 to 256")?;
+    let part = hosts as f64 / workers as f64;
+    Ok(CycleStealing::new(
+        or_unknown(longs, shape),
+        part,
+        workers,
+        shape.queue_limit,
+    ))
+}
+
+/// What nobody recognised may be long.
+fn or_unknown(mut longs: BitSet, shape: &Shape) -> BitSet {
+    longs.insert(shape.unknown().index());
+    longs
+}
+
+/// Perséphone § 6: as soon as a short is blocked at the head of the queue, whichever long has run
+/// longest is told to stop, which takes `propagation` to reach it, and joins the tail. `q` leaves
+/// it that much of a turn at least.
+fn on_blocked(shape: &Shape, read: &mut Reader<'_>) -> Result<Overtake, SpecError> {
+    let longs = or_unknown(shape.longs(), shape);
+    let monitor = Overtake::new(Urgency::Long(longs), shape.workers);
+    Ok(monitor
+        .after(time(read, "q", 0)?)
+        .delayed(time(read, "propagation", 0)?))
+}
+
+fn mechanism(read: &mut Reader<'_>, cost_ns: u64) -> Result<Mechanism, SpecError> {
+    Ok(Mechanism {
+        notif_ns: time(read, "cost", cost_ns)?,
+        charge: charge(read)?,
+        switch_ns: time(read, "switch", 0)?,
+        next_ns: time(read, "next", 0)?,
+        ..Mechanism::default()
+    })
+}
