@@ -22,25 +22,26 @@ pub(crate) const FOREVER: Duration = Duration::from_secs(60);
 /// The policies that a live server can carry out.
 pub(crate) fn live_policies() -> impl Iterator<Item = &'static str> {
     let names = systems::NAMES.iter().copied();
-    names.filter(|name| owner(name) != Owner::Nobody)
+    names.filter(|name| matches!(kind(name), (Owner::Dispatcher | Owner::Steering, false)))
 }
 
 /// Whether the policy's workers own their receive queues.
 pub(crate) fn is_steered(policy: &str) -> bool {
-    owner(policy) == Owner::Steering
+    kind(policy).0 == Owner::Steering
 }
 
-fn owner(policy: &str) -> Owner {
-    struct OwnerOf;
-    impl Visit for OwnerOf {
-        type Output = Owner;
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> Owner {
-            I::OWNER
+/// Who carries its ingress out, and whether it interrupts.
+fn kind(policy: &str) -> (Owner, bool) {
+    struct KindOf;
+    impl Visit for KindOf {
+        type Output = (Owner, bool);
+        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> (Owner, bool) {
+            (I::OWNER, M::PREEMPTS)
         }
     }
     let spec: Spec = policy.parse().unwrap();
     let shape = Shape::new(2).class(1_000, 0.5).class(10_000, 0.5);
-    systems::with(&spec, &shape, OwnerOf).unwrap()
+    systems::with(&spec, &shape, KindOf).unwrap()
 }
 
 /// A replay of `count` requests, one each `gap_ns`, of two classes in turn, dealt to `queues` receive queues.
