@@ -13,10 +13,15 @@ HEADWAY := target/release/headway
 NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: demo build test lint unit loom asan docs bench fuzz install clean
+.PHONY: demo reproduce build test lint unit loom asan docs bench fuzz install clean
 
 demo: build
 	$(HEADWAY) demo
+
+# Minutes: every figure of the papers, at full length.
+reproduce: build
+	$(HEADWAY) reproduce all --format markdown -o docs/reproduction.md --html target/reproduction.html
+	@echo "docs/reproduction.md is new; the curves are in target/reproduction.html"
 
 build: toolchain
 	$(CARGO) build --release --locked -p headway-cli

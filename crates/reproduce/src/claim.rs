@@ -1,6 +1,6 @@
 //! What a paper says, and the rule by which it is judged.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 
 /// Something that a paper says, about a figure (`of`), a ratio of two (`of` ÷ `over`), or an
@@ -84,8 +84,7 @@ pub struct Expected {
 }
 
 /// What a claim came to.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "verdict", content = "deviation")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Verdict {
     /// The rule holds.
     Reproduced,
@@ -113,14 +112,24 @@ pub struct Judged {
     pub shown: String,
     /// Ours ÷ paper − 1, where the paper has a figure.
     pub deviation: Option<f64>,
-    /// The verdict.
-    #[serde(flatten)]
+    /// The verdict: `reproduced`, `expected-deviation`, `deviates` or `not-reproduced`.
     pub verdict: Verdict,
     /// The rule that gave it.
     pub rule: String,
     /// Why a deviation was expected, where one was and is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+}
+
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::Reproduced => "reproduced",
+            Self::ExpectedDeviation => "expected-deviation",
+            Self::Deviates(_) => "deviates",
+            Self::NotReproduced => "not-reproduced",
+        })
+    }
 }
 
 impl fmt::Display for Verdict {

@@ -77,6 +77,11 @@ pub struct System {
     pub dispatch_cost: Option<String>,
     /// A worker's work per request beside the service: `100ns`.
     pub overhead: Option<String>,
+    /// How much longer instrumented code takes, ‰ of the service time.
+    pub instrumentation_permille: Option<u64>,
+    /// How much longer a request takes on a dispatcher that works, %.
+    #[serde(default)]
+    pub dispatcher_slowdown_percent: u64,
     /// Takes requests for any class, at random.
     #[serde(default)]
     pub random_classifier: bool,

@@ -5,6 +5,7 @@
 mod contract;
 mod errors;
 mod planning;
+mod reproduce;
 mod serving;
 mod sweeps;
 

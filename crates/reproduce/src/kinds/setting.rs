@@ -129,6 +129,8 @@ impl<'a> Setting<'a> {
         };
         simulation.costs.dispatch_ns = time(&system.dispatch_cost)?;
         simulation.costs.overhead_ns = time(&system.overhead)?;
+        simulation.costs.proc_permille = system.instrumentation_permille;
+        simulation.costs.dispatcher_slowdown_percent = system.dispatcher_slowdown_percent;
         let network = on.network.as_ref().or(server.network.as_ref());
         simulation.network_ns = time(&network.cloned())?;
         if system.random_classifier {
@@ -152,7 +154,10 @@ impl<'a> Setting<'a> {
         of: &Simulation,
     ) -> Option<String> {
         let is_own = self.experiment.workload.contains_key(workload);
-        if is_own || system.overhead.is_some() || system.random_classifier {
+        let has_costs = system.overhead.is_some()
+            || system.instrumentation_permille.is_some()
+            || system.dispatcher_slowdown_percent > 0;
+        if is_own || has_costs || system.random_classifier {
             return None;
         }
         let mut flags = format!(
