@@ -2,7 +2,7 @@
 
 use crate::{Datum, Error, Experiment, Extent, Kind, Measure, System};
 use headway_report::Slo;
-use headway_sim::{Classifier, Experiment as Simulation};
+use headway_sim::{Classifier, Costs, Experiment as Simulation};
 use headway_workload::{Workload, duration};
 use serde::Deserialize;
 use std::str::FromStr;
@@ -19,6 +19,8 @@ pub struct On {
     pub requests: Option<u64>,
     /// Another network, added to every latency: `0us`.
     pub network: Option<String>,
+    /// Another part of the arrivals that is not measured, instead of a tenth.
+    pub warm_up: Option<f64>,
     /// Only these systems.
     pub systems: Option<Vec<String>>,
 }
@@ -133,11 +135,12 @@ impl<'a> Setting<'a> {
         simulation.costs.dispatcher_slowdown_percent = system.dispatcher_slowdown_percent;
         let network = on.network.as_ref().or(server.network.as_ref());
         simulation.network_ns = time(&network.cloned())?;
+        simulation.warm_up = on.warm_up.unwrap_or(simulation.warm_up);
         if system.random_classifier {
             simulation.classifier = Classifier::Random;
         }
         simulation.check()?;
-        let flags = self.flags(system, &policy, name, network, &simulation);
+        let flags = self.flags(name, &simulation);
         Ok(Subject {
             system: self.label(&system.name),
             simulation,
@@ -145,35 +148,33 @@ impl<'a> Setting<'a> {
         })
     }
 
-    fn flags(
-        &self,
-        system: &System,
-        policy: &str,
-        workload: &str,
-        network: Option<&String>,
-        of: &Simulation,
-    ) -> Option<String> {
+    /// The flags of a simulation, where flags can say all of it.
+    fn flags(&self, workload: &str, of: &Simulation) -> Option<String> {
+        let plain = Simulation::new(of.workload.clone(), of.policy.clone());
+        let dispatch_only = Costs {
+            dispatch_ns: of.costs.dispatch_ns,
+            ..Costs::default()
+        };
         let is_own = self.experiment.workload.contains_key(workload);
-        let has_costs = system.overhead.is_some()
-            || system.instrumentation_permille.is_some()
-            || system.dispatcher_slowdown_percent > 0;
-        if is_own || has_costs || system.random_classifier {
+        let is_sayable = of.costs == dispatch_only
+            && of.classifier == plain.classifier
+            && of.warm_up == plain.warm_up;
+        if is_own || !is_sayable {
             return None;
         }
         let mut flags = format!(
-            "--policy {policy} --workload {workload} --workers {} --requests {} --seed {}",
+            "--policy {} --workload {workload} --workers {} --requests {} --seed {}",
+            of.policy,
             of.workers,
             of.expected_requests() as u64,
             of.seed,
         );
-        let optional = [
-            ("--dispatch-cost", system.dispatch_cost.as_ref()),
-            ("--network", network),
+        let times = [
+            ("--dispatch-cost", of.costs.dispatch_ns),
+            ("--network", of.network_ns),
         ];
-        for (flag, value) in optional {
-            if let Some(value) = value {
-                flags += &format!(" {flag} {value}");
-            }
+        for (flag, ns) in times.into_iter().filter(|(_, ns)| *ns > 0) {
+            flags += &format!(" {flag} {ns}ns");
         }
         Some(flags)
     }
