@@ -3,7 +3,7 @@
 use crate::pooled::{fcfs_max_ns, srpt_mean_ns};
 use crate::question::Question;
 use headway_report::slo::{Bound, Measure, Scope, Statistic};
-use headway_report::{Impossible, format};
+use headway_report::{Impossible, LOST_FRACTION_MAX, format};
 use headway_workload::{Arrivals, Class, Generator};
 
 /// Part of the arrivals that is not measured, as in every experiment.
@@ -24,7 +24,7 @@ pub fn impossible(question: &Question) -> Vec<Impossible> {
     let steady = question.workload.phases.is_empty();
     let recorded = matches!(question.workload.arrivals, Arrivals::Trace(_));
     let mut shown: Vec<Impossible> = Vec::new();
-    if steady && !recorded && question.queue_limit == usize::MAX {
+    if steady && !recorded && !is_bounded(question) {
         shown.extend(saturated(question));
     }
     if !steady {
@@ -97,6 +97,7 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
         return None;
     }
     let allowed = match bound.statistic {
+        Statistic::Mean if is_bounded(question) => return below_one(bound),
         Statistic::Mean => return by_mean_service(&classes, fixed_ns, bound),
         Statistic::Max => return below_one(bound),
         Statistic::P50 => 0.5,
@@ -122,15 +123,25 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
             })
         }
     };
-    // Printed shares and percentiles are rounded: the last digit proves nothing.
+    // Printed shares and percentiles are rounded: the last digit proves nothing. Bounded queues may
+    // shed a few, perhaps just these.
     const ROUNDING: f64 = 1e-9;
-    (too_slow > allowed + ROUNDING).then(|| {
+    let shed = if is_bounded(question) {
+        LOST_FRACTION_MAX
+    } else {
+        0.0
+    };
+    (too_slow > allowed + shed + ROUNDING).then(|| {
         format!(
             "service time: {} of these requests exceed it without waiting, {} may",
             format::percent(too_slow),
             format::percent(allowed),
         )
     })
+}
+
+fn is_bounded(question: &Question) -> bool {
+    question.queue_limit != usize::MAX
 }
 
 fn by_mean_service(classes: &[&Class], fixed_ns: f64, bound: &Bound) -> Option<String> {
@@ -149,14 +160,19 @@ fn below_one(bound: &Bound) -> Option<String> {
     slowdown.then(|| "service time: no slowdown is below 1".into())
 }
 
+/// What requests `(arrival, service time)` come to at best on so many workers, ns.
+type LeastLatency = fn(&[(u64, u64)], usize) -> f64;
+
 /// One worker as fast as all, for the measured arrivals of these classes alone.
 fn by_pooling(question: &Question, bound: &Bound) -> Option<String> {
-    let (least_ns, best): (fn(&[(u64, u64)], usize) -> f64, _) =
-        match (bound.measure, bound.statistic) {
-            (Measure::Latency, Statistic::Mean) => (srpt_mean_ns, "mean under SRPT"),
-            (Measure::Latency, Statistic::Max) => (fcfs_max_ns, "largest under FCFS"),
-            _ => return None,
-        };
+    let (least_ns, best): (LeastLatency, _) = match (bound.measure, bound.statistic) {
+        (Measure::Latency, Statistic::Mean) => (srpt_mean_ns, "mean under SRPT"),
+        (Measure::Latency, Statistic::Max) => (fcfs_max_ns, "largest under FCFS"),
+        _ => return None,
+    };
+    if is_bounded(question) {
+        return None;
+    }
     let least_us = |replication| {
         let requests = measured(
             question,

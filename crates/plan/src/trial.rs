@@ -52,7 +52,7 @@ pub(crate) fn try_all(
     progress(Progress::Stage(stage, runs.len() as u64));
     let one = |&(index, replication): &(usize, u64)| {
         let seed = question.seed.wrapping_add(replication);
-        judge(&question.slo, question.experiment(&tasks[index], seed))
+        judge(&question.slo, &question.experiment(&tasks[index], seed))
     };
     let judged = in_parallel(&runs, question.threads, one, |_, _| progress(Progress::Run));
     let mut judged = judged.into_iter();
@@ -80,7 +80,7 @@ impl Question {
     }
 }
 
-fn judge(slo: &Slo, experiment: Experiment) -> Result<Judged, PlanError> {
+fn judge(slo: &Slo, experiment: &Experiment) -> Result<Judged, PlanError> {
     let run = experiment.run()?.run;
     let tightest = slo.tightest(&run);
     Ok(Judged {

@@ -158,17 +158,20 @@ pub(super) fn merge(files: &[PathBuf]) -> Result<Piece> {
         };
         if *shard != of_this_sweep {
             let why = format!("is not of the same sweep as {}", pieces[0].0.display());
-            return Err(refused(path, why));
+            return Err(refused(path, &why));
         }
         let expected = (shard.index - 1..shard.points).step_by(shard.of).count();
         if piece.points.len() != expected {
             let found = piece.points.len();
-            return Err(refused(path, format!("has {found} points, not {expected}")));
+            return Err(refused(
+                path,
+                &format!("has {found} points, not {expected}"),
+            ));
         }
     }
     if let Some(twice) = pieces.windows(2).find(|two| two[0].1.0 == two[1].1.0) {
         let why = format!("is the same piece as {}", twice[0].0.display());
-        return Err(refused(twice[1].0, why));
+        return Err(refused(twice[1].0, &why));
     }
     let present: Vec<usize> = pieces.iter().map(|(_, (shard, _))| shard.index).collect();
     let needed = 1..=first.of.min(first.points);
@@ -202,19 +205,19 @@ fn interleaved<'a>(pieces: impl Iterator<Item = &'a Piece>, whole: &Shard) -> Pi
 }
 
 fn read(path: &Path) -> Result<(Shard, Piece)> {
-    let text = std::fs::read_to_string(path).map_err(|error| refused(path, error.to_string()))?;
+    let text = std::fs::read_to_string(path).map_err(|error| refused(path, &error.to_string()))?;
     let mut piece: Piece =
-        serde_json::from_str(&text).map_err(|error| refused(path, error.to_string()))?;
+        serde_json::from_str(&text).map_err(|error| refused(path, &error.to_string()))?;
     let shard = piece.shard.take();
-    let shard = shard.ok_or_else(|| refused(path, "is a whole sweep, not a piece".into()))?;
+    let shard = shard.ok_or_else(|| refused(path, "is a whole sweep, not a piece"))?;
     let in_range = (1..=shard.of).contains(&shard.index) && shard.points >= shard.index;
     match piece.is_sound() && in_range {
         true => Ok((shard, piece)),
-        false => Err(refused(path, "its points do not fit its runs".into())),
+        false => Err(refused(path, "its points do not fit its runs")),
     }
 }
 
-fn refused(path: &Path, why: String) -> anyhow::Error {
+fn refused(path: &Path, why: &str) -> anyhow::Error {
     usage("--merge", format!("{}: {why}", path.display()))
 }
 
