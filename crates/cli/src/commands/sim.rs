@@ -68,8 +68,8 @@ impl Args {
             .map(|text| args::slo(text, &experiment.workload))
             .transpose()?;
         let outcome = experiment.run()?;
-        self.write(&outcome)?;
         self.look.write(&experiment, &outcome)?;
+        self.write(&outcome)?;
         if let Some(path) = &self.hlog {
             let length =
                 Duration::from_secs_f64(outcome.run.meta.requests as f64 / experiment.rate_rps());
