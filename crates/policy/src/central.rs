@@ -3,6 +3,7 @@
 use crate::controls::Control;
 use crate::disciplines::Discipline;
 use crate::placements::{Placement, Workers};
+use crate::rack::Duty;
 use crate::role::{Dispatch, Ingress, Owner, Shed};
 use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
 
@@ -151,6 +152,21 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
     fn worker_removed(&mut self, _now_ns: u64, worker: WorkerId) {
         self.workers.remove(worker);
         self.workers_changed();
+    }
+
+    fn instruct(&mut self, _now_ns: u64, duty: &Duty) {
+        if self.control.instructed(duty) {
+            self.workers_changed();
+        }
+    }
+
+    fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
+        self.discipline.withdraw(&self.jobs, &self.plan, class)
+    }
+
+    fn would_start(&self, class: ClassId) -> bool {
+        let (reserved, stealable) = (self.plan.reserved(class), self.plan.stealable(class));
+        Self::TRACKS && self.workers.idle().first_in(reserved, stealable).is_some()
     }
 
     fn grow(&mut self, capacity: usize) {

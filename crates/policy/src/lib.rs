@@ -42,6 +42,7 @@ mod mechanism;
 pub mod monitors;
 pub mod placements;
 mod plan;
+pub mod rack;
 pub mod reservation;
 mod rng;
 pub mod role;

@@ -10,7 +10,8 @@
 //! Times never run backwards for one role, and once it was polled its deadline lies ahead. A role never calls another: queues and flags, owned by
 //! the engine, are all they share.
 
-use crate::{Job, JobId, Plan, WorkerId};
+use crate::rack::Duty;
+use crate::{ClassId, Job, JobId, Plan, WorkerId};
 
 /// What the dispatcher runs itself while every worker has enough (Concord § 3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +90,20 @@ pub trait Ingress {
     /// When to poll although nothing happened.
     fn next_deadline_ns(&self) -> Option<u64> {
         None
+    }
+
+    /// A rack's control plane says what this server is to serve; policies of their own mind do not heed it.
+    fn instruct(&mut self, _now_ns: u64, _duty: &Duty) {}
+
+    /// Takes the oldest request of the class back that waits and was not begun, to be bounced; `None` when there is none,
+    /// or the policy cannot.
+    fn withdraw(&mut self, _class: ClassId) -> Option<JobId> {
+        None
+    }
+
+    /// Whether a request of the class that came now would start at once; `false` where that cannot be told.
+    fn would_start(&self, _class: ClassId) -> bool {
+        false
     }
 
     /// Makes room for job ids below `capacity`; for engines in virtual time.

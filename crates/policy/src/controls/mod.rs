@@ -4,6 +4,7 @@ mod any;
 mod darc;
 mod darc_stable;
 mod fixed;
+mod given;
 mod partition;
 mod profiler;
 
@@ -11,9 +12,11 @@ pub use any::AnyControl;
 pub use darc::{Darc, DarcRules, Known};
 pub use darc_stable::DarcStable;
 pub use fixed::Fixed;
+pub use given::Given;
 pub use partition::Partition;
 pub use profiler::Profiler;
 
+use crate::rack::Duty;
 use crate::{BitSet, ClassId, Plan};
 
 /// Learns from what happens and revises the plan. CPU time, not sojourn, is what it learns from.
@@ -43,6 +46,12 @@ pub trait Control {
         _present: &BitSet,
         _waiting: impl Fn(ClassId) -> usize,
     ) -> bool {
+        false
+    }
+
+    /// A rack's control plane says what the server is to serve; `true` when that is heeded, and the workers are to be
+    /// divided anew.
+    fn instructed(&mut self, _duty: &Duty) -> bool {
         false
     }
 

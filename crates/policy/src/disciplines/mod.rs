@@ -28,7 +28,7 @@ pub use typed::Typed;
 pub use wrr::WeightedRoundRobin;
 
 use crate::role::Shed;
-use crate::{ClassId, Job, Jobs, Plan, WorkerId};
+use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
 
 /// Keeps the waiting requests and offers them in its order.
 pub trait Discipline {
@@ -78,6 +78,11 @@ pub trait Discipline {
     /// when there is none or the discipline cannot tell.
     fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
         if others == 0 { self.head(jobs) } else { None }
+    }
+
+    /// Takes the oldest waiting request of the class out, if no worker has begun it and the discipline tells classes apart.
+    fn withdraw(&mut self, _jobs: &Jobs, _plan: &Plan, _class: ClassId) -> Option<JobId> {
+        None
     }
 
     /// A request of the class left its worker, finished or not, after so much service there.

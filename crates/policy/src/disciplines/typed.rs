@@ -3,7 +3,7 @@
 use super::Discipline;
 use crate::job::List;
 use crate::role::Shed;
-use crate::{BitSet, ClassId, Job, Jobs, Order, Plan, WorkerId};
+use crate::{BitSet, ClassId, Job, JobId, Jobs, Order, Plan, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -118,6 +118,14 @@ impl Discipline for Typed {
 
     fn waiting_of(&self, class: ClassId) -> usize {
         self.queues[class.index()].len()
+    }
+
+    fn withdraw(&mut self, jobs: &Jobs, plan: &Plan, class: ClassId) -> Option<JobId> {
+        let head = self.queues[class.index()].front(jobs)?;
+        match head.attained_ns {
+            0 => self.pop(jobs, plan, class).map(|job| job.id),
+            _ => None,
+        }
     }
 
     fn replanned(&mut self, plan: &Plan) {

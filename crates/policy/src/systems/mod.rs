@@ -40,7 +40,7 @@ pub use preemptive::{
     Concord, Shinjuku, concord, shinjuku_ci, shinjuku_sq, synergy, tardis, tiny_quanta,
 };
 
-use crate::controls::{Darc, DarcRules, DarcStable, Fixed, Known, Partition};
+use crate::controls::{Darc, DarcRules, DarcStable, Fixed, Given, Known, Partition};
 use crate::disciplines::{self, Typed};
 use crate::locals::{self, Stealing, Take};
 use crate::placements::{Bounded, Hashed, Idle, Reserved, Workers};
@@ -357,6 +357,12 @@ pub fn darc_stable(
         shape,
         DarcStable::new(shape.classes.len(), params.rules, known.as_ref()),
     )
+}
+
+/// What a rack's control plane says: c-FCFS, or DARC with a given reservation (Pallas).
+#[must_use]
+pub fn given(shape: &Shape) -> System<Central<Typed, Reserved, Given>, locals::Fifo> {
+    typed("given", shape, Given::new(shape.queues()))
 }
 
 /// Hashed steering: every request goes to its flow's worker at once; the engine's queues bound

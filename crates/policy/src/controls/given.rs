@@ -1,0 +1,126 @@
+//! Plans that somebody else makes: a rack's control plane (Pallas § 4.3).
+
+use super::Control;
+use crate::rack::Duty;
+use crate::{BitSet, ClassId, Order, Plan};
+use alloc::vec::Vec;
+
+/// Follows the duty it is given: one group is served first come first served by all workers; several have their workers
+/// reserved and may use those of longer ones, as under DARC. The order of types is the declared one.
+pub struct Given {
+    /// Workers and types of each group, shortest first; no more than one: nothing is reserved.
+    parts: Vec<(BitSet, usize)>,
+}
+
+impl Given {
+    /// No duty yet: c-FCFS.
+    #[must_use]
+    pub fn new(classes: usize) -> Self {
+        Self {
+            parts: Vec::with_capacity(classes),
+        }
+    }
+
+    /// Where a type runs that is in none of the groups: with the first that is as long, else with the longest. Late
+    /// arrivals and clones.
+    fn host(&self, plan: &Plan, class: ClassId) -> usize {
+        let longest = |classes: &BitSet| {
+            let ranks = classes.iter().map(|class| plan.rank(ClassId(class as u16)));
+            ranks.max().unwrap_or(0)
+        };
+        let own = self
+            .parts
+            .iter()
+            .position(|(classes, _)| classes.contains(class.index()));
+        let as_long = || {
+            self.parts
+                .iter()
+                .position(|(classes, _)| longest(classes) >= plan.rank(class))
+        };
+        own.or_else(as_long).unwrap_or(self.parts.len() - 1)
+    }
+}
+
+impl Control for Given {
+    const PLANS: bool = false;
+
+    fn instructed(&mut self, duty: &Duty) -> bool {
+        self.parts.clear();
+        let groups = duty.parts.iter().map(|part| (part.classes, part.cores));
+        self.parts.extend(groups);
+        true
+    }
+
+    fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
+        let classes = plan.ranked().len() as u16;
+        if self.parts.len() < 2 {
+            plan.order = Order::Arrival;
+            (0..classes).for_each(|class| plan.allow(ClassId(class), BitSet::EMPTY, *present));
+            return;
+        }
+        plan.order = Order::Rank;
+        for class in (0..classes).map(ClassId) {
+            let host = self.host(plan, class);
+            let start: usize = self.parts[..host].iter().map(|(_, cores)| cores).sum();
+            let own = self.parts[host].1;
+            // With fewer workers than were counted on, the last one serves who found none.
+            let start = start.min(present.len().saturating_sub(1));
+            let workers = |from: usize, to: usize| present.iter().take(to).skip(from).collect();
+            let end = match host + 1 == self.parts.len() {
+                true => present.len(),
+                false => start + own,
+            };
+            plan.allow(class, workers(start, end), workers(end, present.len()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rack::Part;
+
+    fn plan() -> Plan {
+        let ranked = (0..4).map(ClassId).collect();
+        Plan::open(Order::Rank, ranked, BitSet::EMPTY)
+    }
+
+    fn given(parts: &[(&[usize], usize)]) -> Given {
+        let mut given = Given::new(4);
+        let part = |&(classes, cores): &(&[usize], usize)| Part {
+            classes: classes.iter().copied().collect(),
+            cores,
+        };
+        assert!(given.instructed(&Duty {
+            parts: parts.iter().map(part).collect(),
+        }));
+        given
+    }
+
+    #[test]
+    fn one_group_is_first_come_first_served() {
+        let mut plan = plan();
+        given(&[(&[0, 1], 4)]).workers_changed(&mut plan, &BitSet::range(0, 4));
+        assert_eq!(plan.order, Order::Arrival);
+        assert!((0..4).all(|class| *plan.stealable(ClassId(class)) == BitSet::range(0, 4)));
+    }
+
+    #[test]
+    fn groups_have_their_workers_and_steal_from_longer_ones() {
+        let mut plan = plan();
+        given(&[(&[0], 3), (&[2, 3], 7)]).workers_changed(&mut plan, &BitSet::range(0, 10));
+        assert_eq!(plan.order, Order::Rank);
+        assert_eq!(*plan.reserved(ClassId(0)), BitSet::range(0, 3));
+        assert_eq!(*plan.stealable(ClassId(0)), BitSet::range(3, 10));
+        assert_eq!(*plan.reserved(ClassId(2)), BitSet::range(3, 10));
+        // A stranger runs with the first group that is as long.
+        assert_eq!(plan.reserved(ClassId(1)), plan.reserved(ClassId(2)));
+    }
+
+    #[test]
+    fn everyone_runs_somewhere_however_few_workers_are_left() {
+        let mut plan = plan();
+        given(&[(&[0], 3), (&[2], 7)]).workers_changed(&mut plan, &BitSet::range(5, 6));
+        assert!((0..4).all(|class| *plan.reserved(ClassId(class)) == BitSet::range(5, 6)));
+    }
+}

@@ -1,0 +1,139 @@
+//! What a server is told by the control plane, and what its agent makes of it (Pallas § 4.3, § 4.4).
+
+use crate::{BitSet, ClassId};
+use alloc::vec::Vec;
+
+/// One group's part of a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Part {
+    /// The group's types. UNKNOWN counts as one, of the longest group.
+    pub classes: BitSet,
+    /// Cores that are the group's here.
+    pub cores: usize,
+}
+
+/// A server's role: the groups it serves, shortest first. One group, or none: c-FCFS over all cores. Several: each has its
+/// cores reserved and may use those of longer ones while they are idle, as under DARC.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Duty {
+    /// Its groups, by ascending execution time.
+    pub parts: Vec<Part>,
+}
+
+impl Duty {
+    /// Everything the server serves.
+    #[must_use]
+    pub fn classes(&self) -> BitSet {
+        let all = self.parts.iter().map(|part| part.classes);
+        all.fold(BitSet::EMPTY, |all, classes| all.union(&classes))
+    }
+}
+
+/// What servers send back to the switch once their role changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Bouncing {
+    /// Nothing.
+    Off,
+    /// What is longer than a request that arrives, and no longer the server's to serve ([`Agent`]; the paper's).
+    Longer,
+    /// That, and at the change itself everything that is not begun: what piled up where a group was short of cores is
+    /// spread over all it has now (ours).
+    All,
+}
+
+/// Decides what a server sends back to the switch: when a request of its duty arrives while longer ones that are not (any
+/// more) of its duty are queued, those are bounced, to be scheduled by the new tables. The trip costs a long request less
+/// than its presence costs the short one.
+#[derive(Clone, Debug)]
+pub struct Agent {
+    duty: BitSet,
+    /// Place of each type by execution time, ascending.
+    rank: Vec<u16>,
+    /// Types outside the duty of which requests may be queued here.
+    strangers: BitSet,
+    seen: BitSet,
+}
+
+impl Agent {
+    /// Serves whatever comes. `ascending` lists all types by execution time, UNKNOWN last.
+    #[must_use]
+    pub fn new(ascending: &[ClassId]) -> Self {
+        let mut rank = alloc::vec![0; ascending.len()];
+        for (place, class) in ascending.iter().enumerate() {
+            rank[class.index()] = place as u16;
+        }
+        Self {
+            duty: BitSet::range(0, ascending.len()),
+            rank,
+            strangers: BitSet::EMPTY,
+            seen: BitSet::EMPTY,
+        }
+    }
+
+    /// The control plane changed the server's duty.
+    pub fn instructed(&mut self, duty: &Duty) {
+        self.duty = duty.classes();
+        self.strangers = self.seen.difference(&self.duty);
+    }
+
+    /// A request arrives. What is to be bounced before it is queued: all waiting requests of these types.
+    #[inline]
+    pub fn arrived(&mut self, class: ClassId) -> BitSet {
+        self.seen.insert(class.index());
+        if !self.duty.contains(class.index()) {
+            self.strangers.insert(class.index());
+            return BitSet::EMPTY;
+        }
+        match self.strangers.is_empty() {
+            true => BitSet::EMPTY,
+            false => self.evict(class),
+        }
+    }
+
+    #[cold]
+    fn evict(&mut self, class: ClassId) -> BitSet {
+        let longer = |&other: &usize| self.rank[other] > self.rank[class.index()];
+        let evicted: BitSet = self.strangers.iter().filter(longer).collect();
+        self.strangers = self.strangers.difference(&evicted);
+        evicted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: ClassId = ClassId(0);
+    const LONG: ClassId = ClassId(1);
+
+    fn serves(class: ClassId) -> Duty {
+        Duty {
+            parts: alloc::vec![Part {
+                classes: [class.index()].into_iter().collect(),
+                cores: 1,
+            }],
+        }
+    }
+
+    #[test]
+    fn a_short_request_evicts_longs_once_the_role_changed() {
+        let mut agent = Agent::new(&[SHORT, LONG]);
+        agent.instructed(&serves(LONG));
+        assert!(agent.arrived(LONG).is_empty());
+        agent.instructed(&serves(SHORT));
+        assert!(
+            agent.arrived(LONG).is_empty(),
+            "late, and not yet in anyone's way"
+        );
+        assert_eq!(agent.arrived(SHORT), [1].into_iter().collect());
+        assert!(agent.arrived(SHORT).is_empty(), "once is enough");
+    }
+
+    #[test]
+    fn nothing_is_evicted_by_a_longer_one_or_from_its_own_server() {
+        let mut agent = Agent::new(&[SHORT, LONG]);
+        assert!(agent.arrived(LONG).is_empty() && agent.arrived(SHORT).is_empty());
+        agent.instructed(&serves(LONG));
+        assert!(agent.arrived(LONG).is_empty(), "the short ones may finish");
+    }
+}

@@ -1,0 +1,174 @@
+//! Join the bounded shortest queue (R2P2, ATC '19): the switch holds what would exceed the bound. With a bound of one
+//! request per core it is one queue for the whole rack in the switch (Draconis, `EuroSys` '24).
+
+use super::{Forward, Packet, Reply, ServerId, Switch};
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+/// JBSQ(n): at most `n` requests at a server, the running ones included; the rest waits here, first come first served.
+#[derive(Clone, Debug)]
+pub struct Bounded {
+    outstanding: Vec<u32>,
+    bounds: Vec<u32>,
+    /// The bound as a multiple of the cores, where it follows them.
+    per_core: Option<u32>,
+    held: VecDeque<Packet>,
+    room: usize,
+}
+
+impl Bounded {
+    /// At most `bound` requests at each of `servers` servers, and `room` in the switch.
+    #[must_use]
+    pub fn new(servers: usize, bound: u32, room: usize) -> Self {
+        Self {
+            outstanding: alloc::vec![0; servers],
+            bounds: alloc::vec![bound; servers],
+            per_core: None,
+            held: VecDeque::with_capacity(room),
+            room,
+        }
+    }
+
+    /// At most `per_core` requests at each server for every core it has.
+    #[must_use]
+    pub fn per_core(cores: &[usize], per_core: u32, room: usize) -> Self {
+        let mut switch = Self::new(cores.len(), 0, room);
+        switch.per_core = Some(per_core);
+        for (server, &cores) in cores.iter().enumerate() {
+            switch.capacity(ServerId(server as u16), cores);
+        }
+        switch
+    }
+
+    /// The server with the fewest outstanding requests that has room, the lowest index among equals.
+    #[inline]
+    fn shortest(&self) -> Option<usize> {
+        let lengths = self.outstanding.iter().zip(&self.bounds).enumerate();
+        lengths
+            .filter(|(_, (length, bound))| length < bound)
+            .min_by_key(|(_, (length, _))| **length)
+            .map(|(server, _)| server)
+    }
+
+    #[inline]
+    fn send(&mut self) -> Option<ServerId> {
+        let server = self.shortest()?;
+        self.outstanding[server] += 1;
+        Some(ServerId(server as u16))
+    }
+
+    /// Requests at a server, as far as replies have told.
+    #[must_use]
+    pub fn outstanding(&self, server: ServerId) -> u32 {
+        self.outstanding[server.index()]
+    }
+}
+
+impl Switch for Bounded {
+    #[inline]
+    fn request(&mut self, _now_ns: u64, packet: Packet) -> Forward {
+        // Nobody overtakes: while something is held no server has room.
+        if let Some(server) = self.send() {
+            return Forward::To(server);
+        }
+        if self.held.len() >= self.room {
+            return Forward::Shed;
+        }
+        self.held.push_back(packet);
+        Forward::Held
+    }
+
+    #[inline]
+    fn reply(&mut self, _now_ns: u64, reply: &Reply) -> bool {
+        self.outstanding[reply.server.index()] -= 1;
+        true
+    }
+
+    #[inline]
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let server = self.send()?;
+        self.held.pop_front().map(|packet| (server, packet))
+    }
+
+    fn capacity(&mut self, server: ServerId, cores: usize) {
+        if let Some(per_core) = self.per_core {
+            self.bounds[server.index()] = per_core * cores as u32;
+        }
+    }
+
+    fn grow(&mut self, held: usize) {
+        self.room = self.room.max(held);
+        self.held.reserve(self.room.saturating_sub(self.held.len()));
+    }
+
+    fn held(&self) -> usize {
+        self.held.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClassId;
+    use crate::rack::Mark;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Never more than the bound at a server, nothing held while one has room, first come first served, nothing lost.
+        #[test]
+        fn the_bound_holds(
+            servers in 1usize..6,
+            bound in 1u32..5,
+            moves in prop::collection::vec(prop::option::of(0usize..6), 1..400),
+        ) {
+            let mut switch = Bounded::new(servers, bound, 1000);
+            let mut at = alloc::vec![0u32; servers];
+            let (mut sent, mut next) = (0, 0);
+            for step in moves {
+                match step {
+                    None => {
+                        let forward = switch.request(0, Packet::new(ClassId(0), next));
+                        next += 1;
+                        if let Forward::To(server) = forward {
+                            at[server.index()] += 1;
+                            prop_assert_eq!(sent, next - 1, "an arrival overtook what was held");
+                            sent = next;
+                        }
+                    }
+                    Some(server) if at[server % servers] > 0 => {
+                        let server = ServerId((server % servers) as u16);
+                        at[server.index()] -= 1;
+                        switch.reply(0, &Reply {
+                            server, class: ClassId(0), index: 0, mark: Mark::Plain, execution_ns: 1, queue: 0,
+                        });
+                        while let Some((server, packet)) = switch.release() {
+                            at[server.index()] += 1;
+                            prop_assert_eq!(packet.index, sent);
+                            sent += 1;
+                        }
+                    }
+                    Some(_) => {}
+                }
+                prop_assert!(at.iter().all(|&length| length <= bound));
+                prop_assert!(switch.held() == 0 || at.iter().all(|&length| length == bound));
+                prop_assert_eq!(next - sent, switch.held() as u32);
+            }
+        }
+    }
+
+    #[test]
+    fn a_core_more_is_used_at_once() {
+        let mut switch = Bounded::per_core(&[1], 1, 4);
+        assert_eq!(
+            switch.request(0, Packet::new(ClassId(0), 0)),
+            Forward::To(ServerId(0))
+        );
+        assert_eq!(switch.request(0, Packet::new(ClassId(0), 1)), Forward::Held);
+        switch.capacity(ServerId(0), 2);
+        assert_eq!(switch.release().map(|(_, packet)| packet.index), Some(1));
+        assert_eq!(switch.release(), None);
+    }
+}

@@ -1,0 +1,369 @@
+//! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
+
+use super::{Demand, Duty, Grouping, Layout, Part, ServerId, Shaper, provision};
+use crate::{BitSet, ClassHint};
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// What candidates are compared by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Objective {
+    /// p99 of the slowdown over all requests. In an ideal simulation the overall p99 of the latency is that of the longest
+    /// types and hardly depends on the grouping; with it TPC-C's best grouping would not be the paper's.
+    #[default]
+    Slowdown,
+    /// p99 of the latency over all requests (the paper's words, § 4.3).
+    Latency,
+}
+
+/// When the tables are changed, and by what measure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ControlRules {
+    /// How often the registers are read, ns.
+    pub interval_ns: u64,
+    /// Regenerate when the groups' cores and what they need differ by more than this in sum.
+    pub delta_cores: f64,
+    /// What candidates are compared by.
+    pub objective: Objective,
+}
+
+impl Default for ControlRules {
+    /// Every 10 ms, more than 10 cores.
+    fn default() -> Self {
+        Self {
+            interval_ns: 10_000_000,
+            delta_cores: 10.0,
+            objective: Objective::default(),
+        }
+    }
+}
+
+/// Watches the demand and lays the rack out for it.
+///
+/// ```
+/// use headway_policy::ClassHint;
+/// use headway_policy::rack::{Control, ControlRules};
+///
+/// let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
+/// let types = [hint(10_000.0, 0.9), hint(100_000.0, 0.1)];
+/// let mut control = Control::new(&[10; 8], &types, ControlRules::default());
+/// // Nothing is laid out before an engine has scored the candidates (lower is better) and one is chosen.
+/// assert_eq!(control.candidates().len(), 2);
+/// control.choose(&[300.0, 120.0]);
+/// assert_eq!(control.layout().of_group(0), 38);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Control {
+    rules: ControlRules,
+    demand: Demand,
+    grouping: Grouping,
+    layout: Layout,
+    candidates: Vec<Grouping>,
+    /// CPU time that arrived per ns in the last interval: cores' worth of work.
+    offered_cores: f64,
+    revisions: u64,
+}
+
+impl Control {
+    /// For servers of so many cores and types as declared: the first policy is generated offline (§ 4.2). All types
+    /// are one group until [`Self::choose`].
+    ///
+    /// # Panics
+    /// Without a type, or a core.
+    #[must_use]
+    pub fn new(cores: &[usize], types: &[ClassHint], rules: ControlRules) -> Self {
+        assert!(!types.is_empty(), "there is a type");
+        let grouping = Grouping::one(types.len());
+        let layout = Layout::new(cores, 1).updated(&[cores.iter().sum()], &[None]);
+        let mut control = Self {
+            rules,
+            demand: Demand::declared(types),
+            grouping,
+            layout,
+            candidates: Vec::new(),
+            offered_cores: 0.0,
+            revisions: 0,
+        };
+        control.generate();
+        control
+    }
+
+    /// The time between two looks at the registers, ns.
+    #[must_use]
+    pub fn interval_ns(&self) -> u64 {
+        self.rules.interval_ns
+    }
+
+    /// What candidates are to be compared by.
+    #[must_use]
+    pub fn objective(&self) -> Objective {
+        self.rules.objective
+    }
+
+    /// Reads and resets the registers at the end of an interval. `true`: the demand has moved, [`Self::candidates`] are to
+    /// be scored and one to be chosen.
+    pub fn observe(&mut self, shaper: &mut Shaper) -> bool {
+        let monitor = shaper.monitor();
+        let measured = self.demand.measure(monitor.readings());
+        let requests: u64 = monitor.readings().iter().map(|r| r.count).sum();
+        monitor.reset();
+        if !measured {
+            return false;
+        }
+        self.offered_cores =
+            requests as f64 * self.demand.mean_ns() / self.rules.interval_ns as f64;
+        let moved = self.discrepancy_cores() > self.rules.delta_cores;
+        if moved {
+            self.generate();
+        }
+        moved
+    }
+
+    /// How far the groups' cores are from what they need now, summed: `Σ |R_g − D_g·R_total|`.
+    #[must_use]
+    pub fn discrepancy_cores(&self) -> f64 {
+        let total = self.layout.total() as f64;
+        let off = |group: usize| {
+            let needed = self.demand.of_group(&self.grouping, group) * total;
+            let difference = self.layout.of_group(group) as f64 - needed;
+            difference.max(-difference)
+        };
+        (0..self.grouping.groups()).map(off).sum()
+    }
+
+    fn generate(&mut self) {
+        let most = self.layout.total();
+        Grouping::candidates(&self.demand, most, &mut self.candidates);
+    }
+
+    /// Groupings to be scored, fewest groups first. Empty when nothing is to be chosen.
+    #[must_use]
+    pub fn candidates(&self) -> &[Grouping] {
+        &self.candidates
+    }
+
+    /// What was measured last, or declared: what candidates are to be scored under.
+    #[must_use]
+    pub fn demand(&self) -> &Demand {
+        &self.demand
+    }
+
+    /// Offered load in the last interval as a fraction of all cores; 0 before the first.
+    #[must_use]
+    pub fn load(&self) -> f64 {
+        self.offered_cores / self.layout.total().max(1) as f64
+    }
+
+    /// Takes the candidate with the lowest score, the fewest groups among equals, and lays the rack out for it. Install
+    /// the result with [`Self::install`] and tell the servers that [`Self::duty`] changed.
+    ///
+    /// # Panics
+    /// When there are not as many scores as candidates.
+    pub fn choose(&mut self, scores: &[f64]) {
+        assert_eq!(scores.len(), self.candidates.len(), "one score a candidate");
+        let better = |best: usize, other: usize| match scores[other] < scores[best] {
+            true => other,
+            false => best,
+        };
+        let Some(best) = (0..scores.len()).reduce(better) else {
+            return;
+        };
+        let grouping = self.candidates.swap_remove(best);
+        self.adopt(grouping);
+    }
+
+    /// Lays the rack out for a grouping; nothing is left to be chosen.
+    pub fn adopt(&mut self, grouping: Grouping) {
+        let from = self.heirs(&grouping);
+        self.layout = self.lay_out(&grouping, &from);
+        self.grouping = grouping;
+        self.candidates.clear();
+        self.revisions += 1;
+    }
+
+    /// A server reported how many cores it has: the same groups, laid out anew.
+    pub fn capacity(&mut self, server: ServerId, cores: usize) {
+        self.layout.resize(server, cores);
+        let groups = self.grouping.groups();
+        if self.layout.total() < groups {
+            self.grouping = Grouping::one(self.demand.types().len());
+        }
+        let from: Vec<_> = (0..self.grouping.groups()).map(Some).collect();
+        self.layout = self.lay_out(&self.grouping, &from);
+        self.revisions += 1;
+    }
+
+    fn lay_out(&self, grouping: &Grouping, from: &[Option<usize>]) -> Layout {
+        let demands: Vec<f64> = (0..grouping.groups())
+            .map(|group| self.demand.of_group(grouping, group))
+            .collect();
+        let mut totals = Vec::new();
+        match self.layout.total() {
+            0 => totals.resize(demands.len(), 0),
+            cores => provision(&demands, cores, &mut totals),
+        }
+        self.layout.updated(&totals, from)
+    }
+
+    /// For each new group the present one with which it shares the most demand: whose servers it may keep.
+    fn heirs(&self, grouping: &Grouping) -> Vec<Option<usize>> {
+        let mut from = vec![None; grouping.groups()];
+        for (group, heir) in from.iter_mut().enumerate() {
+            let mut shared = vec![0.0; self.grouping.groups()];
+            for class in grouping.members(group) {
+                shared[self.grouping.of(class)] += self.demand.of_type(class);
+            }
+            let larger = |best: usize, other: usize| match shared[other] > shared[best] {
+                true => other,
+                false => best,
+            };
+            *heir = (0..shared.len()).reduce(larger);
+        }
+        from
+    }
+
+    /// Writes the switch's tables.
+    pub fn install(&self, shaper: &mut Shaper) {
+        shaper.install(&self.grouping, &self.layout, &self.demand);
+    }
+
+    /// Which types are served together now.
+    #[must_use]
+    pub fn grouping(&self) -> &Grouping {
+        &self.grouping
+    }
+
+    /// Which cores are whose now.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// How often the layout was made anew.
+    #[must_use]
+    pub fn revisions(&self) -> u64 {
+        self.revisions
+    }
+
+    /// A server's role now.
+    #[must_use]
+    pub fn duty(&self, server: ServerId) -> Duty {
+        let here = |&group: &usize| self.layout.cores(server.index(), group) > 0;
+        let part = |group: usize| Part {
+            classes: self.members(group),
+            cores: self.layout.cores(server.index(), group),
+        };
+        Duty {
+            parts: (0..self.grouping.groups()).filter(here).map(part).collect(),
+        }
+    }
+
+    /// The group's types, UNKNOWN among those of the longest.
+    fn members(&self, group: usize) -> BitSet {
+        let types = self.demand.types().len();
+        (0..=types)
+            .filter(|&class| self.grouping.of(class) == group)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClassId;
+    use crate::rack::{Cloning, Mark, Packet, Reply, Switch, Turns};
+
+    fn hint(us: f64, share: f64) -> ClassHint {
+        ClassHint::new(us * 1e3, share)
+    }
+
+    fn bimodal(short_share: f64) -> (Control, Shaper) {
+        let types = [hint(10.0, short_share), hint(100.0, 1.0 - short_share)];
+        let mut control = Control::new(&[10; 8], &types, ControlRules::default());
+        control.choose(&[2.0, 1.0]);
+        let mut shaper = Shaper::new(2, 80, Turns::Even, Cloning::Off, 64);
+        control.install(&mut shaper);
+        (control, shaper)
+    }
+
+    /// An interval of so many requests of each class, each answered.
+    fn traffic(shaper: &mut Shaper, short: u32, long: u32) {
+        for (class, count, execution_ns) in [(0, short, 10_000), (1, long, 100_000)] {
+            for index in 0..count {
+                let class = ClassId(class);
+                shaper.request(0, Packet::new(class, index));
+                let (server, mark) = (ServerId(0), Mark::Plain);
+                shaper.reply(
+                    0,
+                    &Reply {
+                        server,
+                        class,
+                        index,
+                        mark,
+                        execution_ns,
+                        queue: 0,
+                    },
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_steady_workload_is_left_alone() {
+        let (mut control, mut shaper) = bimodal(0.9);
+        traffic(&mut shaper, 9_000, 1_000);
+        assert!(!control.observe(&mut shaper));
+        assert!(control.discrepancy_cores() < 1.0);
+        // 190 ms of work in 10 ms on 80 cores.
+        assert!((control.load() - 19.0 / 80.0).abs() < 1e-3);
+        assert!(
+            !control.observe(&mut shaper),
+            "an empty interval says nothing"
+        );
+    }
+
+    #[test]
+    fn from_port_to_normal_the_shorts_get_31_cores_more_and_five_servers_keep_their_role() {
+        let (mut control, mut shaper) = bimodal(0.5);
+        assert_eq!(control.layout().of_group(0), 7);
+        let before: Vec<Duty> = (0..8)
+            .map(|server| control.duty(ServerId(server)))
+            .collect();
+        traffic(&mut shaper, 9_000, 1_000);
+        assert!(control.observe(&mut shaper));
+        assert_eq!(control.candidates().len(), 2);
+        control.choose(&[2.0, 1.0]);
+        assert_eq!(control.layout().of_group(0), 38);
+        let kept = (0..8).filter(|&server| control.duty(ServerId(server as u16)) == before[server]);
+        // 7 + 73 was seven servers of longs and a mixed one; 38 + 42 is four, three of shorts and a mixed one.
+        assert_eq!(kept.count(), 4);
+        assert_eq!(control.layout().mixed(), 1);
+    }
+
+    #[test]
+    fn a_group_that_is_split_leaves_its_servers_to_its_parts() {
+        let types = [hint(5.0, 0.4), hint(6.0, 0.3), hint(100.0, 0.3)];
+        let mut control = Control::new(&[10; 4], &types, ControlRules::default());
+        control.choose(&[9.0, 1.0, 9.0]);
+        assert_eq!(control.grouping().groups(), 2);
+        let longs = (0..4)
+            .filter(|&server| control.layout().sole(server) == Some(1))
+            .count();
+        let split = Grouping::new(&[0, 1, 2], control.demand());
+        control.adopt(split);
+        let still = (0..4)
+            .filter(|&server| control.layout().sole(server) == Some(2))
+            .count();
+        assert_eq!(still, longs);
+    }
+
+    #[test]
+    fn a_server_that_shrinks_gives_up_its_part_only() {
+        let (mut control, _) = bimodal(0.9);
+        control.capacity(ServerId(0), 5);
+        assert_eq!(control.layout().total(), 75);
+        assert_eq!(control.layout().of_group(0), 36);
+        control.capacity(ServerId(0), 0);
+        assert!(control.duty(ServerId(0)).parts.is_empty());
+    }
+}

@@ -1,0 +1,96 @@
+//! What each type needs of the rack (Pallas § 4.3, Equation 1).
+
+use super::{Grouping, Reading};
+use crate::ClassHint;
+use alloc::vec::Vec;
+
+/// Mean execution time and share of each type.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Demand {
+    types: Vec<ClassHint>,
+}
+
+impl Demand {
+    /// As declared.
+    #[must_use]
+    pub fn declared(types: &[ClassHint]) -> Self {
+        Self {
+            types: types.to_vec(),
+        }
+    }
+
+    /// As measured over an interval; a type that was not seen keeps the execution time that it had. `false`, and nothing
+    /// changes, when there was no request at all.
+    pub fn measure(&mut self, readings: &[Reading]) -> bool {
+        let total: u64 = readings
+            .iter()
+            .take(self.types.len())
+            .map(|r| r.count)
+            .sum();
+        if total == 0 {
+            return false;
+        }
+        for (hint, reading) in self.types.iter_mut().zip(readings) {
+            hint.share = reading.count as f64 / total as f64;
+            if reading.execution_ns > 0 {
+                hint.mean_ns = reading.execution_ns as f64;
+            }
+        }
+        true
+    }
+
+    /// Types, UNKNOWN not included.
+    #[must_use]
+    pub fn types(&self) -> &[ClassHint] {
+        &self.types
+    }
+
+    /// Mean execution time of a request of the whole workload, ns: `Σ E·φ`.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        self.types
+            .iter()
+            .map(|hint| hint.mean_ns * hint.share)
+            .sum()
+    }
+
+    /// The type's part of all CPU time, `D_r = E_r·φ_r / Σ E·φ`.
+    #[must_use]
+    pub fn of_type(&self, class: usize) -> f64 {
+        let (hint, total) = (self.types[class], self.mean_ns());
+        if total > 0.0 {
+            hint.mean_ns * hint.share / total
+        } else {
+            0.0
+        }
+    }
+
+    /// The group's part of all CPU time, `D_g = Σ D_r`.
+    #[must_use]
+    pub fn of_group(&self, grouping: &Grouping, group: usize) -> f64 {
+        grouping
+            .members(group)
+            .map(|class| self.of_type(class))
+            .sum()
+    }
+
+    /// Mean execution time of the group's requests, ns; the plain mean of its types where none was seen.
+    #[must_use]
+    pub fn group_mean_ns(&self, grouping: &Grouping, group: usize) -> f64 {
+        let (mut work, mut share, mut plain, mut types) = (0.0, 0.0, 0.0, 0.0);
+        for class in grouping.members(group) {
+            let hint = self.types[class];
+            work += hint.mean_ns * hint.share;
+            share += hint.share;
+            plain += hint.mean_ns;
+            types += 1.0;
+        }
+        if share > 0.0 {
+            work / share
+        } else if types > 0.0 {
+            plain / types
+        } else {
+            0.0
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Which types are served together: candidates by k-means (Pallas § 4.3, Algorithm 1).
+//!
+//! Points are (demand, share). Demand is the logarithm of the execution time: what makes two types alike is their ratio,
+//! not their difference, since it is the shorter's slowdown that suffers. With plain times TPC-C's candidates would not
+//! contain the grouping that the paper reports as the best, {Payment, OrderStatus}, {NewOrder}, {Delivery, StockLevel}.
+
+use super::Demand;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Types in groups, numbered from the shortest group to the longest.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Grouping {
+    group_of: Vec<u16>,
+    groups: usize,
+}
+
+impl Grouping {
+    /// Groups given by hand: `group_of[type]`, any numbers; they are renumbered by execution time.
+    #[must_use]
+    pub fn new(group_of: &[u16], demand: &Demand) -> Self {
+        let mut grouping = Self {
+            group_of: group_of.to_vec(),
+            groups: 0,
+        };
+        grouping.renumber(demand);
+        grouping
+    }
+
+    /// All types together.
+    #[must_use]
+    pub fn one(types: usize) -> Self {
+        Self {
+            group_of: vec![0; types],
+            groups: 1,
+        }
+    }
+
+    /// How many groups there are.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// The type's group; what is not a type (UNKNOWN) goes with the longest.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, class: usize) -> usize {
+        match self.group_of.get(class) {
+            Some(&group) => usize::from(group),
+            None => self.groups - 1,
+        }
+    }
+
+    /// The group's types.
+    pub fn members(&self, group: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.group_of.len()).filter(move |&class| usize::from(self.group_of[class]) == group)
+    }
+
+    /// Every grouping that k-means gives for k from 1 to the number of types seen and at most `most`, each once, fewest
+    /// groups first. Overwrites `candidates`.
+    pub fn candidates(demand: &Demand, most: usize, candidates: &mut Vec<Self>) {
+        let points = Points::new(demand);
+        candidates.clear();
+        for k in 1..=points.seen.len().min(most).max(1) {
+            let mut grouping = Self {
+                group_of: points.cluster(k),
+                groups: 0,
+            };
+            grouping.renumber(demand);
+            if !candidates.contains(&grouping) {
+                candidates.push(grouping);
+            }
+        }
+    }
+
+    /// Numbers the groups from 0 by mean execution time.
+    fn renumber(&mut self, demand: &Demand) {
+        self.groups = self
+            .group_of
+            .iter()
+            .max()
+            .map_or(0, |&most| most as usize + 1);
+        let mut order: Vec<u16> = (0..self.groups as u16)
+            .filter(|group| self.group_of.contains(group))
+            .collect();
+        let mean = |group: &u16| demand.group_mean_ns(self, usize::from(*group));
+        order.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
+        for group in &mut self.group_of {
+            let number = order.iter().position(|old| old == group);
+            *group = number.unwrap_or(0) as u16;
+        }
+        self.groups = order.len().max(1);
+    }
+}
+
+/// The types as points.
+struct Points {
+    at: Vec<[f64; 2]>,
+    /// Types of which there were requests: only these are clustered.
+    seen: Vec<usize>,
+}
+
+impl Points {
+    fn new(demand: &Demand) -> Self {
+        let types = demand.types();
+        Self {
+            at: types
+                .iter()
+                .map(|hint| [log2(hint.mean_ns), hint.share])
+                .collect(),
+            seen: (0..types.len())
+                .filter(|&class| types[class].share > 0.0)
+                .collect(),
+        }
+    }
+
+    /// Lloyd's algorithm from centres far from one another, so that it depends on nothing random.
+    fn cluster(&self, k: usize) -> Vec<u16> {
+        const ROUNDS: usize = 64;
+        let mut centres = self.far_apart(k);
+        let mut group_of = self.nearest(&centres);
+        for _ in 0..ROUNDS {
+            self.recentre(&group_of, &mut centres);
+            let next = self.nearest(&centres);
+            if next == group_of {
+                break;
+            }
+            group_of = next;
+        }
+        group_of
+    }
+
+    /// The shortest type, then always the one that is farthest from those chosen.
+    fn far_apart(&self, k: usize) -> Vec<[f64; 2]> {
+        let by_length = |&&a: &&usize, &&b: &&usize| self.at[a][0].total_cmp(&self.at[b][0]);
+        let Some(&first) = self.seen.iter().min_by(by_length) else {
+            return vec![[0.0; 2]];
+        };
+        let mut centres = vec![self.at[first]];
+        while centres.len() < k {
+            let gap = |class: usize| {
+                let gaps = centres.iter().map(|centre| square(self.at[class], *centre));
+                gaps.fold(f64::INFINITY, f64::min)
+            };
+            let farthest =
+                self.seen.iter().copied().reduce(
+                    |best, class| {
+                        if gap(class) > gap(best) { class } else { best }
+                    },
+                );
+            match farthest {
+                Some(class) if gap(class) > 0.0 => centres.push(self.at[class]),
+                _ => break,
+            }
+        }
+        centres
+    }
+
+    /// Each type's nearest centre, the first among equals; types never seen go by execution time alone.
+    fn nearest(&self, centres: &[[f64; 2]]) -> Vec<u16> {
+        let nearest = |class: usize| {
+            let seen = self.seen.contains(&class);
+            let distance = |centre: &[f64; 2]| match seen {
+                true => square(self.at[class], *centre),
+                false => (self.at[class][0] - centre[0]) * (self.at[class][0] - centre[0]),
+            };
+            let best = (0..centres.len()).reduce(|best, other| {
+                match distance(&centres[other]) < distance(&centres[best]) {
+                    true => other,
+                    false => best,
+                }
+            });
+            best.unwrap_or(0) as u16
+        };
+        (0..self.at.len()).map(nearest).collect()
+    }
+
+    fn recentre(&self, group_of: &[u16], centres: &mut [[f64; 2]]) {
+        for (group, centre) in centres.iter_mut().enumerate() {
+            let mut sum = [0.0; 2];
+            let mut members = 0.0;
+            for &class in &self.seen {
+                if usize::from(group_of[class]) == group {
+                    sum = [sum[0] + self.at[class][0], sum[1] + self.at[class][1]];
+                    members += 1.0;
+                }
+            }
+            if members > 0.0 {
+                *centre = [sum[0] / members, sum[1] / members];
+            }
+        }
+    }
+}
+
+fn square(a: [f64; 2], b: [f64; 2]) -> f64 {
+    (a[0] - b[0]) * (a[0] - b[0]) + (a[1] - b[1]) * (a[1] - b[1])
+}
+
+/// The binary logarithm, straight between powers of two: monotonic, at most 0.09 too small, and the same on every machine
+/// (`core` has no logarithm).
+fn log2(ns: f64) -> f64 {
+    let whole = (ns as u64).max(1);
+    let power = whole.ilog2();
+    f64::from(power) + whole as f64 / (1u64 << power) as f64 - 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClassHint;
+    use proptest::prelude::*;
+
+    fn demand(types: &[(f64, f64)]) -> Demand {
+        let hint = |&(us, share): &(f64, f64)| ClassHint::new(us * 1e3, share);
+        Demand::declared(&types.iter().map(hint).collect::<Vec<_>>())
+    }
+
+    fn candidates(types: &[(f64, f64)]) -> Vec<Vec<u16>> {
+        let mut found = Vec::new();
+        Grouping::candidates(&demand(types), 80, &mut found);
+        found
+            .into_iter()
+            .map(|grouping| grouping.group_of)
+            .collect()
+    }
+
+    #[test]
+    fn tpcc_offers_the_papers_grouping() {
+        let tpcc = [
+            (5.0, 0.43),
+            (6.0, 0.04),
+            (16.0, 0.45),
+            (62.0, 0.04),
+            (74.0, 0.04),
+        ];
+        let found = candidates(&tpcc);
+        assert_eq!(found[0], [0, 0, 0, 0, 0]);
+        assert_eq!(found[1], [0, 0, 0, 1, 1]);
+        assert_eq!(found[2], [0, 0, 1, 2, 2]);
+        assert_eq!(found.last().unwrap(), &[0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_bimodal_workload_is_split_or_not() {
+        assert_eq!(candidates(&[(10.0, 0.9), (100.0, 0.1)]), [[0, 0], [0, 1]]);
+    }
+
+    #[test]
+    fn equal_types_are_never_separated() {
+        assert_eq!(candidates(&[(10.0, 0.5), (10.0, 0.5)]), [[0, 0]]);
+    }
+
+    #[test]
+    fn a_type_never_seen_goes_with_its_like() {
+        let found = candidates(&[(10.0, 0.5), (90.0, 0.0), (100.0, 0.5)]);
+        assert_eq!(found, [[0, 0, 0], [0, 1, 1]]);
+    }
+
+    #[test]
+    fn the_logarithm_is_monotonic_and_near() {
+        let mut before = -1.0;
+        for ns in 1..5_000u32 {
+            let log = log2(f64::from(ns));
+            assert!(log > before);
+            before = log;
+        }
+        assert_eq!(log2(1024.0), 10.0);
+    }
+
+    proptest! {
+        /// Every candidate puts every type somewhere, has no empty group, and numbers them by execution time.
+        #[test]
+        fn candidates_are_sound(types in prop::collection::vec((0.5f64..1e4, 0.0f64..1.0), 1..12)) {
+            let demand = demand(&types);
+            let mut found = Vec::new();
+            Grouping::candidates(&demand, 8, &mut found);
+            prop_assert_eq!(found[0].groups(), 1);
+            for grouping in &found {
+                prop_assert!(grouping.groups() <= 8);
+                let means: Vec<f64> = (0..grouping.groups())
+                    .map(|group| demand.group_mean_ns(grouping, group))
+                    .collect();
+                prop_assert!((0..grouping.groups()).all(|group| grouping.members(group).count() > 0));
+                prop_assert!(means.windows(2).all(|pair| pair[0] <= pair[1]), "{:?}", means);
+            }
+        }
+    }
+}

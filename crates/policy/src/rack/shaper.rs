@@ -1,0 +1,228 @@
+//! Pallas' step: group, burst, turn (§ 4.2, § 4.5, Algorithm 2).
+
+use super::{
+    Burst, Demand, Duplicates, Forward, Grouping, Layout, Mark, Monitor, Packet, Reply, ServerId,
+    Switch, Turns, Wheel,
+};
+use crate::ClassId;
+use alloc::vec::Vec;
+
+/// Which requests in excess are sent to a second server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cloning {
+    /// None.
+    Off,
+    /// All, to the group with the lowest degree of burst, in windows of so many ns (the paper's).
+    Calmest(u64),
+    /// The same, but only to groups of longer requests: a long clone keeps the short ones waiting that come after it
+    /// (ours).
+    Longer(u64),
+}
+
+/// The tables of the workload shaper and the registers beside them.
+#[derive(Clone, Debug)]
+pub struct Shaper {
+    group_of: Vec<u16>,
+    groups: Vec<Group>,
+    active: usize,
+    turns: Turns,
+    cloning: Cloning,
+    monitor: Monitor,
+    duplicates: Duplicates,
+}
+
+#[derive(Clone, Debug)]
+struct Group {
+    wheel: Wheel,
+    burst: Burst,
+}
+
+impl Shaper {
+    /// For so many types (UNKNOWN not counted) and cores; nothing is shaped before the first [`Self::install`].
+    ///
+    /// `slots` registers tell duplicates.
+    #[must_use]
+    pub fn new(types: usize, cores: usize, turns: Turns, cloning: Cloning, slots: usize) -> Self {
+        let window_ns = match cloning {
+            Cloning::Off => 1,
+            Cloning::Calmest(ns) | Cloning::Longer(ns) => ns,
+        };
+        let group = || Group {
+            wheel: Wheel::new(cores),
+            burst: Burst::new(window_ns),
+        };
+        Self {
+            group_of: alloc::vec![0; types + 1],
+            groups: (0..types.max(1)).map(|_| group()).collect(),
+            active: 0,
+            turns,
+            cloning,
+            monitor: Monitor::new(types + 1),
+            duplicates: Duplicates::new(slots),
+        }
+    }
+
+    /// The registers that a control plane reads and resets.
+    pub fn monitor(&mut self) -> &mut Monitor {
+        &mut self.monitor
+    }
+
+    /// In which order servers take their turns.
+    #[must_use]
+    pub fn turns(&self) -> Turns {
+        self.turns
+    }
+
+    /// Writes the tables. Counters go on where they were.
+    pub fn install(&mut self, grouping: &Grouping, layout: &Layout, demand: &Demand) {
+        for (class, group) in self.group_of.iter_mut().enumerate() {
+            *group = grouping.of(class) as u16;
+        }
+        self.active = grouping.groups();
+        for (index, group) in self.groups.iter_mut().take(self.active).enumerate() {
+            let weight = |server| layout.cores(server, index);
+            group.wheel.set(layout.servers(), weight, self.turns);
+            let mean_ns = demand.group_mean_ns(grouping, index);
+            group.burst.provision(group.wheel.round(), mean_ns);
+        }
+    }
+
+    /// The type's group.
+    #[must_use]
+    pub fn group_of(&self, class: ClassId) -> usize {
+        usize::from(self.group_of[class.index()])
+    }
+
+    /// The server that gets the clone of a request in excess: the next of the group with the lowest degree of burst.
+    fn clone_target(&mut self, now_ns: u64, group: usize) -> Option<ServerId> {
+        let first = match self.cloning {
+            Cloning::Longer(_) => group + 1,
+            _ => 0,
+        };
+        let others = (first..self.active).filter(|&other| other != group);
+        let calmest = others.reduce(|best, other| {
+            let (burst, least) = (&self.groups[other].burst, &self.groups[best].burst);
+            match burst.is_calmer_than(least, now_ns) {
+                true => other,
+                false => best,
+            }
+        })?;
+        self.groups[calmest].wheel.turn()
+    }
+}
+
+impl Switch for Shaper {
+    #[inline]
+    fn request(&mut self, now_ns: u64, packet: Packet) -> Forward {
+        let index = usize::from(self.group_of[packet.class.index()]);
+        let group = &mut self.groups[index];
+        let Some(server) = group.wheel.turn() else {
+            return Forward::Shed;
+        };
+        if packet.bounced {
+            return Forward::To(server);
+        }
+        self.monitor.arrived(packet.class);
+        if self.cloning != Cloning::Off
+            && group.burst.arrived(now_ns)
+            && packet.mark == Mark::Plain
+            && let Some(other) = self.clone_target(now_ns, index)
+        {
+            return Forward::Both(server, other);
+        }
+        Forward::To(server)
+    }
+
+    #[inline]
+    fn reply(&mut self, _now_ns: u64, reply: &Reply) -> bool {
+        self.monitor.finished(reply.class, reply.execution_ns);
+        self.duplicates.passes(reply.index, reply.mark)
+    }
+
+    fn shaper(&mut self) -> Option<&mut Shaper> {
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClassHint;
+
+    const SHORT: ClassId = ClassId(0);
+    const LONG: ClassId = ClassId(1);
+
+    fn shaper(cloning: Cloning) -> Shaper {
+        let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
+        let demand = Demand::declared(&[hint(10_000.0, 0.9), hint(90_000.0, 0.1)]);
+        let grouping = Grouping::new(&[0, 1], &demand);
+        let layout = Layout::new(&[10; 8], 1).updated(&[40, 40], &[None, None]);
+        let mut shaper = Shaper::new(2, 80, Turns::Even, cloning, 1024);
+        shaper.install(&grouping, &layout, &demand);
+        shaper
+    }
+
+    fn send(shaper: &mut Shaper, now_ns: u64, class: ClassId, index: u32) -> Forward {
+        shaper.request(now_ns, Packet::new(class, index))
+    }
+
+    #[test]
+    fn each_group_has_its_servers_in_turn() {
+        let mut shaper = shaper(Cloning::Off);
+        for index in 0..80 {
+            let Forward::To(short) = send(&mut shaper, 0, SHORT, index) else {
+                panic!("one copy");
+            };
+            let Forward::To(long) = send(&mut shaper, 0, LONG, index) else {
+                panic!("one copy");
+            };
+            assert_eq!((short.0, long.0), (index as u16 % 4, 4 + index as u16 % 4));
+        }
+        // UNKNOWN goes with the longest group.
+        assert_eq!(shaper.group_of(ClassId(2)), 1);
+        assert_eq!(shaper.monitor().readings()[0].count, 80);
+    }
+
+    #[test]
+    fn the_excess_of_a_burst_is_cloned_to_the_calmer_group() {
+        let mut shaper = shaper(Cloning::Calmest(20_000));
+        let cloned: Vec<u32> = (0..100)
+            .filter(|&index| match send(&mut shaper, 1_000, SHORT, index) {
+                Forward::Both(original, clone) => {
+                    assert!(original.0 < 4 && clone.0 >= 4);
+                    true
+                }
+                _ => false,
+            })
+            .collect();
+        assert_eq!(cloned, (80..100).collect::<Vec<_>>());
+        assert!(matches!(
+            send(&mut shaper, 20_000, SHORT, 100),
+            Forward::To(_)
+        ));
+    }
+
+    #[test]
+    fn a_burst_of_longs_goes_to_the_shorts_only_if_allowed() {
+        for (cloning, some) in [
+            (Cloning::Calmest(20_000), true),
+            (Cloning::Longer(20_000), false),
+        ] {
+            let mut shaper = shaper(cloning);
+            let both = |index| matches!(send(&mut shaper, 0, LONG, index), Forward::Both(..));
+            assert_eq!((0..50).any(both), some, "{cloning:?}");
+        }
+    }
+
+    #[test]
+    fn a_bounced_request_is_neither_counted_nor_cloned() {
+        let mut shaper = shaper(Cloning::Calmest(20_000));
+        for index in 0..80 {
+            send(&mut shaper, 0, SHORT, index);
+        }
+        let mut packet = Packet::new(SHORT, 7);
+        packet.bounced = true;
+        assert!(matches!(shaper.request(0, packet), Forward::To(_)));
+        assert_eq!(shaper.monitor().readings()[0].count, 80);
+    }
+}

@@ -1,0 +1,142 @@
+//! Join the shortest queue, as far as the switch knows (RackSched, OSDI '20).
+
+use super::{Forward, Packet, Reply, ServerId, Switch};
+use crate::Rng;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// How the switch keeps a server's length between replies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reported {
+    /// A reply overwrites it, every request sent later adds one.
+    AndSent,
+    /// A reply overwrites it, nothing else changes it.
+    Only,
+}
+
+/// Sends to the server whose queue was last known to be the shortest.
+#[derive(Clone, Debug)]
+pub struct Shortest {
+    lengths: Vec<u32>,
+    reported: Reported,
+    /// 0: all servers are compared.
+    choices: usize,
+    rng: Rng,
+}
+
+impl Shortest {
+    /// Compares `choices` servers drawn at random with replacement, all of them for 0.
+    #[must_use]
+    pub fn new(servers: usize, reported: Reported, choices: usize, seed: u64) -> Self {
+        Self {
+            lengths: vec![0; servers],
+            reported,
+            choices,
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// The shortest of all, ties at random.
+    #[inline]
+    fn shortest(&mut self) -> usize {
+        let least = self.lengths.iter().copied().min().unwrap_or(0);
+        let equals = self.lengths.iter().filter(|&&length| length == least);
+        let nth = self.rng.below(equals.count());
+        let mut equals = (0..self.lengths.len()).filter(|&server| self.lengths[server] == least);
+        equals.nth(nth).unwrap_or(0)
+    }
+
+    /// The shortest of a few, the first drawn among equals.
+    #[inline]
+    fn shortest_of_few(&mut self) -> usize {
+        let mut best = self.rng.below(self.lengths.len());
+        for _ in 1..self.choices {
+            let other = self.rng.below(self.lengths.len());
+            if self.lengths[other] < self.lengths[best] {
+                best = other;
+            }
+        }
+        best
+    }
+}
+
+impl Switch for Shortest {
+    #[inline]
+    fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
+        let server = match self.choices {
+            0 => self.shortest(),
+            _ => self.shortest_of_few(),
+        };
+        if self.reported == Reported::AndSent {
+            self.lengths[server] += 1;
+        }
+        Forward::To(ServerId(server as u16))
+    }
+
+    #[inline]
+    fn reply(&mut self, _now_ns: u64, reply: &Reply) -> bool {
+        self.lengths[reply.server.index()] = reply.queue;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ClassId;
+    use crate::rack::Mark;
+
+    fn ask(switch: &mut Shortest) -> usize {
+        match switch.request(0, Packet::new(ClassId(0), 0)) {
+            Forward::To(server) => server.index(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn reply(server: u16, queue: u32) -> Reply {
+        Reply {
+            server: ServerId(server),
+            class: ClassId(0),
+            index: 0,
+            mark: Mark::Plain,
+            execution_ns: 1,
+            queue,
+        }
+    }
+
+    #[test]
+    fn sends_count_until_a_reply_overwrites_them() {
+        let mut switch = Shortest::new(3, Reported::AndSent, 0, 1);
+        let mut seen = [0; 3];
+        (0..30).for_each(|_| seen[ask(&mut switch)] += 1);
+        assert_eq!(seen, [10, 10, 10]);
+        switch.reply(0, &reply(1, 3));
+        let next: Vec<usize> = (0..7).map(|_| ask(&mut switch)).collect();
+        assert_eq!(next, [1; 7]);
+    }
+
+    #[test]
+    fn plain_counters_herd() {
+        let mut switch = Shortest::new(3, Reported::Only, 0, 1);
+        switch.reply(0, &reply(0, 1));
+        switch.reply(0, &reply(2, 1));
+        assert!((0..100).all(|_| ask(&mut switch) == 1));
+    }
+
+    #[test]
+    fn ties_are_broken_at_random() {
+        let mut switch = Shortest::new(4, Reported::Only, 0, 1);
+        let mut seen = [0; 4];
+        (0..4000).for_each(|_| seen[ask(&mut switch)] += 1);
+        assert!(seen.iter().all(|&n| (900..1100).contains(&n)), "{seen:?}");
+    }
+
+    #[test]
+    fn few_choices_never_take_the_longest_of_them() {
+        let mut switch = Shortest::new(2, Reported::Only, 8, 1);
+        switch.reply(0, &reply(0, 9));
+        let longer = (0..10_000).filter(|_| ask(&mut switch) == 0).count();
+        // All eight draws hit the longer queue with probability 2⁻⁸.
+        assert!((10..80).contains(&longer), "{longer}");
+    }
+}

@@ -1,0 +1,60 @@
+//! Switches that know nothing of the servers: at random, and in turn.
+
+use super::{Forward, Packet, ServerId, Switch};
+use crate::Rng;
+
+/// Any server, each as likely.
+#[derive(Clone, Debug)]
+pub struct Random {
+    servers: usize,
+    rng: Rng,
+}
+
+impl Random {
+    /// Over `servers` servers.
+    #[must_use]
+    pub fn new(servers: usize, seed: u64) -> Self {
+        Self {
+            servers,
+            rng: Rng::new(seed),
+        }
+    }
+}
+
+impl Switch for Random {
+    #[inline]
+    fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
+        Forward::To(ServerId(self.rng.below(self.servers) as u16))
+    }
+}
+
+/// One server after the other.
+#[derive(Clone, Debug)]
+pub struct RoundRobin {
+    servers: u16,
+    next: u16,
+}
+
+impl RoundRobin {
+    /// Over `servers` servers.
+    #[must_use]
+    pub fn new(servers: usize) -> Self {
+        Self {
+            servers: servers as u16,
+            next: 0,
+        }
+    }
+}
+
+impl Switch for RoundRobin {
+    #[inline]
+    fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
+        let server = self.next;
+        self.next = if server + 1 == self.servers {
+            0
+        } else {
+            server + 1
+        };
+        Forward::To(ServerId(server))
+    }
+}
