@@ -230,6 +230,9 @@ pub struct RunMeta {
 /// Parts of a run's result that only some runs have.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunExtras {
+    /// Servers of the rack, at the level of racks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub servers: Option<usize>,
     /// Workers set aside, for policies that reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Vec<Reservation>>,

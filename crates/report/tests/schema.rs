@@ -172,6 +172,7 @@ fn run(extras: RunExtras) -> Run {
 fn full() -> RunExtras {
     let object = |value: Value| value.as_object().cloned();
     RunExtras {
+        servers: Some(8),
         reservation: Some(vec![Reservation {
             classes: vec!["short".into()],
             reserved: vec![0],

@@ -90,6 +90,6 @@ impl CapacitySearch {
 }
 
 fn at_load(experiment: &Experiment, load: f64) -> Experiment {
-    let workers = experiment.workers;
+    let workers = experiment.total_workers();
     experiment.clone().offered(Offered::Load { load, workers })
 }

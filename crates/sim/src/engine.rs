@@ -6,18 +6,19 @@
 
 mod queues;
 mod requests;
-mod tournament;
+pub(crate) mod tournament;
 mod worker;
 
 use crate::Costs;
 use crate::server::{NEVER, Request, Sink, Work};
 use crate::tape::Tape;
 use headway_policy::host::Counters;
+use headway_policy::rack::Duty;
 use headway_policy::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Stint, Verdict,
 };
 use headway_policy::systems::System;
-use headway_policy::{Charge, Job, JobId, Mechanism, Plan, Shape, WorkerId};
+use headway_policy::{Charge, ClassId, Job, JobId, Mechanism, Plan, Shape, WorkerId};
 use queues::WorkerQueues;
 use requests::{InFlight, Requests};
 use std::cmp::Reverse;
@@ -631,6 +632,27 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
         self.note_plan(sink);
         self.decide(sink);
+    }
+
+    /// A rack's control plane says what the server is to serve.
+    pub(crate) fn instruct(&mut self, now_ns: u64, duty: &Duty, sink: &mut impl Sink) {
+        self.advance_to(now_ns);
+        self.ingress.instruct(now_ns, duty);
+        self.note_plan(sink);
+        self.decide(sink);
+    }
+
+    /// Takes all requests of a class back that wait and were not begun.
+    pub(crate) fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
+        while let Some(job) = self.ingress.withdraw(class) {
+            withdrawn.push(self.requests.get(job).request);
+            self.requests.remove(job);
+        }
+    }
+
+    /// Whether a request of the class that came now would start at once.
+    pub(crate) fn would_start(&self, class: ClassId) -> bool {
+        self.ingress.would_start(class)
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! What to simulate.
 
+use crate::rack::{self, is_rack_policy};
 use crate::run::Run;
 use crate::{Costs, Outcome};
 use headway_policy::role::{Ingress, Local, Monitor};
@@ -34,11 +35,14 @@ pub enum Classifier {
 pub struct CoreChange {
     /// When, in virtual time.
     pub at_ns: u64,
-    /// Which.
+    /// Which; in a rack counted over all servers: server × workers + worker.
     pub worker: WorkerId,
     /// Whether it is there from then on.
     pub present: bool,
 }
+
+/// Most servers of a rack.
+pub const MAX_SERVERS: usize = 1024;
 
 /// Everything a run depends on.
 #[derive(Clone, Debug)]
@@ -47,7 +51,9 @@ pub struct Experiment {
     pub workload: Workload,
     /// Who decides.
     pub policy: Spec,
-    /// Workers of the server.
+    /// Servers, when the policy is a rack's; else 1.
+    pub servers: usize,
+    /// Workers of a server.
     pub workers: usize,
     /// How much arrives.
     pub offered: Offered,
@@ -86,6 +92,14 @@ pub enum SimError {
     /// The workload.
     #[error(transparent)]
     Workload(#[from] headway_workload::Error),
+    /// Several servers and nobody who chooses among them.
+    #[error(
+        "'{policy}' is a server's policy: who gets which request of several servers? Say racksched,inner={policy}"
+    )]
+    NoSwitch {
+        /// The policy.
+        policy: String,
+    },
     /// Something out of range.
     #[error("{what} must be {expected}, not {given}")]
     OutOfRange {
@@ -106,6 +120,7 @@ impl Experiment {
         Self {
             workload,
             policy,
+            servers: 1,
             workers: WORKERS,
             offered: Offered::Load {
                 load: 0.8,
@@ -124,7 +139,20 @@ impl Experiment {
         }
     }
 
-    /// With so many workers. Does not change what is offered.
+    /// With so many servers. Does not change what is offered.
+    #[must_use]
+    pub fn servers(mut self, servers: usize) -> Self {
+        self.servers = servers;
+        self
+    }
+
+    /// Workers of all servers.
+    #[must_use]
+    pub fn total_workers(&self) -> usize {
+        self.servers * self.workers
+    }
+
+    /// With so many workers a server. Does not change what is offered.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
@@ -138,10 +166,10 @@ impl Experiment {
         self
     }
 
-    /// At this load of its own workers.
+    /// At this load of all its workers.
     #[must_use]
     pub fn load(self, load: f64) -> Self {
-        let workers = self.workers;
+        let workers = self.total_workers();
         self.offered(Offered::Load { load, workers })
     }
 
@@ -172,6 +200,9 @@ impl Experiment {
     /// [`SimError`] when the policy, the workload or a figure is not valid.
     pub fn run(&self) -> Result<Outcome, SimError> {
         self.check()?;
+        if is_rack_policy(&self.policy.name) {
+            return rack::run(self);
+        }
         Ok(headway_policy::systems::with(
             &self.policy,
             &self.shape(),
@@ -231,8 +262,22 @@ impl Experiment {
             in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
         }
         self.workload.check()?;
-        headway_policy::systems::check(&self.policy, &self.shape())?;
-        Ok(())
+        in_range(
+            "the number of servers",
+            self.servers as f64,
+            1.0,
+            MAX_SERVERS as f64,
+        )?;
+        match is_rack_policy(&self.policy.name) {
+            true => rack::check(self),
+            false if self.servers > 1 => Err(SimError::NoSwitch {
+                policy: self.policy.to_string(),
+            }),
+            false => {
+                headway_policy::systems::check(&self.policy, &self.shape())?;
+                Ok(())
+            }
+        }
     }
 
     /// Offered rate of the first phase, requests per second.
@@ -263,7 +308,10 @@ impl Experiment {
         }
         shape.job_capacity = JOBS_AT_FIRST;
         shape.queue_limit = self.queue_limit;
-        shape.known_load = Some(self.workload.load_for_rate(self.rate_rps(), self.workers));
+        shape.known_load = Some(
+            self.workload
+                .load_for_rate(self.rate_rps(), self.total_workers()),
+        );
         shape.seed = self.seed;
         shape
     }

@@ -29,6 +29,7 @@ pub mod host;
 mod outcome;
 mod parallel;
 mod precision;
+pub mod rack;
 mod run;
 pub mod server;
 mod tape;
@@ -36,7 +37,7 @@ mod timeline;
 
 pub use capacity::{CapacityError, CapacitySearch, Found};
 pub use costs::Costs;
-pub use experiment::{Classifier, CoreChange, Experiment, Length, SimError};
+pub use experiment::{Classifier, CoreChange, Experiment, Length, MAX_SERVERS, SimError};
 pub use headway_workload::Offered;
 pub use outcome::{Outcome, reservation_of, value_json};
 pub use parallel::{available_threads, in_parallel};

@@ -2,6 +2,7 @@
 
 use crate::Interval;
 use crate::experiment::{Experiment, Length};
+use crate::rack::{RackFigures, is_rack_policy};
 use crate::run::PlanChange;
 use crate::server::{Request, Work};
 use headway_policy::Plan;
@@ -22,6 +23,11 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    /// From the start to the last arrival or measured completion, ns.
+    pub(crate) fn elapsed_ns(&self) -> f64 {
+        self.last_arrival_ns.max(self.last_completion_ns).max(1) as f64
+    }
+
     #[inline]
     pub(crate) fn arrived(&mut self, request: &Request) {
         self.arrivals += 1;
@@ -48,6 +54,8 @@ pub struct Outcome {
     pub timeline: Vec<Interval>,
     /// Who ran where in [`Experiment::trace_window`], in the order in which it stopped.
     pub slices: Vec<Slice>,
+    /// What only a rack has.
+    pub rack: Option<RackFigures>,
 }
 
 impl Outcome {
@@ -59,7 +67,9 @@ impl Outcome {
         recorder: Recorder,
         starved: &[usize],
     ) -> Self {
-        let elapsed_ns = totals.last_arrival_ns.max(totals.last_completion_ns).max(1) as f64;
+        let elapsed_ns = totals.elapsed_ns();
+        let workers = experiment.total_workers();
+        let rack = is_rack_policy(&experiment.policy.name);
         let measured_ns = totals
             .last_completion_ns
             .saturating_sub(totals.first_counted_ns.unwrap_or(0));
@@ -71,17 +81,15 @@ impl Outcome {
                 .iter()
                 .map(|(key, value)| ((*key).into(), value_json(value)))
                 .collect(),
-            level: Level::Server,
+            level: if rack { Level::Rack } else { Level::Server },
             workload: experiment.workload.name.clone(),
             workers: experiment.workers,
             seed: experiment.seed,
             requests: totals.arrivals,
             offered_rps: rate_rps,
             achieved_rps: completed as f64 * 1e9 / measured_ns.max(1) as f64,
-            load: experiment
-                .workload
-                .load_for_rate(rate_rps, experiment.workers),
-            utilization: totals.work.busy_ns as f64 / elapsed_ns / experiment.workers as f64,
+            load: experiment.workload.load_for_rate(rate_rps, workers),
+            utilization: totals.work.busy_ns as f64 / elapsed_ns / workers as f64,
             dropped: totals.shed,
             preemptions: totals.work.preemptions,
             overloaded: !starved.is_empty(),
@@ -90,6 +98,7 @@ impl Outcome {
         let extras = RunExtras {
             starved: starved.iter().map(|&class| names[class].into()).collect(),
             costs: costs_json(experiment),
+            servers: rack.then_some(experiment.servers),
             ..RunExtras::default()
         };
         let run = Run::new(meta, &recorder, extras);
@@ -101,6 +110,7 @@ impl Outcome {
             timeline: Vec::new(),
             slices: Vec::new(),
             wasted_cores,
+            rack: None,
         }
     }
 }

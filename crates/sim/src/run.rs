@@ -76,7 +76,7 @@ fn drive<I: Ingress, L: Local, M: Monitor>(
 }
 
 /// The arrivals still to come.
-struct Arrivals<'a> {
+pub(crate) struct Arrivals<'a> {
     generator: Generator,
     next: Option<Arrival>,
     left: u64,
@@ -90,7 +90,7 @@ struct Arrivals<'a> {
 }
 
 impl<'a> Arrivals<'a> {
-    fn new(experiment: &'a Experiment) -> Self {
+    pub(crate) fn new(experiment: &'a Experiment) -> Self {
         let (left, until_ns) = match experiment.length {
             Length::Requests(requests) => (requests, u64::MAX),
             Length::Duration(ns) => (u64::MAX, ns),
@@ -111,13 +111,13 @@ impl<'a> Arrivals<'a> {
     }
 
     #[inline]
-    fn next_ns(&self) -> u64 {
+    pub(crate) fn next_ns(&self) -> u64 {
         self.next.as_ref().map_or(NEVER, |arrival| arrival.at_ns)
     }
 
     /// The next one, in the order of time.
     #[inline]
-    fn take(&mut self) -> Option<Request> {
+    pub(crate) fn take(&mut self) -> Option<Request> {
         let arrival = self.next?;
         let taken_for = match self.experiment.classifier {
             Classifier::Exact => arrival.class,

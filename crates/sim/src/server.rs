@@ -4,10 +4,11 @@
 use crate::engine::Engine;
 use crate::{Costs, SimError};
 use headway_policy::host::Counters;
+use headway_policy::rack::Duty;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{System, Visit};
-use headway_policy::{Plan, Shape, WorkerId};
+use headway_policy::{ClassId, Plan, Shape, WorkerId};
 
 /// No event: later than all of them.
 pub const NEVER: u64 = u64::MAX;
@@ -105,6 +106,15 @@ pub trait Server: Send {
     /// in its queue stays there, for others to steal, until it is back.
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>);
 
+    /// A rack's control plane says what the server is to serve; policies of their own mind do not heed it.
+    fn instruct(&mut self, now_ns: u64, duty: &Duty, left: &mut Vec<Left>);
+
+    /// Takes all requests of a class back that wait and were not begun, the oldest first; none where the policy cannot.
+    fn withdraw(&mut self, class: u16, withdrawn: &mut Vec<Request>);
+
+    /// Whether a request of the class that came now would start at once; `false` where that cannot be told.
+    fn would_start(&self, class: u16) -> bool;
+
     /// Requests that wait, at the ingress or at workers.
     fn waiting(&self) -> usize;
 
@@ -129,6 +139,13 @@ pub trait Server: Send {
 
     /// Who may run what, where the policy follows such a plan.
     fn plan(&self) -> Option<&Plan>;
+}
+
+/// A server that does as a rack's control plane says: c-FCFS, or DARC with the reservation it is given.
+#[must_use]
+pub fn instructed(shape: &Shape, costs: Costs) -> Box<dyn Server> {
+    let system = headway_policy::systems::given(shape);
+    Box::new(Engine::new(system, shape, costs))
 }
 
 /// A server of this shape under the policy a spec names; `queue_limit` is that of the shape.
@@ -180,6 +197,18 @@ where
 
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>) {
         Engine::revoke(self, now_ns, worker, left);
+    }
+
+    fn instruct(&mut self, now_ns: u64, duty: &Duty, left: &mut Vec<Left>) {
+        Engine::instruct(self, now_ns, duty, left);
+    }
+
+    fn withdraw(&mut self, class: u16, withdrawn: &mut Vec<Request>) {
+        Engine::withdraw(self, ClassId(class), withdrawn);
+    }
+
+    fn would_start(&self, class: u16) -> bool {
+        Engine::would_start(self, ClassId(class))
     }
 
     fn waiting(&self) -> usize {

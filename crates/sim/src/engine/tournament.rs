@@ -10,14 +10,14 @@ struct Entry {
 }
 
 /// A winner tree over a fixed number of players; on a tie the lower index wins.
-pub(super) struct Tournament {
+pub(crate) struct Tournament {
     /// `tree[1]` is the final, `tree[size + p]` player p.
     tree: Vec<Entry>,
     size: usize,
 }
 
 impl Tournament {
-    pub(super) fn new(players: usize) -> Self {
+    pub(crate) fn new(players: usize) -> Self {
         let size = players.next_power_of_two();
         let mut tree = vec![
             Entry {
@@ -38,19 +38,19 @@ impl Tournament {
 
     /// Time of the first event, [`NEVER`] without one.
     #[inline]
-    pub(super) fn first_ns(&self) -> u64 {
+    pub(crate) fn first_ns(&self) -> u64 {
         self.tree[1].at_ns
     }
 
     /// Who has it.
     #[inline]
-    pub(super) fn first(&self) -> usize {
+    pub(crate) fn first(&self) -> usize {
         self.tree[1].player as usize
     }
 
     /// The player's event is now at this time.
     #[inline]
-    pub(super) fn set(&mut self, player: usize, at_ns: u64) {
+    pub(crate) fn set(&mut self, player: usize, at_ns: u64) {
         let mut node = self.size + player;
         self.tree[node].at_ns = at_ns;
         while node > 1 {

@@ -1,0 +1,456 @@
+//! The rack's event loop: arrivals at the switch, requests and replies on their way, servers, the control plane's clock.
+
+use super::flights::Flights;
+use super::links::{Delivery, Link, Upward};
+use super::measures::Measures;
+use super::score;
+use crate::engine::tournament::Tournament;
+use crate::run::Arrivals;
+use crate::server::{self, Left, NEVER, Request, Server};
+use crate::{Experiment, Outcome, SimError};
+use headway_policy::rack::{
+    Agent, Bouncing, Control, Duty, Forward, Mark, Packet, RackSystem, Reply, ServerId, Switch,
+};
+use headway_policy::spec::Params;
+use headway_policy::{ClassId, WorkerId};
+
+/// Runs it to the end.
+pub(super) fn run<S: Switch>(
+    experiment: &Experiment,
+    system: RackSystem<S>,
+) -> Result<Outcome, SimError> {
+    let mut rack = Rack::new(experiment, system)?;
+    rack.first_policy()?;
+    rack.run()?;
+    Ok(rack.into_outcome())
+}
+
+struct Rack<'a, S> {
+    name: &'static str,
+    params: Params,
+    switch: S,
+    control: Option<Control>,
+    adapting: bool,
+    bounces_all: bool,
+    agents: Option<Vec<Agent>>,
+    duties: Vec<Duty>,
+    servers: Vec<Box<dyn Server>>,
+    /// Cores that each server has at present.
+    cores: Vec<usize>,
+    steps: Tournament,
+    flights: Flights,
+    down: Link<Delivery>,
+    up: Link<Upward>,
+    rtt_ns: u64,
+    /// Requests that the switch was last asked to have room for.
+    room: usize,
+    arrivals: Arrivals<'a>,
+    next_change: usize,
+    tick_ns: u64,
+    now_ns: u64,
+    measures: Measures<'a>,
+    left: Vec<Left>,
+    withdrawn: Vec<Request>,
+}
+
+impl<'a, S: Switch> Rack<'a, S> {
+    fn new(experiment: &'a Experiment, system: RackSystem<S>) -> Result<Self, SimError> {
+        let mut shape = experiment.shape();
+        let count = experiment.servers;
+        let mut servers = Vec::with_capacity(count);
+        for number in 0..count as u64 {
+            shape.seed = experiment.seed ^ (number + 1).rotate_left(32);
+            servers.push(match &system.inner {
+                Some(inner) => server::server(inner, &shape, experiment.costs)?,
+                None => server::instructed(&shape, experiment.costs),
+            });
+        }
+        let agents =
+            (system.bouncing != Bouncing::Off).then(|| vec![Agent::new(&shape.ascending()); count]);
+        let tick_ns = match (&system.control, system.adapting) {
+            (Some(control), true) => control.interval_ns(),
+            _ => NEVER,
+        };
+        Ok(Self {
+            name: system.name,
+            params: system.params,
+            switch: system.switch,
+            control: system.control,
+            adapting: system.adapting,
+            bounces_all: system.bouncing == Bouncing::All,
+            agents,
+            duties: vec![Duty::default(); count],
+            servers,
+            cores: vec![experiment.workers; count],
+            steps: Tournament::new(count),
+            flights: Flights::default(),
+            down: Link::new(system.rtt_ns / 2),
+            up: Link::new(system.rtt_ns - system.rtt_ns / 2),
+            rtt_ns: system.rtt_ns,
+            room: 0,
+            arrivals: Arrivals::new(experiment),
+            next_change: 0,
+            tick_ns,
+            now_ns: 0,
+            measures: Measures::new(experiment),
+            left: Vec::new(),
+            withdrawn: Vec::new(),
+        })
+    }
+
+    /// The policy that is generated offline, from what was declared.
+    fn first_policy(&mut self) -> Result<(), SimError> {
+        let experiment = self.measures.experiment;
+        let workers = experiment.total_workers();
+        let load = experiment
+            .workload
+            .load_for_rate(experiment.rate_rps(), workers);
+        self.regenerate(load)
+    }
+
+    /// Until nothing is under way. On a tie what ends comes before what begins, and what is known before what is decided.
+    fn run(&mut self) -> Result<(), SimError> {
+        loop {
+            let step_ns = self.steps.first_ns();
+            let (up_ns, down_ns) = (self.up.next_ns(), self.down.next_ns());
+            let arrival_ns = self.arrivals.next_ns();
+            let links_ns = up_ns.min(down_ns);
+            let work_ns = step_ns.min(links_ns).min(arrival_ns);
+            let clock_ns = self.tick_ns.min(self.change_ns());
+            if work_ns == NEVER {
+                return Ok(());
+            }
+            self.now_ns = work_ns.min(clock_ns);
+            if step_ns <= self.now_ns {
+                self.step_server(self.steps.first());
+            } else if up_ns <= self.now_ns {
+                self.at_switch_from_server();
+            } else if clock_ns <= self.now_ns {
+                self.clock()?;
+            } else if arrival_ns <= self.now_ns {
+                self.at_switch_from_client();
+            } else {
+                self.at_server();
+            }
+        }
+    }
+
+    #[inline]
+    fn step_server(&mut self, server: usize) {
+        self.servers[server].step(&mut self.left);
+        self.after(server);
+    }
+
+    /// What left the server is on its way back.
+    #[inline]
+    fn after(&mut self, server: usize) {
+        self.steps.set(server, self.servers[server].next_ns());
+        if self.left.is_empty() {
+            return;
+        }
+        let queue = self.servers[server].in_flight() as u32;
+        for left in self.left.drain(..) {
+            let (index, mark) = untag(left.request.tag);
+            self.up.send(
+                self.now_ns,
+                Upward::Reply(Reply {
+                    server: ServerId(server as u16),
+                    class: ClassId(left.request.taken_for),
+                    index: index as u32,
+                    mark,
+                    execution_ns: if left.shed {
+                        0
+                    } else {
+                        left.request.service_ns
+                    },
+                    queue,
+                }),
+            );
+        }
+    }
+
+    #[inline]
+    fn at_switch_from_client(&mut self) {
+        let Some(request) = self.arrivals.take() else {
+            return;
+        };
+        self.measures.arrived(&request);
+        let index = self.flights.begin(request);
+        if self.flights.span() > self.room {
+            self.make_room();
+        }
+        self.route(index, Packet::new(ClassId(request.taken_for), index as u32));
+    }
+
+    /// Held requests are bounded as queues are.
+    #[cold]
+    fn make_room(&mut self) {
+        self.room = (2 * self.room).max(1024);
+        let limit = self.measures.experiment.queue_limit;
+        self.switch.grow(self.room.min(limit));
+    }
+
+    #[inline]
+    fn route(&mut self, index: u64, packet: Packet) {
+        match self.switch.request(self.now_ns, packet) {
+            Forward::To(server) => self.send(server, index, packet.mark),
+            Forward::Both(original, clone) => {
+                self.flights.get(index).copies += 1;
+                self.measures.figures.cloned += 1;
+                self.send(original, index, Mark::Original);
+                self.send(clone, index, Mark::Clone);
+            }
+            Forward::Held => {}
+            Forward::Shed => {
+                self.measures.shed(&self.flights.get(index).request);
+                self.flights.end_copy(index);
+            }
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, server: ServerId, index: u64, mark: Mark) {
+        let delivery = Delivery {
+            server,
+            index,
+            mark,
+        };
+        self.down.send(self.now_ns, delivery);
+    }
+
+    #[inline]
+    fn at_switch_from_server(&mut self) {
+        match self.up.receive() {
+            Some(Upward::Reply(reply)) => self.reply(&reply),
+            Some(Upward::Bounced(packet)) => {
+                let index = self.flights.index(packet.index);
+                self.route(index, packet);
+            }
+            None => {}
+        }
+    }
+
+    #[inline]
+    fn reply(&mut self, reply: &Reply) {
+        let passes = self.switch.reply(self.now_ns, reply);
+        let index = self.flights.index(reply.index);
+        let flight = self.flights.get(index);
+        let (request, first) = (flight.request, !flight.answered);
+        match (passes, first, reply.execution_ns) {
+            (false, ..) => self.measures.figures.filtered += 1,
+            (true, false, _) => self.measures.figures.duplicates += 1,
+            (true, true, 0) => {
+                flight.answered = true;
+                self.measures.shed(&request);
+            }
+            (true, true, _) => {
+                flight.answered = true;
+                let latency_ns = self.now_ns - request.arrived_ns - self.rtt_ns;
+                self.measures
+                    .answered(self.now_ns, reply.server, &request, latency_ns);
+            }
+        }
+        self.flights.end_copy(index);
+        while let Some((server, packet)) = self.switch.release() {
+            let index = self.flights.index(packet.index);
+            self.send(server, index, packet.mark);
+        }
+    }
+
+    #[inline]
+    fn at_server(&mut self) {
+        let Some(Delivery {
+            server,
+            index,
+            mark,
+        }) = self.down.receive()
+        else {
+            return;
+        };
+        let at = server.index();
+        let request = self.flights.get(index).request;
+        if mark == Mark::Clone && !self.servers[at].would_start(request.taken_for) {
+            self.measures.figures.clones_dropped += 1;
+            return self.flights.end_copy(index);
+        }
+        self.bounce(at, ClassId(request.taken_for));
+        let request = Request {
+            tag: tag(index, mark),
+            arrived_ns: self.now_ns,
+            ..request
+        };
+        self.servers[at].arrive(self.now_ns, request, &mut self.left);
+        self.after(at);
+    }
+
+    /// What the arrival of this class drives out goes back to the switch.
+    #[inline]
+    fn bounce(&mut self, server: usize, class: ClassId) {
+        let Some(agents) = &mut self.agents else {
+            return;
+        };
+        let evicted = agents[server].arrived(class);
+        if evicted.is_empty() {
+            return;
+        }
+        self.send_back(server, evicted.iter());
+    }
+
+    /// All that waits of these classes, and was not begun, goes back to the switch.
+    #[cold]
+    fn send_back(&mut self, server: usize, classes: impl Iterator<Item = usize>) {
+        for class in classes {
+            self.servers[server].withdraw(class as u16, &mut self.withdrawn);
+        }
+        self.measures.figures.bounced += self.withdrawn.len() as u64;
+        for request in self.withdrawn.drain(..) {
+            let (index, mark) = untag(request.tag);
+            let packet = Packet {
+                class: ClassId(request.taken_for),
+                index: index as u32,
+                mark,
+                bounced: true,
+            };
+            self.up.send(self.now_ns, Upward::Bounced(packet));
+        }
+    }
+
+    fn change_ns(&self) -> u64 {
+        let changes = &self.measures.experiment.core_changes;
+        changes
+            .get(self.next_change)
+            .map_or(NEVER, |change| change.at_ns)
+    }
+
+    #[cold]
+    fn clock(&mut self) -> Result<(), SimError> {
+        match self.change_ns() <= self.now_ns {
+            true => self.core_change(),
+            false => return self.tick(),
+        }
+        Ok(())
+    }
+
+    /// A server gains or loses a core and reports it.
+    fn core_change(&mut self) {
+        let experiment = self.measures.experiment;
+        let change = experiment.core_changes[self.next_change];
+        self.next_change += 1;
+        let (at, worker) = (
+            change.worker.index() / experiment.workers,
+            change.worker.index() % experiment.workers,
+        );
+        let worker = WorkerId(worker as u16);
+        self.servers[at].set_worker(self.now_ns, worker, change.present, &mut self.left);
+        self.after(at);
+        match change.present {
+            true => self.cores[at] += 1,
+            false => self.cores[at] -= 1,
+        }
+        let server = ServerId(at as u16);
+        self.switch.capacity(server, self.cores[at]);
+        if let Some(control) = &mut self.control {
+            control.capacity(server, self.cores[at]);
+            self.install();
+        }
+        while let Some((server, packet)) = self.switch.release() {
+            let index = self.flights.index(packet.index);
+            self.send(server, index, packet.mark);
+        }
+    }
+
+    /// The control plane looks at the registers.
+    fn tick(&mut self) -> Result<(), SimError> {
+        let (Some(control), true) = (&mut self.control, self.adapting) else {
+            return Ok(());
+        };
+        self.tick_ns += control.interval_ns();
+        let moved = match self.switch.shaper() {
+            Some(shaper) => control.observe(shaper),
+            None => false,
+        };
+        let load = control.load();
+        match moved {
+            true => self.regenerate(load),
+            false => Ok(()),
+        }
+    }
+
+    /// Candidates are scored, the best is chosen and installed.
+    fn regenerate(&mut self, load: f64) -> Result<(), SimError> {
+        let (Some(control), Some(shaper)) = (&mut self.control, self.switch.shaper()) else {
+            return Ok(());
+        };
+        if !control.candidates().is_empty() {
+            let turns = shaper.turns();
+            let scores = score::scores(self.measures.experiment, control, load, turns)?;
+            control.choose(&scores);
+        }
+        self.install();
+        Ok(())
+    }
+
+    /// Writes the switch's tables, and tells those servers whose role changed.
+    fn install(&mut self) {
+        let (Some(control), Some(shaper)) = (&self.control, self.switch.shaper()) else {
+            return;
+        };
+        control.install(shaper);
+        if self.now_ns > 0 {
+            self.measures.replanned(self.now_ns, control);
+        }
+        for at in 0..self.servers.len() {
+            let Some(control) = &self.control else { return };
+            let duty = control.duty(ServerId(at as u16));
+            if self.bounces_all && self.now_ns > 0 {
+                self.send_back(at, 0..=self.measures.experiment.workload.union().count());
+            }
+            if duty == self.duties[at] {
+                continue;
+            }
+            self.servers[at].instruct(self.now_ns, &duty, &mut self.left);
+            if let Some(agents) = &mut self.agents {
+                agents[at].instructed(&duty);
+            }
+            self.duties[at] = duty;
+            self.after(at);
+        }
+    }
+
+    fn into_outcome(mut self) -> Outcome {
+        let mut busy_ns = Vec::with_capacity(self.servers.len());
+        for server in &self.servers {
+            let work = server.work();
+            let total = &mut self.measures.totals.work;
+            total.busy_ns += work.busy_ns;
+            total.wasted_ns += work.wasted_ns;
+            total.preemptions += work.preemptions;
+            total.dispatcher_ns += work.dispatcher_ns;
+            busy_ns.push(work.busy_ns);
+        }
+        let control = self.control.as_ref();
+        self.measures
+            .into_outcome(self.name, &self.params, control, &busy_ns)
+    }
+}
+
+/// A copy of a request, as its server knows it.
+#[inline]
+fn tag(index: u64, mark: Mark) -> u64 {
+    let mark = match mark {
+        Mark::Plain => 0,
+        Mark::Original => 1,
+        Mark::Clone => 2,
+    };
+    index << 2 | mark
+}
+
+#[inline]
+fn untag(tag: u64) -> (u64, Mark) {
+    let mark = match tag & 3 {
+        0 => Mark::Plain,
+        1 => Mark::Original,
+        _ => Mark::Clone,
+    };
+    (tag >> 2, mark)
+}

@@ -1,0 +1,61 @@
+//! The requests between their arrival at the switch and their last response, by index.
+
+use crate::server::Request;
+use std::collections::VecDeque;
+
+/// A request that is somewhere in the rack.
+#[derive(Clone, Copy)]
+pub(super) struct Flight {
+    pub(super) request: Request,
+    /// Copies of it under way, at servers, or held.
+    pub(super) copies: u8,
+    pub(super) answered: bool,
+}
+
+/// Flights by index. They end out of order but begin in order: a window that moves on.
+#[derive(Default)]
+pub(super) struct Flights {
+    window: VecDeque<Flight>,
+    /// Index of the first.
+    base: u64,
+}
+
+impl Flights {
+    /// A request sets out; its index.
+    #[inline]
+    pub(super) fn begin(&mut self, request: Request) -> u64 {
+        self.window.push_back(Flight {
+            request,
+            copies: 1,
+            answered: false,
+        });
+        self.base + self.window.len() as u64 - 1
+    }
+
+    #[inline]
+    pub(super) fn get(&mut self, index: u64) -> &mut Flight {
+        &mut self.window[(index - self.base) as usize]
+    }
+
+    /// The index whose low 32 bits are in the header.
+    #[inline]
+    pub(super) fn index(&self, in_header: u32) -> u64 {
+        self.base + u64::from(in_header.wrapping_sub(self.base as u32))
+    }
+
+    /// One copy less.
+    #[inline]
+    pub(super) fn end_copy(&mut self, index: u64) {
+        self.get(index).copies -= 1;
+        while self.window.front().is_some_and(|flight| flight.copies == 0) {
+            self.window.pop_front();
+            self.base += 1;
+        }
+    }
+
+    /// How far the window reaches: an upper bound of what is under way.
+    #[inline]
+    pub(super) fn span(&self) -> usize {
+        self.window.len()
+    }
+}

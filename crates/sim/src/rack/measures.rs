@@ -1,0 +1,198 @@
+//! What is noted of a rack while it runs.
+
+use crate::backlog::Backlog;
+use crate::outcome::{Outcome, Totals};
+use crate::server::Request;
+use crate::timeline::Timeline;
+use crate::{Experiment, PlanChange};
+use headway_policy::rack::{Control, ServerId};
+use headway_policy::spec::Params;
+use headway_report::{ClassMeta, Recorder, Reservation};
+
+/// What one server did.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ServerFigures {
+    /// Measured requests that it answered first.
+    pub requests: u64,
+    /// Part of its cores' time that was busy, 0 to 1.
+    pub utilization: f64,
+    /// p99 of the slowdown of those requests; not a number without any.
+    pub slowdown_p99: f64,
+}
+
+/// What only a rack has.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RackFigures {
+    /// Requests sent to two servers.
+    pub cloned: u64,
+    /// Clones that a server could not start at once and dropped.
+    pub clones_dropped: u64,
+    /// Responses that the switch kept back, since the other copy had answered.
+    pub filtered: u64,
+    /// Responses to requests already answered that passed the switch's filter.
+    pub duplicates: u64,
+    /// Requests sent back to the switch.
+    pub bounced: u64,
+    /// Times that the control plane laid the rack out anew after the start.
+    pub regenerated: u64,
+    /// Each server.
+    pub servers: Vec<ServerFigures>,
+}
+
+pub(super) struct Measures<'a> {
+    pub(super) experiment: &'a Experiment,
+    recorder: Recorder,
+    per_server: Recorder,
+    backlog: Backlog,
+    timeline: Option<Timeline>,
+    pub(super) totals: Totals,
+    pub(super) figures: RackFigures,
+    plan_changes: Vec<PlanChange>,
+}
+
+impl<'a> Measures<'a> {
+    pub(super) fn new(experiment: &'a Experiment) -> Self {
+        let classes: Vec<ClassMeta> = experiment
+            .workload
+            .union()
+            .map(|class| ClassMeta::new(&class.name, class.mean_ns()))
+            .collect();
+        let servers: Vec<ClassMeta> = (0..experiment.servers)
+            .map(|server| ClassMeta::new(format!("server {server}"), 0.0))
+            .collect();
+        Self {
+            experiment,
+            backlog: Backlog::new(classes.len(), experiment.expected_requests() as u64),
+            timeline: experiment
+                .timeline_ns
+                .map(|interval_ns| Timeline::new(interval_ns, classes.len())),
+            recorder: Recorder::new(&classes),
+            per_server: Recorder::new(&servers),
+            totals: Totals::default(),
+            figures: RackFigures::default(),
+            plan_changes: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn arrived(&mut self, request: &Request) {
+        self.totals.arrived(request);
+        self.backlog.entered(usize::from(request.class));
+    }
+
+    /// The first response, `latency_ns` after the request would have been at the server.
+    #[inline]
+    pub(super) fn answered(
+        &mut self,
+        now_ns: u64,
+        server: ServerId,
+        request: &Request,
+        latency_ns: u64,
+    ) {
+        let class = usize::from(request.class);
+        self.backlog.left(class);
+        let latency_ns = latency_ns + self.experiment.network_ns;
+        if let Some(timeline) = &mut self.timeline {
+            timeline.record(request.arrived_ns, class, latency_ns);
+        }
+        if request.counted {
+            self.recorder.record(class, latency_ns, request.service_ns);
+            self.per_server
+                .record(server.index(), latency_ns, request.service_ns);
+            self.totals.last_completion_ns = now_ns;
+        }
+    }
+
+    pub(super) fn shed(&mut self, request: &Request) {
+        let class = usize::from(request.class);
+        self.backlog.left(class);
+        self.totals.shed += 1;
+        if request.counted {
+            self.recorder.dropped(class);
+        }
+    }
+
+    pub(super) fn replanned(&mut self, at_ns: u64, control: &Control) {
+        self.figures.regenerated += 1;
+        let reservation = self.reservation(control);
+        self.plan_changes.push(PlanChange { at_ns, reservation });
+    }
+
+    /// The groups and their cores, numbered over the rack: server × workers + worker.
+    fn reservation(&self, control: &Control) -> Vec<Reservation> {
+        let names = self.experiment.workload.class_names();
+        let (grouping, layout) = (control.grouping(), control.layout());
+        let cores = |group: usize| {
+            (0..layout.servers()).flat_map(move |server| {
+                let first: usize = (0..group)
+                    .map(|shorter| layout.cores(server, shorter))
+                    .sum();
+                let own = first..first + layout.cores(server, group);
+                own.map(move |core| server * self.experiment.workers + core)
+            })
+        };
+        let stealable = |group: usize| {
+            let longer = move |server: usize| {
+                let here = layout.cores(server, group) > 0;
+                let from: usize = (0..=group)
+                    .map(|shorter| layout.cores(server, shorter))
+                    .sum();
+                let cores = if here {
+                    from..layout.capacity(server)
+                } else {
+                    0..0
+                };
+                cores.map(move |core| server * self.experiment.workers + core)
+            };
+            (0..layout.servers()).flat_map(longer)
+        };
+        let group = |group: usize| Reservation {
+            classes: grouping
+                .members(group)
+                .map(|class| names[class].to_owned())
+                .collect(),
+            reserved: cores(group).collect(),
+            stealable: stealable(group).collect(),
+        };
+        (0..grouping.groups()).map(group).collect()
+    }
+
+    pub(super) fn into_outcome(
+        mut self,
+        policy: &str,
+        params: &Params,
+        control: Option<&Control>,
+        busy_ns: &[u64],
+    ) -> Outcome {
+        let starved = self.backlog.starved(self.experiment.total_workers());
+        let elapsed_ns = self.totals.elapsed_ns() * self.experiment.workers as f64;
+        let servers = self.per_server.classes().iter().zip(busy_ns);
+        self.figures.servers = servers
+            .map(|(record, &busy_ns)| ServerFigures {
+                requests: record.count(),
+                utilization: busy_ns as f64 / elapsed_ns,
+                slowdown_p99: record
+                    .slowdown_milli()
+                    .quantile(0.99)
+                    .map_or(f64::NAN, |milli| milli as f64 / 1e3),
+            })
+            .collect();
+        let reservation = control.map(|control| self.reservation(control));
+        let mut outcome = Outcome::new(
+            self.experiment,
+            policy,
+            params,
+            &self.totals,
+            self.recorder,
+            &starved,
+        );
+        outcome.run.extras.reservation = reservation;
+        outcome.plan_changes = self.plan_changes;
+        outcome.timeline = self
+            .timeline
+            .map(Timeline::into_intervals)
+            .unwrap_or_default();
+        outcome.rack = Some(self.figures);
+        outcome
+    }
+}

@@ -1,0 +1,54 @@
+//! A rack in virtual time: servers behind a switch, as far apart as half a round trip.
+//!
+//! The switch and its control plane are those of [`headway_policy::rack`], the servers those of [`crate::server`]. The
+//! round trip ages what the switch knows: a request reaches its server half of it later, and so does a reply the switch.
+//! It is not in the latencies, which are those at the servers plus whatever a request waited in the switch, or lost in
+//! being bounced.
+
+mod engine;
+mod flights;
+mod links;
+mod measures;
+mod score;
+
+pub use measures::{RackFigures, ServerFigures};
+
+use crate::{Experiment, Outcome, SimError};
+use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
+
+/// Whether this policy is a rack's.
+#[must_use]
+pub fn is_rack_policy(name: &str) -> bool {
+    rack::systems::find(name).is_some()
+}
+
+/// Runs an experiment under the rack policy that it names.
+pub(crate) fn run(experiment: &Experiment) -> Result<Outcome, SimError> {
+    struct Run<'a>(&'a Experiment);
+    impl RackVisit for Run<'_> {
+        type Output = Result<Outcome, SimError>;
+        fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output {
+            engine::run(self.0, system)
+        }
+    }
+    rack::systems::with(&experiment.policy, &shape(experiment), Run(experiment))?
+}
+
+/// Checks the rack policy and that of its servers.
+pub(crate) fn check(experiment: &Experiment) -> Result<(), SimError> {
+    let (_, inner) = rack::systems::check(&experiment.policy, &shape(experiment))?;
+    if let Some(inner) = inner {
+        headway_policy::systems::check(&inner, &experiment.shape())?;
+    }
+    Ok(())
+}
+
+fn shape(experiment: &Experiment) -> RackShape {
+    const HELD_AT_FIRST: usize = 1024;
+    RackShape {
+        cores: vec![experiment.workers; experiment.servers],
+        types: experiment.shape().classes,
+        room: HELD_AT_FIRST.min(experiment.queue_limit),
+        seed: experiment.seed,
+    }
+}

@@ -1,0 +1,84 @@
+//! Scores the control plane's candidates by simulation (Pallas § 4.3, Algorithm 1).
+
+use super::engine;
+use crate::{Experiment, Offered, SimError};
+use headway_policy::rack::{
+    Bouncing, Cloning, Control, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
+};
+use headway_workload::{Class, Service, Workload};
+
+/// Arrivals simulated for each candidate: enough to see that the one mixed server is overloaded.
+const REQUESTS: u64 = 200_000;
+/// Below this next to nothing queues and every grouping is as good.
+const LOWEST_LOAD: f64 = 0.85;
+/// Beyond this every grouping is overloaded, and the scores tell nothing.
+const HIGHEST_LOAD: f64 = 0.95;
+
+/// The p99 of each candidate, in the control plane's order, under the same arrivals.
+pub(super) fn scores(
+    experiment: &Experiment,
+    control: &Control,
+    load: f64,
+    turns: Turns,
+) -> Result<Vec<f64>, SimError> {
+    let trial = trial(experiment, control.demand(), load);
+    let score = |grouping: &Grouping| {
+        let run = engine::run(&trial, fixed(control, grouping, turns))?.run;
+        Ok(match run.meta.overloaded {
+            true => f64::INFINITY,
+            false => match control.objective() {
+                Objective::Slowdown => run.overall.slowdown.p99,
+                Objective::Latency => run.overall.latency_us.p99,
+            },
+        })
+    };
+    match control.candidates() {
+        // Nothing to choose from.
+        [_] => Ok(vec![0.0]),
+        candidates => candidates.iter().map(score).collect(),
+    }
+}
+
+/// The demand as a workload: all that is known of a type is its mean.
+fn trial(experiment: &Experiment, demand: &Demand, load: f64) -> Experiment {
+    let declared = experiment.workload.union();
+    let known: f64 = demand.types().iter().map(|hint| hint.share).sum();
+    let classes = declared.zip(demand.types()).map(|(class, hint)| {
+        let mean_ns = (hint.mean_ns as u64).max(1);
+        Class::new(
+            &class.name,
+            hint.share / known,
+            Service::Constant { mean_ns },
+        )
+    });
+    let workload = Workload::new("measured", classes.collect());
+    let workers = experiment.total_workers();
+    let load = load.clamp(LOWEST_LOAD, HIGHEST_LOAD);
+    let offered = Offered::Load { load, workers };
+    Experiment {
+        workload,
+        core_changes: Vec::new(),
+        network_ns: 0,
+        ..experiment.clone()
+    }
+    .offered(offered)
+    .requests(REQUESTS)
+}
+
+/// The rack laid out for one candidate, and left so.
+fn fixed(control: &Control, grouping: &Grouping, turns: Turns) -> RackSystem<Shaper> {
+    let mut control = control.clone();
+    control.adopt(grouping.clone());
+    let types = control.demand().types().len();
+    let cores = control.layout().total();
+    RackSystem {
+        name: "pallas",
+        params: Vec::new(),
+        switch: Shaper::new(types, cores, turns, Cloning::Off, 1),
+        control: Some(control),
+        inner: None,
+        rtt_ns: 0,
+        bouncing: Bouncing::Off,
+        adapting: false,
+    }
+}
