@@ -4,10 +4,11 @@ use crate::error::{explain, usage};
 use crate::output::Format;
 use anyhow::Result;
 use clap::Args;
-use headway_policy::spec::Spec;
-use headway_policy::{MAX_WORKERS, Shape};
+use headway_policy::rack::RackShape;
+use headway_policy::spec::{Spec, SpecError};
+use headway_policy::{ClassHint, MAX_WORKERS, Shape};
 use headway_report::Slo;
-use headway_sim::{Costs, Experiment, Figure, Length, Offered};
+use headway_sim::{Costs, Experiment, Figure, Length, MAX_SERVERS, Offered};
 use headway_workload::{Arrivals, Workload, duration, rate};
 use std::path::PathBuf;
 
@@ -137,8 +138,52 @@ fn read_costs(path: &std::path::Path) -> Result<Costs> {
 /// A policy and its parameters, checked at once so that an error names its place.
 pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     let spec: Spec = text.parse().map_err(|error| explain(&error))?;
-    headway_policy::systems::check(&spec, &Shape::new(2)).map_err(|error| explain(&error))?;
+    let server = match headway_sim::rack::is_rack_policy(&spec.name) {
+        true => rack(&spec).map_err(|error| explain(&error))?,
+        false => Some(spec.clone()),
+    };
+    if let Some(server) = server {
+        headway_policy::systems::check(&server, &Shape::new(2)).map_err(|error| explain(&error))?;
+    }
     Ok(spec)
+}
+
+/// Checks a rack's policy; that of its servers.
+fn rack(spec: &Spec) -> Result<Option<Spec>, SpecError> {
+    let shape = RackShape {
+        cores: vec![1; 2],
+        types: vec![ClassHint::new(1e3, 1.0)],
+        room: 1,
+        seed: 0,
+    };
+    let (_, inner) = headway_policy::rack::systems::check(spec, &shape)?;
+    Ok(inner)
+}
+
+/// Servers of a rack, and the workers of each.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// Workers of a server
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = workers)]
+    pub(crate) workers: usize,
+    /// Servers behind a switch; load is over all their workers. Takes a rack's policy: pallas, racksched,inner=darc
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = servers)]
+    pub(crate) servers: usize,
+}
+
+impl Size {
+    /// Workers of all servers.
+    pub(crate) fn total_workers(&self) -> usize {
+        self.servers * self.workers
+    }
+}
+
+/// As many servers as a rack can have.
+fn servers(text: &str) -> Result<usize, String> {
+    match text.parse::<usize>() {
+        Ok(servers) if (1..=MAX_SERVERS).contains(&servers) => Ok(servers),
+        _ => Err(format!("a rack has 1 to {MAX_SERVERS} servers")),
+    }
 }
 
 /// The policy of a flag.

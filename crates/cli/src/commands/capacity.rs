@@ -1,6 +1,6 @@
 //! `headway capacity`: the highest load that meets an SLO, per policy.
 
-use crate::args::{self, CostFlags, Destination, Extent};
+use crate::args::{self, CostFlags, Destination, Extent, Size};
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
@@ -23,9 +23,8 @@ pub(crate) struct Args {
     /// What must hold: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
     #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
     slo: String,
-    /// Workers of the server
-    #[arg(long, value_name = "N", default_value_t = 14, value_parser = args::workers)]
-    workers: usize,
+    #[command(flatten)]
+    size: Size,
     /// Stop when the answer is known this well
     #[arg(long, value_name = "LOAD", default_value_t = 0.005)]
     tolerance: f64,
@@ -81,7 +80,8 @@ impl Args {
         let mut experiments = Vec::new();
         for policy in args::policies(&self.policies)? {
             let mut experiment = Experiment::new(workload.clone(), policy)
-                .workers(self.workers)
+                .servers(self.size.servers)
+                .workers(self.size.workers)
                 .seed(self.extent.seed);
             experiment.length = self.extent.length(DEFAULT_REQUESTS);
             self.costs.apply(&mut experiment)?;

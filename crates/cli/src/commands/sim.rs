@@ -1,6 +1,6 @@
 //! `headway sim`: one simulated run.
 
-use crate::args::{self, CostFlags, Destination, Extent, Traffic};
+use crate::args::{self, CostFlags, Destination, Extent, Size, Traffic};
 use crate::error::usage;
 use crate::output::{self, Format};
 use anyhow::Result;
@@ -25,9 +25,8 @@ pub(crate) struct Args {
     policy: String,
     #[command(flatten)]
     traffic: Traffic,
-    /// Workers of the server
-    #[arg(long, value_name = "N", default_value_t = 14, value_parser = args::workers)]
-    workers: usize,
+    #[command(flatten)]
+    size: Size,
     #[command(flatten)]
     extent: Extent,
     #[command(flatten)]
@@ -85,9 +84,10 @@ impl Args {
         let workload = self.traffic.workload()?;
         let offered = self
             .traffic
-            .offered(&workload, self.workers, DEFAULT_LOAD)?;
+            .offered(&workload, self.size.total_workers(), DEFAULT_LOAD)?;
         let mut experiment = Experiment::new(workload, args::policy(&self.policy)?)
-            .workers(self.workers)
+            .servers(self.size.servers)
+            .workers(self.size.workers)
             .offered(offered)
             .seed(self.extent.seed);
         experiment.length = self.extent.length(DEFAULT_REQUESTS);
@@ -202,10 +202,15 @@ pub(crate) fn headline(run: &Run) -> String {
         .iter()
         .map(|(key, value)| format!(",{key}={}", bare(value)))
         .collect();
+    let servers = run
+        .extras
+        .servers
+        .map_or(String::new(), |servers| format!("{servers} servers × "));
     format!(
-        "{}{params} · {} · {} workers · load {} ({} rps) · {} requests · seed {}",
+        "{}{params} · {} · {}{} workers · load {} ({} rps) · {} requests · seed {}",
         meta.policy,
         meta.workload,
+        servers,
         meta.workers,
         format::significant(meta.load, 3),
         format::metric(meta.offered_rps),
@@ -230,6 +235,12 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         format::significant(outcome.wasted_cores, 2),
         run.meta.preemptions,
     ));
+    if let Some(rack) = &outcome.rack {
+        lines.push(format!(
+            "{} cloned ({} dropped), {} bounced, laid out anew {} times",
+            rack.cloned, rack.clones_dropped, rack.bounced, rack.regenerated
+        ));
+    }
     for group in run.extras.reservation.iter().flatten() {
         lines.push(format!(
             "{}: workers {}, may steal {}",

@@ -3,7 +3,7 @@
 mod pieces;
 mod show;
 
-use crate::args::{self, CostFlags, Destination, Extent, Traffic};
+use crate::args::{self, CostFlags, Destination, Extent, Size, Traffic};
 use crate::error::usage;
 use crate::output::{self, Format};
 use crate::progress;
@@ -29,9 +29,8 @@ pub(crate) struct Args {
     /// Loads: a list (0.2,0.5,0.8) or FROM..TO:STEP
     #[arg(long, value_name = "LIST", default_value = "0.1..0.95:0.05", conflicts_with_all = ["load", "rate"])]
     loads: String,
-    /// Workers of the server
-    #[arg(long, value_name = "N", default_value_t = 14, value_parser = args::workers)]
-    workers: usize,
+    #[command(flatten)]
+    size: Size,
     #[command(flatten)]
     extent: Extent,
     /// Runs of different seeds per point, from 2 on with intervals; with --until-ci the most of them [default: 1, or 100]
@@ -48,7 +47,7 @@ pub(crate) struct Args {
     shard: Option<Part>,
     /// Put pieces together instead of running: as if the sweep had been run whole
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
-        "policies", "workload", "loads", "load", "rate", "workers", "requests", "duration", "seed", "replications",
+        "policies", "workload", "loads", "load", "rate", "workers", "servers", "requests", "duration", "seed", "replications",
         "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
     ])]
     merge: Vec<PathBuf>,
@@ -140,7 +139,8 @@ impl Args {
         for policy in args::policies(&self.policies)? {
             for load in loads(&self.loads)? {
                 let mut experiment = Experiment::new(workload.clone(), policy.clone())
-                    .workers(self.workers)
+                    .servers(self.size.servers)
+                    .workers(self.size.workers)
                     .load(load)
                     .seed(self.extent.seed);
                 experiment.length = self.extent.length(DEFAULT_REQUESTS);
