@@ -42,7 +42,9 @@ impl Given {
 }
 
 impl Control for Given {
-    const PLANS: bool = false;
+    fn plans(&self) -> bool {
+        false
+    }
 
     fn instructed(&mut self, duty: &Duty) -> bool {
         self.parts.clear();
