@@ -163,11 +163,23 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
         self.advance_to(stop_ns.min(delayed_ns));
         if stop_ns <= delayed_ns {
-            self.worker_looks_up(self.stops.first(), sink);
+            let worker = self.stops.first();
+            self.worker_looks_up(worker, sink);
+            self.decide(sink);
+            self.settle(worker);
         } else {
             self.delayed_event(sink);
+            self.decide(sink);
         }
-        self.decide(sink);
+    }
+
+    /// A worker that was freed and got nothing has no next event. Only now: most get something at
+    /// once, and its time is set by that.
+    #[inline]
+    fn settle(&mut self, worker: usize) {
+        if self.workers[worker].is_free() {
+            self.stops.set(worker, NEVER);
+        }
     }
 
     /// A role asked to be called although nothing happens.
@@ -271,6 +283,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let at = &self.workers[worker.index()];
         if at.epoch == epoch && at.is_serving() {
             self.preempt(worker.index());
+            self.settle(worker.index());
         }
         true
     }
@@ -479,7 +492,6 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     fn free(&mut self, worker: usize) -> JobId {
         let id = self.workers[worker].running;
         self.workers[worker].stop();
-        self.stops.set(worker, NEVER);
         if self.workers[worker].is_idle() {
             self.idle += 1;
         }
@@ -629,6 +641,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.workers[index].go_away();
         if self.workers[index].is_serving() {
             self.preempt(index);
+            self.settle(index);
         }
         self.note_plan(sink);
         self.decide(sink);

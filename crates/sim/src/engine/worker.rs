@@ -105,6 +105,12 @@ impl Worker {
         self.state = State::Idle;
     }
 
+    /// Whether it runs nothing.
+    #[inline]
+    pub(super) fn is_free(&self) -> bool {
+        self.state == State::Idle
+    }
+
     /// Whether it is there and runs nothing.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
