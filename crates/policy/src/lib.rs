@@ -35,6 +35,7 @@ extern crate alloc;
 mod central;
 pub mod controls;
 pub mod disciplines;
+pub mod fluid;
 pub mod host;
 mod job;
 pub mod locals;

@@ -29,6 +29,11 @@ pub enum SpecError {
         /// All names there are.
         valid: &'static [&'static str],
     },
+    /// Only a simulation of one server can follow it.
+    OnlyVirtual {
+        /// The policy.
+        policy: &'static str,
+    },
     /// The policy has no such parameter.
     UnknownParam {
         /// The policy.
@@ -58,7 +63,7 @@ impl SpecError {
         match self {
             Self::UnknownPolicy { name, valid } => Some((name, valid)),
             Self::UnknownParam { key, valid, .. } => Some((key, valid)),
-            Self::NotAPair { .. } | Self::BadValue { .. } => None,
+            Self::NotAPair { .. } | Self::OnlyVirtual { .. } | Self::BadValue { .. } => None,
         }
     }
 }
@@ -74,6 +79,13 @@ impl fmt::Display for SpecError {
                     f,
                     "no policy is called '{name}'; there are: {}",
                     List(valid)
+                )
+            }
+            Self::OnlyVirtual { policy } => {
+                write!(
+                    f,
+                    "policy '{policy}' serves all requests at once, which only 'headway sim' and \
+                     its kin can; a server comes near with tiny-quanta or shinjuku-sq"
                 )
             }
             Self::UnknownParam {

@@ -2,7 +2,8 @@
 
 use crate::rack::{self, is_rack_policy};
 use crate::run::Run;
-use crate::{Costs, Outcome};
+use crate::{Costs, Outcome, fluid};
+use headway_policy::fluid::ProcessorSharing;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
@@ -203,6 +204,9 @@ impl Experiment {
         if is_rack_policy(&self.policy.name) {
             return rack::run(self);
         }
+        if let Some((sharing, params)) = ProcessorSharing::asked_for(&self.policy)? {
+            return Ok(fluid::run(self, sharing, &params));
+        }
         Ok(headway_policy::systems::with(
             &self.policy,
             &self.shape(),
@@ -274,7 +278,9 @@ impl Experiment {
                 policy: self.policy.to_string(),
             }),
             false => {
-                headway_policy::systems::check(&self.policy, &self.shape())?;
+                if ProcessorSharing::asked_for(&self.policy)?.is_none() {
+                    headway_policy::systems::check(&self.policy, &self.shape())?;
+                }
                 Ok(())
             }
         }

@@ -25,6 +25,7 @@ mod capacity;
 mod costs;
 mod engine;
 mod experiment;
+mod fluid;
 pub mod host;
 mod outcome;
 mod parallel;

@@ -4,7 +4,7 @@ use crate::backlog::Backlog;
 use crate::engine::Engine;
 use crate::experiment::{Classifier, Experiment, Length};
 use crate::outcome::{Outcome, Totals, reservation_of};
-use crate::server::{NEVER, Request, Sink};
+use crate::server::{NEVER, Request, Sink, Work};
 use crate::tape::Tape;
 use crate::timeline::Timeline;
 use headway_policy::role::{Ingress, Local, Monitor};
@@ -41,7 +41,7 @@ impl Visit for Run<'_> {
         let mut measures = Measures::new(experiment);
         drive(experiment, &mut engine, &mut measures);
         let tape = engine.take_tape();
-        let mut outcome = measures.into_outcome(&engine, name, &params);
+        let mut outcome = measures.into_outcome(engine.work(), engine.plan(), name, &params);
         outcome.slices = tape.map(Tape::into_slices).unwrap_or_default();
         outcome
     }
@@ -151,7 +151,7 @@ impl<'a> Arrivals<'a> {
 }
 
 /// What is noted while it runs.
-struct Measures<'a> {
+pub(crate) struct Measures<'a> {
     experiment: &'a Experiment,
     recorder: Recorder,
     backlog: Backlog,
@@ -161,7 +161,7 @@ struct Measures<'a> {
 }
 
 impl<'a> Measures<'a> {
-    fn new(experiment: &'a Experiment) -> Self {
+    pub(crate) fn new(experiment: &'a Experiment) -> Self {
         let classes: Vec<ClassMeta> = experiment
             .workload
             .union()
@@ -180,7 +180,7 @@ impl<'a> Measures<'a> {
     }
 
     #[inline]
-    fn arrived(&mut self, request: &Request) {
+    pub(crate) fn arrived(&mut self, request: &Request) {
         self.totals.arrived(request);
         self.backlog.entered(usize::from(request.class));
     }
@@ -190,15 +190,16 @@ impl<'a> Measures<'a> {
         plan.map(|plan| reservation_of(plan, &names))
     }
 
-    fn into_outcome<I: Ingress, L: Local, M: Monitor>(
+    pub(crate) fn into_outcome(
         mut self,
-        engine: &Engine<I, L, M>,
+        work: Work,
+        plan: Option<&Plan>,
         policy: &str,
         params: &headway_policy::spec::Params,
     ) -> Outcome {
-        let reservation = self.reservation(engine.plan());
+        let reservation = self.reservation(plan);
         let starved = self.backlog.starved(self.experiment.workers);
-        self.totals.work = engine.work();
+        self.totals.work = work;
         let mut outcome = Outcome::new(
             self.experiment,
             policy,

@@ -135,3 +135,40 @@ fn fixed_priority_is_cobhams_formula() {
         );
     }
 }
+
+/// With exponential service it does not matter who is served: M/M/c and its processor sharing
+/// hold as many requests on average.
+#[test]
+fn processor_sharing_is_m_m_c() {
+    for (workers, load) in [(1, 0.5), (4, 0.7), (14, 0.8)] {
+        let mean_ns = 10_000.0;
+        let wait_ns = erlang_c(workers, load) * mean_ns / (workers as f64 * (1.0 - load));
+        assert_wait("ps", exponential(10_000), workers, load, wait_ns);
+    }
+}
+
+/// M/G/1-PS: a request of length x stays x / (1 − ρ), whatever the others are (Kleinrock 1967).
+#[test]
+fn processor_sharing_slows_all_alike() {
+    const LOAD: f64 = 0.8;
+    let workload = Workload::named("high-bimodal").unwrap();
+    let experiment = Experiment::new(workload, "ps".parse().unwrap())
+        .workers(1)
+        .load(LOAD)
+        .requests(REQUESTS);
+    let seeds: Vec<u64> = (1..=REPLICATIONS).collect();
+    let run = |seed: &u64| experiment.clone().seed(*seed).run().unwrap().run;
+    let runs = in_parallel(&seeds, available_threads(), run, |_, _| {});
+    for class in 0..2 {
+        let slowdowns: Vec<f64> = runs
+            .iter()
+            .map(|r| r.classes[class].slowdown.mean)
+            .collect();
+        let interval = mean_interval(&slowdowns, 0.99).unwrap();
+        let expected = 1.0 / (1.0 - LOAD);
+        assert!(
+            interval.lo <= expected && expected <= interval.hi,
+            "class {class}: theory {expected}, simulated {interval:?}"
+        );
+    }
+}

@@ -42,6 +42,7 @@ pub use preemptive::{
 
 use crate::controls::{Darc, DarcRules, DarcStable, Fixed, Given, Known, Partition};
 use crate::disciplines::{self, Typed};
+use crate::fluid::ProcessorSharing;
 use crate::locals::{self, Stealing, Take};
 use crate::placements::{Bounded, Hashed, Idle, Reserved, Workers};
 use crate::role::{Ingress, Local, Monitor, Never};
@@ -165,6 +166,10 @@ pub fn find(name: &str) -> Option<&'static str> {
 /// # Errors
 /// [`SpecError`] when there is no such policy or parameter, or a value is out of range.
 pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Output, SpecError> {
+    if spec.name == ProcessorSharing::NAME {
+        let policy = ProcessorSharing::NAME;
+        return Err(SpecError::OnlyVirtual { policy });
+    }
     let name = find(&spec.name).ok_or_else(|| unknown(spec))?;
     let reader = |valid| Reader::new(name, valid, spec);
     Ok(match name {

@@ -1,0 +1,150 @@
+//! A server that shares its workers among all requests at once.
+//!
+//! All rates are equal at any time, so one number, the service `v` that a request would have got
+//! that was there from the beginning, orders everything: a request that arrives at `v` and needs
+//! `s` is done at `v + s`, whoever comes or goes. An event costs one heap operation.
+
+use crate::experiment::Experiment;
+use crate::outcome::Outcome;
+use crate::run::{Arrivals, Measures};
+use crate::server::{NEVER, Request, Sink, Work};
+use headway_policy::BitSet;
+use headway_policy::fluid::ProcessorSharing;
+use headway_policy::spec::Params;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A request in service; the one with the least `done_at` is the greatest.
+struct Sharing {
+    /// Virtual service at which it is done, ns.
+    done_at: f64,
+    /// On a tie the earlier arrival is done first.
+    index: u64,
+    request: Request,
+}
+
+impl PartialEq for Sharing {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Sharing {}
+
+impl PartialOrd for Sharing {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Sharing {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_service = other.done_at.total_cmp(&self.done_at);
+        by_service.then(other.index.cmp(&self.index))
+    }
+}
+
+/// The server.
+struct Fluid {
+    policy: ProcessorSharing,
+    present: BitSet,
+    workers: usize,
+    sharing: BinaryHeap<Sharing>,
+    /// Service received by whoever is there since the server was last empty, ns.
+    virtual_ns: f64,
+    now_ns: u64,
+    work: Work,
+}
+
+impl Fluid {
+    fn new(policy: ProcessorSharing, workers: usize) -> Self {
+        Self {
+            policy,
+            present: BitSet::range(0, workers),
+            workers,
+            sharing: BinaryHeap::new(),
+            virtual_ns: 0.0,
+            now_ns: 0,
+            work: Work::default(),
+        }
+    }
+
+    /// When the first request is done, to the next whole ns.
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        let Some(first) = self.sharing.peek() else {
+            return NEVER;
+        };
+        if self.workers == 0 {
+            return NEVER;
+        }
+        let rate = self.policy.rate(self.workers, self.sharing.len());
+        let left_ns = (first.done_at - self.virtual_ns).max(0.0) / rate;
+        self.now_ns + libm::ceil(left_ns) as u64
+    }
+
+    #[inline]
+    fn advance_to(&mut self, now_ns: u64) {
+        let (requests, elapsed_ns) = (self.sharing.len(), now_ns - self.now_ns);
+        self.now_ns = now_ns;
+        if requests > 0 {
+            let rate = self.policy.rate(self.workers, requests);
+            self.virtual_ns += elapsed_ns as f64 * rate;
+            self.work.busy_ns += elapsed_ns * self.workers.min(requests) as u64;
+        }
+    }
+
+    #[inline]
+    fn arrive(&mut self, request: Request) {
+        self.advance_to(request.arrived_ns);
+        if self.sharing.is_empty() {
+            // Small numbers again: rounding never builds up over a run.
+            self.virtual_ns = 0.0;
+        }
+        self.sharing.push(Sharing {
+            done_at: self.virtual_ns + request.service_ns as f64,
+            index: request.tag,
+            request,
+        });
+    }
+
+    #[inline]
+    fn complete(&mut self, at_ns: u64, sink: &mut impl Sink) {
+        self.advance_to(at_ns);
+        if let Some(first) = self.sharing.pop() {
+            sink.finished(at_ns, &first.request);
+        }
+    }
+
+    fn set_worker(&mut self, at_ns: u64, worker: usize, present: bool) {
+        self.advance_to(at_ns);
+        self.present.set(worker, present);
+        self.workers = self.present.len();
+    }
+}
+
+/// Runs an experiment under processor sharing: an ideal, without any cost.
+pub(crate) fn run(experiment: &Experiment, policy: ProcessorSharing, params: &Params) -> Outcome {
+    let mut server = Fluid::new(policy, experiment.workers);
+    let mut measures = Measures::new(experiment);
+    let mut arrivals = Arrivals::new(experiment);
+    let mut changes = experiment.core_changes.iter().peekable();
+    loop {
+        let change_ns = changes.peek().map_or(NEVER, |change| change.at_ns);
+        let (done_ns, arrival_ns) = (server.next_ns(), arrivals.next_ns());
+        let next_ns = done_ns.min(arrival_ns).min(change_ns);
+        if next_ns == NEVER {
+            break;
+        } else if done_ns == next_ns {
+            server.complete(done_ns, &mut measures);
+        } else if change_ns == next_ns {
+            if let Some(change) = changes.next() {
+                server.set_worker(change.at_ns, change.worker.index(), change.present);
+            }
+        } else if let Some(request) = arrivals.take() {
+            measures.arrived(&request);
+            server.arrive(request);
+        }
+    }
+    measures.into_outcome(server.work, None, ProcessorSharing::NAME, params)
+}
