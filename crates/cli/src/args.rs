@@ -4,6 +4,7 @@ use crate::error::{explain, usage};
 use crate::output::Format;
 use anyhow::Result;
 use clap::Args;
+use headway_policy::fluid::ProcessorSharing;
 use headway_policy::rack::RackShape;
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::{ClassHint, MAX_WORKERS, Shape};
@@ -138,8 +139,10 @@ fn read_costs(path: &std::path::Path) -> Result<Costs> {
 /// A policy and its parameters, checked at once so that an error names its place.
 pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     let spec: Spec = text.parse().map_err(|error| explain(&error))?;
+    let fluid = ProcessorSharing::asked_for(&spec).map_err(|error| explain(&error))?;
     let server = match headway_sim::rack::is_rack_policy(&spec.name) {
         true => rack(&spec).map_err(|error| explain(&error))?,
+        false if fluid.is_some() => None,
         false => Some(spec.clone()),
     };
     if let Some(server) = server {
