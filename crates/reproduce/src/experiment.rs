@@ -42,7 +42,9 @@ pub struct Experiment {
 pub struct Server {
     /// By name, or one of the file's own.
     pub workload: String,
-    /// How many.
+    /// How many of its kind, behind a switch: more than one takes a rack's policies.
+    pub servers: usize,
+    /// How many workers each.
     pub workers: usize,
     /// Arrivals of a run, the discarded tenth included.
     #[serde(deserialize_with = "count")]
@@ -57,6 +59,7 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             workload: "high-bimodal".into(),
+            servers: 1,
             workers: 14,
             requests: 1_000_000,
             seed: 1,

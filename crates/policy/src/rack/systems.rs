@@ -338,7 +338,7 @@ mod tests {
     fn keys_after_inner_belong_to_the_inner_policy() {
         let used = checked("pallas,delta=5,inner=darc,delta=3").unwrap();
         assert!(
-            used.starts_with(",rtt=10us,delta=5,interval=10ms,window=20us"),
+            used.starts_with(",rtt=10us,delta=5,interval=10ms"),
             "{used}"
         );
         assert!(used.ends_with(",inner=darc,delta=3"), "{used}");

@@ -64,7 +64,7 @@ impl Phases {
         simulation.timeline_ns = Some(setting.extent().duration_ns(interval_ns));
         simulation.offered = Offered::Load {
             load: self.load,
-            workers: simulation.workers,
+            workers: simulation.total_workers(),
         };
         simulation.check()?;
         Ok(Task::new(move || {

@@ -122,6 +122,7 @@ impl<'a> Setting<'a> {
         let workload = self.experiment.workload(name)?;
         let policy = system.policy.replace("{}", inserted);
         let mut simulation = Simulation::new(workload, policy.parse()?)
+            .servers(server.servers)
             .workers(on.workers.or(system.workers).unwrap_or(server.workers))
             .requests(self.extent.requests(on.requests.unwrap_or(server.requests)))
             .seed(server.seed);
@@ -169,6 +170,9 @@ impl<'a> Setting<'a> {
             of.expected_requests() as u64,
             of.seed,
         );
+        if of.servers > 1 {
+            flags += &format!(" --servers {}", of.servers);
+        }
         let times = [
             ("--dispatch-cost", of.costs.dispatch_ns),
             ("--network", of.network_ns),

@@ -117,7 +117,7 @@ impl Sweep {
         if let Some(class) = unknown {
             return Err(setting.fault(format!("the workload has no class `{class}`")));
         }
-        let workers = subject.simulation.workers;
+        let workers = subject.simulation.total_workers();
         subject.simulation.offered = match offer.is_rate {
             true => Offered::Rate(offer.x),
             false => Offered::Load {
