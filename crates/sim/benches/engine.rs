@@ -17,6 +17,7 @@ fn engine(criterion: &mut Criterion) {
         "fixed-priority",
         "d-fcfs",
         "work-stealing",
+        "srpt",
     ] {
         let workload = Workload::named("high-bimodal").expect("a workload of the literature");
         let spec = policy.parse().expect("a policy");

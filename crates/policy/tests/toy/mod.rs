@@ -1,4 +1,5 @@
 //! The queues of a server without time: what a `Local` sees, in the plainest form.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use headway_policy::role::{Queues, Steal};
 use headway_policy::{JobId, WorkerId};
