@@ -166,7 +166,7 @@ fn rack(spec: &Spec) -> Result<Option<Spec>, SpecError> {
 /// Servers of a rack, and the workers of each.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// Workers of a server
+    /// Workers of a server; of a host, the cores it deals out
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = workers)]
     pub(crate) workers: usize,
     /// Servers behind a switch; load is over all their workers. Takes a rack's policy: pallas, racksched,inner=darc

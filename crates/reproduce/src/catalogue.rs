@@ -45,6 +45,11 @@ catalogue![
     "synergy-fig6-7",
     "synergy-fig6-8",
     "synergy-fig6-9",
+    "shenango-fig1",
+    "shenango-fig4",
+    "shenango-fig5",
+    "shenango-fig7",
+    "shenango-fig8",
 ];
 
 #[cfg(test)]

@@ -298,21 +298,7 @@ impl Experiment {
 
     /// What the policy is told beforehand.
     pub(crate) fn shape(&self) -> Shape {
-        const JOBS_AT_FIRST: usize = 1024;
-        let mix = self.workload.initial_mix();
-        let mut shape = Shape::new(self.workers);
-        for class in self.workload.union() {
-            let share = mix
-                .iter()
-                .find(|c| c.name == class.name)
-                .map_or(0.0, |c| c.share);
-            shape = shape.class(class.mean_ns() as u64, share);
-            if let Some(hint) = shape.classes.last_mut() {
-                hint.long = class.long;
-                hint.slo_ns = slo_ns(class);
-            }
-        }
-        shape.job_capacity = JOBS_AT_FIRST;
+        let mut shape = shape_of(&self.workload, self.rate_rps(), self.workers);
         shape.queue_limit = self.queue_limit;
         shape.known_load = Some(
             self.workload
@@ -321,6 +307,27 @@ impl Experiment {
         shape.seed = self.seed;
         shape
     }
+}
+
+/// What the policy of a server is told of its workload beforehand.
+pub(crate) fn shape_of(workload: &Workload, rate_rps: f64, workers: usize) -> Shape {
+    const JOBS_AT_FIRST: usize = 1024;
+    let mix = workload.initial_mix();
+    let mut shape = Shape::new(workers);
+    for class in workload.union() {
+        let share = mix
+            .iter()
+            .find(|c| c.name == class.name)
+            .map_or(0.0, |c| c.share);
+        shape = shape.class(class.mean_ns() as u64, share);
+        if let Some(hint) = shape.classes.last_mut() {
+            hint.long = class.long;
+            hint.slo_ns = slo_ns(class);
+        }
+    }
+    shape.job_capacity = JOBS_AT_FIRST;
+    shape.known_load = Some(workload.load_for_rate(rate_rps, workers));
+    shape
 }
 
 /// How long a request of the class may stay, by the first bound of its own SLO.

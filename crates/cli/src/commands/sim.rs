@@ -1,4 +1,7 @@
-//! `headway sim`: one simulated run.
+//! `headway sim`: one simulated run, of a server or of a host.
+
+mod apps;
+mod host;
 
 use crate::args::{self, CostFlags, Destination, Extent, Size, Traffic};
 use crate::error::usage;
@@ -31,6 +34,8 @@ pub(crate) struct Args {
     extent: Extent,
     #[command(flatten)]
     costs: CostFlags,
+    #[command(flatten)]
+    host: host::Flags,
     /// Exit with 1 when this is not met: class.*.slowdown.p999<=10
     #[arg(long, value_name = "EXPR")]
     slo: Option<String>,
@@ -59,6 +64,9 @@ struct Look {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
+        if let Some(allocator) = self.host.allocator(&self.policy)? {
+            return self.run_host(allocator);
+        }
         let mut experiment = self.experiment()?;
         experiment.trace_window = self.look.window(&experiment)?;
         let slo = self

@@ -155,7 +155,7 @@ mod tests {
     fn what_a_revoked_kthread_left_behind_is_seen() {
         let mut congestion = one_app(2);
         let queues = Seen(alloc::vec![Kthread::default(), ingress(0, 1)]);
-        let mut look = |congestion: &mut Congestion| {
+        let look = |congestion: &mut Congestion| {
             congestion.look(AppId(0), [KthreadId(0)].into_iter(), &queues)
         };
         assert!(!look(&mut congestion) && !look(&mut congestion));

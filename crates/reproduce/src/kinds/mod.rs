@@ -5,6 +5,7 @@
 //! [`Datum`]s; claims, tables and charts are made from those alone.
 
 mod capacity;
+mod host;
 mod overhead;
 mod phases;
 mod setting;
@@ -12,6 +13,7 @@ mod sweep;
 mod vary;
 
 pub use capacity::Capacity;
+pub use host::{Host, HostFigure};
 pub use overhead::{Mechanism, Overhead};
 pub use phases::Phases;
 pub use setting::{On, Setting};
@@ -78,6 +80,8 @@ pub enum Measure {
     Phases(Phases),
     /// Concord's model of overheads.
     Overhead(Overhead),
+    /// Applications that trade a host's cores.
+    Host(Host),
 }
 
 impl Measure {
@@ -87,6 +91,7 @@ impl Measure {
             Self::Sweep(kind) => kind,
             Self::Phases(kind) => kind,
             Self::Overhead(kind) => kind,
+            Self::Host(kind) => kind,
         }
     }
 }

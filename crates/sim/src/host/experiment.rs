@@ -1,7 +1,7 @@
 //! What to simulate: a host, its applications, and who deals out the cores.
 
 use super::{HostCosts, HostOutcome, engine};
-use crate::experiment::{SimError, in_range};
+use crate::experiment::{SimError, in_range, shape_of};
 use headway_policy::Shape;
 use headway_policy::host::{AppShape, HostShape, Kind, Topology, systems};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
@@ -266,17 +266,9 @@ impl HostExperiment {
 
     /// What an application's own policy is told: one worker a kthread.
     pub(super) fn server_shape(&self, app: &App, workload: &Workload) -> Shape {
-        const JOBS_AT_FIRST: usize = 1024;
         let workers = app.most.unwrap_or(self.topology.cores());
-        let mix = workload.initial_mix();
-        let mut shape = Shape::new(workers);
-        for class in workload.union() {
-            let share = mix.iter().find(|c| c.name == class.name);
-            shape = shape.class(class.mean_ns() as u64, share.map_or(0.0, |c| c.share));
-        }
-        shape.job_capacity = JOBS_AT_FIRST;
         let rate_rps = app.mean_rate_rps(self.duration_ns);
-        shape.known_load = Some(workload.load_for_rate(rate_rps, workers));
+        let mut shape = shape_of(workload, rate_rps, workers);
         shape.seed = self.seed;
         shape
     }

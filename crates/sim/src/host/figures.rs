@@ -113,14 +113,11 @@ fn spec(text: &str) -> Spec {
     text.parse().expect("a constant that parses")
 }
 
-fn run_all(
-    experiments: Vec<(f64, HostExperiment)>,
-    effort: Effort,
-) -> Result<Vec<Point>, SimError> {
+fn run_all(experiments: &[(f64, HostExperiment)], effort: Effort) -> Result<Vec<Point>, SimError> {
     let run = |(x, experiment): &(f64, HostExperiment)| {
         experiment.run().map(|outcome| Point { x: *x, outcome })
     };
-    in_parallel(&experiments, effort.threads, run, |_, _| ())
+    in_parallel(experiments, effort.threads, run, |_, _| ())
         .into_iter()
         .collect()
 }
@@ -148,10 +145,10 @@ pub fn efficiency(offered_cores: &[f64], effort: Effort) -> Result<Efficiency, S
         let rate_rps = cores * 1e9 / SPIN_MEAN_NS;
         (cores, SHENANGO.host(&workload, rate_rps, effort))
     };
-    let experiments = offered_cores.iter().map(experiment).collect();
+    let experiments: Vec<_> = offered_cores.iter().map(experiment).collect();
     Ok(Efficiency {
         bound,
-        shenango: run_all(experiments, effort)?,
+        shenango: run_all(&experiments, effort)?,
     })
 }
 
@@ -168,10 +165,10 @@ pub fn spin_server(
 ) -> Result<Vec<Curve>, SimError> {
     let curve = |contestant: &Contestant| {
         let experiment = |&rate: &f64| (rate, contestant.host(workload, rate, effort));
-        let experiments = rates_rps.iter().map(experiment).collect();
+        let experiments: Vec<_> = rates_rps.iter().map(experiment).collect();
         Ok(Curve {
             system: contestant.system,
-            points: run_all(experiments, effort)?,
+            points: run_all(&experiments, effort)?,
         })
     };
     [SHENANGO, ZYGOS, ARACHNE].iter().map(curve).collect()
@@ -280,8 +277,8 @@ pub fn few_connections(
             host.apps[0] = host.apps[0].clone().policy(steered);
             (rate, host)
         };
-        let experiments = rates_rps.iter().map(experiment).collect();
-        Ok((flows, run_all(experiments, effort)?))
+        let experiments: Vec<_> = rates_rps.iter().map(experiment).collect();
+        Ok((flows, run_all(&experiments, effort)?))
     };
     flows.iter().map(curve).collect()
 }
@@ -303,7 +300,8 @@ pub fn allocation_interval(
         host.costs = HostCosts::default();
         (us as f64, host)
     };
-    run_all(intervals_us.iter().map(experiment).collect(), effort)
+    let experiments: Vec<_> = intervals_us.iter().map(experiment).collect();
+    run_all(&experiments, effort)
 }
 
 fn named(name: &str) -> Workload {

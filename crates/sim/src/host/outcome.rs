@@ -61,7 +61,7 @@ pub struct HostFigures {
 }
 
 /// The result of an experiment. As JSON it is a [`Run`] of level `host`, whose classes are called
-/// `application.class`, with `apps` and `host` beside.
+/// `application.class` where several applications serve, with `apps` and `host` beside.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostOutcome {
     /// All applications that answer requests, together.
@@ -174,8 +174,16 @@ impl AppOutcome {
     }
 }
 
-/// One recorder for all applications; a class is called `application.class`.
+/// One recorder for all applications; where several serve, a class is called `application.class`.
 fn all_classes(experiment: &HostExperiment, apps: &[Application]) -> Recorder {
+    let serving = |app: &Application| match &app.body {
+        Body::Server(serving) => Some(serving.recorder.clone()),
+        Body::Batch => None,
+    };
+    let mut own = apps.iter().filter_map(serving);
+    if let (Some(only), None) = (own.next(), own.next()) {
+        return only;
+    }
     let mut all = Recorder::new(&[]);
     for (app, spec) in apps.iter().zip(&experiment.apps) {
         if let Body::Server(serving) = &app.body {

@@ -1,0 +1,228 @@
+//! `headway sim` of a host: applications that trade cores.
+
+use super::{apps, headline, tell_verdict};
+use crate::args;
+use crate::error::usage;
+use crate::output::{self, Format};
+use anyhow::Result;
+use headway_policy::host::Topology;
+use headway_policy::spec::Spec;
+use headway_report::table::class_table;
+use headway_report::{Slo, Table, format};
+use headway_sim::Length;
+use headway_sim::host::{App, AppOutcome, HostExperiment, HostOutcome};
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+const DEFAULT_REQUESTS: u64 = 500_000;
+const DEFAULT_NS: u64 = 200_000_000;
+
+/// What only a host has.
+#[derive(clap::Args)]
+pub(super) struct Flags {
+    /// An application that shares the host's cores, repeatable: NAME:workload=…,load=…|rate=…[,cores=G[..MOST]]
+    /// [,policy=…] or NAME:batch[,cores=…]. G cores are guaranteed (0); a rate may change in steps:
+    /// 100k/1s+5M/1s+100k. Without any: one application of --workload and --load with every core guaranteed,
+    /// and a batch application
+    #[arg(
+        long,
+        value_name = "NAME:…",
+        help_heading = "Host (policies static, interval, shenango)"
+    )]
+    app: Vec<String>,
+    /// Hyper-threads per physical core of the host, 1 or 2
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2),
+          help_heading = "Host (policies static, interval, shenango)")]
+    threads_per_core: u8,
+    /// What moving cores costs, instead of Shenango's figures: daemon, leave, wake, park, spin, packet, overhead
+    #[arg(
+        long,
+        value_name = "KEY=TIME[,…]",
+        help_heading = "Host (policies static, interval, shenango)"
+    )]
+    host_costs: Option<String>,
+}
+
+impl Flags {
+    /// Whether a host was asked for, and under which allocator.
+    pub(super) fn allocator(&self, policy: &str) -> Result<Option<Spec>> {
+        let allocator = apps::allocator(policy)?;
+        if allocator.is_none() && !self.app.is_empty() {
+            let names = headway_policy::host::systems::NAMES.join(", ");
+            let message = format!(
+                "'{policy}' does not share cores among applications; those that do: {names}"
+            );
+            return Err(usage("--policy", message));
+        }
+        Ok(allocator)
+    }
+
+    fn costs(&self, costs: &mut headway_sim::host::HostCosts) -> Result<()> {
+        let fault = |problem: String| usage("--host-costs", problem);
+        for part in self.host_costs.iter().flat_map(|text| text.split(',')) {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| fault(format!("'{part}' is not key=time")))?;
+            let ns = args::time(value).map_err(&fault)?;
+            *match key {
+                "daemon" => &mut costs.daemon_ns,
+                "leave" => &mut costs.leave_ns,
+                "wake" => &mut costs.wake_ns,
+                "park" => &mut costs.park_ns,
+                "spin" => &mut costs.spin_ns,
+                "packet" => &mut costs.packet_ns,
+                "overhead" => &mut costs.overhead_ns,
+                _ => {
+                    let valid = "daemon, leave, wake, park, spin, packet, overhead";
+                    return Err(fault(format!(
+                        "no cost is called '{key}'; there are: {valid}"
+                    )));
+                }
+            } = ns;
+        }
+        Ok(())
+    }
+}
+
+impl super::Args {
+    pub(super) fn run_host(&self, allocator: Spec) -> Result<ExitCode> {
+        let experiment = self.host_experiment(allocator)?;
+        let slo: Option<Slo> = match &self.slo {
+            None => None,
+            Some(text) => Some(text.parse().map_err(|error| usage("--slo", error))?),
+        };
+        let outcome = experiment.run()?;
+        if let Some(slo) = &slo {
+            let names = outcome.run.classes.iter().map(|class| class.name.as_str());
+            slo.check_classes(names)
+                .map_err(|error| usage("--slo", error))?;
+        }
+        self.write_host(&experiment, &outcome)?;
+        if let Some(path) = &self.hlog {
+            let length = Duration::from_nanos(experiment.duration_ns);
+            output::histograms(path, &outcome.recorder, SystemTime::now(), length)?;
+        }
+        match slo {
+            Some(slo) => Ok(tell_verdict(&slo.evaluate(&outcome.run)?)),
+            None => Ok(ExitCode::SUCCESS),
+        }
+    }
+
+    fn host_experiment(&self, allocator: Spec) -> Result<HostExperiment> {
+        if self.costs.costs.is_some() || self.costs.dispatch_cost.is_some() {
+            return Err(usage(
+                "--costs/--dispatch-cost",
+                "a host's costs are those of --host-costs",
+            ));
+        }
+        if self.costs.queue_limit.is_some() {
+            return Err(usage(
+                "--queue-limit",
+                "the queues of a simulated host are unbounded",
+            ));
+        }
+        let mut experiment = HostExperiment::new(self.size.workers, allocator).seed(self.extent.seed);
+        if self.host.threads_per_core == 1 {
+            experiment.topology = Topology::flat(self.size.workers);
+        }
+        experiment.network_ns = self.costs.network;
+        self.host.costs(&mut experiment.costs)?;
+        experiment.apps = self.apps()?;
+        experiment.duration_ns = self.host_duration_ns(&experiment.apps);
+        experiment.check()?;
+        Ok(experiment)
+    }
+
+    fn apps(&self) -> Result<Vec<App>> {
+        if !self.host.app.is_empty() {
+            let apps = self.host.app.iter();
+            return apps.map(|text| apps::app(text, self.size.workers)).collect();
+        }
+        let workload = self.traffic.workload()?;
+        let offered = self
+            .traffic
+            .offered(&workload, self.size.workers, super::DEFAULT_LOAD)?;
+        let rate_rps = match offered {
+            headway_sim::Offered::Rate(rate_rps) => rate_rps,
+            headway_sim::Offered::Load { load, workers } => workload.rate_for_load(load, workers),
+        };
+        Ok(vec![
+            App::server("server", workload, rate_rps).guaranteed(self.size.workers),
+            App::batch("batch"),
+        ])
+    }
+
+    /// As long as was asked for, or as so many requests take.
+    fn host_duration_ns(&self, apps: &[App]) -> u64 {
+        match self.extent.length(DEFAULT_REQUESTS) {
+            Length::Duration(ns) => ns,
+            Length::Requests(requests) => {
+                let rate_rps: f64 = apps.iter().map(|app| app.mean_rate_rps(DEFAULT_NS)).sum();
+                match rate_rps > 0.0 {
+                    true => (requests as f64 * 1e9 / rate_rps) as u64,
+                    false => DEFAULT_NS,
+                }
+            }
+        }
+    }
+
+    fn write_host(&self, experiment: &HostExperiment, outcome: &HostOutcome) -> Result<()> {
+        let mut writer = output::open(self.to.output.as_deref())?;
+        match self.to.format {
+            Format::Json => output::json(outcome, writer),
+            Format::Csv => output::runs_csv(std::slice::from_ref(&outcome.run), writer),
+            Format::Table => {
+                let title = headline(&outcome.run);
+                writeln!(writer, "{title}\n\n{}", class_table(&outcome.run))?;
+                writeln!(writer, "\n{}\n", app_table(experiment, outcome))?;
+                writeln!(
+                    writer,
+                    "{} cores idle, {} reallocations/s, daemon busy {}",
+                    format::significant(outcome.host.idle_cores, 3),
+                    format::metric(outcome.host.reallocations_per_s),
+                    format::percent(outcome.host.daemon_utilization),
+                )?;
+                for app in outcome.apps.iter().filter(|app| app.overloaded) {
+                    writeln!(
+                        writer,
+                        "OVERLOADED: the backlog of {} grows without bound; its tail only measures the run's length",
+                        app.name
+                    )?;
+                }
+                Ok(writer.flush()?)
+            }
+        }
+    }
+}
+
+/// A row per application.
+fn app_table(experiment: &HostExperiment, outcome: &HostOutcome) -> Table {
+    let columns = [
+        "application",
+        "guaranteed",
+        "cores",
+        "useful cores",
+        "efficiency",
+        "p99.9 µs",
+        "grants/s",
+        "preempted/s",
+    ];
+    let row = |(app, spec): (&AppOutcome, &App)| {
+        let tail = app
+            .latency_us
+            .map_or("–".into(), |us| format::significant(us.p999, 3));
+        [
+            app.name.clone(),
+            spec.guaranteed.to_string(),
+            format::significant(app.allocated_cores, 3),
+            format::significant(app.useful_cores, 3),
+            format::percent(app.efficiency),
+            tail,
+            format::metric(app.grants_per_s),
+            format::metric(app.preemptions_per_s),
+        ]
+    };
+    let rows = outcome.apps.iter().zip(&experiment.apps).map(row);
+    rows.fold(Table::new(columns), |table, cells| table.row(cells))
+}

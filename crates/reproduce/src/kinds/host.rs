@@ -1,0 +1,177 @@
+//! Figures of a host whose applications trade cores: those of the Shenango paper.
+
+use crate::kinds::{Kind, Setting, Task};
+use crate::{Datum, Error, Extent};
+use headway_sim::host::figures::{self, Effort, Point};
+use headway_workload::rate;
+use serde::Deserialize;
+
+/// Which figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostFigure {
+    /// CPU efficiency over offered cores, beside the best an allocator with an interval of 1 ms could do.
+    Efficiency,
+    /// A spin server with constant service times and a batch application, over the rate.
+    SpinConstant,
+    /// The same with exponential ones.
+    SpinExponential,
+    /// The same with bimodal ones.
+    SpinBimodal,
+    /// The worst window's tail over the rate that a calm load jumps to.
+    LoadStep,
+    /// The spin server's tail over the rate, for 24 and 1200 connections.
+    Connections,
+    /// Tail and batch throughput over the interval between two looks.
+    Interval,
+}
+
+/// A `[[measure]]` of kind `host`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    /// What tells it from the experiment's other measurements.
+    #[serde(default)]
+    pub id: String,
+    /// Which figure.
+    pub figure: HostFigure,
+    /// Places on its axis: cores, rates (`400k`) or, for `interval`, µs.
+    pub at: Vec<String>,
+    /// The rate of `interval`.
+    pub rate: Option<String>,
+    /// Virtual time of a run, ms; of a phase for `load-step`.
+    pub duration_ms: u64,
+}
+
+impl Kind for Host {
+    /// One task a place: they run side by side.
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+        let number = |text: &String| {
+            rate::parse(text).map_err(|error| setting.fault(format!("`{text}`: {error}")))
+        };
+        let places: Vec<f64> = self.at.iter().map(number).collect::<Result<_, _>>()?;
+        let rate_rps = self.rate.as_ref().map(number).transpose()?;
+        if (self.figure == HostFigure::Interval) != rate_rps.is_some() {
+            return Err(setting.fault("`rate` goes with the figure `interval`, and with no other"));
+        }
+        let effort = Effort {
+            duration_ms: self.shortened_ms(setting.extent()),
+            seed: setting.experiment().server.seed,
+            threads: 1,
+        };
+        let tasks = places.iter().map(|&place| {
+            let (figure, id) = (self.figure, self.id.clone());
+            Task::new(move || measure(figure, place, rate_rps, effort, &id))
+        });
+        Ok(tasks.collect())
+    }
+
+    fn axis(&self) -> String {
+        match self.figure {
+            HostFigure::Efficiency => "offered load, cores",
+            HostFigure::LoadStep => "raised rate, rps",
+            HostFigure::Interval => "interval, µs",
+            _ => "rate, rps",
+        }
+        .into()
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Host {
+    fn shortened_ms(&self, extent: Extent) -> u64 {
+        match extent {
+            Extent::Full => self.duration_ms,
+            Extent::Fast => (self.duration_ms / 10).max(1),
+            Extent::AtMost(_) => 2,
+        }
+    }
+}
+
+fn measure(
+    figure: HostFigure,
+    x: f64,
+    rate_rps: Option<f64>,
+    effort: Effort,
+    id: &str,
+) -> Result<Vec<Datum>, Error> {
+    let datum = |system: &str, what: &str, value: f64| Datum {
+        system: match id {
+            "" => system.into(),
+            id => format!("{id}/{system}"),
+        },
+        what: what.into(),
+        axis: String::new(),
+        x: Some(x),
+        value,
+    };
+    let tail_and_batch = |system: &str, point: &Point| {
+        let mut data = vec![datum(system, "p999_us", p999_us(point))];
+        let batch = point
+            .outcome
+            .apps
+            .get(1)
+            .map_or(0.0, |app| app.useful_cores);
+        data.push(datum(system, "batch_cores", batch));
+        let moved = point.outcome.host.reallocations_per_s;
+        data.push(datum(system, "reallocations_per_s", moved));
+        data
+    };
+    let spin = |which: usize| {
+        let curves = figures::spin_server(&figures::spin_workloads()[which], &[x], effort)?;
+        let points = curves
+            .iter()
+            .flat_map(|curve| tail_and_batch(curve.system, &curve.points[0]));
+        Ok(points.collect())
+    };
+    match figure {
+        HostFigure::Efficiency => {
+            let found = figures::efficiency(&[x], effort)?;
+            let best = found.bound[0].map_or(f64::NAN, |bound| bound.efficiency);
+            let app = &found.shenango[0].outcome.apps[0];
+            Ok(vec![
+                datum("1 ms bound", "efficiency", best),
+                datum("Shenango", "efficiency", app.efficiency),
+                datum("Shenango", "p999_us", p999_us(&found.shenango[0])),
+            ])
+        }
+        HostFigure::SpinConstant => spin(0),
+        HostFigure::SpinExponential => spin(1),
+        HostFigure::SpinBimodal => spin(2),
+        HostFigure::LoadStep => {
+            let bursts = figures::load_step(&[x], effort.duration_ms, effort)?;
+            let worst = bursts
+                .iter()
+                .map(|burst| datum(burst.system, "worst_p999_us", burst.worst_p999_us()));
+            Ok(worst.collect())
+        }
+        HostFigure::Connections => {
+            let curves = figures::few_connections(&[24, 1200], &[x], effort)?;
+            let tail = |(flows, points): &(u64, Vec<Point>)| {
+                datum(
+                    &format!("{flows} connections"),
+                    "p999_us",
+                    p999_us(&points[0]),
+                )
+            };
+            Ok(curves.iter().map(tail).collect())
+        }
+        HostFigure::Interval => {
+            let rate_rps = rate_rps.unwrap_or(f64::NAN);
+            let points = figures::allocation_interval(&[x as u64], rate_rps, effort)?;
+            Ok(tail_and_batch("Shenango", &points[0]))
+        }
+    }
+}
+
+/// The server's tail; not a number when it is overloaded: that tail only measures the run's length.
+fn p999_us(point: &Point) -> f64 {
+    let app = &point.outcome.apps[0];
+    match (app.overloaded, app.latency_us) {
+        (false, Some(latency)) => latency.p999,
+        _ => f64::NAN,
+    }
+}
