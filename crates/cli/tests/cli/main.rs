@@ -4,6 +4,7 @@
 
 mod contract;
 mod errors;
+mod hosts;
 mod looking;
 mod planning;
 mod reproduce;
