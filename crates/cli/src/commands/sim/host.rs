@@ -122,7 +122,8 @@ impl super::Args {
                 "the queues of a simulated host are unbounded",
             ));
         }
-        let mut experiment = HostExperiment::new(self.size.workers, allocator).seed(self.extent.seed);
+        let mut experiment =
+            HostExperiment::new(self.size.workers, allocator).seed(self.extent.seed);
         if self.host.threads_per_core == 1 {
             experiment.topology = Topology::flat(self.size.workers);
         }
@@ -137,7 +138,9 @@ impl super::Args {
     fn apps(&self) -> Result<Vec<App>> {
         if !self.host.app.is_empty() {
             let apps = self.host.app.iter();
-            return apps.map(|text| apps::app(text, self.size.workers)).collect();
+            return apps
+                .map(|text| apps::app(text, self.size.workers))
+                .collect();
         }
         let workload = self.traffic.workload()?;
         let offered = self
