@@ -52,6 +52,28 @@ pub const FAMILIES: &[Family] = &[
     any("tiny-quanta", &[("q", Quanta)]),
     any("tardis", &[("n", These(&["1", "4"])), ("q", Quanta)]),
     typed("synergy", &[("factor", These(&["1", "2", "5", "10"]))]),
+    // Nobody knows a request's own size beforehand; what its class takes on average one can learn.
+    typed("sjf", &[("size", These(&["profile"]))]),
+    typed(
+        "srpt",
+        &[("size", These(&["profile"])), ("cost", These(&["1us"]))],
+    ),
+    typed("edf", &[]),
+    typed("drr", &[("size", These(&["profile"]))]),
+    any("mlfq", &[("q", Quanta)]),
+    typed("shinjuku-mq", &[("q", Quanta)]),
+    // DARC that also interrupts: of the compositions nobody published.
+    profiled(
+        "compose",
+        &[
+            ("discipline", These(&["typed"])),
+            ("placement", These(&["reserved"])),
+            ("control", These(&["darc"])),
+            ("preemption", These(&["quantum"])),
+            ("q", Quanta),
+            ("cost", These(&["1us"])),
+        ],
+    ),
 ];
 
 const fn any(policy: &'static str, grid: &'static [(&'static str, Values)]) -> Family {

@@ -228,6 +228,8 @@ pub trait Queues {
 pub trait Local {
     /// Whether it looks beyond its own queue: then work anywhere may concern it.
     const STEALS: bool = false;
+    /// Whether it may ever end a slice: an engine that cannot must refuse one that does.
+    const SLICES: bool = false;
 
     /// What to run now that the worker has nothing running.
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next;

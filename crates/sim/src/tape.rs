@@ -39,6 +39,10 @@ impl Tape {
         ran: Range<u64>,
         done: bool,
     ) {
+        // Overtaken in the instant it began: it waits as before.
+        if ran.is_empty() && !done {
+            return;
+        }
         let slot = id.index();
         if self.interrupted_ns.len() <= slot {
             self.interrupted_ns.resize(slot + 1, None);

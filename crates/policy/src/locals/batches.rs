@@ -27,6 +27,7 @@ impl Batches {
 
 impl Local for Batches {
     const STEALS: bool = true;
+    const SLICES: bool = true;
 
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next {
         if queues.len(queues.me()) == 0 {

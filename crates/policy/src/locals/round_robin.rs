@@ -18,6 +18,8 @@ impl RoundRobin {
 }
 
 impl Local for RoundRobin {
+    const SLICES: bool = true;
+
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
         let slice_ns = Some(self.slice_ns);

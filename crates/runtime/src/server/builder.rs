@@ -274,7 +274,7 @@ where
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        if M::PREEMPTS {
+        if M::PREEMPTS || L::SLICES {
             return Err(StartError::Preemptive {
                 policy: system.name,
             });

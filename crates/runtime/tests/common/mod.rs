@@ -36,7 +36,7 @@ fn kind(policy: &str) -> (Owner, bool) {
     impl Visit for KindOf {
         type Output = (Owner, bool);
         fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> (Owner, bool) {
-            (I::OWNER, M::PREEMPTS)
+            (I::OWNER, M::PREEMPTS || L::SLICES)
         }
     }
     let spec: Spec = policy.parse().unwrap();

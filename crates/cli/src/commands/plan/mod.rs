@@ -13,7 +13,7 @@ use headway_plan::{FAMILIES, Progress, Question, plan};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{System, Visit};
-use headway_policy::{MAX_WORKERS, Mechanism, Shape};
+use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Experiment, Offered, available_threads};
 use headway_workload::{Arrivals, Trace, Workload};
@@ -233,10 +233,8 @@ fn runs_live(policy: &Spec) -> bool {
     struct Live;
     impl Visit for Live {
         type Output = bool;
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> bool {
-            // Where interrupting has a cost, somebody interrupts: itself, if not a monitor.
-            let interrupts = M::PREEMPTS || system.mechanism != Mechanism::default();
-            !interrupts && I::OWNER != Owner::Nobody
+        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> bool {
+            !M::PREEMPTS && !L::SLICES && I::OWNER != Owner::Nobody
         }
     }
     headway_policy::systems::with(policy, &Shape::new(2), Live).unwrap_or(false)
