@@ -347,6 +347,6 @@ fn owner(spec: &Spec) -> Result<Owner, SpecError> {
             I::OWNER
         }
     }
-    let shape = headway_policy::Shape::new(2).class(1_000, 1.0);
+    let shape = headway_policy::Shape::new(headway_policy::MAX_WORKERS).class(1_000, 1.0);
     headway_policy::systems::with(spec, &shape, Ask)
 }

@@ -146,7 +146,9 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
         false => Some(spec.clone()),
     };
     if let Some(server) = server {
-        headway_policy::systems::check(&server, &Shape::new(2)).map_err(|error| explain(&error))?;
+        // What a policy can be at all: as many workers as there may be.
+        let shape = Shape::new(MAX_WORKERS);
+        headway_policy::systems::check(&server, &shape).map_err(|error| explain(&error))?;
     }
     Ok(spec)
 }

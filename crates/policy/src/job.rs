@@ -30,18 +30,6 @@ macro_rules! index {
 }
 index!(JobId, WorkerId, ClassId);
 
-/// Where a request that was interrupted may go on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Resume {
-    /// On any worker.
-    #[default]
-    Any,
-    /// Only on this worker: its handler may not migrate (it holds thread-local state).
-    Worker(WorkerId),
-    /// Only on the dispatcher, which started it (Concord § 3.3).
-    Dispatcher,
-}
-
 /// A request as a policy sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Job {
@@ -53,8 +41,6 @@ pub struct Job {
     pub flow: u32,
     /// When it reached the server, ns.
     pub arrived_ns: u64,
-    /// Where it may go on after an interruption.
-    pub resume: Resume,
     /// Its whole service time, ns, where that is known beforehand (a simulation, a client that
     /// says it); 0 where it is not.
     pub size_ns: u64,
@@ -63,7 +49,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// A request of flow 0 that may resume anywhere.
+    /// A request of flow 0 of which nothing else is known.
     #[must_use]
     pub fn new(id: JobId, class: ClassId, arrived_ns: u64) -> Self {
         Self {
@@ -71,7 +57,6 @@ impl Job {
             class,
             flow: 0,
             arrived_ns,
-            resume: Resume::Any,
             size_ns: 0,
             attained_ns: 0,
         }

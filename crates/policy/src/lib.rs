@@ -55,7 +55,7 @@ pub mod systems;
 mod working;
 
 pub use central::Central;
-pub use job::{ClassId, Job, JobId, Jobs, Resume, WorkerId};
+pub use job::{ClassId, Job, JobId, Jobs, WorkerId};
 pub use mechanism::{Charge, Mechanism};
 pub use plan::{Group, Order, Plan};
 pub use rng::Rng;

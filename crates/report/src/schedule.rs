@@ -9,6 +9,15 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
+/// Who runs a slice, each counted from 0.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Runner {
+    /// A worker.
+    Worker(usize),
+    /// A dispatcher that works itself.
+    Dispatcher(usize),
+}
+
 /// A stretch of service that a request received without a break.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slice {
@@ -18,8 +27,8 @@ pub struct Slice {
     pub class: usize,
     /// Its whole service time, ns.
     pub service_ns: u64,
-    /// Who ran it; `None` is the dispatcher.
-    pub worker: Option<usize>,
+    /// Who ran it.
+    pub runner: Runner,
     /// Since when it had been waiting: its arrival, or its last interruption.
     pub waited_from_ns: u64,
     /// When it began to run.
@@ -67,16 +76,24 @@ impl Schedule {
         writer.flush()
     }
 
-    /// The track of a worker; the dispatcher's is below them.
-    pub(crate) fn lane(&self, worker: Option<usize>) -> usize {
-        worker.unwrap_or(self.workers)
+    /// The track of a worker; those of dispatchers are below them.
+    pub(crate) fn lane(&self, runner: Runner) -> usize {
+        match runner {
+            Runner::Worker(worker) => worker,
+            Runner::Dispatcher(dispatcher) => self.workers + dispatcher,
+        }
     }
 
     /// What each track is called.
     pub(crate) fn lanes(&self) -> Vec<String> {
         let mut lanes: Vec<String> = (0..self.workers).map(|w| format!("worker {w}")).collect();
-        if self.slices.iter().any(|slice| slice.worker.is_none()) {
-            lanes.push("dispatcher".into());
+        let dispatchers = self.slices.iter().map(|slice| match slice.runner {
+            Runner::Worker(_) => 0,
+            Runner::Dispatcher(dispatcher) => dispatcher + 1,
+        });
+        match dispatchers.max().unwrap_or(0) {
+            1 => lanes.push("dispatcher".into()),
+            several => lanes.extend((0..several).map(|d| format!("dispatcher {d}"))),
         }
         lanes
     }
@@ -103,7 +120,7 @@ impl Schedule {
     fn running(&self) -> impl Iterator<Item = Value> {
         self.shown().map(|slice| {
             json!({
-                "ph": "X", "cat": "run", "pid": RUNNING, "tid": self.lane(slice.worker),
+                "ph": "X", "cat": "run", "pid": RUNNING, "tid": self.lane(slice.runner),
                 "name": self.classes[slice.class],
                 "ts": us(slice.from_ns), "dur": us(slice.to_ns - slice.from_ns),
                 "args": {
@@ -160,7 +177,7 @@ impl Idle {
         let of_workers = schedule
             .slices
             .iter()
-            .filter(|slice| slice.worker.is_some());
+            .filter(|slice| matches!(slice.runner, Runner::Worker(_)));
         let mut changes: Vec<(u64, i64)> = of_workers
             .flat_map(|slice| [(slice.from_ns, 1), (slice.to_ns, -1)])
             .collect();
@@ -217,7 +234,7 @@ mod tests {
             request,
             class: 0,
             service_ns: ran.end - ran.start,
-            worker: Some(worker),
+            runner: Runner::Worker(worker),
             waited_from_ns,
             from_ns: ran.start,
             to_ns: ran.end,
@@ -269,6 +286,22 @@ mod tests {
             begins[0]["args"]["why"],
             "every worker was running something"
         );
+    }
+
+    #[test]
+    fn dispatchers_have_tracks_below_the_workers() {
+        let ran_by = |runner| Slice {
+            runner,
+            ..slice(0, 0, 0, 0..1_000)
+        };
+        let lanes = |runner| {
+            let schedule = schedule(vec![ran_by(runner)]);
+            (schedule.lane(runner), schedule.lanes()[2..].join(", "))
+        };
+        assert_eq!(lanes(Runner::Worker(1)), (1, String::new()));
+        assert_eq!(lanes(Runner::Dispatcher(0)), (2, "dispatcher".into()));
+        let two = "dispatcher 0, dispatcher 1";
+        assert_eq!(lanes(Runner::Dispatcher(1)), (3, two.into()));
     }
 
     #[test]

@@ -6,19 +6,20 @@
 
 mod queues;
 mod requests;
+mod simulated;
 pub(crate) mod tournament;
 mod worker;
 
 use crate::Costs;
-use crate::server::{NEVER, Request, Sink, Work};
+use crate::server::{NEVER, Sink, Work};
+use crate::simulated::Simulated;
 use crate::tape::Tape;
-use headway_policy::host::Counters;
-use headway_policy::rack::Duty;
 use headway_policy::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Stint, Verdict,
 };
 use headway_policy::systems::System;
-use headway_policy::{Charge, ClassId, Job, JobId, Mechanism, Plan, Shape, WorkerId};
+use headway_policy::{Charge, Job, JobId, Mechanism, Shape, WorkerId};
+use headway_report::schedule::Runner;
 use queues::WorkerQueues;
 use requests::{InFlight, Requests};
 use std::cmp::Reverse;
@@ -109,35 +110,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         engine
     }
 
-    /// Notes who runs where from now on.
-    pub(crate) fn record(&mut self, tape: Option<Tape>) {
-        self.tape = tape;
-    }
-
-    /// What was noted.
-    pub(crate) fn take_tape(&mut self) -> Option<Tape> {
-        self.tape.take()
-    }
-
     /// A request stops running, on a worker or on the dispatcher.
     #[inline]
-    fn note(&mut self, id: JobId, worker: Option<usize>, from_ns: u64, done: bool) {
+    fn note(&mut self, id: JobId, runner: Runner, from_ns: u64, done: bool) {
         if let Some(tape) = &mut self.tape {
             let ran = from_ns.min(self.now_ns)..self.now_ns;
-            tape.stopped(id, &self.requests.get(id).request, worker, ran, done);
+            tape.stopped(id, &self.requests.get(id).request, runner, ran, done);
         }
-    }
-
-    /// When something happens next, deadlines included.
-    #[inline]
-    pub(crate) fn next_ns(&self) -> u64 {
-        self.next_work_ns().min(self.deadline_ns())
-    }
-
-    /// When a request is next concerned; [`NEVER`] when only deadlines remain.
-    #[inline]
-    pub(crate) fn next_work_ns(&self) -> u64 {
-        self.stops.first_ns().min(self.delayed_ns())
     }
 
     #[inline]
@@ -151,26 +130,6 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     fn deadline_ns(&self) -> u64 {
         let ingress = self.ingress.next_deadline_ns().unwrap_or(NEVER);
         ingress.min(self.monitor.next_deadline_ns().unwrap_or(NEVER))
-    }
-
-    /// Carries out what happens next. On a tie what ends comes before what begins.
-    #[inline]
-    pub(crate) fn step(&mut self, sink: &mut impl Sink) {
-        let (stop_ns, delayed_ns) = (self.stops.first_ns(), self.delayed_ns());
-        let deadline_ns = self.deadline_ns();
-        if deadline_ns < stop_ns && deadline_ns <= delayed_ns {
-            return self.deadline(deadline_ns, sink);
-        }
-        self.advance_to(stop_ns.min(delayed_ns));
-        if stop_ns <= delayed_ns {
-            let worker = self.stops.first();
-            self.worker_looks_up(worker, sink);
-            self.decide(sink);
-            self.settle(worker);
-        } else {
-            self.delayed_event(sink);
-            self.decide(sink);
-        }
     }
 
     /// A worker that was freed and got nothing has no next event. Only now: most get something at
@@ -202,27 +161,6 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             self.work.wasted_ns += self.idle as u64 * (now_ns - self.now_ns);
         }
         self.now_ns = now_ns;
-    }
-
-    /// A request is there; the dispatcher sees it once it has worked its way to it.
-    #[inline]
-    pub(crate) fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
-        self.advance_to(now_ns);
-        let needs_ns = self.mechanism.slowed_ns(request.service_ns);
-        let (id, grown) = self.requests.insert(InFlight::new(request, needs_ns));
-        if grown {
-            self.ingress.grow(self.requests.capacity());
-        }
-        let seen_ns = match I::OWNER {
-            Owner::Dispatcher => now_ns.max(self.dispatcher_free_ns) + self.costs.dispatch_ns,
-            Owner::Steering | Owner::Nobody => now_ns,
-        };
-        if seen_ns > now_ns {
-            self.dispatcher_free_ns = seen_ns;
-            return self.delay(seen_ns, Delayed::Arrival { job: id });
-        }
-        self.admit(id, sink);
-        self.decide(sink);
     }
 
     #[inline]
@@ -319,7 +257,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         request.attained_ns += stint.stretch_ns;
         let (done, needs_ns) = (request.left_ns() == 0, request.needs_ns);
         let took_ns = self.costs.on_dispatcher_ns(stint.stretch_ns);
-        self.note(stint.job, None, self.now_ns.saturating_sub(took_ns), done);
+        let from_ns = self.now_ns.saturating_sub(took_ns);
+        self.note(stint.job, Runner::Dispatcher(0), from_ns, done);
         let job = self.job(stint.job);
         self.ingress
             .worked(self.now_ns, job, done.then_some(needs_ns));
@@ -463,7 +402,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.work.busy_ns += served_ns;
         let id = WorkerId(worker as u16);
         self.monitor.stopped(self.now_ns, id, epoch);
-        self.note(running, Some(worker), serving_from_ns, false);
+        self.note(running, Runner::Worker(worker), serving_from_ns, false);
         let request = self.requests.get_mut(running);
         request.attained_ns += served_ns;
         match (self.mechanism.charge, self.mechanism.notif_ns) {
@@ -539,7 +478,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let id = self.free(worker);
         let from = WorkerId(worker as u16);
         self.monitor.stopped(self.now_ns, from, epoch);
-        self.note(id, Some(worker), serving_from_ns, true);
+        self.note(id, Runner::Worker(worker), serving_from_ns, true);
         let InFlight {
             request, needs_ns, ..
         } = *self.requests.get(id);
@@ -609,100 +548,5 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     #[inline]
     fn job(&self, id: JobId) -> Job {
         self.requests.get(id).job(id)
-    }
-
-    /// The server gains a worker, or loses it once it has done what it holds.
-    pub(crate) fn set_worker(
-        &mut self,
-        now_ns: u64,
-        worker: WorkerId,
-        present: bool,
-        sink: &mut impl Sink,
-    ) {
-        self.advance_to(now_ns);
-        match present {
-            true => {
-                self.idle += usize::from(self.workers[worker.index()].come_back());
-                self.ingress.worker_added(now_ns, worker);
-                self.look_for_work(worker.index(), 0);
-            }
-            false => self.ingress.worker_removed(now_ns, worker),
-        }
-        self.note_plan(sink);
-        self.decide(sink);
-    }
-
-    /// The server loses a worker at once.
-    pub(crate) fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink) {
-        self.advance_to(now_ns);
-        self.ingress.worker_removed(now_ns, worker);
-        let index = worker.index();
-        self.idle -= usize::from(self.workers[index].is_idle());
-        self.workers[index].go_away();
-        if self.workers[index].is_serving() {
-            self.preempt(index);
-            self.settle(index);
-        }
-        self.note_plan(sink);
-        self.decide(sink);
-    }
-
-    /// A rack's control plane says what the server is to serve.
-    pub(crate) fn instruct(&mut self, now_ns: u64, duty: &Duty, sink: &mut impl Sink) {
-        self.advance_to(now_ns);
-        self.ingress.instruct(now_ns, duty);
-        self.note_plan(sink);
-        self.decide(sink);
-    }
-
-    /// Takes all requests of a class back that wait and were not begun.
-    pub(crate) fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
-        while let Some(job) = self.ingress.withdraw(class) {
-            withdrawn.push(self.requests.get(job).request);
-            self.requests.remove(job);
-        }
-    }
-
-    /// Whether a request of the class that came now would start at once.
-    pub(crate) fn would_start(&self, class: ClassId) -> bool {
-        self.ingress.would_start(class)
-    }
-
-    #[inline]
-    pub(crate) fn waiting(&self) -> usize {
-        self.ingress.waiting() + self.queues.waiting()
-    }
-
-    pub(crate) fn in_flight(&self) -> usize {
-        self.requests.len()
-    }
-
-    pub(crate) fn queued_at(&self, worker: WorkerId) -> usize {
-        self.queues.len(worker.index())
-    }
-
-    pub(crate) fn counters_at(&self, worker: WorkerId) -> Counters {
-        let head = self.queues.taken(worker.index());
-        let tail = head + self.queues.len(worker.index()) as u64;
-        Counters { head, tail }
-    }
-
-    pub(crate) fn central_counters(&self) -> Counters {
-        let head = self.dispatched + self.queues.shared_taken();
-        let waiting = self.ingress.waiting() + self.queues.shared_len();
-        let tail = head + waiting as u64;
-        Counters { head, tail }
-    }
-
-    pub(crate) fn is_idle(&self, worker: WorkerId) -> bool {
-        self.workers[worker.index()].is_idle()
-    }
-
-    pub(crate) fn work(&self) -> Work {
-        self.work
-    }
-
-    pub(crate) fn plan(&self) -> Option<&Plan> {
-        self.ingress.plan()
     }
 }

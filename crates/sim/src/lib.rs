@@ -31,8 +31,10 @@ mod outcome;
 mod parallel;
 mod precision;
 pub mod rack;
+mod replicated;
 mod run;
 pub mod server;
+mod simulated;
 mod tape;
 mod timeline;
 

@@ -1,15 +1,18 @@
 //! One server fed by a workload: arrivals go in, measurements come out.
 
+use crate::Costs;
 use crate::backlog::Backlog;
 use crate::engine::Engine;
 use crate::experiment::{Classifier, Experiment, Length};
 use crate::outcome::{Outcome, Totals, reservation_of};
+use crate::replicated::Replicated;
 use crate::server::{NEVER, Request, Sink, Work};
-use crate::tape::Tape;
+use crate::simulated::Simulated;
 use crate::timeline::Timeline;
 use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::{System, Visit};
-use headway_policy::{Plan, Rng};
+use headway_policy::spec::Params;
+use headway_policy::systems::{Replicas, System, Visit};
+use headway_policy::{Plan, Rng, Shape};
 use headway_report::{ClassMeta, Recorder, Reservation};
 use headway_workload::{Arrival, Generator};
 
@@ -34,43 +37,60 @@ impl Visit for Run<'_> {
         L: Local,
         M: Monitor,
     {
+        let what = (system.name, std::mem::take(&mut system.params));
+        self.run(what, |shape, costs| Engine::new(system, shape, costs))
+    }
+
+    fn visit_replicas<I, L, M>(self, mut replicas: Replicas<I, L, M>) -> Outcome
+    where
+        I: Ingress,
+        L: Local,
+        M: Monitor,
+    {
+        let first = &mut replicas.instances[0];
+        let what = (first.name, std::mem::take(&mut first.params));
+        self.run(what, |shape, costs| Replicated::new(replicas, shape, costs))
+    }
+}
+
+impl Run<'_> {
+    fn run<S: Simulated>(
+        self,
+        (name, params): (&str, Params),
+        build: impl FnOnce(&Shape, Costs) -> S,
+    ) -> Outcome {
         let experiment = self.0;
-        let (name, params) = (system.name, std::mem::take(&mut system.params));
-        let mut engine = Engine::new(system, &experiment.shape(), experiment.costs);
-        engine.record(experiment.trace_window.clone().map(Tape::new));
+        let mut server = build(&experiment.shape(), experiment.costs);
+        server.record(experiment.trace_window.clone());
         let mut measures = Measures::new(experiment);
-        drive(experiment, &mut engine, &mut measures);
-        let tape = engine.take_tape();
-        let mut outcome = measures.into_outcome(engine.work(), engine.plan(), name, &params);
-        outcome.slices = tape.map(Tape::into_slices).unwrap_or_default();
+        drive(experiment, &mut server, &mut measures);
+        let slices = server.take_slices();
+        let mut outcome = measures.into_outcome(server.work(), server.plan(), name, &params);
+        outcome.slices = slices;
         outcome
     }
 }
 
 /// Until nothing is left: after the last arrival the system drains. On a tie what ends comes
 /// before what begins.
-fn drive<I: Ingress, L: Local, M: Monitor>(
-    experiment: &Experiment,
-    engine: &mut Engine<I, L, M>,
-    measures: &mut Measures<'_>,
-) {
+fn drive(experiment: &Experiment, server: &mut impl Simulated, measures: &mut Measures<'_>) {
     let mut arrivals = Arrivals::new(experiment);
     let mut changes = experiment.core_changes.iter().peekable();
     loop {
         let change_ns = changes.peek().map_or(NEVER, |change| change.at_ns);
         let outside_ns = arrivals.next_ns().min(change_ns);
-        if outside_ns.min(engine.next_work_ns()) == NEVER {
+        if outside_ns == NEVER && server.next_work_ns() == NEVER {
             return;
         }
-        if engine.next_ns() <= outside_ns {
-            engine.step(measures);
+        if server.next_ns() <= outside_ns {
+            server.step(measures);
         } else if change_ns == outside_ns {
             if let Some(change) = changes.next() {
-                engine.set_worker(change.at_ns, change.worker, change.present, measures);
+                server.set_worker(change.at_ns, change.worker, change.present, measures);
             }
         } else if let Some(request) = arrivals.take() {
             measures.arrived(&request);
-            engine.arrive(request.arrived_ns, request, measures);
+            server.arrive(request.arrived_ns, request, measures);
         }
     }
 }
@@ -195,7 +215,7 @@ impl<'a> Measures<'a> {
         work: Work,
         plan: Option<&Plan>,
         policy: &str,
-        params: &headway_policy::spec::Params,
+        params: &Params,
     ) -> Outcome {
         let reservation = self.reservation(plan);
         let starved = self.backlog.starved(self.experiment.workers);

@@ -2,12 +2,14 @@
 //! made of.
 
 use crate::engine::Engine;
+use crate::replicated::Replicated;
+use crate::simulated::Simulated;
 use crate::{Costs, SimError};
 use headway_policy::host::Counters;
 use headway_policy::rack::Duty;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{System, Visit};
+use headway_policy::systems::{Replicas, System, Visit};
 use headway_policy::{ClassId, Plan, Shape, WorkerId};
 
 /// No event: later than all of them.
@@ -164,6 +166,15 @@ pub fn server(spec: &Spec, shape: &Shape, costs: Costs) -> Result<Box<dyn Server
         {
             Box::new(Engine::new(system, self.0, self.1))
         }
+
+        fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Box<dyn Server>
+        where
+            I: Ingress + Send + 'static,
+            L: Local + Send + 'static,
+            M: Monitor + Send + 'static,
+        {
+            Box::new(Replicated::new(replicas, self.0, self.1))
+        }
     }
     Ok(headway_policy::systems::with(
         spec,
@@ -172,74 +183,69 @@ pub fn server(spec: &Spec, shape: &Shape, costs: Costs) -> Result<Box<dyn Server
     )?)
 }
 
-impl<I, L, M> Server for Engine<I, L, M>
-where
-    I: Ingress + Send,
-    L: Local + Send,
-    M: Monitor + Send,
-{
+impl<T: Simulated + Send> Server for T {
     #[inline]
     fn next_ns(&self) -> u64 {
-        Engine::next_ns(self)
+        Simulated::next_ns(self)
     }
 
     fn step(&mut self, left: &mut Vec<Left>) {
-        Engine::step(self, left);
+        Simulated::step(self, left);
     }
 
     fn arrive(&mut self, now_ns: u64, request: Request, left: &mut Vec<Left>) {
-        Engine::arrive(self, now_ns, request, left);
+        Simulated::arrive(self, now_ns, request, left);
     }
 
     fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, left: &mut Vec<Left>) {
-        Engine::set_worker(self, now_ns, worker, present, left);
+        Simulated::set_worker(self, now_ns, worker, present, left);
     }
 
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>) {
-        Engine::revoke(self, now_ns, worker, left);
+        Simulated::revoke(self, now_ns, worker, left);
     }
 
     fn instruct(&mut self, now_ns: u64, duty: &Duty, left: &mut Vec<Left>) {
-        Engine::instruct(self, now_ns, duty, left);
+        Simulated::instruct(self, now_ns, duty, left);
     }
 
     fn withdraw(&mut self, class: u16, withdrawn: &mut Vec<Request>) {
-        Engine::withdraw(self, ClassId(class), withdrawn);
+        Simulated::withdraw(self, ClassId(class), withdrawn);
     }
 
     fn would_start(&self, class: u16) -> bool {
-        Engine::would_start(self, ClassId(class))
+        Simulated::would_start(self, ClassId(class))
     }
 
     fn waiting(&self) -> usize {
-        Engine::waiting(self)
+        Simulated::waiting(self)
     }
 
     fn in_flight(&self) -> usize {
-        Engine::in_flight(self)
+        Simulated::in_flight(self)
     }
 
     fn queued_at(&self, worker: WorkerId) -> usize {
-        Engine::queued_at(self, worker)
+        Simulated::queued_at(self, worker)
     }
 
     fn counters_at(&self, worker: WorkerId) -> Counters {
-        Engine::counters_at(self, worker)
+        Simulated::counters_at(self, worker)
     }
 
     fn central_counters(&self) -> Counters {
-        Engine::central_counters(self)
+        Simulated::central_counters(self)
     }
 
     fn is_idle(&self, worker: WorkerId) -> bool {
-        Engine::is_idle(self, worker)
+        Simulated::is_idle(self, worker)
     }
 
     fn work(&self) -> Work {
-        Engine::work(self)
+        Simulated::work(self)
     }
 
     fn plan(&self) -> Option<&Plan> {
-        Engine::plan(self)
+        Simulated::plan(self)
     }
 }

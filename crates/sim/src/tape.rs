@@ -5,7 +5,7 @@
 
 use crate::server::Request;
 use headway_policy::JobId;
-use headway_report::schedule::Slice;
+use headway_report::schedule::{Runner, Slice};
 use std::ops::Range;
 
 /// The slices that touch a window of time.
@@ -30,12 +30,12 @@ impl Tape {
         self.slices
     }
 
-    /// A request stopped running; `worker` is none for the dispatcher.
+    /// A request stopped running.
     pub(crate) fn stopped(
         &mut self,
         id: JobId,
         request: &Request,
-        worker: Option<usize>,
+        runner: Runner,
         ran: Range<u64>,
         done: bool,
     ) {
@@ -57,7 +57,7 @@ impl Tape {
                 request: request.tag,
                 class: usize::from(request.class),
                 service_ns: request.service_ns,
-                worker,
+                runner,
                 waited_from_ns,
                 from_ns: ran.start,
                 to_ns: ran.end,

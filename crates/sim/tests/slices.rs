@@ -1,6 +1,6 @@
 //! The schedule that a run tells is the one that it measured.
 
-use headway_report::schedule::Slice;
+use headway_report::schedule::{Runner, Slice};
 use headway_sim::Experiment;
 use headway_workload::{Generator, Workload};
 use std::collections::BTreeMap;
@@ -15,6 +15,12 @@ fn experiment(policy: &str) -> Experiment {
     experiment
 }
 
+/// All policies, and several dispatchers.
+fn policies() -> impl Iterator<Item = &'static str> {
+    let named = headway_policy::systems::NAMES.iter().copied();
+    named.chain(["concord,dispatchers=2,q=2us"])
+}
+
 fn slices(policy: &str) -> (Experiment, Vec<Slice>) {
     let mut experiment = experiment(policy);
     experiment.trace_window = Some(0..u64::MAX);
@@ -24,7 +30,7 @@ fn slices(policy: &str) -> (Experiment, Vec<Slice>) {
 
 #[test]
 fn looking_changes_nothing() {
-    for policy in headway_policy::systems::NAMES {
+    for policy in policies() {
         let seen = slices(policy).0.run().unwrap();
         let unseen = experiment(policy).run().unwrap();
         assert_eq!(seen.run, unseen.run, "{policy}");
@@ -34,7 +40,7 @@ fn looking_changes_nothing() {
 
 #[test]
 fn every_request_is_served_in_full_on_one_worker_at_a_time() {
-    for policy in headway_policy::systems::NAMES {
+    for policy in policies() {
         let (experiment, slices) = slices(policy);
         let mut served = BTreeMap::new();
         let mut busy_until = vec![0; experiment.workers];
@@ -44,7 +50,7 @@ fn every_request_is_served_in_full_on_one_worker_at_a_time() {
                 "{slice:?}"
             );
             *served.entry(slice.request).or_insert(0) += slice.to_ns - slice.from_ns;
-            if let Some(worker) = slice.worker {
+            if let Runner::Worker(worker) = slice.runner {
                 assert!(busy_until[worker] <= slice.from_ns, "{policy}: {slice:?}");
                 busy_until[worker] = slice.to_ns;
             }

@@ -19,6 +19,12 @@ impl Hashed {
         Self { flows }
     }
 
+    /// Position `hash · count ÷ 2³²` by multiply-shift: uniform over any count, and no division on the way in.
+    #[inline]
+    pub(crate) fn position(hash: u64, count: u64) -> usize {
+        ((hash * count) >> 32) as usize
+    }
+
     /// The hash by which a request is steered.
     fn hash(self, job: &Job) -> u64 {
         match self.flows {
@@ -42,8 +48,7 @@ impl Placement for Hashed {
         if count == 0 {
             return None;
         }
-        // Multiply-shift: uniform over any count, and no division on the way in.
-        let position = ((self.hash(job) * count as u64) >> 32) as usize;
+        let position = Self::position(self.hash(job), count as u64);
         present
             .iter()
             .nth(position)

@@ -12,7 +12,7 @@
 //! | darc | typed → reserved ∪ stealable, DARC control | fifo | – | Perséphone |
 //! | darc-stable | the same, control with stability check | fifo | – | ours |
 //! | shinjuku-sq, -ci | fifo → idle | fifo | quantum | Shinjuku, by interrupt or by probe |
-//! | concord | fifo → bounded(k), may work itself | fifo | quantum | Concord |
+//! | concord | fifo → bounded(k), may work itself; [several](Replicas) | fifo | quantum | Concord |
 //! | tiny-quanta | fifo → shortest, at once | round robin, ends its own slices | – | Tiny Quanta |
 //! | tardis | nobody: one global queue | batches, then steal, own timer | – | Tardis |
 //! | synergy | hashed | Algorithm 5.2 | timer core (Algorithm 5.3) | SYNERGY |
@@ -32,6 +32,7 @@ mod compose;
 mod ordered;
 mod parts;
 mod preemptive;
+mod replicas;
 
 pub use compose::compose;
 pub use ordered::ordered;
@@ -39,6 +40,7 @@ pub use parts::{AnyIngress, Composed};
 pub use preemptive::{
     Concord, Shinjuku, concord, shinjuku_ci, shinjuku_sq, synergy, tardis, tiny_quanta,
 };
+pub use replicas::{Division, Replicas};
 
 use crate::controls::{Darc, DarcRules, DarcStable, Fixed, Given, Known, Partition};
 use crate::disciplines::{self, Typed};
@@ -78,6 +80,18 @@ pub trait Visit {
         I: Ingress + Send + 'static,
         L: Local + Send + 'static,
         M: Monitor + Send + 'static;
+
+    /// Called instead where there are several dispatchers. Who asks what kind of system it is learns that of
+    /// any instance; who runs it must run all of them.
+    fn visit_replicas<I, L, M>(self, mut replicas: Replicas<I, L, M>) -> Self::Output
+    where
+        Self: Sized,
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        self.visit(replicas.instances.swap_remove(0))
+    }
 }
 
 /// Every policy, by its own name.
@@ -206,7 +220,7 @@ pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Outpu
         }
         "shinjuku-sq" => visitor.visit(shinjuku_sq(shape, spec)?),
         "shinjuku-ci" => visitor.visit(shinjuku_ci(shape, spec)?),
-        "concord" => visitor.visit(concord(shape, spec)?),
+        "concord" => concord(shape, spec)?.visit(visitor),
         "tiny-quanta" => visitor.visit(tiny_quanta(shape, spec)?),
         "tardis" => visitor.visit(tardis(shape, spec)?),
         "synergy" => visitor.visit(synergy(shape, spec)?),

@@ -1,7 +1,7 @@
 //! Systems that interrupt requests. Costs default to what the papers measured on their 2.6 GHz
 //! testbeds.
 
-use super::{System, central, steered, system};
+use super::{Replicas, System, central, steered, system};
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::locals::{self, Batches, RoundRobin, SynergyWorker, WorkerRules};
@@ -106,15 +106,15 @@ fn shinjuku(
 pub type Concord = Working<Fifo, Bounded, Fixed>;
 
 /// Concord: JBSQ(k), a flag instead of interrupts, a dispatcher that works when all queues are
-/// full. Defaults: 150 cycles to notice the flag, 100 ns to switch, 400 cycles to wait for the
-/// dispatcher (§ 2.2, § 3).
+/// full, or several dispatchers with workers of their own (§ 6). Defaults: 150 cycles to notice the
+/// flag, 100 ns to switch, 400 cycles to wait for the dispatcher (§ 2.2, § 3).
 ///
 /// # Errors
-/// [`SpecError`] when a parameter is unknown or out of range.
+/// [`SpecError`] when a parameter is unknown or out of range, or there are more dispatchers than workers.
 pub fn concord(
     shape: &Shape,
     spec: &Spec,
-) -> Result<System<Concord, locals::Fifo, Quantum>, SpecError> {
+) -> Result<Replicas<Concord, locals::Fifo, Quantum>, SpecError> {
     let keys = &[
         "k",
         "q",
@@ -125,6 +125,7 @@ pub fn concord(
         "sigma",
         "late",
         "dispatcher",
+        "dispatchers",
     ];
     let mut read = Reader::new("concord", keys, spec)?;
     let depth = read.whole("k", 2, 1..=1024, "a whole number, 1 to 1024")? as usize;
@@ -136,22 +137,30 @@ pub fn concord(
         charge: charge(&mut read)?,
         ..Mechanism::default()
     };
-    let monitor = Quantum::new(quantum_ns, lateness(&mut read)?, shape.seed);
+    let lateness = lateness(&mut read)?;
     let choices = &["works", "dedicated"];
     let stint_ns = match read.word("dispatcher", choices, "works or dedicated")? {
         0 => quantum_ns,
         _ => 0,
     };
-    let fifo = Fifo::new(shape.queue_limit);
-    let ingress = Working::new(
-        central(shape, depth, (fifo, Bounded, Fixed::Open)),
-        stint_ns,
-    );
-    let base = System {
-        depth,
-        ..system("concord", shape, ingress, locals::Fifo)
-    };
-    Ok(base.under(monitor, mechanism, read.used()))
+    let expected = "a whole number, 1 to the number of workers: each dispatcher feeds its own";
+    let dispatchers = read.whole("dispatchers", 1, 1..=shape.workers as u64, expected)? as usize;
+    let params = read.used();
+    Ok(Replicas::new(dispatchers, shape, |shape| {
+        let fifo = Fifo::new(shape.queue_limit);
+        let ingress = central(shape, depth, (fifo, Bounded, Fixed::Open));
+        let base = System {
+            depth,
+            ..system(
+                "concord",
+                shape,
+                Working::new(ingress, stint_ns),
+                locals::Fifo,
+            )
+        };
+        let monitor = Quantum::new(quantum_ns, lateness.clone(), shape.seed);
+        base.under(monitor, mechanism, params.clone())
+    }))
 }
 
 /// Requests one worker may hold where its queue is in effect unbounded.

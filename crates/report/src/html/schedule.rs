@@ -57,7 +57,7 @@ fn bar(schedule: &Schedule, slice: &Slice) -> String {
         across(schedule, slice.from_ns),
         across(schedule, slice.to_ns),
     );
-    let y = TOP + LANE * schedule.lane(slice.worker) as f64 + 1.0;
+    let y = TOP + LANE * schedule.lane(slice.runner) as f64 + 1.0;
     let height = LANE - 2.0;
     let class = escape(&schedule.classes[slice.class]);
     let us = |ns: u64| duration_us(ns as f64 / 1e3);
@@ -133,14 +133,15 @@ fn axis(schedule: &Schedule, bottom: f64) -> String {
 mod tests {
     use super::*;
     use crate::html::Page;
+    use crate::schedule::Runner::{Dispatcher, Worker};
 
     #[test]
     fn every_slice_of_the_window_is_a_bar_in_its_lane() {
-        let slice = |worker, from_ns, to_ns, done| Slice {
+        let slice = |runner, from_ns, to_ns, done| Slice {
             request: 7,
             class: 1,
             service_ns: 9_000,
-            worker,
+            runner,
             waited_from_ns: from_ns,
             from_ns,
             to_ns,
@@ -152,9 +153,9 @@ mod tests {
             workers: 2,
             window: 1_000..11_000,
             slices: vec![
-                slice(Some(0), 0, 6_000, false),
-                slice(None, 2_000, 3_000, true),
-                slice(Some(1), 20_000, 21_000, true),
+                slice(Worker(0), 0, 6_000, false),
+                slice(Dispatcher(0), 2_000, 3_000, true),
+                slice(Worker(1), 20_000, 21_000, true),
             ],
         };
         let page = Page::new("t").schedule(&schedule).render();

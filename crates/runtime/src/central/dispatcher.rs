@@ -9,7 +9,7 @@ use headway_net::header::Status;
 use headway_net::pool::SlotId;
 use headway_net::slot::Slot;
 use headway_policy::role::{Dispatch, Ingress, Shed};
-use headway_policy::{BitSet, ClassId, Job, JobId, Resume, WorkerId};
+use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
 use super::desk::Desk;
 use crate::bell::Bell;
@@ -321,7 +321,6 @@ fn describe(id: JobId, slot: &Slot) -> Job {
         class: ClassId(slot.class),
         flow: 0,
         arrived_ns: slot.arrived_ns,
-        resume: Resume::Any,
         size_ns: 0,
         attained_ns: 0,
     }

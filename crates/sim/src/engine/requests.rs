@@ -1,7 +1,7 @@
 //! The requests in flight, in slots that are used again.
 
 use crate::server::Request;
-use headway_policy::{ClassId, Job, JobId, Resume};
+use headway_policy::{ClassId, Job, JobId};
 
 /// A request in flight.
 #[derive(Clone, Copy)]
@@ -36,7 +36,6 @@ impl InFlight {
             class: ClassId(self.request.taken_for),
             flow: self.request.flow,
             arrived_ns: self.request.arrived_ns,
-            resume: Resume::Any,
             size_ns: self.needs_ns,
             attained_ns: self.attained_ns,
         }

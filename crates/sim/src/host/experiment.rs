@@ -6,7 +6,7 @@ use headway_policy::Shape;
 use headway_policy::host::{AppShape, HostShape, Kind, Topology, systems};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{System, Visit};
+use headway_policy::systems::{Replicas, System, Visit};
 use headway_workload::Workload;
 
 /// A rate that holds for a while.
@@ -289,5 +289,10 @@ impl Visit for MayLoseWorkers {
     fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> bool {
         let central = I::OWNER == Owner::Nobody || system.depth == 1;
         L::STEALS || central
+    }
+
+    /// A dispatcher whose workers are all gone serves nobody, and no allocator knows whose they are.
+    fn visit_replicas<I: Ingress, L: Local, M: Monitor>(self, _: Replicas<I, L, M>) -> bool {
+        false
     }
 }

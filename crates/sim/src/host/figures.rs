@@ -257,10 +257,8 @@ pub fn load_step(
         .collect()
 }
 
-/// Figure 7: the spin server (exponential, 10 µs) without stealing of packets and with it, for few flows and
-/// many, over its rate. ZygOS handles packets where they arrive, which stealing of threads alone cannot mend:
-/// its place is taken by `d-fcfs` on 16 static cores, the bound of what flow-consistent hashing costs.
-/// A flow count of 24 or 1200 is the paper's.
+/// Figure 7: the spin server (exponential, 10 µs) under Shenango, for few flows and many, over its rate. Flows
+/// are hashed to kthreads, which steal what waits at others. A flow count of 24 or 1200 is the paper's.
 ///
 /// # Errors
 /// [`SimError`] when a rate or a number of flows is not valid.

@@ -5,7 +5,9 @@ use crate::{
     Experiment, Outcome, assert_same, audited, bimodal, experiment, flood, shinjuku,
     something_waits, spec,
 };
-use headway_policy::systems;
+use headway_policy::Shape;
+use headway_policy::spec::Spec;
+use headway_policy::systems::{self, System};
 use headway_sim::Costs;
 use headway_workload::{Class, Service, Workload};
 
@@ -13,9 +15,17 @@ use headway_workload::{Class, Service, Workload};
 fn run(experiment: &Experiment, params: &str) -> Outcome {
     let text = format!("concord,notif=0,switch=0,next=0,dispatcher=dedicated,{params}");
     let spec = spec(&text);
-    audited(experiment, something_waits, |shape| {
-        systems::concord(shape, &spec).expect("a valid spec")
-    })
+    audited(experiment, something_waits, |shape| build(shape, &spec))
+}
+
+/// The system of its one dispatcher.
+fn build(
+    shape: &Shape,
+    spec: &Spec,
+) -> System<systems::Concord, headway_policy::locals::Fifo, headway_policy::monitors::Quantum> {
+    let mut replicas = systems::concord(shape, spec).expect("a valid spec");
+    assert_eq!(replicas.instances.len(), 1);
+    replicas.instances.remove(0)
 }
 
 #[test]
@@ -55,8 +65,8 @@ fn a_queue_at_the_worker_hides_the_wait_for_the_dispatcher() {
     let longest = |params: &str| {
         let text = format!("concord,notif=0,switch=0,dispatcher=dedicated,{params}");
         let spec = spec(&text);
-        let build = |shape: &_| systems::concord(shape, &spec).expect("a valid spec");
-        base.run_system(build).unwrap().run.overall.latency_us.max
+        let outcome = base.run_system(|shape| build(shape, &spec)).unwrap();
+        outcome.run.overall.latency_us.max
     };
     let (free, waits) = (longest("k=1,next=0"), longest("k=1,next=154ns"));
     // 9 000 of the 10 000 are behind the queue's start; each waited 154 ns.

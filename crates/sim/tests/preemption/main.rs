@@ -3,6 +3,7 @@
 
 mod audit;
 mod concord;
+mod dispatchers;
 mod shinjuku;
 mod synergy;
 mod tardis;

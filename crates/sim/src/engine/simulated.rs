@@ -1,0 +1,164 @@
+//! The engine as whoever feeds it sees it.
+
+use super::requests::InFlight;
+use super::{Delayed, Engine};
+use crate::server::{Request, Sink, Work};
+use crate::simulated::Simulated;
+use crate::tape::Tape;
+use headway_policy::host::Counters;
+use headway_policy::rack::Duty;
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::{ClassId, Plan, WorkerId};
+use headway_report::schedule::Slice;
+use std::ops::Range;
+
+impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        self.next_work_ns().min(self.deadline_ns())
+    }
+
+    #[inline]
+    fn next_work_ns(&self) -> u64 {
+        self.stops.first_ns().min(self.delayed_ns())
+    }
+
+    /// On a tie what ends comes before what begins.
+    #[inline]
+    fn step(&mut self, sink: &mut impl Sink) {
+        let (stop_ns, delayed_ns) = (self.stops.first_ns(), self.delayed_ns());
+        let deadline_ns = self.deadline_ns();
+        if deadline_ns < stop_ns && deadline_ns <= delayed_ns {
+            return self.deadline(deadline_ns, sink);
+        }
+        self.advance_to(stop_ns.min(delayed_ns));
+        if stop_ns <= delayed_ns {
+            let worker = self.stops.first();
+            self.worker_looks_up(worker, sink);
+            self.decide(sink);
+            self.settle(worker);
+        } else {
+            self.delayed_event(sink);
+            self.decide(sink);
+        }
+    }
+
+    /// The dispatcher sees the request once it has worked its way to it.
+    #[inline]
+    fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
+        self.advance_to(now_ns);
+        let needs_ns = self.mechanism.slowed_ns(request.service_ns);
+        let (id, grown) = self.requests.insert(InFlight::new(request, needs_ns));
+        if grown {
+            self.ingress.grow(self.requests.capacity());
+        }
+        let seen_ns = match I::OWNER {
+            Owner::Dispatcher => now_ns.max(self.dispatcher_free_ns) + self.costs.dispatch_ns,
+            Owner::Steering | Owner::Nobody => now_ns,
+        };
+        if seen_ns > now_ns {
+            self.dispatcher_free_ns = seen_ns;
+            return self.delay(seen_ns, Delayed::Arrival { job: id });
+        }
+        self.admit(id, sink);
+        self.decide(sink);
+    }
+
+    fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, sink: &mut impl Sink) {
+        self.advance_to(now_ns);
+        match present {
+            true => {
+                self.idle += usize::from(self.workers[worker.index()].come_back());
+                self.ingress.worker_added(now_ns, worker);
+                self.look_for_work(worker.index(), 0);
+            }
+            false => self.ingress.worker_removed(now_ns, worker),
+        }
+        self.note_plan(sink);
+        self.decide(sink);
+    }
+
+    fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink) {
+        self.advance_to(now_ns);
+        self.ingress.worker_removed(now_ns, worker);
+        let index = worker.index();
+        self.idle -= usize::from(self.workers[index].is_idle());
+        self.workers[index].go_away();
+        if self.workers[index].is_serving() {
+            self.preempt(index);
+            self.settle(index);
+        }
+        self.note_plan(sink);
+        self.decide(sink);
+    }
+
+    fn instruct(&mut self, now_ns: u64, duty: &Duty, sink: &mut impl Sink) {
+        self.advance_to(now_ns);
+        self.ingress.instruct(now_ns, duty);
+        self.note_plan(sink);
+        self.decide(sink);
+    }
+
+    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
+        while let Some(job) = self.ingress.withdraw(class) {
+            withdrawn.push(self.requests.get(job).request);
+            self.requests.remove(job);
+        }
+    }
+
+    fn would_start(&self, class: ClassId) -> bool {
+        self.ingress.would_start(class)
+    }
+
+    #[inline]
+    fn idle(&self) -> usize {
+        self.idle
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.ingress.waiting() + self.queues.waiting()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn queued_at(&self, worker: WorkerId) -> usize {
+        self.queues.len(worker.index())
+    }
+
+    fn counters_at(&self, worker: WorkerId) -> Counters {
+        let head = self.queues.taken(worker.index());
+        let tail = head + self.queues.len(worker.index()) as u64;
+        Counters { head, tail }
+    }
+
+    fn central_counters(&self) -> Counters {
+        let head = self.dispatched + self.queues.shared_taken();
+        let waiting = self.ingress.waiting() + self.queues.shared_len();
+        let tail = head + waiting as u64;
+        Counters { head, tail }
+    }
+
+    fn is_idle(&self, worker: WorkerId) -> bool {
+        self.workers[worker.index()].is_idle()
+    }
+
+    fn work(&self) -> Work {
+        self.work
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        self.ingress.plan()
+    }
+
+    fn record(&mut self, window: Option<Range<u64>>) {
+        self.tape = window.map(Tape::new);
+    }
+
+    fn take_slices(&mut self) -> Vec<Slice> {
+        let tape = self.tape.take();
+        tape.map(Tape::into_slices).unwrap_or_default()
+    }
+}

@@ -1,0 +1,220 @@
+//! A server of several dispatchers, each with workers of its own: engines side by side.
+
+use crate::Costs;
+use crate::engine::Engine;
+use crate::engine::tournament::Tournament;
+use crate::server::{NEVER, Request, Sink, Work};
+use crate::simulated::Simulated;
+use headway_policy::host::Counters;
+use headway_policy::rack::Duty;
+use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::systems::{Division, Replicas};
+use headway_policy::{ClassId, Plan, Shape, WorkerId};
+use headway_report::schedule::{Runner, Slice};
+use std::ops::Range;
+
+/// One server to whoever feeds it.
+pub(crate) struct Replicated<I, L, M> {
+    engines: Vec<Engine<I, L, M>>,
+    division: Division,
+    steps: Tournament,
+    /// Idle workers and waiting requests, of each and of all.
+    standings: Vec<Standing>,
+    total: Standing,
+    /// As [`Work::wasted_ns`]. No engine sees that another's worker idles while a request waits at this one.
+    wasted_ns: u64,
+    now_ns: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Standing {
+    idle: usize,
+    waiting: usize,
+}
+
+impl<I: Ingress, L: Local, M: Monitor> Replicated<I, L, M> {
+    pub(crate) fn new(replicas: Replicas<I, L, M>, shape: &Shape, costs: Costs) -> Self {
+        let division = replicas.division;
+        let engine = |(at, system)| {
+            let workers = division.workers_of(at);
+            let shape = Shape {
+                workers,
+                ..shape.clone()
+            };
+            Engine::new(system, &shape, costs)
+        };
+        let engines: Vec<_> = replicas
+            .instances
+            .into_iter()
+            .enumerate()
+            .map(engine)
+            .collect();
+        let standing = |engine: &Engine<I, L, M>| Standing {
+            idle: engine.idle(),
+            waiting: 0,
+        };
+        Self {
+            steps: Tournament::new(engines.len()),
+            standings: engines.iter().map(standing).collect(),
+            total: Standing {
+                idle: shape.workers,
+                waiting: 0,
+            },
+            engines,
+            division,
+            wasted_ns: 0,
+            now_ns: 0,
+        }
+    }
+
+    /// Lets an instance act, and notes how it stands then.
+    #[inline]
+    fn act(&mut self, at: usize, now_ns: u64, act: impl FnOnce(&mut Engine<I, L, M>)) {
+        if self.total.idle > 0 && self.total.waiting > 0 {
+            self.wasted_ns += self.total.idle as u64 * (now_ns - self.now_ns);
+        }
+        self.now_ns = now_ns;
+        let engine = &mut self.engines[at];
+        act(engine);
+        self.steps.set(at, engine.next_ns());
+        let now = Standing {
+            idle: engine.idle(),
+            waiting: engine.waiting(),
+        };
+        let before = std::mem::replace(&mut self.standings[at], now);
+        self.total.idle = self.total.idle - before.idle + now.idle;
+        self.total.waiting = self.total.waiting - before.waiting + now.waiting;
+    }
+
+    fn sum(&self, of: impl Fn(&Engine<I, L, M>) -> u64) -> u64 {
+        self.engines.iter().map(of).sum()
+    }
+
+    fn engine_of(&self, worker: WorkerId) -> (&Engine<I, L, M>, WorkerId) {
+        let (at, worker) = self.division.place_of(worker);
+        (&self.engines[at], worker)
+    }
+}
+
+impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
+    #[inline]
+    fn next_ns(&self) -> u64 {
+        self.steps.first_ns()
+    }
+
+    fn next_work_ns(&self) -> u64 {
+        let each = self.engines.iter().map(Engine::next_work_ns);
+        each.min().unwrap_or(NEVER)
+    }
+
+    #[inline]
+    fn step(&mut self, sink: &mut impl Sink) {
+        let (at, now_ns) = (self.steps.first(), self.steps.first_ns());
+        self.act(at, now_ns, |engine| engine.step(sink));
+    }
+
+    #[inline]
+    fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
+        let at = self.division.steer(request.flow);
+        self.act(at, now_ns, |engine| engine.arrive(now_ns, request, sink));
+    }
+
+    fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, sink: &mut impl Sink) {
+        let (at, worker) = self.division.place_of(worker);
+        self.act(at, now_ns, |engine| {
+            engine.set_worker(now_ns, worker, present, sink);
+        });
+    }
+
+    fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink) {
+        let (at, worker) = self.division.place_of(worker);
+        self.act(at, now_ns, |engine| engine.revoke(now_ns, worker, sink));
+    }
+
+    fn instruct(&mut self, now_ns: u64, duty: &Duty, sink: &mut impl Sink) {
+        for at in 0..self.engines.len() {
+            self.act(at, now_ns, |engine| engine.instruct(now_ns, duty, sink));
+        }
+    }
+
+    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
+        for at in 0..self.engines.len() {
+            self.act(at, self.now_ns, |engine| engine.withdraw(class, withdrawn));
+        }
+    }
+
+    /// Nobody can tell: which instance it comes to is up to its flow.
+    fn would_start(&self, _class: ClassId) -> bool {
+        false
+    }
+
+    fn idle(&self) -> usize {
+        self.total.idle
+    }
+
+    fn waiting(&self) -> usize {
+        self.total.waiting
+    }
+
+    fn in_flight(&self) -> usize {
+        self.engines.iter().map(Engine::in_flight).sum()
+    }
+
+    fn queued_at(&self, worker: WorkerId) -> usize {
+        let (engine, worker) = self.engine_of(worker);
+        engine.queued_at(worker)
+    }
+
+    fn counters_at(&self, worker: WorkerId) -> Counters {
+        let (engine, worker) = self.engine_of(worker);
+        engine.counters_at(worker)
+    }
+
+    fn central_counters(&self) -> Counters {
+        Counters {
+            head: self.sum(|engine| engine.central_counters().head),
+            tail: self.sum(|engine| engine.central_counters().tail),
+        }
+    }
+
+    fn is_idle(&self, worker: WorkerId) -> bool {
+        let (engine, worker) = self.engine_of(worker);
+        engine.is_idle(worker)
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            busy_ns: self.sum(|engine| engine.work().busy_ns),
+            wasted_ns: self.wasted_ns,
+            preemptions: self.sum(|engine| engine.work().preemptions),
+            dispatcher_ns: self.sum(|engine| engine.work().dispatcher_ns),
+        }
+    }
+
+    /// There is no plan of all workers.
+    fn plan(&self) -> Option<&Plan> {
+        None
+    }
+
+    fn record(&mut self, window: Option<Range<u64>>) {
+        for engine in &mut self.engines {
+            engine.record(window.clone());
+        }
+    }
+
+    fn take_slices(&mut self) -> Vec<Slice> {
+        let mut slices = Vec::new();
+        for (at, engine) in self.engines.iter_mut().enumerate() {
+            let first = self.division.first_of(at);
+            slices.extend(engine.take_slices().into_iter().map(|slice| Slice {
+                runner: match slice.runner {
+                    Runner::Worker(worker) => Runner::Worker(first + worker),
+                    Runner::Dispatcher(_) => Runner::Dispatcher(at),
+                },
+                ..slice
+            }));
+        }
+        slices.sort_by_key(|slice| slice.to_ns);
+        slices
+    }
+}
