@@ -55,6 +55,22 @@ catalogue![
     "shenango-fig5",
     "shenango-fig7",
     "shenango-fig8",
+    "pallas-fig2a",
+    "pallas-fig2b",
+    "pallas-fig8a",
+    "pallas-fig8b",
+    "pallas-fig8c",
+    "pallas-fig8d",
+    "pallas-fig9",
+    "pallas-fig10",
+    "pallas-fig11",
+    "pallas-fig12",
+    "pallas-fig13a",
+    "pallas-fig13b",
+    "pallas-fig14",
+    "pallas-fig15",
+    "pallas-fig16",
+    "pallas-fig17",
 ];
 
 #[cfg(test)]

@@ -26,6 +26,10 @@ pub enum Observable {
     Preemptions,
     /// Workers reserved for the group of one class at the end: `reserved.CLASS`.
     Reserved(String),
+    /// Groups into which the plan divides the classes, at the end.
+    Groups,
+    /// Clones over requests, in a rack.
+    Cloned,
     /// Completion rate, requests per second.
     Achieved,
     /// Fraction of the workers' time not spent in service: 1 − completion rate × mean service
@@ -49,6 +53,8 @@ impl Observable {
             Self::WastedCores => outcome.wasted_cores,
             Self::Preemptions => run.meta.preemptions as f64 / run.meta.requests as f64,
             Self::Reserved(class) => reserved(run, class),
+            Self::Groups => groups(run),
+            Self::Cloned => cloned(outcome),
             Self::Achieved => run.meta.achieved_rps,
             Self::Unserved => 1.0 - run.meta.achieved_rps / run.meta.offered_rps * run.meta.load,
             Self::Offered => run.meta.offered_rps,
@@ -92,6 +98,18 @@ fn reserved(run: &Run, class: &String) -> f64 {
         .map_or(f64::NAN, |group| group.reserved.len() as f64)
 }
 
+fn groups(run: &Run) -> f64 {
+    let plan = run.extras.reservation.as_ref();
+    plan.map_or(f64::NAN, |groups| groups.len() as f64)
+}
+
+fn cloned(outcome: &Outcome) -> f64 {
+    let rack = outcome.rack.as_ref();
+    rack.map_or(f64::NAN, |rack| {
+        rack.cloned as f64 / outcome.run.meta.requests as f64
+    })
+}
+
 impl FromStr for Observable {
     type Err = String;
 
@@ -107,6 +125,8 @@ impl FromStr for Observable {
             "utilization" => Self::Utilization,
             "wasted_cores" => Self::WastedCores,
             "preemptions" => Self::Preemptions,
+            "groups" => Self::Groups,
+            "cloned" => Self::Cloned,
             "achieved" => Self::Achieved,
             "unserved" => Self::Unserved,
             "offered" => Self::Offered,
@@ -141,6 +161,8 @@ impl fmt::Display for Observable {
             Self::WastedCores => f.write_str("wasted_cores"),
             Self::Preemptions => f.write_str("preemptions"),
             Self::Reserved(class) => write!(f, "reserved.{class}"),
+            Self::Groups => f.write_str("groups"),
+            Self::Cloned => f.write_str("cloned"),
             Self::Achieved => f.write_str("achieved"),
             Self::Unserved => f.write_str("unserved"),
             Self::Offered => f.write_str("offered"),
@@ -163,6 +185,8 @@ mod tests {
             "reserved.short",
             "wasted_cores",
             "preemptions",
+            "groups",
+            "cloned",
         ] {
             assert_eq!(name.parse::<Observable>().unwrap().to_string(), name);
         }

@@ -87,6 +87,7 @@ pub mod rate;
 mod sampler;
 mod section;
 mod service;
+mod superposed;
 mod toml_read;
 mod toml_write;
 mod trace;

@@ -65,7 +65,7 @@ impl Kind for Capacity {
 impl Capacity {
     fn task(&self, setting: &Setting<'_>, subject: Subject, x: Option<f64>) -> Result<Task, Error> {
         let slo = setting.slo(&self.slo, &subject.simulation.workload)?;
-        let show: Vec<Observable> = setting.parsed(&self.show)?;
+        let show = setting.observables(&self.show, &subject.simulation.workload)?;
         let search = CapacitySearch {
             tolerance: self.tolerance,
             ..CapacitySearch::default()

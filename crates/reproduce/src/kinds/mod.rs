@@ -8,7 +8,9 @@ mod capacity;
 mod host;
 mod overhead;
 mod phases;
+mod servers;
 mod setting;
+mod superposed;
 mod sweep;
 mod vary;
 
@@ -16,7 +18,9 @@ pub use capacity::Capacity;
 pub use host::{Host, HostFigure};
 pub use overhead::{Mechanism, Overhead};
 pub use phases::Phases;
+pub use servers::Servers;
 pub use setting::{On, Setting};
+pub use superposed::Superposed;
 pub use sweep::Sweep;
 pub use vary::Vary;
 
@@ -78,6 +82,10 @@ pub enum Measure {
     Sweep(Sweep),
     /// One run through the phases of a workload.
     Phases(Phases),
+    /// What each server of a rack gets.
+    Servers(Servers),
+    /// Streams of requests, each with its own arrivals, over one another.
+    Superposed(Superposed),
     /// Concord's model of overheads.
     Overhead(Overhead),
     /// Applications that trade a host's cores.
@@ -90,6 +98,8 @@ impl Measure {
             Self::Capacity(kind) => kind,
             Self::Sweep(kind) => kind,
             Self::Phases(kind) => kind,
+            Self::Servers(kind) => kind,
+            Self::Superposed(kind) => kind,
             Self::Overhead(kind) => kind,
             Self::Host(kind) => kind,
         }

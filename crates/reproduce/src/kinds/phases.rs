@@ -7,10 +7,13 @@ use headway_report::Histogram;
 use headway_sim::{Length, Offered, Outcome, PlanChange};
 use headway_workload::duration;
 use serde::Deserialize;
+use std::ops::Range;
 
 /// Gives, over time in seconds, `class.NAME.latency.p999` of what arrived in each interval and
-/// `reserved.NAME` at its end; and for each phase N, counted from 1, `phase N reserved.NAME`
+/// `reserved.NAME` at its end; and for each phase N, counted from 1, `phase N overall.latency.p999`
+/// and `phase N class.NAME.latency.p999` of what arrived in its intervals, `phase N reserved.NAME`
 /// (at its end) and `phase N reaction_us`: from its beginning to the plan in force at its end.
+/// Tails are those of what the run had of backlog, even if it grows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phases {
@@ -21,9 +24,42 @@ pub struct Phases {
     pub load: f64,
     /// Length of an interval: `25ms`.
     pub interval: String,
+    /// Which tail: `p99`, or `p999` unless said.
+    #[serde(default)]
+    pub statistic: Tail,
     /// What else than the experiment says.
     #[serde(default)]
     pub on: On,
+}
+
+/// A tail of latencies.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tail {
+    /// 99 %.
+    P99,
+    /// 99.9 %.
+    #[default]
+    P999,
+}
+
+impl Tail {
+    fn name(self) -> &'static str {
+        match self {
+            Self::P99 => "p99",
+            Self::P999 => "p999",
+        }
+    }
+
+    fn of_us(self, latency_ns: &Histogram) -> f64 {
+        let quantile = match self {
+            Self::P99 => 0.99,
+            Self::P999 => 0.999,
+        };
+        latency_ns
+            .quantile(quantile)
+            .map_or(f64::NAN, |ns| ns as f64 / 1e3)
+    }
 }
 
 impl Kind for Phases {
@@ -67,10 +103,11 @@ impl Phases {
             workers: simulation.total_workers(),
         };
         simulation.check()?;
+        let tail = self.statistic;
         Ok(Task::new(move || {
             let outcome = subject.simulation.run()?;
-            let mut data = over_time(&subject, &outcome, interval_ns);
-            data.extend(by_phase(&subject, &outcome, &ends_ns));
+            let mut data = over_time(&subject, &outcome, interval_ns, tail);
+            data.extend(by_phase(&subject, &outcome, &ends_ns, tail));
             Ok(data)
         }))
     }
@@ -85,14 +122,14 @@ fn ends_ns(durations_ns: impl Iterator<Item = u64>) -> Vec<u64> {
 }
 
 /// Places on the axis are those of the full run, also where it is shortened.
-fn over_time(subject: &Subject, outcome: &Outcome, interval_ns: u64) -> Vec<Datum> {
+fn over_time(subject: &Subject, outcome: &Outcome, interval_ns: u64, tail: Tail) -> Vec<Datum> {
     let names = subject.simulation.workload.class_names();
     let mut data = Vec::new();
     for (class, name) in names.iter().enumerate() {
         for (index, interval) in outcome.timeline.iter().enumerate() {
             let x = Some((index as u64 * interval_ns) as f64 / 1e9);
-            let what = format!("class.{name}.latency.p999");
-            data.push(subject.datum(&what, x, p999_us(&interval.classes[class])));
+            let what = format!("class.{name}.latency.{}", tail.name());
+            data.push(subject.datum(&what, x, tail.of_us(&interval.classes[class])));
             let next_ns = outcome
                 .timeline
                 .get(index + 1)
@@ -104,7 +141,7 @@ fn over_time(subject: &Subject, outcome: &Outcome, interval_ns: u64) -> Vec<Datu
     data
 }
 
-fn by_phase(subject: &Subject, outcome: &Outcome, ends_ns: &[u64]) -> Vec<Datum> {
+fn by_phase(subject: &Subject, outcome: &Outcome, ends_ns: &[u64], tail: Tail) -> Vec<Datum> {
     let names = subject.simulation.workload.class_names();
     let mut data = Vec::new();
     let mut begin_ns = 0;
@@ -114,10 +151,17 @@ fn by_phase(subject: &Subject, outcome: &Outcome, ends_ns: &[u64]) -> Vec<Datum>
         let changed = plan.filter(|plan| plan.at_ns >= begin_ns);
         let reaction_us = changed.map_or(f64::NAN, |plan| (plan.at_ns - begin_ns) as f64 / 1e3);
         data.push(subject.datum(&format!("phase {phase} reaction_us"), None, reaction_us));
-        for name in &names {
+        let mut overall = Histogram::new();
+        for (class, name) in names.iter().enumerate() {
+            let latency_ns = arrived_in(outcome, begin_ns..end_ns, class);
+            overall.merge(&latency_ns);
+            let what = format!("phase {phase} class.{name}.latency.{}", tail.name());
+            data.push(subject.datum(&what, None, tail.of_us(&latency_ns)));
             let what = format!("phase {phase} reserved.{name}");
             data.push(subject.datum(&what, None, reserved(plan, name)));
         }
+        let what = format!("phase {phase} overall.latency.{}", tail.name());
+        data.push(subject.datum(&what, None, tail.of_us(&overall)));
         begin_ns = end_ns;
     }
     data
@@ -140,8 +184,12 @@ fn reserved(plan: Option<&PlanChange>, class: &str) -> f64 {
     own.map_or(0.0, |group| group.reserved.len() as f64)
 }
 
-fn p999_us(latency_ns: &Histogram) -> f64 {
+/// Latencies of the class over all intervals that begin in the span.
+fn arrived_in(outcome: &Outcome, span_ns: Range<u64>, class: usize) -> Histogram {
+    let mut latency_ns = Histogram::new();
+    let intervals = outcome.timeline.iter();
+    for interval in intervals.filter(|interval| span_ns.contains(&interval.from_ns)) {
+        latency_ns.merge(&interval.classes[class]);
+    }
     latency_ns
-        .quantile(0.999)
-        .map_or(f64::NAN, |ns| ns as f64 / 1e3)
 }

@@ -1,6 +1,6 @@
 //! Where a measurement stands: its experiment, and what it changes of the experiment's server.
 
-use crate::{Datum, Error, Experiment, Extent, Kind, Measure, System};
+use crate::{Datum, Error, Experiment, Extent, Kind, Measure, Observable, System};
 use headway_report::Slo;
 use headway_sim::{Classifier, Costs, Experiment as Simulation};
 use headway_workload::{Workload, duration};
@@ -13,6 +13,8 @@ use std::str::FromStr;
 pub struct On {
     /// Another workload.
     pub workload: Option<String>,
+    /// Another number of servers.
+    pub servers: Option<usize>,
     /// Another number of workers.
     pub workers: Option<usize>,
     /// Runs of another length.
@@ -97,6 +99,24 @@ impl<'a> Setting<'a> {
         names.iter().map(parse).collect()
     }
 
+    /// Figures of a run, whose classes are all in the workload.
+    pub(crate) fn observables(
+        &self,
+        names: &[String],
+        workload: &Workload,
+    ) -> Result<Vec<Observable>, Error> {
+        let observables: Vec<Observable> = self.parsed(names)?;
+        let classes = workload.class_names();
+        let unknown = observables
+            .iter()
+            .filter_map(Observable::class)
+            .find(|name| !classes.contains(name));
+        match unknown {
+            Some(class) => Err(self.fault(format!("the workload has no class `{class}`"))),
+            None => Ok(observables),
+        }
+    }
+
     /// The systems that a measurement is about.
     pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a System>, Error> {
         let all = &self.experiment.system;
@@ -122,7 +142,7 @@ impl<'a> Setting<'a> {
         let workload = self.experiment.workload(name)?;
         let policy = system.policy.replace("{}", inserted);
         let mut simulation = Simulation::new(workload, policy.parse()?)
-            .servers(server.servers)
+            .servers(on.servers.unwrap_or(server.servers))
             .workers(on.workers.or(system.workers).unwrap_or(server.workers))
             .requests(self.extent.requests(on.requests.unwrap_or(server.requests)))
             .seed(server.seed);

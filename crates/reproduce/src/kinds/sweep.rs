@@ -108,15 +108,7 @@ impl Sweep {
         offer: &Offer,
         x: Option<f64>,
     ) -> Result<Task, Error> {
-        let show: Vec<Observable> = setting.parsed(&self.show)?;
-        let classes = subject.simulation.workload.class_names();
-        let unknown = show
-            .iter()
-            .filter_map(Observable::class)
-            .find(|name| !classes.contains(name));
-        if let Some(class) = unknown {
-            return Err(setting.fault(format!("the workload has no class `{class}`")));
-        }
+        let show = setting.observables(&self.show, &subject.simulation.workload)?;
         let workers = subject.simulation.total_workers();
         subject.simulation.offered = match offer.is_rate {
             true => Offered::Rate(offer.x),

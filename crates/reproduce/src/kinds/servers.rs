@@ -1,0 +1,99 @@
+//! What each server of a rack gets, and how well it serves it.
+
+use crate::kinds::setting::Subject;
+use crate::kinds::{On, Setting, Task};
+use crate::{Datum, Error, Kind};
+use headway_sim::Offered;
+use headway_sim::rack::ServerFigures;
+use serde::Deserialize;
+
+/// Gives, over the servers counted from 1, `requests` (the mean server's is 1), `utilization` and
+/// `slowdown.p99`; and of each the `spread`, as in `slowdown.p99.spread`: the largest ÷ the smallest.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Servers {
+    /// Tells its figures from those of other measurements.
+    #[serde(default)]
+    pub id: String,
+    /// Load of the rack.
+    pub load: f64,
+    /// What else than the experiment says.
+    #[serde(default)]
+    pub on: On,
+}
+
+impl Kind for Servers {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+        let systems = setting.systems(&self.on)?;
+        let task = |system: &&_| self.task(setting, setting.subject(system, &self.on, "")?);
+        systems.iter().map(task).collect()
+    }
+
+    fn axis(&self) -> String {
+        "server".into()
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+impl Servers {
+    fn task(&self, setting: &Setting<'_>, mut subject: Subject) -> Result<Task, Error> {
+        if !headway_sim::rack::is_rack_policy(&subject.simulation.policy.name) {
+            return Err(setting.fault("only the policies of a rack have several servers"));
+        }
+        subject.simulation.offered = Offered::Load {
+            load: self.load,
+            workers: subject.simulation.total_workers(),
+        };
+        subject.simulation.check()?;
+        let command = subject.command("sim", &format!("--load {}", self.load));
+        let run = move || {
+            let outcome = subject.simulation.run()?;
+            let servers = outcome.rack.map(|rack| rack.servers).unwrap_or_default();
+            Ok(figures(&subject, &servers))
+        };
+        Ok(Task::new(run).command(command))
+    }
+}
+
+fn figures(subject: &Subject, servers: &[ServerFigures]) -> Vec<Datum> {
+    let requests: u64 = servers.iter().map(|server| server.requests).sum();
+    let mean_requests = requests as f64 / servers.len() as f64;
+    let relative = |server: &ServerFigures| server.requests as f64 / mean_requests;
+    let mut data = over_servers(subject, "requests", servers, relative);
+    data.extend(over_servers(subject, "utilization", servers, |server| {
+        server.utilization
+    }));
+    data.extend(over_servers(subject, "slowdown.p99", servers, |server| {
+        server.slowdown_p99
+    }));
+    data
+}
+
+fn over_servers(
+    subject: &Subject,
+    what: &str,
+    servers: &[ServerFigures],
+    figure: impl Fn(&ServerFigures) -> f64,
+) -> Vec<Datum> {
+    let values: Vec<f64> = servers.iter().map(figure).collect();
+    let point = |(index, value): (usize, &f64)| {
+        let number = Some((index + 1) as f64);
+        subject.datum(what, number, *value)
+    };
+    let mut data: Vec<Datum> = values.iter().enumerate().map(point).collect();
+    data.push(subject.datum(&format!("{what}.spread"), None, spread(&values)));
+    data
+}
+
+/// Not a number where one of them is none, as of a server without requests.
+fn spread(values: &[f64]) -> f64 {
+    if values.iter().any(|value| value.is_nan()) {
+        return f64::NAN;
+    }
+    let largest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+    largest / smallest
+}
