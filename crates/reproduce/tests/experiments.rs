@@ -32,6 +32,7 @@ fn shortened_runs_give_what_they_gave() {
         "concord-fig2",
         "concord-fig12",
         "synergy-fig4-1",
+        "pallas-fig15",
     ];
     let results = run(&named(&names), Extent::Fast, 2, |_, _| {}).unwrap();
     let text: Vec<String> = results.iter().map(show::text).collect();
