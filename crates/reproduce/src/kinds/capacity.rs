@@ -27,10 +27,17 @@ pub struct Capacity {
     /// The answer is this near to the true one.
     #[serde(default = "tolerance")]
     pub tolerance: f64,
+    /// Where the search begins; a system that does not meet the SLO there carries nothing.
+    #[serde(default = "lowest")]
+    pub lowest: f64,
 }
 
 fn tolerance() -> f64 {
     CapacitySearch::default().tolerance
+}
+
+fn lowest() -> f64 {
+    CapacitySearch::default().lowest
 }
 
 impl Kind for Capacity {
@@ -68,10 +75,13 @@ impl Capacity {
         let show = setting.observables(&self.show, &subject.simulation.workload)?;
         let search = CapacitySearch {
             tolerance: self.tolerance,
+            lowest: self.lowest,
             ..CapacitySearch::default()
         };
         let rest = format!("--slo '{}' --tolerance {}", self.slo, self.tolerance);
-        let command = subject.command("capacity", &rest);
+        // The command line begins at the default.
+        let sayable = self.lowest == lowest();
+        let command = subject.command("capacity", &rest).filter(|_| sayable);
         let run = move || find(&subject, &slo, search, &show, x);
         Ok(Task::new(run).command(command))
     }

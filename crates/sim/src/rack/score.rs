@@ -9,6 +9,8 @@ use headway_workload::{Class, Service, Workload};
 
 /// Arrivals simulated for each candidate: enough to see that the one mixed server is overloaded.
 const REQUESTS: u64 = 200_000;
+/// A run that is shorter than a trial is not worth trials of more than so many times its length.
+const SHORT_RUNS: u64 = 10;
 /// Below this next to nothing queues and every grouping is as good.
 const LOWEST_LOAD: f64 = 0.85;
 /// Beyond this every grouping is overloaded, and the scores tell nothing.
@@ -62,7 +64,11 @@ fn trial(experiment: &Experiment, demand: &Demand, load: f64) -> Experiment {
         ..experiment.clone()
     }
     .offered(offered)
-    .requests(REQUESTS)
+    .requests(
+        REQUESTS
+            .min(SHORT_RUNS * experiment.expected_requests() as u64)
+            .max(1),
+    )
 }
 
 /// The rack laid out for one candidate, and left so.
