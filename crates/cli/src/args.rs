@@ -1,6 +1,6 @@
 //! Flags that several commands share.
 
-use crate::error::{explain, usage};
+use crate::error::{explain, explain_beside, usage};
 use crate::output::Format;
 use anyhow::Result;
 use clap::Args;
@@ -140,7 +140,8 @@ fn read_costs(path: &std::path::Path) -> Result<Costs> {
 pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     let spec: Spec = text.parse().map_err(|error| explain(&error))?;
     let fluid = ProcessorSharing::asked_for(&spec).map_err(|error| explain(&error))?;
-    let server = match headway_sim::rack::is_rack_policy(&spec.name) {
+    let is_rack = headway_sim::rack::is_rack_policy(&spec.name);
+    let server = match is_rack {
         true => rack(&spec).map_err(|error| explain(&error))?,
         false if fluid.is_some() => None,
         false => Some(spec.clone()),
@@ -148,7 +149,12 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     if let Some(server) = server {
         // What a policy can be at all: as many workers as there may be.
         let shape = Shape::new(MAX_WORKERS);
-        headway_policy::systems::check(&server, &shape).map_err(|error| explain(&error))?;
+        let switches = match is_rack {
+            true => &[],
+            false => headway_policy::rack::systems::NAMES,
+        };
+        headway_policy::systems::check(&server, &shape)
+            .map_err(|error| explain_beside(&error, switches))?;
     }
     Ok(spec)
 }

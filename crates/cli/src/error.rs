@@ -49,9 +49,18 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
 
 /// A policy's error with the nearest valid word.
 pub(crate) fn explain(error: &SpecError) -> String {
+    explain_beside(error, &[])
+}
+
+/// The same where these names of policies would be right as well.
+pub(crate) fn explain_beside(error: &SpecError, names: &[&'static str]) -> String {
+    let others = match error {
+        SpecError::UnknownPolicy { .. } => names,
+        _ => &[],
+    };
     let suggestion = error
         .alternatives()
-        .and_then(|(word, valid)| nearest(word, valid));
+        .and_then(|(word, valid)| nearest(word, &[valid, others].concat()));
     match suggestion {
         Some(word) => format!("{error}; did you mean '{word}'?"),
         None => error.to_string(),

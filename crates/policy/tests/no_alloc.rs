@@ -7,9 +7,13 @@ mod toy;
 use headway_policy::host::{
     self, Allocator, AppId, AppShape, CoreId, HostShape, Kind, Move, Topology,
 };
+use headway_policy::rack::{
+    self, Bouncing, Forward, Mark, Packet, RackShape, RackSystem, RackVisit, Reply, ServerId,
+    Switch,
+};
 use headway_policy::role::{Ingress, Local, Monitor, Next, Owner};
 use headway_policy::systems::{self, NAMES, System, Visit};
-use headway_policy::{ClassId, Job, JobId, Rng, Shape, WorkerId};
+use headway_policy::{ClassHint, ClassId, Job, JobId, Rng, Shape, WorkerId};
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::cell::Cell;
 
@@ -190,5 +194,88 @@ fn a_host_allocates_nothing_either() {
     for name in ["static", "interval,period=50us", "shenango"] {
         let allocations = host::systems::with(&name.parse().unwrap(), &shape, DriveHost).unwrap();
         assert_eq!(allocations, 0, "{name} allocated");
+    }
+}
+
+struct DriveRack;
+
+impl RackVisit for DriveRack {
+    type Output = (u64, u64);
+
+    /// Requests and replies in random turns, some bounced, and now and then a server that loses a core and gains it back.
+    /// What is counted begins once the tables are written: the control plane is not on the way of a request.
+    fn visit<S: Switch + Send + 'static>(self, mut system: RackSystem<S>) -> (u64, u64) {
+        const IN_FLIGHT: usize = 4096;
+        let switch = &mut system.switch;
+        if let (Some(control), Some(shaper)) = (&mut system.control, switch.shaper()) {
+            let most_groups = |grouping: usize| -(grouping as f64);
+            let scores: Vec<f64> = (0..control.candidates().len()).map(most_groups).collect();
+            control.choose(&scores);
+            control.install(shaper);
+        }
+        let mut rng = Rng::new(7);
+        let mut flights: Vec<(ServerId, Packet)> = Vec::with_capacity(IN_FLIGHT);
+        let mut answered = 0;
+        let before = ALLOCATIONS.with(Cell::get);
+        for event in 0..EVENTS {
+            let now_ns = event * 100;
+            let mut packet = Packet::new(ClassId(rng.below(6) as u16), event as u32);
+            packet.bounced = system.bouncing != Bouncing::Off && event % 100 == 0;
+            // Bursts: for a while more arrive than are answered.
+            if flights.len() < IN_FLIGHT / 2 && (rng.below(2) == 0 || event / 50_000 % 2 == 0) {
+                match switch.request(now_ns, packet) {
+                    Forward::To(server) => flights.push((server, packet)),
+                    Forward::Both(original, clone) => {
+                        let marked = |mark| Packet { mark, ..packet };
+                        flights.push((original, marked(Mark::Original)));
+                        flights.push((clone, marked(Mark::Clone)));
+                    }
+                    Forward::Held | Forward::Shed => {}
+                }
+            }
+            if !flights.is_empty() {
+                let (server, packet) = flights.swap_remove(rng.below(flights.len()));
+                let reply = Reply {
+                    server,
+                    class: packet.class,
+                    index: packet.index,
+                    mark: packet.mark,
+                    execution_ns: 1 + rng.below(100_000) as u64,
+                    queue: rng.below(12) as u32,
+                };
+                answered += u64::from(switch.reply(now_ns, &reply));
+            }
+            if event % 10_007 < 2 {
+                switch.capacity(ServerId(3), 9 + event as usize % 10_007);
+            }
+            while let Some(released) = switch.release() {
+                flights.push(released);
+            }
+        }
+        (ALLOCATIONS.with(Cell::get) - before, answered)
+    }
+}
+
+#[test]
+fn a_switch_allocates_nothing_on_the_way_of_a_request() {
+    let hint = |mean_ns| ClassHint::new(mean_ns, 0.2);
+    let shape = RackShape {
+        cores: vec![10; 8],
+        types: [5_700.0, 6_000.0, 20_000.0, 88_000.0, 100_000.0]
+            .map(hint)
+            .to_vec(),
+        room: 1024,
+        seed: 7,
+    };
+    let bounded = "r2p2,n=3";
+    for name in
+        rack::systems::NAMES
+            .iter()
+            .chain(&[bounded, "pallas,clone=any", "racksched,choices=2"])
+    {
+        let spec = name.parse().unwrap();
+        let (allocations, answered) = rack::systems::with(&spec, &shape, DriveRack).unwrap();
+        assert_eq!(allocations, 0, "{name} allocated");
+        assert!(answered > EVENTS / 2, "{name} answered {answered}");
     }
 }

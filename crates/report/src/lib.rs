@@ -17,6 +17,7 @@ pub mod table;
 
 mod histogram;
 mod plan;
+mod rack;
 mod recorder;
 mod run;
 
@@ -27,6 +28,7 @@ pub use histogram::{Histogram, nearest_rank};
 pub use plan::{
     CoresNeeded, Impossible, PlanEntry, PlanReport, PlanRound, PlanVerdict, Sensitivity, Trial,
 };
+pub use rack::{RackFigures, ServerFigures};
 pub use recorder::{ClassMeta, ClassRecord, Recorder};
 pub use run::{
     BenchReport, Capacity, CapacityReport, ClassResult, Delivery, LOST_FRACTION_MAX, Level, Noise,

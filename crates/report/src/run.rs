@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::histogram::Histogram;
+use crate::rack::RackFigures;
 use crate::recorder::{ClassRecord, Recorder, SLOWDOWN_SCALE};
 
 /// The largest fraction of requests that a run may lose and still count as sustained.
@@ -52,7 +53,9 @@ pub struct Summary {
     pub max: f64,
 }
 
-fn null_as_nan<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+pub(crate) fn null_as_nan<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<f64, D::Error> {
     Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
@@ -233,6 +236,9 @@ pub struct RunExtras {
     /// Servers of the rack, at the level of racks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<usize>,
+    /// What only a rack has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rack: Option<RackFigures>,
     /// Workers set aside, for policies that reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Vec<Reservation>>,

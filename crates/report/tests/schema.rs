@@ -2,8 +2,8 @@
 
 use headway_report::{
     BenchReport, Capacity, CapacityReport, ClassMeta, CoresNeeded, Delivery, Impossible, Level,
-    Noise, PlanEntry, PlanReport, PlanRound, PlanVerdict, Recorder, Reservation, Run, RunExtras,
-    RunMeta, Sensitivity, Trial, stats::Interval,
+    Noise, PlanEntry, PlanReport, PlanRound, PlanVerdict, RackFigures, Recorder, Reservation, Run,
+    RunExtras, RunMeta, Sensitivity, ServerFigures, Trial, stats::Interval,
 };
 use serde_json::{Value, json};
 
@@ -173,6 +173,17 @@ fn full() -> RunExtras {
     let object = |value: Value| value.as_object().cloned();
     RunExtras {
         servers: Some(8),
+        rack: Some(RackFigures {
+            cloned: 4,
+            clones_dropped: 1,
+            filtered: 3,
+            servers: vec![ServerFigures {
+                requests: 0,
+                utilization: 0.5,
+                slowdown_p99: f64::NAN,
+            }],
+            ..RackFigures::default()
+        }),
         reservation: Some(vec![Reservation {
             classes: vec!["short".into()],
             reserved: vec![0],

@@ -2,7 +2,7 @@
 
 use crate::Interval;
 use crate::experiment::{Experiment, Length};
-use crate::rack::{RackFigures, is_rack_policy};
+use crate::rack::is_rack_policy;
 use crate::run::PlanChange;
 use crate::server::{Request, Work};
 use headway_policy::Plan;
@@ -54,8 +54,6 @@ pub struct Outcome {
     pub timeline: Vec<Interval>,
     /// Who ran where in [`Experiment::trace_window`], in the order in which it stopped.
     pub slices: Vec<Slice>,
-    /// What only a rack has.
-    pub rack: Option<RackFigures>,
 }
 
 impl Outcome {
@@ -110,7 +108,6 @@ impl Outcome {
             timeline: Vec::new(),
             slices: Vec::new(),
             wasted_cores,
-            rack: None,
         }
     }
 }

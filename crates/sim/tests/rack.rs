@@ -34,7 +34,7 @@ fn groups(outcome: &Outcome) -> Vec<(String, usize)> {
 fn figures(outcome: &Outcome) -> String {
     format!(
         "{:?}{:?}{:?}",
-        outcome.run.overall, outcome.run.classes, outcome.rack
+        outcome.run.overall, outcome.run.classes, outcome.run.extras.rack
     )
 }
 
@@ -111,7 +111,7 @@ fn the_same_experiment_gives_the_same_figures_and_nothing_is_lost() {
         assert_eq!(figures(&first), figures(&run()), "{policy}");
         let measured: u64 = first.run.classes.iter().map(|class| class.count).sum();
         assert_eq!(measured, 45_000, "{policy}");
-        let rack = first.rack.unwrap();
+        let rack = first.run.extras.rack.unwrap();
         assert_eq!(rack.duplicates, 0, "{policy}");
         let by_server: u64 = rack.servers.iter().map(|server| server.requests).sum();
         assert_eq!(by_server, 45_000, "{policy}");
@@ -122,7 +122,7 @@ fn the_same_experiment_gives_the_same_figures_and_nothing_is_lost() {
 #[test]
 fn a_clone_is_answered_once() {
     let outcome = at("pallas-normal", "netclone", 0.3);
-    let rack = outcome.rack.unwrap();
+    let rack = outcome.run.extras.rack.unwrap();
     assert!(rack.cloned > 100_000, "{rack:?}");
     assert_eq!(rack.filtered, rack.cloned - rack.clones_dropped);
     assert_eq!(rack.duplicates, 0);
@@ -296,7 +296,7 @@ fn cloning_helps_bursts_of_shorts_a_little_and_costs_the_longs() {
         .unwrap()
     };
     let (with, without) = (run("pallas"), run("pallas,clone=off"));
-    assert!(with.rack.as_ref().unwrap().cloned > 1_000);
+    assert!(with.run.extras.rack.as_ref().unwrap().cloned > 1_000);
     let mean = |outcome: &Outcome| outcome.run.classes[0].latency_us.mean;
     let gain = mean(&without) / mean(&with);
     assert!((1.01..1.2).contains(&gain), "{gain}");
@@ -340,7 +340,7 @@ fn the_rack_follows_the_workload_and_bouncing_shortens_the_way() {
     assert_eq!((outcome.plan_changes.len(), change.at_ns), (1, 60_000_000));
     let cores = change.reservation[0].reserved.len();
     assert!((37..=39).contains(&cores), "{cores}");
-    assert!(outcome.rack.unwrap().bounced > 0);
+    assert!(outcome.run.extras.rack.unwrap().bounced > 0);
     let policies = [
         "pallas,bounce=all",
         "pallas",

@@ -243,7 +243,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         format::significant(outcome.wasted_cores, 2),
         run.meta.preemptions,
     ));
-    if let Some(rack) = &outcome.rack {
+    if let Some(rack) = &run.extras.rack {
         lines.push(format!(
             "{} cloned ({} dropped), {} bounced, laid out anew {} times",
             rack.cloned, rack.clones_dropped, rack.bounced, rack.regenerated

@@ -33,6 +33,30 @@ fn wrong_words_get_the_nearest_valid_one() {
         &["delta=0", "at least 1"],
     );
     refused(&["sim", "--policy", "darc,delta"], &["delta", "key=value"]);
+    for command in ["sim", "sweep", "capacity"] {
+        refused(
+            &[command, "--policy", "rackshed", "--servers", "2"],
+            &["--policy", "rackshed", "did you mean 'racksched'"],
+        );
+    }
+    refused(
+        &["sim", "--policy", "pallas,inner=drac", "--servers", "2"],
+        &["--policy", "drac", "did you mean 'darc'"],
+    );
+    for dispatchers in ["0", "15", "2.5"] {
+        refused(
+            &[
+                "sim",
+                "--policy",
+                &format!("concord,dispatchers={dispatchers}"),
+            ],
+            &[&format!("dispatchers={dispatchers}"), "number of workers"],
+        );
+    }
+    refused(
+        &["serve", "--policy", "concord,dispatchers=2"],
+        &["--policy", "concord"],
+    );
     for command in ["sim", "sweep", "capacity", "bench", "serve"] {
         refused(
             &[command, "--workload", "tpc"],

@@ -7,6 +7,7 @@ mod errors;
 mod hosts;
 mod looking;
 mod planning;
+mod racks;
 mod reproduce;
 mod serving;
 mod sweeps;

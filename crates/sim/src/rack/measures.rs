@@ -7,37 +7,7 @@ use crate::timeline::Timeline;
 use crate::{Experiment, PlanChange};
 use headway_policy::rack::{Control, ServerId};
 use headway_policy::spec::Params;
-use headway_report::{ClassMeta, Recorder, Reservation};
-
-/// What one server did.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ServerFigures {
-    /// Measured requests that it answered first.
-    pub requests: u64,
-    /// Part of its cores' time that was busy, 0 to 1.
-    pub utilization: f64,
-    /// p99 of the slowdown of those requests; not a number without any.
-    pub slowdown_p99: f64,
-}
-
-/// What only a rack has.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct RackFigures {
-    /// Requests sent to two servers.
-    pub cloned: u64,
-    /// Clones that a server could not start at once and dropped.
-    pub clones_dropped: u64,
-    /// Responses that the switch kept back, since the other copy had answered.
-    pub filtered: u64,
-    /// Responses to requests already answered that passed the switch's filter.
-    pub duplicates: u64,
-    /// Requests sent back to the switch.
-    pub bounced: u64,
-    /// Times that the control plane laid the rack out anew after the start.
-    pub regenerated: u64,
-    /// Each server.
-    pub servers: Vec<ServerFigures>,
-}
+use headway_report::{ClassMeta, RackFigures, Recorder, Reservation, ServerFigures};
 
 pub(super) struct Measures<'a> {
     pub(super) experiment: &'a Experiment,
@@ -192,7 +162,7 @@ impl<'a> Measures<'a> {
             .timeline
             .map(Timeline::into_intervals)
             .unwrap_or_default();
-        outcome.rack = Some(self.figures);
+        outcome.run.extras.rack = Some(self.figures);
         outcome
     }
 }

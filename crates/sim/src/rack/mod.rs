@@ -11,7 +11,7 @@ mod links;
 mod measures;
 mod score;
 
-pub use measures::{RackFigures, ServerFigures};
+pub use headway_report::{RackFigures, ServerFigures};
 
 use crate::{Experiment, Outcome, SimError};
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};

@@ -4,6 +4,7 @@
 mod audit;
 mod concord;
 mod dispatchers;
+mod properties;
 mod shinjuku;
 mod synergy;
 mod tardis;
