@@ -203,7 +203,10 @@ impl Idle {
     fn why(&self, slice: &Slice, window: &Range<u64>) -> String {
         let from_ns = slice.waited_from_ns.max(window.start);
         let to_ns = slice.from_ns.min(window.end);
-        let seen_ns = to_ns.saturating_sub(from_ns);
+        if to_ns <= from_ns {
+            return "outside the window".into();
+        }
+        let seen_ns = to_ns - from_ns;
         let first = self.spans.partition_point(|span| span.end <= from_ns);
         let overlapping = self.spans[first..]
             .iter()
@@ -212,7 +215,6 @@ impl Idle {
             .map(|span| span.end.min(to_ns) - span.start.max(from_ns))
             .sum();
         match idle_ns {
-            _ if seen_ns == 0 => "outside the window".into(),
             0 => "every worker was running something".into(),
             idle if idle == seen_ns => {
                 "a worker was idle, but not for it, or being handed it".into()
@@ -324,5 +326,16 @@ mod tests {
         ]);
         let why = Idle::of(&half).why(&half.slices[2], &half.window);
         assert!(why.contains("for 1 µs one was idle"), "{why}");
+    }
+
+    #[test]
+    fn a_wait_before_the_window_is_outside_of_it() {
+        let mut schedule = schedule(vec![
+            slice(0, 0, 0, 0..3_000),
+            slice(1, 0, 1_000, 3_000..6_000),
+        ]);
+        schedule.window = 4_000..10_000;
+        let why = Idle::of(&schedule).why(&schedule.slices[1], &schedule.window);
+        assert_eq!(why, "outside the window");
     }
 }

@@ -54,7 +54,13 @@ fn wrong_words_get_the_nearest_valid_one() {
         );
     }
     refused(
-        &["serve", "--policy", "concord,dispatchers=2"],
+        &[
+            "serve",
+            "--policy",
+            "concord,dispatchers=2",
+            "--workers",
+            "2",
+        ],
         &["--policy", "concord"],
     );
     for command in ["sim", "sweep", "capacity", "bench", "serve"] {

@@ -41,7 +41,8 @@ fn a_rack_prints_the_run_of_the_contract() {
         let run = rack_run(&json(&sim(policy)));
         assert_eq!(run.meta.policy, *policy);
         assert!((run.meta.load - 0.8).abs() < 1e-9, "over all workers");
-        assert!((run.meta.utilization - 0.8).abs() < 0.1);
+        // Clones are work on top; a round trip for every request is time without (draconis).
+        assert!((0.6..0.95).contains(&run.meta.utilization), "{policy}");
     }
 }
 
@@ -161,4 +162,32 @@ fn a_server_of_two_dispatchers_is_one_server() {
     assert_eq!(run["params"]["dispatchers"], 2);
     assert!(run["preemptions"].as_u64().unwrap() > 0);
     assert_eq!(headway(&args).stdout, headway(&args).stdout);
+}
+
+#[test]
+fn both_dispatchers_have_a_track() {
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("trace.json");
+    let path = trace.to_str().unwrap();
+    let policy = "concord,dispatchers=2";
+    let done = headway(&[
+        "sim",
+        "--policy",
+        policy,
+        "--load",
+        "0.95",
+        "--requests",
+        "20k",
+        "--trace-out",
+        path,
+    ]);
+    assert!(
+        done.status.success(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    let events = std::fs::read_to_string(trace).unwrap();
+    for dispatcher in ["dispatcher 0", "dispatcher 1"] {
+        assert!(events.contains(dispatcher), "no {dispatcher}");
+    }
 }
