@@ -104,7 +104,7 @@ fn groups(run: &Run) -> f64 {
 }
 
 fn cloned(outcome: &Outcome) -> f64 {
-    let rack = outcome.rack.as_ref();
+    let rack = outcome.run.extras.rack.as_ref();
     rack.map_or(f64::NAN, |rack| {
         rack.cloned as f64 / outcome.run.meta.requests as f64
     })

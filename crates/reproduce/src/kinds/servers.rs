@@ -51,7 +51,12 @@ impl Servers {
         let command = subject.command("sim", &format!("--load {}", self.load));
         let run = move || {
             let outcome = subject.simulation.run()?;
-            let servers = outcome.rack.map(|rack| rack.servers).unwrap_or_default();
+            let servers = outcome
+                .run
+                .extras
+                .rack
+                .map(|rack| rack.servers)
+                .unwrap_or_default();
             Ok(figures(&subject, &servers))
         };
         Ok(Task::new(run).command(command))
