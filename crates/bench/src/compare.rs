@@ -1,6 +1,12 @@
 //! Does the simulator say what the server does? The same arrivals, policy and workers through
 //! both, the simulator with this machine's calibrated costs.
+//!
+//! No machine leaves a server alone for long, and the simulator knows nothing of what it takes. But the same requests go through
+//! both, so those that the machine disturbed can be left out of both: every request that, by the simulation, is in the
+//! server at any time in the [aftermath](Aftermath) of a gap. Neither the rule nor what it looks at, the gap log and the simulation,
+//! knows the live latencies that are judged.
 
+use crate::gaps::Aftermath;
 use crate::{Disturbance, Observed, Trial, TrialError};
 use headway_report::Run;
 use headway_sim::{Costs, Experiment};
@@ -11,21 +17,44 @@ pub const P50_TOLERANCE: f64 = 0.15;
 pub const MEAN_TOLERANCE: f64 = 0.20;
 /// Above this load small errors in the costs grow without bound: no verdict.
 pub const LOAD_MAX: f64 = 0.7;
-/// A machine that took more of the handlers' time than this cannot tell.
-pub const LOST_MAX: f64 = 0.015;
-/// Nor can one whose gaps alone may add more than this part of the simulated mean to the mean:
-/// half of what the means may differ by.
-pub const ADDED_MAX: f64 = MEAN_TOLERANCE / 2.0;
+/// A run of which the machine left less than this part alone cannot tell.
+pub const UNTOUCHED_MIN: f64 = 0.25;
+/// Nor can one with fewer requests left than this.
+pub const REQUESTS_MIN: usize = 1_000;
 
 /// A live run and the simulation of the same.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// What the server did.
+    /// What the server did, to all requests.
     pub live: Run,
-    /// What the simulator says.
+    /// What the simulator says, of all requests.
     pub simulated: Run,
+    /// Both, of the requests that the machine left alone.
+    pub untouched: Untouched,
     /// What disturbed the server.
     pub disturbance: Disturbance,
+}
+
+/// The requests that the machine left alone.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Untouched {
+    /// How many.
+    pub requests: usize,
+    /// Of all that were measured, the part that they are.
+    pub fraction: f64,
+    /// As they went live.
+    pub live: Centre,
+    /// As they went in the simulator.
+    pub simulated: Centre,
+}
+
+/// Median and mean of latencies, µs. NaN of none.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Centre {
+    /// Median.
+    pub p50_us: f64,
+    /// Mean.
+    pub mean_us: f64,
 }
 
 /// Whether they agree.
@@ -35,8 +64,7 @@ pub enum Agreement {
     Agrees,
     /// Not within them.
     Differs,
-    /// The machine took this part of the time, or stopped the server for long enough to move its
-    /// mean: nothing can be said.
+    /// The machine left this part of the requests alone: too little to say anything.
     TooNoisy(f64),
     /// The load is above [`LOAD_MAX`]: nothing can be said.
     TooLoaded(f64),
@@ -50,48 +78,157 @@ impl Comparison {
     pub fn of(trial: &Trial, observed: Observed, costs: Costs) -> Result<Self, TrialError> {
         let experiment = Experiment {
             costs,
+            trace_window: Some(0..u64::MAX),
             ..trial.experiment.clone()
         };
-        let simulated = experiment.run()?.run;
-        let Observed {
-            run: live,
-            disturbance,
-        } = observed;
+        let simulation = experiment.run()?;
+        let aftermath = Aftermath::of(&observed.gaps, observed.run.meta.load);
+        let mut pairs = Vec::new();
+        let mut measured = 0;
+        for slice in simulation.slices.iter().filter(|slice| slice.done) {
+            let live = observed.served.get(slice.request as usize);
+            let Some((arrived_ns, live_ns)) = live.copied().flatten() else {
+                continue;
+            };
+            measured += 1;
+            if !aftermath.touches(arrived_ns, slice.to_ns) {
+                pairs.push((
+                    live_ns,
+                    slice.to_ns - arrived_ns + trial.experiment.network_ns,
+                ));
+            }
+        }
         Ok(Self {
-            live,
-            simulated,
-            disturbance,
+            live: observed.run,
+            simulated: simulation.run,
+            untouched: Untouched::of(&pairs, measured),
+            disturbance: observed.disturbance,
         })
     }
 
-    /// Median and mean of all requests, live over simulated.
-    #[must_use]
-    pub fn ratios(&self) -> (f64, f64) {
-        let (live, simulated) = (
-            &self.live.overall.latency_us,
-            &self.simulated.overall.latency_us,
-        );
-        (live.p50 / simulated.p50, live.mean / simulated.mean)
-    }
-
-    /// Whether they agree, on a machine quiet enough to tell.
+    /// Whether they agree, as far as the machine lets it be seen.
     #[must_use]
     pub fn agreement(&self) -> Agreement {
-        let load = self.live.meta.load;
-        let (p50, mean) = self.ratios();
+        let (load, untouched) = (self.live.meta.load, &self.untouched);
+        let (p50, mean) = untouched.ratios();
         let within = (p50 - 1.0).abs() <= P50_TOLERANCE && (mean - 1.0).abs() <= MEAN_TOLERANCE;
         match within {
             _ if load > LOAD_MAX => Agreement::TooLoaded(load),
-            _ if self.too_noisy() => Agreement::TooNoisy(self.disturbance.lost_fraction()),
+            _ if !untouched.is_enough() => Agreement::TooNoisy(untouched.fraction),
             true => Agreement::Agrees,
             false => Agreement::Differs,
         }
     }
+}
 
-    /// Whether what was taken from the handlers could explain a difference.
-    fn too_noisy(&self) -> bool {
-        let added_us = self.disturbance.added_mean_us(self.live.meta.load);
-        self.disturbance.lost_fraction() > LOST_MAX
-            || added_us > ADDED_MAX * self.simulated.overall.latency_us.mean
+impl Untouched {
+    /// Of pairs of latencies, live and simulated, ns.
+    fn of(pairs: &[(u64, u64)], measured: usize) -> Self {
+        Self {
+            requests: pairs.len(),
+            fraction: pairs.len() as f64 / measured.max(1) as f64,
+            live: Centre::of(pairs.iter().map(|pair| pair.0)),
+            simulated: Centre::of(pairs.iter().map(|pair| pair.1)),
+        }
+    }
+
+    /// Median and mean, live over simulated.
+    #[must_use]
+    pub fn ratios(&self) -> (f64, f64) {
+        (
+            self.live.p50_us / self.simulated.p50_us,
+            self.live.mean_us / self.simulated.mean_us,
+        )
+    }
+
+    fn is_enough(&self) -> bool {
+        self.fraction >= UNTOUCHED_MIN && self.requests >= REQUESTS_MIN
+    }
+}
+
+impl Centre {
+    fn of(latencies_ns: impl Iterator<Item = u64>) -> Self {
+        let mut latencies_ns: Vec<u64> = latencies_ns.collect();
+        latencies_ns.sort_unstable();
+        let sum_ns: u64 = latencies_ns.iter().sum();
+        let p50_ns = latencies_ns.get(latencies_ns.len() / 2).copied();
+        Self {
+            p50_us: p50_ns.map_or(f64::NAN, |ns| ns as f64 / 1e3),
+            mean_us: sum_ns as f64 / latencies_ns.len() as f64 / 1e3,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_workload::Workload;
+
+    /// A trial, and a live run of it that went as the simulator says but for what `change` does.
+    fn compared(load: f64, gaps: &[crate::Gap], change: impl Fn(u64, u64) -> u64) -> Comparison {
+        let workload = Workload::named("shenango-bimodal").unwrap();
+        let mut experiment = Experiment::new(workload, "c-fcfs".parse().unwrap())
+            .workers(1)
+            .load(load)
+            .requests(20_000);
+        experiment.trace_window = Some(0..u64::MAX);
+        let outcome = experiment.run().unwrap();
+        let mut served = vec![None; 20_000];
+        for slice in outcome.slices.iter().filter(|slice| slice.done) {
+            let latency_ns = slice.to_ns - slice.waited_from_ns;
+            let live_ns = change(slice.waited_from_ns, latency_ns);
+            served[slice.request as usize] = Some((slice.waited_from_ns, live_ns));
+        }
+        let observed = Observed {
+            run: outcome.run,
+            disturbance: Disturbance::default(),
+            gaps: gaps.to_vec(),
+            served,
+        };
+        Comparison::of(&Trial::new(experiment), observed, Costs::default()).unwrap()
+    }
+
+    #[test]
+    fn what_went_as_simulated_agrees() {
+        let same = compared(0.5, &[], |_, latency_ns| latency_ns);
+        assert_eq!(same.untouched.ratios(), (1.0, 1.0));
+        assert_eq!(same.untouched.requests, 20_000);
+        assert_eq!(same.agreement(), Agreement::Agrees);
+        let loaded = compared(0.8, &[], |_, latency_ns| latency_ns);
+        assert!(matches!(loaded.agreement(), Agreement::TooLoaded(_)));
+    }
+
+    #[test]
+    fn what_is_slower_throughout_differs() {
+        let slow = compared(0.5, &[], |_, latency_ns| latency_ns * 5 / 4);
+        assert_eq!(slow.agreement(), Agreement::Differs);
+    }
+
+    /// 10 ms are taken; who comes in the next 20 waits for what is left of them.
+    #[test]
+    fn what_the_machine_took_is_left_out_of_both() {
+        const TAKEN: std::ops::Range<u64> = 50_000_000..60_000_000;
+        let delayed = |arrived_ns: u64, latency_ns: u64| {
+            let since_ns = arrived_ns.saturating_sub(TAKEN.start);
+            let felt = (1..20_000_000).contains(&since_ns);
+            latency_ns + if felt { 10_000_000 - since_ns / 2 } else { 0 }
+        };
+        let told = compared(0.5, std::slice::from_ref(&TAKEN), delayed);
+        assert_eq!(told.untouched.ratios(), (1.0, 1.0));
+        assert!(told.untouched.fraction < 0.9);
+        assert_eq!(told.agreement(), Agreement::Agrees);
+        assert_eq!(compared(0.5, &[], delayed).agreement(), Agreement::Differs);
+    }
+
+    #[test]
+    fn a_machine_that_takes_too_much_leaves_nothing_to_judge() {
+        let gaps: Vec<crate::Gap> = (0..100)
+            .map(|n| n * 4_000_000..n * 4_000_000 + 600_000)
+            .collect();
+        let noisy = compared(0.5, &gaps, |_, latency_ns| latency_ns * 2);
+        assert!(
+            matches!(noisy.agreement(), Agreement::TooNoisy(_)),
+            "{noisy:?}"
+        );
     }
 }

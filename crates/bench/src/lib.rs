@@ -7,8 +7,10 @@
 
 pub mod calibrate;
 pub mod compare;
+pub mod gaps;
 mod probe;
 mod trial;
 
+pub use gaps::Gap;
 pub use probe::Disturbance;
 pub use trial::{Observed, Trial, TrialError};

@@ -2,17 +2,18 @@
 //!
 //! Watching the machine from a thread of its own would take a core from the run; the handlers
 //! spin anyway, so they are the gap log: two readings of the clock further apart than a few µs
-//! were separated by somebody else's work.
+//! were separated by somebody else's work. The server notes by itself what its waiting threads lost.
 
-use crate::compare::{ADDED_MAX, LOST_MAX};
+use crate::gaps::{GAP_NS, Gap};
 use headway_machine::Clock;
 use headway_runtime::{Call, Service};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// Readings of a spin's clock further apart than this count as a gap.
-const GAP_NS: u64 = 5_000;
 const SHOWN_GAP_NS: u64 = 10_000;
+
+/// Gaps of a worker for which there is room from the start.
+const ROOM: usize = 1 << 16;
 
 /// What was taken from the handlers of a run.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -23,8 +24,6 @@ pub struct Disturbance {
     pub lost_ns: u64,
     /// Gaps over 10 µs.
     pub gaps_over_10us: u64,
-    /// Sum of the gaps' squares, µs².
-    pub squares_us2: u64,
     /// Length of the longest, ns.
     pub longest_ns: u64,
 }
@@ -36,40 +35,19 @@ impl Disturbance {
         self.lost_ns as f64 / self.observed_ns.max(1) as f64
     }
 
-    /// Notes that a thread waited for a core for so long in all. How it was spread is not known;
-    /// the worst is assumed: one gap. This is how the dispatcher's gaps count, which has no spin to
-    /// notice them by.
-    pub(crate) fn waited(&mut self, waited_ns: u64) {
-        self.squares_us2 += (waited_ns / 1_000).pow(2);
-    }
-
-    /// Whether the machine left a run at this load alone: what is lost is below
-    /// [`LOST_MAX`](crate::compare::LOST_MAX), and gaps move the mean by little of the mean
-    /// service time.
-    #[must_use]
-    pub fn is_quiet(&self, load: f64, mean_service_us: f64) -> bool {
-        self.lost_fraction() <= LOST_MAX && self.added_mean_us(load) <= ADDED_MAX * mean_service_us
-    }
-
-    /// What the gaps add to the mean latency of a server at this load, µs: who arrives in a gap of
-    /// length `g` waits `g/2` on average, and the backlog drains at `1 − ρ`, so
-    /// `Σ g² / 2(1 − ρ)T`.
-    #[must_use]
-    pub fn added_mean_us(&self, load: f64) -> f64 {
-        let observed_us = self.observed_ns.max(1) as f64 / 1e3;
-        self.squares_us2 as f64 / (2.0 * (1.0 - load).max(0.05) * observed_us)
+    fn add(&mut self, gap: &Gap) {
+        let gap_ns = gap.end - gap.start;
+        self.lost_ns += gap_ns;
+        self.gaps_over_10us += u64::from(gap_ns > SHOWN_GAP_NS);
+        self.longest_ns = self.longest_ns.max(gap_ns);
     }
 }
 
-/// One worker's part of the log, on lines of its own.
-#[derive(Default)]
+/// One worker's part of the log, on lines of its own. Locked by whoever has just lost several µs.
 #[repr(align(128))]
 struct Log {
     observed_ns: AtomicU64,
-    lost_ns: AtomicU64,
-    gaps_over_10us: AtomicU64,
-    squares_us2: AtomicU64,
-    longest_ns: AtomicU64,
+    gaps: Mutex<Vec<Gap>>,
 }
 
 /// Spins for as long as each request asks.
@@ -81,23 +59,26 @@ pub(crate) struct Probe {
 
 impl Probe {
     pub(crate) fn new(workers: usize) -> Self {
+        let log = |_| Log {
+            observed_ns: AtomicU64::new(0),
+            gaps: Mutex::new(Vec::with_capacity(ROOM)),
+        };
         Self {
             clock: Clock::global(),
-            logs: (0..workers).map(|_| Log::default()).collect(),
+            logs: (0..workers).map(log).collect(),
         }
     }
 
-    /// What was noticed so far, over all workers.
-    pub(crate) fn disturbance(&self) -> Disturbance {
+    /// What was noticed so far, over all workers, and every gap on the clock's scale.
+    pub(crate) fn noticed(&self) -> (Disturbance, Vec<Gap>) {
         let mut all = Disturbance::default();
+        let mut gaps = Vec::new();
         for log in self.logs.iter() {
             all.observed_ns += log.observed_ns.load(Ordering::Relaxed);
-            all.lost_ns += log.lost_ns.load(Ordering::Relaxed);
-            all.gaps_over_10us += log.gaps_over_10us.load(Ordering::Relaxed);
-            all.squares_us2 += log.squares_us2.load(Ordering::Relaxed);
-            all.longest_ns = all.longest_ns.max(log.longest_ns.load(Ordering::Relaxed));
+            gaps.extend_from_slice(&log.gaps.lock().unwrap_or_else(PoisonError::into_inner));
         }
-        all
+        gaps.iter().for_each(|gap| all.add(gap));
+        (all, gaps)
     }
 }
 
@@ -115,29 +96,23 @@ impl Service for Probe {
             std::hint::spin_loop();
             let now = self.clock.ticks();
             if now.wrapping_sub(last) > gap {
-                log.note(self.clock.to_ns(now) - self.clock.to_ns(last));
+                log.note(self.clock.to_ns(last)..self.clock.to_ns(now));
             }
             last = now;
         }
-        add(
-            &log.observed_ns,
-            self.clock.to_ns(last) - self.clock.to_ns(start),
-        );
+        // One writer: a load and a store, no read-modify-write.
+        let ran_ns = self.clock.to_ns(last) - self.clock.to_ns(start);
+        let observed_ns = log.observed_ns.load(Ordering::Relaxed) + ran_ns;
+        log.observed_ns.store(observed_ns, Ordering::Relaxed);
     }
 }
 
 impl Log {
     #[cold]
-    fn note(&self, gap_ns: u64) {
-        add(&self.lost_ns, gap_ns);
-        add(&self.gaps_over_10us, u64::from(gap_ns > SHOWN_GAP_NS));
-        add(&self.squares_us2, (gap_ns / 1_000).pow(2));
-        self.longest_ns.fetch_max(gap_ns, Ordering::Relaxed);
+    fn note(&self, gap: Gap) {
+        self.gaps
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(gap);
     }
-}
-
-/// Each log has one writer: a load and a store, no read-modify-write.
-#[inline]
-fn add(counter: &AtomicU64, by: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + by, Ordering::Relaxed);
 }

@@ -1,5 +1,6 @@
 //! One live run of a policy on replayed arrivals.
 
+use crate::gaps::{Gap, gap_of};
 use crate::probe::{Disturbance, Probe};
 use headway_machine::{Clock, Description, noise};
 use headway_net::replay::{Completion, Replay, ReplayArrival};
@@ -8,11 +9,10 @@ use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{System, Visit};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
-use headway_runtime::{Class, Idle, Layout, Pin, Server, ShutdownError, StartError, Stats};
+use headway_runtime::{Class, Idle, Layout, Pin, Server, ShutdownError, Stall, StartError, Stats};
 use headway_sim::{Experiment, Length};
 use headway_workload::{Arrival, Generator};
 use serde_json::{Map, Value};
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// Time for the threads to settle before the first arrival.
@@ -45,6 +45,10 @@ pub struct Observed {
     pub run: Run,
     /// What was taken from its handlers.
     pub disturbance: Disturbance,
+    /// When a thread of the server was kept from running, handler or not, ns after the start.
+    pub gaps: Vec<Gap>,
+    /// By place in the workload: when a request that counts was to arrive, and its latency, ns; none where it was shed.
+    pub served: Vec<Option<(u64, u64)>>,
 }
 
 /// Why a trial failed.
@@ -105,10 +109,11 @@ impl Trial {
                 .min(1.0),
             gaps_over_10us: played.disturbance.gaps_over_10us,
         };
-        let disturbance = played.disturbance;
         Ok(Observed {
             run: self.report(&arrivals, &played, noise),
-            disturbance,
+            disturbance: played.disturbance,
+            served: self.served(&arrivals, &played),
+            gaps: played.gaps,
         })
     }
 
@@ -147,7 +152,7 @@ impl Trial {
             .datapath(replay)
             .start()?;
         let clock = Clock::global();
-        let (start_ns, waited_before) = (clock.now_ns() + LEAD_NS, waited_ns());
+        let start_ns = clock.now_ns() + LEAD_NS;
         control.start(start_ns);
         // One long sleep: waking every now and then to look would take its part of a worker's core.
         let last_ns = arrivals.last().map_or(0, |last| last.at_ns);
@@ -155,14 +160,17 @@ impl Trial {
         while control.taken() < control.total() {
             std::thread::sleep(Duration::from_millis(5));
         }
-        let mut disturbance = probe.disturbance();
-        for (tid, after_ns) in waited_ns() {
-            disturbance.waited(after_ns - waited_before.get(&tid).copied().unwrap_or(0));
-        }
+        let stalls = server.stalls();
         let (policy, params) = (server.policy(), server.params().clone());
         let layout = server.layout();
         let stats = server.shutdown(DRAIN)?;
         let completions = control.take_completions();
+        let (disturbance, noticed) = probe.noticed();
+        let noticed = noticed.into_iter().map(|gap| Stall {
+            from_ns: gap.start,
+            to_ns: gap.end,
+        });
+        let gaps = stalls.into_iter().chain(noticed);
         Ok(Played {
             policy,
             params,
@@ -170,6 +178,7 @@ impl Trial {
             stats,
             completions,
             disturbance,
+            gaps: gaps.filter_map(|stall| gap_of(&stall, start_ns)).collect(),
         })
     }
 
@@ -215,12 +224,7 @@ impl Trial {
             .map(|class| ClassMeta::new(&class.name, class.mean_ns()))
             .collect();
         let mut recorder = Recorder::new(&metas);
-        let counted_from = (experiment.warm_up * arrivals.len() as f64) as u32;
-        for completion in played
-            .completions
-            .iter()
-            .filter(|c| c.index >= counted_from)
-        {
+        for completion in self.counted(arrivals, played) {
             let class = usize::from(completion.class);
             match completion.shed {
                 true => recorder.dropped(class),
@@ -236,6 +240,29 @@ impl Trial {
             &recorder,
             extras(workload, played, noise),
         )
+    }
+
+    /// What came after the warm-up.
+    fn counted<'a>(
+        &self,
+        arrivals: &[Arrival],
+        played: &'a Played,
+    ) -> impl Iterator<Item = &'a Completion> {
+        let from = (self.experiment.warm_up * arrivals.len() as f64) as u32;
+        played
+            .completions
+            .iter()
+            .filter(move |done| done.index >= from)
+    }
+
+    fn served(&self, arrivals: &[Arrival], played: &Played) -> Vec<Option<(u64, u64)>> {
+        let mut served = vec![None; arrivals.len()];
+        for done in self.counted(arrivals, played).filter(|done| !done.shed) {
+            let index = done.index as usize;
+            let latency_ns = done.latency_ns + self.experiment.network_ns;
+            served[index] = Some((arrivals[index].at_ns, latency_ns));
+        }
+        served
     }
 
     fn meta(&self, arrivals: &[Arrival], played: &Played) -> RunMeta {
@@ -273,6 +300,7 @@ struct Played {
     stats: Stats,
     completions: Vec<Completion>,
     disturbance: Disturbance,
+    gaps: Vec<Gap>,
 }
 
 fn extras(workload: &headway_workload::Workload, played: &Played, noise: Noise) -> RunExtras {
@@ -306,28 +334,6 @@ fn machine(layout: Option<Layout>) -> Map<String, Value> {
     };
     map.insert("layout".into(), layout.into());
     map
-}
-
-/// How long each thread of the server has been ready to run without running, ns. Threads that only
-/// wait for the run to end do not count: nobody's latency is theirs.
-fn waited_ns() -> HashMap<u32, u64> {
-    let pid = std::process::id();
-    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else {
-        return HashMap::new();
-    };
-    let of_server = |task: std::io::Result<std::fs::DirEntry>| {
-        let task = task.ok()?;
-        let name = std::fs::read_to_string(task.path().join("comm")).ok()?;
-        let tid: u32 = task.file_name().to_str()?.parse().ok()?;
-        name.starts_with("hw-").then_some(tid)
-    };
-    let waited = |tid| {
-        Some((
-            tid,
-            noise::SchedStat::of_thread(pid, tid).ok()?.run_delay_ns,
-        ))
-    };
-    tasks.filter_map(of_server).filter_map(waited).collect()
 }
 
 /// Parameters as JSON.

@@ -1,10 +1,11 @@
 //! What the server's owner tells its threads, and what they tell back.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use headway_policy::Plan;
 
+use crate::stall::StallLog;
 use crate::sync::Padded;
 
 /// The stages of a server's life, in order.
@@ -36,6 +37,7 @@ pub(crate) struct Control {
     phase: Padded<AtomicU8>,
     workers: AtomicUsize,
     published: Padded<Mutex<Published>>,
+    stalls: Arc<StallLog>,
 }
 
 /// A copy for the server's owner of what the dispatcher follows.
@@ -58,6 +60,7 @@ impl Control {
             phase: Padded(AtomicU8::new(Phase::Running as u8)),
             workers: AtomicUsize::new(workers),
             published: Padded(Mutex::new(published)),
+            stalls: Arc::new(StallLog::new()),
         }
     }
 
@@ -69,6 +72,11 @@ impl Control {
     /// Goes on to a later phase; never back.
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+    }
+
+    /// Where threads note that they were kept from running.
+    pub(crate) fn stalls(&self) -> &Arc<StallLog> {
+        &self.stalls
     }
 
     /// How many workers the dispatcher may use.

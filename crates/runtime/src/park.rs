@@ -1,7 +1,10 @@
 //! Waiting: how long to spin, and how to sleep so that a wake is neither lost nor paid for in vain.
 
+use std::sync::Arc;
+
 use headway_machine::Clock;
 
+use crate::stall::StallLog;
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
 
 /// What a thread without work does.
@@ -35,17 +38,21 @@ pub(crate) struct Patience {
     clock: Clock,
     turns: u32,
     since_ns: u64,
+    looked_ns: u64,
+    stalls: Arc<StallLog>,
     /// More threads than cores: who spins keeps the one it waits for from running.
     crowded: bool,
 }
 
 impl Patience {
-    pub(crate) fn new(idle: Idle, crowded: bool) -> Self {
+    pub(crate) fn new(idle: Idle, crowded: bool, stalls: &Arc<StallLog>) -> Self {
         Self {
             idle,
             clock: Clock::global(),
             turns: 0,
             since_ns: 0,
+            looked_ns: 0,
+            stalls: Arc::clone(stalls),
             crowded,
         }
     }
@@ -84,7 +91,10 @@ impl Patience {
         let now_ns = self.clock.now_ns();
         if self.turns == 0 {
             self.since_ns = now_ns;
+        } else {
+            self.stalls.between(self.looked_ns, now_ns);
         }
+        self.looked_ns = now_ns;
         now_ns.saturating_sub(self.since_ns) > spin_ns
     }
 }

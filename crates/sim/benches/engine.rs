@@ -17,7 +17,13 @@ fn engine(criterion: &mut Criterion) {
         "fixed-priority",
         "d-fcfs",
         "work-stealing",
+        "ps",
         "srpt",
+        "shinjuku-sq,q=5us,cost=1us",
+        "concord",
+        "tiny-quanta",
+        "tardis",
+        "synergy",
     ] {
         let workload = Workload::named("high-bimodal").expect("a workload of the literature");
         let spec = policy.parse().expect("a policy");

@@ -23,8 +23,6 @@ use std::process::ExitCode;
 const DEFAULT_LOAD: f64 = 0.5;
 const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
 const CONFIDENCE: f64 = 0.95;
-/// Runs of one trial, at most, until the machine leaves one alone.
-const ATTEMPTS: usize = 6;
 
 /// Who carries the dispatcher out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
@@ -225,36 +223,13 @@ impl Args {
                 let index = (turn + round as usize) % trials.len();
                 let mut trial = trials[index].clone();
                 trial.experiment.seed = self.extent.seed + round;
-                of_round[index] = Some(self.run_quietly(&trial)?);
+                of_round[index] = Some(trial.run()?);
                 bar.inc(1);
             }
             observed.extend(of_round.into_iter().flatten());
         }
         bar.finish_and_clear();
         Ok(observed)
-    }
-
-    /// Runs it. A comparison with the simulator wants a run that the machine left alone: a disturbed
-    /// one is repeated a few times, and the least disturbed counts, whatever its latencies.
-    fn run_quietly(&self, trial: &Trial) -> Result<Observed> {
-        let experiment = &trial.experiment;
-        let (rate_rps, workload) = (experiment.rate_rps(), &experiment.workload);
-        let load = workload.load_for_rate(rate_rps, experiment.workers);
-        let mean_service_us = workload.mean_service_ns() / 1e3;
-        let mut best = trial.run()?;
-        if self.compare_sim {
-            for _ in 1..ATTEMPTS {
-                if best.disturbance.is_quiet(load, mean_service_us) {
-                    break;
-                }
-                let again = trial.run()?;
-                let disturbed = |observed: &Observed| observed.disturbance.added_mean_us(load);
-                if disturbed(&again) < disturbed(&best) {
-                    best = again;
-                }
-            }
-        }
-        Ok(best)
     }
 
     fn write(
@@ -431,6 +406,7 @@ fn comparison_table(comparisons: &[Comparison]) -> Table {
     let mut table = Table::new([
         "policy",
         "seed",
+        "untouched",
         "p50 live",
         "simulated",
         "mean live",
@@ -438,10 +414,7 @@ fn comparison_table(comparisons: &[Comparison]) -> Table {
         "verdict",
     ]);
     for comparison in comparisons {
-        let (live, simulated) = (
-            &comparison.live.overall.latency_us,
-            &comparison.simulated.overall.latency_us,
-        );
+        let untouched = &comparison.untouched;
         let verdict = match comparison.agreement() {
             Agreement::Agrees => "agree".into(),
             Agreement::Differs => format!(
@@ -449,9 +422,9 @@ fn comparison_table(comparisons: &[Comparison]) -> Table {
                 format::percent(P50_TOLERANCE),
                 format::percent(MEAN_TOLERANCE)
             ),
-            Agreement::TooNoisy(lost) => format!(
+            Agreement::TooNoisy(_) => format!(
                 "cannot tell: {} of the time lost, longest gap {}",
-                format::percent(lost),
+                format::percent(comparison.disturbance.lost_fraction()),
                 format::duration_us(comparison.disturbance.longest_ns as f64 / 1e3)
             ),
             Agreement::TooLoaded(_) => format!("no verdict above load {LOAD_MAX}"),
@@ -459,10 +432,11 @@ fn comparison_table(comparisons: &[Comparison]) -> Table {
         table.push([
             comparison.live.meta.policy.clone(),
             comparison.live.meta.seed.to_string(),
-            format::duration_us(live.p50),
-            format::duration_us(simulated.p50),
-            format::duration_us(live.mean),
-            format::duration_us(simulated.mean),
+            format::percent(untouched.fraction),
+            format::duration_us(untouched.live.p50_us),
+            format::duration_us(untouched.simulated.p50_us),
+            format::duration_us(untouched.live.mean_us),
+            format::duration_us(untouched.simulated.mean_us),
             verdict,
         ]);
     }
@@ -486,7 +460,8 @@ fn with_comparisons(
     let mut value = serde_json::to_value(report)?;
     if let (Some(object), Some(calibration)) = (value.as_object_mut(), calibration) {
         let one = |comparison: &Comparison| {
-            let (p50_ratio, mean_ratio) = comparison.ratios();
+            let untouched = &comparison.untouched;
+            let (p50_ratio, mean_ratio) = untouched.ratios();
             let (agreement, agrees) = match comparison.agreement() {
                 Agreement::Agrees => ("agrees", Some(true)),
                 Agreement::Differs => ("differs", Some(false)),
@@ -495,6 +470,7 @@ fn with_comparisons(
             };
             serde_json::json!({
                 "simulated": comparison.simulated, "p50_ratio": p50_ratio, "mean_ratio": mean_ratio,
+                "untouched": { "requests": untouched.requests, "fraction": untouched.fraction },
                 "agrees": agrees, "verdict": agreement,
             })
         };

@@ -162,7 +162,7 @@ where
         config,
         crowded,
     } = bench;
-    let patience = || Patience::new(config.idle, crowded);
+    let patience = || Patience::new(config.idle, crowded, control.stalls());
     let beds: Beds = (0..workers.len()).map(|_| Padded(Parker::new())).collect();
     let (watched, woken, idle) = (Arc::clone(&control), Arc::clone(&beds), patience());
     crew.spawn("hw-dispatch".to_owned(), &control, move || {
@@ -203,7 +203,7 @@ where
             shared: Arc::clone(&shared),
             bell: Arc::clone(&bench.bell),
             control: Arc::clone(&bench.control),
-            patience: Patience::new(bench.config.idle, bench.crowded),
+            patience: Patience::new(bench.config.idle, bench.crowded, bench.control.stalls()),
         };
         crew.spawn(format!("hw-worker-{index}"), &bench.control, || {
             worker.run();

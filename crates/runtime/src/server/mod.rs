@@ -13,6 +13,7 @@ use crate::control::{Control, Phase};
 use crate::error::{ResizeError, ShutdownError};
 use crate::park::Idle;
 use crate::parts::{Engine, GRACE, Layout};
+use crate::stall::Stall;
 use crate::tally::{ClassStats, Stats};
 
 /// A server that runs. Dropping it gives up what it has not answered; [`shutdown`](Server::shutdown) does not.
@@ -106,6 +107,13 @@ impl Server {
             .iter()
             .for_each(|tally| stats.add(tally));
         stats
+    }
+
+    /// When its threads were kept from running while they spun for work, as far as memory for it reaches (65 536 stalls), in no
+    /// particular order. What handlers lost shows in their own times.
+    #[must_use]
+    pub fn stalls(&self) -> Vec<Stall> {
+        self.engine.control.stalls().stalls()
     }
 
     /// Uses only the first `workers` workers from now on; what the others have begun they finish.

@@ -68,7 +68,7 @@ where
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&control),
-            patience: Patience::new(config.idle, count > cores()),
+            patience: Patience::new(config.idle, count > cores(), control.stalls()),
             clock: Clock::global(),
         };
         let name = format!("hw-worker-{index}");

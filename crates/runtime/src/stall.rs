@@ -1,0 +1,75 @@
+//! Times in which a spinning thread was kept from running: what the machine takes from the server.
+//!
+//! A thread that waits reads the clock every few turns anyway; readings too far apart were separated by somebody else's
+//! work. Only waiting is watched: handlers know best how long they should take.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Turns of a waiting thread take less than 2 µs between two readings of the clock; an interrupt takes about as long as this.
+const STALL_NS: u64 = 5_000;
+
+/// Stalls kept, at most.
+const KEPT: usize = 1 << 16;
+
+/// A time in which a waiting thread of the server did not run, on the scale of
+/// [`Clock::global`](headway_machine::Clock::global).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stall {
+    /// When it was last seen to run, ns.
+    pub from_ns: u64,
+    /// When it ran again, ns.
+    pub to_ns: u64,
+}
+
+/// The stalls of all threads. Locked by whoever has just lost several µs anyway.
+#[derive(Debug)]
+pub(crate) struct StallLog(Mutex<Vec<Stall>>);
+
+impl StallLog {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Vec::with_capacity(KEPT)))
+    }
+
+    /// Notes the time between two readings of the clock, if it is one in which the thread did not run.
+    #[inline]
+    pub(crate) fn between(&self, from_ns: u64, to_ns: u64) {
+        if to_ns.saturating_sub(from_ns) > STALL_NS {
+            self.note(Stall { from_ns, to_ns });
+        }
+    }
+
+    #[cold]
+    fn note(&self, stall: Stall) {
+        let mut stalls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Within the room it began with: a server that is stopped all the time must not allocate on top.
+        if stalls.len() < KEPT {
+            stalls.push(stall);
+        }
+    }
+
+    /// What was noted so far, in no particular order.
+    pub(crate) fn stalls(&self) -> Vec<Stall> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_times_are_stalls() {
+        let log = StallLog::new();
+        log.between(10, 10 + STALL_NS);
+        log.between(20, 21 + STALL_NS);
+        log.between(30, 20);
+        let stall = Stall {
+            from_ns: 20,
+            to_ns: 21 + STALL_NS,
+        };
+        assert_eq!(log.stalls(), [stall]);
+    }
+}
