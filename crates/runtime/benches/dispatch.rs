@@ -4,10 +4,12 @@
 //! interleaved rounds: on a shared machine, only those of one run can be compared.
 
 mod common;
+mod floor;
 
 use std::time::Duration;
 
 use common::{ROUNDS, bounce, median};
+use floor::{by_reference, two_readings};
 use headway_machine::Clock;
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_policy::role::Ingress;
@@ -21,9 +23,12 @@ fn main() {
     let policies = ["c-fcfs", "darc", "jbsq,k=8", "jbsq,k=16", "jbsq,k=64"];
     let mut whole: Vec<Vec<f64>> = vec![Vec::new(); policies.len()];
     let (mut lines, mut decisions, mut inline) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut readings, mut floors) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         lines.push(bounce(&clock));
         decisions.push(decision(&clock));
+        readings.push(two_readings(&clock));
+        floors.push(by_reference(&clock));
         for (policy, times) in policies.iter().zip(&mut whole) {
             times.push(request(policy, 1, Layout::Dedicated));
         }
@@ -33,6 +38,19 @@ fn main() {
     let (line, decision) = (median(&mut lines), median(&mut decisions));
     println!("  a cache line there and back        {line:7.1} ns");
     println!("  one decision (c-fcfs)              {decision:7.1} ns");
+    let (readings, floor) = (median(&mut readings), median(&mut floors));
+    println!("  two readings of the clock          {readings:7.1} ns");
+    println!("  handed over by reference, measured {floor:7.1} ns");
+    println!(
+        "  least by value                     {:7.1} ns  {:4.2} × (lines + decision)",
+        line + decision + readings,
+        1.0 + readings / (line + decision)
+    );
+    println!(
+        "  least by reference                 {:7.1} ns  {:4.2} × (lines + decision)",
+        floor + decision,
+        (floor + decision) / (line + decision)
+    );
     for (policy, times) in policies.iter().zip(&mut whole) {
         let time = median(times);
         println!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headway_machine::Clock;
 use headway_net::datapath::Tx;
 use headway_net::header::Status;
-use headway_net::pool::{Pool, SlotId};
+use headway_net::pool::{Pool, Prefetch, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::WorkerId;
 
@@ -47,6 +47,12 @@ impl<S: Service, T: Tx> Executor<S, T> {
     pub(crate) fn describe(&self, id: &SlotId) -> (u16, u64) {
         let slot = self.pool.get(id);
         (slot.class, slot.arrived_ns)
+    }
+
+    /// Begins to fetch a request that will be run soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, slot: Prefetch) {
+        self.pool.prefetch(slot);
     }
 
     /// Runs the request and sends the response from the same buffer; returns the time the handler took, ns.

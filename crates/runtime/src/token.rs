@@ -4,7 +4,7 @@
     reason = "a token must become a number to pass through a ring of words"
 )]
 
-use headway_net::pool::{MAX_SLOTS, SlotId};
+use headway_net::pool::{MAX_SLOTS, Prefetch, SlotId};
 use headway_policy::JobId;
 
 use crate::ring::{Consumer, Producer, ring};
@@ -51,6 +51,12 @@ impl Sender {
 pub(crate) struct Receiver(Consumer);
 
 impl Receiver {
+    /// Where the slot is that comes next, if one is there already.
+    #[inline]
+    pub(crate) fn next(&self) -> Option<Prefetch> {
+        self.0.peek().map(|word| Prefetch::of_raw(word as u32))
+    }
+
     #[inline]
     pub(crate) fn receive(&mut self) -> Option<(SlotId, u64)> {
         let word = self.0.pop()?;

@@ -1,6 +1,7 @@
 //! A worker's side of the dispatcher.
 
 use headway_net::datapath::Tx;
+use headway_net::pool::Prefetch;
 
 use crate::executor::Executor;
 use crate::service::Service;
@@ -20,6 +21,11 @@ impl Desk {
         let Some((mut slot, _)) = self.jobs.receive() else {
             return false;
         };
+        executor.prefetch(Prefetch::of(&slot));
+        // What waits in the queue comes over while the handler runs.
+        if let Some(next) = self.jobs.next() {
+            executor.prefetch(next);
+        }
         let cpu_ns = executor.run(&mut slot);
         self.done.send(slot, cpu_ns);
         true
