@@ -159,7 +159,8 @@ impl<R: Rx, C: Classifier> Queues for View<R, C> {
     }
 
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal {
-        match self.pull(victim.index(), max.min(self.allowance)) {
+        // What a thief takes in is out of other thieves' reach, and would wait behind whatever it runs first.
+        match self.pull(victim.index(), max.min(self.batch).min(self.allowance)) {
             0 => Steal::Empty,
             count => Steal::Batch(count),
         }

@@ -3,71 +3,68 @@
 
 use crate::server::NEVER;
 
-#[derive(Clone, Copy)]
-struct Entry {
-    at_ns: u64,
-    player: u32,
-}
+/// Low bits of an entry that say whose it is; the time is above them.
+const PLAYER_BITS: u32 = 10;
+const PLAYER_MASK: u64 = (1 << PLAYER_BITS) - 1;
+
+/// The latest time of an event: half a year of virtual time. Later is never.
+const LAST_NS: u64 = NEVER >> PLAYER_BITS;
 
 /// A winner tree over a fixed number of players; on a tie the lower index wins.
+///
+/// An entry is time and player in one number, so a match is the smaller of two.
 pub(crate) struct Tournament {
     /// `tree[1]` is the final, `tree[size + p]` player p.
-    tree: Vec<Entry>,
+    tree: Box<[u64]>,
     size: usize,
 }
 
 impl Tournament {
     pub(crate) fn new(players: usize) -> Self {
+        assert!(players <= 1 << PLAYER_BITS, "{players} players are too many");
         let size = players.next_power_of_two();
-        let mut tree = vec![
-            Entry {
-                at_ns: NEVER,
-                player: 0
-            };
-            2 * size
-        ];
+        let mut tree = vec![NEVER; 2 * size].into_boxed_slice();
         for player in 0..size {
-            tree[size + player].player = player as u32;
+            tree[size + player] = entry(player, NEVER);
         }
-        let mut tournament = Self { tree, size };
         for node in (1..size).rev() {
-            tournament.play(node);
+            tree[node] = tree[2 * node].min(tree[2 * node + 1]);
         }
-        tournament
+        Self { tree, size }
     }
 
     /// Time of the first event, [`NEVER`] without one.
     #[inline]
     pub(crate) fn first_ns(&self) -> u64 {
-        self.tree[1].at_ns
+        match self.tree[1] >> PLAYER_BITS {
+            LAST_NS => NEVER,
+            at_ns => at_ns,
+        }
     }
 
     /// Who has it.
     #[inline]
     pub(crate) fn first(&self) -> usize {
-        self.tree[1].player as usize
+        (self.tree[1] & PLAYER_MASK) as usize
     }
 
     /// The player's event is now at this time.
     #[inline]
     pub(crate) fn set(&mut self, player: usize, at_ns: u64) {
         let mut node = self.size + player;
-        self.tree[node].at_ns = at_ns;
+        let mut winner = entry(player, at_ns);
+        self.tree[node] = winner;
         while node > 1 {
+            winner = winner.min(self.tree[node ^ 1]);
             node /= 2;
-            self.play(node);
+            self.tree[node] = winner;
         }
     }
+}
 
-    #[inline]
-    fn play(&mut self, node: usize) {
-        let (left, right) = (self.tree[2 * node], self.tree[2 * node + 1]);
-        self.tree[node] = if right.at_ns < left.at_ns {
-            right
-        } else {
-            left
-        };
-    }
+#[inline]
+fn entry(player: usize, at_ns: u64) -> u64 {
+    at_ns.min(LAST_NS) << PLAYER_BITS | player as u64
 }
 
 #[cfg(test)]
