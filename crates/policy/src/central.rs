@@ -100,6 +100,9 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
 
     #[inline]
     fn poll(&mut self, now_ns: u64) -> Option<Dispatch> {
+        if Self::TRACKS && !self.placement.has_room(&self.workers) {
+            return None;
+        }
         let Self {
             jobs,
             discipline,

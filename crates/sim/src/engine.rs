@@ -1,19 +1,20 @@
 //! A server in virtual time: it owns the time, carries decisions out and makes none.
 //!
 //! Every worker has at most one event of its own (it looks up from what it runs), kept in a
-//! [`Tournament`]; whatever else takes time (the dispatcher's work, hand-offs, completion notices)
+//! [`Agenda`]; whatever else takes time (the dispatcher's work, hand-offs, completion notices)
 //! lies in a heap that is empty in an ideal system. Arrivals come from outside.
 
+pub(crate) mod agenda;
 mod queues;
 mod requests;
 mod simulated;
-pub(crate) mod tournament;
 mod worker;
 
 use crate::Costs;
 use crate::server::{NEVER, Sink, Work};
 use crate::simulated::Simulated;
 use crate::tape::Tape;
+use agenda::Agenda;
 use headway_policy::role::{
     Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Stint, Verdict,
 };
@@ -24,7 +25,6 @@ use queues::WorkerQueues;
 use requests::{InFlight, Requests};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tournament::Tournament;
 use worker::Worker;
 
 /// What is under way besides running requests.
@@ -65,7 +65,7 @@ pub(crate) struct Engine<I, L, M> {
     requests: Requests,
     queues: WorkerQueues,
     workers: Vec<Worker>,
-    stops: Tournament,
+    stops: Agenda,
     delayed: BinaryHeap<Reverse<(u64, u64, Delayed)>>,
     delayed_count: u64,
     /// Until when the dispatcher works through what arrived, or on a request of its own.
@@ -94,7 +94,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             requests: Requests::default(),
             queues: WorkerQueues::new(shape.workers),
             workers: vec![Worker::IDLE; shape.workers],
-            stops: Tournament::new(shape.workers),
+            stops: Agenda::new(shape.workers),
             delayed: BinaryHeap::new(),
             delayed_count: 0,
             dispatcher_free_ns: 0,
@@ -310,10 +310,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// If the worker is idle, it asks its policy what to run, and begins it `after_ns` from now.
     #[inline]
     fn look_for_work(&mut self, worker: usize, after_ns: u64) {
-        while self.workers[worker].is_idle() {
+        if !self.workers[worker].is_idle() {
+            return;
+        }
+        loop {
             let mut view = self.queues.seen_by(worker);
             match self.locals[worker].next(self.now_ns, &mut view) {
-                Next::Run { job, slice_ns } => self.begin(worker, job, slice_ns, after_ns),
+                Next::Run { job, slice_ns } => return self.begin(worker, job, slice_ns, after_ns),
                 Next::Retry => {}
                 Next::Idle => return,
             }
@@ -335,39 +338,42 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let id = WorkerId(worker as u16);
         self.ingress.started(self.now_ns, id, job);
         let look_ns = self.monitor.started(self.now_ns, id, &as_job, epoch);
-        let begun = Worker::begin(job, epoch, self.now_ns + spent_ns, left_ns);
-        let begun = begun.slice(slice_ns).look_after(look_ns);
-        self.workers[worker] = begun;
-        self.stops.set(worker, begun.next_ns());
+        let at = &mut self.workers[worker];
+        at.begin(job, self.now_ns + spent_ns, left_ns, (slice_ns, look_ns));
+        self.stops.set(worker, at.next_ns());
     }
 
     /// The worker finished, or its slice is over, or the monitor asked to look, or it leaves what
-    /// it was interrupted at.
+    /// it was interrupted at. Whether it is free of what it was at.
     #[inline]
-    fn worker_looks_up(&mut self, worker: usize, sink: &mut impl Sink) {
-        let at = self.workers[worker];
+    fn worker_looks_up(&mut self, worker: usize, sink: &mut impl Sink) -> bool {
+        let at = &self.workers[worker];
         if at.is_leaving() {
             self.leave(worker);
+            true
         } else if self.now_ns >= at.done_ns {
             self.finished(worker, sink);
+            true
         } else if self.now_ns >= at.slice_over_ns {
             let queues = self.queues.seen_by(worker);
             match self.locals[worker].renew(self.now_ns, &queues) {
-                Some(ns) => self.go_on(worker, at.sliced_until(self.now_ns + ns)),
+                Some(ns) => {
+                    self.workers[worker].slice_over_ns = self.now_ns + ns;
+                    self.goes_on(worker)
+                }
                 None => self.preempt(worker),
             }
         } else {
-            self.expired(worker);
+            self.expired(worker)
         }
     }
 
     #[inline]
-    fn expired(&mut self, worker: usize) {
-        let at = self.workers[worker];
+    fn expired(&mut self, worker: usize) -> bool {
         let stint = self.stint.filter(|stint| stint.until_ns > self.now_ns);
         if let (true, Some(stint)) = (M::ON_DISPATCHER, stint) {
             // A dispatcher that works sends its notifications late (Concord § 3.3).
-            return self.go_on(worker, at.looked_at_ns(stint.until_ns));
+            return self.look_again(worker, stint.until_ns);
         }
         let queues = self.queues.seen_by(worker);
         let id = WorkerId(worker as u16);
@@ -376,21 +382,28 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             .expired(self.now_ns, id, &self.ingress, &queues)
         {
             Verdict::Preempt => self.preempt(worker),
-            Verdict::Renew(ns) => self.go_on(worker, at.looked_at_ns(self.now_ns + ns)),
-            Verdict::Leave => self.go_on(worker, at.looked_at_ns(NEVER)),
+            Verdict::Renew(ns) => self.look_again(worker, self.now_ns + ns),
+            Verdict::Leave => self.look_again(worker, NEVER),
         }
     }
 
     #[inline]
-    fn go_on(&mut self, worker: usize, at: Worker) {
-        self.workers[worker] = at;
-        self.stops.set(worker, at.next_ns());
+    fn look_again(&mut self, worker: usize, look_ns: u64) -> bool {
+        self.workers[worker].look_ns = look_ns;
+        self.goes_on(worker)
+    }
+
+    /// The worker goes on with what it is at, until it next looks up.
+    #[inline]
+    fn goes_on(&mut self, worker: usize) -> bool {
+        self.stops.set(worker, self.workers[worker].next_ns());
+        false
     }
 
     /// The worker is to stop what it runs. It pays for that before it switches, or the request
-    /// does later.
+    /// does later. Whether it is free at once.
     #[inline]
-    fn preempt(&mut self, worker: usize) {
+    fn preempt(&mut self, worker: usize) -> bool {
         let Worker {
             running,
             epoch,
@@ -408,12 +421,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         match (self.mechanism.charge, self.mechanism.notif_ns) {
             (Charge::Blocking, blocked_ns @ 1..) => {
                 self.work.busy_ns += blocked_ns;
-                let leaving = self.workers[worker].leaving_at(self.now_ns + blocked_ns);
-                self.go_on(worker, leaving);
+                self.workers[worker].leave_at(self.now_ns + blocked_ns);
+                self.goes_on(worker)
             }
             (_, charged_ns) => {
                 request.needs_ns += charged_ns;
                 self.leave(worker);
+                true
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::Costs;
 use crate::engine::Engine;
-use crate::engine::tournament::Tournament;
+use crate::engine::agenda::Agenda;
 use crate::server::{NEVER, Request, Sink, Work};
 use crate::simulated::Simulated;
 use headway_policy::host::Counters;
@@ -17,7 +17,7 @@ use std::ops::Range;
 pub(crate) struct Replicated<I, L, M> {
     engines: Vec<Engine<I, L, M>>,
     division: Division,
-    steps: Tournament,
+    steps: Agenda,
     /// Idle workers and waiting requests, of each and of all.
     standings: Vec<Standing>,
     total: Standing,
@@ -54,7 +54,7 @@ impl<I: Ingress, L: Local, M: Monitor> Replicated<I, L, M> {
             waiting: 0,
         };
         Self {
-            steps: Tournament::new(engines.len()),
+            steps: Agenda::new(engines.len()),
             standings: engines.iter().map(standing).collect(),
             total: Standing {
                 idle: shape.workers,

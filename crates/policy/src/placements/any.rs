@@ -20,6 +20,17 @@ pub enum AnyPlacement {
 
 impl Placement for AnyPlacement {
     #[inline]
+    fn has_room(&self, workers: &Workers) -> bool {
+        match self {
+            Self::Idle(placement) => placement.has_room(workers),
+            Self::Reserved(placement) => placement.has_room(workers),
+            Self::ReservedBounded(placement) => placement.has_room(workers),
+            Self::Shortest(placement) => placement.has_room(workers),
+            Self::Choices(placement) => placement.has_room(workers),
+        }
+    }
+
+    #[inline]
     fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         match self {
             Self::Idle(placement) => placement.place(job, plan, workers),

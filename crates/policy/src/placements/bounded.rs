@@ -10,6 +10,11 @@ pub struct Bounded;
 
 impl Placement for Bounded {
     #[inline]
+    fn has_room(&self, workers: &Workers) -> bool {
+        workers.least().is_some()
+    }
+
+    #[inline]
     fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         workers.shortest()
     }

@@ -9,6 +9,11 @@ pub struct Idle;
 
 impl Placement for Idle {
     #[inline]
+    fn has_room(&self, workers: &Workers) -> bool {
+        !workers.idle().is_empty()
+    }
+
+    #[inline]
     fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         workers.idle().first().map(|worker| WorkerId(worker as u16))
     }

@@ -28,6 +28,12 @@ pub trait Placement {
     /// Who carries it out.
     const OWNER: Owner = Owner::Dispatcher;
 
+    /// Whether any worker could take any request: where not, nobody need look for one to offer.
+    #[inline]
+    fn has_room(&self, _workers: &Workers) -> bool {
+        true
+    }
+
     /// The worker, or `None` when the request must wait.
     fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId>;
 }

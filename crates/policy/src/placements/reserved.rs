@@ -10,6 +10,11 @@ pub struct Reserved;
 
 impl Placement for Reserved {
     #[inline]
+    fn has_room(&self, workers: &Workers) -> bool {
+        !workers.idle().is_empty()
+    }
+
+    #[inline]
     fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         let (reserved, stealable) = (plan.reserved(job.class), plan.stealable(job.class));
         let worker = workers.idle().first_in(reserved, stealable)?;

@@ -11,6 +11,11 @@ pub struct ReservedBounded;
 
 impl Placement for ReservedBounded {
     #[inline]
+    fn has_room(&self, workers: &Workers) -> bool {
+        workers.least().is_some()
+    }
+
+    #[inline]
     fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         let (reserved, stealable) = (plan.reserved(job.class), plan.stealable(job.class));
         let mut levels = workers.levels();

@@ -34,9 +34,12 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         self.advance_to(stop_ns.min(delayed_ns));
         if stop_ns <= delayed_ns {
             let worker = self.stops.first();
-            self.worker_looks_up(worker, sink);
-            self.decide(sink);
-            self.settle(worker);
+            let freed = self.worker_looks_up(worker, sink);
+            // Who goes on with what it is at changes nothing that the dispatcher decides by.
+            if freed || M::POLLS || I::WORKS {
+                self.decide(sink);
+                self.settle(worker);
+            }
         } else {
             self.delayed_event(sink);
             self.decide(sink);

@@ -27,7 +27,7 @@ pub(super) struct Worker {
     /// When its slice is over.
     pub(super) slice_over_ns: u64,
     /// When the monitor wants to look at it; or, leaving, when it has left.
-    look_ns: u64,
+    pub(super) look_ns: u64,
 }
 
 impl Worker {
@@ -42,56 +42,31 @@ impl Worker {
         look_ns: NEVER,
     };
 
+    /// Begins to serve a request from some time on; slice and look count from there.
     #[inline]
-    pub(super) fn begin(running: JobId, epoch: u64, serving_from_ns: u64, left_ns: u64) -> Self {
-        Self {
-            state: State::Serving,
-            running,
-            epoch,
-            serving_from_ns,
-            done_ns: serving_from_ns + left_ns,
-            ..Self::IDLE
-        }
+    pub(super) fn begin(
+        &mut self,
+        running: JobId,
+        from_ns: u64,
+        left_ns: u64,
+        (slice_ns, look_ns): (Option<u64>, Option<u64>),
+    ) {
+        self.state = State::Serving;
+        self.running = running;
+        self.epoch += 1;
+        self.serving_from_ns = from_ns;
+        self.done_ns = from_ns + left_ns;
+        self.slice_over_ns = slice_ns.map_or(NEVER, |ns| from_ns + ns);
+        self.look_ns = look_ns.map_or(NEVER, |ns| from_ns + ns);
     }
 
+    /// Stops serving, and is free after what that costs.
     #[inline]
-    pub(super) fn slice(self, slice_ns: Option<u64>) -> Self {
-        match slice_ns {
-            Some(ns) => self.sliced_until(self.serving_from_ns + ns),
-            None => self,
-        }
-    }
-
-    #[inline]
-    pub(super) fn look_after(self, look_ns: Option<u64>) -> Self {
-        match look_ns {
-            Some(ns) => self.looked_at_ns(self.serving_from_ns + ns),
-            None => self,
-        }
-    }
-
-    #[inline]
-    pub(super) fn sliced_until(self, slice_over_ns: u64) -> Self {
-        Self {
-            slice_over_ns,
-            ..self
-        }
-    }
-
-    #[inline]
-    pub(super) fn looked_at_ns(self, look_ns: u64) -> Self {
-        Self { look_ns, ..self }
-    }
-
-    #[inline]
-    pub(super) fn leaving_at(self, left_ns: u64) -> Self {
-        Self {
-            state: State::Leaving,
-            done_ns: NEVER,
-            slice_over_ns: NEVER,
-            look_ns: left_ns,
-            ..self
-        }
+    pub(super) fn leave_at(&mut self, left_ns: u64) {
+        self.state = State::Leaving;
+        self.done_ns = NEVER;
+        self.slice_over_ns = NEVER;
+        self.look_ns = left_ns;
     }
 
     /// When it looks up next.

@@ -4,7 +4,7 @@ use super::flights::Flights;
 use super::links::{Delivery, Link, Upward};
 use super::measures::Measures;
 use super::score;
-use crate::engine::tournament::Tournament;
+use crate::engine::agenda::Agenda;
 use crate::run::Arrivals;
 use crate::server::{self, Left, NEVER, Request, Server};
 use crate::{Experiment, Outcome, SimError};
@@ -37,7 +37,7 @@ struct Rack<'a, S> {
     servers: Vec<Box<dyn Server>>,
     /// Cores that each server has at present.
     cores: Vec<usize>,
-    steps: Tournament,
+    steps: Agenda,
     flights: Flights,
     down: Link<Delivery>,
     up: Link<Upward>,
@@ -82,7 +82,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             duties: vec![Duty::default(); count],
             servers,
             cores: vec![experiment.workers; count],
-            steps: Tournament::new(count),
+            steps: Agenda::new(count),
             flights: Flights::default(),
             down: Link::new(system.rtt_ns / 2),
             up: Link::new(system.rtt_ns - system.rtt_ns / 2),
