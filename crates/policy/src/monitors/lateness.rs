@@ -76,7 +76,11 @@ fn half_normal(x: f64) -> f64 {
     for n in 1..100 {
         let n = f64::from(n);
         term *= -x * x / (2.0 * n);
-        sum += term / (2.0 * n + 1.0);
+        let next = sum + term / (2.0 * n + 1.0);
+        if next == sum {
+            break;
+        }
+        sum = next;
     }
     SQRT_TWO_OVER_PI * sum
 }
