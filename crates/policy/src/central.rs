@@ -107,6 +107,7 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
             jobs,
             discipline,
             placement,
+            control,
             workers,
             plan,
             ..
@@ -115,10 +116,10 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
             placement.place(head, plan, workers)
         })?;
         if Self::TRACKS {
-            self.workers.occupy(worker);
+            workers.occupy(worker);
         }
         let served_or_waited_ns = now_ns.saturating_sub(job.arrived_ns);
-        self.control.dispatched(
+        control.dispatched(
             job.class,
             served_or_waited_ns.saturating_sub(job.attained_ns),
         );

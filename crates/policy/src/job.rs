@@ -179,12 +179,12 @@ impl List {
     }
 
     #[inline]
-    pub(crate) fn pop_front(&mut self, jobs: &Jobs) -> Option<Job> {
+    pub(crate) fn pop_front<'a>(&mut self, jobs: &'a Jobs) -> Option<&'a Job> {
         let node = self.node(jobs)?;
         self.head = node.next;
         self.tail = if node.next == NIL { NIL } else { self.tail };
         self.len -= 1;
-        Some(node.job)
+        Some(&node.job)
     }
 
     #[inline]

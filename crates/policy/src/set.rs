@@ -55,7 +55,8 @@ impl BitSet {
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.iter().fold(0, |any, word| any | word) == 0
+        // Word by word, since a load wider than the last store would wait for it.
+        self.0.iter().all(|word| *word == 0)
     }
 
     /// Number of elements.

@@ -58,13 +58,13 @@ impl Discipline for AnyDiscipline {
     }
 
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         plan: &Plan,
         place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         each!(self, discipline => discipline.take(now_ns, jobs, plan, place))
     }
 

@@ -54,7 +54,7 @@ impl ClassQueues {
     }
 
     #[inline]
-    pub(super) fn pop(&mut self, jobs: &Jobs, class: ClassId) -> Option<Job> {
+    pub(super) fn pop<'a>(&mut self, jobs: &'a Jobs, class: ClassId) -> Option<&'a Job> {
         let queue = &mut self.queues[class.index()];
         let job = queue.pop_front(jobs)?;
         self.waiting -= 1;

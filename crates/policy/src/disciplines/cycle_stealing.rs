@@ -78,13 +78,13 @@ impl Discipline for CycleStealing {
     }
 
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         _now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         let (list, long) = self.choose();
         let worker = place(list.front(jobs)?)?;
         let job = list.pop_front(jobs)?;

@@ -91,20 +91,20 @@ impl Discipline for DeficitRoundRobin {
     }
 
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         _now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         let class = self.choose(jobs)?;
         let worker = place(self.queues.front(jobs, class)?)?;
         let job = self.queues.pop(jobs, class)?;
         let deficit_ns = &mut self.deficit_ns[class.index()];
         *deficit_ns = match self.queues.waiting_of(class) {
             0 => 0,
-            _ => *deficit_ns - self.sizes.of(&job),
+            _ => *deficit_ns - self.sizes.of(job),
         };
         Some((job, worker))
     }

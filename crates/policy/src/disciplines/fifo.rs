@@ -49,13 +49,13 @@ impl Discipline for Fifo {
     }
 
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         _now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         let list = match self.interrupted_first(jobs) {
             true => &mut self.interrupted,
             false => &mut self.fresh,
@@ -99,7 +99,7 @@ impl Discipline for Fifo {
     }
 
     fn take_unstarted(&mut self, jobs: &Jobs) -> Option<Job> {
-        self.fresh.pop_front(jobs)
+        self.fresh.pop_front(jobs).copied()
     }
 
     fn replanned(&mut self, _plan: &Plan) {}

@@ -120,15 +120,15 @@ impl<K: Key> Discipline for ByKey<K> {
     }
 
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         _now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
-        let job = *self.head(jobs)?;
-        let worker = place(&job)?;
+    ) -> Option<(&'a Job, WorkerId)> {
+        let job = self.head(jobs)?;
+        let worker = place(job)?;
         self.heap.pop();
         Some((job, worker))
     }

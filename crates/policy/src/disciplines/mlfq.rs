@@ -76,13 +76,13 @@ impl Discipline for Mlfq {
     }
 
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         _now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         let level = self.occupied.first()?;
         let queue = &mut self.queues[level];
         let worker = place(queue.front(jobs)?)?;

@@ -41,14 +41,15 @@ pub trait Discipline {
     /// Queues a request that was already accepted and then interrupted, whatever the bound.
     fn requeue(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job);
 
-    /// Offers heads in order to `place` until it names a worker for one, and takes that one out.
-    fn take(
+    /// Offers heads in order to `place` until it names a worker for one, and takes that one out. By reference: a copy would
+    /// wait for the stores that have just written the job.
+    fn take<'a>(
         &mut self,
         now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         plan: &Plan,
         place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)>;
+    ) -> Option<(&'a Job, WorkerId)>;
 
     /// Requests waiting.
     fn waiting(&self) -> usize;

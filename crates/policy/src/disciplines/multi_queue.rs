@@ -125,13 +125,13 @@ impl Discipline for MultiQueue {
     }
 
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         let class = self.choose(now_ns, jobs)?;
         let worker = place(self.queues.front(jobs, class)?)?;
         if let Pick::VirtualTime(times) = &mut self.pick {

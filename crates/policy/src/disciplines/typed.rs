@@ -29,7 +29,7 @@ impl Typed {
     }
 
     #[inline]
-    fn pop(&mut self, jobs: &Jobs, plan: &Plan, class: ClassId) -> Option<Job> {
+    fn pop<'a>(&mut self, jobs: &'a Jobs, plan: &Plan, class: ClassId) -> Option<&'a Job> {
         let queue = &mut self.queues[class.index()];
         let job = queue.pop_front(jobs)?;
         let more = queue.len() > 0;
@@ -39,12 +39,12 @@ impl Typed {
     }
 
     /// The oldest head that finds a worker.
-    fn take_oldest(
+    fn take_oldest<'a>(
         &mut self,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         let mut untried = self.occupied;
         loop {
             let age = |&rank: &usize| self.queue_at(plan, rank).front_sequence(jobs);
@@ -83,13 +83,13 @@ impl Discipline for Typed {
     /// Algorithm 1 of Perséphone: the first class, ascending, that has both a request and a free
     /// worker. A class without a free worker does not hold up the longer ones.
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         _now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         if plan.order == Order::Arrival {
             return self.take_oldest(jobs, plan, place);
         }

@@ -54,13 +54,13 @@ impl Discipline for WeightedRoundRobin {
     }
 
     #[inline]
-    fn take(
+    fn take<'a>(
         &mut self,
         _now_ns: u64,
-        jobs: &Jobs,
+        jobs: &'a Jobs,
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
-    ) -> Option<(Job, WorkerId)> {
+    ) -> Option<(&'a Job, WorkerId)> {
         let class = self.choose()?;
         let worker = place(self.queues.front(jobs, class)?)?;
         self.left -= 1;
