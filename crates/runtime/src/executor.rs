@@ -1,5 +1,6 @@
 //! Running one request: the handler, the response, the counts.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -55,21 +56,22 @@ impl<S: Service, T: Tx> Executor<S, T> {
         self.pool.prefetch(slot);
     }
 
-    /// Runs the request and sends the response from the same buffer; returns the time the handler took, ns.
+    /// Runs the request and sends the response from the same buffer; returns from when to when the handler ran, ns.
     #[inline]
-    pub(crate) fn run(&mut self, id: &mut SlotId) -> u64 {
+    pub(crate) fn run(&mut self, id: &mut SlotId) -> Range<u64> {
         let slot = self.pool.get_mut(id);
         let class = slot.class;
         let start_ns = self.clock.now_ns();
         let (status, len) = self.call(slot);
         let end_ns = self.clock.now_ns();
-        let cpu_ns = end_ns.saturating_sub(start_ns);
+        let end_ns = end_ns.max(start_ns);
+        let cpu_ns = end_ns - start_ns;
         write_header(slot, status, cpu_ns, len);
         if self.tx.send(&self.pool, id, end_ns).is_err() {
             self.tally.unsent.add(1);
         }
         self.count(class, cpu_ns);
-        cpu_ns
+        start_ns..end_ns
     }
 
     /// A handler that panics may leave its own data half changed, as with any poisoned lock; the server's is only

@@ -1,5 +1,6 @@
 //! Waiting: how long to spin, and how to sleep so that a wake is neither lost nor paid for in vain.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use headway_machine::Clock;
@@ -38,7 +39,8 @@ pub(crate) struct Patience {
     clock: Clock,
     turns: u32,
     since_ns: u64,
-    looked_ns: u64,
+    /// When the thread was last seen to run.
+    looked_ns: Option<u64>,
     stalls: Arc<StallLog>,
     /// More threads than cores: who spins keeps the one it waits for from running.
     crowded: bool,
@@ -51,7 +53,7 @@ impl Patience {
             clock: Clock::global(),
             turns: 0,
             since_ns: 0,
-            looked_ns: 0,
+            looked_ns: None,
             stalls: Arc::clone(stalls),
             crowded,
         }
@@ -67,6 +69,29 @@ impl Patience {
     #[inline]
     pub(crate) fn reset(&mut self) {
         self.turns = 0;
+    }
+
+    /// The thread slept, and that was its own wish.
+    #[inline]
+    pub(crate) fn slept(&mut self) {
+        self.turns = 0;
+        self.looked_ns = None;
+    }
+
+    /// The thread runs at this time: it should have since it was last seen to.
+    #[inline]
+    pub(crate) fn saw(&mut self, now_ns: u64) {
+        if let Some(looked_ns) = self.looked_ns {
+            self.stalls.between(looked_ns, now_ns);
+        }
+        self.looked_ns = Some(now_ns);
+    }
+
+    /// The thread ran a handler from when to when; what that took is the handler's business.
+    #[inline]
+    pub(crate) fn ran(&mut self, ran: &Range<u64>) {
+        self.saw(ran.start);
+        self.looked_ns = Some(ran.end);
     }
 
     /// There was nothing to do: spins one turn. `true` when it is time to sleep.
@@ -91,10 +116,8 @@ impl Patience {
         let now_ns = self.clock.now_ns();
         if self.turns == 0 {
             self.since_ns = now_ns;
-        } else {
-            self.stalls.between(self.looked_ns, now_ns);
         }
-        self.looked_ns = now_ns;
+        self.saw(now_ns);
         now_ns.saturating_sub(self.since_ns) > spin_ns
     }
 }

@@ -1,17 +1,18 @@
-//! Times in which a spinning thread was kept from running: what the machine takes from the server.
+//! Times in which a thread of the server did not get on: what the machine takes from it.
 //!
-//! A thread that waits reads the clock every few turns anyway; readings too far apart were separated by somebody else's
-//! work. Only waiting is watched: handlers know best how long they should take.
+//! Threads read the clock every few turns while they wait, around each handler and in each turn of the dispatcher anyway; readings
+//! too far apart were separated by somebody else's work, or by a system call that took that long. Handlers are left out:
+//! they know best how long they should take.
 
 use std::sync::{Mutex, PoisonError};
 
-/// Turns of a waiting thread take less than 2 µs between two readings of the clock; an interrupt takes about as long as this.
+/// Between two readings of the clock there are less than 4 µs of the server's own work; an interrupt takes about as long as this.
 const STALL_NS: u64 = 5_000;
 
 /// Stalls kept, at most.
 const KEPT: usize = 1 << 16;
 
-/// A time in which a waiting thread of the server did not run, on the scale of
+/// A time in which a thread of the server did not get on, on the scale of
 /// [`Clock::global`](headway_machine::Clock::global).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stall {

@@ -28,6 +28,7 @@ pub(super) fn dispatch<I: Ingress, R: Rx, T: Tx, C: Classifier>(
     let _farewell = Farewell(beds);
     while control.phase() != Phase::Stopped {
         let progress = dispatcher.step();
+        patience.saw(dispatcher.now_ns());
         let given = dispatcher.take_given();
         if !given.is_empty() && patience.may_sleep() {
             announce();
@@ -39,6 +40,7 @@ pub(super) fn dispatch<I: Ingress, R: Rx, T: Tx, C: Classifier>(
             patience.reset();
         } else if patience.exhausted() {
             dispatcher.sleep();
+            patience.slept();
         }
     }
 }
@@ -82,18 +84,23 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
     /// Runs one request, if there is one and the server has not given up.
     #[inline]
     fn turn(&mut self) -> bool {
-        let may_run = self.control.phase() < Phase::Abandoning;
-        let ran = may_run && self.desk.turn(&mut self.executor);
-        if ran && self.patience.may_sleep() {
+        if self.control.phase() >= Phase::Abandoning {
+            return false;
+        }
+        let Some(ran) = self.desk.turn(&mut self.executor) else {
+            return false;
+        };
+        self.patience.ran(&ran);
+        if self.patience.may_sleep() {
             self.bell.ring();
         }
-        ran
+        true
     }
 
     fn sleep(&mut self) {
         let (desk, control) = (&self.desk, &self.control);
         self.beds[self.index]
             .park_unless(|| !desk.jobs.is_empty() || control.phase() == Phase::Stopped);
-        self.patience.reset();
+        self.patience.slept();
     }
 }

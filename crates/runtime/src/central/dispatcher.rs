@@ -111,6 +111,12 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         collected + received + dispatched
     }
 
+    /// When the last turn began.
+    #[inline]
+    pub(super) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
     /// The workers given something since the last call; they may have to be woken.
     #[inline]
     pub(super) fn take_given(&mut self) -> BitSet {

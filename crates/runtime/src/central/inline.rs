@@ -47,12 +47,17 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
     /// Runs one request, if there is one and the server has not given up.
     #[inline]
     fn turn(&mut self) -> bool {
-        let may_run = self.control.phase() < Phase::Abandoning;
-        let ran = may_run && self.desk.turn(&mut self.executor);
-        if ran && self.patience.may_sleep() {
+        if self.control.phase() >= Phase::Abandoning {
+            return false;
+        }
+        let Some(ran) = self.desk.turn(&mut self.executor) else {
+            return false;
+        };
+        self.patience.ran(&ran);
+        if self.patience.may_sleep() {
             self.bell.ring();
         }
-        ran
+        true
     }
 
     fn follow<'a>(
@@ -66,7 +71,7 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
         let lead = shared.follow(self.index, || {
             !desk.jobs.is_empty() || control.phase() == Phase::Stopped
         });
-        self.patience.reset();
+        self.patience.slept();
         lead
     }
 
@@ -75,6 +80,7 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
         self.patience.reset();
         loop {
             let progress = lead.step();
+            self.patience.saw(lead.now_ns());
             self.wake_given(&mut lead);
             if !self.desk.jobs.is_empty() || self.control.phase() == Phase::Stopped {
                 break;
@@ -83,6 +89,7 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
                 self.patience.reset();
             } else if self.patience.exhausted() {
                 lead.sleep();
+                self.patience.slept();
             }
         }
         self.patience.reset();

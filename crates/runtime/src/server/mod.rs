@@ -109,8 +109,8 @@ impl Server {
         stats
     }
 
-    /// When its threads were kept from running while they spun for work, as far as memory for it reaches (65 536 stalls), in no
-    /// particular order. What handlers lost shows in their own times.
+    /// When its threads did not get on for more than 5 µs outside of handlers, as far as memory for it reaches (65 536 stalls), in
+    /// no particular order. Sleep for want of work is none.
     #[must_use]
     pub fn stalls(&self) -> Vec<Stall> {
         self.engine.control.stalls().stalls()

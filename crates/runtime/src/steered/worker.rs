@@ -94,9 +94,11 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         }
         let mut slot = self.view.take(id);
         let (class, arrived_ns) = self.executor.describe(&slot);
-        let cpu_ns = self.executor.run(&mut slot);
+        let ran = self.executor.run(&mut slot);
+        self.patience.ran(&ran);
         let job = Job::new(id, ClassId(class), arrived_ns);
-        self.local.finished(self.clock.now_ns(), &job, cpu_ns);
+        self.local
+            .finished(self.clock.now_ns(), &job, ran.end - ran.start);
         self.view.release(slot);
     }
 
@@ -107,6 +109,6 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         self.peers
             .bell(self.index)
             .sleep_unless(timeout_ns, || control.phase() != phase);
-        self.patience.reset();
+        self.patience.slept();
     }
 }
