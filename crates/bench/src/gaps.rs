@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn a_gap_reaches_until_its_backlog_is_long_gone() {
-        let aftermath = Aftermath::of(&[1_000..1_100], 0.5);
+        let aftermath = Aftermath::of(std::slice::from_ref(&(1_000..1_100)), 0.5);
         // 100 ns at load 0.5 drain in 200; three times that.
         assert!(!aftermath.touches(0, 999));
         assert!(aftermath.touches(0, 1_000));

@@ -22,7 +22,7 @@ use headway_policy::systems::System;
 use headway_policy::{Charge, Job, JobId, Mechanism, Shape, WorkerId};
 use headway_report::schedule::Runner;
 use queues::WorkerQueues;
-use requests::{InFlight, Requests};
+use requests::Requests;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use worker::Worker;
@@ -493,10 +493,9 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let from = WorkerId(worker as u16);
         self.monitor.stopped(self.now_ns, from, epoch);
         self.note(id, Runner::Worker(worker), serving_from_ns, true);
-        let InFlight {
-            request, needs_ns, ..
-        } = *self.requests.get(id);
-        sink.finished(self.now_ns, &request);
+        let in_flight = self.requests.get(id);
+        let needs_ns = in_flight.needs_ns;
+        sink.finished(self.now_ns, &in_flight.request);
         let job = self.job(id);
         self.locals[worker].finished(self.now_ns, &job, needs_ns);
         match (I::OWNER, self.known_at_ns()) {

@@ -95,10 +95,17 @@ fn drive(experiment: &Experiment, server: &mut impl Simulated, measures: &mut Me
     }
 }
 
+/// Arrivals drawn at a time.
+const DRAWN: usize = 64;
+
 /// The arrivals still to come.
 pub(crate) struct Arrivals<'a> {
     generator: Generator,
-    next: Option<Arrival>,
+    /// The next ones, drawn together: what is read was written long ago, and drawing does not wait for what
+    /// happens in the server.
+    drawn: Vec<Arrival>,
+    /// The first of them that is still to come.
+    next: usize,
     left: u64,
     until_ns: u64,
     /// Arrivals before this index are not measured.
@@ -117,7 +124,8 @@ impl<'a> Arrivals<'a> {
         };
         let mut arrivals = Self {
             generator: Generator::new(&experiment.workload, experiment.offered, experiment.seed),
-            next: None,
+            drawn: Vec::with_capacity(DRAWN),
+            next: 0,
             left,
             until_ns,
             counted_from: (experiment.warm_up * experiment.expected_requests()) as u64,
@@ -126,19 +134,20 @@ impl<'a> Arrivals<'a> {
             classifier: Rng::new(experiment.seed ^ 0xC1A5_51F1_E72A_4D03),
             experiment,
         };
-        arrivals.advance();
+        arrivals.draw();
         arrivals
     }
 
     #[inline]
     pub(crate) fn next_ns(&self) -> u64 {
-        self.next.as_ref().map_or(NEVER, |arrival| arrival.at_ns)
+        let next = self.drawn.get(self.next);
+        next.map_or(NEVER, |arrival| arrival.at_ns)
     }
 
     /// The next one, in the order of time.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Request> {
-        let arrival = self.next?;
+        let arrival = self.drawn.get(self.next)?;
         let taken_for = match self.experiment.classifier {
             Classifier::Exact => arrival.class,
             Classifier::Random => self.classifier.below(self.classes) as u16,
@@ -153,20 +162,25 @@ impl<'a> Arrivals<'a> {
             counted: self.index >= self.counted_from,
         };
         self.index += 1;
-        self.advance();
+        self.next += 1;
+        if self.next == self.drawn.len() {
+            self.draw();
+        }
         Some(request)
     }
 
-    #[inline]
-    fn advance(&mut self) {
-        self.next = match self.left {
-            0 => None,
-            _ => self
-                .generator
-                .next()
-                .filter(|arrival| arrival.at_ns < self.until_ns),
-        };
-        self.left -= u64::from(self.next.is_some());
+    /// Draws the next ones; none are left where none are drawn.
+    fn draw(&mut self) {
+        let (until_ns, count) = (self.until_ns, self.left.min(DRAWN as u64));
+        self.drawn.clear();
+        self.drawn.extend(
+            self.generator
+                .by_ref()
+                .take(count as usize)
+                .take_while(|arrival| arrival.at_ns < until_ns),
+        );
+        self.left -= self.drawn.len() as u64;
+        self.next = 0;
     }
 }
 
