@@ -230,6 +230,9 @@ pub trait Local {
     const STEALS: bool = false;
     /// Whether it may ever end a slice: an engine that cannot must refuse one that does.
     const SLICES: bool = false;
+    /// Whether a slice is renewed exactly while the own queue is empty, and always for the same time: an engine need not look before
+    /// something enters it.
+    const RENEWS_ALONE: bool = false;
 
     /// What to run now that the worker has nothing running.
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next;
@@ -266,6 +269,9 @@ pub enum Verdict {
     Preempt,
     /// It goes on; look again after so much longer, ns, above 0.
     Renew(u64),
+    /// It goes on, and so it would each time after so much longer, ns, above 0, until something enters its worker's own
+    /// queue: look again then, at the next such time. As [`Renew`](Self::Renew), for an engine that would rather not look in vain.
+    RenewAlone(u64),
     /// It goes on and is not looked at again.
     Leave,
 }

@@ -288,12 +288,27 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             return self.shed(job, sink);
         }
         self.queues.push(worker, job);
+        self.joined(worker.index());
         let waited_ns = match I::OWNER {
             Owner::Dispatcher if queued == 0 => self.mechanism.next_ns,
             _ => 0,
         };
         self.look_for_work(worker.index(), waited_ns);
         self.wake(worker.index() + 1);
+    }
+
+    /// A worker that went on because nothing else waited at it looks up when its present slice or quantum is over.
+    #[inline]
+    fn joined(&mut self, worker: usize) {
+        let at = &mut self.workers[worker];
+        let Some(over_ns) = at.has_company(self.now_ns) else {
+            return;
+        };
+        match L::RENEWS_ALONE {
+            true => at.slice_over_ns = over_ns,
+            false => at.look_ns = over_ns,
+        }
+        self.stops.set(worker, at.next_ns());
     }
 
     /// There is new work. Idle workers that may take it look, from `first` on.
@@ -357,6 +372,11 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         } else if self.now_ns >= at.slice_over_ns {
             let queues = self.queues.seen_by(worker);
             match self.locals[worker].renew(self.now_ns, &queues) {
+                Some(ns) if L::RENEWS_ALONE => {
+                    self.workers[worker].slice_over_ns = NEVER;
+                    self.workers[worker].go_on_alone(self.now_ns, ns);
+                    self.goes_on(worker)
+                }
                 Some(ns) => {
                     self.workers[worker].slice_over_ns = self.now_ns + ns;
                     self.goes_on(worker)
@@ -383,6 +403,10 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         {
             Verdict::Preempt => self.preempt(worker),
             Verdict::Renew(ns) => self.look_again(worker, self.now_ns + ns),
+            Verdict::RenewAlone(ns) => {
+                self.workers[worker].go_on_alone(self.now_ns, ns);
+                self.look_again(worker, NEVER)
+            }
             Verdict::Leave => self.look_again(worker, NEVER),
         }
     }

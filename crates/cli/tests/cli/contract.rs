@@ -293,6 +293,52 @@ fn bench_adds_the_network_and_judges_every_run() {
     }
 }
 
+/// Whatever this machine lets be seen: verdict, fields and exit status say the same.
+#[test]
+fn a_comparison_with_the_simulator_says_what_its_status_says() {
+    let done = headway(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--workers",
+        "1",
+        "--load",
+        "0.3",
+        "--requests",
+        "4k",
+        "--rounds",
+        "1",
+        "--compare-sim",
+        "--format",
+        "json",
+    ]);
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let comparison = &report["comparisons"][0];
+    assert!(comparison["simulated"]["overall"]["latency_us"]["p50"].is_number());
+    let untouched = &comparison["untouched"];
+    let (requests, fraction) = (
+        untouched["requests"].as_u64(),
+        untouched["fraction"].as_f64(),
+    );
+    let enough = requests.unwrap() >= 1_000 && fraction.unwrap() >= 0.25;
+    let within = |ratio: &str, tolerance: f64| {
+        comparison[ratio]
+            .as_f64()
+            .is_some_and(|ratio| (ratio - 1.0).abs() <= tolerance)
+    };
+    let verdict = match (
+        enough,
+        within("p50_ratio", 0.15) && within("mean_ratio", 0.2),
+    ) {
+        (false, _) => ("too noisy", serde_json::Value::Null, 0),
+        (true, true) => ("agrees", true.into(), 0),
+        (true, false) => ("differs", false.into(), 1),
+    };
+    assert_eq!(comparison["verdict"], verdict.0, "{comparison}");
+    assert_eq!(comparison["agrees"], verdict.1, "{comparison}");
+    assert_eq!(done.status.code(), Some(verdict.2), "{comparison}");
+}
+
 #[test]
 fn bench_runs_every_policy_in_every_round() {
     let report = json(&[

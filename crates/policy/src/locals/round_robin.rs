@@ -19,6 +19,7 @@ impl RoundRobin {
 
 impl Local for RoundRobin {
     const SLICES: bool = true;
+    const RENEWS_ALONE: bool = true;
 
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {

@@ -100,6 +100,15 @@ impl TimerCore {
     }
 }
 
+impl TimerCore {
+    /// Whether a verdict on a long holds until something enters its worker's queue: that alone interrupts, and the
+    /// worker finishes no short meanwhile.
+    fn lasts(&self) -> bool {
+        let same_factor = self.rules.factor == self.rules.congested_factor;
+        self.rules.conditional && (same_factor || self.rules.thresh_wqd_ns == 0)
+    }
+}
+
 impl Monitor for TimerCore {
     const ON_DISPATCHER: bool = false;
 
@@ -122,6 +131,7 @@ impl Monitor for TimerCore {
         let waits = queues.len(worker) > 0 || !self.rules.conditional && consumed < produced;
         match waits {
             true => Verdict::Preempt,
+            false if self.lasts() => Verdict::RenewAlone(self.quantum_ns(worker)),
             false => Verdict::Renew(self.quantum_ns(worker)),
         }
     }

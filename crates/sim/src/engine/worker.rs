@@ -28,6 +28,10 @@ pub(super) struct Worker {
     pub(super) slice_over_ns: u64,
     /// When the monitor wants to look at it; or, leaving, when it has left.
     pub(super) look_ns: u64,
+    /// It goes on in such steps while nothing else waits at it, ns; 0: it does not.
+    alone_step_ns: u64,
+    /// From when these steps count.
+    alone_from_ns: u64,
 }
 
 impl Worker {
@@ -40,6 +44,8 @@ impl Worker {
         done_ns: NEVER,
         slice_over_ns: NEVER,
         look_ns: NEVER,
+        alone_step_ns: 0,
+        alone_from_ns: 0,
     };
 
     /// Begins to serve a request from some time on; slice and look count from there.
@@ -58,6 +64,23 @@ impl Worker {
         self.done_ns = from_ns + left_ns;
         self.slice_over_ns = slice_ns.map_or(NEVER, |ns| from_ns + ns);
         self.look_ns = look_ns.map_or(NEVER, |ns| from_ns + ns);
+        self.alone_step_ns = 0;
+    }
+
+    /// Goes on, in steps from now on, until it has company.
+    #[inline]
+    pub(super) fn go_on_alone(&mut self, now_ns: u64, step_ns: u64) {
+        self.alone_from_ns = now_ns;
+        self.alone_step_ns = step_ns;
+    }
+
+    /// Something else waits at it now. When its present step is over, if it goes on in steps: what ends at this very time ended
+    /// before.
+    #[inline]
+    pub(super) fn has_company(&mut self, now_ns: u64) -> Option<u64> {
+        let step_ns = std::mem::take(&mut self.alone_step_ns);
+        let steps = (now_ns - self.alone_from_ns).checked_div(step_ns)?;
+        Some(self.alone_from_ns + (steps + 1) * step_ns)
     }
 
     /// Stops serving, and is free after what that costs.
@@ -67,6 +90,7 @@ impl Worker {
         self.done_ns = NEVER;
         self.slice_over_ns = NEVER;
         self.look_ns = left_ns;
+        self.alone_step_ns = 0;
     }
 
     /// When it looks up next.
@@ -78,6 +102,7 @@ impl Worker {
     #[inline]
     pub(super) fn stop(&mut self) {
         self.state = State::Idle;
+        self.alone_step_ns = 0;
     }
 
     /// Whether it runs nothing.
