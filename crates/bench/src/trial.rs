@@ -19,6 +19,8 @@ use std::time::Duration;
 const LEAD_NS: u64 = 5_000_000;
 /// Until everything accepted is answered, once the last request was taken.
 const DRAIN: Duration = Duration::from_secs(30);
+/// Stalls kept: more than a second brings on a machine that could be compared at all.
+const STALLS: usize = 1 << 16;
 /// How long the machine is watched on each side of a run.
 const WATCH: Duration = Duration::from_millis(150);
 /// Most requests that wait in one live queue.
@@ -148,6 +150,7 @@ impl Trial {
             .idle(self.idle)
             .layout(self.layout)
             .pin(self.pin.clone())
+            .keep_stalls(STALLS)
             .service(probe.clone())
             .datapath(replay)
             .start()?;
@@ -170,6 +173,8 @@ impl Trial {
             from_ns: gap.start,
             to_ns: gap.end,
         });
+        // A full log knows nothing of the rest: then nothing was left alone.
+        let unseen = (stalls.len() >= STALLS).then_some(0..u64::MAX);
         let gaps = stalls.into_iter().chain(noticed);
         Ok(Played {
             policy,
@@ -178,7 +183,10 @@ impl Trial {
             stats,
             completions,
             disturbance,
-            gaps: gaps.filter_map(|stall| gap_of(&stall, start_ns)).collect(),
+            gaps: gaps
+                .filter_map(|stall| gap_of(&stall, start_ns))
+                .chain(unseen)
+                .collect(),
         })
     }
 

@@ -50,8 +50,8 @@ pub(crate) struct Published {
 }
 
 impl Control {
-    /// `plan` is the one that the policy starts with: later ones are written over its copy.
-    pub(crate) fn new(workers: usize, plan: Option<&Plan>) -> Self {
+    /// `plan` is the one that the policy starts with: later ones are written over its copy. So many `stalls` are kept.
+    pub(crate) fn new(workers: usize, plan: Option<&Plan>, stalls: usize) -> Self {
         let published = Published {
             revisions: 0,
             plan: plan.cloned(),
@@ -60,7 +60,7 @@ impl Control {
             phase: Padded(AtomicU8::new(Phase::Running as u8)),
             workers: AtomicUsize::new(workers),
             published: Padded(Mutex::new(published)),
-            stalls: Arc::new(StallLog::new()),
+            stalls: Arc::new(StallLog::new(stalls)),
         }
     }
 
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_reader_delays_the_plan_and_not_the_dispatcher() {
-        let control = Control::new(1, None);
+        let control = Control::new(1, None, 0);
         let reader = control.published.lock().unwrap();
         assert!(!control.try_publish(1, None));
         drop(reader);

@@ -35,6 +35,8 @@ pub(crate) struct Config {
     pub(crate) idle: Idle,
     pub(crate) layout: Layout,
     pub(crate) pin: Pin,
+    /// How many stalls are kept.
+    pub(crate) stalls: usize,
     /// Buffers, and so the most requests in the server at once.
     pub(crate) slots: usize,
 }

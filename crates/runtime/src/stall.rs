@@ -9,9 +9,6 @@ use std::sync::{Mutex, PoisonError};
 /// Between two readings of the clock there are less than 4 µs of the server's own work; an interrupt takes about as long as this.
 const STALL_NS: u64 = 5_000;
 
-/// Stalls kept, at most.
-const KEPT: usize = 1 << 16;
-
 /// A time in which a thread of the server did not get on, on the scale of
 /// [`Clock::global`](headway_machine::Clock::global).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,35 +19,41 @@ pub struct Stall {
     pub to_ns: u64,
 }
 
-/// The stalls of all threads. Locked by whoever has just lost several µs anyway.
+/// The stalls of all threads. Off unless asked for: where every reply is a system call, every request is such a time, and noting
+/// it takes a lock.
 #[derive(Debug)]
-pub(crate) struct StallLog(Mutex<Vec<Stall>>);
+pub(crate) struct StallLog {
+    /// How many are kept; 0: none is noted.
+    most: usize,
+    kept: Mutex<Vec<Stall>>,
+}
 
 impl StallLog {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(Vec::with_capacity(KEPT)))
+    pub(crate) fn new(most: usize) -> Self {
+        let kept = Mutex::new(Vec::with_capacity(most));
+        Self { most, kept }
     }
 
     /// Notes the time between two readings of the clock, if it is one in which the thread did not run.
     #[inline]
     pub(crate) fn between(&self, from_ns: u64, to_ns: u64) {
-        if to_ns.saturating_sub(from_ns) > STALL_NS {
+        if self.most > 0 && to_ns.saturating_sub(from_ns) > STALL_NS {
             self.note(Stall { from_ns, to_ns });
         }
     }
 
     #[cold]
     fn note(&self, stall: Stall) {
-        let mut stalls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stalls = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         // Within the room it began with: a server that is stopped all the time must not allocate on top.
-        if stalls.len() < KEPT {
+        if stalls.len() < self.most {
             stalls.push(stall);
         }
     }
 
     /// What was noted so far, in no particular order.
     pub(crate) fn stalls(&self) -> Vec<Stall> {
-        self.0
+        self.kept
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -63,7 +66,7 @@ mod tests {
 
     #[test]
     fn only_long_times_are_stalls() {
-        let log = StallLog::new();
+        let log = StallLog::new(2);
         log.between(10, 10 + STALL_NS);
         log.between(20, 21 + STALL_NS);
         log.between(30, 20);
@@ -72,5 +75,11 @@ mod tests {
             to_ns: 21 + STALL_NS,
         };
         assert_eq!(log.stalls(), [stall]);
+        log.between(40, 100_000);
+        log.between(50, 100_000);
+        assert_eq!(log.stalls().len(), 2, "no more than asked for");
+        let off = StallLog::new(0);
+        off.between(0, 1_000_000);
+        assert_eq!(off.stalls(), []);
     }
 }

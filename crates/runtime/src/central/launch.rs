@@ -103,7 +103,7 @@ where
     let (pool, free) = Pool::new(parts.config.slots)?;
     let pool = Arc::new(pool);
     let (rxs, mut txs) = Parts::<D, C, S>::split(parts.datapath, 1, count + 1)?;
-    let control = Arc::new(Control::new(count, ingress.plan()));
+    let control = Arc::new(Control::new(count, ingress.plan(), parts.config.stalls));
     let bell = Arc::new(Bell::new(Arc::clone(&rxs[0])));
     let intake = Intake::new(
         &*rxs[0],

@@ -49,6 +49,7 @@ pub struct Builder<S = (), D = (), C = AnyClassifier> {
     idle: Idle,
     layout: Layout,
     pin: Pin,
+    stalls: usize,
 }
 
 impl Default for Builder {
@@ -66,6 +67,7 @@ impl Default for Builder {
             idle: Idle::default(),
             layout: Layout::default(),
             pin: Pin::default(),
+            stalls: 0,
         }
     }
 }
@@ -148,6 +150,12 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
+    /// Keeps up to so many [stalls](Server::stalls) for who asks; none unless chosen, since noting one takes a lock.
+    pub fn keep_stalls(mut self, most: usize) -> Self {
+        self.stalls = most;
+        self
+    }
+
     /// How requests are told apart; by the wire header's type unless chosen.
     pub fn classifier<C2: Classifier + 'static>(self, classifier: C2) -> Builder<S, D, C2> {
         self.with(|service, datapath, _| (service, datapath, classifier))
@@ -183,6 +191,7 @@ impl<S, D, C> Builder<S, D, C> {
             idle: self.idle,
             layout: self.layout,
             pin: self.pin,
+            stalls: self.stalls,
         }
     }
 
@@ -232,6 +241,7 @@ where
             idle: self.idle,
             layout: self.layout,
             pin: self.pin,
+            stalls: self.stalls,
             slots: shape.job_capacity,
         };
         let parts = Parts {

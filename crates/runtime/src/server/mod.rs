@@ -109,8 +109,8 @@ impl Server {
         stats
     }
 
-    /// When its threads did not get on for more than 5 µs outside of handlers, as far as memory for it reaches (65 536 stalls), in
-    /// no particular order. Sleep for want of work is none.
+    /// When its threads did not get on for more than 5 µs outside of handlers, system calls included, in no particular order; as
+    /// many as [`Builder::keep_stalls`] asks for. Sleep for want of work is none.
     #[must_use]
     pub fn stalls(&self) -> Vec<Stall> {
         self.engine.control.stalls().stalls()

@@ -42,7 +42,7 @@ where
     let pool = Arc::new(pool);
     let (rxs, txs) = Parts::<D, C, S>::split(parts.datapath, count, count)?;
     let peers = Arc::new(Peers::new(&rxs, config.slots));
-    let control = Arc::new(Control::new(count, None));
+    let control = Arc::new(Control::new(count, None, config.stalls));
     let mut started = Ok(());
     for (index, (local, tx)) in locals.into_iter().zip(txs).enumerate() {
         let partition = free.split_off(config.slots / count);
