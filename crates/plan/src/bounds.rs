@@ -1,24 +1,32 @@
 //! What no policy can do: each claim is computed, and says what from.
 
-use crate::pooled::{fcfs_max_ns, srpt_mean_ns};
+use crate::pooling::{by_pooling, servers};
 use crate::question::Question;
 use headway_report::slo::{Bound, Measure, Scope, Statistic};
-use headway_report::{Impossible, LOST_FRACTION_MAX, format};
-use headway_workload::{Arrivals, Class, Generator};
-
-/// Part of the arrivals that is not measured, as in every experiment.
-const WARM_UP: f64 = 0.1;
+use headway_report::{Impossible, LOST_FRACTION_MAX, ShownBy, format};
+use headway_workload::{Arrivals, Class};
 
 /// The bounds of the SLO that no policy can keep on so many workers, as far as that can be shown;
 /// empty where nothing was.
 ///
-/// A dispatcher that runs requests itself counts as one more worker here.
+/// A dispatcher that runs requests itself counts as one more worker.
 ///
-/// - Demand, overheads included, beyond what the workers can give: queues grow without bound.
-/// - A percentile or mean of the latency below what the service itself, its overhead and the network take.
-/// - A slowdown below 1, or below what overhead and network make of it.
-/// - A mean or largest latency below that of one worker as fast as all together, under its best
-///   policy, on the arrivals of every replication ([`srpt_mean_ns`], [`fcfs_max_ns`]).
+/// With `λ` requests a second, service times `s` (mean `E[s]`), an overhead `o` of each, `c` workers, and a network that adds `N`:
+///
+/// | shown by | what | why no policy is below it |
+/// |---|---|---|
+/// | [`Utilization`](ShownBy::Utilization) | `λ (E[s] + o) ≥ c` | more work comes than can be done: the backlog drifts to infinity, or, at equality, is not stable (Loynes 1962) |
+/// | [`ServiceTime`](ShownBy::ServiceTime) | a percentile, the mean or the largest of the latency is at least that of `s + o + N`; of the slowdown, that of `1 + (o + N) ÷ s` | a request runs on one worker at a time, at its speed |
+/// | [`PooledMean`](ShownBy::PooledMean) | the mean latency is at least that of one worker `c` times as fast under SRPT ([`srpt_mean_ns`]) | pooling; SRPT is best on one (Schrage 1968; Schrage & Miller 1966 for its mean) |
+/// | [`PooledMax`](ShownBy::PooledMax) | the largest latency, likewise under FCFS ([`fcfs_max_ns`]) | pooling; FCFS is EDF for equal allowances (Horn 1974) |
+/// | [`PooledPercentile`](ShownBy::PooledPercentile) | so many requests at least are late ([`least_late`](crate::least_late)), and the percentile lets fewer | pooling; the fewest late on one (Kise, Ibaraki & Mine 1978) |
+///
+/// The last three are about the arrivals that were drawn: they hold for each sequence of them, and count where they hold for
+/// every replication. They leave out all classes but the one a bound is about, and the
+/// warm-up, which can only make those in question faster.
+///
+/// What is not shown, though it may be so: that bounds which can be kept one by one cannot be kept together, that a mean slowdown
+/// cannot be kept (SRPT is not best for it, and what is best is not known), and anything about bounded queues, which may shed.
 #[must_use]
 pub fn impossible(question: &Question) -> Vec<Impossible> {
     let steady = question.workload.phases.is_empty();
@@ -30,10 +38,16 @@ pub fn impossible(question: &Question) -> Vec<Impossible> {
     if !steady {
         return shown;
     }
+    let saturated = !shown.is_empty();
     for bound in narrowed(question) {
-        let why = by_service(question, &bound).or_else(|| by_pooling(question, &bound));
-        shown.extend(why.map(|why| Impossible {
+        let by_service = by_service(question, &bound).map(|why| (ShownBy::ServiceTime, why));
+        let proof = by_service.or_else(|| match saturated {
+            true => None,
+            false => by_pooling(question, &bound),
+        });
+        shown.extend(proof.map(|(shown_by, why)| Impossible {
             bound: bound.to_string(),
+            shown_by,
             why,
         }));
     }
@@ -59,12 +73,13 @@ fn narrowed(question: &Question) -> Vec<Bound> {
 fn saturated(question: &Question) -> Option<Impossible> {
     let service_ns = question.workload.mean_service_ns() + question.costs.overhead_ns as f64;
     let demand = question.rate_rps() * service_ns / 1e9;
-    (demand >= question.workers as f64).then(|| Impossible {
+    let (servers, who) = servers(question);
+    (demand >= servers as f64).then(|| Impossible {
         bound: "every bound".into(),
+        shown_by: ShownBy::Utilization,
         why: format!(
-            "utilization: the requests take {} workers, and there are {}; queues grow without bound under any policy",
+            "utilization: the requests take {} workers, and there are {servers}{who}; queues grow without bound under any policy",
             format::significant(demand, 4),
-            question.workers,
         ),
     })
 }
@@ -140,7 +155,7 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
     })
 }
 
-fn is_bounded(question: &Question) -> bool {
+pub(crate) fn is_bounded(question: &Question) -> bool {
     question.queue_limit != usize::MAX
 }
 
@@ -158,56 +173,6 @@ fn by_mean_service(classes: &[&Class], fixed_ns: f64, bound: &Bound) -> Option<S
 fn below_one(bound: &Bound) -> Option<String> {
     let slowdown = bound.measure == Measure::Slowdown && bound.at_most < 1.0;
     slowdown.then(|| "service time: no slowdown is below 1".into())
-}
-
-/// What requests `(arrival, service time)` come to at best on so many workers, ns.
-type LeastLatency = fn(&[(u64, u64)], usize) -> f64;
-
-/// One worker as fast as all, for the measured arrivals of these classes alone.
-fn by_pooling(question: &Question, bound: &Bound) -> Option<String> {
-    let (least_ns, best): (LeastLatency, _) = match (bound.measure, bound.statistic) {
-        (Measure::Latency, Statistic::Mean) => (srpt_mean_ns, "mean under SRPT"),
-        (Measure::Latency, Statistic::Max) => (fcfs_max_ns, "largest under FCFS"),
-        _ => return None,
-    };
-    if is_bounded(question) {
-        return None;
-    }
-    let least_us = |replication| {
-        let requests = measured(
-            question,
-            &bound.scope,
-            question.seed.wrapping_add(replication),
-        );
-        (least_ns(&requests, question.workers) + question.network_ns as f64) / 1e3
-    };
-    let least_us = (0..question.replications)
-        .map(least_us)
-        .fold(f64::INFINITY, f64::min);
-    (least_us > bound.at_most).then(|| {
-        format!(
-            "{best} on one worker as fast as {} together is {} or more on the arrivals of every replication; no policy is below it",
-            question.workers,
-            format::duration_us(least_us),
-        )
-    })
-}
-
-/// The measured arrivals of a replication that are in scope. What they wait for besides is left
-/// out, which can only make them faster.
-fn measured(question: &Question, scope: &Scope, seed: u64) -> Vec<(u64, u64)> {
-    let names = question.workload.class_names();
-    let counted = |class: u16| match scope {
-        Scope::Class(name) => names[usize::from(class)] == name,
-        Scope::Overall | Scope::EveryClass => true,
-    };
-    let overhead_ns = question.costs.overhead_ns;
-    Generator::new(&question.workload, question.offered, seed)
-        .take(question.requests as usize)
-        .skip(libm::ceil(question.requests as f64 * WARM_UP) as usize)
-        .filter(|arrival| counted(arrival.class))
-        .map(|arrival| (arrival.at_ns, arrival.service_ns + overhead_ns))
-        .collect()
 }
 
 #[cfg(test)]
@@ -304,5 +269,28 @@ mod tests {
             "overall.latency.max<=400us",
             "largest under FCFS",
         );
+    }
+
+    #[test]
+    fn a_percentile_that_too_many_must_exceed_is_shown_by_the_fewest_late() {
+        // Of 4 workers at 98 % some percent of the longs must wait; none need at 30 %.
+        let at = |load| question("class.long.latency.p99<=101us", load);
+        assert_eq!(impossible(&at(0.3)), []);
+        shows(&at(0.98), "class.long.latency.p99<=101us", "end later");
+        let shown = impossible(&at(0.98));
+        assert_eq!(shown[0].shown_by, ShownBy::PooledPercentile);
+        // Another worker's worth of dispatcher helps.
+        let works = Question {
+            policies: Some(vec![
+                "concord,dispatcher=works,dispatchers=4".parse().unwrap(),
+            ]),
+            ..at(0.98)
+        };
+        assert_eq!(impossible(&works), []);
+        let dedicated = Question {
+            policies: Some(vec!["concord,dispatchers=4".parse().unwrap()]),
+            ..at(0.98)
+        };
+        assert_eq!(impossible(&dedicated), shown);
     }
 }

@@ -1,6 +1,6 @@
 //! What is tried: policies and the grids of their parameters, a line each.
 
-use headway_policy::spec::{Spec, SpecError};
+use headway_policy::spec::{Params, Spec, SpecError, Value};
 use headway_policy::{Shape, systems};
 use headway_workload::{Workload, duration};
 
@@ -11,6 +11,8 @@ pub struct Family {
     pub policy: &'static str,
     /// Its parameters with their values; `policy` alone where there are none.
     pub grid: &'static [(&'static str, Values)],
+    /// The parts of a composition: taken together, or not at all.
+    pub parts: &'static [(&'static str, &'static str)],
     /// Whether it does nothing with a single class that another does not.
     pub needs_classes: bool,
     /// Set in simulation only: steady state without a long start, say.
@@ -26,8 +28,13 @@ pub enum Values {
     Workers,
     /// Multiples of the shortest class's mean service time, and the papers' 2, 5 and 10 µs.
     Quanta,
+    /// Two, four, eight dispatchers, as far as each has three workers at least.
+    Dispatchers,
 }
-use Values::{Quanta, These, Workers};
+use Values::{Dispatchers, Quanta, These, Workers};
+
+/// With fewer, one busy worker is too large a part of what a dispatcher has.
+const WORKERS_PER_DISPATCHER: usize = 3;
 
 const KNOWN: &[(&str, &str)] = &[("profile", "known")];
 
@@ -49,6 +56,15 @@ pub const FAMILIES: &[Family] = &[
         "concord",
         &[("dispatcher", These(&["dedicated"])), ("q", Quanta)],
     ),
+    // Concord § 6: where one dispatcher is the bottleneck, several with workers of their own.
+    any(
+        "concord",
+        &[
+            ("dispatcher", These(&["dedicated"])),
+            ("dispatchers", Dispatchers),
+            ("q", Quanta),
+        ],
+    ),
     any("tiny-quanta", &[("q", Quanta)]),
     any("tardis", &[("n", These(&["1", "4"])), ("q", Quanta)]),
     typed("synergy", &[("factor", These(&["1", "2", "5", "10"]))]),
@@ -63,23 +79,22 @@ pub const FAMILIES: &[Family] = &[
     any("mlfq", &[("q", Quanta)]),
     typed("shinjuku-mq", &[("q", Quanta)]),
     // DARC that also interrupts: of the compositions nobody published.
-    profiled(
-        "compose",
-        &[
-            ("discipline", These(&["typed"])),
-            ("placement", These(&["reserved"])),
-            ("control", These(&["darc"])),
-            ("preemption", These(&["quantum"])),
-            ("q", Quanta),
-            ("cost", These(&["1us"])),
+    Family {
+        parts: &[
+            ("discipline", "typed"),
+            ("placement", "reserved"),
+            ("control", "darc"),
+            ("preemption", "quantum"),
         ],
-    ),
+        ..profiled("compose", &[("q", Quanta), ("cost", These(&["1us"]))])
+    },
 ];
 
 const fn any(policy: &'static str, grid: &'static [(&'static str, Values)]) -> Family {
     Family {
         policy,
         grid,
+        parts: &[],
         needs_classes: false,
         simulated_with: &[],
     }
@@ -113,31 +128,137 @@ pub struct Candidate {
 /// # Errors
 /// [`SpecError`] when a line of the table names what the policies do not have.
 pub fn candidates(workload: &Workload, workers: usize) -> Result<Vec<Candidate>, SpecError> {
-    let classes = workload.class_names().len();
-    let mut all = Vec::new();
+    let mut field = Field::new(workload, workers);
     for family in FAMILIES {
-        if family.needs_classes && classes < 2 {
-            continue;
-        }
-        for policy in family.specs(workload, workers) {
-            systems::check(&policy, &Shape::new(workers))?;
-            let mut simulated = policy.clone();
-            simulated.params.extend(owned(family.simulated_with));
-            systems::check(&simulated, &Shape::new(workers))?;
-            all.push(Candidate { policy, simulated });
+        for policy in family.specs(&family.bare(), workload, workers) {
+            field.push(family, policy)?;
         }
     }
-    Ok(all)
+    Ok(field.candidates)
+}
+
+/// The candidates where policies are given: what one says of its parameters is fixed, the others are
+/// tried as in the table. A policy that the table does not have is tried as given.
+///
+/// # Errors
+/// [`SpecError`] when there is no such policy, parameter or value on so many workers.
+pub fn candidates_of(
+    given: &[Spec],
+    workload: &Workload,
+    workers: usize,
+) -> Result<Vec<Candidate>, SpecError> {
+    let mut field = Field::new(workload, workers);
+    for spec in given {
+        let own = Spec {
+            name: systems::find(&spec.name).unwrap_or(&spec.name).into(),
+            params: spec.params.clone(),
+        };
+        let mut in_table = false;
+        for family in FAMILIES.iter().filter(|family| family.policy == own.name) {
+            for policy in family.specs(&own, workload, workers) {
+                // The table's other values need not go with what is given.
+                if systems::check(&policy, &field.shape).is_ok() {
+                    in_table = true;
+                    field.push(family, policy)?;
+                }
+            }
+        }
+        if !in_table {
+            // Which also says what is wrong with it.
+            field.push(&any("", &[]), own)?;
+        }
+    }
+    Ok(field.candidates)
+}
+
+/// Candidates, each once.
+struct Field {
+    classes: usize,
+    shape: Shape,
+    candidates: Vec<Candidate>,
+    /// Their names with all parameters as used: a default that is given makes no other candidate.
+    used: Vec<(String, Params)>,
+}
+
+impl Field {
+    fn new(workload: &Workload, workers: usize) -> Self {
+        Self {
+            classes: workload.class_names().len(),
+            shape: Shape::new(workers),
+            candidates: Vec::new(),
+            used: Vec::new(),
+        }
+    }
+
+    /// Adds a policy, unless it is there or the workload has nothing for it to tell apart.
+    fn push(&mut self, family: &Family, policy: Spec) -> Result<(), SpecError> {
+        let used = (policy.name.clone(), systems::check(&policy, &self.shape)?);
+        if (family.needs_classes && self.classes < 2) || self.used.contains(&used) {
+            return Ok(());
+        }
+        let mut simulated = policy.clone();
+        let set = family.simulated_with.iter();
+        let free = set.filter(|(key, _)| !gives(&policy, key));
+        simulated
+            .params
+            .extend(free.map(|(key, value)| ((*key).into(), (*value).into())));
+        // A composition given by hand may have no profile to know.
+        if simulated != policy && systems::check(&simulated, &self.shape).is_err() {
+            simulated = policy.clone();
+        }
+        self.used.push(used);
+        self.candidates.push(Candidate { policy, simulated });
+        Ok(())
+    }
+}
+
+/// Dispatchers of a policy as used that run requests themselves, each as good as one more worker.
+pub(crate) fn working_dispatchers(used: &Params) -> usize {
+    match word(used, "dispatcher") {
+        Some("works") => dispatchers(used),
+        _ => 0,
+    }
+}
+
+/// Dispatchers of a policy as used, where it may have several.
+pub(crate) fn dispatchers(used: &Params) -> usize {
+    let count = used.iter().find(|(key, _)| *key == "dispatchers");
+    match count {
+        Some((_, Value::Number(count))) => *count as usize,
+        _ => 1,
+    }
+}
+
+fn word(used: &Params, key: &str) -> Option<&'static str> {
+    used.iter().find_map(|(used, value)| match value {
+        Value::Word(word) if *used == key => Some(*word),
+        _ => None,
+    })
+}
+
+fn gives(spec: &Spec, key: &str) -> bool {
+    spec.params.iter().any(|(given, _)| given == key)
 }
 
 impl Family {
-    /// Every combination of the values.
-    fn specs(&self, workload: &Workload, workers: usize) -> Vec<Spec> {
-        let mut specs = vec![Spec {
+    fn bare(&self) -> Spec {
+        Spec {
             name: self.policy.into(),
             params: Vec::new(),
-        }];
-        for (key, values) in self.grid {
+        }
+    }
+
+    /// Every combination of the values that are not given.
+    fn specs(&self, given: &Spec, workload: &Workload, workers: usize) -> Vec<Spec> {
+        let mut whole = given.clone();
+        if !self.parts.iter().any(|(part, _)| gives(given, part)) {
+            let parts = self.parts.iter();
+            whole
+                .params
+                .extend(parts.map(|(key, value)| ((*key).into(), (*value).into())));
+        }
+        let mut specs = vec![whole];
+        for (key, values) in self.grid.iter().filter(|(key, _)| !gives(given, key)) {
             let values = values.of(workload, workers);
             let with = |spec: &Spec| {
                 let spec = spec.clone();
@@ -162,6 +283,11 @@ impl Values {
                 .map(|workers| workers.to_string())
                 .collect(),
             Self::Quanta => quanta(workload).into_iter().map(duration::format).collect(),
+            Self::Dispatchers => [2, 4, 8]
+                .into_iter()
+                .filter(|dispatchers| dispatchers * WORKERS_PER_DISPATCHER <= workers)
+                .map(|dispatchers| dispatchers.to_string())
+                .collect(),
         }
     }
 }
@@ -195,12 +321,6 @@ fn quanta(workload: &Workload) -> Vec<u64> {
     quanta
 }
 
-fn owned(params: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
-    params
-        .iter()
-        .map(|(key, value)| ((*key).into(), (*value).into()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,6 +344,96 @@ mod tests {
                 assert_eq!(distinct.len(), specs.len(), "{name}: {specs:?}");
             }
         }
+    }
+
+    fn given(texts: &[&str], workload: &str, workers: usize) -> Result<Vec<String>, SpecError> {
+        let specs: Vec<Spec> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        let workload = Workload::named(workload).unwrap();
+        let all = candidates_of(&specs, &workload, workers)?;
+        Ok(all.iter().map(|one| one.policy.to_string()).collect())
+    }
+
+    #[test]
+    fn several_dispatchers_are_tried_where_each_has_workers_enough() {
+        let dispatchers = |workers| {
+            let specs = specs("high-bimodal", workers);
+            let of = |count: &&str| specs.iter().any(|spec| spec.contains(*count));
+            ["dispatchers=2", "dispatchers=4", "dispatchers=8"]
+                .iter()
+                .filter(|count| of(count))
+                .count()
+        };
+        assert_eq!([5, 6, 14, 24].map(dispatchers), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_is_given_is_fixed_and_the_rest_is_tried() {
+        let concord = given(&["concord,dispatchers=3"], "high-bimodal", 14).unwrap();
+        assert_eq!(concord.len(), 3, "{concord:?}");
+        let fixed =
+            |spec: &String| spec.starts_with("concord,dispatchers=3,dispatcher=dedicated,q=");
+        assert!(concord.iter().all(fixed), "{concord:?}");
+        // 2, 5 and 10 µs; 2 and 5 times 1 µs are among them.
+        let one = given(&["shinjuku-sq,q=7us"], "high-bimodal", 14).unwrap();
+        assert_eq!(one, ["shinjuku-sq,q=7us"]);
+        let both = given(&["concord,q=2us"], "high-bimodal", 6).unwrap();
+        assert_eq!(
+            both,
+            [
+                "concord,q=2us,dispatcher=dedicated",
+                "concord,q=2us,dispatcher=dedicated,dispatchers=2"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_policy_given_twice_is_one_candidate_and_one_outside_the_table_is_taken_as_it_is() {
+        let specs = given(
+            &[
+                "persephone,delta=2",
+                "darc,delta=2.0,window=50000",
+                "wrr",
+                "jbsq,k=2",
+                "jbsq",
+            ],
+            "high-bimodal",
+            14,
+        );
+        let expected = ["darc,delta=2", "wrr", "jbsq,k=2", "jbsq,k=3", "jbsq,k=4"];
+        assert_eq!(specs.unwrap(), expected);
+    }
+
+    #[test]
+    fn parts_of_a_composition_that_are_given_replace_those_of_the_table() {
+        let all = given(&["compose,discipline=edf"], "high-bimodal", 14).unwrap();
+        assert_eq!(all, ["compose,discipline=edf"]);
+        let quanta = given(&["compose,cost=2us"], "high-bimodal", 14).unwrap();
+        let whole = |spec: &String| spec.contains("control=darc,preemption=quantum,q=");
+        assert!(quanta.len() == 3 && quanta.iter().all(whole), "{quanta:?}");
+    }
+
+    #[test]
+    fn what_is_known_in_simulation_only_yields_to_what_is_given() {
+        let workload = Workload::named("tpcc").unwrap();
+        let simulated = |text: &str| {
+            let all = candidates_of(&[text.parse().unwrap()], &workload, 14).unwrap();
+            all[0].simulated.to_string()
+        };
+        assert_eq!(simulated("darc,delta=3"), "darc,delta=3,profile=known");
+        let observed = "darc,delta=3,profile=observed";
+        assert_eq!(simulated(observed), observed);
+    }
+
+    #[test]
+    fn a_value_that_so_many_workers_cannot_have_is_named() {
+        let error = given(&["concord,dispatchers=15"], "high-bimodal", 14).unwrap_err();
+        let said = error.to_string();
+        assert!(
+            said.contains("dispatchers=15") && said.contains("1 to the number of workers"),
+            "{said}"
+        );
+        assert!(given(&["darc,dleta=2"], "high-bimodal", 14).is_err());
+        assert!(given(&["drac"], "high-bimodal", 14).is_err());
     }
 
     #[test]

@@ -4,8 +4,8 @@
 //! simulation under common random numbers: one seed gives all of them the same arrivals, classes
 //! and service times, so that differences are the policies' own. Successive halving (Jamieson &
 //! Talwalkar, AISTATS 2016) spends most of the work on the few that may be best. What is said of
-//! the last round rests on paired replications with confidence intervals; where these do not tell
-//! two candidates apart, neither does the plan.
+//! the last round rests on paired replications of other seeds than those that chose whom to compare, with
+//! confidence intervals that hold all at once; where these do not tell two candidates apart, neither does the plan.
 //!
 //! Where no candidate meets the SLO, [bounds](impossible) that hold for every policy tell whether any could.
 //!
@@ -29,13 +29,17 @@
 
 mod bounds;
 mod candidates;
+mod compare;
+mod late;
 mod pooled;
+mod pooling;
 mod question;
 mod search;
 mod situations;
 mod trial;
 
 pub use bounds::impossible;
-pub use candidates::{Candidate, FAMILIES, Family, Values, candidates};
+pub use candidates::{Candidate, FAMILIES, Family, Values, candidates, candidates_of};
+pub use late::{Due, least_late};
 pub use pooled::{fcfs_max_ns, srpt_mean_ns};
 pub use question::{PlanError, Progress, Question, plan};

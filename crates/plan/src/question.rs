@@ -1,12 +1,14 @@
 //! What is asked, and the plan that answers it.
 
 use crate::bounds::impossible;
+use crate::candidates::dispatchers;
 use crate::search::{Ranked, Search, search};
 use crate::situations::{cores, sensitivity};
 use crate::trial::{Task, try_all};
 use headway_policy::spec::{Spec, SpecError};
+use headway_policy::{Shape, systems};
 use headway_report::slo::{Slo, SloError, Statistic};
-use headway_report::{PlanReport, PlanVerdict, Run, Trial, format};
+use headway_report::{PlanReport, PlanVerdict, Run, ShownBy, Trial, format};
 use headway_sim::{Costs, Offered, SimError, available_threads};
 use headway_workload::{Arrivals, Workload};
 
@@ -33,8 +35,8 @@ pub struct Question {
     pub network_ns: u64,
     /// Most requests in one queue.
     pub queue_limit: usize,
-    /// Policies to be tried; all of the table where none is named.
-    pub policies: Option<Vec<String>>,
+    /// Policies to be tried, with the parameters that are fixed; all of the table where none is given.
+    pub policies: Option<Vec<Spec>>,
     /// Whether the live server runs a policy.
     pub live: fn(&Spec) -> bool,
     /// The trace behind the workload, to try the best on.
@@ -109,6 +111,7 @@ pub fn plan(
         offered: question.offered,
         requests: question.requests,
         replications: question.replications,
+        seed: question.seed,
     };
     question.experiment(&probe, question.seed).check()?;
     let impossible = impossible(question);
@@ -120,6 +123,7 @@ pub fn plan(
         false => sensitivity(question, best, &mut progress)?,
     };
     let rate = question.rate_rps();
+    let (ranking, comparison) = found.entries();
     Ok(PlanReport {
         slo: question.slo.to_string(),
         workload: question.workload.name.clone(),
@@ -133,7 +137,8 @@ pub fn plan(
             (false, false) => PlanVerdict::Missed,
         },
         caveats: caveats(question, &found),
-        ranking: found.entries(),
+        ranking,
+        comparison,
         live: found.best_live().map(|one| one.policy.to_string()),
         cores: all_cores(question, &found, &impossible, &mut progress)?,
         replay: replay(question, best, &mut progress)?,
@@ -153,7 +158,7 @@ fn all_cores(
 ) -> Result<Vec<headway_report::CoresNeeded>, PlanError> {
     if impossible
         .iter()
-        .any(|one| one.why.starts_with("service time"))
+        .any(|one| one.shown_by == ShownBy::ServiceTime)
     {
         return Ok(Vec::new());
     }
@@ -184,6 +189,7 @@ fn replay(
         offered: question.offered,
         requests: u64::MAX >> 16,
         replications: 1,
+        seed: question.seed,
     };
     let tried = try_all(question, vec![task], "replaying", progress)?;
     Ok(Some(tried[0].report(&best.policy)))
@@ -205,6 +211,15 @@ fn caveats(question: &Question, found: &Search) -> Vec<String> {
         let simulated = &found.best().tried.task.policy;
         caveats.push(format!(
             "simulated as {simulated}: the live server learns the profile first"
+        ));
+    }
+    let best = found.best();
+    let used = systems::check(&best.policy, &Shape::new(question.workers));
+    let dispatchers = used.as_ref().map_or(1, dispatchers);
+    if dispatchers > 1 {
+        caveats.push(format!(
+            "{} takes {dispatchers} cores for its dispatchers, besides those of the workers",
+            best.policy
         ));
     }
     caveats.extend(few_samples(

@@ -1,11 +1,12 @@
 //! The candidates, and ever fewer of them in ever longer runs.
 
-use crate::candidates::{Candidate, candidates};
+use crate::candidates::{Candidate, candidates, candidates_of};
+use crate::compare::with_best;
 use crate::question::{PlanError, Progress, Question};
 use crate::trial::{Task, Tried, try_all};
 use headway_policy::spec::Spec;
-use headway_report::stats::ratio_interval;
-use headway_report::{PlanEntry, PlanRound};
+use headway_report::stats::Interval;
+use headway_report::{CompareMethod, PlanComparison, PlanEntry, PlanRound};
 use headway_sim::CONFIDENCE;
 
 /// Candidates that reach the last round, beside those that are kept for comparison.
@@ -30,34 +31,36 @@ pub(crate) struct Search {
     pub(crate) rounds: Vec<PlanRound>,
 }
 
-/// Length and number of the runs of a round, as parts of the last round's.
+/// Length, as part of the last round's, and number of the runs of a round.
 struct Effort {
     requests: f64,
     replications: u64,
+    /// Of the first run. What one round decides, the next does not see.
+    seed: u64,
 }
 
 pub(crate) fn search(
     question: &Question,
     progress: &mut impl FnMut(Progress),
 ) -> Result<Search, PlanError> {
-    let mut field = candidates(&question.workload, question.workers)?;
-    field.retain(|candidate| {
-        question
-            .policies
-            .as_ref()
-            .is_none_or(|names| names.contains(&candidate.policy.name))
-    });
+    let mut field = match &question.policies {
+        Some(given) => candidates_of(given, &question.workload, question.workers)?,
+        None => candidates(&question.workload, question.workers)?,
+    };
     if field.is_empty() {
         return Err(PlanError::NoCandidates);
     }
+    let after_last = question.seed.wrapping_add(question.replications);
     let heats = [
         Effort {
             requests: 0.125,
             replications: 1,
+            seed: after_last,
         },
         Effort {
             requests: 0.4,
             replications: 2.min(question.replications),
+            seed: after_last.wrapping_add(1),
         },
     ];
     let mut rounds = Vec::new();
@@ -79,6 +82,7 @@ pub(crate) fn search(
     let last = Effort {
         requests: 1.0,
         replications: question.replications,
+        seed: question.seed,
     };
     let mut ranked = round(question, field, &last, "comparing", &mut rounds, progress)?;
     for one in &mut ranked {
@@ -110,6 +114,7 @@ fn round(
         offered: question.offered,
         requests,
         replications: effort.replications,
+        seed: effort.seed,
     };
     let tasks = field.iter().map(task).collect();
     let tried = try_all(question, tasks, stage, progress)?;
@@ -169,12 +174,7 @@ impl Ranked {
         self.tried.used().unwrap_or(f64::INFINITY)
     }
 
-    fn entry(&self, best: &Self) -> PlanEntry {
-        let pairs = self.tried.uses().zip(best.tried.uses());
-        let of_best = pairs.and_then(|(mine, theirs)| {
-            let pairs: Vec<(f64, f64)> = mine.into_iter().zip(theirs).collect();
-            ratio_interval(&pairs, CONFIDENCE).ok()
-        });
+    fn entry(&self, of_best: Option<Interval>) -> PlanEntry {
         PlanEntry {
             policy: self.policy.to_string(),
             params: self.tried.replications[0].run.meta.params.clone(),
@@ -207,10 +207,17 @@ impl Search {
         self.ranked.iter().find(|one| one.policy.name == BASELINE)
     }
 
-    pub(crate) fn entries(&self) -> Vec<PlanEntry> {
-        self.ranked
-            .iter()
-            .map(|one| one.entry(self.best()))
-            .collect()
+    /// The ranking, and how its candidates were compared.
+    pub(crate) fn entries(&self) -> (Vec<PlanEntry>, PlanComparison) {
+        let uses: Vec<_> = self.ranked.iter().map(|one| one.tried.uses()).collect();
+        let compared = with_best(&uses, 0, CONFIDENCE);
+        let entries = self.ranked.iter().zip(compared.of_best);
+        let comparison = PlanComparison {
+            method: CompareMethod::Bonferroni,
+            confidence: CONFIDENCE,
+            pairs: compared.pairs,
+        };
+        let entries = entries.map(|(one, of_best)| one.entry(of_best)).collect();
+        (entries, comparison)
     }
 }

@@ -3,8 +3,8 @@
 use crate::question::{PlanError, Progress, Question};
 use crate::search::Ranked;
 use crate::trial::{Task, try_all};
-use headway_policy::MAX_WORKERS;
 use headway_policy::spec::Spec;
+use headway_policy::{MAX_WORKERS, Shape, systems};
 use headway_report::{CoresNeeded, Sensitivity};
 use headway_sim::Offered;
 use headway_workload::{Arrivals, Class, Empirical, Service, Workload};
@@ -31,6 +31,7 @@ impl Question {
             offered: self.offered,
             requests: self.requests,
             replications: self.replications,
+            seed: self.seed,
         }
     }
 }
@@ -44,6 +45,10 @@ pub(crate) fn cores(
 ) -> Result<CoresNeeded, PlanError> {
     let rate = question.rate_rps();
     let mut meets = |workers: usize| -> Result<bool, PlanError> {
+        // Several dispatchers need as many workers.
+        if systems::check(&ranked.tried.task.policy, &Shape::new(workers)).is_err() {
+            return Ok(false);
+        }
         let task = Task {
             workers,
             offered: Offered::Rate(rate),

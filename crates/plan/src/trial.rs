@@ -18,6 +18,8 @@ pub(crate) struct Task {
     pub(crate) offered: Offered,
     pub(crate) requests: u64,
     pub(crate) replications: u64,
+    /// Of the first replication.
+    pub(crate) seed: u64,
 }
 
 /// What a replication showed.
@@ -39,7 +41,7 @@ pub(crate) struct Tried {
     pub(crate) replications: Vec<Judged>,
 }
 
-/// Runs all tasks, every replication on its own; the first always has the question's seed.
+/// Runs all tasks, every replication on its own.
 pub(crate) fn try_all(
     question: &Question,
     tasks: Vec<Task>,
@@ -51,7 +53,7 @@ pub(crate) fn try_all(
     let runs: Vec<(usize, u64)> = tasks.iter().enumerate().flat_map(replications).collect();
     progress(Progress::Stage(stage, runs.len() as u64));
     let one = |&(index, replication): &(usize, u64)| {
-        let seed = question.seed.wrapping_add(replication);
+        let seed = tasks[index].seed.wrapping_add(replication);
         judge(&question.slo, &question.experiment(&tasks[index], seed))
     };
     let judged = in_parallel(&runs, question.threads, one, |_, _| progress(Progress::Run));

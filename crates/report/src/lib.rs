@@ -26,7 +26,8 @@ mod testing;
 
 pub use histogram::{Histogram, nearest_rank};
 pub use plan::{
-    CoresNeeded, Impossible, PlanEntry, PlanReport, PlanRound, PlanVerdict, Sensitivity, Trial,
+    CompareMethod, CoresNeeded, Impossible, PlanComparison, PlanEntry, PlanReport, PlanRound,
+    PlanVerdict, Sensitivity, ShownBy, Trial,
 };
 pub use rack::{RackFigures, ServerFigures};
 pub use recorder::{ClassMeta, ClassRecord, Recorder};

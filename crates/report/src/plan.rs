@@ -28,6 +28,8 @@ pub struct PlanReport {
     pub rounds: Vec<PlanRound>,
     /// The candidates of the last round, best first.
     pub ranking: Vec<PlanEntry>,
+    /// How they were compared with the best.
+    pub comparison: PlanComparison,
     /// The best candidate that the live server runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<String>,
@@ -59,8 +61,26 @@ pub enum PlanVerdict {
 pub struct Impossible {
     /// The bound of the SLO, or `every bound`.
     pub bound: String,
-    /// What shows it, with the figures.
+    /// What shows it.
+    pub shown_by: ShownBy,
+    /// The same with the figures.
     pub why: String,
+}
+
+/// What no policy can do better than.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShownBy {
+    /// More work comes than the workers can do.
+    Utilization,
+    /// The service of the requests themselves.
+    ServiceTime,
+    /// The mean latency of one worker as fast as all.
+    PooledMean,
+    /// The largest latency of one worker as fast as all.
+    PooledMax,
+    /// How many of the requests one worker as fast as all must leave late.
+    PooledPercentile,
 }
 
 /// A round of the search.
@@ -72,6 +92,25 @@ pub struct PlanRound {
     pub requests: u64,
     /// Runs of each candidate.
     pub replications: u64,
+}
+
+/// How the candidates of the last round were compared.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlanComparison {
+    /// What makes up for comparing many.
+    pub method: CompareMethod,
+    /// Probability, at least, that every [`of_best`](PlanEntry::of_best) holds the true ratio.
+    pub confidence: f64,
+    /// Pairs among which the error is shared: all of those ranked, since the same runs choose the best.
+    pub pairs: usize,
+}
+
+/// What makes up for comparing many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CompareMethod {
+    /// Each pair has its part of the error.
+    Bonferroni,
 }
 
 /// A candidate of the last round.
@@ -96,13 +135,14 @@ pub struct PlanEntry {
     /// The bound that is used most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tightest: Option<String>,
-    /// Its `slo_use` ÷ that of the best, paired by seed.
+    /// Its `slo_use` ÷ that of the best, paired by seed. With what [`PlanComparison`] says all of
+    /// them hold at once; the confidence here is that of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of_best: Option<Interval>,
     /// Other candidates under which every request fared the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<String>,
-    /// Whether the replications do not tell it from the best.
+    /// Whether the replications do not tell it from the best: `of_best` contains 1.
     pub tied: bool,
 }
 

@@ -1,9 +1,10 @@
 //! What is written keeps to the published schemas, and the schemas refuse what does not.
 
 use headway_report::{
-    BenchReport, Capacity, CapacityReport, ClassMeta, CoresNeeded, Delivery, Impossible, Level,
-    Noise, PlanEntry, PlanReport, PlanRound, PlanVerdict, RackFigures, Recorder, Reservation, Run,
-    RunExtras, RunMeta, Sensitivity, ServerFigures, Trial, stats::Interval,
+    BenchReport, Capacity, CapacityReport, ClassMeta, CompareMethod, CoresNeeded, Delivery,
+    Impossible, Level, Noise, PlanComparison, PlanEntry, PlanReport, PlanRound, PlanVerdict,
+    RackFigures, Recorder, Reservation, Run, RunExtras, RunMeta, Sensitivity, ServerFigures,
+    ShownBy, Trial, stats::Interval,
 };
 use serde_json::{Value, json};
 
@@ -322,6 +323,7 @@ fn a_plan_keeps_to_its_schema() {
         },
         impossible: vec![Impossible {
             bound: "every bound".into(),
+            shown_by: ShownBy::Utilization,
             why: "utilization".into(),
         }],
         rounds: vec![PlanRound {
@@ -330,6 +332,11 @@ fn a_plan_keeps_to_its_schema() {
             replications: 5,
         }],
         ranking: vec![entry(full)],
+        comparison: PlanComparison {
+            method: CompareMethod::Bonferroni,
+            confidence: 0.95,
+            pairs: 1,
+        },
         live: full.then(|| "darc".into()),
         cores: vec![cores(Some(13)), cores(None)],
         sensitivity: vec![Sensitivity {

@@ -20,7 +20,11 @@ const PLAN: [&str; 9] = [
 ];
 
 fn plan(more: &[&str]) -> Output {
-    headway(&[&PLAN[..], more].concat())
+    let base = match more.contains(&"--cores") {
+        true => [&PLAN[..3], &PLAN[5..]].concat(),
+        false => PLAN.to_vec(),
+    };
+    headway(&[&base[..], more].concat())
 }
 
 #[test]
@@ -75,6 +79,61 @@ fn what_nobody_can_do_is_said_with_what_shows_it() {
         text.contains("utilization: the requests take 4.400 workers"),
         "{text}"
     );
+}
+
+#[test]
+fn parameters_that_are_given_are_fixed_and_the_others_searched() {
+    let done = plan(&[
+        "--cores",
+        "6",
+        "--load",
+        "0.5",
+        "--slo",
+        "class.short.slowdown.p99<=50",
+        "--format",
+        "json",
+        "--policy",
+        "concord,dispatchers=2",
+        "--policy",
+        "shinjuku-sq,q=5us",
+        "--policy",
+        "c-fcfs",
+    ]);
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{}", said(&done));
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let ranking = report["ranking"].as_array().unwrap();
+    let of = |policy: &str| {
+        let params = |entry: &&serde_json::Value| {
+            let name = entry["policy"].as_str().unwrap();
+            name.split(',').next() == Some(policy)
+        };
+        ranking.iter().filter(params).collect::<Vec<_>>()
+    };
+    assert_eq!(report["rounds"][0]["candidates"], 3 + 1 + 1);
+    assert!(
+        of("concord")
+            .iter()
+            .all(|one| one["params"]["dispatchers"] == 2)
+    );
+    assert_eq!(of("shinjuku-sq")[0]["params"]["q"], "5us");
+    for (policy, parts) in [
+        (
+            "concord,dispatchers=7",
+            ["dispatchers=7", "1 to the number of workers"],
+        ),
+        (
+            "concord,dispatcherz=2",
+            ["'dispatcherz'", "did you mean 'dispatcher"],
+        ),
+        ("shinjuku-sq,q=5", ["q=5", "a time above 0 such as 5us"]),
+        ("shinjuku-sq,q", ["'q'", "key=value"]),
+    ] {
+        let done = plan(&["--cores", "6", "--policy", policy]);
+        assert_eq!(done.status.code(), Some(2), "{policy}: {}", said(&done));
+        for part in [&["--policy"][..], &parts[..]].concat() {
+            assert!(said(&done).contains(part), "{policy}: {}", said(&done));
+        }
+    }
 }
 
 #[test]

@@ -5,13 +5,13 @@ mod show;
 
 use super::fit::{self, FitFlags, TraceFlags};
 use crate::args::{self, CostFlags, Destination, Traffic};
-use crate::error::{nearest, usage};
+use crate::error::{explain, usage};
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
-use headway_plan::{FAMILIES, Progress, Question, plan};
+use headway_plan::{Progress, Question, candidates_of, plan};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::spec::Spec;
+use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{PlanReport, PlanVerdict};
@@ -43,8 +43,8 @@ pub(crate) struct Args {
     /// Workers to rank the candidates with [default: 14; where a rate is given, enough for a load of 0.7]
     #[arg(long, alias = "workers", value_name = "N", value_parser = args::workers)]
     cores: Option<usize>,
-    /// Try this policy only; repeat for more [default: all]
-    #[arg(long = "policy", value_name = "NAME")]
+    /// Try this policy only, with the parameters given and any others; repeat for more [default: all]
+    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
     policies: Vec<String>,
     /// Arrivals of each run of the last round, the first tenth of which is not measured
     #[arg(long, value_name = "N", default_value = "400k", value_parser = args::count)]
@@ -180,7 +180,7 @@ impl Args {
             costs: costs.costs,
             network_ns: costs.network_ns,
             queue_limit: costs.queue_limit,
-            policies: policies(&self.policies)?,
+            policies: policies(&self.policies, subject)?,
             live: runs_live,
             replay: subject.replay.clone(),
             threads: self.threads.unwrap_or_else(available_threads),
@@ -194,25 +194,16 @@ impl Args {
     }
 }
 
-/// The names of policies to try, each of which must be a family of candidates.
-fn policies(names: &[String]) -> Result<Option<Vec<String>>> {
-    let known: Vec<&str> = FAMILIES.iter().map(|family| family.policy).collect();
-    let own = |name: &String| {
-        let own = headway_policy::systems::find(name).unwrap_or(name);
-        if known.contains(&own) {
-            return Ok(own.to_owned());
-        }
-        let remedy = match nearest(name, &known) {
-            Some(word) => format!("did you mean '{word}'?"),
-            None => format!("there are: {}", known.join(", ")),
-        };
-        Err(usage(
-            "--policy",
-            format!("'{name}' is not a policy that is planned with; {remedy}"),
-        ))
+/// The policies to try, where any are given.
+fn policies(texts: &[String], subject: &Subject) -> Result<Option<Vec<Spec>>> {
+    let read = || -> Result<Vec<Spec>, SpecError> {
+        let specs = texts.iter().map(|text| text.parse());
+        let specs = specs.collect::<Result<Vec<Spec>, _>>()?;
+        candidates_of(&specs, &subject.workload, subject.workers)?;
+        Ok(specs)
     };
-    let names = names.iter().map(own).collect::<Result<Vec<_>>>()?;
-    Ok((!names.is_empty()).then_some(names))
+    let specs = read().map_err(|error| usage("--policy", explain(&error)))?;
+    Ok((!specs.is_empty()).then_some(specs))
 }
 
 fn ask(question: &Question) -> Result<PlanReport> {

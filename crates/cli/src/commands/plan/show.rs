@@ -19,6 +19,7 @@ pub(super) fn text(report: &PlanReport) -> String {
         ranking(report).to_string(),
         String::new(),
     ];
+    lines.extend(comparison(report));
     lines.extend(verdict(report));
     lines.extend(report.cores.iter().map(cores));
     let changes = report.sensitivity.iter();
@@ -87,6 +88,18 @@ fn of_best(entry: &PlanEntry) -> String {
         Some(ratio) => format::interval(ratio),
         None => "–".into(),
     }
+}
+
+/// What the ratios to the best can be trusted for.
+fn comparison(report: &PlanReport) -> Option<String> {
+    let comparison = &report.comparison;
+    let percent = format::significant(100.0 * comparison.confidence, 3);
+    (report.ranking.len() > 1).then(|| {
+        format!(
+            "All ratios to the best hold at once with {percent} %: Bonferroni over {} pairs, since the same runs choose the best.",
+            comparison.pairs
+        )
+    })
 }
 
 fn verdict(report: &PlanReport) -> Vec<String> {

@@ -1,0 +1,154 @@
+//! What one worker as fast as all could not do, on the arrivals of every replication.
+
+use crate::bounds::is_bounded;
+use crate::candidates::working_dispatchers;
+use crate::late::{Due, least_late};
+use crate::pooled::{fcfs_max_ns, srpt_mean_ns};
+use crate::question::Question;
+use headway_policy::spec::Spec;
+use headway_policy::{Shape, systems};
+use headway_report::slo::{Bound, Measure, Scope, Statistic};
+use headway_report::{ShownBy, format, nearest_rank};
+use headway_workload::{Arrival, Generator};
+
+/// Part of the arrivals that is not measured, as in every experiment.
+const WARM_UP: f64 = 0.1;
+/// A slowdown is recorded in thousandths, rounded to the nearest.
+const SLOWDOWN_ROUNDING: f64 = 0.5e-3;
+
+/// Cores that run requests under the policies in question, and what is to be said of them: a
+/// dispatcher that works is one more than the workers.
+pub(crate) fn servers(question: &Question) -> (usize, &'static str) {
+    let shape = Shape::new(question.workers);
+    let works =
+        |given: &Spec| systems::check(given, &shape).map_or(0, |used| working_dispatchers(&used));
+    // Of the table none works: where one is given without saying so, `dedicated` is tried.
+    let given = question.policies.iter().flatten();
+    let says_so = given.filter(|given| given.params.iter().any(|(key, _)| key == "dispatcher"));
+    match says_so.map(works).max().unwrap_or(0) {
+        0 => (question.workers, ""),
+        more => (question.workers + more, " with dispatchers that work"),
+    }
+}
+
+/// What shows that a bound cannot be kept, if something does.
+pub(crate) fn by_pooling(question: &Question, bound: &Bound) -> Option<(ShownBy, String)> {
+    if is_bounded(question) {
+        return None;
+    }
+    let quantile = match (bound.measure, bound.statistic) {
+        (Measure::Latency, Statistic::Mean) => {
+            let why = by_least(question, bound, srpt_mean_ns, "mean under SRPT");
+            return why.map(|why| (ShownBy::PooledMean, why));
+        }
+        (Measure::Latency, Statistic::Max) => {
+            let why = by_least(question, bound, fcfs_max_ns, "largest under FCFS");
+            return why.map(|why| (ShownBy::PooledMax, why));
+        }
+        (Measure::Slowdown, Statistic::Mean | Statistic::Max) => return None,
+        (_, Statistic::P50) => 0.5,
+        (_, Statistic::P90) => 0.9,
+        (_, Statistic::P99) => 0.99,
+        (_, Statistic::P999) => 0.999,
+    };
+    let why = by_late(question, bound, quantile);
+    why.map(|why| (ShownBy::PooledPercentile, why))
+}
+
+/// What requests `(arrival, service time)` come to at best on so many workers, ns.
+type LeastLatency = fn(&[(u64, u64)], usize) -> f64;
+
+fn by_least(
+    question: &Question,
+    bound: &Bound,
+    least_ns: LeastLatency,
+    what: &str,
+) -> Option<String> {
+    let (servers, who) = servers(question);
+    let least_us = |replication| {
+        let arrivals = measured(question, bound, replication);
+        let request = |arrival: &Arrival| (arrival.at_ns, work_ns(question, arrival));
+        let requests: Vec<_> = arrivals.iter().map(request).collect();
+        (least_ns(&requests, servers) + question.network_ns as f64) / 1e3
+    };
+    let least_us = (0..question.replications)
+        .map(least_us)
+        .fold(f64::INFINITY, f64::min);
+    (least_us > bound.at_most).then(|| {
+        format!(
+            "{what} on one worker as fast as {servers}{who} together is {} or more on the arrivals of every replication; no policy is below it",
+            format::duration_us(least_us),
+        )
+    })
+}
+
+/// More must be late than the percentile lets be.
+fn by_late(question: &Question, bound: &Bound, quantile: f64) -> Option<String> {
+    let (servers, who) = servers(question);
+    let mut least = f64::INFINITY;
+    for replication in 0..question.replications {
+        let arrivals = measured(question, bound, replication);
+        let count = arrivals.len() as u64;
+        let late = late(question, bound, &arrivals, servers) as u64;
+        if late <= count - nearest_rank(count, quantile) {
+            return None;
+        }
+        least = least.min(late as f64 / count as f64);
+    }
+    Some(format!(
+        "of these requests {} or more end later even on one worker as fast as {servers}{who} together that gives up the fewest, on the arrivals of every replication; {} may",
+        format::percent(least),
+        format::percent(1.0 - quantile),
+    ))
+}
+
+/// How many of these must exceed the bound.
+fn late(question: &Question, bound: &Bound, arrivals: &[Arrival], servers: usize) -> usize {
+    let due = |arrival: &Arrival| Due {
+        at_ns: arrival.at_ns,
+        service_ns: work_ns(question, arrival),
+        within_ns: within_ns(question, bound, arrival.service_ns),
+    };
+    let all: Vec<Due> = arrivals.iter().map(due).collect();
+    let together = least_late(&all, servers);
+    // A slowdown allows each class its own time; alone, none is relaxed to another's.
+    let classes = 0..question.workload.class_names().len() as u16;
+    let alone = classes.map(|class| {
+        let of_class = arrivals
+            .iter()
+            .zip(&all)
+            .filter(|(arrival, _)| arrival.class == class);
+        let of_class: Vec<Due> = of_class.map(|(_, due)| *due).collect();
+        least_late(&of_class, servers)
+    });
+    together.max(alone.sum())
+}
+
+fn work_ns(question: &Question, arrival: &Arrival) -> u64 {
+    arrival.service_ns + question.costs.overhead_ns
+}
+
+/// How long a request may take at the server, rounded up.
+fn within_ns(question: &Question, bound: &Bound, service_ns: u64) -> u64 {
+    let allowed_ns = match bound.measure {
+        Measure::Latency => bound.at_most * 1e3,
+        Measure::Slowdown => (bound.at_most + SLOWDOWN_ROUNDING) * service_ns as f64,
+    };
+    (libm::ceil(allowed_ns) as u64).saturating_sub(question.network_ns)
+}
+
+/// The measured arrivals of a replication that are in scope. What they wait for besides is left
+/// out, which can only make them faster.
+fn measured(question: &Question, bound: &Bound, replication: u64) -> Vec<Arrival> {
+    let names = question.workload.class_names();
+    let counted = |class: u16| match &bound.scope {
+        Scope::Class(name) => names[usize::from(class)] == name.as_str(),
+        Scope::Overall | Scope::EveryClass => true,
+    };
+    let seed = question.seed.wrapping_add(replication);
+    Generator::new(&question.workload, question.offered, seed)
+        .take(question.requests as usize)
+        .skip(libm::ceil(question.requests as f64 * WARM_UP) as usize)
+        .filter(|arrival| counted(arrival.class))
+        .collect()
+}
