@@ -215,13 +215,13 @@ pub trait Queues {
     fn len(&self, worker: WorkerId) -> usize;
     /// Moves at most `max` requests from the head of `victim`'s queue to the own one.
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal;
-    /// The head of the server's one shared queue (SYNERGY's preempted longs, all that arrives
-    /// under Tardis).
-    fn pop_shared(&mut self) -> Option<JobId>;
-    /// Puts a request at the tail of the shared queue.
-    fn push_shared(&mut self, job: JobId);
-    /// Consumer and producer counters of the shared queue; both only grow.
-    fn shared_counters(&self) -> (u64, u64);
+    /// The head of one of the server's shared queues, below [`System::shared_queues`](crate::systems::System):
+    /// SYNERGY's preempted longs, a queue a kind; all that arrives under Tardis.
+    fn pop_shared(&mut self, queue: usize) -> Option<JobId>;
+    /// Puts a request at the tail of a shared queue.
+    fn push_shared(&mut self, queue: usize, job: JobId);
+    /// Consumer and producer counters of a shared queue; both only grow.
+    fn shared_counters(&self, queue: usize) -> (u64, u64);
 }
 
 /// Decides what one worker runs next.

@@ -104,6 +104,26 @@ impl Shape {
             .collect()
     }
 
+    /// Which of so many wait queues each class has, UNKNOWN included: the shortest long class the first, the next one the
+    /// second, and the last queue is that of all longer ones. What is not long has the first.
+    ///
+    /// # Panics
+    /// When there are none.
+    #[must_use]
+    pub fn wait_queues(&self, most: usize) -> Vec<usize> {
+        assert!(most > 0, "something must hold what is interrupted");
+        let longs = self.longs();
+        let mut queues = alloc::vec![0; self.queues()];
+        let ascending = self.ascending();
+        let ascending = ascending
+            .into_iter()
+            .filter(|class| longs.contains(class.index()));
+        for (rank, class) in ascending.enumerate() {
+            queues[class.index()] = rank.min(most - 1);
+        }
+        queues
+    }
+
     /// The SLO of each declared class, ns: as declared, else so many of its mean service times.
     pub fn slos_ns(&self, means: f64) -> impl Iterator<Item = u64> + '_ {
         let slo_ns = move |hint: &ClassHint| hint.slo_ns.unwrap_or((means * hint.mean_ns) as u64);

@@ -92,7 +92,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             costs,
             queue_limit: shape.queue_limit,
             requests: Requests::default(),
-            queues: WorkerQueues::new(shape.workers),
+            queues: WorkerQueues::new(shape.workers, system.shared_queues),
             workers: vec![Worker::IDLE; shape.workers],
             stops: Agenda::new(shape.workers),
             delayed: BinaryHeap::new(),
@@ -178,7 +178,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         if self.queues.shared_len() >= self.queue_limit {
             return self.shed(id, sink);
         }
-        self.queues.push_shared(id);
+        self.queues.push_shared(0, id);
         self.wake(0);
     }
 
@@ -484,7 +484,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
         let worker = WorkerId(worker as u16);
         match I::OWNER {
-            Owner::Nobody => self.queues.push_shared(id),
+            Owner::Nobody => self.queues.push_shared(0, id),
             Owner::Dispatcher => match self.known_at_ns() {
                 at_ns if at_ns > self.now_ns => {
                     self.delay(at_ns, Delayed::GivenBack { worker, job: id });

@@ -32,7 +32,7 @@ impl Local for Batches {
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next {
         if queues.len(queues.me()) == 0 {
             for _ in 0..self.batch {
-                let Some(job) = queues.pop_shared() else {
+                let Some(job) = queues.pop_shared(0) else {
                     break;
                 };
                 queues.push(job);
@@ -48,7 +48,7 @@ impl Local for Batches {
     }
 
     fn renew<Q: Queues>(&mut self, _now_ns: u64, queues: &Q) -> Option<u64> {
-        let (popped, pushed) = queues.shared_counters();
+        let (popped, pushed) = queues.shared_counters(0);
         let alone = popped == pushed && queues.len(queues.me()) == 0;
         alone.then_some(self.slice_ns)
     }

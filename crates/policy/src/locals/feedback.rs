@@ -3,8 +3,9 @@
 use super::Fifo;
 use crate::monitors::Feedback;
 use crate::role::{Local, Next, Queues, Steal};
-use crate::{BitSet, Job, WorkerId};
+use crate::{BitSet, Job, JobId, WorkerId};
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 /// What a worker of SYNERGY does and does not do: the parts of the ablation (§ 6.5).
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -13,31 +14,52 @@ pub struct WorkerRules {
     pub steals: bool,
     /// Only from queues longer than this.
     pub steal_threshold: usize,
-    /// A preempted long goes to the wait queue (the ablation's WQ), else to the tail of the own.
+    /// A preempted long goes to its kind's wait queue (the ablation's WQ), else to the tail of the own.
     pub wait_queue: bool,
     /// Weight of a new short in the average, 0 to 1.
     pub alpha: f64,
 }
 
 /// Algorithm 5.2: the wait queue if it is congested, the own queue, the wait queue, others'.
+///
+/// With several kinds of longs there is a wait queue for each, and those of shorter kinds come first (§ 5.1 says as much and
+/// no more). So that the longest kind is not left behind for ever, congestion is found for each queue by
+/// itself: those that are congested come before the own queue, the others after it.
 #[derive(Clone, Debug)]
 pub struct SynergyWorker {
     me: WorkerId,
     rules: WorkerRules,
     longs: BitSet,
+    /// The wait queue of each class.
+    wait_queues: Vec<usize>,
     feedback: Arc<Feedback>,
 }
 
 impl SynergyWorker {
-    /// The state of worker `me`; classes in `longs` do not enter the average.
+    /// The state of worker `me`; classes in `longs` do not enter the average, and each class
+    /// has a wait queue below [`Feedback::wait_queues`].
     #[must_use]
-    pub fn new(me: WorkerId, rules: WorkerRules, longs: BitSet, feedback: Arc<Feedback>) -> Self {
+    pub fn new(
+        me: WorkerId,
+        rules: WorkerRules,
+        longs: BitSet,
+        wait_queues: Vec<usize>,
+        feedback: Arc<Feedback>,
+    ) -> Self {
         Self {
             me,
             rules,
             longs,
+            wait_queues,
             feedback,
         }
+    }
+
+    /// The first that waits in the wait queues that are among these, those of shorter kinds first.
+    #[inline]
+    fn resume<Q: Queues>(&self, among: u64, queues: &mut Q) -> Option<JobId> {
+        let mut chosen = (0..self.feedback.wait_queues()).filter(|queue| among >> queue & 1 == 1);
+        chosen.find_map(|queue| queues.pop_shared(queue))
     }
 
     /// Lines 10–15: round-robin from the next worker on, half of the first queue that is long
@@ -63,12 +85,9 @@ impl Local for SynergyWorker {
 
     #[inline]
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next {
-        let resumed = match self.feedback.wait_queue_first() {
-            true => queues.pop_shared(),
-            false => None,
-        };
+        let resumed = self.resume(self.feedback.congested(), queues);
         let own = resumed.or_else(|| queues.pop());
-        if let Some(job) = own.or_else(|| queues.pop_shared()) {
+        if let Some(job) = own.or_else(|| self.resume(u64::MAX, queues)) {
             let slice_ns = None;
             return Next::Run { job, slice_ns };
         }
@@ -85,7 +104,7 @@ impl Local for SynergyWorker {
     #[inline]
     fn yielded<Q: Queues>(&mut self, _now_ns: u64, job: &Job, queues: &mut Q) -> bool {
         match self.rules.wait_queue {
-            true => queues.push_shared(job.id),
+            true => queues.push_shared(self.wait_queues[job.class.index()], job.id),
             false => queues.push(job.id),
         }
         true

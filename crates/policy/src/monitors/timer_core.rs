@@ -1,36 +1,56 @@
 //! SYNERGY's timer core (Algorithm 5.3): interrupts longs whose worker has something else to do,
-//! and watches the wait queue.
+//! and watches the wait queues.
 
 use crate::role::{Ingress, Monitor, Queues, Verdict};
 use crate::{BitSet, Job, WorkerId};
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// What workers and timer core tell each other. Each flag has one writer.
 #[derive(Debug)]
 pub struct Feedback {
-    /// The wait queue is congested (written by the timer core).
-    check_wait_queue: AtomicBool,
+    /// The wait queues that are congested, a bit each (written by the timer core): the paper's `check_wait_queue`.
+    congested: AtomicU64,
+    wait_queues: usize,
     /// Per worker the moving average of its shorts, ns, 0 before the first (written by the worker).
     short_ns: Vec<AtomicU64>,
 }
 
 impl Feedback {
+    /// Most wait queues there can be.
+    pub const MOST_WAIT_QUEUES: usize = u64::BITS as usize;
+
     /// Nothing is known yet.
+    ///
+    /// # Panics
+    /// When there are no wait queues, or more than [`MOST_WAIT_QUEUES`](Self::MOST_WAIT_QUEUES).
     #[must_use]
-    pub fn new(workers: usize) -> Self {
+    pub fn new(workers: usize, wait_queues: usize) -> Self {
+        assert!(
+            (1..=Self::MOST_WAIT_QUEUES).contains(&wait_queues),
+            "1 to 64 wait queues, not {wait_queues}"
+        );
         Self {
-            check_wait_queue: AtomicBool::new(false),
+            congested: AtomicU64::new(0),
+            wait_queues,
             short_ns: (0..workers).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
-    /// Whether preempted longs come before new requests.
+    /// The wait queues whose longs come before new requests, a bit each.
     #[inline]
     #[must_use]
-    pub fn wait_queue_first(&self) -> bool {
-        self.check_wait_queue.load(Relaxed)
+    pub fn congested(&self) -> u64 {
+        self.congested.load(Relaxed)
+    }
+
+    /// How many wait queues there are: one for each kind of longs, or one for all of them.
+    #[inline]
+    #[must_use]
+    pub fn wait_queues(&self) -> usize {
+        self.wait_queues
     }
 
     /// Average of a worker's shorts, ns; 0 before the first.
@@ -51,9 +71,9 @@ impl Feedback {
 pub struct TimerRules {
     /// Quantum of a long, in averages of the worker's shorts (`QUANTUM_FACTOR`).
     pub factor: f64,
-    /// The same while the wait queue is congested (`CONGESTED_QUANTUM_FACTOR`).
+    /// The same while a wait queue is congested (`CONGESTED_QUANTUM_FACTOR`).
     pub congested_factor: f64,
-    /// The wait queue is congested when what was produced so long ago is not consumed
+    /// A wait queue is congested when what was produced so long ago is not consumed
     /// (`THRESH_WQD`), ns; 0: never.
     pub thresh_wqd_ns: u64,
     /// Quantum before the first short, and without dynamic quanta.
@@ -70,8 +90,8 @@ pub struct TimerCore {
     feedback: Arc<Feedback>,
     longs: BitSet,
     next_look_ns: Option<u64>,
-    /// The wait queue's producer index at the last look.
-    produced: u64,
+    /// Each wait queue's producer index at the last look.
+    produced: Vec<u64>,
 }
 
 impl TimerCore {
@@ -80,18 +100,18 @@ impl TimerCore {
     pub fn new(rules: TimerRules, longs: BitSet, feedback: Arc<Feedback>) -> Self {
         Self {
             rules,
-            feedback,
             longs,
             next_look_ns: (rules.thresh_wqd_ns > 0).then_some(rules.thresh_wqd_ns),
-            produced: 0,
+            produced: vec![0; feedback.wait_queues()],
+            feedback,
         }
     }
 
     #[inline]
     fn quantum_ns(&self, worker: WorkerId) -> u64 {
-        let factor = match self.feedback.wait_queue_first() {
-            true => self.rules.congested_factor,
-            false => self.rules.factor,
+        let factor = match self.feedback.congested() {
+            0 => self.rules.factor,
+            _ => self.rules.congested_factor,
         };
         match self.feedback.short_ns(worker) {
             short_ns @ 1.. if self.rules.dynamic => ((factor * short_ns as f64) as u64).max(1),
@@ -106,6 +126,14 @@ impl TimerCore {
     fn lasts(&self) -> bool {
         let same_factor = self.rules.factor == self.rules.congested_factor;
         self.rules.conditional && (same_factor || self.rules.thresh_wqd_ns == 0)
+    }
+
+    /// Whether some wait queue holds something.
+    fn some_wait<Q: Queues>(&self, queues: &Q) -> bool {
+        (0..self.produced.len()).any(|queue| {
+            let (consumed, produced) = queues.shared_counters(queue);
+            consumed < produced
+        })
     }
 }
 
@@ -127,8 +155,7 @@ impl Monitor for TimerCore {
         _ingress: &I,
         queues: &Q,
     ) -> Verdict {
-        let (consumed, produced) = queues.shared_counters();
-        let waits = queues.len(worker) > 0 || !self.rules.conditional && consumed < produced;
+        let waits = queues.len(worker) > 0 || !self.rules.conditional && self.some_wait(queues);
         match waits {
             true => Verdict::Preempt,
             false if self.lasts() => Verdict::RenewAlone(self.quantum_ns(worker)),
@@ -140,12 +167,15 @@ impl Monitor for TimerCore {
         self.next_look_ns
     }
 
-    /// Compares indices of the wait queue: has what was there a threshold ago been taken?
+    /// Compares indices of each wait queue: has what was there a threshold ago been taken?
     fn tick<Q: Queues>(&mut self, now_ns: u64, queues: &Q) {
-        let (consumed, produced) = queues.shared_counters();
-        let congested = consumed < self.produced;
-        self.feedback.check_wait_queue.store(congested, Relaxed);
-        self.produced = produced;
+        let mut congested = 0;
+        for (queue, before) in self.produced.iter_mut().enumerate() {
+            let (consumed, produced) = queues.shared_counters(queue);
+            congested |= u64::from(consumed < *before) << queue;
+            *before = produced;
+        }
+        self.feedback.congested.store(congested, Relaxed);
         self.next_look_ns = Some(now_ns + self.rules.thresh_wqd_ns);
     }
 }

@@ -66,6 +66,8 @@ pub struct System<I, L, M = Never> {
     pub monitor: M,
     /// Requests a worker may hold, the running one included.
     pub depth: usize,
+    /// Queues that all workers share, at least one.
+    pub shared_queues: usize,
     /// What interrupting costs.
     pub mechanism: Mechanism,
 }
@@ -276,6 +278,7 @@ fn system<I, L: Clone>(name: &'static str, shape: &Shape, ingress: I, local: L) 
         locals,
         monitor: Never,
         depth: 1,
+        shared_queues: 1,
         mechanism: Mechanism::default(),
     }
 }
@@ -398,6 +401,7 @@ fn steered<L>(name: &'static str, shape: &Shape, flows: u64, locals: Vec<L>) -> 
         locals,
         monitor: Never,
         depth: usize::MAX,
+        shared_queues: 1,
         mechanism: Mechanism::default(),
     }
 }

@@ -222,12 +222,13 @@ pub fn tardis(shape: &Shape, spec: &Spec) -> Result<System<Unplaced, Batches>, S
         locals: (0..shape.workers as u64).map(worker).collect(),
         monitor: Never,
         depth: usize::MAX,
+        shared_queues: 1,
         mechanism,
     })
 }
 
-/// SYNERGY, whole or in parts (§ 6.3.1). Interruption is by compiled-in probes: 150 cycles for the
-/// flag and 100 ns for the switch.
+/// SYNERGY, whole or in parts (§ 6.3.1), with one wait queue or more (§ 5.1). Interruption is by compiled-in
+/// probes: 150 cycles for the flag and 100 ns for the switch.
 ///
 /// # Errors
 /// [`SpecError`] when a parameter is unknown or out of range.
@@ -246,6 +247,7 @@ pub fn synergy(
         "q",
         "parts",
         "flows",
+        "waits",
     ];
     let mut read = Reader::new("synergy", keys, spec)?;
     let a_factor = "a number above 0, up to 1e6";
@@ -273,15 +275,25 @@ pub fn synergy(
     };
     let flows = "a whole number up to 2^32, 0 for none";
     let flows = read.whole("flows", 0, 0..=1 << 32, flows)?;
-    let feedback = Arc::new(Feedback::new(shape.workers));
+    let waits = "a number of wait queues, 1 to 64";
+    let waits = read.whole("waits", 1, 1..=Feedback::MOST_WAIT_QUEUES as u64, waits)?;
+    let wait_queues = shape.wait_queues(waits as usize);
+    let shared_queues = wait_queues.iter().max().map_or(1, |last| last + 1);
+    let feedback = Arc::new(Feedback::new(shape.workers, shared_queues));
     let longs = shape.longs();
-    let local = |me| SynergyWorker::new(WorkerId(me as u16), worker, longs, feedback.clone());
-    let base = steered(
-        "synergy",
-        shape,
-        flows,
-        (0..shape.workers).map(local).collect(),
-    );
+    let local = |me| {
+        let me = WorkerId(me as u16);
+        SynergyWorker::new(me, worker, longs, wait_queues.clone(), feedback.clone())
+    };
+    let base = System {
+        shared_queues,
+        ..steered(
+            "synergy",
+            shape,
+            flows,
+            (0..shape.workers).map(local).collect(),
+        )
+    };
     let monitor = TimerCore::new(timer, longs, feedback);
     Ok(base.under(monitor, mechanism, read.used()))
 }
@@ -333,6 +345,7 @@ impl<I, L> System<I, L> {
             locals: self.locals,
             monitor,
             depth: self.depth,
+            shared_queues: self.shared_queues,
             mechanism,
         }
     }

@@ -8,20 +8,28 @@ use std::collections::VecDeque;
 /// All workers' queues, seen by one of them. Sized at the start: pushing never allocates.
 pub(crate) struct Toy {
     own: Vec<VecDeque<JobId>>,
-    shared: VecDeque<JobId>,
-    counters: (u64, u64),
+    shared: Vec<VecDeque<JobId>>,
+    /// Popped and pushed.
+    counters: Vec<(u64, u64)>,
     /// Who looks.
     pub(crate) me: usize,
 }
 
 impl Toy {
     pub(crate) fn new(workers: usize, capacity: usize) -> Self {
+        Self::with_shared(workers, 1, capacity)
+    }
+
+    /// With so many shared queues.
+    pub(crate) fn with_shared(workers: usize, shared: usize, capacity: usize) -> Self {
         Self {
             own: (0..workers)
                 .map(|_| VecDeque::with_capacity(capacity))
                 .collect(),
-            shared: VecDeque::with_capacity(capacity),
-            counters: (0, 0),
+            shared: (0..shared)
+                .map(|_| VecDeque::with_capacity(capacity))
+                .collect(),
+            counters: vec![(0, 0); shared],
             me: 0,
         }
     }
@@ -67,17 +75,18 @@ impl Queues for Toy {
         }
     }
 
-    fn pop_shared(&mut self) -> Option<JobId> {
-        self.counters.0 += 1;
-        self.shared.pop_front()
+    fn pop_shared(&mut self, queue: usize) -> Option<JobId> {
+        let job = self.shared[queue].pop_front()?;
+        self.counters[queue].0 += 1;
+        Some(job)
     }
 
-    fn push_shared(&mut self, job: JobId) {
-        self.counters.1 += 1;
-        self.shared.push_back(job);
+    fn push_shared(&mut self, queue: usize, job: JobId) {
+        self.counters[queue].1 += 1;
+        self.shared[queue].push_back(job);
     }
 
-    fn shared_counters(&self) -> (u64, u64) {
-        self.counters
+    fn shared_counters(&self, queue: usize) -> (u64, u64) {
+        self.counters[queue]
     }
 }

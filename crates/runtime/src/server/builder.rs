@@ -296,7 +296,7 @@ where
         }
         let engine = match I::OWNER {
             Owner::Dispatcher => central::launch(system.ingress, system.depth, self.0),
-            Owner::Steering => steered::launch(system.locals, self.0),
+            Owner::Steering => steered::launch((system.locals, system.shared_queues), self.0),
             Owner::Nobody => Err(StartError::Unplaced {
                 policy: system.name,
             }),

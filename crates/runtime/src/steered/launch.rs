@@ -23,7 +23,7 @@ use crate::service::Service;
 
 /// Starts a server whose workers each serve a receive queue.
 pub(crate) fn launch<L, D, C, S>(
-    locals: Vec<L>,
+    (locals, shared_queues): (Vec<L>, usize),
     parts: Parts<D, C, S>,
 ) -> Result<Engine, StartError>
 where
@@ -41,7 +41,7 @@ where
     let (pool, mut free) = Pool::new(config.slots)?;
     let pool = Arc::new(pool);
     let (rxs, txs) = Parts::<D, C, S>::split(parts.datapath, count, count)?;
-    let peers = Arc::new(Peers::new(&rxs, config.slots));
+    let peers = Arc::new(Peers::new(&rxs, shared_queues, config.slots));
     let control = Arc::new(Control::new(count, None, config.stalls));
     let mut started = Ok(());
     for (index, (local, tx)) in locals.into_iter().zip(txs).enumerate() {

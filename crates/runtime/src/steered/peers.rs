@@ -10,24 +10,37 @@ use headway_net::pool::SlotId;
 use crate::bell::Bell;
 use crate::sync::Padded;
 
-/// Receive queues, the shared wait queue, and who may have to be woken.
+/// Receive queues, shared wait queues, and who may have to be woken.
 pub(super) struct Peers<R> {
     bells: Box<[Bell<R>]>,
-    shared: ArrayQueue<SlotId>,
-    taken: Padded<AtomicU64>,
-    put: Padded<AtomicU64>,
+    shared: Box<[Shared]>,
     /// Workers that have not yet answered all they accepted.
     undrained: AtomicUsize,
 }
 
-impl<R: Rx> Peers<R> {
-    /// `shared_capacity`: as many requests as there can be.
-    pub(super) fn new(queues: &[Arc<R>], shared_capacity: usize) -> Self {
+/// A wait queue with its consumer and producer counters.
+struct Shared {
+    slots: ArrayQueue<SlotId>,
+    taken: Padded<AtomicU64>,
+    put: Padded<AtomicU64>,
+}
+
+impl Shared {
+    fn new(capacity: usize) -> Self {
         Self {
-            bells: queues.iter().cloned().map(Bell::new).collect(),
-            shared: ArrayQueue::new(shared_capacity),
+            slots: ArrayQueue::new(capacity),
             taken: Padded(AtomicU64::new(0)),
             put: Padded(AtomicU64::new(0)),
+        }
+    }
+}
+
+impl<R: Rx> Peers<R> {
+    /// So many wait queues; `shared_capacity`: as many requests as there can be, in each.
+    pub(super) fn new(queues: &[Arc<R>], shared: usize, shared_capacity: usize) -> Self {
+        Self {
+            bells: queues.iter().cloned().map(Bell::new).collect(),
+            shared: (0..shared).map(|_| Shared::new(shared_capacity)).collect(),
             undrained: AtomicUsize::new(queues.len()),
         }
     }
@@ -68,23 +81,27 @@ impl<R: Rx> Peers<R> {
         self.undrained.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    pub(super) fn push_shared(&self, slot: SlotId) {
-        self.shared
+    pub(super) fn push_shared(&self, queue: usize, slot: SlotId) {
+        let shared = &self.shared[queue];
+        shared
+            .slots
             .push(slot)
-            .expect("the shared queue has room for all requests there are");
-        self.put.fetch_add(1, Ordering::Relaxed);
+            .expect("a shared queue has room for all requests there are");
+        shared.put.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn pop_shared(&self) -> Option<SlotId> {
-        let slot = self.shared.pop()?;
-        self.taken.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn pop_shared(&self, queue: usize) -> Option<SlotId> {
+        let shared = &self.shared[queue];
+        let slot = shared.slots.pop()?;
+        shared.taken.fetch_add(1, Ordering::Relaxed);
         Some(slot)
     }
 
-    pub(super) fn shared_counters(&self) -> (u64, u64) {
+    pub(super) fn shared_counters(&self, queue: usize) -> (u64, u64) {
+        let shared = &self.shared[queue];
         (
-            self.taken.load(Ordering::Relaxed),
-            self.put.load(Ordering::Relaxed),
+            shared.taken.load(Ordering::Relaxed),
+            shared.put.load(Ordering::Relaxed),
         )
     }
 }

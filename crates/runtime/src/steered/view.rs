@@ -166,18 +166,18 @@ impl<R: Rx, C: Classifier> Queues for View<R, C> {
         }
     }
 
-    fn pop_shared(&mut self) -> Option<JobId> {
-        let (job, slot) = job_of(self.peers.pop_shared()?);
+    fn pop_shared(&mut self, queue: usize) -> Option<JobId> {
+        let (job, slot) = job_of(self.peers.pop_shared(queue)?);
         self.tokens[job.index()] = Some(slot);
         Some(job)
     }
 
-    fn push_shared(&mut self, job: JobId) {
+    fn push_shared(&mut self, queue: usize, job: JobId) {
         let slot = self.take(job);
-        self.peers.push_shared(slot);
+        self.peers.push_shared(queue, slot);
     }
 
-    fn shared_counters(&self) -> (u64, u64) {
-        self.peers.shared_counters()
+    fn shared_counters(&self, queue: usize) -> (u64, u64) {
+        self.peers.shared_counters(queue)
     }
 }

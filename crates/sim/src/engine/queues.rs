@@ -9,21 +9,24 @@ pub(super) struct WorkerQueues {
     own: Vec<VecDeque<JobId>>,
     /// Requests ever taken from the head of each.
     taken: Vec<u64>,
-    shared: VecDeque<JobId>,
-    shared_popped: u64,
-    shared_pushed: u64,
+    shared: Vec<Shared>,
     /// Requests in all of them.
     waiting: usize,
 }
 
+#[derive(Clone, Default)]
+struct Shared {
+    jobs: VecDeque<JobId>,
+    popped: u64,
+    pushed: u64,
+}
+
 impl WorkerQueues {
-    pub(super) fn new(workers: usize) -> Self {
+    pub(super) fn new(workers: usize, shared: usize) -> Self {
         Self {
             own: vec![VecDeque::new(); workers],
             taken: vec![0; workers],
-            shared: VecDeque::new(),
-            shared_popped: 0,
-            shared_pushed: 0,
+            shared: vec![Shared::default(); shared],
             waiting: 0,
         }
     }
@@ -48,18 +51,21 @@ impl WorkerQueues {
         self.taken[worker]
     }
 
+    /// Requests ever taken from the shared queues.
     pub(super) fn shared_taken(&self) -> u64 {
-        self.shared_popped
+        self.shared.iter().map(|shared| shared.popped).sum()
     }
 
+    /// Requests in the shared queues.
     #[inline]
     pub(super) fn shared_len(&self) -> usize {
-        self.shared.len()
+        self.shared.iter().map(|shared| shared.jobs.len()).sum()
     }
 
-    pub(super) fn push_shared(&mut self, job: JobId) {
-        self.shared.push_back(job);
-        self.shared_pushed += 1;
+    pub(super) fn push_shared(&mut self, queue: usize, job: JobId) {
+        let shared = &mut self.shared[queue];
+        shared.jobs.push_back(job);
+        shared.pushed += 1;
         self.waiting += 1;
     }
 
@@ -119,18 +125,20 @@ impl Queues for View<'_> {
         }
     }
 
-    fn pop_shared(&mut self) -> Option<JobId> {
-        let job = self.queues.shared.pop_front()?;
-        self.queues.shared_popped += 1;
+    fn pop_shared(&mut self, queue: usize) -> Option<JobId> {
+        let shared = &mut self.queues.shared[queue];
+        let job = shared.jobs.pop_front()?;
+        shared.popped += 1;
         self.queues.waiting -= 1;
         Some(job)
     }
 
-    fn push_shared(&mut self, job: JobId) {
-        self.queues.push_shared(job);
+    fn push_shared(&mut self, queue: usize, job: JobId) {
+        self.queues.push_shared(queue, job);
     }
 
-    fn shared_counters(&self) -> (u64, u64) {
-        (self.queues.shared_popped, self.queues.shared_pushed)
+    fn shared_counters(&self, queue: usize) -> (u64, u64) {
+        let shared = &self.queues.shared[queue];
+        (shared.popped, shared.pushed)
     }
 }

@@ -45,6 +45,7 @@ where
             locals: system.locals,
             monitor: Audited(system.monitor, books.clone(), may_interrupt),
             depth: system.depth,
+            shared_queues: system.shared_queues,
             mechanism: system.mechanism,
         }
     };

@@ -43,7 +43,7 @@ fn systems() -> impl Strategy<Value = (String, fn(&Sight) -> bool)> {
             4 => (format!("tardis,{common},cost={cost}ns,n={n}"), never as _),
             _ => (
                 format!(
-                    "synergy,{common},cost={cost}ns,factor={n},steal_threshold={}",
+                    "synergy,{common},cost={cost}ns,factor={n},waits={n},steal_threshold={}",
                     n - 1
                 ),
                 longs_for_own as _,

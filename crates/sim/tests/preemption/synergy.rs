@@ -54,6 +54,58 @@ fn congestion_helps_the_longs() {
     assert!(long("thresh_wqd=20us") < plain);
 }
 
+/// Two kinds of longs, 50 and 500 µs, beside shorts of 5 µs.
+fn trimodal() -> Experiment {
+    let mut trimodal = bimodal();
+    trimodal.workload = headway_workload::Workload::named("pallas-trimodal").unwrap();
+    trimodal
+}
+
+/// A queue for each kind: the shorter longs go on first, and only among longs does anything change hands.
+#[test]
+fn shorter_longs_go_on_before_longer_ones() {
+    let may = |sight: &Sight| sight.job.class.0 > 0 && sight.own > 0;
+    let run = |waits| {
+        let spec = spec(&format!("synergy,waits={waits}"));
+        audited(&trimodal(), may, |shape| {
+            systems::synergy(shape, &spec).expect("a valid spec")
+        })
+    };
+    let mean = |outcome: &Outcome, class: usize| outcome.run.classes[class].latency_us.mean;
+    let (one, two) = (run(1), run(2));
+    assert!(
+        mean(&two, 1) < 0.9 * mean(&one, 1),
+        "{} {}",
+        mean(&two, 1),
+        mean(&one, 1)
+    );
+    assert!(mean(&two, 2) > mean(&one, 2));
+    assert_eq!(two.wasted_cores, 0.0);
+    // There are no more kinds than that.
+    assert_same(&two, &run(9));
+}
+
+/// A queue of its own that stands still is seen by itself: the longest gain by it, as with one queue.
+#[test]
+fn the_longest_are_not_left_behind() {
+    let longest = |params| {
+        let mut experiment = trimodal();
+        experiment.policy = spec(&format!("synergy,waits=2,{params}"));
+        experiment.run().unwrap().run.classes[2].latency_us.mean
+    };
+    assert!(longest("thresh_wqd=20us") < longest("thresh_wqd=0"));
+}
+
+/// One kind of longs has one queue, however many there may be.
+#[test]
+fn with_one_kind_of_longs_nothing_changes() {
+    let params = "factor=2,thresh_wqd=20us,congested_factor=8";
+    assert_same(
+        &run(&bimodal(), params),
+        &run(&bimodal(), &format!("{params},waits=8")),
+    );
+}
+
 /// Figure 6.5: each part does its share, on the workload of the paper's ablation.
 #[test]
 fn every_part_does_its_share() {

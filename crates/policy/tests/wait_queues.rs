@@ -1,0 +1,250 @@
+//! SYNERGY with a wait queue for each kind of longs, over random traffic.
+
+mod toy;
+
+use headway_policy::locals::SynergyWorker;
+use headway_policy::monitors::TimerCore;
+use headway_policy::role::{Ingress, Local, Monitor, Next, Queues, Verdict};
+use headway_policy::spec::Spec;
+use headway_policy::systems::{self, Steered, System};
+use headway_policy::{ClassHint, ClassId, Job, JobId, Shape, WorkerId};
+use proptest::prelude::*;
+use toy::Toy;
+
+const WORKERS: usize = 3;
+const MOST: usize = 256;
+/// Means of the classes, µs, not in order: the shorts are 3 and 1, the longs by length 2, 4, 0.
+const MEANS_US: [f64; 5] = [500.0, 2.0, 20.0, 1.0, 100.0];
+const LONGS: [usize; 3] = [2, 4, 0];
+
+fn shape() -> Shape {
+    Shape {
+        classes: MEANS_US
+            .map(|mean_us| ClassHint::new(mean_us * 1e3, 0.2))
+            .to_vec(),
+        ..Shape::new(WORKERS)
+    }
+}
+
+type Synergy = System<Steered, SynergyWorker, TimerCore>;
+
+fn synergy(params: &str) -> Synergy {
+    let spec: Spec = format!("synergy,{params}").parse().unwrap();
+    systems::synergy(&shape(), &spec).unwrap()
+}
+
+#[test]
+fn each_kind_has_its_queue_and_the_last_takes_the_rest() {
+    assert_eq!(shape().wait_queues(1), [0; 6]);
+    assert_eq!(shape().wait_queues(2), [1, 0, 0, 0, 1, 0]);
+    assert_eq!(shape().wait_queues(64), [2, 0, 0, 0, 1, 0]);
+    let queues = |params| synergy(params).shared_queues;
+    assert_eq!(
+        [queues("q=5us"), queues("waits=2"), queues("waits=9")],
+        [1, 2, 3]
+    );
+    // Nothing long, nothing to tell apart.
+    let equal = Shape {
+        classes: vec![ClassHint::new(1e3, 1.0)],
+        ..shape()
+    };
+    let spec: Spec = "synergy,waits=4".parse().unwrap();
+    assert_eq!(systems::synergy(&equal, &spec).unwrap().shared_queues, 1);
+}
+
+/// A server: what each worker runs, and what is where.
+struct Drive {
+    system: Synergy,
+    toy: Toy,
+    jobs: Vec<Job>,
+    running: [Option<JobId>; WORKERS],
+    /// Longs that were interrupted, in that order.
+    waiting: Vec<JobId>,
+    done: usize,
+    now_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Arrive { class: usize, flow: u32 },
+    Look { worker: usize },
+    Expire { worker: usize },
+    Finish { worker: usize },
+    Tick,
+}
+
+impl Drive {
+    fn new(params: &str) -> Self {
+        let system = synergy(params);
+        Self {
+            toy: Toy::with_shared(WORKERS, system.shared_queues, MOST),
+            system,
+            jobs: vec![],
+            running: [None; WORKERS],
+            waiting: vec![],
+            done: 0,
+            now_ns: 0,
+        }
+    }
+
+    fn class(&self, id: JobId) -> usize {
+        self.jobs[id.index()].class.index()
+    }
+
+    fn arrive(&mut self, class: usize, flow: u32) {
+        let id = JobId(self.jobs.len() as u32);
+        let job = Job {
+            flow,
+            ..Job::new(id, ClassId(class as u16), self.now_ns)
+        };
+        self.jobs.push(job);
+        self.system.ingress.arrived(self.now_ns, job).unwrap();
+        let dispatch = self.system.ingress.poll(self.now_ns).unwrap();
+        self.toy.deliver(dispatch.worker, id);
+    }
+
+    /// An idle worker takes something; what it resumes is the first of the shortest kind among `among`.
+    fn look(&mut self, worker: usize) -> Result<(), TestCaseError> {
+        if self.running[worker].is_some() {
+            return Ok(());
+        }
+        self.toy.me = worker;
+        let own = self.toy.len(WorkerId(worker as u16)) > 0;
+        match self.system.locals[worker].next(self.now_ns, &mut self.toy) {
+            Next::Run { job, slice_ns } => {
+                prop_assert_eq!(slice_ns, None);
+                if let Some(at) = self.waiting.iter().position(|&id| id == job) {
+                    prop_assert!(!own, "nothing is congested: new requests first");
+                    let rank = |id: JobId| LONGS.iter().position(|&class| class == self.class(id));
+                    let first = self.waiting.iter().min_by_key(|&&id| rank(id)).copied();
+                    prop_assert_eq!(Some(job), first, "of {:?}", self.waiting);
+                    self.waiting.remove(at);
+                }
+                prop_assert!(!self.running.contains(&Some(job)), "{job:?} runs twice");
+                self.running[worker] = Some(job);
+            }
+            Next::Idle => prop_assert!(!own && self.waiting.is_empty()),
+            Next::Retry => {}
+        }
+        Ok(())
+    }
+
+    /// The quantum is over: longs may be interrupted, shorts are not even timed.
+    fn expire(&mut self, worker: usize) -> Result<(), TestCaseError> {
+        let Some(id) = self.running[worker] else {
+            return Ok(());
+        };
+        let (me, job) = (WorkerId(worker as u16), self.jobs[id.index()]);
+        let timed = self.system.monitor.started(self.now_ns, me, &job, 1);
+        prop_assert_eq!(timed.is_some(), LONGS.contains(&self.class(id)));
+        if timed.is_none() {
+            return Ok(());
+        }
+        let System {
+            monitor, ingress, ..
+        } = &mut self.system;
+        let verdict = monitor.expired(self.now_ns, me, ingress, &self.toy);
+        prop_assert_eq!(verdict == Verdict::Preempt, self.toy.len(me) > 0);
+        if verdict == Verdict::Preempt {
+            self.toy.me = worker;
+            prop_assert!(self.system.locals[worker].yielded(self.now_ns, &job, &mut self.toy));
+            self.running[worker] = None;
+            self.waiting.push(id);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, worker: usize) {
+        if let Some(id) = self.running[worker].take() {
+            let job = self.jobs[id.index()];
+            let cpu_ns = (MEANS_US[job.class.index()] * 1e3) as u64;
+            self.system.locals[worker].finished(self.now_ns, &job, cpu_ns);
+            self.done += 1;
+        }
+    }
+
+    fn apply(&mut self, event: Event) -> Result<(), TestCaseError> {
+        self.now_ns += 100;
+        match event {
+            Event::Arrive { class, flow } => self.arrive(class, flow),
+            Event::Look { worker } => self.look(worker)?,
+            Event::Expire { worker } => self.expire(worker)?,
+            Event::Finish { worker } => self.finish(worker),
+            Event::Tick => self.system.monitor.tick(self.now_ns, &self.toy),
+        }
+        Ok(())
+    }
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (0..5_usize, any::<u32>()).prop_map(|(class, flow)| Event::Arrive { class, flow }),
+        4 => (0..WORKERS).prop_map(|worker| Event::Look { worker }),
+        4 => (0..WORKERS).prop_map(|worker| Event::Expire { worker }),
+        2 => (0..WORKERS).prop_map(|worker| Event::Finish { worker }),
+    ]
+}
+
+proptest! {
+    /// Nothing is lost or run twice, no short is interrupted, and what waits is resumed by kind, within a kind in order.
+    #[test]
+    fn longs_are_resumed_by_kind(events in prop::collection::vec(event(), 1..MOST)) {
+        let mut drive = Drive::new("waits=3");
+        for event in events {
+            drive.apply(event)?;
+        }
+        while drive.done < drive.jobs.len() {
+            let before = drive.done;
+            for worker in 0..WORKERS {
+                drive.apply(Event::Look { worker })?;
+                drive.apply(Event::Finish { worker })?;
+            }
+            prop_assert!(drive.done > before, "{} of {} are lost", drive.jobs.len() - drive.done, drive.jobs.len());
+        }
+    }
+}
+
+/// Interrupts a long of each of these classes, in this order, on worker 0.
+fn interrupted(drive: &mut Drive, classes: &[usize]) -> Vec<JobId> {
+    let mut ids = vec![];
+    for &class in classes {
+        let id = JobId(drive.jobs.len() as u32);
+        let job = Job::new(id, ClassId(class as u16), 0);
+        drive.jobs.push(job);
+        drive.toy.me = 0;
+        assert!(drive.system.locals[0].yielded(0, &job, &mut drive.toy));
+        ids.push(id);
+    }
+    ids
+}
+
+fn next(drive: &mut Drive) -> JobId {
+    match drive.system.locals[0].next(0, &mut drive.toy) {
+        Next::Run { job, .. } => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn only_the_queue_that_stands_still_comes_before_new_requests() {
+    let mut drive = Drive::new("waits=3,thresh_wqd=10us");
+    let ids = interrupted(&mut drive, &[0, 2, 4]);
+    drive.apply(Event::Tick).unwrap();
+    // The shortest kind moved on since; the others did not.
+    assert_eq!(next(&mut drive), ids[1]);
+    let later = interrupted(&mut drive, &[2]);
+    drive.apply(Event::Tick).unwrap();
+    let new = JobId(drive.jobs.len() as u32);
+    drive.jobs.push(Job::new(new, ClassId(3), 0));
+    drive.toy.deliver(WorkerId(0), new);
+    let order: Vec<JobId> = (0..4).map(|_| next(&mut drive)).collect();
+    assert_eq!(order, [ids[2], ids[0], new, later[0]]);
+}
+
+#[test]
+fn one_queue_is_first_come_first_served() {
+    let mut drive = Drive::new("waits=1");
+    let ids = interrupted(&mut drive, &[0, 2, 4, 2]);
+    let order: Vec<JobId> = (0..4).map(|_| next(&mut drive)).collect();
+    assert_eq!(order, ids);
+}
