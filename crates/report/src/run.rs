@@ -355,6 +355,8 @@ pub struct CapacityReport {
 pub struct Capacity {
     /// The policy's name.
     pub policy: String,
+    /// The policy as it was asked for, `jbsq,k=4`: tells two of one name apart.
+    pub spec: String,
     /// The policy's parameters as used.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,

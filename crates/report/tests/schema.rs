@@ -250,6 +250,7 @@ fn reports_keep_to_their_schemas() {
     };
     let capacity = |run| Capacity {
         policy: "darc".into(),
+        spec: "darc,delta=2".into(),
         params: meta().params,
         load: 0.9,
         rps: 5e6,

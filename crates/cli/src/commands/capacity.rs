@@ -4,7 +4,8 @@ use crate::args::{self, CostFlags, Destination, Extent, Size};
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
-use headway_report::{Capacity, CapacityReport, Table, format};
+use headway_policy::spec::Spec;
+use headway_report::{Capacity, CapacityReport, Run, Table, format};
 use headway_sim::{CapacitySearch, Experiment, available_threads, in_parallel};
 use headway_workload::Workload;
 use std::io::Write;
@@ -57,9 +58,8 @@ impl Args {
             let found = found?;
             let run = found.outcome.map(|outcome| Box::new(outcome.run));
             results.push(Capacity {
-                policy: headway_policy::systems::find(&experiment.policy.name)
-                    .unwrap_or_default()
-                    .into(),
+                policy: name(&experiment.policy, run.as_deref()),
+                spec: experiment.policy.to_string(),
                 params: run
                     .as_ref()
                     .map(|run| run.meta.params.clone())
@@ -109,6 +109,16 @@ impl Args {
     }
 }
 
+/// The policy's own name, which a run knows best: it also knows racks and `ps`.
+fn name(asked: &Spec, run: Option<&Run>) -> String {
+    match run {
+        Some(run) => run.meta.policy.clone(),
+        None => headway_policy::systems::find(&asked.name)
+            .unwrap_or(&asked.name)
+            .into(),
+    }
+}
+
 fn table(report: &CapacityReport) -> Table {
     let best = report
         .results
@@ -118,7 +128,7 @@ fn table(report: &CapacityReport) -> Table {
     let mut table = Table::new(["policy", "load", "rate rps", "of the best"]);
     for result in &report.results {
         table.push([
-            result.policy.clone(),
+            result.spec.clone(),
             format::significant(result.load, 3),
             format::metric(result.rps),
             format::percent(if best > 0.0 { result.rps / best } else { 0.0 }),

@@ -161,6 +161,35 @@ fn capacity_prints_policy_load_and_rate() {
 }
 
 #[test]
+fn capacity_tells_apart_what_differs_in_parameters_only() {
+    let specs = ["jbsq,k=1", "jbsq,k=8", "persephone"];
+    let ask = |format| {
+        let policies = specs.iter().flat_map(|spec| ["--policy", spec]);
+        let search = ["capacity", "--requests", "20k", "--tolerance", "0.2"];
+        let args = search
+            .into_iter()
+            .chain(policies)
+            .chain(["--format", format]);
+        headway(&args.collect::<Vec<_>>())
+    };
+    let table = String::from_utf8(ask("table").stdout).unwrap();
+    assert!(specs.iter().all(|spec| table.contains(spec)), "{table}");
+    let report: serde_json::Value = serde_json::from_slice(&ask("json").stdout).unwrap();
+    let results = report["results"].as_array().unwrap();
+    for (result, spec) in results.iter().zip(specs) {
+        let name = spec
+            .split(',')
+            .next()
+            .unwrap()
+            .replace("persephone", "darc");
+        assert_eq!(
+            (&result["policy"], &result["spec"]),
+            (&name.into(), &spec.into())
+        );
+    }
+}
+
+#[test]
 fn the_exit_status_tells_whether_the_slo_was_met() {
     let sim = |slo: &str| {
         headway(&[

@@ -130,6 +130,7 @@ fn the_capacity_of_a_rack_is_that_of_all_its_workers() {
         "json",
     ]);
     let result = &printed["results"][0];
+    assert_eq!(result["policy"], "racksched");
     let run = rack_run(&result["run"]);
     // 19 us on average: eight workers do 421 krps.
     let (load, rps) = (
