@@ -1,24 +1,28 @@
 //! What no policy can do: each claim is computed, and says what from.
 
-use crate::pooling::{by_pooling, servers};
+use crate::pooling::by_pooling;
 use crate::question::Question;
+use crate::servers::Servers;
 use headway_report::slo::{Bound, Measure, Scope, Statistic};
 use headway_report::{Impossible, LOST_FRACTION_MAX, ShownBy, format};
 use headway_workload::{Arrivals, Class};
 
+/// Shares, percentiles and means are rounded: the last digit proves nothing.
+pub(crate) const ROUNDING: f64 = 1e-9;
+
 /// The bounds of the SLO that no policy can keep on so many workers, as far as that can be shown;
 /// empty where nothing was.
 ///
-/// A dispatcher that runs requests itself counts as one more worker.
+/// A dispatcher that runs requests itself counts as one more worker, and has no overhead.
 ///
 /// With `λ` requests a second, service times `s` (mean `E[s]`), an overhead `o` of each, `c` workers, and a network that adds `N`:
 ///
 /// | shown by | what | why no policy is below it |
 /// |---|---|---|
-/// | [`Utilization`](ShownBy::Utilization) | `λ (E[s] + o) ≥ c` | more work comes than can be done: the backlog drifts to infinity, or, at equality, is not stable (Loynes 1962) |
+/// | [`Utilization`](ShownBy::Utilization) | `λ (E[s] + o) > c` | more work comes than can be done: the backlog drifts to infinity (Loynes 1962) |
 /// | [`ServiceTime`](ShownBy::ServiceTime) | a percentile, the mean or the largest of the latency is at least that of `s + o + N`; of the slowdown, that of `1 + (o + N) ÷ s` | a request runs on one worker at a time, at its speed |
-/// | [`PooledMean`](ShownBy::PooledMean) | the mean latency is at least that of one worker `c` times as fast under SRPT ([`srpt_mean_ns`]) | pooling; SRPT is best on one (Schrage 1968; Schrage & Miller 1966 for its mean) |
-/// | [`PooledMax`](ShownBy::PooledMax) | the largest latency, likewise under FCFS ([`fcfs_max_ns`]) | pooling; FCFS is EDF for equal allowances (Horn 1974) |
+/// | [`PooledMean`](ShownBy::PooledMean) | the mean latency is at least that of one worker `c` times as fast under SRPT ([`srpt_mean_ns`](crate::srpt_mean_ns)) | pooling; SRPT is best on one (Schrage 1968; Schrage & Miller 1966 for its mean) |
+/// | [`PooledMax`](ShownBy::PooledMax) | the largest latency, likewise under FCFS ([`fcfs_max_ns`](crate::fcfs_max_ns)) | pooling; FCFS is EDF for equal allowances (Horn 1974) |
 /// | [`PooledPercentile`](ShownBy::PooledPercentile) | so many requests at least are late ([`least_late`](crate::least_late)), and the percentile lets fewer | pooling; the fewest late on one (Kise, Ibaraki & Mine 1978) |
 ///
 /// The last three are about the arrivals that were drawn: they hold for each sequence of them, and count where they hold for
@@ -71,14 +75,15 @@ fn narrowed(question: &Question) -> Vec<Bound> {
 }
 
 fn saturated(question: &Question) -> Option<Impossible> {
-    let service_ns = question.workload.mean_service_ns() + question.costs.overhead_ns as f64;
+    let servers = Servers::of(question);
+    let service_ns = question.workload.mean_service_ns() + servers.overhead_ns as f64;
     let demand = question.rate_rps() * service_ns / 1e9;
-    let (servers, who) = servers(question);
-    (demand >= servers as f64).then(|| Impossible {
+    // Strictly, and beyond rounding: clockwork that fills the workers exactly keeps its queues.
+    (demand > servers.count as f64 * (1.0 + ROUNDING)).then(|| Impossible {
         bound: "every bound".into(),
         shown_by: ShownBy::Utilization,
         why: format!(
-            "utilization: the requests take {} workers, and there are {servers}{who}; queues grow without bound under any policy",
+            "utilization: the requests take {} workers, and there are {servers}; queues grow without bound under any policy",
             format::significant(demand, 4),
         ),
     })
@@ -106,7 +111,7 @@ fn part(classes: &[&Class], of_class: impl Fn(&Class) -> f64) -> f64 {
 
 /// Each request takes its service, its overhead and the network at least.
 fn by_service(question: &Question, bound: &Bound) -> Option<String> {
-    let fixed_ns = (question.network_ns + question.costs.overhead_ns) as f64;
+    let fixed_ns = (question.network_ns + Servers::of(question).overhead_ns) as f64;
     let classes = classes(question, &bound.scope);
     if classes.is_empty() {
         return None;
@@ -138,9 +143,7 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
             })
         }
     };
-    // Printed shares and percentiles are rounded: the last digit proves nothing. Bounded queues may
-    // shed a few, perhaps just these.
-    const ROUNDING: f64 = 1e-9;
+    // Bounded queues may shed a few, perhaps just these.
     let shed = if is_bounded(question) {
         LOST_FRACTION_MAX
     } else {
@@ -164,7 +167,7 @@ fn by_mean_service(classes: &[&Class], fixed_ns: f64, bound: &Bound) -> Option<S
         return below_one(bound);
     }
     let least_us = (part(classes, Class::mean_ns) + fixed_ns) / 1e3;
-    (least_us > bound.at_most).then(|| {
+    (least_us > bound.at_most * (1.0 + ROUNDING)).then(|| {
         let least = format::duration_us(least_us);
         format!("service time: these requests take {least} on average without waiting")
     })

@@ -35,6 +35,7 @@ mod pooled;
 mod pooling;
 mod question;
 mod search;
+mod servers;
 mod situations;
 mod trial;
 

@@ -1,12 +1,10 @@
 //! What one worker as fast as all could not do, on the arrivals of every replication.
 
-use crate::bounds::is_bounded;
-use crate::candidates::working_dispatchers;
+use crate::bounds::{ROUNDING, is_bounded};
 use crate::late::{Due, least_late};
 use crate::pooled::{fcfs_max_ns, srpt_mean_ns};
 use crate::question::Question;
-use headway_policy::spec::Spec;
-use headway_policy::{Shape, systems};
+use crate::servers::Servers;
 use headway_report::slo::{Bound, Measure, Scope, Statistic};
 use headway_report::{ShownBy, format, nearest_rank};
 use headway_workload::{Arrival, Generator};
@@ -15,21 +13,6 @@ use headway_workload::{Arrival, Generator};
 const WARM_UP: f64 = 0.1;
 /// A slowdown is recorded in thousandths, rounded to the nearest.
 const SLOWDOWN_ROUNDING: f64 = 0.5e-3;
-
-/// Cores that run requests under the policies in question, and what is to be said of them: a
-/// dispatcher that works is one more than the workers.
-pub(crate) fn servers(question: &Question) -> (usize, &'static str) {
-    let shape = Shape::new(question.workers);
-    let works =
-        |given: &Spec| systems::check(given, &shape).map_or(0, |used| working_dispatchers(&used));
-    // Of the table none works: where one is given without saying so, `dedicated` is tried.
-    let given = question.policies.iter().flatten();
-    let says_so = given.filter(|given| given.params.iter().any(|(key, _)| key == "dispatcher"));
-    match says_so.map(works).max().unwrap_or(0) {
-        0 => (question.workers, ""),
-        more => (question.workers + more, " with dispatchers that work"),
-    }
-}
 
 /// What shows that a bound cannot be kept, if something does.
 pub(crate) fn by_pooling(question: &Question, bound: &Bound) -> Option<(ShownBy, String)> {
@@ -64,19 +47,19 @@ fn by_least(
     least_ns: LeastLatency,
     what: &str,
 ) -> Option<String> {
-    let (servers, who) = servers(question);
+    let servers = Servers::of(question);
     let least_us = |replication| {
         let arrivals = measured(question, bound, replication);
-        let request = |arrival: &Arrival| (arrival.at_ns, work_ns(question, arrival));
+        let request = |arrival: &Arrival| (arrival.at_ns, servers.work_ns(arrival));
         let requests: Vec<_> = arrivals.iter().map(request).collect();
-        (least_ns(&requests, servers) + question.network_ns as f64) / 1e3
+        (least_ns(&requests, servers.count) + question.network_ns as f64) / 1e3
     };
     let least_us = (0..question.replications)
         .map(least_us)
         .fold(f64::INFINITY, f64::min);
-    (least_us > bound.at_most).then(|| {
+    (least_us > bound.at_most * (1.0 + ROUNDING)).then(|| {
         format!(
-            "{what} on one worker as fast as {servers}{who} together is {} or more on the arrivals of every replication; no policy is below it",
+            "{what} on one worker as fast as {servers} together is {} or more on the arrivals of every replication; no policy is below it",
             format::duration_us(least_us),
         )
     })
@@ -84,33 +67,33 @@ fn by_least(
 
 /// More must be late than the percentile lets be.
 fn by_late(question: &Question, bound: &Bound, quantile: f64) -> Option<String> {
-    let (servers, who) = servers(question);
+    let servers = Servers::of(question);
     let mut least = f64::INFINITY;
     for replication in 0..question.replications {
         let arrivals = measured(question, bound, replication);
         let count = arrivals.len() as u64;
-        let late = late(question, bound, &arrivals, servers) as u64;
+        let late = late(question, bound, &arrivals, &servers) as u64;
         if late <= count - nearest_rank(count, quantile) {
             return None;
         }
         least = least.min(late as f64 / count as f64);
     }
     Some(format!(
-        "of these requests {} or more end later even on one worker as fast as {servers}{who} together that gives up the fewest, on the arrivals of every replication; {} may",
+        "of these requests {} or more end later even on one worker as fast as {servers} together that gives up the fewest, on the arrivals of every replication; {} may",
         format::percent(least),
         format::percent(1.0 - quantile),
     ))
 }
 
 /// How many of these must exceed the bound.
-fn late(question: &Question, bound: &Bound, arrivals: &[Arrival], servers: usize) -> usize {
+fn late(question: &Question, bound: &Bound, arrivals: &[Arrival], servers: &Servers) -> usize {
     let due = |arrival: &Arrival| Due {
         at_ns: arrival.at_ns,
-        service_ns: work_ns(question, arrival),
+        service_ns: servers.work_ns(arrival),
         within_ns: within_ns(question, bound, arrival.service_ns),
     };
     let all: Vec<Due> = arrivals.iter().map(due).collect();
-    let together = least_late(&all, servers);
+    let together = least_late(&all, servers.count);
     // A slowdown allows each class its own time; alone, none is relaxed to another's.
     let classes = 0..question.workload.class_names().len() as u16;
     let alone = classes.map(|class| {
@@ -119,13 +102,9 @@ fn late(question: &Question, bound: &Bound, arrivals: &[Arrival], servers: usize
             .zip(&all)
             .filter(|(arrival, _)| arrival.class == class);
         let of_class: Vec<Due> = of_class.map(|(_, due)| *due).collect();
-        least_late(&of_class, servers)
+        least_late(&of_class, servers.count)
     });
     together.max(alone.sum())
-}
-
-fn work_ns(question: &Question, arrival: &Arrival) -> u64 {
-    arrival.service_ns + question.costs.overhead_ns
 }
 
 /// How long a request may take at the server, rounded up.

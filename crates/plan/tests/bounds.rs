@@ -1,9 +1,9 @@
 //! No simulated policy is better than the bounds that the plan calls impossible to beat.
 
-use headway_plan::{Due, fcfs_max_ns, least_late, srpt_mean_ns};
+use headway_plan::{Due, Question, fcfs_max_ns, impossible, least_late, srpt_mean_ns};
 use headway_policy::systems::NAMES;
-use headway_report::{Run, Summary, nearest_rank};
-use headway_sim::{Experiment, Offered};
+use headway_report::{Impossible, Run, ShownBy, Summary, nearest_rank};
+use headway_sim::{Costs, Experiment, Offered};
 use headway_workload::{Arrival, Class, Generator, Service, Workload};
 use proptest::prelude::*;
 
@@ -123,6 +123,64 @@ proptest! {
             let requests = of(&arrivals, Some(class as u16));
             holds(&figures.latency_us, &figures.slowdown, &requests, workers)?;
         }
+    }
+}
+
+/// Figures of a run as bounds of an SLO.
+fn as_bounds(scope: &str, latency_us: &Summary, slowdown: &Summary) -> String {
+    let bounds = [
+        format!("latency.mean<={}us", latency_us.mean),
+        format!("latency.p50<={}us", latency_us.p50),
+        format!("latency.p99<={}us", latency_us.p99),
+        format!("latency.max<={}us", latency_us.max),
+        format!("slowdown.p90<={}", slowdown.p90),
+        format!("slowdown.p999<={}", slowdown.p999),
+    ];
+    bounds.map(|bound| format!("{scope}.{bound}")).join(",")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// What a policy has just done is not called impossible on the same arrivals, with overheads, a network and a warm-up.
+    #[test]
+    fn what_was_done_can_be_done(
+        workload in workload(),
+        policy in prop::sample::select(&["c-fcfs", "d-fcfs", "srpt", "darc", "synergy", "concord,dispatcher=works"][..]),
+        workers in 1_usize..6,
+        load in 0.3_f64..0.99,
+        (overhead_ns, network_ns) in (0_u64..200, 0_u64..10_000),
+        seed in 0_u64..1_000,
+    ) {
+        let offered = Offered::Load { load, workers };
+        let costs = Costs { overhead_ns, ..Costs::default() };
+        let mut experiment = Experiment::new(workload.clone(), policy.parse().unwrap())
+            .workers(workers)
+            .offered(offered)
+            .requests(REQUESTS)
+            .costs(costs)
+            .seed(seed);
+        experiment.network_ns = network_ns;
+        let run = experiment.run().unwrap().run;
+        let mut slo = vec![as_bounds("overall", &run.overall.latency_us, &run.overall.slowdown)];
+        for class in &run.classes {
+            slo.push(as_bounds(&format!("class.{}", class.name), &class.latency_us, &class.slowdown));
+        }
+        let question = Question {
+            requests: REQUESTS,
+            replications: 1,
+            seed,
+            costs,
+            network_ns,
+            policies: Some(vec![policy.parse().unwrap()]),
+            ..Question::new(workload, slo.join(",").parse().unwrap(), workers, offered)
+        };
+        // The service times are those of the distribution there, not of the few drawn.
+        let by_arrivals = |one: &Impossible| {
+            !matches!(one.shown_by, ShownBy::ServiceTime | ShownBy::Utilization)
+        };
+        let shown: Vec<_> = impossible(&question).into_iter().filter(by_arrivals).collect();
+        prop_assert!(shown.is_empty(), "{shown:?}");
     }
 }
 
