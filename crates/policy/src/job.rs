@@ -72,7 +72,9 @@ impl Job {
 
 const NIL: u32 = u32::MAX;
 
+/// A job and its place, on a cache line of its own.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 struct Node {
     job: Job,
     /// Order of admission, over all queues.

@@ -192,7 +192,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     #[inline]
     fn decide(&mut self, sink: &mut impl Sink) {
         loop {
-            if self.stint.is_none() {
+            if self.working().is_none() {
                 while let Some(dispatch) = self.ingress.poll(self.now_ns) {
                     self.dispatched += 1;
                     self.dispatch(dispatch, sink);
@@ -209,7 +209,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
 
     /// Whether the monitor interrupted someone because of what happened.
     fn interrupt(&mut self) -> bool {
-        if M::ON_DISPATCHER && self.stint.is_some() {
+        if M::ON_DISPATCHER && self.working().is_some() {
             return false;
         }
         let queues = self.queues.seen_by(0);
@@ -224,6 +224,12 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             self.settle(worker.index());
         }
         true
+    }
+
+    /// What the dispatcher itself is running, where it ever does.
+    #[inline]
+    fn working(&self) -> Option<OnDispatcher> {
+        self.stint.filter(|_| I::WORKS)
     }
 
     /// Whether it has nothing left to see to at this time.
@@ -390,7 +396,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
 
     #[inline]
     fn expired(&mut self, worker: usize) -> bool {
-        let stint = self.stint.filter(|stint| stint.until_ns > self.now_ns);
+        let stint = self.working().filter(|stint| stint.until_ns > self.now_ns);
         if let (true, Some(stint)) = (M::ON_DISPATCHER, stint) {
             // A dispatcher that works sends its notifications late (Concord § 3.3).
             return self.look_again(worker, stint.until_ns);
@@ -499,7 +505,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     #[inline]
     fn known_at_ns(&self) -> u64 {
         let notice_ns = self.now_ns + self.costs.completion_ns;
-        match &self.stint {
+        match self.working() {
             Some(stint) => notice_ns.max(stint.until_ns),
             None => notice_ns,
         }
@@ -557,7 +563,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             return;
         };
         let for_dispatcher = !matches!(event, Delayed::Handoff { .. } | Delayed::StintOver);
-        if let (true, Some(stint)) = (for_dispatcher, self.stint) {
+        if let (true, Some(stint)) = (for_dispatcher, self.working()) {
             return self.delay(stint.until_ns, event);
         }
         match event {

@@ -79,12 +79,13 @@ fn drive(experiment: &Experiment, server: &mut impl Simulated, measures: &mut Me
     loop {
         let change_ns = changes.peek().map_or(NEVER, |change| change.at_ns);
         let outside_ns = arrivals.next_ns().min(change_ns);
-        if outside_ns == NEVER && server.next_work_ns() == NEVER {
-            return;
-        }
-        if server.next_ns() <= outside_ns {
+        while server.next_ns() <= outside_ns {
+            if outside_ns == NEVER && server.next_work_ns() == NEVER {
+                return;
+            }
             server.step(measures);
-        } else if change_ns == outside_ns {
+        }
+        if change_ns == outside_ns {
             if let Some(change) = changes.next() {
                 server.set_worker(change.at_ns, change.worker, change.present, measures);
             }

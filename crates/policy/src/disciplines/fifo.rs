@@ -6,11 +6,9 @@ use crate::role::Shed;
 use crate::{ClassId, Job, Jobs, Plan, WorkerId};
 
 /// One bounded queue for all classes; only its head is ever offered. What was interrupted joins
-/// its tail. The two kinds are listed apart, in one order, so that a dispatcher that works can
-/// find the oldest request nobody began.
+/// its tail.
 pub struct Fifo {
-    fresh: List,
-    interrupted: List,
+    waiting: List,
     limit: usize,
 }
 
@@ -19,17 +17,9 @@ impl Fifo {
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
-            fresh: List::EMPTY,
-            interrupted: List::EMPTY,
+            waiting: List::EMPTY,
             limit,
         }
-    }
-
-    /// Whether what was interrupted comes first.
-    #[inline]
-    fn interrupted_first(&self, jobs: &Jobs) -> bool {
-        self.interrupted.len() > 0
-            && self.interrupted.front_sequence(jobs) < self.fresh.front_sequence(jobs)
     }
 }
 
@@ -39,13 +29,13 @@ impl Discipline for Fifo {
         if self.waiting() >= self.limit {
             return Err(Shed);
         }
-        self.fresh.push_back(jobs, job);
+        self.waiting.push_back(jobs, job);
         Ok(())
     }
 
     #[inline]
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) {
-        self.interrupted.push_back(jobs, job);
+        self.waiting.push_back(jobs, job);
     }
 
     #[inline]
@@ -56,50 +46,31 @@ impl Discipline for Fifo {
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
     ) -> Option<(&'a Job, WorkerId)> {
-        let list = match self.interrupted_first(jobs) {
-            true => &mut self.interrupted,
-            false => &mut self.fresh,
-        };
-        let worker = place(list.front(jobs)?)?;
-        let job = list.pop_front(jobs)?;
+        let worker = place(self.waiting.front(jobs)?)?;
+        let job = self.waiting.pop_front(jobs)?;
         Some((job, worker))
     }
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.fresh.len() + self.interrupted.len()
+        self.waiting.len()
     }
 
     fn waiting_of(&self, _class: ClassId) -> usize {
         0
     }
 
+    #[inline]
     fn head<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
-        match self.interrupted_first(jobs) {
-            true => self.interrupted.front(jobs),
-            false => self.fresh.front(jobs),
-        }
+        self.waiting.front(jobs)
     }
 
-    /// A walk along both lists.
     fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
-        let (mut fresh, mut interrupted) = (self.fresh.cursor(), self.interrupted.cursor());
-        let mut next = || {
-            let first = interrupted.sequence(jobs) < fresh.sequence(jobs);
-            if first {
-                interrupted.advance(jobs)
-            } else {
-                fresh.advance(jobs)
-            }
-        };
+        let mut cursor = self.waiting.cursor();
         for _ in 0..others {
-            next()?;
+            cursor.advance(jobs)?;
         }
-        next()
-    }
-
-    fn take_unstarted(&mut self, jobs: &Jobs) -> Option<Job> {
-        self.fresh.pop_front(jobs).copied()
+        cursor.advance(jobs)
     }
 
     fn replanned(&mut self, _plan: &Plan) {}

@@ -11,6 +11,7 @@ mod mlfq;
 mod multi_queue;
 mod remaining;
 mod sizes;
+mod split_fifo;
 mod typed;
 mod wrr;
 
@@ -24,6 +25,7 @@ pub use mlfq::{Levels, Mlfq};
 pub use multi_queue::{MultiQueue, Reentry};
 pub use remaining::{Remaining, Shortest};
 pub use sizes::{SizeSource, Sizes};
+pub use split_fifo::SplitFifo;
 pub use typed::Typed;
 pub use wrr::WeightedRoundRobin;
 

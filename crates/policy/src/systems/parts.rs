@@ -2,14 +2,14 @@
 
 use super::preemptive::{LONGEST_NS, charge, lateness, quantum_ns, time};
 use super::{DarcParams, System, Visit, central, known, system};
-use crate::controls::{AnyControl, Darc, DarcStable, Fixed, Partition};
+use crate::controls::{AnyControl, Control, Darc, DarcStable, Fixed, Partition};
 use crate::disciplines::{
-    AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Earliest, Fifo, Levels, Mlfq,
-    MultiQueue, Reentry, Shortest, SizeSource, Sizes, Typed, WeightedRoundRobin,
+    AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Levels,
+    Mlfq, MultiQueue, Reentry, Shortest, SizeSource, Sizes, Typed, WeightedRoundRobin,
 };
 use crate::locals;
 use crate::monitors::{AnyMonitor, Overtake, Quantum, Ticks, Urgency};
-use crate::placements::{AnyPlacement, Choices, Idle, Reserved, ReservedBounded};
+use crate::placements::{AnyPlacement, Choices, Idle, Placement, Reserved, ReservedBounded};
 use crate::spec::{Params, Reader, SpecError, Value};
 use crate::{BitSet, Central, Mechanism, Shape};
 use alloc::string::{String, ToString};
@@ -24,6 +24,8 @@ pub enum Composed {
     Cooperative(System<AnyIngress, locals::Fifo>),
     /// A monitor interrupts.
     Preemptive(System<AnyIngress, locals::Fifo, AnyMonitor>),
+    /// What is shorter overtakes: SRPT, by far the most simulated of these, is compiled for itself.
+    Overtaking(System<Central<Shortest, Idle, Fixed>, locals::Fifo, Overtake>),
 }
 
 impl Composed {
@@ -32,6 +34,7 @@ impl Composed {
         match self {
             Self::Cooperative(system) => visitor.visit(system),
             Self::Preemptive(system) => visitor.visit(system),
+            Self::Overtaking(system) => visitor.visit(system),
         }
     }
 
@@ -40,6 +43,7 @@ impl Composed {
         match self {
             Self::Cooperative(system) => Self::Cooperative(System { params, ..system }),
             Self::Preemptive(system) => Self::Preemptive(System { params, ..system }),
+            Self::Overtaking(system) => Self::Overtaking(System { params, ..system }),
         }
     }
 }
@@ -67,18 +71,40 @@ impl Parts {
     }
 
     pub(super) fn assemble(self, name: &'static str, shape: &Shape) -> Composed {
-        let parts = (self.discipline, self.placement, self.control);
-        let ingress = central(shape, self.depth, parts);
-        let system = System {
-            depth: self.depth,
-            ..system(name, shape, ingress, locals::Fifo)
-        };
-        match self.monitor {
-            None => Composed::Cooperative(system),
-            Some((monitor, mechanism)) => {
-                Composed::Preemptive(system.under(monitor, mechanism, Params::new()))
+        let depth = self.depth;
+        let none = Params::new();
+        match (self.discipline, self.placement, self.control, self.monitor) {
+            (
+                AnyDiscipline::Shortest(discipline),
+                AnyPlacement::Idle(placement),
+                AnyControl::Fixed(control),
+                Some((AnyMonitor::Overtake(monitor), mechanism)),
+            ) => {
+                let system = around(name, shape, depth, (discipline, placement, control));
+                Composed::Overtaking(system.under(monitor, mechanism, none))
+            }
+            (discipline, placement, control, Some((monitor, mechanism))) => {
+                let system = around(name, shape, depth, (discipline, placement, control));
+                Composed::Preemptive(system.under(monitor, mechanism, none))
+            }
+            (discipline, placement, control, None) => {
+                let parts = (discipline, placement, control);
+                Composed::Cooperative(around(name, shape, depth, parts))
             }
         }
+    }
+}
+
+/// A system with a dispatcher of these parts that interrupts nobody yet.
+fn around<D: Discipline, P: Placement, C: Control>(
+    name: &'static str,
+    shape: &Shape,
+    depth: usize,
+    parts: (D, P, C),
+) -> System<Central<D, P, C>, locals::Fifo> {
+    System {
+        depth,
+        ..system(name, shape, central(shape, depth, parts), locals::Fifo)
     }
 }
 

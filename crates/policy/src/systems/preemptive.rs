@@ -3,7 +3,7 @@
 
 use super::{Replicas, System, central, steered, system};
 use crate::controls::Fixed;
-use crate::disciplines::Fifo;
+use crate::disciplines::{Fifo, SplitFifo};
 use crate::locals::{self, Batches, RoundRobin, SynergyWorker, WorkerRules};
 use crate::monitors::{Feedback, Lateness, Quantum, TimerCore, TimerRules};
 use crate::placements::{Bounded, Idle, Shortest};
@@ -103,7 +103,7 @@ fn shinjuku(
 }
 
 /// Concord's ingress.
-pub type Concord = Working<Fifo, Bounded, Fixed>;
+pub type Concord = Working<SplitFifo, Bounded, Fixed>;
 
 /// Concord: JBSQ(k), a flag instead of interrupts, a dispatcher that works when all queues are
 /// full, or several dispatchers with workers of their own (§ 6). Defaults: 150 cycles to notice the
@@ -147,7 +147,7 @@ pub fn concord(
     let dispatchers = read.whole("dispatchers", 1, 1..=shape.workers as u64, expected)? as usize;
     let params = read.used();
     Ok(Replicas::new(dispatchers, shape, |shape| {
-        let fifo = Fifo::new(shape.queue_limit);
+        let fifo = SplitFifo::new(shape.queue_limit);
         let ingress = central(shape, depth, (fifo, Bounded, Fixed::Open));
         let base = System {
             depth,

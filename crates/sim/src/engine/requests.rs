@@ -3,8 +3,9 @@
 use crate::server::Request;
 use headway_policy::{ClassId, Job, JobId};
 
-/// A request in flight.
+/// A request in flight, on a cache line of its own.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub(super) struct InFlight {
     pub(super) request: Request,
     /// Its service time and what probes and interruptions added to it, ns.
