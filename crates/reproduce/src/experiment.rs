@@ -78,6 +78,8 @@ pub struct System {
     pub policy: String,
     /// The dispatcher's serial work per request: `143ns`.
     pub dispatch_cost: Option<String>,
+    /// The dispatcher's serial work per request that comes back unfinished: `222ns`.
+    pub requeue_cost: Option<String>,
     /// A worker's work per request beside the service: `100ns`.
     pub overhead: Option<String>,
     /// How much longer instrumented code takes, ‰ of the service time.

@@ -491,7 +491,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let worker = WorkerId(worker as u16);
         match I::OWNER {
             Owner::Nobody => self.queues.push_shared(0, id),
-            Owner::Dispatcher => match self.known_at_ns() {
+            Owner::Dispatcher => match self.taken_back_at_ns() {
                 at_ns if at_ns > self.now_ns => {
                     self.delay(at_ns, Delayed::GivenBack { worker, job: id });
                 }
@@ -509,6 +509,17 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             Some(stint) => notice_ns.max(stint.until_ns),
             None => notice_ns,
         }
+    }
+
+    /// When the dispatcher will have dealt with a request that comes back now.
+    #[inline]
+    fn taken_back_at_ns(&mut self) -> u64 {
+        let known_at_ns = self.known_at_ns();
+        if self.costs.requeue_ns == 0 {
+            return known_at_ns;
+        }
+        self.dispatcher_free_ns = known_at_ns.max(self.dispatcher_free_ns) + self.costs.requeue_ns;
+        self.dispatcher_free_ns
     }
 
     #[inline]

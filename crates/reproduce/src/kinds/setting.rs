@@ -151,6 +151,7 @@ impl<'a> Setting<'a> {
             Some(text) => duration::parse(text).map_err(|problem| self.fault(problem)),
         };
         simulation.costs.dispatch_ns = time(&system.dispatch_cost)?;
+        simulation.costs.requeue_ns = time(&system.requeue_cost)?;
         simulation.costs.overhead_ns = time(&system.overhead)?;
         simulation.costs.proc_permille = system.instrumentation_permille;
         simulation.costs.dispatcher_slowdown_percent = system.dispatcher_slowdown_percent;

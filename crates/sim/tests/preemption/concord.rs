@@ -111,6 +111,25 @@ fn a_dispatcher_that_works_leaves_what_a_worker_began() {
     assert!((1.0..1.5).contains(&ratio), "{ratio}");
 }
 
+/// What comes back passes the dispatcher one by one (§ 2.2.2): with 4 µs each it, not the workers,
+/// sets the pace of quanta of 5 µs.
+#[test]
+fn what_comes_back_takes_the_dispatcher_time() {
+    let requeue_ns = 4_000;
+    let costs = Costs {
+        requeue_ns,
+        ..Costs::default()
+    };
+    let base = flood().workers(4);
+    let free = run(&base, "k=1,q=5us");
+    let paid = run(&base.costs(costs), "k=1,q=5us");
+    let last_us = |outcome: &Outcome| outcome.run.overall.latency_us.max;
+    let dispatcher_us = (paid.run.meta.preemptions * requeue_ns) as f64 / 1_000.0;
+    assert!(last_us(&paid) > 2.0 * last_us(&free));
+    let ratio = last_us(&paid) / dispatcher_us;
+    assert!((1.0..1.1).contains(&ratio), "{ratio}");
+}
+
 #[test]
 fn probes_slow_every_request() {
     let costs = Costs {
