@@ -1,9 +1,8 @@
 //! What is tried: policies and the grids of their parameters, a line each.
 
-use headway_policy::monitors::Feedback;
 use headway_policy::spec::{Params, Spec, SpecError, Value};
-use headway_policy::{ClassHint, Shape, systems};
-use headway_workload::{Class, Workload, duration};
+use headway_policy::{Shape, systems};
+use headway_workload::{Workload, duration};
 
 /// A policy with the values of its parameters that are tried, every combination of them.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +30,8 @@ pub enum Values {
     Quanta,
     /// Two, four, eight dispatchers, as far as each has three workers at least.
     Dispatchers,
-    /// How many kinds of longs there are, if more than one.
-    Kinds,
 }
-use Values::{Dispatchers, Kinds, Quanta, These, Workers};
+use Values::{Dispatchers, Quanta, These, Workers};
 
 /// With fewer, one busy worker is too large a part of what a dispatcher has.
 const WORKERS_PER_DISPATCHER: usize = 3;
@@ -71,10 +68,6 @@ pub const FAMILIES: &[Family] = &[
     any("tiny-quanta", &[("q", Quanta)]),
     any("tardis", &[("n", These(&["1", "4"])), ("q", Quanta)]),
     typed("synergy", &[("factor", These(&["1", "2", "5", "10"]))]),
-    typed(
-        "synergy",
-        &[("factor", These(&["1", "2", "5", "10"])), ("waits", Kinds)],
-    ),
     // Nobody knows a request's own size beforehand; what its class takes on average one can learn.
     typed("sjf", &[("size", These(&["profile"]))]),
     typed(
@@ -290,11 +283,6 @@ impl Values {
                 .map(|workers| workers.to_string())
                 .collect(),
             Self::Quanta => quanta(workload).into_iter().map(duration::format).collect(),
-            Self::Kinds => Some(long_kinds(workload))
-                .filter(|kinds| *kinds > 1)
-                .map(|kinds| kinds.to_string())
-                .into_iter()
-                .collect(),
             Self::Dispatchers => [2, 4, 8]
                 .into_iter()
                 .filter(|dispatchers| dispatchers * WORKERS_PER_DISPATCHER <= workers)
@@ -302,16 +290,6 @@ impl Values {
                 .collect(),
         }
     }
-}
-
-fn long_kinds(workload: &Workload) -> usize {
-    let hint = |class: &Class| ClassHint {
-        long: class.long,
-        ..ClassHint::new(class.mean_ns(), class.share)
-    };
-    let mut shape = Shape::new(1);
-    shape.classes = workload.initial_mix().iter().map(hint).collect();
-    shape.longs().len().min(Feedback::MOST_WAIT_QUEUES)
 }
 
 /// One to four, and what the shortest class takes of all demand with one less and one more; fewer
@@ -386,16 +364,6 @@ mod tests {
                 .count()
         };
         assert_eq!([5, 6, 14, 24].map(dispatchers), [0, 1, 2, 3]);
-    }
-
-    #[test]
-    fn wait_queues_are_tried_where_there_are_several_kinds_of_longs() {
-        let waits = |workload| {
-            let specs = specs(workload, 8);
-            specs.iter().filter(|spec| spec.contains("waits=2")).count()
-        };
-        // 5, 50 and 500 µs; in the other, one is long.
-        assert_eq!([waits("pallas-trimodal"), waits("zippydb")], [4, 0]);
     }
 
     #[test]

@@ -37,6 +37,10 @@ pub struct Claim {
     pub sign: Option<Sign>,
     /// What is expected instead, written down before the run, and why.
     pub expected: Option<Expected>,
+    /// Why it comes out otherwise than in the paper, found after the run, unlike what is expected:
+    /// one to three sentences with the figure of the run that shows it. It changes no verdict, and
+    /// is shown beneath the claims unless this one is reproduced.
+    pub reason: Option<String>,
 }
 
 /// Which point of a curve.
@@ -119,6 +123,9 @@ pub struct Judged {
     /// Why a deviation was expected, where one was and is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub because: Option<String>,
+    /// Why it comes out otherwise than in the paper, where that was found out and it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 impl Serialize for Verdict {

@@ -6,6 +6,8 @@
 //! 3. Else, where the file expects another figure: a deviation as expected.
 //! 4. Else, a ratio on the paper's side of 1, or a figure within a factor of two: deviates by x %.
 //! 5. Else: not reproduced.
+//!
+//! What was found out afterwards (`reason`) is no part of the rule.
 
 use crate::claim::{Claim, Expected, Judged, Sign, Take, Verdict};
 use crate::figures::{Datum, Figures, Name};
@@ -28,11 +30,16 @@ impl Claim {
     /// When the claim names a figure that is not measured, or does not say what it compares.
     pub fn judge(&self, figures: &Figures) -> Result<Judged, String> {
         self.check()?;
-        match &self.ascending {
+        let judged = match &self.ascending {
             Some(names) => self.judge_order(names, figures),
             None => self.judge_figure(figures),
-        }
-        .map_err(|problem| format!("claim \"{}\": {problem}", self.says))
+        };
+        let judged = judged.map_err(|problem| format!("claim \"{}\": {problem}", self.says))?;
+        let reason = match judged.verdict {
+            Verdict::Reproduced => None,
+            _ => self.reason.as_deref().map(on_one_line),
+        };
+        Ok(Judged { reason, ..judged })
     }
 
     /// Whether it says what is compared with what.
@@ -53,6 +60,10 @@ impl Claim {
         }
         if self.at.is_some() && self.take.is_some() {
             return fault("`at` and `take` exclude one another");
+        }
+        let has_figure = |reason: &String| reason.contains(|letter: char| letter.is_ascii_digit());
+        if !self.reason.as_ref().is_none_or(has_figure) {
+            return fault("`reason` must name the figure of the run that shows it");
         }
         Ok(())
     }
@@ -80,6 +91,7 @@ impl Claim {
             },
             rule: "each is below the next".into(),
             because: None,
+            reason: None,
         })
     }
 
@@ -117,6 +129,7 @@ impl Claim {
             verdict,
             rule: self.rule(over.is_some()),
             because,
+            reason: None,
         })
     }
 
@@ -287,6 +300,11 @@ impl Take {
     }
 }
 
+/// Text that a file wraps.
+pub(crate) fn on_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn points(name: &Name, figures: &Figures) -> Result<Vec<Point>, String> {
     let point = |datum: &Datum| (datum.x, datum.value);
     let points: Vec<Point> = figures.of(name).map(point).collect();
@@ -403,6 +421,40 @@ mod tests {
         assert_eq!(verdict(&curve), Verdict::Reproduced);
         curve.take = Some(Take::Argmax);
         assert_eq!(curve.judge(&figures()).unwrap().ours, 0.9);
+    }
+
+    #[test]
+    fn a_reason_is_told_unless_the_claim_is_reproduced() {
+        let mut claim = claim("one", None);
+        claim.reason = Some("with half the cost\n  it is 6".into());
+        let told = |claim: &Claim| claim.judge(&figures()).unwrap().reason;
+        for (paper, verdict_is) in [
+            (4.0, Verdict::Deviates(0.75)),
+            (3.0, Verdict::NotReproduced),
+        ] {
+            claim.paper = Some(paper);
+            assert_eq!(verdict(&claim), verdict_is);
+            assert_eq!(told(&claim).as_deref(), Some("with half the cost it is 6"));
+        }
+        claim.paper = Some(7.0);
+        assert_eq!(told(&claim), None);
+    }
+
+    #[test]
+    fn a_reason_without_a_figure_is_refused() {
+        let mut claim = claim("one", None);
+        claim.paper = Some(4.0);
+        for reason in ["", "the prototype is slower"] {
+            claim.reason = Some(reason.into());
+            let problem = claim.check().unwrap_err();
+            assert!(
+                problem.contains("`reason` must name the figure"),
+                "{problem}"
+            );
+        }
+        let misspelt = "says = \"so\"\nof = \"one: rps\"\npaper = 1.0\nreasons = \"7\"";
+        let problem = toml::from_str::<Claim>(misspelt).unwrap_err().to_string();
+        assert!(problem.contains("unknown field `reasons`"), "{problem}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The result of an experiment.
 
+use crate::judge::on_one_line;
 use crate::{Error, Experiment, Extent, Figures, Judged, Verdict};
 use serde::Serialize;
 
@@ -48,11 +49,7 @@ impl Reproduction {
             title: experiment.title.clone(),
             paper: experiment.paper.clone(),
             figure: experiment.figure.clone(),
-            testbed: experiment
-                .testbed
-                .split_whitespace()
-                .collect::<Vec<_>>()
-                .join(" "),
+            testbed: on_one_line(&experiment.testbed),
             shortened: extent != Extent::Full,
             claims,
             figures,

@@ -59,6 +59,33 @@ fn markdown_and_page_hold_every_verdict() {
         assert!(markdown.contains(&claim.says) && markdown.contains(&verdict));
         assert!(page.contains(&verdict));
     }
+    let reasons = show::reasons(&results[0]);
+    assert!(!reasons.is_empty(), "a figure with a claim that has one");
+    let text = show::text(&results[0]);
+    for (reason, of) in reasons {
+        assert!(markdown.contains(&format!("- *{}*: {reason}\n", of.join("*; *"))));
+        let told = format!("Why ({}): {reason}", of.join("; "));
+        assert!(text.contains(&told) && page.contains(&told));
+    }
     assert!(page.contains("<svg"));
     assert!(markdown.contains("headway reproduce concord-fig2"));
+}
+
+/// Beneath a figure's claims stands why those that are not reproduced are not.
+#[test]
+fn the_document_tells_why_of_every_claim_not_reproduced() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reproduction.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut seen = 0;
+    for section in text.split("\n### ").skip(1) {
+        let rows = section.lines().filter(|line| line.starts_with("| "));
+        for row in rows.filter(|line| line.ends_with("| not reproduced |")) {
+            let says = row.split(" | ").next().unwrap().trim_start_matches("| ");
+            let told = format!("*{says}*");
+            let mut whys = section.lines().filter(|line| line.starts_with("- *"));
+            assert!(whys.any(|line| line.contains(&told)), "no reason: {says}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0, "the document has lost its table of claims");
 }

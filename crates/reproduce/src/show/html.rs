@@ -1,6 +1,6 @@
 //! Results as a page with charts.
 
-use super::{claims, overview, singles};
+use super::{claims, overview, reasons, singles};
 use crate::Reproduction;
 use crate::figures::{Datum, distinct};
 use headway_report::html::{Chart, Page, Series};
@@ -22,8 +22,11 @@ fn section(page: Page, result: &Reproduction) -> Page {
             "{}, {}: {}",
             result.paper, result.figure, result.title
         ))
-        .table("Claims", &claims(result))
-        .paragraph(&format!("Not in the model: {}", result.testbed));
+        .table("Claims", &claims(result));
+    for (reason, of) in reasons(result) {
+        page = page.paragraph(&format!("Why ({}): {reason}", of.join("; ")));
+    }
+    page = page.paragraph(&format!("Not in the model: {}", result.testbed));
     if result.shortened {
         page = page.paragraph("Shortened runs: their tails are rough, and so are the verdicts.");
     }

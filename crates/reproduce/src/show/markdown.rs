@@ -1,6 +1,6 @@
 //! Results as Markdown: `docs/reproduction.md` is this.
 
-use super::{claims, overview, singles};
+use super::{claims, overview, reasons, singles};
 use crate::figures::distinct;
 use crate::{Judged, Reproduction};
 use headway_report::Table;
@@ -36,19 +36,21 @@ A claim is *reproduced* when ours is within the claim's tolerance of the paper's
 else), within its bound, in its order, and a gain or a loss where the paper has one. It *deviates as expected* when
 ours lies in a range that the file gives, with the reason. It *deviates by x %* when it is further off but
 points the paper's way: the same system wins a ratio, a figure is within a factor of two. Else it is *not reproduced*.
-Tails of overloaded runs are no figures. `headway reproduce NAME --html FILE` draws the curves.
+Tails of overloaded runs are no figures. Beneath a figure's claims stands *why* some are not reproduced: that was found
+out after the runs, by runs that change one thing at a time, and changes no verdict. `headway reproduce NAME --html FILE` draws the curves.
 ";
 
 fn section(text: &mut String, result: &Reproduction) {
     let _ = write!(
         text,
-        "\n### {}: {}\n\n`{}`\n\n{}\n{}\n",
+        "\n### {}: {}\n\n`{}`\n\n{}\n",
         result.figure,
         result.title,
         result.command,
         rows(&claims(result)),
-        result.testbed
     );
+    whys(text, result);
+    let _ = writeln!(text, "{}", result.testbed);
     for table in singles(result) {
         let _ = write!(text, "\n{}", rows(&table));
     }
@@ -66,6 +68,19 @@ fn section(text: &mut String, result: &Reproduction) {
         }
         text.push_str("```\n\n</details>\n");
     }
+}
+
+/// Beneath the claims: what was found out about those that are not reproduced.
+fn whys(text: &mut String, result: &Reproduction) {
+    let reasons = reasons(result);
+    if reasons.is_empty() {
+        return;
+    }
+    text.push_str("Why:\n\n");
+    for (reason, of) in reasons {
+        let _ = writeln!(text, "- *{}*: {reason}", of.join("*; *"));
+    }
+    text.push('\n');
 }
 
 /// A table in Markdown.

@@ -6,7 +6,7 @@ mod tables;
 
 pub use html::page;
 pub use markdown::markdown;
-pub use tables::{claims, curves, listing, overview, singles, text};
+pub use tables::{claims, curves, listing, overview, reasons, singles, text};
 
 use headway_report::format::{duration_us, metric, percent, significant};
 

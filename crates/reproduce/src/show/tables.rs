@@ -84,6 +84,25 @@ fn verdict(claim: &Judged) -> String {
     }
 }
 
+/// What was found out about claims that are not reproduced: each reason with the claims that it
+/// is the reason of, in their order.
+#[must_use]
+pub fn reasons(result: &Reproduction) -> Vec<(&str, Vec<&str>)> {
+    let told = || {
+        result
+            .claims
+            .iter()
+            .filter_map(|claim| claim.reason.as_deref())
+    };
+    let of = |reason: &str| {
+        let its = result.claims.iter();
+        let its = its.filter(|claim| claim.reason.as_deref() == Some(reason));
+        its.map(|claim| claim.says.as_str()).collect()
+    };
+    let reasons = distinct(told()).into_iter();
+    reasons.map(|reason| (reason, of(reason))).collect()
+}
+
 /// Single figures: a table for each measurement, a row for each system.
 #[must_use]
 pub fn singles(result: &Reproduction) -> Vec<Table> {
@@ -170,6 +189,9 @@ pub fn text(result: &Reproduction) -> String {
         result.title,
         claims(result)
     );
+    for (reason, of) in reasons(result) {
+        text += &format!("\nWhy ({}): {reason}\n", of.join("; "));
+    }
     for table in singles(result) {
         text += &format!("\n{table}\n");
     }

@@ -94,7 +94,7 @@ fn of_best(entry: &PlanEntry) -> String {
 fn comparison(report: &PlanReport) -> Option<String> {
     let comparison = &report.comparison;
     let percent = format::significant(100.0 * comparison.confidence, 3);
-    (comparison.pairs > 0).then(|| {
+    (report.ranking.len() > 1).then(|| {
         format!(
             "All ratios to the best hold at once with {percent} %: Bonferroni over {} pairs, since the same runs choose the best.",
             comparison.pairs
