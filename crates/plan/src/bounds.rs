@@ -1,6 +1,6 @@
 //! What no policy can do: each claim is computed, and says what from.
 
-use crate::pooling::by_pooling;
+use crate::pooling::{SLOWDOWN_ROUNDING, by_pooling};
 use crate::question::Question;
 use crate::servers::Servers;
 use headway_report::slo::{Bound, Measure, Scope, Statistic};
@@ -127,16 +127,18 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
     };
     let too_slow = match bound.measure {
         Measure::Latency => {
-            let left_ns = bound.at_most * 1e3 - fixed_ns;
+            // Rounded up: the product may lie just below the whole number of ns that is meant.
+            let left_ns = libm::ceil(bound.at_most * 1e3) - fixed_ns;
             part(&classes, |class| match left_ns >= 0.0 {
                 true => 1.0 - class.service.cdf(left_ns as u64),
                 false => 1.0,
             })
         }
         Measure::Slowdown if bound.at_most < 1.0 => return below_one(bound),
-        // (S + fixed) ÷ S > B where S < fixed ÷ (B − 1).
+        // (S + fixed) ÷ S > B where S < fixed ÷ (B − 1), with a B that is rounded to itself.
         Measure::Slowdown => {
-            let shortest_ns = libm::ceil(fixed_ns / (bound.at_most - 1.0)) - 1.0;
+            let at_most = bound.at_most + SLOWDOWN_ROUNDING;
+            let shortest_ns = libm::ceil(fixed_ns / (at_most - 1.0)) - 1.0;
             part(&classes, |class| match shortest_ns >= 1.0 {
                 true => class.service.cdf(shortest_ns as u64),
                 false => 0.0,
@@ -295,5 +297,67 @@ mod tests {
             ..at(0.98)
         };
         assert_eq!(impossible(&dedicated), shown);
+    }
+
+    #[test]
+    fn dispatchers_that_are_tried_count_as_those_that_are_given() {
+        // 14 workers and the four dispatchers of the largest candidate carry what 15 could not.
+        let workload = Workload::named("high-bimodal").unwrap();
+        let slo = "overall.slowdown.p99<=100".parse().unwrap();
+        let load = Offered::Load {
+            load: 1.15,
+            workers: 14,
+        };
+        let free = Question {
+            policies: Some(vec!["concord,dispatcher=works".parse().unwrap()]),
+            requests: 10_000,
+            ..Question::new(workload, slo, 14, load)
+        };
+        assert_eq!(impossible(&free), []);
+        let one = Question {
+            policies: Some(vec![
+                "concord,dispatcher=works,dispatchers=1".parse().unwrap(),
+            ]),
+            ..free
+        };
+        shows(&one, "every bound", "there are 15");
+    }
+
+    #[test]
+    fn what_is_rounded_to_the_bound_keeps_it() {
+        use headway_workload::{Class, Service};
+        let constant = |mean_ns, slo: &str, overhead_ns| {
+            let class = Class::new("all", 1.0, Service::Constant { mean_ns });
+            let workload = Workload::new("constant", vec![class]);
+            let load = Offered::Load {
+                load: 0.01,
+                workers: 4,
+            };
+            Question {
+                requests: 1_000,
+                costs: headway_sim::Costs {
+                    overhead_ns,
+                    ..Default::default()
+                },
+                ..Question::new(workload, slo.parse().unwrap(), 4, load)
+            }
+        };
+        for ns in 1_000..1_200 {
+            let slo = format!("overall.latency.p99<={}us", ns as f64 / 1e3);
+            assert_eq!(impossible(&constant(ns, &slo, 0)), []);
+        }
+        let slo = "overall.slowdown.p99<=1";
+        assert_eq!(impossible(&constant(100_000, slo, 10)), []);
+        shows(&constant(100_000, slo, 60), slo, "100.0 %");
+    }
+
+    #[test]
+    fn a_class_that_was_never_drawn_shows_nothing() {
+        let mut rare = question(
+            "class.long.latency.p99<=150us,class.long.latency.mean<=101us",
+            0.9,
+        );
+        rare.requests = 1;
+        assert_eq!(impossible(&rare), []);
     }
 }

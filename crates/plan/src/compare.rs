@@ -21,8 +21,8 @@ pub(crate) struct Comparison {
     pub(crate) of_best: Vec<Option<Interval>>,
 }
 
-/// Compares each candidate, a value a replication, with the best. Every true ratio is in its interval with probability
-/// `confidence` or more, whichever candidate the best was found to be.
+/// Compares each candidate, a value a replication, with the best. Every true ratio is in its interval with a probability
+/// of about `confidence`, whichever candidate the best was found to be: as far as logarithms of ratios are near normal.
 pub(crate) fn with_best(values: &[Option<Vec<f64>>], best: usize, confidence: f64) -> Comparison {
     let comparable = values.iter().flatten().count();
     let pairs = comparable * comparable.saturating_sub(1) / 2;

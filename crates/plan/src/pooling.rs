@@ -12,7 +12,7 @@ use headway_workload::{Arrival, Generator};
 /// Part of the arrivals that is not measured, as in every experiment.
 const WARM_UP: f64 = 0.1;
 /// A slowdown is recorded in thousandths, rounded to the nearest.
-const SLOWDOWN_ROUNDING: f64 = 0.5e-3;
+pub(crate) const SLOWDOWN_ROUNDING: f64 = 0.5e-3;
 
 /// What shows that a bound cannot be kept, if something does.
 pub(crate) fn by_pooling(question: &Question, bound: &Bound) -> Option<(ShownBy, String)> {
@@ -50,6 +50,9 @@ fn by_least(
     let servers = Servers::of(question);
     let least_us = |replication| {
         let arrivals = measured(question, bound, replication);
+        if arrivals.is_empty() {
+            return 0.0;
+        }
         let request = |arrival: &Arrival| (arrival.at_ns, servers.work_ns(arrival));
         let requests: Vec<_> = arrivals.iter().map(request).collect();
         (least_ns(&requests, servers.count) + question.network_ns as f64) / 1e3
@@ -72,6 +75,9 @@ fn by_late(question: &Question, bound: &Bound, quantile: f64) -> Option<String> 
     for replication in 0..question.replications {
         let arrivals = measured(question, bound, replication);
         let count = arrivals.len() as u64;
+        if count == 0 {
+            return None;
+        }
         let late = late(question, bound, &arrivals, &servers) as u64;
         if late <= count - nearest_rank(count, quantile) {
             return None;
@@ -127,7 +133,7 @@ fn measured(question: &Question, bound: &Bound, replication: u64) -> Vec<Arrival
     let seed = question.seed.wrapping_add(replication);
     Generator::new(&question.workload, question.offered, seed)
         .take(question.requests as usize)
-        .skip(libm::ceil(question.requests as f64 * WARM_UP) as usize)
+        .skip((WARM_UP * question.requests as f64) as usize)
         .filter(|arrival| counted(arrival.class))
         .collect()
 }

@@ -136,7 +136,7 @@ pub fn plan(
             (false, true) => PlanVerdict::Met,
             (false, false) => PlanVerdict::Missed,
         },
-        caveats: caveats(question, &found),
+        caveats: caveats(question, &found, hopeless),
         ranking,
         comparison,
         live: found.best_live().map(|one| one.policy.to_string()),
@@ -195,8 +195,11 @@ fn replay(
     Ok(Some(tried[0].report(&best.policy)))
 }
 
-fn caveats(question: &Question, found: &Search) -> Vec<String> {
+fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
     let mut caveats = Vec::new();
+    if hopeless && found.best().tried.all_met() {
+        caveats.push("the best met the SLO on what was drawn for this plan, which longer runs would not repeat".into());
+    }
     if question.costs.is_free() {
         caveats.push("ideal machinery that costs nothing was assumed; `headway calibrate -o FILE` and --costs FILE use this machine's".into());
     }

@@ -1,8 +1,7 @@
 //! What can run requests at all, whichever of the policies in question is chosen.
 
-use crate::candidates::working_dispatchers;
+use crate::candidates::{Candidate, candidates_of, working_dispatchers};
 use crate::question::Question;
-use headway_policy::spec::Spec;
 use headway_policy::{Shape, systems};
 use headway_workload::Arrival;
 use std::fmt;
@@ -18,14 +17,7 @@ pub(crate) struct Servers {
 impl Servers {
     /// The most, and the least overhead, that a policy in question has.
     pub(crate) fn of(question: &Question) -> Self {
-        let shape = Shape::new(question.workers);
-        let works = |given: &Spec| {
-            systems::check(given, &shape).map_or(0, |used| working_dispatchers(&used))
-        };
-        // Of the table none works: where one is given without saying so, `dedicated` is tried.
-        let given = question.policies.iter().flatten();
-        let says_so = given.filter(|given| given.params.iter().any(|(key, _)| key == "dispatcher"));
-        let working = says_so.map(works).max().unwrap_or(0);
+        let working = most_working(question);
         Self {
             count: question.workers + working,
             overhead_ns: match working {
@@ -40,6 +32,20 @@ impl Servers {
     pub(crate) fn work_ns(&self, arrival: &Arrival) -> u64 {
         arrival.service_ns + self.overhead_ns
     }
+}
+
+/// Dispatchers that work, of the candidate that has the most. Of the table's own none does.
+fn most_working(question: &Question) -> usize {
+    let Some(given) = &question.policies else {
+        return 0;
+    };
+    let shape = Shape::new(question.workers);
+    // What cannot be built is refused where it is tried.
+    let tried = candidates_of(given, &question.workload, question.workers).unwrap_or_default();
+    let works = |one: &Candidate| {
+        systems::check(&one.policy, &shape).map_or(0, |used| working_dispatchers(&used))
+    };
+    tried.iter().map(works).max().unwrap_or(0)
 }
 
 impl fmt::Display for Servers {

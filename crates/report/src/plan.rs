@@ -99,7 +99,7 @@ pub struct PlanRound {
 pub struct PlanComparison {
     /// What makes up for comparing many.
     pub method: CompareMethod,
-    /// Probability, at least, that every [`of_best`](PlanEntry::of_best) holds the true ratio.
+    /// Probability, as far as few runs tell, that every [`of_best`](PlanEntry::of_best) holds the true ratio.
     pub confidence: f64,
     /// Pairs among which the error is shared: all of those ranked, since the same runs choose the best.
     pub pairs: usize,

@@ -19,7 +19,7 @@ pub struct Costs {
     /// A worker's work per request beside the service itself: taking it up, the reply.
     pub overhead_ns: u64,
     /// The dispatcher's work per request that comes back unfinished, serial with what arrives: it
-    /// signals, queues it, and hands it out again (Concord § 2.2.2).
+    /// signals, queues it, and hands it out again (Concord § 2.2.2). Where nobody dispatches, nobody pays it.
     #[serde(skip_serializing_if = "is_zero")]
     pub requeue_ns: u64,
     /// How much longer a request takes on a dispatcher that works, %: code that interrupts itself

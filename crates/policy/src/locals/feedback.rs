@@ -23,8 +23,8 @@ pub struct WorkerRules {
 /// Algorithm 5.2: the wait queue if it is congested, the own queue, the wait queue, others'.
 ///
 /// With several kinds of longs there is a wait queue for each, and those of shorter kinds come first (§ 5.1 says as much and
-/// no more). So that the longest kind is not left behind for ever, congestion is found for each queue by
-/// itself: those that are congested come before the own queue, the others after it.
+/// no more). So that new requests and kinds that are not congested do not leave the longest behind for ever, congestion is
+/// found for each queue by itself: those that are congested come before the own queue, the others after it.
 #[derive(Clone, Debug)]
 pub struct SynergyWorker {
     me: WorkerId,
