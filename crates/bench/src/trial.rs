@@ -234,14 +234,12 @@ impl Trial {
         let mut recorder = Recorder::new(&metas);
         for completion in self.counted(arrivals, played) {
             let class = usize::from(completion.class);
-            match completion.shed {
-                true => recorder.dropped(class),
-                false => recorder.record(
-                    class,
-                    completion.latency_ns + experiment.network_ns,
-                    completion.service_ns,
-                ),
+            if completion.shed {
+                recorder.dropped(class);
+                continue;
             }
+            let latency_ns = completion.latency_ns + experiment.network_ns;
+            recorder.record(class, latency_ns, completion.service_ns);
         }
         Run::new(
             self.meta(arrivals, played),

@@ -76,7 +76,9 @@ mod tests {
             ClassMeta::new("short", 500.0),
             ClassMeta::new("long scan", 5e5),
         ]);
-        (1..=1000).for_each(|latency_ns| recorder.record(0, latency_ns, 500));
+        for latency_ns in 1..=1000 {
+            recorder.record(0, latency_ns, 500);
+        }
         let mut log = Vec::new();
         let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         write_hlog(&recorder, started, Duration::from_secs(2), &mut log).unwrap();

@@ -57,13 +57,14 @@ impl ClassRecord {
     }
 
     #[inline]
-    fn record(&mut self, latency_ns: u64, service_ns: u64) {
+    fn record(&mut self, latency_ns: u64, service_ns: u64) -> u64 {
         let slowdown = latency_ns as f64 * self.reciprocal_of(service_ns);
+        let slowdown_milli = (slowdown * SLOWDOWN_SCALE + 0.5) as u64;
         self.latency_ns.record(latency_ns);
-        self.slowdown_milli
-            .record((slowdown * SLOWDOWN_SCALE + 0.5) as u64);
+        self.slowdown_milli.record(slowdown_milli);
         self.slowdown_sum += slowdown;
         self.slowdown_max = self.slowdown_max.max(slowdown);
+        slowdown_milli
     }
 
     #[inline]
@@ -154,7 +155,8 @@ impl Recorder {
     }
 
     /// Records a completed request: `latency_ns` from arrival (live: from the intended send time)
-    /// to completion, and `service_ns`, its own un-instrumented service time.
+    /// to completion, and `service_ns`, its own un-instrumented service time. Returns the slowdown that
+    /// was recorded, in thousandths.
     ///
     /// The slowdown is latency × (1 / service): the two roundings put it within 2⁻⁵² (relative) of
     /// the true ratio. A service time of 0 counts as 1 ns.
@@ -163,8 +165,8 @@ impl Recorder {
     ///
     /// If `class` is not an index into the classes given to [`Recorder::new`].
     #[inline]
-    pub fn record(&mut self, class: usize, latency_ns: u64, service_ns: u64) {
-        self.classes[class].record(latency_ns, service_ns);
+    pub fn record(&mut self, class: usize, latency_ns: u64, service_ns: u64) -> u64 {
+        self.classes[class].record(latency_ns, service_ns)
     }
 
     /// Counts a request that was shed or lost.

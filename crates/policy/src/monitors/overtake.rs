@@ -56,6 +56,8 @@ pub struct Overtake {
     delay_ns: u64,
     /// Rank of what each worker runs; 0 for nobody to interrupt.
     ranks: Vec<u64>,
+    /// No rank is above this: most requests overtake nobody, which is then known without a look at every worker.
+    highest: u64,
     running: Vec<Running>,
     /// Workers whose rank is not known yet.
     unranked: BitSet,
@@ -86,6 +88,7 @@ impl Overtake {
             after_ns: 0,
             delay_ns: 0,
             ranks: vec![0; workers],
+            highest: 0,
             running: vec![nothing; workers],
             unranked: BitSet::EMPTY,
             stopping: BitSet::EMPTY,
@@ -109,10 +112,12 @@ impl Overtake {
     /// are guessed, the engine's are not to be had.
     #[inline]
     fn rank_new<I: Ingress>(&mut self, ingress: &I) {
-        for worker in core::mem::take(&mut self.unranked).iter() {
+        while let Some(worker) = self.unranked.first() {
+            self.unranked.remove(worker);
             let Running { job, since_ns, .. } = self.running[worker];
             let rank = |job| self.urgency.of_running(since_ns, job);
             self.ranks[worker] = ingress.dispatched(job).map_or(0, rank);
+            self.highest = self.highest.max(self.ranks[worker]);
         }
     }
 
@@ -128,8 +133,13 @@ impl Overtake {
             others => ingress.after(others)?,
         };
         self.rank_new(ingress);
+        let waiting = self.urgency.of_waiting(now_ns, next);
+        if self.highest <= waiting {
+            return None;
+        }
         let (worker, rank) = greatest(&self.ranks)?;
-        if rank <= self.urgency.of_waiting(now_ns, next) {
+        self.highest = rank;
+        if rank <= waiting {
             return None;
         }
         self.ranks[worker] = 0;

@@ -19,6 +19,10 @@ use alloc::vec::Vec;
 pub type AnyIngress = Central<AnyDiscipline, AnyPlacement, AnyControl>;
 
 /// A system put together from parts: one that interrupts, or one that runs requests to their end.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one exists, while a system is put together"
+)]
 pub enum Composed {
     /// Nobody is interrupted.
     Cooperative(System<AnyIngress, locals::Fifo>),

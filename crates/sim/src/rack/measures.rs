@@ -7,12 +7,13 @@ use crate::timeline::Timeline;
 use crate::{Experiment, PlanChange};
 use headway_policy::rack::{Control, ServerId};
 use headway_policy::spec::Params;
-use headway_report::{ClassMeta, RackFigures, Recorder, Reservation, ServerFigures};
+use headway_report::{ClassMeta, Histogram, RackFigures, Recorder, Reservation, ServerFigures};
 
 pub(super) struct Measures<'a> {
     pub(super) experiment: &'a Experiment,
     recorder: Recorder,
-    per_server: Recorder,
+    /// Slowdowns of what each server answered, in thousandths.
+    per_server: Vec<Histogram>,
     backlog: Backlog,
     timeline: Option<Timeline>,
     pub(super) totals: Totals,
@@ -27,9 +28,6 @@ impl<'a> Measures<'a> {
             .union()
             .map(|class| ClassMeta::new(&class.name, class.mean_ns()))
             .collect();
-        let servers: Vec<ClassMeta> = (0..experiment.servers)
-            .map(|server| ClassMeta::new(format!("server {server}"), 0.0))
-            .collect();
         Self {
             experiment,
             backlog: Backlog::new(classes.len(), experiment.expected_requests() as u64),
@@ -37,7 +35,7 @@ impl<'a> Measures<'a> {
                 .timeline_ns
                 .map(|interval_ns| Timeline::new(interval_ns, classes.len())),
             recorder: Recorder::new(&classes),
-            per_server: Recorder::new(&servers),
+            per_server: vec![Histogram::new(); experiment.servers],
             totals: Totals::default(),
             figures: RackFigures::default(),
             plan_changes: Vec::new(),
@@ -66,9 +64,8 @@ impl<'a> Measures<'a> {
             timeline.record(request.arrived_ns, class, latency_ns);
         }
         if request.counted {
-            self.recorder.record(class, latency_ns, request.service_ns);
-            self.per_server
-                .record(server.index(), latency_ns, request.service_ns);
+            let slowdown_milli = self.recorder.record(class, latency_ns, request.service_ns);
+            self.per_server[server.index()].record(slowdown_milli);
             self.totals.last_completion_ns = now_ns;
         }
     }
@@ -136,13 +133,12 @@ impl<'a> Measures<'a> {
     ) -> Outcome {
         let starved = self.backlog.starved(self.experiment.total_workers());
         let elapsed_ns = self.totals.elapsed_ns() * self.experiment.workers as f64;
-        let servers = self.per_server.classes().iter().zip(busy_ns);
+        let servers = self.per_server.iter().zip(busy_ns);
         self.figures.servers = servers
-            .map(|(record, &busy_ns)| ServerFigures {
-                requests: record.count(),
+            .map(|(slowdown_milli, &busy_ns)| ServerFigures {
+                requests: slowdown_milli.count(),
                 utilization: busy_ns as f64 / elapsed_ns,
-                slowdown_p99: record
-                    .slowdown_milli()
+                slowdown_p99: slowdown_milli
                     .quantile(0.99)
                     .map_or(f64::NAN, |milli| milli as f64 / 1e3),
             })
