@@ -8,6 +8,7 @@ pub(crate) mod agenda;
 mod queues;
 mod requests;
 mod simulated;
+mod stint;
 mod worker;
 
 use crate::Costs;
@@ -15,9 +16,7 @@ use crate::server::{NEVER, Sink, Work};
 use crate::simulated::Simulated;
 use crate::tape::Tape;
 use agenda::Agenda;
-use headway_policy::role::{
-    Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Stint, Verdict,
-};
+use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Verdict};
 use headway_policy::systems::System;
 use headway_policy::{Charge, Job, JobId, Mechanism, Shape, WorkerId};
 use headway_report::schedule::Runner;
@@ -25,6 +24,7 @@ use queues::WorkerQueues;
 use requests::Requests;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use stint::OnDispatcher;
 use worker::Worker;
 
 /// What is under way besides running requests.
@@ -44,14 +44,6 @@ enum Delayed {
     GivenBack { worker: WorkerId, job: JobId },
     /// The dispatcher's own stint is over.
     StintOver,
-}
-
-/// What the dispatcher itself is running.
-#[derive(Clone, Copy)]
-struct OnDispatcher {
-    job: JobId,
-    stretch_ns: u64,
-    until_ns: u64,
 }
 
 /// One server.
@@ -224,55 +216,6 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             self.settle(worker.index());
         }
         true
-    }
-
-    /// What the dispatcher itself is running, where it ever does.
-    #[inline]
-    fn working(&self) -> Option<OnDispatcher> {
-        self.stint.filter(|_| I::WORKS)
-    }
-
-    /// Whether it has nothing left to see to at this time.
-    fn dispatcher_is_idle(&self) -> bool {
-        self.stint.is_none()
-            && self.dispatcher_free_ns <= self.now_ns
-            && self.delayed_ns() > self.now_ns
-    }
-
-    fn dispatcher_works(&mut self) {
-        let Some(Stint { job, slice_ns }) = self.ingress.work(self.now_ns) else {
-            return;
-        };
-        let stretch_ns = slice_ns.min(self.requests.get(job).left_ns());
-        let until_ns = self.now_ns + self.costs.on_dispatcher_ns(stretch_ns);
-        self.dispatcher_free_ns = until_ns;
-        self.stint = Some(OnDispatcher {
-            job,
-            stretch_ns,
-            until_ns,
-        });
-        self.delay(until_ns, Delayed::StintOver);
-    }
-
-    fn stint_over(&mut self, sink: &mut impl Sink) {
-        let Some(stint) = self.stint.take() else {
-            return;
-        };
-        self.work.dispatcher_ns += stint.stretch_ns;
-        let request = self.requests.get_mut(stint.job);
-        request.attained_ns += stint.stretch_ns;
-        let (done, needs_ns) = (request.left_ns() == 0, request.needs_ns);
-        let took_ns = self.costs.on_dispatcher_ns(stint.stretch_ns);
-        let from_ns = self.now_ns.saturating_sub(took_ns);
-        self.note(stint.job, Runner::Dispatcher(0), from_ns, done);
-        let job = self.job(stint.job);
-        self.ingress
-            .worked(self.now_ns, job, done.then_some(needs_ns));
-        if done {
-            sink.finished(self.now_ns, &self.requests.get(stint.job).request);
-            self.requests.remove(stint.job);
-            self.note_plan(sink);
-        }
     }
 
     #[inline]
