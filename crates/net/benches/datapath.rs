@@ -20,7 +20,10 @@ fn poll_batch<R: Rx>(
     free: &mut FreeList,
     out: &mut Vec<SlotId>,
 ) {
-    assert_eq!(rx.poll(scratch, pool, free, out, BATCH), BATCH);
+    assert_eq!(
+        rx.poll(Clock::global().now_ns(), scratch, pool, free, out, BATCH),
+        BATCH
+    );
     out.drain(..).for_each(|id| free.give(id));
 }
 
@@ -33,7 +36,16 @@ fn udp(criterion: &mut Criterion) {
     let (rx, mut scratch, mut out) = (&*rxs[0], rxs[0].scratch(), Vec::with_capacity(BATCH));
     let mut group = criterion.benchmark_group("udp");
     group.bench_function("poll/empty", |bencher| {
-        bencher.iter(|| rx.poll(&mut scratch, &pool, &mut free, &mut out, BATCH));
+        bencher.iter(|| {
+            rx.poll(
+                Clock::global().now_ns(),
+                &mut scratch,
+                &pool,
+                &mut free,
+                &mut out,
+                BATCH,
+            )
+        });
     });
     group.throughput(Throughput::Elements(BATCH as u64));
     group.bench_function("poll/64", |bencher| {
@@ -46,7 +58,15 @@ fn udp(criterion: &mut Criterion) {
         bencher.iter_batched(fill, poll, BatchSize::PerIteration);
     });
     client.send_to(&[0; 64], server).unwrap();
-    while rx.poll(&mut scratch, &pool, &mut free, &mut out, 1) == 0 {}
+    while rx.poll(
+        Clock::global().now_ns(),
+        &mut scratch,
+        &pool,
+        &mut free,
+        &mut out,
+        1,
+    ) == 0
+    {}
     group.throughput(Throughput::Elements(1));
     group.bench_function("send", |bencher| {
         // The client does not read: its full queue drops, which costs the sender about the same.
@@ -75,7 +95,16 @@ fn replay(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("replay");
     let idle = started(1, u64::MAX / 2);
     group.bench_function("poll/empty", |bencher| {
-        bencher.iter(|| idle.poll(&mut (), &pool, &mut free, &mut out, BATCH));
+        bencher.iter(|| {
+            idle.poll(
+                Clock::global().now_ns(),
+                &mut (),
+                &pool,
+                &mut free,
+                &mut out,
+                BATCH,
+            )
+        });
     });
     group.throughput(Throughput::Elements((ROUNDS * BATCH) as u64));
     group.bench_function("poll/64", |bencher| {

@@ -33,11 +33,13 @@ pub trait Rx: Send + Sync {
     fn scratch(&self) -> Self::Scratch;
 
     /// Takes up to `max` waiting requests into slots from `free` and appends their tokens to `out`, oldest
-    /// first; returns how many. Never blocks. One call may take fewer than are waiting.
+    /// first; returns how many. Never blocks. One call may take fewer than are waiting. `now_ns` is when the caller last looked at
+    /// the clock: where requests arrive by the clock, it need not be read twice.
     ///
     /// Does not allocate if `out` has room for `max` more.
     fn poll(
         &self,
+        now_ns: u64,
         scratch: &mut Self::Scratch,
         pool: &Pool,
         free: &mut FreeList,

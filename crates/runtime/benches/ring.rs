@@ -4,11 +4,14 @@
 
 mod common;
 
-use common::{ROUNDS, bounce, median, on_two_cores};
+use common::{bounce, median, on_two_cores};
 use headway_machine::Clock;
 use headway_runtime::ring::{Consumer, ring};
 
 const WORDS: u64 = 1_000_000;
+
+/// Rounds of each measurement.
+const ROUNDS: usize = 7;
 
 fn main() {
     let clock = Clock::global();

@@ -15,6 +15,21 @@ use crate::refusal::write_header;
 use crate::service::{Call, Service};
 use crate::tally::Tally;
 
+/// A request that was run.
+pub(crate) struct Ran {
+    class: u16,
+    /// From when to when the handler ran.
+    pub(crate) span_ns: Range<u64>,
+}
+
+impl Ran {
+    /// What the handler took.
+    #[inline]
+    pub(crate) fn cpu_ns(&self) -> u64 {
+        self.span_ns.end - self.span_ns.start
+    }
+}
+
 /// What a worker needs to turn a request into a response.
 pub(crate) struct Executor<S, T> {
     service: Arc<S>,
@@ -56,9 +71,10 @@ impl<S: Service, T: Tx> Executor<S, T> {
         self.pool.prefetch(slot);
     }
 
-    /// Runs the request and sends the response from the same buffer; returns from when to when the handler ran, ns.
+    /// Runs the request and sends the response from the same buffer. To be [counted](Self::count) by the caller, when nobody waits for
+    /// this worker any more.
     #[inline]
-    pub(crate) fn run(&mut self, id: &mut SlotId) -> Range<u64> {
+    pub(crate) fn run(&mut self, id: &mut SlotId) -> Ran {
         let slot = self.pool.get_mut(id);
         let class = slot.class;
         let start_ns = self.clock.now_ns();
@@ -70,8 +86,10 @@ impl<S: Service, T: Tx> Executor<S, T> {
         if self.tx.send(&self.pool, id, end_ns).is_err() {
             self.tally.unsent.add(1);
         }
-        self.count(class, cpu_ns);
-        start_ns..end_ns
+        Ran {
+            class,
+            span_ns: start_ns..end_ns,
+        }
     }
 
     /// A handler that panics may leave its own data half changed, as with any poisoned lock; the server's is only
@@ -89,10 +107,11 @@ impl<S: Service, T: Tx> Executor<S, T> {
         }
     }
 
+    /// Counts a request that was run.
     #[inline]
-    fn count(&self, class: u16, cpu_ns: u64) {
-        let tally = self.tally.class(class);
+    pub(crate) fn count(&self, ran: &Ran) {
+        let tally = self.tally.class(ran.class);
         tally.answered.add(1);
-        tally.cpu_ns.add(cpu_ns);
+        tally.cpu_ns.add(ran.cpu_ns());
     }
 }

@@ -54,12 +54,14 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
     pub(crate) fn receive(
         &mut self,
         rx: &R,
+        now_ns: u64,
         max: usize,
         mut accept: impl FnMut(&mut Self, SlotId),
     ) -> usize {
         let max = max.min(BATCH);
         let mut batch = std::mem::take(&mut self.batch);
         let count = rx.poll(
+            now_ns,
             &mut self.scratch,
             &self.pool,
             &mut self.free,
@@ -80,8 +82,8 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
 
     /// Refuses up to [`BATCH`] waiting requests, since the server drains. Returns how many came.
     #[cold]
-    pub(crate) fn turn_away(&mut self, rx: &R) -> usize {
-        self.receive(rx, BATCH, |intake, slot| {
+    pub(crate) fn turn_away(&mut self, rx: &R, now_ns: u64) -> usize {
+        self.receive(rx, now_ns, BATCH, |intake, slot| {
             intake.tally.refused_draining.add(1);
             intake.refuse(slot, Status::Draining);
         })

@@ -60,6 +60,7 @@ impl Rx for ReplayRx {
     /// `arrived_ns` is the intended time, however late the poll.
     fn poll(
         &self,
+        now_ns: u64,
         _scratch: &mut (),
         pool: &Pool,
         free: &mut FreeList,
@@ -69,7 +70,7 @@ impl Rx for ReplayRx {
         let Some(start_ns) = self.shared.start_ns() else {
             return 0;
         };
-        let Some(elapsed_ns) = self.clock.now_ns().checked_sub(start_ns) else {
+        let Some(elapsed_ns) = now_ns.checked_sub(start_ns) else {
             return 0;
         };
         let due = self.queue().claim(elapsed_ns, max.min(free.len()));

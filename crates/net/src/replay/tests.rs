@@ -49,7 +49,7 @@ fn setup(schedules: Vec<Vec<ReplayArrival>>, tx: usize, slots: usize) -> Setup {
 impl Setup {
     fn poll(&mut self, max: usize) -> Vec<SlotId> {
         let mut out = Vec::new();
-        self.rxs[0].poll(&mut (), &self.pool, &mut self.free, &mut out, max);
+        self.rxs[0].poll(now_ns(), &mut (), &self.pool, &mut self.free, &mut out, max);
         out
     }
 }
@@ -155,7 +155,7 @@ fn each_request_is_handed_out_once_whoever_polls() {
                 let mut out = Vec::with_capacity(16);
                 while !rxs.iter().all(|rx| rx.finished()) {
                     for queue in [i % 2, (i + 1) % 2] {
-                        rxs[queue].poll(&mut (), pool, &mut free, &mut out, 1 + i * 3);
+                        rxs[queue].poll(now_ns(), &mut (), pool, &mut free, &mut out, 1 + i * 3);
                     }
                     for mut id in out.drain(..) {
                         tx.send(pool, &mut id, now_ns()).unwrap();

@@ -29,6 +29,7 @@ impl ReplayTx {
         }
     }
 
+    #[inline]
     fn record(&mut self, pool: &Pool, id: &SlotId, now_ns: u64, shed: bool) {
         let slot = pool.get(id);
         self.completions.push(Completion {

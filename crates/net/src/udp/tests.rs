@@ -53,6 +53,7 @@ impl Loopback {
         while out.len() < count {
             rx.wait(FOREVER_NS);
             rx.poll(
+                0,
                 &mut scratch,
                 &self.pool,
                 &mut self.free,
@@ -69,6 +70,7 @@ impl Loopback {
         let rx = &self.rxs[queue];
         let mut scratch = rx.scratch();
         while rx.poll(
+            0,
             &mut scratch,
             &self.pool,
             &mut self.free,
@@ -120,7 +122,7 @@ fn a_wildcard_v6_socket_serves_both_families() {
             .unwrap();
         let mut out = Vec::new();
         rxs[0].wait(FOREVER_NS);
-        while rxs[0].poll(&mut rxs[0].scratch(), &pool, &mut free, &mut out, 1) == 0 {}
+        while rxs[0].poll(0, &mut rxs[0].scratch(), &pool, &mut free, &mut out, 1) == 0 {}
         txs[0].send(&pool, &mut out[0], 0).unwrap();
         let mut reply = [0; 64];
         let len = client.recv(&mut reply).unwrap();
@@ -177,7 +179,7 @@ fn polling_takes_no_more_than_asked_and_nothing_without_slots() {
         net.client.send_to(b"x", net.server).unwrap();
     }
     let (mut scratch, mut out) = (net.rxs[0].scratch(), Vec::new());
-    let mut poll = |max| net.rxs[0].poll(&mut scratch, &net.pool, &mut net.free, &mut out, max);
+    let mut poll = |max| net.rxs[0].poll(0, &mut scratch, &net.pool, &mut net.free, &mut out, max);
     assert_eq!((poll(0), poll(1), poll(9), poll(9)), (0, 1, 1, 0));
 }
 

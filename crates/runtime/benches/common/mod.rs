@@ -6,9 +6,6 @@ use headway_machine::Clock;
 use headway_machine::Topology;
 use headway_machine::thread::pin_current;
 
-/// Rounds of each measurement.
-pub(crate) const ROUNDS: usize = 7;
-
 /// The middle one.
 pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -42,7 +39,7 @@ pub(crate) fn on_two_cores<T: Send>(
 
 /// Sends one cache line to another core and back; the time for both, in ns.
 pub(crate) fn bounce(clock: &Clock) -> f64 {
-    const TRIPS: u64 = 100_000;
+    const TRIPS: u64 = 20_000;
     #[repr(align(128))]
     struct Line(AtomicU64);
     let line = Line(AtomicU64::new(0));

@@ -29,10 +29,8 @@ pub(super) fn dispatch<I: Ingress, R: Rx, T: Tx, C: Classifier>(
     while control.phase() != Phase::Stopped {
         let progress = dispatcher.step();
         patience.saw(dispatcher.now_ns());
-        let given = dispatcher.take_given();
-        if !given.is_empty() && patience.may_sleep() {
-            announce();
-            given.iter().for_each(|worker| {
+        if patience.may_sleep() {
+            dispatcher.wake_given(None, |worker| {
                 beds[worker].wake();
             });
         }
@@ -90,7 +88,7 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
         let Some(ran) = self.desk.turn(&mut self.executor) else {
             return false;
         };
-        self.patience.ran(&ran);
+        self.patience.ran(&ran.span_ns);
         if self.patience.may_sleep() {
             self.bell.ring();
         }

@@ -1,11 +1,9 @@
 //! A worker's side of the dispatcher.
 
-use std::ops::Range;
-
 use headway_net::datapath::Tx;
 use headway_net::pool::Prefetch;
 
-use crate::executor::Executor;
+use crate::executor::{Executor, Ran};
 use crate::service::Service;
 use crate::tally::Tally;
 use crate::token::{Receiver, Sender};
@@ -17,12 +15,9 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    /// Runs the next request, if there is one, and reports it done; from when to when its handler ran, ns.
+    /// Runs the next request, if there is one, and reports it done.
     #[inline]
-    pub(super) fn turn(
-        &mut self,
-        executor: &mut Executor<impl Service, impl Tx>,
-    ) -> Option<Range<u64>> {
+    pub(super) fn turn(&mut self, executor: &mut Executor<impl Service, impl Tx>) -> Option<Ran> {
         let (mut slot, _) = self.jobs.receive()?;
         executor.prefetch(Prefetch::of(&slot));
         // What waits in the queue comes over while the handler runs.
@@ -30,7 +25,9 @@ impl Desk {
             executor.prefetch(next);
         }
         let ran = executor.run(&mut slot);
-        self.done.send(slot, ran.end - ran.start);
+        self.done.send(slot, ran.cpu_ns());
+        // The dispatcher goes on meanwhile.
+        executor.count(&ran);
         Some(ran)
     }
 

@@ -15,6 +15,7 @@ use super::desk::Desk;
 use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
+use crate::park::announce;
 use crate::token::{Receiver, Sender, job_of, link};
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.
@@ -49,7 +50,7 @@ pub(super) struct Dispatcher<I, R: Rx, T, C> {
     /// Tokens of the requests that wait, by job.
     waiting: Box<[Option<SlotId>]>,
     ports: Box<[Port]>,
-    /// Whoever was given a request since [`take_given`](Self::take_given).
+    /// Whoever was given a request and not woken since.
     given: BitSet,
     door: Door,
     /// Accepted and not yet answered.
@@ -117,10 +118,20 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         self.now_ns
     }
 
-    /// The workers given something since the last call; they may have to be woken.
+    /// Wakes those that were given something since the last call, but not `me`.
     #[inline]
-    pub(super) fn take_given(&mut self) -> BitSet {
-        std::mem::replace(&mut self.given, BitSet::EMPTY)
+    pub(super) fn wake_given(&mut self, me: Option<usize>, wake: impl Fn(usize)) {
+        if let Some(me) = me {
+            self.given.remove(me);
+        }
+        if self.given.is_empty() {
+            return;
+        }
+        announce();
+        while let Some(worker) = self.given.first() {
+            self.given.remove(worker);
+            wake(worker);
+        }
     }
 
     /// Sleeps until there may be something to do.
@@ -183,7 +194,7 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
             now_ns,
             ..
         } = self;
-        intake.receive(bell.rx(), max, |intake, slot| {
+        intake.receive(bell.rx(), *now_ns, max, |intake, slot| {
             let (id, slot) = job_of(slot);
             let job = describe(id, intake.pool.get(&slot));
             match ingress.arrived(*now_ns, job) {
@@ -204,9 +215,9 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         let mut count = 0;
         while let Some(Dispatch { worker, job }) = self.ingress.poll(self.now_ns) {
             let slot = self.waiting[job.index()].take();
+            let slot = slot.expect("a policy dispatches what waits, once");
             let port = &mut self.ports[worker.index()];
-            port.jobs
-                .send(slot.expect("a policy dispatches what waits, once"), 0);
+            port.jobs.send(slot, 0);
             port.held += 1;
             self.given.insert(worker.index());
             count += 1;
@@ -301,7 +312,7 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
 
     #[cold]
     fn turn_away(&mut self) -> usize {
-        self.intake.turn_away(self.bell.rx())
+        self.intake.turn_away(self.bell.rx(), self.now_ns)
     }
 }
 

@@ -12,7 +12,7 @@ use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
 use crate::leader::{Lead, Leadership};
-use crate::park::{Patience, announce};
+use crate::park::Patience;
 use crate::service::Service;
 
 /// The dispatcher that the workers share.
@@ -53,7 +53,7 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
         let Some(ran) = self.desk.turn(&mut self.executor) else {
             return false;
         };
-        self.patience.ran(&ran);
+        self.patience.ran(&ran.span_ns);
         if self.patience.may_sleep() {
             self.bell.ring();
         }
@@ -81,7 +81,11 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
         loop {
             let progress = lead.step();
             self.patience.saw(lead.now_ns());
-            self.wake_given(&mut lead);
+            if self.patience.may_sleep() {
+                lead.wake_given(Some(self.index), |worker| {
+                    self.shared.wake(worker);
+                });
+            }
             if !self.desk.jobs.is_empty() || self.control.phase() == Phase::Stopped {
                 break;
             }
@@ -94,16 +98,6 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
         }
         self.patience.reset();
         self.resign(lead);
-    }
-
-    #[inline]
-    fn wake_given(&self, lead: &mut Dispatcher<I, R, T, C>) {
-        let mut given = lead.take_given();
-        given.remove(self.index);
-        if !given.is_empty() && self.patience.may_sleep() {
-            announce();
-            given.iter().for_each(|worker| self.shared.wake(worker));
-        }
     }
 
     #[inline]

@@ -18,6 +18,8 @@ pub(super) struct View<R: Rx, C> {
     me: usize,
     intake: Intake<R, C>,
     peers: Arc<Peers<R>>,
+    /// When the worker last looked at the clock.
+    now_ns: u64,
     /// Taken in and not yet run; outside of batches, empty.
     own: VecDeque<JobId>,
     /// Tokens of the requests taken in, by job.
@@ -35,11 +37,18 @@ impl<R: Rx, C: Classifier> View<R, C> {
             me,
             intake,
             peers,
+            now_ns: 0,
             own: VecDeque::with_capacity(slots),
             tokens: (0..slots).map(|_| None).collect(),
             batch: if steals { 1 } else { BATCH },
             allowance: usize::MAX,
         }
+    }
+
+    /// It is this late now.
+    #[inline]
+    pub(super) fn advance_to(&mut self, now_ns: u64) {
+        self.now_ns = now_ns;
     }
 
     /// The buffer of a request that is to run now.
@@ -83,7 +92,7 @@ impl<R: Rx, C: Classifier> View<R, C> {
 
     /// Refuses what came to the own queue; returns how much.
     pub(super) fn turn_away(&mut self) -> usize {
-        self.intake.turn_away(self.peers.rx(self.me))
+        self.intake.turn_away(self.peers.rx(self.me), self.now_ns)
     }
 
     /// Requests taken in and not run, given up with the server.
@@ -99,10 +108,11 @@ impl<R: Rx, C: Classifier> View<R, C> {
             peers,
             own,
             tokens,
+            now_ns,
             ..
         } = self;
         let before = own.len();
-        let received = intake.receive(peers.rx(worker), max, |_, slot| {
+        let received = intake.receive(peers.rx(worker), *now_ns, max, |_, slot| {
             let (job, slot) = job_of(slot);
             tokens[job.index()] = Some(slot);
             own.push_back(job);

@@ -57,8 +57,10 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
             self.peers.wake_all();
         }
         while self.control.phase() == Phase::Draining {
+            let now_ns = self.clock.now_ns();
+            self.view.advance_to(now_ns);
             let busy = self.view.turn_away() > 0;
-            self.view.flush(&mut self.executor.tx, self.clock.now_ns());
+            self.view.flush(&mut self.executor.tx, now_ns);
             self.rest_unless(busy, Phase::Draining);
         }
     }
@@ -77,6 +79,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     #[inline]
     fn turn(&mut self) -> bool {
         let now_ns = self.clock.now_ns();
+        self.view.advance_to(now_ns);
         let next = self.local.next(now_ns, &mut self.view);
         self.view.flush(&mut self.executor.tx, now_ns);
         match next {
@@ -95,10 +98,10 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         let mut slot = self.view.take(id);
         let (class, arrived_ns) = self.executor.describe(&slot);
         let ran = self.executor.run(&mut slot);
-        self.patience.ran(&ran);
+        self.executor.count(&ran);
+        self.patience.ran(&ran.span_ns);
         let job = Job::new(id, ClassId(class), arrived_ns);
-        self.local
-            .finished(self.clock.now_ns(), &job, ran.end - ran.start);
+        self.local.finished(self.clock.now_ns(), &job, ran.cpu_ns());
         self.view.release(slot);
     }
 
