@@ -1,14 +1,37 @@
 //! A histogram of `u64` values with the exact sum and the exact maximum beside it.
 //!
-//! The counters are those of the `hdrhistogram` crate at three significant digits: 1 024 per power
-//! of two, so that a value read back is at most 1/1 024 (0.098 %) above the recorded one and never
-//! below it. The crate's own mean and maximum carry that error too, and its quantiles find their
-//! rank in floating point; these three are done exactly here.
+//! The buckets are those of an HDR histogram at three significant digits: 1 024 per power of two, so
+//! that a value read back is at most 1/1 024 (0.098 %) above the recorded one and never below it.
+//! They are counted here and not in the `hdrhistogram` crate, since a simulated request is recorded
+//! several times over and its cost counts; [`Histogram::to_hdr`] gives the crate's, bucket by bucket.
+//! Mean and maximum of that carry the buckets' error, and its quantiles find their rank in floating
+//! point; these three are done exactly here.
 
 use hdrhistogram::Histogram as HdrHistogram;
 
 /// The largest value told apart from larger ones: 2^40 − 1, a little over 1 099 s in ns.
 const VALUE_MAX: u64 = (1 << 40) - 1;
+
+/// Buckets per power of two, as a power of two. Below twice as many, every value has its own.
+const STEPS_BITS: u32 = 10;
+/// Values that have a bucket of their own.
+const EXACT: u64 = 2 << STEPS_BITS;
+/// Buckets up to [`VALUE_MAX`].
+const BUCKETS: usize = bucket_of(VALUE_MAX) + 1;
+
+/// The bucket that counts `value`, at most [`VALUE_MAX`].
+#[inline]
+const fn bucket_of(value: u64) -> usize {
+    let shift = (EXACT - 1).leading_zeros() - (value | (EXACT - 1)).leading_zeros();
+    ((shift as usize) << STEPS_BITS) + (value >> shift) as usize
+}
+
+/// The largest value that the bucket counts.
+const fn highest_of(bucket: usize) -> u64 {
+    let shift = (bucket >> STEPS_BITS).saturating_sub(1);
+    let step = (bucket - (shift << STEPS_BITS)) as u64;
+    ((step + 1) << shift) - 1
+}
 
 /// Counts of values in 0 ..= 2^40 − 1.
 ///
@@ -28,7 +51,8 @@ const VALUE_MAX: u64 = (1 << 40) - 1;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
-    counts: HdrHistogram<u64>,
+    counts: Box<[u64; BUCKETS]>,
+    count: u64,
     sum: u128,
     max: u64,
 }
@@ -40,12 +64,12 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram with its 256 KiB of counters: recording never allocates.
+    /// An empty histogram with its 248 KiB of counters: recording never allocates.
     pub fn new() -> Self {
-        let counts = HdrHistogram::new_with_bounds(1, VALUE_MAX, 3)
-            .unwrap_or_else(|error| unreachable!("the bounds are constant and valid: {error}"));
+        let counts = vec![0; BUCKETS].into_boxed_slice().try_into();
         Self {
-            counts,
+            counts: counts.unwrap_or_else(|_| unreachable!("there are as many as that")),
+            count: 0,
             sum: 0,
             max: 0,
         }
@@ -54,23 +78,25 @@ impl Histogram {
     /// Counts `value` once.
     #[inline]
     pub fn record(&mut self, value: u64) {
-        self.counts.saturating_record(value);
+        self.counts[bucket_of(value.min(VALUE_MAX))] += 1;
+        self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
     }
 
     /// Adds every count of `other`: the result equals one histogram that had recorded both.
     pub fn merge(&mut self, other: &Self) {
-        self.counts
-            .add(&other.counts)
-            .unwrap_or_else(|error| unreachable!("all histograms have the same bounds: {error}"));
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts.iter()) {
+            *mine += theirs;
+        }
+        self.count += other.count;
         self.sum += other.sum;
         self.max = self.max.max(other.max);
     }
 
     /// How many values were recorded.
     pub fn count(&self) -> u64 {
-        self.counts.len()
+        self.count
     }
 
     /// The exact mean, or `None` when empty.
@@ -85,7 +111,7 @@ impl Histogram {
 
     /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
-        self.counts.is_empty()
+        self.count == 0
     }
 
     /// The nearest-rank `quantile` (0 to 1): the smallest value that at least that fraction of the
@@ -105,20 +131,26 @@ impl Histogram {
             return None;
         }
         let mut seen = 0;
-        let step = self.counts.iter_recorded().find(|step| {
-            seen += step.count_at_value();
+        let bucket = self.counts.iter().position(|&count| {
+            seen += count;
             seen >= rank
         })?;
-        Some(
-            self.counts
-                .highest_equivalent(step.value_iterated_to())
-                .min(self.max),
-        )
+        Some(highest_of(bucket).min(self.max))
     }
 
-    /// The counters, for formats that `hdrhistogram` writes.
-    pub fn as_hdr(&self) -> &HdrHistogram<u64> {
-        &self.counts
+    /// The same counts as a histogram of the `hdrhistogram` crate, for formats that it writes.
+    pub fn to_hdr(&self) -> HdrHistogram<u64> {
+        let mut hdr = HdrHistogram::new_with_bounds(1, VALUE_MAX, 3)
+            .unwrap_or_else(|error| unreachable!("the bounds are constant and valid: {error}"));
+        for (bucket, &count) in self
+            .counts
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+        {
+            hdr.saturating_record_n(highest_of(bucket), count);
+        }
+        hdr
     }
 }
 
@@ -182,7 +214,23 @@ mod tests {
         assert_eq!(histogram.quantile(1.0), Some(VALUE_MAX));
     }
 
+    #[test]
+    fn the_last_bucket_ends_where_values_do() {
+        assert_eq!(highest_of(BUCKETS - 1), VALUE_MAX);
+    }
+
     proptest! {
+        #[test]
+        fn buckets_are_those_of_an_hdr_histogram(bits in 0_u32..=40, low in any::<u64>()) {
+            let value = low & ((1 << bits) - 1);
+            let mut histogram = Histogram::new();
+            histogram.record(value);
+            let hdr = histogram.to_hdr();
+            let highest = highest_of(bucket_of(value));
+            prop_assert_eq!(highest, hdr.highest_equivalent(value));
+            prop_assert_eq!((hdr.count_at(value), hdr.len(), hdr.max()), (1, 1, highest));
+        }
+
         #[test]
         fn quantiles_stay_within_one_in_1024_of_the_sorted_values(
             mut values in prop::collection::vec(0..=VALUE_MAX, 1..300),

@@ -35,8 +35,8 @@ pub fn write_hlog(
         .begin_log_with(writer, &mut serializer)?;
     for class in recorder.classes() {
         let name = class.meta().name.replace([',', ' ', '\n', '\r'], "_");
-        let histogram = class.latency_ns().as_hdr();
-        log.write_histogram(histogram, Duration::ZERO, duration, Tag::new(&name))
+        let histogram = class.latency_ns().to_hdr();
+        log.write_histogram(&histogram, Duration::ZERO, duration, Tag::new(&name))
             .map_err(|error| {
                 io::Error::other(format!("cannot encode class `{name}`: {error:?}"))
             })?;

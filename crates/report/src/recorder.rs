@@ -147,7 +147,7 @@ pub struct Recorder {
 impl Recorder {
     /// An empty recorder for `classes`, addressed afterwards by their index.
     ///
-    /// It allocates 512 KiB a class, all that it will ever need.
+    /// It allocates 496 KiB a class, all that it will ever need.
     pub fn new(classes: &[ClassMeta]) -> Self {
         Self {
             classes: classes.iter().cloned().map(ClassRecord::new).collect(),

@@ -75,7 +75,7 @@ pub struct Experiment {
     /// Workers coming and going, in order of time.
     pub core_changes: Vec<CoreChange>,
     /// Length of the intervals of [`Outcome::timeline`], ns; none unless said. Each takes some
-    /// 256 KiB a class.
+    /// 250 KiB a class.
     pub timeline_ns: Option<u64>,
     /// The window, ns, that [`Outcome::slices`] tells who ran where in; none unless said.
     pub trace_window: Option<Range<u64>>,
