@@ -46,6 +46,7 @@ struct Rack<'a, S> {
     room: usize,
     arrivals: Arrivals<'a>,
     next_change: usize,
+    change_ns: u64,
     tick_ns: u64,
     now_ns: u64,
     measures: Measures<'a>,
@@ -90,6 +91,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             room: 0,
             arrivals: Arrivals::new(experiment),
             next_change: 0,
+            change_ns: change_ns(experiment, 0),
             tick_ns,
             now_ns: 0,
             measures: Measures::new(experiment),
@@ -116,7 +118,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             let arrival_ns = self.arrivals.next_ns();
             let links_ns = up_ns.min(down_ns);
             let work_ns = step_ns.min(links_ns).min(arrival_ns);
-            let clock_ns = self.tick_ns.min(self.change_ns());
+            let clock_ns = self.tick_ns.min(self.change_ns);
             if work_ns == NEVER {
                 return Ok(());
             }
@@ -149,7 +151,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             return;
         }
         let queue = self.servers[server].in_flight() as u32;
-        for left in self.left.drain(..) {
+        for left in &self.left {
             let (index, mark) = untag(left.request.tag);
             self.up.send(
                 self.now_ns,
@@ -167,6 +169,7 @@ impl<'a, S: Switch> Rack<'a, S> {
                 }),
             );
         }
+        self.left.clear();
     }
 
     #[inline]
@@ -315,16 +318,9 @@ impl<'a, S: Switch> Rack<'a, S> {
         }
     }
 
-    fn change_ns(&self) -> u64 {
-        let changes = &self.measures.experiment.core_changes;
-        changes
-            .get(self.next_change)
-            .map_or(NEVER, |change| change.at_ns)
-    }
-
     #[cold]
     fn clock(&mut self) -> Result<(), SimError> {
-        match self.change_ns() <= self.now_ns {
+        match self.change_ns <= self.now_ns {
             true => self.core_change(),
             false => return self.tick(),
         }
@@ -336,6 +332,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         let experiment = self.measures.experiment;
         let change = experiment.core_changes[self.next_change];
         self.next_change += 1;
+        self.change_ns = change_ns(experiment, self.next_change);
         let (at, worker) = (
             change.worker.index() / experiment.workers,
             change.worker.index() % experiment.workers,
@@ -432,6 +429,12 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.measures
             .into_outcome(self.name, &self.params, control, &busy_ns)
     }
+}
+
+/// When the core change of this number is due.
+fn change_ns(experiment: &Experiment, number: usize) -> u64 {
+    let change = experiment.core_changes.get(number);
+    change.map_or(NEVER, |change| change.at_ns)
 }
 
 /// A copy of a request, as its server knows it.

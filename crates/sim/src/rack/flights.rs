@@ -1,7 +1,7 @@
 //! The requests between their arrival at the switch and their last response, by index.
 
+use super::ring::Ring;
 use crate::server::Request;
-use std::collections::VecDeque;
 
 /// A request that is somewhere in the rack.
 #[derive(Clone, Copy)]
@@ -15,41 +15,38 @@ pub(super) struct Flight {
 /// Flights by index. They end out of order but begin in order: a window that moves on.
 #[derive(Default)]
 pub(super) struct Flights {
-    window: VecDeque<Flight>,
-    /// Index of the first.
-    base: u64,
+    window: Ring<Flight>,
 }
 
 impl Flights {
     /// A request sets out; its index.
     #[inline]
     pub(super) fn begin(&mut self, request: Request) -> u64 {
-        self.window.push_back(Flight {
+        self.window.push(Flight {
             request,
             copies: 1,
             answered: false,
-        });
-        self.base + self.window.len() as u64 - 1
+        })
     }
 
     #[inline]
     pub(super) fn get(&mut self, index: u64) -> &mut Flight {
-        &mut self.window[(index - self.base) as usize]
+        self.window.get_mut(index)
     }
 
     /// The index whose low 32 bits are in the header.
     #[inline]
     pub(super) fn index(&self, in_header: u32) -> u64 {
-        self.base + u64::from(in_header.wrapping_sub(self.base as u32))
+        let first = self.window.head();
+        first + u64::from(in_header.wrapping_sub(first as u32))
     }
 
     /// One copy less.
     #[inline]
     pub(super) fn end_copy(&mut self, index: u64) {
         self.get(index).copies -= 1;
-        while self.window.front().is_some_and(|flight| flight.copies == 0) {
-            self.window.pop_front();
-            self.base += 1;
+        while self.window.first().is_some_and(|flight| flight.copies == 0) {
+            self.window.drop_first();
         }
     }
 

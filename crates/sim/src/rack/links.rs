@@ -1,13 +1,15 @@
 //! What is between the switch and the servers. Every way takes the same time, so that what left first arrives first.
 
+use super::ring::Ring;
 use crate::server::NEVER;
 use headway_policy::rack::{Mark, Packet, Reply, ServerId};
-use std::collections::VecDeque;
 
 /// One direction.
 pub(super) struct Link<T> {
     delay_ns: u64,
-    under_way: VecDeque<(u64, T)>,
+    under_way: Ring<(u64, T)>,
+    /// When the first of them arrives, beside the others: it is looked at before every event.
+    next_ns: u64,
 }
 
 /// A copy of a request on its way to a server.
@@ -29,23 +31,29 @@ impl<T: Copy> Link<T> {
     pub(super) fn new(delay_ns: u64) -> Self {
         Self {
             delay_ns,
-            under_way: VecDeque::new(),
+            under_way: Ring::default(),
+            next_ns: NEVER,
         }
     }
 
     /// When the next arrives.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
-        self.under_way.front().map_or(NEVER, |(at_ns, _)| *at_ns)
+        self.next_ns
     }
 
     #[inline]
     pub(super) fn send(&mut self, now_ns: u64, what: T) {
-        self.under_way.push_back((now_ns + self.delay_ns, what));
+        let at_ns = now_ns + self.delay_ns;
+        self.under_way.push((at_ns, what));
+        self.next_ns = self.next_ns.min(at_ns);
     }
 
     #[inline]
     pub(super) fn receive(&mut self) -> Option<T> {
-        self.under_way.pop_front().map(|(_, what)| what)
+        let what = self.under_way.first().map(|(_, what)| *what);
+        self.under_way.drop_first();
+        self.next_ns = self.under_way.first().map_or(NEVER, |(at_ns, _)| *at_ns);
+        what
     }
 }

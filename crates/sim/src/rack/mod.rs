@@ -9,6 +9,7 @@ mod engine;
 mod flights;
 mod links;
 mod measures;
+mod ring;
 mod score;
 
 pub use headway_report::{RackFigures, ServerFigures};
