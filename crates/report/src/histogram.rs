@@ -138,6 +138,12 @@ impl Histogram {
         Some(highest_of(bucket).min(self.max))
     }
 
+    /// How many of the recorded values are told apart from `value` and larger.
+    pub fn count_above(&self, value: u64) -> u64 {
+        let beyond = bucket_of(value.min(VALUE_MAX)) + 1;
+        self.counts[beyond..].iter().sum()
+    }
+
     /// The same counts as a histogram of the `hdrhistogram` crate, for formats that it writes.
     pub fn to_hdr(&self) -> HdrHistogram<u64> {
         let mut hdr = HdrHistogram::new_with_bounds(1, VALUE_MAX, 3)
@@ -242,6 +248,19 @@ mod tests {
             let exact = values[nearest_rank(values.len() as u64, quantile) as usize - 1];
             let read = histogram.quantile(quantile).unwrap();
             prop_assert!(read >= exact && read - exact <= exact / 1024, "{read} for {exact}");
+        }
+
+        #[test]
+        fn what_is_above_a_quantile_is_beyond_its_rank(
+            values in prop::collection::vec(0..5000_u64, 1..300),
+            quantile in 0.0..=1.0_f64,
+        ) {
+            let mut histogram = Histogram::new();
+            values.iter().for_each(|&value| histogram.record(value));
+            let limit = histogram.quantile(quantile).unwrap();
+            let above = values.iter().filter(|&&value| bucket_of(value) > bucket_of(limit)).count() as u64;
+            prop_assert_eq!(histogram.count_above(limit), above);
+            prop_assert!(above <= histogram.count() - nearest_rank(histogram.count(), quantile));
         }
 
         #[test]

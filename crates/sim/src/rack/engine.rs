@@ -3,7 +3,7 @@
 use super::flights::Flights;
 use super::links::{Delivery, Link, Upward};
 use super::measures::Measures;
-use super::score;
+use super::score::{self, Rival};
 use crate::engine::agenda::Agenda;
 use crate::run::Arrivals;
 use crate::server::{self, Left, NEVER, Request, Server};
@@ -23,6 +23,21 @@ pub(super) fn run<S: Switch>(
     rack.first_policy()?;
     rack.run()?;
     Ok(rack.into_outcome())
+}
+
+/// Runs it to the end, or until its p99 is certain to lie above the rival's.
+pub(super) fn run_against<S: Switch>(
+    experiment: &Experiment,
+    system: RackSystem<S>,
+    rival: Rival,
+) -> Result<Option<Outcome>, SimError> {
+    let mut rack = Rack::new(experiment, system)?;
+    rack.rival = Some(rival);
+    rack.interval_ns = rival.look_every_ns(experiment);
+    rack.tick_ns = rack.interval_ns;
+    rack.first_policy()?;
+    let to_the_end = rack.run()?;
+    Ok(to_the_end.then(|| rack.into_outcome()))
 }
 
 struct Rack<'a, S> {
@@ -47,7 +62,10 @@ struct Rack<'a, S> {
     arrivals: Arrivals<'a>,
     next_change: usize,
     change_ns: u64,
+    /// When the control plane looks at the registers next, or a trial at its rival, and how often.
     tick_ns: u64,
+    interval_ns: u64,
+    rival: Option<Rival>,
     now_ns: u64,
     measures: Measures<'a>,
     left: Vec<Left>,
@@ -68,7 +86,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         }
         let agents =
             (system.bouncing != Bouncing::Off).then(|| vec![Agent::new(&shape.ascending()); count]);
-        let tick_ns = match (&system.control, system.adapting) {
+        let interval_ns = match (&system.control, system.adapting) {
             (Some(control), true) => control.interval_ns(),
             _ => NEVER,
         };
@@ -92,7 +110,9 @@ impl<'a, S: Switch> Rack<'a, S> {
             arrivals: Arrivals::new(experiment),
             next_change: 0,
             change_ns: change_ns(experiment, 0),
-            tick_ns,
+            tick_ns: interval_ns,
+            interval_ns,
+            rival: None,
             now_ns: 0,
             measures: Measures::new(experiment),
             left: Vec::new(),
@@ -110,8 +130,8 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.regenerate(load)
     }
 
-    /// Until nothing is under way. On a tie what ends comes before what begins, and what is known before what is decided.
-    fn run(&mut self) -> Result<(), SimError> {
+    /// Until nothing is under way, or a rival has won: then `false`. On a tie what ends comes before what begins, and what is known before what is decided.
+    fn run(&mut self) -> Result<bool, SimError> {
         loop {
             let step_ns = self.steps.first_ns();
             let (up_ns, down_ns) = (self.up.next_ns(), self.down.next_ns());
@@ -120,7 +140,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             let work_ns = step_ns.min(links_ns).min(arrival_ns);
             let clock_ns = self.tick_ns.min(self.change_ns);
             if work_ns == NEVER {
-                return Ok(());
+                return Ok(true);
             }
             self.now_ns = work_ns.min(clock_ns);
             if step_ns <= self.now_ns {
@@ -128,7 +148,9 @@ impl<'a, S: Switch> Rack<'a, S> {
             } else if up_ns <= self.now_ns {
                 self.at_switch_from_server();
             } else if clock_ns <= self.now_ns {
-                self.clock()?;
+                if !self.clock()? {
+                    return Ok(false);
+                }
             } else if arrival_ns <= self.now_ns {
                 self.at_switch_from_client();
             } else {
@@ -318,13 +340,19 @@ impl<'a, S: Switch> Rack<'a, S> {
         }
     }
 
+    /// Whether to go on.
     #[cold]
-    fn clock(&mut self) -> Result<(), SimError> {
-        match self.change_ns <= self.now_ns {
-            true => self.core_change(),
-            false => return self.tick(),
+    fn clock(&mut self) -> Result<bool, SimError> {
+        if self.change_ns <= self.now_ns {
+            self.core_change();
+            return Ok(true);
         }
-        Ok(())
+        self.tick_ns += self.interval_ns;
+        if let Some(rival) = &self.rival {
+            return Ok(!self.measures.is_beaten_by(rival));
+        }
+        self.look_at_registers()?;
+        Ok(true)
     }
 
     /// A server gains or loses a core and reports it.
@@ -357,11 +385,10 @@ impl<'a, S: Switch> Rack<'a, S> {
     }
 
     /// The control plane looks at the registers.
-    fn tick(&mut self) -> Result<(), SimError> {
+    fn look_at_registers(&mut self) -> Result<(), SimError> {
         let (Some(control), true) = (&mut self.control, self.adapting) else {
             return Ok(());
         };
-        self.tick_ns += control.interval_ns();
         let moved = match self.switch.shaper() {
             Some(shaper) => control.observe(shaper),
             None => false,

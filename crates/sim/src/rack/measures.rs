@@ -1,5 +1,6 @@
 //! What is noted of a rack while it runs.
 
+use super::score::Rival;
 use crate::backlog::Backlog;
 use crate::outcome::{Outcome, Totals};
 use crate::server::Request;
@@ -77,6 +78,14 @@ impl<'a> Measures<'a> {
         if request.counted {
             self.recorder.dropped(class);
         }
+    }
+
+    /// Whether the p99 will lie above the rival's, whatever else is recorded: of n values, ⌊n/100⌋ at most lie above
+    /// their p99, and n is at most what arrives.
+    pub(super) fn is_beaten_by(&self, rival: &Rival) -> bool {
+        let classes = self.recorder.classes().iter();
+        let above = classes.map(|class| rival.objective_of(class).count_above(rival.p99));
+        above.sum::<u64>() > self.experiment.expected_requests() as u64 / 100
     }
 
     pub(super) fn replanned(&mut self, at_ns: u64, control: &Control) {

@@ -1,10 +1,11 @@
 //! Scores the control plane's candidates by simulation (Pallas § 4.3, Algorithm 1).
 
 use super::engine;
-use crate::{Experiment, Offered, SimError};
+use crate::{Experiment, Offered, Outcome, SimError};
 use headway_policy::rack::{
     Bouncing, Cloning, Control, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
 };
+use headway_report::{ClassRecord, Histogram};
 use headway_workload::{Class, Service, Workload};
 
 /// Arrivals simulated for each candidate: enough to see that the one mixed server is overloaded.
@@ -16,29 +17,75 @@ const LOWEST_LOAD: f64 = 0.85;
 /// Beyond this every grouping is overloaded, and the scores tell nothing.
 const HIGHEST_LOAD: f64 = 0.95;
 
-/// The p99 of each candidate, in the control plane's order, under the same arrivals.
+/// What a trial is up against: the lowest p99 of the trials before it.
+#[derive(Clone, Copy)]
+pub(super) struct Rival {
+    objective: Objective,
+    /// Ns of latency, or thousandths of slowdown.
+    pub(super) p99: u64,
+}
+
+impl Rival {
+    /// Times that a trial looks whether it has lost.
+    const LOOKS: f64 = 64.0;
+
+    pub(super) fn look_every_ns(&self, trial: &Experiment) -> u64 {
+        let run_ns = trial.expected_requests() / trial.rate_rps() * 1e9;
+        ((run_ns / Self::LOOKS) as u64).max(1)
+    }
+
+    /// What is compared.
+    pub(super) fn objective_of<'a>(&self, record: &'a ClassRecord) -> &'a Histogram {
+        objective_of(self.objective, record)
+    }
+}
+
+fn objective_of(objective: Objective, record: &ClassRecord) -> &Histogram {
+    match objective {
+        Objective::Slowdown => record.slowdown_milli(),
+        Objective::Latency => record.latency_ns(),
+    }
+}
+
+/// The p99 of each candidate, in the control plane's order, under the same arrivals; infinite where it is overloaded or
+/// certain to lie above another's.
 pub(super) fn scores(
     experiment: &Experiment,
     control: &Control,
     load: f64,
     turns: Turns,
 ) -> Result<Vec<f64>, SimError> {
-    let trial = trial(experiment, control.demand(), load);
-    let score = |grouping: &Grouping| {
-        let run = engine::run(&trial, fixed(control, grouping, turns))?.run;
-        Ok(match run.meta.overloaded {
-            true => f64::INFINITY,
-            false => match control.objective() {
-                Objective::Slowdown => run.overall.slowdown.p99,
-                Objective::Latency => run.overall.latency_us.p99,
-            },
-        })
-    };
-    match control.candidates() {
+    let candidates = control.candidates();
+    if candidates.len() == 1 {
         // Nothing to choose from.
-        [_] => Ok(vec![0.0]),
-        candidates => candidates.iter().map(score).collect(),
+        return Ok(vec![0.0]);
     }
+    let trial = trial(experiment, control.demand(), load);
+    let objective = control.objective();
+    let mut scores = vec![f64::INFINITY; candidates.len()];
+    let mut rival: Option<Rival> = None;
+    // The most groups first: they mostly win, and the rest of the trials is then short.
+    for (grouping, score) in candidates.iter().zip(&mut scores).rev() {
+        let system = fixed(control, grouping, turns);
+        let outcome = match rival {
+            Some(rival) => engine::run_against(&trial, system, rival)?,
+            None => Some(engine::run(&trial, system)?),
+        };
+        let Some(Outcome { run, recorder, .. }) = outcome.filter(|o| !o.run.meta.overloaded) else {
+            continue;
+        };
+        *score = match objective {
+            Objective::Slowdown => run.overall.slowdown.p99,
+            Objective::Latency => run.overall.latency_us.p99,
+        };
+        let p99 = objective_of(objective, &recorder.overall()).quantile(0.99);
+        let lowest = rival.map_or(u64::MAX, |rival| rival.p99);
+        rival = p99
+            .filter(|&p99| p99 < lowest)
+            .map(|p99| Rival { objective, p99 })
+            .or(rival);
+    }
+    Ok(scores)
 }
 
 /// The demand as a workload: all that is known of a type is its mean.
