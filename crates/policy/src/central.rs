@@ -100,7 +100,9 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
 
     #[inline]
     fn poll(&mut self, now_ns: u64) -> Option<Dispatch> {
-        if Self::TRACKS && !self.placement.has_room(&self.workers) {
+        // Most polls end here: one that follows a decision, and one after a completion with nothing to do.
+        if self.discipline.waiting() == 0 || Self::TRACKS && !self.placement.has_room(&self.workers)
+        {
             return None;
         }
         let Self {

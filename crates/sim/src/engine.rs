@@ -156,12 +156,12 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     }
 
     #[inline]
-    fn admit(&mut self, id: JobId, sink: &mut impl Sink) {
-        if self.ingress.arrived(self.now_ns, self.job(id)).is_err() {
-            return self.shed(id, sink);
+    fn admit(&mut self, job: Job, sink: &mut impl Sink) {
+        if self.ingress.arrived(self.now_ns, job).is_err() {
+            return self.shed(job.id, sink);
         }
         if I::OWNER == Owner::Nobody {
-            self.share_arrival(id, sink);
+            self.share_arrival(job.id, sink);
         }
     }
 
@@ -521,7 +521,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             return self.delay(stint.until_ns, event);
         }
         match event {
-            Delayed::Arrival { job } => self.admit(job, sink),
+            Delayed::Arrival { job } => self.admit(self.job(job), sink),
             Delayed::Handoff { worker, job } => self.receive(worker, job, sink),
             Delayed::Notice {
                 worker,

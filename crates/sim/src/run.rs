@@ -174,12 +174,8 @@ impl<'a> Arrivals<'a> {
     fn draw(&mut self) {
         let (until_ns, count) = (self.until_ns, self.left.min(DRAWN as u64));
         self.drawn.clear();
-        self.drawn.extend(
-            self.generator
-                .by_ref()
-                .take(count as usize)
-                .take_while(|arrival| arrival.at_ns < until_ns),
-        );
+        self.generator
+            .draw(count as usize, until_ns, &mut self.drawn);
         self.left -= self.drawn.len() as u64;
         self.next = 0;
     }

@@ -78,6 +78,33 @@ impl Generator {
         };
         Self { source, flows }
     }
+
+    /// Draws the next arrivals before `until_ns`, at most `most` of them, and appends them. The first one beyond is drawn
+    /// and left out.
+    pub fn draw(&mut self, most: usize, until_ns: u64, into: &mut Vec<Arrival>) {
+        into.reserve(most);
+        for _ in 0..most {
+            let Some(Arrival {
+                at_ns,
+                class,
+                service_ns,
+                flow,
+            }) = self.next()
+            else {
+                return;
+            };
+            if at_ns >= until_ns {
+                return;
+            }
+            // Field by field: a copy of the whole reads wider than it was written, and waits for the stores.
+            into.push(Arrival {
+                at_ns,
+                class,
+                service_ns,
+                flow,
+            });
+        }
+    }
 }
 
 impl Iterator for Generator {

@@ -103,6 +103,7 @@ impl Discipline for Typed {
         }
     }
 
+    #[inline]
     fn waiting(&self) -> usize {
         self.waiting
     }

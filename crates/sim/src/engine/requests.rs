@@ -3,13 +3,14 @@
 use crate::server::Request;
 use headway_policy::{ClassId, Job, JobId};
 
-/// A request in flight, on a cache line of its own.
+/// A request in flight, on a cache line of its own. In this order, so that what is written apart is not read together:
+/// a load wider than the last store waits for it.
 #[derive(Clone, Copy)]
-#[repr(align(64))]
+#[repr(C, align(64))]
 pub(super) struct InFlight {
-    pub(super) request: Request,
     /// Its service time and what probes and interruptions added to it, ns.
     pub(super) needs_ns: u64,
+    pub(super) request: Request,
     /// Service it received before it was last interrupted, ns.
     pub(super) attained_ns: u64,
 }

@@ -51,7 +51,8 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
     fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
         self.advance_to(now_ns);
         let needs_ns = self.mechanism.slowed_ns(request.service_ns);
-        let (id, grown) = self.requests.insert(InFlight::new(request, needs_ns));
+        let in_flight = InFlight::new(request, needs_ns);
+        let (id, grown) = self.requests.insert(in_flight);
         if grown {
             self.ingress.grow(self.requests.capacity());
         }
@@ -63,7 +64,8 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
             self.dispatcher_free_ns = seen_ns;
             return self.delay(seen_ns, Delayed::Arrival { job: id });
         }
-        self.admit(id, sink);
+        // From what is at hand: reading it back would wait for the stores.
+        self.admit(in_flight.job(id), sink);
         self.decide(sink);
     }
 
