@@ -122,7 +122,7 @@ impl Workers {
             level.remove(worker.index());
         }
         let anyone = self.levels.iter().position(|level| !level.is_empty());
-        self.lowest = anyone.unwrap_or(self.levels.len());
+        self.lowest = anyone.unwrap_or(self.levels.len() - 1);
     }
 
     #[inline]
@@ -133,6 +133,10 @@ impl Workers {
         self.occupancy[index] = after;
         if !self.present.contains(index) {
             return;
+        }
+        if let [idle] = &mut *self.levels {
+            // Where a worker holds one request at most, it is idle or not: there are no levels to go through.
+            return idle.set(index, after == 0);
         }
         let before = before.min(self.deepest) as usize;
         let after = after.min(self.deepest) as usize;

@@ -6,12 +6,44 @@ use std::collections::VecDeque;
 
 /// All queues of a server.
 pub(super) struct WorkerQueues {
-    own: Vec<VecDeque<JobId>>,
-    /// Requests ever taken from the head of each.
-    taken: Vec<u64>,
+    own: Vec<Own>,
     shared: Vec<Shared>,
     /// Requests in all of them.
     waiting: usize,
+}
+
+/// A worker's own queue. Its head is kept apart: under a dispatcher that hands out one request at a time there is
+/// nothing else, and it passes through without a look at the list.
+#[derive(Clone, Default)]
+struct Own {
+    head: Option<JobId>,
+    /// What comes after the head; nothing where there is none.
+    rest: VecDeque<JobId>,
+    /// Requests ever taken from the head.
+    taken: u64,
+}
+
+impl Own {
+    #[inline]
+    fn len(&self) -> usize {
+        usize::from(self.head.is_some()) + self.rest.len()
+    }
+
+    #[inline]
+    fn push_back(&mut self, job: JobId) {
+        match self.head {
+            None => self.head = Some(job),
+            Some(_) => self.rest.push_back(job),
+        }
+    }
+
+    #[inline]
+    fn pop_front(&mut self) -> Option<JobId> {
+        let job = self.head?;
+        self.head = self.rest.pop_front();
+        self.taken += 1;
+        Some(job)
+    }
 }
 
 #[derive(Clone, Default)]
@@ -24,8 +56,7 @@ struct Shared {
 impl WorkerQueues {
     pub(super) fn new(workers: usize, shared: usize) -> Self {
         Self {
-            own: vec![VecDeque::new(); workers],
-            taken: vec![0; workers],
+            own: vec![Own::default(); workers],
             shared: vec![Shared::default(); shared],
             waiting: 0,
         }
@@ -48,7 +79,7 @@ impl WorkerQueues {
     }
 
     pub(super) fn taken(&self, worker: usize) -> u64 {
-        self.taken[worker]
+        self.own[worker].taken
     }
 
     /// Requests ever taken from the shared queues.
@@ -97,7 +128,6 @@ impl Queues for View<'_> {
     #[inline]
     fn pop(&mut self) -> Option<JobId> {
         let job = self.queues.own[self.me].pop_front()?;
-        self.queues.taken[self.me] += 1;
         self.queues.waiting -= 1;
         Some(job)
     }
@@ -113,10 +143,10 @@ impl Queues for View<'_> {
 
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal {
         let count = max.min(self.queues.own[victim.index()].len());
-        self.queues.taken[victim.index()] += count as u64;
         for _ in 0..count {
-            let job = self.queues.own[victim.index()].pop_front();
-            self.queues.own[self.me].extend(job);
+            if let Some(job) = self.queues.own[victim.index()].pop_front() {
+                self.queues.own[self.me].push_back(job);
+            }
         }
         if count == 0 {
             Steal::Empty
