@@ -80,6 +80,7 @@ impl BitSet {
     #[must_use]
     pub fn first(&self) -> Option<usize> {
         match self.0[0] {
+            0 if self.0[1] | self.0[2] | self.0[3] == 0 => None,
             0 => self.first_beyond(),
             word => Some(word.trailing_zeros() as usize),
         }

@@ -64,7 +64,8 @@ impl Typed {
 }
 
 impl Discipline for Typed {
-    #[inline]
+    // Both ways in always in place: a job handed over in memory is read wider than it was written, and waits for the stores.
+    #[inline(always)]
     fn push(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) -> Result<(), Shed> {
         if self.queues[job.class.index()].len() >= self.limit {
             return Err(Shed);
@@ -73,7 +74,7 @@ impl Discipline for Typed {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn requeue(&mut self, jobs: &mut Jobs, plan: &Plan, job: Job) {
         self.queues[job.class.index()].push_back(jobs, job);
         self.waiting += 1;

@@ -128,9 +128,14 @@ impl Overtake {
             self.stopping = BitSet::EMPTY;
             return None;
         };
-        let next = match self.stopping.len() {
-            0 => head,
-            others => ingress.after(others)?,
+        self.overtaken(now_ns, ingress, head)
+    }
+
+    /// Whom the next waiting request overtakes, if any; one heads the queue.
+    fn overtaken<I: Ingress>(&mut self, now_ns: u64, ingress: &I, head: &Job) -> Option<Preempt> {
+        let next = match self.stopping.is_empty() {
+            true => head,
+            false => ingress.after(self.stopping.len())?,
         };
         self.rank_new(ingress);
         let waiting = self.urgency.of_waiting(now_ns, next);
