@@ -274,7 +274,9 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// If the worker is idle, it asks its policy what to run, and begins it `after_ns` from now.
     #[inline]
     fn look_for_work(&mut self, worker: usize, after_ns: u64) {
-        if !self.workers[worker].is_idle() {
+        // Who does not look beyond its own queue finds nothing while that is empty.
+        let nothing_here = !L::STEALS && self.queues.len(worker) == 0;
+        if nothing_here || !self.workers[worker].is_idle() {
             return;
         }
         loop {
@@ -394,8 +396,10 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         match (self.mechanism.charge, self.mechanism.notif_ns) {
             (Charge::Blocking, blocked_ns @ 1..) => {
                 self.work.busy_ns += blocked_ns;
-                self.workers[worker].leave_at(self.now_ns + blocked_ns);
-                self.goes_on(worker)
+                let left_ns = self.now_ns + blocked_ns;
+                self.workers[worker].leave_at(left_ns);
+                self.stops.set(worker, left_ns);
+                false
             }
             (_, charged_ns) => {
                 request.needs_ns += charged_ns;
@@ -416,12 +420,10 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
 
     #[inline]
     fn free(&mut self, worker: usize) -> JobId {
-        let id = self.workers[worker].running;
-        self.workers[worker].stop();
-        if self.workers[worker].is_idle() {
-            self.idle += 1;
-        }
-        id
+        let at = &mut self.workers[worker];
+        at.stop();
+        self.idle += usize::from(at.is_idle());
+        at.running
     }
 
     #[inline]

@@ -17,10 +17,18 @@ const BLOCK: usize = 8;
 
 /// Everyone's next event, for a fixed number of players; on a tie the lower index is first.
 pub(crate) struct Agenda {
-    entries: Box<[[u64; BLOCK]]>,
-    /// The first of each block, in blocks again.
-    firsts: Box<[[u64; BLOCK]]>,
     first: u64,
+    /// Of up to sixteen players, as most servers have workers: here, without a way through memory.
+    few: Few,
+    /// Of more: their entries, and the first of each block, in blocks again.
+    entries: Box<[[u64; BLOCK]]>,
+    firsts: Box<[[u64; BLOCK]]>,
+}
+
+/// Two blocks, and the first of each.
+struct Few {
+    entries: [[u64; BLOCK]; 2],
+    firsts: [u64; 2],
 }
 
 impl Agenda {
@@ -29,11 +37,18 @@ impl Agenda {
             players <= 1 << PLAYER_BITS,
             "{players} players are too many"
         );
-        let blocks = players.div_ceil(BLOCK);
+        let blocks = match players.div_ceil(BLOCK) {
+            ..=2 => 0,
+            blocks => blocks,
+        };
         Self {
+            first: u64::MAX,
+            few: Few {
+                entries: [[u64::MAX; BLOCK]; 2],
+                firsts: [u64::MAX; 2],
+            },
             entries: vec![[u64::MAX; BLOCK]; blocks].into(),
             firsts: vec![[u64::MAX; BLOCK]; blocks.div_ceil(BLOCK)].into(),
-            first: u64::MAX,
         }
     }
 
@@ -55,25 +70,31 @@ impl Agenda {
     /// The player's event is now at this time.
     #[inline]
     pub(crate) fn set(&mut self, player: usize, at_ns: u64) {
-        let block = &mut self.entries[player / BLOCK];
-        block[player % BLOCK] = at_ns.min(LAST_NS) << PLAYER_BITS | player as u64;
-        let first_of_block = first_of(block);
-        let place = player / BLOCK;
-        self.first = match &mut *self.firsts {
-            // Up to sixteen players, as most servers have workers: there is one other block.
-            [firsts] if self.entries.len() <= 2 => {
-                firsts[place % 2] = first_of_block;
-                first_of_block.min(firsts[1 - place % 2])
-            }
-            [firsts] => {
-                firsts[place % BLOCK] = first_of_block;
-                first_of(firsts)
-            }
-            many => {
-                many[place / BLOCK][place % BLOCK] = first_of_block;
-                many.iter().map(first_of).fold(u64::MAX, u64::min)
-            }
+        let entry = at_ns.min(LAST_NS) << PLAYER_BITS | player as u64;
+        self.first = match self.entries.is_empty() {
+            true => self.few.set(player, entry),
+            false => self.set_among_many(player, entry),
         };
+    }
+
+    fn set_among_many(&mut self, player: usize, entry: u64) -> u64 {
+        let place = player / BLOCK;
+        let block = &mut self.entries[place];
+        block[player % BLOCK] = entry;
+        self.firsts[place / BLOCK][place % BLOCK] = first_of(block);
+        self.firsts.iter().map(first_of).fold(u64::MAX, u64::min)
+    }
+}
+
+impl Few {
+    #[inline]
+    fn set(&mut self, player: usize, entry: u64) -> u64 {
+        let place = player / BLOCK % 2;
+        let block = &mut self.entries[place];
+        block[player % BLOCK] = entry;
+        let first = first_of(block);
+        self.firsts[place] = first;
+        first.min(self.firsts[1 - place])
     }
 }
 
