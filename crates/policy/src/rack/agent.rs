@@ -51,6 +51,8 @@ pub struct Agent {
     rank: Vec<u16>,
     /// Types outside the duty of which requests may be queued here.
     strangers: BitSet,
+    /// Place of the longest of these; 0 also where there is none, as nothing is shorter than that.
+    longest_stranger: u16,
     seen: BitSet,
 }
 
@@ -66,6 +68,7 @@ impl Agent {
             duty: BitSet::range(0, ascending.len()),
             rank,
             strangers: BitSet::EMPTY,
+            longest_stranger: 0,
             seen: BitSet::EMPTY,
         }
     }
@@ -73,20 +76,23 @@ impl Agent {
     /// The control plane changed the server's duty.
     pub fn instructed(&mut self, duty: &Duty) {
         self.duty = duty.classes();
-        self.strangers = self.seen.difference(&self.duty);
+        self.keep(self.seen.difference(&self.duty));
     }
 
     /// A request arrives. What is to be bounced before it is queued: all waiting requests of these types.
     #[inline]
     pub fn arrived(&mut self, class: ClassId) -> BitSet {
         self.seen.insert(class.index());
+        let rank = self.rank[class.index()];
         if !self.duty.contains(class.index()) {
             self.strangers.insert(class.index());
+            self.longest_stranger = self.longest_stranger.max(rank);
             return BitSet::EMPTY;
         }
-        match self.strangers.is_empty() {
-            true => BitSet::EMPTY,
-            false => self.evict(class),
+        // Clones of shorter types are strangers too, for as long as the duty lasts, and never evicted.
+        match self.longest_stranger > rank {
+            true => self.evict(class),
+            false => BitSet::EMPTY,
         }
     }
 
@@ -94,8 +100,14 @@ impl Agent {
     fn evict(&mut self, class: ClassId) -> BitSet {
         let longer = |&other: &usize| self.rank[other] > self.rank[class.index()];
         let evicted: BitSet = self.strangers.iter().filter(longer).collect();
-        self.strangers = self.strangers.difference(&evicted);
+        self.keep(self.strangers.difference(&evicted));
         evicted
+    }
+
+    fn keep(&mut self, strangers: BitSet) {
+        let places = strangers.iter().map(|class| self.rank[class]);
+        self.longest_stranger = places.max().unwrap_or(0);
+        self.strangers = strangers;
     }
 }
 
@@ -135,5 +147,24 @@ mod tests {
         assert!(agent.arrived(LONG).is_empty() && agent.arrived(SHORT).is_empty());
         agent.instructed(&serves(LONG));
         assert!(agent.arrived(LONG).is_empty(), "the short ones may finish");
+    }
+
+    #[test]
+    fn of_several_strangers_those_are_evicted_that_are_longer() {
+        let middle = ClassId(2);
+        let mut agent = Agent::new(&[SHORT, middle, LONG]);
+        agent.instructed(&serves(middle));
+        assert!(agent.arrived(LONG).is_empty() && agent.arrived(SHORT).is_empty());
+        assert_eq!(agent.arrived(middle), [1].into_iter().collect());
+        assert!(
+            agent.arrived(middle).is_empty(),
+            "only the short one is left"
+        );
+        agent.instructed(&serves(SHORT));
+        assert_eq!(
+            agent.arrived(SHORT),
+            [1, 2].into_iter().collect(),
+            "all seen and no longer served"
+        );
     }
 }
