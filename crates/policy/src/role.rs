@@ -226,7 +226,8 @@ pub trait Queues {
 
 /// Decides what one worker runs next.
 pub trait Local {
-    /// Whether it looks beyond its own queue: then work anywhere may concern it.
+    /// Whether it looks beyond its own queue: then work anywhere may concern it. One that does not is [`Next::Idle`] while that is empty,
+    /// and an engine need not ask.
     const STEALS: bool = false;
     /// Whether it may ever end a slice: an engine that cannot must refuse one that does.
     const SLICES: bool = false;
