@@ -167,7 +167,7 @@ impl Findings {
     fn ranks(&self) -> Vec<String> {
         let step = |step: &Step| {
             let Step { better, worse, .. } = step;
-            match &step.ratio {
+            let said = match &step.ratio {
                 Some(ratio) if step.ranked => {
                     format!(
                         "  {better} before {worse}: {} × lower",
@@ -181,6 +181,10 @@ impl Findings {
                 None => {
                     format!("  {better} and {worse} cannot be ranked: no two rounds count for both")
                 }
+            };
+            match (&step.ratio, step.delayed) {
+                (Some(_), true) => format!("{said} (delayed rounds counted)"),
+                _ => said,
             }
         };
         let head = "Ranking by p99 slowdown over all requests (ratios with 95 % intervals, paired by round):";
@@ -292,7 +296,17 @@ impl Findings {
                 runs(self.repeated)
             )
         });
-        excluded.map(say).chain(repeated).collect()
+        let ratios = self.ratios.iter().map(|ratio| ratio.delayed);
+        let steps = self.ranking.iter().map(|step| step.delayed);
+        let delayed = ratios.chain(steps).any(|delayed| delayed).then(|| {
+            "Policies without two rounds that count for both are compared by those as well in which the machine ran something else."
+                .to_owned()
+        });
+        delayed
+            .into_iter()
+            .chain(excluded.map(say))
+            .chain(repeated)
+            .collect()
     }
 }
 

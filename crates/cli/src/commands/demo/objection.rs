@@ -23,6 +23,16 @@ pub(crate) enum Objection {
     },
 }
 
+impl Objection {
+    /// Whether the machine ran something else, and no more: nothing is missing, and what was waited for is in the latencies.
+    pub(crate) fn only_delays(&self) -> bool {
+        matches!(
+            self,
+            Self::Client(Flaw::Late { .. }) | Self::Disturbed { .. }
+        )
+    }
+}
+
 impl fmt::Display for Objection {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -2,6 +2,7 @@
 
 use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::live::{self, Offer, Round};
+use crate::commands::demo::objection::Objection;
 use crate::commands::demo::rate::Starved;
 use crate::commands::demo::stage::Stage;
 use anyhow::Result;
@@ -127,6 +128,11 @@ impl Lane {
     /// Whether the round counts. Where a class starves its requests get lost by design, and the rest is shown.
     pub(crate) fn counts(&self, round: &Round) -> bool {
         round.objections.is_empty() || (!self.starved.is_empty() && !round.disturbed())
+    }
+
+    /// Whether the round counts, or would if the machine had not delayed it.
+    pub(crate) fn may_count(&self, round: &Round) -> bool {
+        self.counts(round) || round.objections.iter().all(Objection::only_delays)
     }
 
     /// The rounds that do not, and why.

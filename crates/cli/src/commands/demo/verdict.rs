@@ -1,5 +1,6 @@
 //! What may be concluded: ratios with their intervals, and a ranking that claims no more than these say.
 
+use crate::commands::demo::live::Round;
 use crate::commands::demo::rounds::Lane;
 use headway_report::Run;
 use headway_report::stats::{Interval, ratio_interval};
@@ -19,6 +20,8 @@ pub(crate) struct Ratio {
     pub(crate) p99: Option<Interval>,
     /// Of p99.9 latencies.
     pub(crate) p999: Option<Interval>,
+    /// Whether delayed rounds had to be counted.
+    pub(crate) delayed: bool,
 }
 
 /// Two neighbours in the ranking.
@@ -30,18 +33,37 @@ pub(crate) struct Step {
     pub(crate) worse: String,
     /// `worse` over `better`; none with fewer than two rounds in which both count.
     pub(crate) ratio: Option<Interval>,
+    /// Whether delayed rounds had to be counted.
+    pub(crate) delayed: bool,
     /// Whether the interval excludes 1: only then the order is more than chance.
     pub(crate) ranked: bool,
 }
 
-/// The paired ratio `left` over `right` of a measure of a round.
+/// The paired ratio `left` over `right` of a measure of a round. Where no two rounds count for both, by those as well that the
+/// machine only delayed: that is then decided by delays and not by latencies, and the interval is as wide as such rounds make it.
 fn paired(left: &Lane, right: &Lane, measure: impl Fn(&Run) -> f64) -> Option<Interval> {
-    let rounds = left.rounds.iter().zip(&right.rounds);
-    let both = rounds.filter(|(l, r)| left.counts(l) && right.counts(r));
-    let pairs: Vec<(f64, f64)> = both
+    let counts = match delayed(left, right) {
+        true => Lane::may_count,
+        false => Lane::counts,
+    };
+    let pairs: Vec<(f64, f64)> = in_common(left, right, counts)
         .map(|(l, r)| (measure(&l.run), measure(&r.run)))
         .collect();
     ratio_interval(&pairs, CONFIDENCE).ok()
+}
+
+/// Whether delayed rounds have to be counted to compare the two.
+fn delayed(left: &Lane, right: &Lane) -> bool {
+    in_common(left, right, Lane::counts).count() < 2
+}
+
+fn in_common<'a>(
+    left: &'a Lane,
+    right: &'a Lane,
+    counts: fn(&Lane, &Round) -> bool,
+) -> impl Iterator<Item = (&'a Round, &'a Round)> {
+    let rounds = left.rounds.iter().zip(&right.rounds);
+    rounds.filter(move |(l, r)| counts(left, l) && counts(right, r))
 }
 
 /// Every other policy against `base`, class by class, where neither starves the class.
@@ -56,6 +78,7 @@ pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
             class: class.name.clone(),
             p99: paired(lane, base, |run| run.classes[index].latency_us.p99),
             p999: paired(lane, base, |run| run.classes[index].latency_us.p999),
+            delayed: delayed(lane, base),
         };
         match fair(&base) {
             true => others.filter(fair).map(ratio).collect(),
@@ -81,6 +104,7 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
             better: better.name.clone(),
             worse: worse.name.clone(),
             ratio,
+            delayed: delayed(worse, better),
             ranked: ratio.is_some_and(|ratio| ratio.distinguishable_from(1.0)),
         }
     };
