@@ -49,8 +49,7 @@ impl Rx for UdpRx {
     }
 
     /// `arrived_ns` is when the datagram was taken from the kernel, one reading for the batch: time spent in
-    /// the kernel's queue shows in the client's latency only.
-    /// A datagram arrived when the system handed it over, later than `now_ns`.
+    /// the kernel's queue shows in the client's latency only. So the caller's reading is too early to serve.
     fn poll(
         &self,
         _now_ns: u64,

@@ -215,9 +215,9 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         let mut count = 0;
         while let Some(Dispatch { worker, job }) = self.ingress.poll(self.now_ns) {
             let slot = self.waiting[job.index()].take();
-            let slot = slot.expect("a policy dispatches what waits, once");
             let port = &mut self.ports[worker.index()];
-            port.jobs.send(slot, 0);
+            port.jobs
+                .send(slot.expect("a policy dispatches what waits, once"), 0);
             port.held += 1;
             self.given.insert(worker.index());
             count += 1;

@@ -16,7 +16,7 @@ pub(crate) struct Ratio {
     /// The one below.
     pub(crate) base: String,
     pub(crate) class: String,
-    /// Of p99 latencies; none with fewer than two rounds in which both count.
+    /// Of p99 latencies; none with fewer than two rounds in which both count or were only delayed.
     pub(crate) p99: Option<Interval>,
     /// Of p99.9 latencies.
     pub(crate) p999: Option<Interval>,
@@ -31,7 +31,7 @@ pub(crate) struct Step {
     /// on half a dozen requests, which one gap of the machine delays together; the 99th on ten times as many.
     pub(crate) better: String,
     pub(crate) worse: String,
-    /// `worse` over `better`; none with fewer than two rounds in which both count.
+    /// `worse` over `better`; none with fewer than two rounds in which both count or were only delayed.
     pub(crate) ratio: Option<Interval>,
     /// Whether delayed rounds had to be counted.
     pub(crate) delayed: bool,
@@ -119,4 +119,92 @@ fn slowdown(lane: &Lane) -> Option<f64> {
         .collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     mean.is_finite().then_some(mean)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::demo::objection::Objection;
+    use headway_load::Flaw;
+    use headway_report::{ClassMeta, Level, Recorder, RunExtras, RunMeta};
+    use headway_runtime::Stats;
+
+    const LATE: Flaw = Flaw::Late {
+        fraction: 0.05,
+        bound_ns: 1_000_000,
+    };
+
+    fn round(latency_ns: u64, flaw: Option<Flaw>) -> Round {
+        let mut recorder = Recorder::new(&[ClassMeta::new("GET", 1_000.0)]);
+        recorder.record(0, latency_ns, 1_000);
+        let meta = RunMeta {
+            policy: String::new(),
+            params: serde_json::Map::new(),
+            level: Level::Server,
+            workload: String::new(),
+            workers: 1,
+            seed: 1,
+            requests: 1,
+            offered_rps: 1.0,
+            achieved_rps: 1.0,
+            load: 0.5,
+            utilization: 0.5,
+            dropped: 0,
+            preemptions: 0,
+            overloaded: false,
+        };
+        Round {
+            run: Run::new(meta, &recorder, RunExtras::default()),
+            recorder,
+            objections: flaw.into_iter().map(Objection::Client).collect(),
+            stats: Stats::default(),
+        }
+    }
+
+    /// A lane whose rounds take `latency_ns`, a tenth more from one to the next.
+    fn lane(name: &str, latency_ns: u64, flaws: [Option<Flaw>; 4]) -> Lane {
+        let rounds = flaws.into_iter().enumerate();
+        Lane {
+            name: name.to_owned(),
+            rounds: rounds
+                .map(|(index, flaw)| round(latency_ns * (10 + index as u64) / 10, flaw))
+                .collect(),
+            starved: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn undisturbed_rounds_are_enough_where_there_are_two() {
+        let slow = lane("slow", 100_000, [None, None, None, Some(LATE)]);
+        let mut fast = lane("fast", 10_000, [Some(LATE), None, None, None]);
+        // What was delayed must not show.
+        fast.rounds[0] = round(90_000_000, Some(LATE));
+        let step = &ranking(&[slow, fast])[0];
+        assert!(step.ranked && !step.delayed, "{step:?}");
+        let ratio = step.ratio.unwrap().estimate;
+        assert!((9.5..10.5).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn rounds_that_were_only_delayed_count_where_there_are_no_two_others() {
+        let slow = lane("slow", 100_000, [None, Some(LATE), Some(LATE), None]);
+        let fast = lane("fast", 10_000, [Some(LATE), None, Some(LATE), None]);
+        let step = &ranking(&[slow, fast])[0];
+        assert!(step.ranked && step.delayed, "{step:?}");
+        assert_eq!(
+            (step.better.as_str(), step.worse.as_str()),
+            ("fast", "slow")
+        );
+    }
+
+    #[test]
+    fn rounds_that_lost_requests_never_count() {
+        let lost = || Some(Flaw::Lost { fraction: 0.01 });
+        let slow = lane("slow", 100_000, [None, lost(), lost(), lost()]);
+        let fast = lane("fast", 10_000, [None, None, None, None]);
+        let ratios = ratios(&[slow, fast], &lane("base", 100_000, [None; 4]));
+        assert_eq!(ratios.len(), 2);
+        assert!(ratios[0].p99.is_none(), "{ratios:?}");
+        assert!(ratios[1].p99.is_some() && !ratios[1].delayed, "{ratios:?}");
+    }
 }
