@@ -7,7 +7,7 @@ use clap::Args;
 use headway_policy::fluid::ProcessorSharing;
 use headway_policy::rack::RackShape;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{ClassHint, MAX_WORKERS, Shape};
+use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
 use headway_report::Slo;
 use headway_sim::{Costs, Experiment, Figure, Length, MAX_SERVERS, Offered};
 use headway_workload::{Arrivals, Workload, duration, rate};
@@ -56,6 +56,28 @@ pub(crate) struct CostFlags {
     /// Most requests in one queue; the rest is shed. Unbounded by default
     #[arg(long, value_name = "N", value_parser = count)]
     pub(crate) queue_limit: Option<u64>,
+    /// Where an interrupted request may go on: handlers that keep thread-local state must stay on their worker
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t)]
+    pub(crate) resume: ResumeFlag,
+}
+
+/// `--resume`.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum ResumeFlag {
+    /// On any worker
+    #[default]
+    Anywhere,
+    /// Where it was interrupted
+    OwnWorker,
+}
+
+impl From<ResumeFlag> for Resume {
+    fn from(flag: ResumeFlag) -> Self {
+        match flag {
+            ResumeFlag::Anywhere => Self::Anywhere,
+            ResumeFlag::OwnWorker => Self::OwnWorker,
+        }
+    }
 }
 
 /// Where the result goes.
@@ -121,6 +143,7 @@ impl CostFlags {
         }
         experiment.network_ns = self.network;
         experiment.queue_limit = self.queue_limit.map_or(usize::MAX, |limit| limit as usize);
+        experiment.resume = self.resume.into();
         Ok(())
     }
 }

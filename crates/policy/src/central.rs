@@ -1,11 +1,12 @@
 //! The dispatcher's ingress: a discipline offers, a placement chooses, a control learns.
 
+use crate::bound::Bound;
 use crate::controls::Control;
 use crate::disciplines::Discipline;
 use crate::placements::{Placement, Workers};
 use crate::rack::Duty;
 use crate::role::{Dispatch, Ingress, Owner, Shed};
-use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
+use crate::{ClassId, Job, JobId, Jobs, Plan, Resume, WorkerId};
 
 /// One queue discipline, one placement, one control: every system with a dispatcher.
 pub struct Central<D, P, C> {
@@ -16,6 +17,8 @@ pub struct Central<D, P, C> {
     workers: Workers,
     plan: Plan,
     revisions: u64,
+    /// Interrupted requests that wait for their own worker.
+    bound: Bound,
 }
 
 impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
@@ -40,7 +43,19 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
             workers,
             plan,
             revisions: 0,
+            bound: Bound::new(0),
         }
+    }
+
+    /// Where interrupted requests of so many workers may go on; anywhere unless said.
+    #[must_use]
+    pub fn resuming(mut self, resume: Resume, workers: usize) -> Self {
+        let bound = match resume {
+            Resume::Anywhere => 0,
+            Resume::OwnWorker => workers,
+        };
+        self.bound = Bound::new(bound);
+        self
     }
 
     /// The oldest waiting request that nobody began, taken out: for a dispatcher that works.
@@ -63,6 +78,82 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
         if self.control.finished(class, cpu_ns) {
             self.close_window(now_ns);
         }
+    }
+
+    /// The next decision about a request that may run anywhere.
+    #[inline]
+    fn poll_free(&mut self, now_ns: u64) -> Option<Dispatch> {
+        // Most polls end here: one that follows a decision, and one after a completion with nothing to do.
+        if self.discipline.waiting() == 0 || Self::TRACKS && !self.placement.has_room(&self.workers)
+        {
+            return None;
+        }
+        let Self {
+            jobs,
+            discipline,
+            placement,
+            control,
+            workers,
+            plan,
+            ..
+        } = self;
+        let (job, worker) = discipline.take(now_ns, jobs, plan, |head| {
+            placement.place(head, plan, workers)
+        })?;
+        if Self::TRACKS {
+            workers.occupy(worker);
+            if self.bound.waiting() > 0 {
+                self.bound.made_way(worker);
+            }
+        }
+        let served_or_waited_ns = now_ns.saturating_sub(job.arrived_ns);
+        control.dispatched(
+            job.class,
+            served_or_waited_ns.saturating_sub(job.attained_ns),
+        );
+        Some(Dispatch {
+            worker,
+            job: job.id,
+        })
+    }
+
+    /// The next decision while some requests wait for their own worker: in the order of admission where the discipline
+    /// keeps one, else a worker's own requests and the others' by turns.
+    #[cold]
+    fn poll_bound(&mut self, now_ns: u64) -> Option<Dispatch> {
+        let before = match self.discipline.waiting() {
+            0 => None,
+            _ => Some(self.discipline.front_sequence(&self.jobs)),
+        };
+        let first = self.resume(now_ns, before);
+        first
+            .or_else(|| self.poll_free(now_ns))
+            .or_else(|| self.resume(now_ns, None))
+    }
+
+    /// Gives a worker back what it was interrupted in.
+    fn resume(&mut self, now_ns: u64, before: Option<Option<u64>>) -> Option<Dispatch> {
+        let Self {
+            jobs,
+            bound,
+            discipline,
+            workers,
+            control,
+            ..
+        } = self;
+        let worker = bound.next(jobs, |worker| workers.fits(worker), before)?;
+        let job = bound.pop(jobs, worker)?;
+        workers.occupy(worker);
+        discipline.resumed(job.class);
+        let served_or_waited_ns = now_ns.saturating_sub(job.arrived_ns);
+        control.dispatched(
+            job.class,
+            served_or_waited_ns.saturating_sub(job.attained_ns),
+        );
+        Some(Dispatch {
+            worker,
+            job: job.id,
+        })
     }
 
     #[cold]
@@ -100,35 +191,10 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
 
     #[inline]
     fn poll(&mut self, now_ns: u64) -> Option<Dispatch> {
-        // Most polls end here: one that follows a decision, and one after a completion with nothing to do.
-        if self.discipline.waiting() == 0 || Self::TRACKS && !self.placement.has_room(&self.workers)
-        {
-            return None;
+        if self.bound.waiting() > 0 {
+            return self.poll_bound(now_ns);
         }
-        let Self {
-            jobs,
-            discipline,
-            placement,
-            control,
-            workers,
-            plan,
-            ..
-        } = self;
-        let (job, worker) = discipline.take(now_ns, jobs, plan, |head| {
-            placement.place(head, plan, workers)
-        })?;
-        if Self::TRACKS {
-            workers.occupy(worker);
-        }
-        let served_or_waited_ns = now_ns.saturating_sub(job.arrived_ns);
-        control.dispatched(
-            job.class,
-            served_or_waited_ns.saturating_sub(job.attained_ns),
-        );
-        Some(Dispatch {
-            worker,
-            job: job.id,
-        })
+        self.poll_free(now_ns)
     }
 
     #[inline]
@@ -139,6 +205,9 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
         let before_ns = self.jobs.get(job.id).attained_ns;
         self.discipline
             .served(job.class, job.attained_ns - before_ns);
+        if Self::TRACKS && self.bound.applies() {
+            return self.bound.push(&mut self.jobs, worker, job);
+        }
         self.discipline.requeue(&mut self.jobs, &self.plan, job);
     }
 
@@ -181,12 +250,12 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
 
     #[inline]
     fn waiting(&self) -> usize {
-        self.discipline.waiting()
+        self.discipline.waiting() + self.bound.waiting()
     }
 
     #[inline]
     fn wants(&self, worker: WorkerId) -> bool {
-        self.discipline.wants(&self.plan, worker)
+        self.discipline.wants(&self.plan, worker) || self.bound.wants(worker)
     }
 
     #[inline]

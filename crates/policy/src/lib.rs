@@ -32,6 +32,7 @@
 
 extern crate alloc;
 
+mod bound;
 mod central;
 pub mod controls;
 pub mod disciplines;
@@ -60,5 +61,5 @@ pub use mechanism::{Charge, Mechanism};
 pub use plan::{Group, Order, Plan};
 pub use rng::Rng;
 pub use set::BitSet;
-pub use shape::{ClassHint, MAX_CLASSES, MAX_WORKERS, Shape};
+pub use shape::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 pub use working::Working;

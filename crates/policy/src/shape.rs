@@ -34,6 +34,16 @@ impl ClassHint {
     }
 }
 
+/// Where an interrupted request may go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Resume {
+    /// On any worker, as in the papers.
+    #[default]
+    Anywhere,
+    /// Where it was interrupted: for handlers that keep thread-local state.
+    OwnWorker,
+}
+
 /// What a system is built for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Shape {
@@ -50,6 +60,8 @@ pub struct Shape {
     pub known_load: Option<f64>,
     /// Seed of the policies' own randomness.
     pub seed: u64,
+    /// Where interrupted requests may go on.
+    pub resume: Resume,
 }
 
 impl Shape {
@@ -71,6 +83,7 @@ impl Shape {
             queue_limit: usize::MAX,
             known_load: None,
             seed: 0,
+            resume: Resume::Anywhere,
         }
     }
 

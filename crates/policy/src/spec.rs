@@ -34,6 +34,11 @@ pub enum SpecError {
         /// The policy.
         policy: &'static str,
     },
+    /// What it interrupts may go on at any worker, where that was forbidden.
+    Roams {
+        /// The policy.
+        policy: &'static str,
+    },
     /// The policy has no such parameter.
     UnknownParam {
         /// The policy.
@@ -63,7 +68,10 @@ impl SpecError {
         match self {
             Self::UnknownPolicy { name, valid } => Some((name, valid)),
             Self::UnknownParam { key, valid, .. } => Some((key, valid)),
-            Self::NotAPair { .. } | Self::OnlyVirtual { .. } | Self::BadValue { .. } => None,
+            Self::NotAPair { .. }
+            | Self::OnlyVirtual { .. }
+            | Self::Roams { .. }
+            | Self::BadValue { .. } => None,
         }
     }
 }
@@ -79,6 +87,13 @@ impl fmt::Display for SpecError {
                     f,
                     "no policy is called '{name}'; there are: {}",
                     List(valid)
+                )
+            }
+            Self::Roams { policy } => {
+                write!(
+                    f,
+                    "under '{policy}' any worker goes on with what another began, which requests that \
+                     must resume on their own worker cannot; concord, shinjuku-sq and tiny-quanta keep to it"
                 )
             }
             Self::OnlyVirtual { policy } => {

@@ -7,7 +7,7 @@ use headway_policy::fluid::ProcessorSharing;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
-use headway_policy::{MAX_CLASSES, MAX_WORKERS, Shape, WorkerId};
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape, WorkerId};
 use headway_report::slo::{Measure, Slo};
 use headway_workload::{Offered, Workload};
 use std::ops::Range;
@@ -70,6 +70,8 @@ pub struct Experiment {
     pub network_ns: u64,
     /// Most requests in one queue; unbounded unless said.
     pub queue_limit: usize,
+    /// Where interrupted requests may go on.
+    pub resume: Resume,
     /// What the server takes requests for.
     pub classifier: Classifier,
     /// Workers coming and going, in order of time.
@@ -133,6 +135,7 @@ impl Experiment {
             costs: Costs::default(),
             network_ns: 0,
             queue_limit: usize::MAX,
+            resume: Resume::Anywhere,
             classifier: Classifier::Exact,
             core_changes: Vec::new(),
             timeline_ns: None,
@@ -300,6 +303,7 @@ impl Experiment {
     pub(crate) fn shape(&self) -> Shape {
         let mut shape = shape_of(&self.workload, self.rate_rps(), self.workers);
         shape.queue_limit = self.queue_limit;
+        shape.resume = self.resume;
         shape.known_load = Some(
             self.workload
                 .load_for_rate(self.rate_rps(), self.total_workers()),

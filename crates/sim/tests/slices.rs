@@ -78,3 +78,46 @@ fn a_window_tells_what_touches_it_and_nothing_else() {
     assert!(!expected.is_empty() && expected.len() < all.len());
     assert_eq!(some, expected);
 }
+
+/// Requests bound to their worker are served there alone, in full, and wait longer than those that roam.
+#[test]
+fn bound_requests_stay_where_they_were_begun() {
+    let bound = [
+        "shinjuku-sq",
+        "shinjuku-mq",
+        "concord",
+        "srpt",
+        "on-blocked",
+        "mlfq",
+        "cscq",
+    ];
+    for policy in bound {
+        let mut experiment = experiment(policy);
+        experiment.trace_window = Some(0..u64::MAX);
+        let roaming = experiment.run().expect("it runs");
+        experiment.resume = headway_policy::Resume::OwnWorker;
+        let outcome = experiment.run().expect("it runs");
+        let mut place = BTreeMap::new();
+        for slice in &outcome.slices {
+            let first = place.entry(slice.request).or_insert(slice.runner);
+            assert_eq!(*first, slice.runner, "{policy}: {slice:?}");
+        }
+        assert_eq!(place.len(), 4_000, "{policy}");
+        let preempts = outcome.run.meta.preemptions > 0;
+        let same = outcome.slices == roaming.slices;
+        assert!(!(preempts && same), "{policy} took no notice");
+    }
+}
+
+#[test]
+fn bound_requests_are_refused_where_anyone_may_go_on_with_them() {
+    for policy in ["synergy", "tardis"] {
+        let mut experiment = experiment(policy);
+        experiment.resume = headway_policy::Resume::OwnWorker;
+        let Err(refusal) = experiment.run() else {
+            panic!("{policy} kept to it")
+        };
+        let refusal = refusal.to_string();
+        assert!(refusal.contains(policy), "{refusal}");
+    }
+}

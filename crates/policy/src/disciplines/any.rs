@@ -87,6 +87,14 @@ impl Discipline for AnyDiscipline {
         each!(self, discipline => discipline.head(jobs))
     }
 
+    fn resumed(&mut self, class: ClassId) {
+        each!(self, discipline => discipline.resumed(class));
+    }
+
+    fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
+        each!(self, discipline => discipline.front_sequence(jobs))
+    }
+
     fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
         each!(self, discipline => discipline.after(jobs, others))
     }

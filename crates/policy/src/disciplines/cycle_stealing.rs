@@ -106,6 +106,10 @@ impl Discipline for CycleStealing {
         self.shorts.len() > 0 || self.longs.len() > 0 && self.running < self.long_hosts
     }
 
+    fn resumed(&mut self, class: ClassId) {
+        self.running += usize::from(self.is_long.contains(class.index()));
+    }
+
     #[inline]
     fn served(&mut self, class: ClassId, _served_ns: u64) {
         self.running -= usize::from(self.is_long.contains(class.index()));

@@ -65,6 +65,10 @@ impl Discipline for Fifo {
         self.waiting.front(jobs)
     }
 
+    fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
+        Some(self.waiting.front_sequence(jobs))
+    }
+
     fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
         let mut cursor = self.waiting.cursor();
         for _ in 0..others {

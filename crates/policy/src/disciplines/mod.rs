@@ -71,6 +71,12 @@ pub trait Discipline {
         None
     }
 
+    /// When the request that would be offered first was admitted, relative to all others of the slab; `None` where the order
+    /// is not that of admission.
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+
     /// Takes out the oldest request that no worker has begun, where the discipline can tell
     /// (Concord's dispatcher cannot go on with what a worker began, § 3.3).
     fn take_unstarted(&mut self, _jobs: &Jobs) -> Option<Job> {
@@ -87,6 +93,9 @@ pub trait Discipline {
     fn withdraw(&mut self, _jobs: &Jobs, _plan: &Plan, _class: ClassId) -> Option<JobId> {
         None
     }
+
+    /// A request of the class that was interrupted and kept for its own worker goes on there.
+    fn resumed(&mut self, _class: ClassId) {}
 
     /// A request of the class left its worker, finished or not, after so much service there.
     fn served(&mut self, _class: ClassId, _served_ns: u64) {}

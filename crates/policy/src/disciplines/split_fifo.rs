@@ -80,6 +80,11 @@ impl Discipline for SplitFifo {
         }
     }
 
+    fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
+        let interrupted = self.interrupted.front_sequence(jobs);
+        Some(interrupted.min(self.fresh.front_sequence(jobs)))
+    }
+
     /// A walk along both lists.
     fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
         let (mut fresh, mut interrupted) = (self.fresh.cursor(), self.interrupted.cursor());

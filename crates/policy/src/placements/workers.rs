@@ -67,6 +67,13 @@ impl Workers {
         self.occupancy[worker.index()]
     }
 
+    /// Whether the worker, there or on its way out, may hold one more.
+    #[inline]
+    #[must_use]
+    pub fn fits(&self, worker: WorkerId) -> bool {
+        self.deepest != u32::MAX || (self.held(worker) as usize) < self.levels.len()
+    }
+
     /// The least occupied worker with room, the lowest index among equals.
     #[inline]
     #[must_use]

@@ -47,9 +47,9 @@ use crate::disciplines::{self, Typed};
 use crate::fluid::ProcessorSharing;
 use crate::locals::{self, Stealing, Take};
 use crate::placements::{Bounded, Hashed, Idle, Reserved, Workers};
-use crate::role::{Ingress, Local, Monitor, Never};
+use crate::role::{Ingress, Local, Monitor, Never, Owner};
 use crate::spec::{Params, Reader, Spec, SpecError};
-use crate::{BitSet, Central, Jobs, Mechanism, Order, Plan, Shape};
+use crate::{BitSet, Central, Jobs, Mechanism, Order, Plan, Resume, Shape};
 use alloc::vec::Vec;
 
 /// A composition: the three roles, one `Local` a worker.
@@ -248,16 +248,26 @@ fn unknown(spec: &Spec) -> SpecError {
 /// Checks a spec without using the system.
 ///
 /// # Errors
-/// As [`with`].
+/// As [`with`]; [`SpecError::Roams`] where requests may only resume on their own worker and the system's workers help
+/// themselves to what others began.
 pub fn check(spec: &Spec, shape: &Shape) -> Result<Params, SpecError> {
-    struct Check;
+    struct Check(Resume);
     impl Visit for Check {
-        type Output = Params;
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Params {
-            system.params
+        type Output = Result<Params, SpecError>;
+        fn visit<I: Ingress, L: Local, M: Monitor>(
+            self,
+            system: System<I, L, M>,
+        ) -> Result<Params, SpecError> {
+            let interrupts = M::PREEMPTS || L::SLICES;
+            let shares = I::OWNER != Owner::Dispatcher;
+            if self.0 == Resume::OwnWorker && interrupts && shares {
+                let policy = system.name;
+                return Err(SpecError::Roams { policy });
+            }
+            Ok(system.params)
         }
     }
-    with(spec, shape, Check)
+    with(spec, shape, Check(shape.resume))?
 }
 
 impl<I, L, M> System<I, L, M> {
@@ -437,6 +447,7 @@ where
         plan,
         parts,
     )
+    .resuming(shape.resume, shape.workers)
 }
 
 fn known(shape: &Shape) -> Known {

@@ -13,7 +13,7 @@ use headway_plan::{Progress, Question, candidates_of, plan};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
-use headway_policy::{MAX_WORKERS, Shape};
+use headway_policy::{MAX_WORKERS, Resume, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Experiment, Offered, available_threads};
 use headway_workload::{Arrivals, Trace, Workload};
@@ -173,6 +173,12 @@ impl Args {
         // The costs as every experiment takes them.
         let mut costs = Experiment::new(subject.workload.clone(), args::policy("c-fcfs")?);
         self.costs.apply(&mut costs)?;
+        if costs.resume != Resume::Anywhere {
+            return Err(usage(
+                "--resume",
+                "the planner's servers resume anywhere; compare with 'headway sweep --resume own-worker'",
+            ));
+        }
         Ok(Question {
             requests: self.requests,
             replications: self.replications,

@@ -1,7 +1,7 @@
 //! `headway sim` of a host: applications that trade cores.
 
 use super::{apps, headline, tell_verdict};
-use crate::args;
+use crate::args::{self, ResumeFlag};
 use crate::error::usage;
 use crate::output::{self, Format};
 use anyhow::Result;
@@ -120,6 +120,12 @@ impl super::Args {
             return Err(usage(
                 "--queue-limit",
                 "the queues of a simulated host are unbounded",
+            ));
+        }
+        if self.costs.resume != ResumeFlag::default() {
+            return Err(usage(
+                "--resume",
+                "nothing is interrupted within a simulated host's applications",
             ));
         }
         let mut experiment =

@@ -49,6 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
         "policies", "workload", "loads", "load", "rate", "workers", "servers", "requests", "duration", "seed", "replications",
         "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
+        "resume",
     ])]
     merge: Vec<PathBuf>,
     /// Threads; the figures do not depend on it
