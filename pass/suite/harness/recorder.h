@@ -1,0 +1,81 @@
+// What happens at a probe that is taken: the suite's own `__headway_preempted` and `__headway_tick`.
+//
+// Neither switches anything. They note when they were called and let the program go on, so what is
+// measured is the probes: when they notice, and how far apart they are.
+#ifndef HEADWAY_SUITE_RECORDER_H
+#define HEADWAY_SUITE_RECORDER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// The words that probes look at; docs/preemption.md and libheadway_probes define the same layout.
+struct preempt_line {
+    _Alignas(64) _Atomic uint64_t asked;
+};
+struct self_line {
+    _Alignas(64) uint64_t deadline;
+    uint32_t no_preempt, deferred;
+    int64_t countdown;
+    void *fiber;
+    uint64_t epoch;
+};
+extern _Thread_local struct preempt_line __headway_preempt __attribute__((tls_model("initial-exec")));
+extern _Thread_local struct self_line __headway_self __attribute__((tls_model("initial-exec")));
+void __headway_preempted(void);
+void __headway_tick(void);
+
+enum recorder_mode {
+    RECORDER_OFF,       // nothing is noted: a flag is put down, a countdown begins anew
+    RECORDER_SLICES,    // the time from the beginning of a slice to the probe that ended it
+    RECORDER_STRETCHES, // the time from every probe to the next one
+};
+
+// Slices longer than this count as gaps.
+#define RECORDER_GAP_NS 15000
+
+enum { RECORDER_GAP_PLACES = 64 };
+
+struct gap_place {
+    const void *probe; // where a gap ended: the address that the probe's call returns to
+    uint64_t gaps;
+    uint64_t longest_ticks;
+};
+
+struct slice_log {
+    uint32_t *ticks; // `capacity` of them, of which `count` are filled
+    size_t count, capacity;
+    uint64_t gaps;
+    struct gap_place places[RECORDER_GAP_PLACES];
+};
+
+struct recorder {
+    enum recorder_mode mode;
+    uint64_t quantum_ticks, gap_ticks;
+    int64_t tick_budget; // what a countdown of TSC probes begins with
+    uint64_t begin;      // when the current slice or stretch began
+
+    // RECORDER_SLICES
+    struct slice_log *log;
+    bool skip; // the current slice began before what is measured
+
+    // RECORDER_STRETCHES: the probes of a repetition by their order, each with the shortest time
+    // from its predecessor that any repetition saw. A disturbance lengthens one repetition's.
+    uint32_t *shortest;
+    size_t index, capacity;
+    size_t wanted;              // of this one the two ends are noted
+    const void *previous, *from, *to;
+};
+extern struct recorder recorder;
+
+// When the slice that runs began: written by the kernel's thread, read by the one that raises flags.
+struct slice_line {
+    _Alignas(64) _Atomic uint64_t begin;
+};
+extern struct slice_line recorder_slice;
+
+// Ends the stretch that is running, as a probe would, and gives the number of stretches.
+size_t recorder_finish_stretches(void);
+
+#endif

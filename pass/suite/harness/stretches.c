@@ -1,0 +1,65 @@
+// How many probes a repetition executes, and how far apart they are.
+//
+// Every probe is taken. A repetition takes the same way each time, so the n-th stretch of one is the
+// n-th of all, and the shortest time that any of them needed for it is free of disturbances.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "clock.h"
+#include "modes.h"
+#include "recorder.h"
+#include "suite.h"
+
+extern const char __executable_start[];
+
+// More probes than this in a repetition are counted, but not told apart.
+#define CAPACITY (1u << 25)
+
+static size_t take_every_probe(const struct options *options) {
+    recorder.index = 0;
+    recorder.previous = NULL;
+    if (options->tsc)
+        recorder.tick_budget = __headway_self.countdown = 0;
+    else
+        atomic_store(&__headway_preempt.asked, 1);
+    recorder.mode = RECORDER_STRETCHES;
+    recorder.begin = clock_ticks();
+    kernel_run();
+    size_t stretches = recorder_finish_stretches();
+    recorder.mode = RECORDER_OFF;
+    atomic_store(&__headway_preempt.asked, 0);
+    recorder.tick_budget = __headway_self.countdown = options->tick_budget;
+    return stretches;
+}
+
+static void print_place(const char *name, const void *probe) {
+    if (probe != NULL) printf(",\"%s\":%td", name, (const char *)probe - __executable_start);
+}
+
+void measure_stretches(const struct options *options) {
+    double ticks_per_ns = clock_ticks_per_ns();
+    recorder.wanted = SIZE_MAX;
+    size_t stretches = take_every_probe(options); // without noting: how many are there?
+    check_result(options);
+
+    recorder.capacity = stretches < CAPACITY ? stretches : CAPACITY;
+    recorder.shortest = malloc(recorder.capacity * sizeof recorder.shortest[0]);
+    if (recorder.shortest == NULL) fail("no memory for %zu stretches", recorder.capacity);
+    memset(recorder.shortest, 0xff, recorder.capacity * sizeof recorder.shortest[0]);
+    bool same = true;
+    for (uint64_t i = 0; i < options->repetitions; i++) same &= take_every_probe(options) == stretches;
+
+    size_t longest = 0;
+    for (size_t i = 1; i < recorder.capacity; i++)
+        if (recorder.shortest[i] > recorder.shortest[longest]) longest = i;
+    recorder.wanted = longest;
+    take_every_probe(options);
+    check_result(options);
+
+    printf("{\"probes\":%zu,\"same_each_time\":%s,\"longest_ns\":%.0f", stretches - 1, same ? "true" : "false",
+           recorder.shortest[longest] / ticks_per_ns);
+    print_place("from", recorder.from);
+    print_place("to", recorder.to);
+    printf("}\n");
+}
