@@ -1,0 +1,66 @@
+//! The words that probes touch: version 1 of the contract with the compiler pass and with C code.
+//!
+//! Two thread-local objects of 64 bytes, each on a cache line of its own, and two functions. Probes find the objects by
+//! `symbol@gottpoff(%rip)`; nothing may keep an address in them over a call that can yield, since a fiber may go on in another thread.
+#![expect(
+    unsafe_code,
+    reason = "thread-local objects with names that other languages link to"
+)]
+
+use std::cell::UnsafeCell;
+
+pub use crate::slow::__headway_deferred;
+pub use crate::stub::{__headway_preempted, __headway_tick};
+
+/// Version of this layout.
+pub const VERSION: u32 = 1;
+
+/// In [`__headway_preempt`]: the epoch of the assignment that is to yield, 0 for none, or [`SELF_TIMED`]. The only word that other
+/// threads write.
+pub const ASKED_OFFSET: usize = 0;
+
+/// In [`__headway_self`]: `u64`, the TSC reading from which a self-timed thread yields.
+pub const DEADLINE_OFFSET: usize = 0;
+/// In [`__headway_self`]: `u32`, how many no-preempt sections are open.
+pub const NO_PREEMPT_OFFSET: usize = 8;
+/// In [`__headway_self`]: `u32`, not 0 when a section is to yield at its end.
+pub const DEFERRED_OFFSET: usize = 12;
+/// In [`__headway_self`]: `i64`, from which TSC probes subtract their weight; below 0 they call [`__headway_tick`].
+pub const COUNTDOWN_OFFSET: usize = 16;
+/// In [`__headway_self`]: pointer to the fiber that runs, null for none.
+pub const FIBER_OFFSET: usize = 24;
+/// In [`__headway_self`]: `u64`, the epoch of the current assignment.
+pub const EPOCH_OFFSET: usize = 32;
+/// In [`__headway_self`], private to this crate: `u64`, what [`__headway_preempt`] holds while nobody asks: 0, or [`SELF_TIMED`].
+pub(crate) const RESTING_OFFSET: usize = 40;
+
+/// In [`__headway_preempt`]: the thread is to look at the clock at every probe.
+pub const SELF_TIMED: u64 = u64::MAX;
+
+/// A deadline that never comes.
+pub const NEVER: u64 = u64::MAX;
+
+/// What the countdown of TSC probes is set to, in units of their weight (about one instruction each).
+pub const COUNTDOWN: i64 = 2048;
+
+/// A cache line of a thread's own.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Line(UnsafeCell<[u64; 8]>);
+
+// SAFETY: Rust code never touches a line by its name. It goes through `local`, which says who may write what.
+unsafe impl Sync for Line {}
+
+// A static in a section whose name begins with `.tbss` becomes a thread-local symbol, of which every thread has a zeroed copy. Unlike a
+// symbol made by `global_asm!`, it is among those that a shared library exports. Its Rust name must never be used but as the operand
+// of an asm block that adds the thread's base.
+
+/// The line that other threads write: see [`ASKED_OFFSET`].
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".tbss.__headway_preempt")]
+pub static __headway_preempt: Line = Line(UnsafeCell::new([0; 8]));
+
+/// The line that its own thread alone writes.
+#[unsafe(no_mangle)]
+#[unsafe(link_section = ".tbss.__headway_self")]
+pub static __headway_self: Line = Line(UnsafeCell::new([0; 8]));

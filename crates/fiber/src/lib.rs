@@ -1,0 +1,35 @@
+//! Fibers, and what makes them yield.
+//!
+//! A [`Fiber`] runs one job after another on a stack of its own ([`Stacks`]), and can be suspended in the middle of one. It is suspended when
+//! it says so ([`yield_now`]), or when a probe in its code finds that it was asked to: compiled in by Headway's pass, or placed by
+//! hand ([`checkpoint`]). A probe looks at its thread's own line of memory. Who owns the thread takes part as [`Attached`] and
+//! hands out [`Flag`]s, by which another thread asks; or the thread looks at the clock itself ([`Attached::self_timed`]).
+//!
+//! What must not be interrupted (a lock is held, the allocator runs) is bracketed by [`NoPreempt`]; a request that falls into such a
+//! section is granted at its end.
+//!
+//! The layout of the words that probes touch is a contract with the compiler pass and with C code: [`abi`].
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+compile_error!(
+    "headway-fiber switches stacks and reads thread-local words as x86-64 Linux lays them out"
+);
+
+pub mod abi;
+mod attached;
+mod checkpoint;
+mod control;
+mod fiber;
+mod local;
+mod no_preempt;
+mod slow;
+mod stack;
+mod stub;
+mod switch;
+
+pub use attached::{Attached, Flag};
+pub use checkpoint::checkpoint;
+pub use fiber::{Fiber, SendFiber, Turn, abandoned};
+pub use no_preempt::NoPreempt;
+pub use stack::{MIN_STACK_BYTES, Stack, StackCache, Stacks};
+pub use switch::{in_fiber, yield_now};

@@ -1,0 +1,160 @@
+//! This thread's words, read and written through `fs` anew each time.
+//!
+//! Every access is one asm block that adds an offset, which is the same in all threads, to the `fs` of the thread that executes it. No address
+//! outlives the block, so code that is suspended between two accesses and goes on in another thread sees that thread's words.
+#![expect(unsafe_code, reason = "thread-local words by way of fs")]
+
+use std::arch::asm;
+use std::sync::atomic::AtomicU64;
+
+use crate::abi::{
+    __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
+    EPOCH_OFFSET, FIBER_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
+};
+use crate::control::Control;
+
+/// How far `__headway_preempt` lies from the base of any thread. Constant, so it may be computed once.
+#[inline(always)]
+pub(crate) fn preempt_offset() -> usize {
+    let offset: usize;
+    // SAFETY: loads a constant of the dynamic linker's.
+    unsafe {
+        asm!("mov {}, qword ptr [rip + {}@gottpoff]", out(reg) offset, sym __headway_preempt,
+            options(pure, readonly, nostack, preserves_flags));
+    }
+    offset
+}
+
+/// How far `__headway_self` lies from the base of any thread.
+#[inline(always)]
+pub(crate) fn self_offset() -> usize {
+    let offset: usize;
+    // SAFETY: loads a constant of the dynamic linker's.
+    unsafe {
+        asm!("mov {}, qword ptr [rip + {}@gottpoff]", out(reg) offset, sym __headway_self,
+            options(pure, readonly, nostack, preserves_flags));
+    }
+    offset
+}
+
+macro_rules! read {
+    ($doc:literal, $name:ident, $offset:ident, $type:ty, $move:literal) => {
+        #[doc = $doc]
+        #[inline(always)]
+        pub(crate) fn $name() -> $type {
+            let value: $type;
+            // SAFETY: reads a word of this thread's own line.
+            unsafe {
+                asm!(concat!($move, " ptr fs:[{0} + {2}]"),
+                    in(reg) self_offset(), out(reg) value, const $offset,
+                    options(nostack, preserves_flags));
+            }
+            value
+        }
+    };
+}
+
+macro_rules! write {
+    ($doc:literal, $name:ident, $offset:ident, $type:ty, $move:literal) => {
+        #[doc = $doc]
+        #[inline(always)]
+        pub(crate) fn $name(value: $type) {
+            // SAFETY: writes a word of this thread's own line, which nobody else touches.
+            unsafe {
+                asm!(concat!("mov ", $move),
+                    in(reg) self_offset(), in(reg) value, const $offset,
+                    options(nostack, preserves_flags));
+            }
+        }
+    };
+}
+
+macro_rules! word {
+    ($doc:literal, $get:ident, $set:ident, $offset:ident, $type:ty) => {
+        read!($doc, $get, $offset, $type, "mov {1:r}, qword");
+        write!(
+            $doc,
+            $set,
+            $offset, $type, "qword ptr fs:[{0} + {2}], {1:r}"
+        );
+    };
+}
+
+word!(
+    "The fiber that runs, or null.",
+    fiber,
+    set_fiber,
+    FIBER_OFFSET,
+    *mut Control
+);
+word!(
+    "The epoch of the current assignment.",
+    epoch,
+    set_epoch,
+    EPOCH_OFFSET,
+    u64
+);
+word!(
+    "What the shared line holds while nobody asks.",
+    resting,
+    set_resting,
+    RESTING_OFFSET,
+    u64
+);
+write!(
+    "From when a self-timed thread yields, TSC.",
+    set_deadline,
+    DEADLINE_OFFSET, u64, "qword ptr fs:[{0} + {2}], {1:r}"
+);
+read!(
+    "How many no-preempt sections are open.",
+    no_preempt,
+    NO_PREEMPT_OFFSET,
+    u32,
+    "mov {1:e}, dword"
+);
+write!(
+    "How many no-preempt sections are open.",
+    set_no_preempt,
+    NO_PREEMPT_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
+);
+write!(
+    "Whether a section is to yield at its end (not 0).",
+    set_deferred,
+    DEFERRED_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
+);
+
+/// What this thread is asked: 0, an epoch, or `SELF_TIMED`.
+#[inline(always)]
+pub(crate) fn asked() -> u64 {
+    let asked: u64;
+    // SAFETY: reads this thread's own line.
+    unsafe {
+        asm!("mov {1}, qword ptr fs:[{0} + {2}]", in(reg) preempt_offset(), out(reg) asked,
+            const ASKED_OFFSET, options(nostack, preserves_flags));
+    }
+    asked
+}
+
+/// Takes back `asked`, unless somebody asked for something else meanwhile. Whether it was there.
+#[inline(always)]
+pub(crate) fn answer(asked: u64, resting: u64) -> bool {
+    let found: u64;
+    // SAFETY: an atomic operation on this thread's own line.
+    unsafe {
+        asm!("lock cmpxchg qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) resting,
+            const ASKED_OFFSET, inout("rax") asked => found, options(nostack));
+    }
+    found == asked
+}
+
+/// The address of this thread's shared line, for other threads. Valid while this thread lives.
+pub(crate) fn shared_line() -> *const AtomicU64 {
+    let base: usize;
+    // SAFETY: the word at fs:0 is the thread's base address itself (System V ABI for x86-64, thread-local storage, variant II).
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) base, options(nostack, preserves_flags, readonly));
+    }
+    base.wrapping_add(preempt_offset())
+        .wrapping_add(ASKED_OFFSET) as *const AtomicU64
+}

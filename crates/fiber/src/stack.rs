@@ -1,0 +1,214 @@
+//! Stacks with guard pages, kept for reuse: mapping one costs as much as hundreds of requests to a warm one.
+#![expect(unsafe_code, reason = "maps memory")]
+
+use std::io;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The least usable bytes of a stack: a signal frame with AVX-512 state takes 3 KiB, a probe's slow path as much, and printing
+/// a panic some more.
+pub const MIN_STACK_BYTES: usize = 16 << 10;
+
+/// Inaccessible bytes below each stack. More than a page, since C code does not touch every page of a large frame.
+const GUARD_BYTES: usize = 64 << 10;
+
+const PAGE_BYTES: usize = 4096;
+
+/// Stacks begin at different distances from a page's end: their hot ends would share a few sets of the first-level cache, which
+/// is indexed by the address within a page.
+const COLOURS: usize = 8;
+const COLOUR_BYTES: usize = PAGE_BYTES / COLOURS;
+
+/// Memory for one fiber's frames. Unmapped when dropped; give it back to its [`Stacks`] instead.
+#[derive(Debug)]
+pub struct Stack {
+    mapping: NonNull<u8>,
+    mapped_bytes: usize,
+    /// One past the highest usable byte, a multiple of 64.
+    top: usize,
+}
+
+// SAFETY: owns its mapping, as a box would.
+unsafe impl Send for Stack {}
+// SAFETY: a shared reference gives away addresses only.
+unsafe impl Sync for Stack {}
+
+impl Stack {
+    fn map(bytes: usize, colour: usize) -> io::Result<Stack> {
+        let mapped_bytes = GUARD_BYTES + bytes;
+        // SAFETY: a new anonymous mapping touches no existing memory.
+        let mapping = unsafe {
+            let flags =
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK | libc::MAP_NORESERVE;
+            libc::mmap(ptr::null_mut(), mapped_bytes, libc::PROT_NONE, flags, -1, 0)
+        };
+        if mapping == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let stack = Stack {
+            mapping: NonNull::new(mapping.cast()).expect("mmap returns no null"),
+            mapped_bytes,
+            top: mapping as usize + mapped_bytes - colour % COLOURS * COLOUR_BYTES,
+        };
+        // SAFETY: inside the mapping just made.
+        let protected = unsafe {
+            let usable = mapping.byte_add(GUARD_BYTES);
+            libc::mprotect(usable, bytes, libc::PROT_READ | libc::PROT_WRITE)
+        };
+        if protected != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(stack)
+    }
+
+    /// Makes the kernel provide the page that is used first.
+    fn touch(&mut self) {
+        // SAFETY: the last byte below the top is usable, and ours.
+        unsafe { ((self.top - 1) as *mut u8).write_volatile(0) };
+    }
+
+    /// One past the highest usable address.
+    pub(crate) fn top(&self) -> usize {
+        self.top
+    }
+
+    /// The lowest usable address, where the guard ends.
+    pub(crate) fn limit(&self) -> usize {
+        self.guard() + GUARD_BYTES
+    }
+
+    /// The lowest address of the guard.
+    pub(crate) fn guard(&self) -> usize {
+        self.mapping.as_ptr() as usize
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nothing runs on it: a fiber owns its stack.
+        unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped_bytes) };
+    }
+}
+
+/// Stacks of one size, shared by any number of threads.
+///
+/// Which thread gives a stack back does not matter. A thread that takes them often does so through its own [`StackCache`].
+#[derive(Debug)]
+pub struct Stacks {
+    bytes: usize,
+    mapped: AtomicUsize,
+    free: Mutex<Vec<Stack>>,
+}
+
+impl Stacks {
+    /// A pool of stacks with `bytes` usable bytes each, rounded up to whole pages and at least [`MIN_STACK_BYTES`]; `prealloc` of
+    /// them are mapped now, and the page used first made present.
+    ///
+    /// # Errors
+    /// The kernel refuses a mapping: out of memory, or more than `vm.max_map_count` (two for each stack).
+    pub fn new(bytes: usize, prealloc: usize) -> io::Result<Stacks> {
+        // The colour costs at most a page.
+        let bytes = bytes.max(MIN_STACK_BYTES).next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
+        let stacks = Stacks {
+            bytes,
+            mapped: AtomicUsize::new(0),
+            free: Mutex::new(Vec::with_capacity(prealloc)),
+        };
+        let mut warm = (0..prealloc)
+            .map(|_| stacks.map())
+            .collect::<io::Result<Vec<_>>>()?;
+        warm.iter_mut().for_each(Stack::touch);
+        stacks.give_all(warm.drain(..));
+        Ok(stacks)
+    }
+
+    /// A stack nobody uses; a new one if there is none.
+    ///
+    /// # Errors
+    /// As [`Stacks::new`].
+    pub fn take(&self) -> io::Result<Stack> {
+        let free = self.free().pop();
+        free.map_or_else(|| self.map(), Ok)
+    }
+
+    /// Keeps a stack for later. One of another pool must be at least as large.
+    pub fn give(&self, stack: Stack) {
+        self.free().push(stack);
+    }
+
+    /// How many stacks this pool has mapped so far.
+    pub fn mapped(&self) -> usize {
+        self.mapped.load(Ordering::Relaxed)
+    }
+
+    fn map(&self) -> io::Result<Stack> {
+        let colour = self.mapped.fetch_add(1, Ordering::Relaxed);
+        Stack::map(self.bytes, colour)
+    }
+
+    fn give_all(&self, stacks: impl Iterator<Item = Stack>) {
+        self.free().extend(stacks);
+    }
+
+    fn free(&self) -> std::sync::MutexGuard<'_, Vec<Stack>> {
+        // A push or a pop leaves the list whole even where it panics.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many stacks move between a cache and its pool at a time.
+const BATCH: usize = 16;
+
+/// A thread's own few stacks of a shared pool: taking and giving costs a lock only once in [16](BATCH).
+#[derive(Debug)]
+pub struct StackCache {
+    pool: Arc<Stacks>,
+    free: Vec<Stack>,
+}
+
+impl StackCache {
+    /// An empty cache over `pool`.
+    pub fn new(pool: Arc<Stacks>) -> StackCache {
+        StackCache {
+            pool,
+            free: Vec::with_capacity(2 * BATCH),
+        }
+    }
+
+    /// A stack nobody uses; a new one if there is none here nor in the pool.
+    ///
+    /// # Errors
+    /// As [`Stacks::new`].
+    #[inline]
+    pub fn take(&mut self) -> io::Result<Stack> {
+        match self.free.pop() {
+            Some(stack) => Ok(stack),
+            None => self.refill(),
+        }
+    }
+
+    /// Keeps a stack for later.
+    #[inline]
+    pub fn give(&mut self, stack: Stack) {
+        if self.free.len() == 2 * BATCH {
+            self.pool.give_all(self.free.drain(..BATCH));
+        }
+        self.free.push(stack);
+    }
+
+    #[cold]
+    fn refill(&mut self) -> io::Result<Stack> {
+        let mut shared = self.pool.free();
+        let rest = shared.len().saturating_sub(BATCH);
+        self.free.extend(shared.drain(rest..));
+        drop(shared);
+        self.free.pop().map_or_else(|| self.pool.map(), Ok)
+    }
+}
+
+impl Drop for StackCache {
+    fn drop(&mut self) {
+        self.pool.give_all(self.free.drain(..));
+    }
+}

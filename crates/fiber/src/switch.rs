@@ -1,0 +1,63 @@
+//! Leaving a fiber for whoever runs it.
+#![expect(unsafe_code, reason = "suspends the fiber that runs")]
+
+use std::arch::asm;
+
+use crate::control::{Control, Event};
+use crate::local;
+
+/// Suspends the fiber that calls this, until it is resumed. Does nothing outside a fiber, or while the thread panics;
+/// inside a no-preempt section, the fiber yields at its end.
+#[inline]
+pub fn yield_now() {
+    let control = local::fiber();
+    if control.is_null() {
+        return;
+    }
+    if local::no_preempt() > 0 {
+        local::set_deferred(1);
+        return;
+    }
+    // SAFETY: not null, so a fiber of this thread.
+    if unsafe { may_leave(control) } {
+        // SAFETY: checked.
+        unsafe { leave(control) };
+    }
+}
+
+/// Whether the caller runs in a fiber.
+#[inline]
+pub fn in_fiber() -> bool {
+    !local::fiber().is_null()
+}
+
+/// Whether the fiber that is said to run can be suspended here: it really runs, and not to be unwound.
+///
+/// A probe can stand in code that has said which fiber runs and not yet switched to it, or switched back already. And how many panics a thread is
+/// unwinding is a thread-local count of the standard library's, which another fiber must not find raised.
+///
+/// # Safety
+/// `control` is this thread's current fiber, not null.
+#[inline]
+pub(crate) unsafe fn may_leave(control: *const Control) -> bool {
+    // SAFETY: the control lives as long as its fiber, which is current.
+    unsafe { (*control).holds(stack_pointer()) && !std::thread::panicking() }
+}
+
+/// Suspends the fiber.
+///
+/// # Safety
+/// `control` is this thread's current fiber, and [`may_leave`].
+#[inline]
+pub(crate) unsafe fn leave(control: *const Control) {
+    // SAFETY: a fiber sets its yielder when it first runs; it is valid while the fiber is.
+    unsafe { (*(*control).yielder.get()).suspend(Event::Yielded) };
+}
+
+#[inline(always)]
+fn stack_pointer() -> usize {
+    let here: usize;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, rsp", out(reg) here, options(nomem, nostack, preserves_flags)) };
+    here
+}

@@ -1,0 +1,209 @@
+//! Fibers, asked in every way there is, on one thread.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use headway_fiber::{
+    Attached, Fiber, NoPreempt, StackCache, Stacks, Turn, abandoned, checkpoint, in_fiber,
+    yield_now,
+};
+
+fn stacks() -> Stacks {
+    Stacks::new(64 << 10, 2).expect("there is memory for two stacks")
+}
+
+#[test]
+fn a_fiber_is_reused_across_jobs() {
+    let stacks = stacks();
+    let mut fiber = Fiber::new(stacks.take().unwrap(), |job: &mut Vec<u32>| {
+        job.push(1);
+        yield_now();
+        job.push(2);
+    });
+    for _ in 0..1000 {
+        assert_eq!(fiber.run(vec![0], 7), Turn::Yielded);
+        assert!(fiber.is_suspended());
+        assert_eq!(fiber.resume(), Turn::Finished(vec![0, 1, 2]));
+        assert!(!fiber.is_suspended());
+    }
+    stacks.give(fiber.into_stack());
+    assert_eq!(stacks.mapped(), 2);
+}
+
+#[test]
+fn nobody_yields_outside_a_fiber() {
+    assert!(!in_fiber());
+    yield_now();
+    checkpoint();
+    drop(NoPreempt::enter());
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |inside: &mut bool| {
+        *inside = in_fiber();
+    });
+    assert_eq!(fiber.run(false, 0), Turn::Finished(true));
+    assert!(!in_fiber());
+}
+
+#[test]
+fn a_raised_flag_is_seen_at_the_next_checkpoint_and_once() {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |passed: &mut u32| {
+        for _ in 0..3 {
+            checkpoint();
+            *passed += 1;
+        }
+    });
+    attached.begin(1);
+    assert_eq!(fiber.run(0, 0), Turn::Finished(3));
+    attached.begin(2);
+    flag.raise(2);
+    assert_eq!(fiber.run(0, 0), Turn::Yielded);
+    attached.begin(3);
+    assert_eq!(fiber.resume(), Turn::Finished(3));
+}
+
+#[test]
+fn a_late_flag_does_not_hit_the_next_assignment() {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |_: &mut ()| checkpoint());
+    // Raised before the next begins, and after.
+    attached.begin(1);
+    flag.raise(1);
+    attached.begin(2);
+    assert_eq!(fiber.run((), 0), Turn::Finished(()));
+    attached.begin(3);
+    flag.raise(2);
+    assert_eq!(fiber.run((), 0), Turn::Finished(()));
+    flag.raise(3);
+    assert_eq!(fiber.run((), 0), Turn::Yielded);
+}
+
+#[test]
+fn a_section_defers_the_yield_to_its_end() {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |steps: &mut Vec<&str>| {
+        let outer = NoPreempt::enter();
+        {
+            let _inner = NoPreempt::enter();
+            checkpoint();
+            steps.push("inner");
+        }
+        steps.push("outer");
+        drop(outer);
+        steps.push("free");
+    });
+    attached.begin(1);
+    flag.raise(1);
+    let mut seen = match fiber.run(vec![], 0) {
+        Turn::Yielded => fiber.resume(),
+        Turn::Finished(steps) => panic!("it did not yield: {steps:?}"),
+    };
+    let Turn::Finished(steps) = &mut seen else {
+        panic!("it yielded twice")
+    };
+    assert_eq!(*steps, ["inner", "outer", "free"]);
+}
+
+#[test]
+fn a_self_timed_thread_yields_past_its_deadline_only() {
+    let attached = Attached::new();
+    attached.self_timed(true);
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |_: &mut ()| checkpoint());
+    attached.begin(1);
+    assert_eq!(fiber.run((), 0), Turn::Finished(()));
+    attached.begin(2);
+    attached.set_deadline(1);
+    assert_eq!(fiber.run((), 0), Turn::Yielded);
+    assert_eq!(fiber.resume(), Turn::Finished(()));
+    // It was used up.
+    assert_eq!(fiber.run((), 0), Turn::Finished(()));
+    // It can be asked nonetheless.
+    attached.begin(3);
+    attached.flag().raise(3);
+    assert_eq!(fiber.run((), 0), Turn::Yielded);
+}
+
+#[test]
+fn a_panic_goes_on_at_the_caller_and_spends_the_fiber() {
+    let stacks = stacks();
+    let mut fiber = Fiber::new(stacks.take().unwrap(), |job: &mut Arc<()>| {
+        assert!(Arc::strong_count(job) > 2, "as this test wants it");
+    });
+    let job = Arc::new(());
+    let third = Arc::clone(&job);
+    assert!(matches!(fiber.run(Arc::clone(&job), 0), Turn::Finished(_)));
+    drop(third);
+    let run = catch_unwind(AssertUnwindSafe(|| fiber.run(Arc::clone(&job), 0)));
+    assert!(run.is_err() && !in_fiber());
+    assert_eq!(Arc::strong_count(&job), 1, "the job was dropped");
+    assert!(catch_unwind(AssertUnwindSafe(|| fiber.run(Arc::clone(&job), 0))).is_err());
+    stacks.give(fiber.into_stack());
+}
+
+#[test]
+fn the_body_is_dropped_once_whether_it_ran_or_not() {
+    for runs in 0..3 {
+        let held = Arc::new(());
+        let inside = Arc::clone(&held);
+        let mut fiber = Fiber::new(stacks().take().unwrap(), move |_: &mut ()| {
+            assert_eq!(Arc::strong_count(&inside), 2);
+        });
+        for _ in 0..runs {
+            fiber.run((), 0);
+        }
+        drop(fiber);
+        assert_eq!(Arc::strong_count(&held), 1);
+    }
+}
+
+#[test]
+fn a_suspended_fiber_is_abandoned() {
+    let held = Arc::new(());
+    let inside = Arc::clone(&held);
+    let mut fiber = Fiber::new(stacks().take().unwrap(), move |_: &mut ()| {
+        let _on_the_stack = Arc::clone(&inside);
+        yield_now();
+    });
+    assert_eq!(fiber.run((), 0), Turn::Yielded);
+    let before = abandoned();
+    drop(fiber);
+    assert!(abandoned() > before);
+    assert_eq!(Arc::strong_count(&held), 3, "leaked");
+}
+
+#[test]
+fn fibers_nest() {
+    let stacks = Arc::new(stacks());
+    let own = Arc::clone(&stacks);
+    let mut outer = Fiber::new(stacks.take().unwrap(), move |sum: &mut u32| {
+        let mut inner = Fiber::new(own.take().unwrap(), |job: &mut u32| {
+            yield_now();
+            *job += 1;
+        });
+        assert_eq!(inner.run(1, 0), Turn::Yielded);
+        yield_now();
+        let Turn::Finished(two) = inner.resume() else {
+            panic!("it yields once")
+        };
+        *sum += two;
+        own.give(inner.into_stack());
+    });
+    assert_eq!(outer.run(40, 0), Turn::Yielded);
+    assert_eq!(outer.resume(), Turn::Finished(42));
+}
+
+#[test]
+fn a_cache_gives_all_back() {
+    let pool = Arc::new(stacks());
+    let mut cache = StackCache::new(Arc::clone(&pool));
+    let taken: Vec<_> = (0..40).map(|_| cache.take().unwrap()).collect();
+    assert_eq!(pool.mapped(), 40);
+    taken.into_iter().for_each(|stack| cache.give(stack));
+    drop(cache);
+    for _ in 0..40 {
+        std::mem::forget(pool.take().unwrap());
+    }
+    assert_eq!(pool.mapped(), 40);
+}
