@@ -60,6 +60,13 @@ docs: toolchain
 bench: toolchain
 	$(CARGO) bench --workspace
 
+# The compiler pass and what instrumented code links. `make pass` insists; as a part of `make test` it may be skipped.
+.PHONY: pass
+pass:
+	@pass/packages.sh
+	cmake -G Ninja -S pass -B target/pass >/dev/null
+	ninja -C target/pass
+
 # A minute per target; needs nightly and cargo-fuzz (cargo install cargo-fuzz).
 fuzz: toolchain
 	for target in $$(cd fuzz && $(CARGO) +nightly fuzz list); do \

@@ -1,0 +1,87 @@
+#include "emit.h"
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/MDBuilder.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+
+using namespace llvm;
+
+namespace headway {
+namespace {
+
+/// LLVM's name for memory relative to the FS segment on x86-64, where a thread's block starts.
+constexpr unsigned FsAddressSpace = 257;
+/// The countdown of TSC probes in `__headway_self`.
+constexpr int64_t CountdownOffset = 16;
+constexpr uint32_t QuietWeight = 1u << 20;
+
+/// The distance of a thread-local object from the start of the thread's block: the same in every
+/// thread, hence the only part of a probe that may be kept in a register across a yield. It is read
+/// from the table that the loader fills, so that it links in shared objects as well.
+Value *threadOffset(IRBuilder<> &B, StringRef Symbol) {
+  auto *Type = FunctionType::get(B.getInt64Ty(), false);
+  auto *Asm = InlineAsm::get(Type, ("movq " + Symbol + "@gottpoff(%rip), $0").str(), "=r", /*hasSideEffects=*/false);
+  auto *Call = B.CreateCall(Type, Asm);
+  Call->setDoesNotAccessMemory();
+  Call->setDoesNotThrow();
+  return Call;
+}
+
+Value *wordAt(IRBuilder<> &B, StringRef Symbol, int64_t Offset) {
+  Value *Address = threadOffset(B, Symbol);
+  if (Offset != 0)
+    Address = B.CreateAdd(Address, B.getInt64(Offset));
+  return B.CreateIntToPtr(Address, PointerType::get(B.getContext(), FsAddressSpace));
+}
+
+/// Volatile: it must happen each time that the program comes by.
+Value *isAsked(IRBuilder<> &B) {
+  Value *Asked = B.CreateAlignedLoad(B.getInt64Ty(), wordAt(B, "__headway_preempt", 0), Align(8), /*isVolatile=*/true);
+  return B.CreateICmpNE(Asked, B.getInt64(0));
+}
+
+Value *ranOut(IRBuilder<> &B, Cost Weight) {
+  Value *Address = wordAt(B, "__headway_self", CountdownOffset);
+  Value *Before = B.CreateAlignedLoad(B.getInt64Ty(), Address, Align(8), /*isVolatile=*/true);
+  Value *After = B.CreateSub(Before, B.getInt64(std::max<Cost>(1, Weight)));
+  B.CreateAlignedStore(After, Address, Align(8), /*isVolatile=*/true);
+  return B.CreateICmpSLT(After, B.getInt64(0));
+}
+
+} // namespace
+
+Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind) {}
+
+/// The function that yields. It preserves every register but r11, so that the way past it costs the
+/// surrounding code no register.
+FunctionCallee Emitter::slowPath(StringRef Name) {
+  FunctionCallee Callee = M.getOrInsertFunction(Name, Type::getVoidTy(M.getContext()));
+  auto *F = cast<Function>(Callee.getCallee());
+  F->setCallingConv(CallingConv::PreserveAll);
+  F->setDoesNotThrow();
+  F->addFnAttr(Attribute::Cold);
+  return Callee;
+}
+
+void Emitter::before(Instruction *Point, Cost Weight) {
+  IRBuilder<> B(Point);
+  Value *Take = Kind == ProbeKind::Flag ? isAsked(B) : ranOut(B, Weight);
+  MDNode *Weights = MDBuilder(M.getContext()).createBranchWeights(1, QuietWeight);
+  Instruction *Cold = SplitBlockAndInsertIfThen(Take, Point->getIterator(), /*Unreachable=*/false, Weights);
+  B.SetInsertPoint(Cold);
+  B.SetCurrentDebugLocation(Point->getStableDebugLoc());
+  CallInst *Call = B.CreateCall(slowPath(Kind == ProbeKind::Flag ? "__headway_preempted" : "__headway_tick"));
+  Call->setCallingConv(CallingConv::PreserveAll);
+  Call->setDoesNotThrow();
+}
+
+void Emitter::onEdge(BasicBlock *From, BasicBlock *To, Cost Weight) {
+  Instruction *Branch = From->getTerminator();
+  const bool Splits = isa<BranchInst, SwitchInst>(Branch) && !To->isEHPad() && count(successors(From), To) == 1;
+  if (!Splits || Branch->getNumSuccessors() == 1)
+    return before(Branch, Weight);
+  before(SplitEdge(From, To)->getTerminator(), Weight);
+}
+
+} // namespace headway

@@ -1,0 +1,159 @@
+#include "instrument.h"
+#include "attributes.h"
+#include "emit.h"
+#include "loops.h"
+#include "opaque.h"
+#include "plan.h"
+#include "report.h"
+
+#include "llvm/ADT/SCCIterator.h"
+#include "llvm/Analysis/CallGraph.h"
+#include "llvm/IR/Verifier.h"
+#include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/Local.h"
+#include "llvm/Transforms/Utils/LoopSimplify.h"
+#include "llvm/Transforms/Utils/LoopUtils.h"
+
+using namespace llvm;
+
+namespace headway {
+namespace {
+
+class Instrument {
+public:
+  Instrument(Module &M, FunctionAnalysisManager &FAM)
+      : M(M), FAM(FAM), Costs(options().half()), Emit(M, options().Probe), Out(M, options()),
+        Unwanted(functionsWithoutProbes(M)) {}
+
+  bool run() {
+    CallGraph CG(M);
+    bool Changed = false;
+    for (auto It = scc_begin(&CG); !It.isAtEnd(); ++It) {
+      SmallVector<Function *, 4> Members;
+      for (const CallGraphNode *Node : *It)
+        if (Function *F = Node->getFunction(); F && !F->isDeclaration())
+          Members.push_back(F);
+      SmallPtrSet<const Function *, 4> Cycle;
+      if (It.hasCycle())
+        Cycle.insert(Members.begin(), Members.end());
+      Costs.setCycle(Cycle);
+      for (Function *F : Members)
+        Changed |= visit(*F);
+    }
+    Out.write();
+    return Changed;
+  }
+
+private:
+  Module &M;
+  FunctionAnalysisManager &FAM;
+  CostModel Costs;
+  Emitter Emit;
+  Report Out;
+  StringMap<std::string> Unwanted;
+
+  bool visit(Function &F) {
+    if (const auto Found = Unwanted.find(F.getName()); Found != Unwanted.end()) {
+      Out.addSkipped(F, Found->second);
+      return false;
+    }
+    simplifyLoops(F);
+    const Plan P = plan(F);
+    Out.add(F, P);
+    // What another definition may replace at link time is known as little as what is elsewhere.
+    if (!F.isInterposable())
+      Costs.setResidual(F, P.Function);
+    if (!P.empty())
+      carryOut(F, P);
+    refreshAddresses(F);
+    F.addFnAttr(ProbedAttribute);
+    FAM.invalidate(F, PreservedAnalyses::none());
+    return true;
+  }
+
+  void simplifyLoops(Function &F) {
+    auto &LI = FAM.getResult<LoopAnalysis>(F);
+    if (LI.empty())
+      return;
+    auto &DT = FAM.getResult<DominatorTreeAnalysis>(F);
+    auto &AC = FAM.getResult<AssumptionAnalysis>(F);
+    for (Loop *L : LI) {
+      simplifyLoop(L, &DT, &LI, /*SE=*/nullptr, &AC, /*MSSAU=*/nullptr, /*PreserveLCSSA=*/false);
+      if (!F.hasOptNone())
+        formLCSSARecursively(*L, DT, &LI, /*SE=*/nullptr);
+    }
+    PreservedAnalyses Kept;
+    Kept.preserve<LoopAnalysis>();
+    Kept.preserve<DominatorTreeAnalysis>();
+    Kept.preserve<AssumptionAnalysis>();
+    FAM.invalidate(F, Kept);
+  }
+
+  PlanInput input(Function &F) {
+    return {F,
+            FAM.getResult<LoopAnalysis>(F),
+            FAM.getResult<ScalarEvolutionAnalysis>(F),
+            FAM.getResult<DominatorTreeAnalysis>(F),
+            FAM.getResult<TargetIRAnalysis>(F),
+            FAM.getResult<TargetLibraryAnalysis>(F),
+            Costs,
+            options().half()};
+  }
+
+  Plan plan(Function &F) { return makePlan(input(F)); }
+
+  /// Loops that need the analyses first, then those that were taken out of them, then the probes,
+  /// and last the conditions that no loop asks any more.
+  void carryOut(Function &F, const Plan &P) {
+    const PlanInput In = input(F);
+    LoopTools Tools{In.DT, In.LI, In.SE, FAM.getResult<AssumptionAnalysis>(F), In.TTI,
+                    FAM.getResult<OptimizationRemarkEmitterAnalysis>(F)};
+    for (const LoopAction &A : P.Loops)
+      if (A.What == LoopAction::Unroll)
+        unroll(*In.LI.getLoopFor(A.Header), A.Iterations, Tools);
+
+    std::vector<std::pair<StripLoop, Cost>> Strips;
+    std::vector<EdgeProbe> Edges = P.Edges;
+    for (const LoopAction &A : P.Loops) {
+      Loop *L = In.LI.getLoopFor(A.Header);
+      const SCEV *Count = A.What == LoopAction::StripMine ? countableBackedges(*L, In) : nullptr;
+      if (Count) {
+        Strips.emplace_back(prepareStrip(*L, Count, A.Iterations, In.SE), A.Covers);
+        continue;
+      }
+      SmallVector<BasicBlock *, 4> Latches;
+      L->getLoopLatches(Latches);
+      for (BasicBlock *Latch : Latches)
+        Edges.push_back({Latch, A.Header, A.Why, A.Covers});
+    }
+
+    SmallVector<WeakTrackingVH, 8> Unused;
+    std::vector<std::pair<Instruction *, Cost>> Points;
+    for (auto &[Strip, Covers] : Strips) {
+      const StripMined Done = stripMine(Strip);
+      Points.emplace_back(Done.ProbePoint, Covers);
+      Unused.push_back(Done.OldCondition);
+    }
+    for (const EdgeProbe &E : Edges)
+      Emit.onEdge(E.From, E.To, E.Covers);
+    for (const PointProbe &Point : P.Points)
+      Points.emplace_back(Point.Before, Point.Covers);
+    for (const auto &[Point, Covers] : Points)
+      Emit.before(Point, Covers);
+    RecursivelyDeleteTriviallyDeadInstructionsPermissive(Unused);
+    for (auto &Entry : Strips)
+      DeleteDeadPHIs(Entry.first.Header);
+    forgetPurity(F);
+  }
+};
+
+} // namespace
+
+PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
+  if (!isSupportedTarget(M))
+    return PreservedAnalyses::all();
+  auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+  return Instrument(M, FAM).run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+} // namespace headway

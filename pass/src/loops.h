@@ -1,0 +1,49 @@
+// The two transformations that let one probe cover several iterations.
+#pragma once
+
+#include "llvm/Analysis/AssumptionCache.h"
+#include "llvm/Analysis/LoopInfo.h"
+#include "llvm/Analysis/OptimizationRemarkEmitter.h"
+#include "llvm/Analysis/ScalarEvolution.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/Dominators.h"
+
+namespace headway {
+
+struct LoopTools {
+  llvm::DominatorTree &DT;
+  llvm::LoopInfo &LI;
+  llvm::ScalarEvolution &SE;
+  llvm::AssumptionCache &AC;
+  const llvm::TargetTransformInfo &TTI;
+  llvm::OptimizationRemarkEmitter &ORE;
+};
+
+/// `Copies` iterations of an uncountable loop per back-edge, each with its exits. Returns whether it did.
+bool unroll(llvm::Loop &L, unsigned Copies, LoopTools Tools);
+
+/// A countable loop taken out of the loop analyses, so that several can be transformed after each
+/// other without keeping them up to date.
+struct StripLoop {
+  llvm::BasicBlock *Preheader, *Header, *Latch;
+  std::vector<llvm::BasicBlock *> Blocks;
+  /// How often the latch branches back unless another exit is taken, computed in the preheader.
+  llvm::Value *Backedges;
+  uint64_t Strip;
+  /// Whether a copy without counter is to serve the trips of at most one strip.
+  bool ShortCopy;
+};
+
+/// Computes the trip count in front of the loop. `Backedges` must be cheap and safe to expand there.
+StripLoop prepareStrip(llvm::Loop &L, const llvm::SCEV *Backedges, uint64_t Strip, llvm::ScalarEvolution &SE);
+
+/// Strip-mines: the loop runs in strips of `Strip` iterations, counted down by a register that takes
+/// the place of its exit condition. Returns the branch, once per strip, that a probe goes in front of.
+/// The old condition is left behind, unused.
+struct StripMined {
+  llvm::Instruction *ProbePoint;
+  llvm::Value *OldCondition;
+};
+StripMined stripMine(StripLoop &L);
+
+} // namespace headway

@@ -1,0 +1,29 @@
+// What the user may say on the command line (`-mllvm -headway-…`, rustc: `-C llvm-args=-headway-…`).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace headway {
+
+enum class ProbeKind { Flag, Tsc };
+
+struct Options {
+  ProbeKind Probe;
+  /// The bound on the weighted instructions between two probes.
+  uint64_t Distance;
+  /// Where the JSON report goes: a file, or a directory that gets a file per module. Empty: nowhere.
+  std::string Report;
+  /// The placement of the negative control: a plain, non-volatile load at entries and back-edges,
+  /// put in before the optimiser runs. It is wrong by design and only the tests ask for it.
+  bool NaivePlainLoad;
+
+  /// What may be un-probed on one side of a boundary (entry, return, loop, call). Two sides meet
+  /// at a boundary, so half of the distance each keeps the bound.
+  uint64_t half() const { return Distance / 2; }
+};
+
+/// The options as parsed by LLVM's command line.
+const Options &options();
+
+} // namespace headway

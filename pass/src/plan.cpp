@@ -1,0 +1,207 @@
+#include "plan.h"
+#include "compat.h"
+#include "walk.h"
+
+#include "llvm/ADT/PostOrderIterator.h"
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace headway {
+
+const char *text(Reason R) {
+  switch (R) {
+  case Reason::StraightLine: return "straight-line";
+  case Reason::BeforeCall: return "before-external-call";
+  case Reason::AfterCall: return "after-external-call";
+  case Reason::Recursion: return "recursion";
+  case Reason::HeavyLoop: return "heavy-loop";
+  case Reason::UncountedLoop: return "uncountable-loop";
+  case Reason::UnrolledLoop: return "unrolled-loop";
+  case Reason::CountedLoop: return "strip-mined-loop";
+  case Reason::Irreducible: return "irreducible-cycle";
+  }
+  return "";
+}
+
+namespace {
+
+/// A strip shorter than this is not worth its counter: the probe itself is as cheap.
+constexpr uint64_t LeastStrip = 4;
+/// Copies of the body of an uncountable loop, at most, and the instructions they may come to.
+constexpr unsigned MostUnrolled = 8;
+constexpr unsigned MostUnrolledSize = 200;
+/// SCEV's budget for the trip count in front of a loop, in instructions.
+constexpr unsigned TripCountBudget = 4;
+
+unsigned sizeOf(const Loop &L) {
+  unsigned Size = 0;
+  for (const BasicBlock *BB : L.blocks())
+    Size += BB->sizeWithoutDebug();
+  return Size;
+}
+
+bool hasRealCall(const Loop &L) {
+  for (const BasicBlock *BB : L.blocks())
+    for (const Instruction &I : *BB)
+      if (const auto *CB = dyn_cast<CallBase>(&I); CB && isRealCall(*CB))
+        return true;
+  return false;
+}
+
+class Planner {
+public:
+  explicit Planner(const PlanInput &In) : In(In) {}
+
+  Plan run() {
+    ReversePostOrderTraversal<Function *> RPO(&In.F);
+    Order.assign(RPO.begin(), RPO.end());
+    findRecursion();
+    const auto Outermost = In.LI.getLoopsInPreorder();
+    for (Loop *L : reverse(Outermost))
+      decide(*L);
+    const Ends E = walkRegion(In, nullptr, Order, Inner, Recursion, Out);
+    Residual &R = Out.Function;
+    R.Probed = E.Probed;
+    R.Before = E.Before;
+    R.After = 0;
+    R.Through.reset();
+    if (E.Exit) {
+      R.After = E.Exit->Since;
+      R.Through = E.Exit->FromEntry;
+      R.Before = std::max(R.Before, R.Through.value_or(0));
+    }
+    return std::move(Out);
+  }
+
+private:
+  const PlanInput &In;
+  Plan Out;
+  std::vector<BasicBlock *> Order;
+  InnerLoops Inner;
+  SmallPtrSet<const BasicBlock *, 2> Recursion;
+
+  /// The block that every recursive call of this function has to come through: what a call does
+  /// that ends the recursion needs no probe.
+  void findRecursion() {
+    BasicBlock *Common = nullptr;
+    for (BasicBlock *BB : Order)
+      for (Instruction &I : *BB)
+        if (const auto *CB = dyn_cast<CallBase>(&I); CB && In.Costs.isRecursive(*CB))
+          Common = Common ? In.DT.findNearestCommonDominator(Common, BB) : BB;
+    if (Common)
+      Recursion.insert(Common);
+  }
+
+  void decide(Loop &L) {
+    const Ends E = walkRegion(In, &L, Order, Inner, Recursion, Out);
+    const Way Exit = E.Exit.value_or(Way{0, std::nullopt, false});
+    if (!E.Latch || !E.Latch->FromEntry) {
+      alwaysProbed(L, E, Exit);
+      return;
+    }
+    const Cost Body = std::max<Cost>(1, *E.Latch->FromEntry);
+    if (E.Latch->Due || !(quiet(L, E, Exit, Body) || strip(L, E, Exit, Body) || unroll(L, E, Exit, Body)))
+      everyIteration(L, E, Exit, Body);
+  }
+
+  /// Each way round meets a probe already.
+  void alwaysProbed(Loop &L, const Ends &E, const Way &Exit) {
+    const Cost Carried = E.Latch ? E.Latch->Since : 0;
+    Residual R;
+    R.Before = E.Before;
+    R.After = std::max(Exit.Since, Exit.FromEntry ? Carried + *Exit.FromEntry : 0);
+    R.Through = Exit.FromEntry;
+    R.Probed = E.Probed;
+    Inner[&L] = R;
+  }
+
+  /// So few iterations that the bound holds without a probe.
+  bool quiet(Loop &L, const Ends &E, const Way &Exit, Cost Body) {
+    const uint64_t Trips = In.SE.getSmallConstantMaxTripCount(&L);
+    if (Trips == 0 || Trips > In.Half / Body)
+      return false;
+    const Cost Rounds = (Trips - 1) * Body;
+    const Cost Leaving = std::max(Exit.Since, Exit.FromEntry.value_or(0)) + Rounds;
+    if (Leaving > In.Half)
+      return false;
+    Residual R;
+    R.Before = std::max(E.Before, Exit.FromEntry.value_or(0)) + Rounds;
+    R.After = Leaving;
+    R.Through = Rounds + Exit.FromEntry.value_or(0);
+    R.Probed = E.Probed;
+    Inner[&L] = R;
+    Out.Quiet.push_back({L.getHeader(), Trips, Trips * Body});
+    return true;
+  }
+
+  bool strip(Loop &L, const Ends &E, const Way &, Cost Body) {
+    const uint64_t Strip = In.Half / 2 / Body;
+    if (E.Probed || Strip < LeastStrip || hasAction(L) || !countableBackedges(L, In))
+      return false;
+    act(L, LoopAction::StripMine, Reason::CountedLoop, Strip, Strip * Body);
+    return true;
+  }
+
+  bool unroll(Loop &L, const Ends &E, const Way &, Cost Body) {
+    const unsigned Size = sizeOf(L);
+    const uint64_t Copies = std::min<uint64_t>({MostUnrolled, MostUnrolledSize / std::max(1u, Size), In.Half / 2 / Body});
+    const auto *Branch = dyn_cast<BranchInst>(L.getLoopLatch() ? L.getLoopLatch()->getTerminator() : nullptr);
+    if (E.Probed || Copies < 2 || In.F.hasOptNone() || In.F.hasOptSize() || !L.isInnermost() || !L.isSafeToClone() ||
+        !L.isLoopSimplifyForm() || hasRealCall(L) || !Branch)
+      return false;
+    act(L, LoopAction::Unroll, Reason::UnrolledLoop, Copies, Copies * Body);
+    return true;
+  }
+
+  void everyIteration(Loop &L, const Ends &E, const Way &Exit, Cost Body) {
+    const bool Light = !E.Probed && In.Half / 2 / Body >= LeastStrip;
+    Residual R;
+    R.Before = std::max({E.Before, Body, Exit.FromEntry.value_or(0)});
+    R.After = Exit.Since;
+    R.Through = Exit.FromEntry;
+    R.Probed = true;
+    Inner[&L] = R;
+    Out.Loops.push_back({LoopAction::BackEdge, L.getHeader(), Light ? Reason::UncountedLoop : Reason::HeavyLoop, 1, Body});
+  }
+
+  void act(Loop &L, LoopAction::Kind What, Reason Why, uint64_t Iterations, Cost Covers) {
+    Residual R = Residual::plain(Covers);
+    R.Probed = true;
+    Inner[&L] = R;
+    Out.Loops.push_back({What, L.getHeader(), Why, Iterations, Covers});
+  }
+
+  /// Transformed loops must not lie within each other.
+  bool hasAction(const Loop &L) const {
+    return any_of(Out.Loops, [&](const LoopAction &A) { return L.contains(A.Header); });
+  }
+};
+
+} // namespace
+
+const SCEV *countableBackedges(const Loop &L, const PlanInput &In) {
+  BasicBlock *Latch = L.getLoopLatch();
+  if (In.F.hasOptNone() || !L.isLoopSimplifyForm() || !L.isLoopExiting(Latch) || !L.isSafeToClone())
+    return nullptr;
+  const auto *Branch = dyn_cast<BranchInst>(Latch->getTerminator());
+  if (!Branch || !Branch->isConditional())
+    return nullptr;
+  const SCEV *Count = In.SE.getExitCount(&L, Latch);
+  if (isa<SCEVCouldNotCompute>(Count) || !Count->getType()->isIntegerTy() || !In.SE.isLoopInvariant(Count, &L))
+    return nullptr;
+  Instruction *At = L.getLoopPreheader()->getTerminator();
+  auto Expander = compat::makeExpander(In.SE, In.F.getParent()->getDataLayout());
+  if (!Expander.isSafeToExpandAt(Count, At) ||
+      Expander.isHighCostExpansion(Count, const_cast<Loop *>(&L), TripCountBudget, &In.TTI, At))
+    return nullptr;
+  return Count;
+}
+
+Plan makePlan(const PlanInput &In) { return Planner(In).run(); }
+
+} // namespace headway
