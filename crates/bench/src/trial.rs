@@ -292,7 +292,7 @@ impl Trial {
                 .load_for_rate(rate_rps, experiment.workers),
             utilization: busy_ns as f64 / elapsed_ns / experiment.workers as f64,
             dropped: played.stats.shed,
-            preemptions: 0,
+            preemptions: played.stats.preemptions,
             overloaded: played.stats.shed as f64 > 0.001 * arrivals.len() as f64,
         }
     }

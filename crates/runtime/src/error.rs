@@ -23,14 +23,43 @@ pub enum StartError {
         /// The policy.
         policy: &'static str,
     },
-    /// The policy interrupts running requests.
+    /// The policy interrupts running requests and has no dispatcher.
     #[error(
-        "policy {policy} interrupts running requests, which this server cannot do: it runs in the simulator \
-         only; choose darc to protect short requests without interruption"
+        "policy {policy} interrupts running requests without a dispatcher, which this server cannot do yet: it runs in the simulator \
+         only; choose concord, shinjuku-sq or tiny-quanta"
     )]
     Preemptive {
         /// The policy.
         policy: &'static str,
+    },
+    /// The policy has several dispatchers.
+    #[error(
+        "a server has one dispatcher: run policy {policy} without dispatchers=N, or several servers side by side"
+    )]
+    Dispatchers {
+        /// The policy.
+        policy: &'static str,
+    },
+    /// The dispatcher was to be carried out by the workers, under a policy that interrupts them.
+    #[error(
+        "a policy that interrupts running requests needs a dispatcher with a thread of its own: choose the dedicated layout, or leave it out"
+    )]
+    Inline,
+    /// Nothing tells the time that code may look at cheaply.
+    #[error(
+        "policies that interrupt running requests need an invariant time-stamp counter, which this machine does not have; \
+         choose darc to protect short requests without interruption"
+    )]
+    NoTsc,
+    /// The fibers' stacks could not be made.
+    #[error(
+        "cannot make stacks of {bytes} bytes: {source}; see `sysctl vm.max_map_count` and `ulimit -v`"
+    )]
+    Stacks {
+        /// Of one stack.
+        bytes: usize,
+        /// What the system said.
+        source: io::Error,
     },
     /// The policy was told what only a simulation knows.
     #[error(

@@ -9,24 +9,44 @@ use headway_net::datapath::Tx;
 use headway_net::header::Status;
 use headway_net::pool::{Pool, Prefetch, SlotId};
 use headway_net::slot::Slot;
-use headway_policy::WorkerId;
+use headway_policy::{ClassId, Job, WorkerId};
 
 use crate::refusal::write_header;
 use crate::service::{Call, Service};
 use crate::tally::Tally;
+use crate::token::job_of;
 
 /// A request that was run.
 pub(crate) struct Ran {
-    class: u16,
-    /// From when to when the handler ran.
+    pub(crate) class: u16,
+    /// From when to when the handler ran, the last time if it was interrupted.
     pub(crate) span_ns: Range<u64>,
+    /// What the handler took in all.
+    pub(crate) cpu_ns: u64,
 }
 
-impl Ran {
-    /// What the handler took.
-    #[inline]
-    pub(crate) fn cpu_ns(&self) -> u64 {
-        self.span_ns.end - self.span_ns.start
+/// What a handler made of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct Outcome {
+    status: Status,
+    reply_bytes: usize,
+    panicked: bool,
+}
+
+/// Calls the handler. One that panics may leave its own data half changed, as with any poisoned lock; the server's is only
+/// the buffer, whose header is rewritten.
+#[inline]
+pub(crate) fn handle(service: &impl Service, slot: &mut Slot, worker: WorkerId) -> Outcome {
+    let mut call = Call::new(slot, worker);
+    let handled = catch_unwind(AssertUnwindSafe(|| service.handle(&mut call)));
+    let (status, reply_bytes) = match handled {
+        Ok(()) => call.outcome(),
+        Err(_) => (Status::Error, 0),
+    };
+    Outcome {
+        status,
+        reply_bytes,
+        panicked: handled.is_err(),
     }
 }
 
@@ -65,6 +85,24 @@ impl<S: Service, T: Tx> Executor<S, T> {
         (slot.class, slot.arrived_ns)
     }
 
+    /// The request as policies see it once it has run; its service is told apart.
+    #[inline]
+    pub(crate) fn job(&self, id: SlotId) -> (Job, SlotId) {
+        let (class, arrived_ns) = self.describe(&id);
+        let (job, id) = job_of(id);
+        (Job::new(job, ClassId(class), arrived_ns), id)
+    }
+
+    /// How many requests there may be.
+    pub(crate) fn slots(&self) -> usize {
+        self.pool.len()
+    }
+
+    #[inline]
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.clock.now_ns()
+    }
+
     /// Begins to fetch a request that will be run soon.
     #[inline]
     pub(crate) fn prefetch(&self, slot: Prefetch) {
@@ -78,33 +116,40 @@ impl<S: Service, T: Tx> Executor<S, T> {
         let slot = self.pool.get_mut(id);
         let class = slot.class;
         let start_ns = self.clock.now_ns();
-        let (status, len) = self.call(slot);
-        let end_ns = self.clock.now_ns();
-        let end_ns = end_ns.max(start_ns);
+        let outcome = handle(&*self.service, slot, self.worker);
+        let end_ns = self.clock.now_ns().max(start_ns);
         let cpu_ns = end_ns - start_ns;
-        write_header(slot, status, cpu_ns, len);
-        if self.tx.send(&self.pool, id, end_ns).is_err() {
-            self.tally.unsent.add(1);
-        }
+        self.respond(id, outcome, cpu_ns, end_ns);
         Ran {
             class,
             span_ns: start_ns..end_ns,
+            cpu_ns,
         }
     }
 
-    /// A handler that panics may leave its own data half changed, as with any poisoned lock; the server's is only
-    /// the buffer, whose header is rewritten.
+    /// Sends what the handler, which took `cpu_ns`, made of the request.
     #[inline]
-    fn call(&self, slot: &mut Slot) -> (Status, usize) {
-        let mut call = Call::new(slot, self.worker);
-        let handled = catch_unwind(AssertUnwindSafe(|| self.service.handle(&mut call)));
-        match handled {
-            Ok(()) => call.outcome(),
-            Err(_) => {
-                self.tally.panics.add(1);
-                (Status::Error, 0)
-            }
+    pub(crate) fn respond(&mut self, id: &mut SlotId, outcome: Outcome, cpu_ns: u64, now_ns: u64) {
+        let slot = self.pool.get_mut(id);
+        write_header(slot, outcome.status, cpu_ns, outcome.reply_bytes);
+        if outcome.panicked {
+            self.tally.panics.add(1);
         }
+        if self.tx.send(&self.pool, id, now_ns).is_err() {
+            self.tally.unsent.add(1);
+        }
+    }
+
+    /// Answers a request that cannot be run as shed.
+    #[cold]
+    pub(crate) fn refuse(&mut self, mut id: SlotId, now_ns: u64) -> SlotId {
+        let slot = self.pool.get_mut(&mut id);
+        self.tally.class(slot.class).shed.add(1);
+        write_header(slot, Status::Shed, 0, 0);
+        if self.tx.send(&self.pool, &mut id, now_ns).is_err() {
+            self.tally.unsent.add(1);
+        }
+        id
     }
 
     /// Counts a request that was run.
@@ -112,6 +157,6 @@ impl<S: Service, T: Tx> Executor<S, T> {
     pub(crate) fn count(&self, ran: &Ran) {
         let tally = self.tally.class(ran.class);
         tally.answered.add(1);
-        tally.cpu_ns.add(ran.cpu_ns());
+        tally.cpu_ns.add(ran.cpu_ns);
     }
 }

@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) stalls: usize,
     /// Buffers, and so the most requests in the server at once.
     pub(crate) slots: usize,
+    /// Of a fiber's stack.
+    pub(crate) stack_bytes: usize,
 }
 
 /// What an engine is made of, the policy apart.

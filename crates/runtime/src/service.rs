@@ -1,5 +1,6 @@
 //! What a user of the server writes: a handler from request to response.
 
+use headway_fiber::checkpoint;
 use headway_machine::Clock;
 use headway_net::header::{HEADER_BYTES, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Slot};
@@ -186,7 +187,7 @@ impl Service for Spin {
         };
         let work = self.clock.ticks_in(work_ns);
         while self.clock.ticks().wrapping_sub(start) < work {
-            std::hint::spin_loop();
+            checkpoint();
         }
     }
 }

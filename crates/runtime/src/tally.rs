@@ -36,6 +36,7 @@ pub(crate) struct Tally {
     pub(crate) unsent: Count,
     pub(crate) panics: Count,
     pub(crate) abandoned: Count,
+    pub(crate) preemptions: Count,
     classes: Box<[ClassTally]>,
 }
 
@@ -59,6 +60,7 @@ impl Tally {
             unsent: Count::default(),
             panics: Count::default(),
             abandoned: Count::default(),
+            preemptions: Count::default(),
             classes: (0..classes).map(|_| ClassTally::default()).collect(),
         }
     }
@@ -87,6 +89,8 @@ pub struct Stats {
     pub refused_draining: u64,
     /// Requests accepted but given up when the deadline of a shutdown was over.
     pub abandoned: u64,
+    /// How often a request was interrupted.
+    pub preemptions: u64,
     /// Responses that the system did not take.
     pub unsent: u64,
     /// Handlers that panicked.
@@ -130,6 +134,7 @@ impl Stats {
         self.too_large += tally.too_large.get();
         self.refused_draining += tally.refused_draining.get();
         self.abandoned += tally.abandoned.get();
+        self.preemptions += tally.preemptions.get();
         self.unsent += tally.unsent.get();
         self.panics += tally.panics.get();
         for (stats, tally) in self.classes.iter_mut().zip(&tally.classes) {

@@ -9,8 +9,11 @@ use headway_policy::JobId;
 
 use crate::ring::{Consumer, Producer, ring};
 
-/// Nanoseconds beyond which a note saturates: 2.1 s. Only policies' profiles read it.
-const MAX_NOTE: u64 = (1 << 31) - 1;
+/// Nanoseconds beyond which a note saturates: 1.07 s. Only policies' profiles read it.
+const MAX_NOTE: u64 = (1 << 30) - 1;
+
+/// Set in the word of a request that was begun and is not finished: a ring's word has 63 bits.
+const BEGUN: u64 = 1 << 62;
 
 /// The number under which policies know the request in this slot: the slot's place in its pool.
 #[inline]
@@ -41,7 +44,21 @@ impl Sender {
     /// it exceeded its own bound.
     #[inline]
     pub(crate) fn send(&mut self, slot: SlotId, note: u64) {
-        let word = note.min(MAX_NOTE) << 32 | u64::from(slot.into_raw());
+        self.push(u64::from(slot.into_raw()), note);
+    }
+
+    /// As [`send`](Self::send), of a request that was begun and is not finished.
+    ///
+    /// # Panics
+    /// As there.
+    #[inline]
+    pub(crate) fn send_begun(&mut self, slot: SlotId, note: u64) {
+        self.push(BEGUN | u64::from(slot.into_raw()), note);
+    }
+
+    #[inline]
+    fn push(&mut self, word: u64, note: u64) {
+        let word = word | note.min(MAX_NOTE) << 32;
         self.0
             .push(word)
             .expect("a link is as deep as the policy's bound");
@@ -49,6 +66,15 @@ impl Sender {
 }
 
 pub(crate) struct Receiver(Consumer);
+
+/// What came over a link.
+pub(crate) struct Parcel {
+    pub(crate) slot: SlotId,
+    /// Whether the request was begun and is not finished.
+    pub(crate) begun: bool,
+    /// Towards the dispatcher: the service it had so far, ns.
+    pub(crate) note: u64,
+}
 
 impl Receiver {
     /// Where the slot is that comes next, if one is there already.
@@ -58,11 +84,15 @@ impl Receiver {
     }
 
     #[inline]
-    pub(crate) fn receive(&mut self) -> Option<(SlotId, u64)> {
+    pub(crate) fn receive(&mut self) -> Option<Parcel> {
         let word = self.0.pop()?;
-        // SAFETY: `send`, the only producer of this ring's words, put a token's number into the low half; the ring
-        // delivers each word once, its release store before our acquire load.
-        Some((unsafe { SlotId::from_raw(word as u32) }, word >> 32))
+        Some(Parcel {
+            // SAFETY: `push`, the only producer of this ring's words, put a token's number into the low half; the ring
+            // delivers each word once, its release store before our acquire load.
+            slot: unsafe { SlotId::from_raw(word as u32) },
+            begun: word & BEGUN != 0,
+            note: word >> 32 & MAX_NOTE,
+        })
     }
 
     #[inline]

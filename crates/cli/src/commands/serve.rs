@@ -169,9 +169,9 @@ impl Settings {
             .start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
-            StartError::Unplaced { .. } | StartError::Preemptive { .. } => {
-                self.policy.refused(error)
-            }
+            StartError::Unplaced { .. }
+            | StartError::Preemptive { .. }
+            | StartError::Dispatchers { .. } => self.policy.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
             StartError::Bind(_) => self.listen.refused(error),

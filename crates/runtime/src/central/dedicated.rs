@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
-use headway_policy::role::Ingress;
+use headway_policy::WorkerId;
+use headway_policy::role::{Ingress, Monitor};
 
 use super::desk::Desk;
 use super::dispatcher::Dispatcher;
+use super::hands::Hands;
 use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
+use crate::fibers::Weft;
 use crate::park::{Parker, Patience, announce};
 use crate::service::Service;
 use crate::sync::Padded;
@@ -18,14 +21,30 @@ use crate::sync::Padded;
 /// Where the workers sleep.
 pub(super) type Beds = Arc<[Padded<Parker>]>;
 
+/// What a dispatcher that works is made of, until its thread runs.
+pub(super) struct Spare<S, T> {
+    pub(super) weft: Weft<S>,
+    pub(super) me: WorkerId,
+    pub(super) executor: Executor<S, T>,
+}
+
 /// The dispatcher thread: until everything is answered after a drain, or given up.
-pub(super) fn dispatch<I: Ingress, R: Rx, T: Tx, C: Classifier>(
-    mut dispatcher: Dispatcher<I, R, T, C>,
+pub(super) fn dispatch<I, M, R, T, C, S>(
+    mut dispatcher: Dispatcher<I, M, R, T, C>,
+    spare: Option<Spare<S, T>>,
     control: &Control,
     beds: &Beds,
     mut patience: Patience,
-) {
+) where
+    I: Ingress,
+    M: Monitor,
+    R: Rx,
+    T: Tx,
+    C: Classifier,
+    S: Service,
+{
     let _farewell = Farewell(beds);
+    let mut hands = spare.map(|spare| Hands::new(spare.weft, spare.me, spare.executor));
     while control.phase() != Phase::Stopped {
         let progress = dispatcher.step();
         patience.saw(dispatcher.now_ns());
@@ -34,7 +53,13 @@ pub(super) fn dispatch<I: Ingress, R: Rx, T: Tx, C: Classifier>(
                 beds[worker].wake();
             });
         }
-        if progress > 0 {
+        let works = control.phase() < Phase::Abandoning
+            && hands
+                .as_mut()
+                .is_some_and(|hands| hands.work(&mut dispatcher));
+        if works {
+            patience.slept();
+        } else if progress > 0 || dispatcher.is_wakeful() {
             patience.reset();
         } else if patience.exhausted() {
             dispatcher.sleep();

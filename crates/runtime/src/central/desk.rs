@@ -18,14 +18,14 @@ impl Desk {
     /// Runs the next request, if there is one, and reports it done.
     #[inline]
     pub(super) fn turn(&mut self, executor: &mut Executor<impl Service, impl Tx>) -> Option<Ran> {
-        let (mut slot, _) = self.jobs.receive()?;
+        let mut slot = self.jobs.receive()?.slot;
         executor.prefetch(Prefetch::of(&slot));
         // What waits in the queue comes over while the handler runs.
         if let Some(next) = self.jobs.next() {
             executor.prefetch(next);
         }
         let ran = executor.run(&mut slot);
-        self.done.send(slot, ran.cpu_ns());
+        self.done.send(slot, ran.cpu_ns);
         // The dispatcher goes on meanwhile.
         executor.count(&ran);
         Some(ran)

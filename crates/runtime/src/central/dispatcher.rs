@@ -8,18 +8,26 @@ use headway_net::datapath::{Rx, Tx};
 use headway_net::header::Status;
 use headway_net::pool::SlotId;
 use headway_net::slot::Slot;
-use headway_policy::role::{Dispatch, Ingress, Shed};
+use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
 use super::desk::Desk;
+use super::watch::{Held, Watch};
 use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
-use crate::token::{Receiver, Sender, job_of, link};
+use crate::token::{Parcel, Receiver, Sender, job_of, link};
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
+
+/// A request that waits at the dispatcher.
+pub(super) struct Waiting {
+    pub(super) slot: SlotId,
+    /// Whether it was begun and interrupted.
+    pub(super) begun: bool,
+}
 
 /// The dispatcher's ends of the links with one worker.
 struct Port {
@@ -39,16 +47,17 @@ enum Door {
 }
 
 /// One dispatcher's state; [`step`](Dispatcher::step) is a turn of its loop.
-pub(super) struct Dispatcher<I, R: Rx, T, C> {
-    ingress: I,
+pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
+    pub(super) ingress: I,
+    watch: Watch<M>,
     intake: Intake<R, C>,
     bell: Arc<Bell<R>>,
     tx: T,
     control: Arc<Control>,
     clock: Clock,
-    now_ns: u64,
-    /// Tokens of the requests that wait, by job.
-    waiting: Box<[Option<SlotId>]>,
+    pub(super) now_ns: u64,
+    /// The requests that wait, by job.
+    pub(super) waiting: Box<[Option<Waiting>]>,
     ports: Box<[Port]>,
     /// Whoever was given a request and not woken since.
     given: BitSet,
@@ -61,10 +70,10 @@ pub(super) struct Dispatcher<I, R: Rx, T, C> {
     revisions: u64,
 }
 
-impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
+impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T, C> {
     /// A dispatcher for `workers` workers that hold at most `depth` requests each, and their desks.
     pub(super) fn new(
-        ingress: I,
+        (ingress, watch): (I, Watch<M>),
         intake: Intake<R, C>,
         (bell, tx): (Arc<Bell<R>>, T),
         control: Arc<Control>,
@@ -76,6 +85,7 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
             .unzip::<_, _, Vec<_>, _>();
         let dispatcher = Self {
             ingress,
+            watch,
             intake,
             bell,
             tx,
@@ -93,7 +103,7 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         (dispatcher, desks)
     }
 
-    /// One turn: arrivals, completions, decisions, refusals. Returns how much there was to do.
+    /// One turn: arrivals, completions, decisions, interruptions, refusals. Returns how much there was to do.
     #[inline]
     pub(super) fn step(&mut self) -> usize {
         self.obey();
@@ -107,6 +117,7 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
         let received = self.receive();
         let collected = self.collect();
         let dispatched = self.dispatch();
+        self.interrupt();
         self.flush();
         self.publish_plan();
         collected + received + dispatched
@@ -158,20 +169,67 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
     #[inline]
     fn collect(&mut self) -> usize {
         let mut count = 0;
-        for (worker, port) in self.ports.iter_mut().enumerate() {
-            while port.held > 0
-                && let Some((slot, cpu_ns)) = port.done.receive()
+        for worker in 0..self.ports.len() {
+            while self.ports[worker].held > 0
+                && let Some(parcel) = self.ports[worker].done.receive()
             {
-                port.held -= 1;
+                self.ports[worker].held -= 1;
                 count += 1;
-                let (job, slot) = job_of(slot);
-                self.ingress
-                    .finished(self.now_ns, WorkerId(worker as u16), job, cpu_ns);
-                self.intake.free.give(slot);
+                match parcel.begun {
+                    false => self.finished(worker, parcel),
+                    true => self.yielded(worker, parcel),
+                }
             }
         }
-        self.in_flight -= count;
         count
+    }
+
+    #[inline]
+    fn finished(&mut self, worker: usize, Parcel { slot, note, .. }: Parcel) {
+        let (job, slot) = job_of(slot);
+        self.watch.ended(self.now_ns, worker, job);
+        self.ingress
+            .finished(self.now_ns, WorkerId(worker as u16), job, note);
+        self.intake.free.give(slot);
+        self.in_flight -= 1;
+    }
+
+    fn yielded(&mut self, worker: usize, Parcel { slot, note, .. }: Parcel) {
+        let (id, slot) = job_of(slot);
+        self.watch.ended(self.now_ns, worker, id);
+        let known = self.ingress.dispatched(id);
+        let mut job = *known.expect("an ingress whose requests are interrupted knows them");
+        job.attained_ns = note.max(job.attained_ns);
+        self.waiting[id.index()] = Some(Waiting { slot, begun: true });
+        self.ingress
+            .yielded(self.now_ns, WorkerId(worker as u16), job);
+    }
+
+    /// The request was run to its end by the dispatcher itself.
+    pub(super) fn worked_off(&mut self, slot: SlotId) {
+        self.intake.free.give(slot);
+        self.in_flight -= 1;
+    }
+
+    /// Who has run for long enough makes way for what waits.
+    #[inline]
+    fn interrupt(&mut self) {
+        let Self {
+            ingress,
+            watch,
+            ports,
+            now_ns,
+            ..
+        } = self;
+        let held = Held(ports.len(), |worker: usize| ports[worker].held);
+        watch.look(*now_ns, ingress, &held);
+    }
+
+    /// Whether somebody who runs may have to be interrupted for what waits: no time to sleep.
+    #[inline]
+    pub(super) fn is_wakeful(&self) -> bool {
+        let waits = || self.ingress.waiting() > 0 || self.ports.iter().any(|port| port.held > 1);
+        self.watch.is_wakeful() && waits()
     }
 
     #[inline]
@@ -199,7 +257,7 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
             let job = describe(id, intake.pool.get(&slot));
             match ingress.arrived(*now_ns, job) {
                 Ok(()) => {
-                    waiting[id.index()] = Some(slot);
+                    waiting[id.index()] = Some(Waiting { slot, begun: false });
                     *in_flight += 1;
                 }
                 Err(Shed) => {
@@ -214,10 +272,13 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
     fn dispatch(&mut self) -> usize {
         let mut count = 0;
         while let Some(Dispatch { worker, job }) = self.ingress.poll(self.now_ns) {
-            let slot = self.waiting[job.index()].take();
+            let waited = self.waiting[job.index()].take();
+            let Waiting { slot, begun } = waited.expect("a policy dispatches what waits, once");
             let port = &mut self.ports[worker.index()];
-            port.jobs
-                .send(slot.expect("a policy dispatches what waits, once"), 0);
+            match begun {
+                false => port.jobs.send(slot, 0),
+                true => port.jobs.send_begun(slot, 0),
+            }
             port.held += 1;
             self.given.insert(worker.index());
             count += 1;
@@ -289,10 +350,9 @@ impl<I: Ingress, R: Rx, T: Tx, C: Classifier> Dispatcher<I, R, T, C> {
     /// Requests handed out already are the workers' to finish or to give up.
     #[cold]
     fn abandon(&mut self) {
-        self.intake
-            .tally
-            .abandoned
-            .set(self.ingress.waiting() as u64);
+        self.collect();
+        let waiting = self.waiting.iter().flatten().count();
+        self.intake.tally.abandoned.set(waiting as u64);
         self.control.advance(Phase::Stopped);
     }
 

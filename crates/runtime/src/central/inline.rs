@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
-use headway_policy::role::Ingress;
+use headway_policy::role::{Ingress, Monitor};
 
 use super::desk::Desk;
 use super::dispatcher::Dispatcher;
@@ -16,20 +16,31 @@ use crate::park::Patience;
 use crate::service::Service;
 
 /// The dispatcher that the workers share.
-pub(super) type Shared<I, R, T, C> = Leadership<Dispatcher<I, R, T, C>>;
+pub(super) type Shared<I, M, R, T, C> = Leadership<Dispatcher<I, M, R, T, C>>;
+
+/// The right to be that dispatcher.
+type Leading<'a, I, M, R, T, C> = Lead<'a, Dispatcher<I, M, R, T, C>>;
 
 /// One worker thread, which may lead.
-pub(super) struct Worker<I, S, T, R: Rx, C> {
+pub(super) struct Worker<I, M, S, T, R: Rx, C> {
     pub(super) index: usize,
     pub(super) desk: Desk,
     pub(super) executor: Executor<S, T>,
-    pub(super) shared: Arc<Shared<I, R, T, C>>,
+    pub(super) shared: Arc<Shared<I, M, R, T, C>>,
     pub(super) bell: Arc<Bell<R>>,
     pub(super) control: Arc<Control>,
     pub(super) patience: Patience,
 }
 
-impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> {
+impl<I, M, S, T, R, C> Worker<I, M, S, T, R, C>
+where
+    I: Ingress,
+    M: Monitor,
+    S: Service,
+    T: Tx,
+    R: Rx,
+    C: Classifier,
+{
     /// Runs and leads until the server stops.
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
@@ -62,8 +73,8 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
 
     fn follow<'a>(
         &mut self,
-        shared: &'a Shared<I, R, T, C>,
-    ) -> Option<Lead<'a, Dispatcher<I, R, T, C>>> {
+        shared: &'a Shared<I, M, R, T, C>,
+    ) -> Option<Leading<'a, I, M, R, T, C>> {
         if !self.patience.exhausted() {
             return None;
         }
@@ -76,7 +87,7 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
     }
 
     /// Leads until there is something to run here.
-    fn lead(&mut self, mut lead: Lead<'_, Dispatcher<I, R, T, C>>) {
+    fn lead(&mut self, mut lead: Leading<'_, I, M, R, T, C>) {
         self.patience.reset();
         loop {
             let progress = lead.step();
@@ -101,7 +112,7 @@ impl<I: Ingress, S: Service, T: Tx, R: Rx, C: Classifier> Worker<I, S, T, R, C> 
     }
 
     #[inline]
-    fn resign(&self, lead: Lead<'_, Dispatcher<I, R, T, C>>) {
+    fn resign(&self, lead: Leading<'_, I, M, R, T, C>) {
         if self.patience.may_sleep() {
             self.shared.resign(lead);
         } else {

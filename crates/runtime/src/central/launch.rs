@@ -2,21 +2,25 @@
 
 use std::sync::Arc;
 
+use headway_fiber::Stacks;
+use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, Rx, Tx};
 use headway_net::pool::Pool;
 use headway_policy::WorkerId;
-use headway_policy::role::Ingress;
+use headway_policy::role::{Ingress, Local, Monitor};
 
-use super::dedicated::{self, Beds};
+use super::dedicated::{self, Beds, Spare};
 use super::desk::Desk;
 use super::dispatcher::Dispatcher;
-use super::inline;
+use super::watch::{Seat, Watch};
+use super::{inline, sharing};
 use crate::bell::Bell;
 use crate::control::Control;
 use crate::crew::{Crew, Seats, cores};
 use crate::error::StartError;
 use crate::executor::Executor;
+use crate::fibers::{Shelf, Weft};
 use crate::intake::Intake;
 use crate::leader::Leadership;
 use crate::park::{Parker, Patience};
@@ -25,36 +29,57 @@ use crate::service::Service;
 use crate::sync::Padded;
 use crate::tally::Tally;
 
+/// A system whose ingress is a dispatcher.
+pub(crate) struct Dispatched<I, L, M> {
+    pub(crate) ingress: I,
+    pub(crate) locals: Vec<L>,
+    pub(crate) monitor: M,
+    /// Requests a worker may hold.
+    pub(crate) depth: usize,
+}
+
 /// Everything but the layout's own: what one thread needs, by worker.
-struct Bench<I, R: Rx, T, C, S> {
-    dispatcher: Dispatcher<I, R, T, C>,
+struct Bench<I, M, R: Rx, T, C, S> {
+    dispatcher: Dispatcher<I, M, R, T, C>,
     workers: Vec<(Desk, Executor<S, T>)>,
+    /// What the dispatcher would work with.
+    spare: Option<Executor<S, T>>,
+    seats: Vec<Arc<Seat>>,
     bell: Arc<Bell<R>>,
     control: Arc<Control>,
     config: Config,
     crowded: bool,
 }
 
-/// Starts a server whose ingress is a dispatcher; workers hold at most `depth` requests each.
-pub(crate) fn launch<I, D, C, S>(
-    ingress: I,
-    depth: usize,
+/// Starts a server whose ingress is a dispatcher.
+pub(crate) fn launch<I, L, M, D, C, S>(
+    system: Dispatched<I, L, M>,
     parts: Parts<D, C, S>,
 ) -> Result<Engine, StartError>
 where
     I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
     D: Datapath,
     D::Rx: 'static,
     D::Tx: 'static,
     C: Classifier + 'static,
     S: Service,
 {
+    let interrupts = M::PREEMPTS || L::SLICES;
     let count = parts.shape.workers;
-    let layout = settle(parts.config.layout, count);
+    let layout = settle(parts.config.layout, count, interrupts)?;
     let threads = count + usize::from(layout == Layout::Dedicated);
     let mut crew = Crew::new(Seats::choose(&parts.config.pin, threads)?);
     let tallies = tallies(count + 1, parts.shape.queues());
-    let (rxs, bench) = prepare(ingress, depth, parts, &tallies, threads)?;
+    let weft = interrupts.then(|| weft(&parts)).transpose()?;
+    let (rxs, pool, bench) = prepare(
+        (system.ingress, system.monitor),
+        system.depth,
+        parts,
+        &tallies,
+        threads,
+    )?;
     let engine = |crew, bell: Arc<Bell<D::Rx>>, control| Engine {
         crew,
         control,
@@ -64,37 +89,64 @@ where
         layout: Some(layout),
     };
     let (bell, control) = (Arc::clone(&bench.bell), Arc::clone(&bench.control));
-    let started = match layout {
-        Layout::Dedicated => start_dedicated(bench, &mut crew),
-        Layout::Inline | Layout::Auto => start_inline(bench, &mut crew),
+    let started = match (layout, weft) {
+        (Layout::Dedicated, Some(weft)) => {
+            start_sharing(bench, system.locals, &weft(pool), &mut crew)
+        }
+        (Layout::Dedicated, None) => start_dedicated(bench, &mut crew),
+        (Layout::Inline | Layout::Auto, _) => start_inline(bench, &mut crew),
     };
     let engine = engine(crew, bell, control);
     engine.settled(started)
 }
 
-/// A dispatcher that shares a core with a worker costs more than it brings.
-fn settle(layout: Layout, workers: usize) -> Layout {
+/// A dispatcher that shares a core with a worker costs more than it brings; but somebody must have time to interrupt those who run.
+fn settle(layout: Layout, workers: usize, interrupts: bool) -> Result<Layout, StartError> {
     match layout {
-        Layout::Auto if cores() > workers => Layout::Dedicated,
-        Layout::Auto => Layout::Inline,
-        chosen => chosen,
+        Layout::Inline if interrupts => Err(StartError::Inline),
+        Layout::Auto if interrupts || cores() > workers => Ok(Layout::Dedicated),
+        Layout::Auto => Ok(Layout::Inline),
+        chosen => Ok(chosen),
     }
 }
 
-type Prepared<I, D, C, S> = (
+/// What fibers need; the pool is known later.
+fn weft<D, C, S>(
+    parts: &Parts<D, C, S>,
+) -> Result<impl FnOnce(Arc<Pool>) -> Weft<S> + use<D, C, S>, StartError> {
+    if !Clock::global().is_tsc() {
+        return Err(StartError::NoTsc);
+    }
+    let (workers, bytes) = (parts.shape.workers, parts.config.stack_bytes);
+    let stacks =
+        Stacks::new(bytes, 2 * workers).map_err(|source| StartError::Stacks { bytes, source })?;
+    let service = Arc::clone(&parts.service);
+    let resume = parts.shape.resume;
+    Ok(move |pool: Arc<Pool>| Weft {
+        service,
+        stacks: Arc::new(stacks),
+        shelf: Arc::new(Shelf::new(pool.len())),
+        pool,
+        resume,
+    })
+}
+
+type Prepared<I, M, D, C, S> = (
     Vec<Arc<<D as Datapath>::Rx>>,
-    Bench<I, <D as Datapath>::Rx, <D as Datapath>::Tx, C, S>,
+    Arc<Pool>,
+    Bench<I, M, <D as Datapath>::Rx, <D as Datapath>::Tx, C, S>,
 );
 
-fn prepare<I, D, C, S>(
-    ingress: I,
+fn prepare<I, M, D, C, S>(
+    (ingress, monitor): (I, M),
     depth: usize,
     parts: Parts<D, C, S>,
     tallies: &[Arc<Tally>],
     threads: usize,
-) -> Result<Prepared<I, D, C, S>, StartError>
+) -> Result<Prepared<I, M, D, C, S>, StartError>
 where
     I: Ingress,
+    M: Monitor,
     D: Datapath,
     C: Classifier,
     S: Service,
@@ -102,7 +154,8 @@ where
     let count = parts.shape.workers;
     let (pool, free) = Pool::new(parts.config.slots)?;
     let pool = Arc::new(pool);
-    let (rxs, mut txs) = Parts::<D, C, S>::split(parts.datapath, 1, count + 1)?;
+    let senders = count + 1 + usize::from(I::WORKS);
+    let (rxs, mut txs) = Parts::<D, C, S>::split(parts.datapath, 1, senders)?;
     let control = Arc::new(Control::new(count, ingress.plan(), parts.config.stalls));
     let bell = Arc::new(Bell::new(Arc::clone(&rxs[0])));
     let intake = Intake::new(
@@ -112,9 +165,10 @@ where
         (Arc::clone(&pool), free),
         Arc::clone(&tallies[count]),
     );
+    let seats: Vec<Arc<Seat>> = (0..count).map(|_| Arc::default()).collect();
     let tx = txs.pop().expect("a way out for each thread was asked for");
     let (dispatcher, desks) = Dispatcher::new(
-        ingress,
+        (ingress, Watch::new(monitor, &seats)),
         intake,
         (Arc::clone(&bell), tx),
         Arc::clone(&control),
@@ -131,49 +185,60 @@ where
             tally,
         )
     };
-    let executors = txs.into_iter().enumerate().map(executor);
+    let mut executors: Vec<_> = txs.into_iter().enumerate().map(executor).collect();
+    let spare = I::WORKS.then(|| executors.pop()).flatten();
     let bench = Bench {
         dispatcher,
         workers: desks.into_iter().zip(executors).collect(),
+        spare,
+        seats,
         bell,
         control,
         config: parts.config,
         crowded: threads > cores(),
     };
-    Ok((rxs, bench))
+    Ok((rxs, pool, bench))
 }
 
-fn start_dedicated<I, R, T, C, S>(
-    bench: Bench<I, R, T, C, S>,
+/// A dispatcher, and workers that may be interrupted.
+fn start_sharing<I, L, M, R, T, C, S>(
+    bench: Bench<I, M, R, T, C, S>,
+    locals: Vec<L>,
+    weft: &Weft<S>,
     crew: &mut Crew,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
     R: Rx + 'static,
     T: Tx + 'static,
     C: Classifier + 'static,
     S: Service,
 {
-    let Bench {
-        dispatcher,
-        workers,
-        bell,
-        control,
-        config,
-        crowded,
-    } = bench;
-    let patience = || Patience::new(config.idle, crowded, control.stalls());
-    let beds: Beds = (0..workers.len()).map(|_| Padded(Parker::new())).collect();
-    let (watched, woken, idle) = (Arc::clone(&control), Arc::clone(&beds), patience());
-    crew.spawn("hw-dispatch".to_owned(), &control, move || {
-        dedicated::dispatch(dispatcher, &watched, &woken, idle);
-    })?;
-    for (index, (desk, executor)) in workers.into_iter().enumerate() {
-        let worker = dedicated::Worker {
+    let stalls = Arc::clone(bench.control.stalls());
+    let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
+    let beds: Beds = (0..bench.workers.len())
+        .map(|_| Padded(Parker::new()))
+        .collect();
+    let control = Arc::clone(&bench.control);
+    let spare = bench.spare.map(|executor| Spare {
+        weft: weft.clone(),
+        me: WorkerId(bench.workers.len() as u16),
+        executor,
+    });
+    start_dispatcher(bench.dispatcher, spare, (&control, &beds), patience(), crew)?;
+    let workers = bench.workers.into_iter().zip(locals).zip(bench.seats);
+    for (index, (((desk, executor), local), seat)) in workers.enumerate() {
+        let worker = sharing::Worker {
             index,
             desk,
+            local,
             executor,
-            bell: Arc::clone(&bell),
+            weft: weft.clone(),
+            watched: M::PREEMPTS,
+            seat,
+            bell: Arc::clone(&bench.bell),
             control: Arc::clone(&control),
             beds: Arc::clone(&beds),
             patience: patience(),
@@ -183,12 +248,75 @@ where
     Ok(())
 }
 
-fn start_inline<I, R, T, C, S>(
-    bench: Bench<I, R, T, C, S>,
+fn start_dispatcher<I, M, R, T, C, S>(
+    dispatcher: Dispatcher<I, M, R, T, C>,
+    spare: Option<Spare<S, T>>,
+    (control, beds): (&Arc<Control>, &Beds),
+    patience: Patience,
     crew: &mut Crew,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
+    M: Monitor + Send + 'static,
+    R: Rx + 'static,
+    T: Tx + 'static,
+    C: Classifier + 'static,
+    S: Service,
+{
+    let (watched, woken) = (Arc::clone(control), Arc::clone(beds));
+    crew.spawn("hw-dispatch".to_owned(), control, move || {
+        dedicated::dispatch(dispatcher, spare, &watched, &woken, patience);
+    })
+}
+
+fn start_dedicated<I, M, R, T, C, S>(
+    bench: Bench<I, M, R, T, C, S>,
+    crew: &mut Crew,
+) -> Result<(), StartError>
+where
+    I: Ingress + Send + 'static,
+    M: Monitor + Send + 'static,
+    R: Rx + 'static,
+    T: Tx + 'static,
+    C: Classifier + 'static,
+    S: Service,
+{
+    let stalls = Arc::clone(bench.control.stalls());
+    let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
+    let beds: Beds = (0..bench.workers.len())
+        .map(|_| Padded(Parker::new()))
+        .collect();
+    let control = Arc::clone(&bench.control);
+    let nobody = None::<Spare<S, T>>;
+    start_dispatcher(
+        bench.dispatcher,
+        nobody,
+        (&control, &beds),
+        patience(),
+        crew,
+    )?;
+    for (index, (desk, executor)) in bench.workers.into_iter().enumerate() {
+        let worker = dedicated::Worker {
+            index,
+            desk,
+            executor,
+            bell: Arc::clone(&bench.bell),
+            control: Arc::clone(&control),
+            beds: Arc::clone(&beds),
+            patience: patience(),
+        };
+        crew.spawn(format!("hw-worker-{index}"), &control, || worker.run())?;
+    }
+    Ok(())
+}
+
+fn start_inline<I, M, R, T, C, S>(
+    bench: Bench<I, M, R, T, C, S>,
+    crew: &mut Crew,
+) -> Result<(), StartError>
+where
+    I: Ingress + Send + 'static,
+    M: Monitor + Send + 'static,
     R: Rx + 'static,
     T: Tx + 'static,
     C: Classifier + 'static,

@@ -1,9 +1,15 @@
 //! Systems with a dispatcher: one thread at a time decides for all.
+//!
+//! Where the system interrupts nobody, workers run requests on their own stacks ([`dedicated`], [`inline`]). Where it does, they run
+//! them on fibers ([`sharing`]); the dispatcher [watches](watch) what runs, and may work with its own [hands].
 
 mod dedicated;
 mod desk;
 mod dispatcher;
+mod hands;
 mod inline;
 mod launch;
+mod sharing;
+mod watch;
 
-pub(crate) use launch::launch;
+pub(crate) use launch::{Dispatched, launch};

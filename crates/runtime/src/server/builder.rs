@@ -9,20 +9,24 @@ use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::{BindError, UdpDatapath};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Params, Spec, SpecError, Value};
-use headway_policy::systems::{self, System, Visit};
-use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Shape};
+use headway_policy::systems::{self, Replicas, System, Visit};
+use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
 use super::{Server, Stopper};
+use crate::central::{self, Dispatched};
 use crate::crew::Pin;
 use crate::error::StartError;
 use crate::intake::BATCH;
 use crate::park::Idle;
 use crate::parts::{Config, Engine, Layout, Parts};
 use crate::service::Service;
-use crate::{central, steered};
+use crate::steered;
 
 /// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
 const QUEUE_LIMIT: usize = 1024;
+
+/// Of a fiber's stack, unless chosen otherwise.
+const STACK_BYTES: usize = 256 << 10;
 
 /// A request class, as declared.
 #[derive(Clone, PartialEq, Debug)]
@@ -50,6 +54,8 @@ pub struct Builder<S = (), D = (), C = AnyClassifier> {
     layout: Layout,
     pin: Pin,
     stalls: usize,
+    resume: Resume,
+    stack_bytes: usize,
 }
 
 impl Default for Builder {
@@ -68,6 +74,8 @@ impl Default for Builder {
             layout: Layout::default(),
             pin: Pin::default(),
             stalls: 0,
+            resume: Resume::OwnWorker,
+            stack_bytes: STACK_BYTES,
         }
     }
 }
@@ -156,6 +164,26 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
+    /// Bytes of the stack that a request is given where the policy interrupts requests; 256 KiB unless chosen. Only what is touched takes memory.
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes;
+        self
+    }
+
+    /// Lets interrupted requests go on at any worker, as in the papers, instead of where they were begun.
+    ///
+    /// # Safety
+    /// No handler may rely, across a place where it can be interrupted, on being on the same thread: it holds nothing then that is the
+    /// thread's own (a reference into a thread-local, a lock guard that must be released by the thread that took it, the address of `errno`).
+    #[expect(
+        unsafe_code,
+        reason = "only the author of a handler can know that it may change threads"
+    )]
+    pub unsafe fn resume_anywhere(mut self) -> Self {
+        self.resume = Resume::Anywhere;
+        self
+    }
+
     /// How requests are told apart; by the wire header's type unless chosen.
     pub fn classifier<C2: Classifier + 'static>(self, classifier: C2) -> Builder<S, D, C2> {
         self.with(|service, datapath, _| (service, datapath, classifier))
@@ -192,6 +220,8 @@ impl<S, D, C> Builder<S, D, C> {
             layout: self.layout,
             pin: self.pin,
             stalls: self.stalls,
+            resume: self.resume,
+            stack_bytes: self.stack_bytes,
         }
     }
 
@@ -209,6 +239,7 @@ impl<S, D, C> Builder<S, D, C> {
         shape.classes = self.classes.iter().map(|class| class.hint).collect();
         shape.queue_limit = self.queue_limit;
         shape.seed = self.seed;
+        shape.resume = self.resume;
         shape.job_capacity = self.slots.unwrap_or_else(|| self.slots_needed());
         Ok(shape)
     }
@@ -243,6 +274,7 @@ where
             pin: self.pin,
             stalls: self.stalls,
             slots: shape.job_capacity,
+            stack_bytes: self.stack_bytes,
         };
         let parts = Parts {
             datapath,
@@ -284,24 +316,35 @@ where
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        if M::PREEMPTS || L::SLICES {
-            return Err(StartError::Preemptive {
-                policy: system.name,
-            });
-        }
+        let policy = system.name;
         if system.params.contains(&("profile", Value::Word("known"))) {
-            return Err(StartError::KnownProfile {
-                policy: system.name,
-            });
+            return Err(StartError::KnownProfile { policy });
         }
         let engine = match I::OWNER {
-            Owner::Dispatcher => central::launch(system.ingress, system.depth, self.0),
+            Owner::Dispatcher => {
+                let dispatched = Dispatched {
+                    ingress: system.ingress,
+                    locals: system.locals,
+                    monitor: system.monitor,
+                    depth: system.depth,
+                };
+                central::launch(dispatched, self.0)
+            }
+            Owner::Nobody => Err(StartError::Unplaced { policy }),
+            Owner::Steering if M::PREEMPTS || L::SLICES => Err(StartError::Preemptive { policy }),
             Owner::Steering => steered::launch((system.locals, system.shared_queues), self.0),
-            Owner::Nobody => Err(StartError::Unplaced {
-                policy: system.name,
-            }),
         };
         Ok((engine?, (system.name, system.params)))
+    }
+
+    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Self::Output
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        let policy = replicas.instances[0].name;
+        Err(StartError::Dispatchers { policy })
     }
 }
 

@@ -12,7 +12,7 @@ use anyhow::Result;
 use headway_plan::{Progress, Question, candidates_of, plan};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::{System, Visit};
+use headway_policy::systems::{Replicas, System, Visit};
 use headway_policy::{MAX_WORKERS, Resume, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Experiment, Offered, available_threads};
@@ -231,7 +231,21 @@ fn runs_live(policy: &Spec) -> bool {
     impl Visit for Live {
         type Output = bool;
         fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> bool {
-            !M::PREEMPTS && !L::SLICES && I::OWNER != Owner::Nobody
+            let interrupts = M::PREEMPTS || L::SLICES;
+            match I::OWNER {
+                Owner::Dispatcher => true,
+                Owner::Steering => !interrupts,
+                Owner::Nobody => false,
+            }
+        }
+
+        fn visit_replicas<I, L, M>(self, _: Replicas<I, L, M>) -> bool
+        where
+            I: Ingress + Send + 'static,
+            L: Local + Send + 'static,
+            M: Monitor + Send + 'static,
+        {
+            false
         }
     }
     headway_policy::systems::with(policy, &Shape::new(2), Live).unwrap_or(false)

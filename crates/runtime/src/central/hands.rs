@@ -1,0 +1,103 @@
+//! A dispatcher that also works (Concord § 3.3): while all workers have enough it runs requests itself, a slice at a time by
+//! its own clock, since nobody could interrupt it.
+
+use std::sync::Arc;
+
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Rx, Tx};
+use headway_net::pool::SlotId;
+use headway_policy::role::{Ingress, Monitor, Stint};
+use headway_policy::{Job, WorkerId};
+
+use super::dispatcher::{Dispatcher, Waiting};
+use crate::executor::{Executor, Ran};
+use crate::fibers::{Fibers, Shelf, Stretch, Weft};
+use crate::service::Service;
+
+/// What a dispatcher works with.
+pub(super) struct Hands<S, T> {
+    fibers: Fibers<S>,
+    shelf: Arc<Shelf>,
+    executor: Executor<S, T>,
+}
+
+impl<S: Service, T: Tx> Hands<S, T> {
+    /// The hands of the thread that calls this, as worker `me`.
+    pub(super) fn new(weft: Weft<S>, me: WorkerId, executor: Executor<S, T>) -> Self {
+        Self {
+            shelf: Arc::clone(&weft.shelf),
+            fibers: Fibers::new(weft, me, true),
+            executor,
+        }
+    }
+
+    /// Works for a slice, if the policy says on what.
+    pub(super) fn work<I, M, R, T2, C>(
+        &mut self,
+        dispatcher: &mut Dispatcher<I, M, R, T2, C>,
+    ) -> bool
+    where
+        I: Ingress,
+        M: Monitor,
+        R: Rx,
+        T2: Tx,
+        C: Classifier,
+    {
+        let Some(Stint { job, slice_ns }) = dispatcher.ingress.work(dispatcher.now_ns) else {
+            return false;
+        };
+        let waited = dispatcher.waiting[job.index()].take();
+        let Waiting { slot, begun } = waited.expect("a policy works on what waits");
+        self.fibers.next_epoch();
+        let (mut slot, stretch, span_ns) =
+            self.fibers.run(slot, begun, Some(slice_ns), |_now_ns| None);
+        let now_ns = span_ns.end;
+        match stretch {
+            Stretch::Finished { outcome, cpu_ns } => {
+                self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
+                let class = self.finish(dispatcher, slot, (now_ns, cpu_ns));
+                self.executor.count(&Ran {
+                    class,
+                    span_ns,
+                    cpu_ns,
+                });
+            }
+            Stretch::Yielded(begun) => {
+                self.executor.tally.preemptions.add(1);
+                let (job, slot) = begun.job(slot);
+                let slot = self.shelf.put(slot, begun);
+                dispatcher.waiting[job.id.index()] = Some(Waiting { slot, begun: true });
+                dispatcher.ingress.worked(now_ns, job, None);
+            }
+            Stretch::NoStack => {
+                let slot = self.executor.refuse(slot, now_ns);
+                self.finish(dispatcher, slot, (now_ns, 0));
+            }
+        }
+        true
+    }
+
+    /// Tells the policy, and frees the buffer; returns the request's class.
+    fn finish<I, M, R, T2, C>(
+        &self,
+        dispatcher: &mut Dispatcher<I, M, R, T2, C>,
+        slot: SlotId,
+        (now_ns, cpu_ns): (u64, u64),
+    ) -> u16
+    where
+        I: Ingress,
+        M: Monitor,
+        R: Rx,
+        T2: Tx,
+        C: Classifier,
+    {
+        let (job, slot) = self.executor.job(slot);
+        let job = Job {
+            attained_ns: cpu_ns,
+            ..job
+        };
+        dispatcher.ingress.worked(now_ns, job, Some(cpu_ns));
+        dispatcher.worked_off(slot);
+        job.class.0
+    }
+}

@@ -1,0 +1,282 @@
+//! A worker that may be interrupted: it runs requests on fibers, and its local policy says what is next.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use headway_net::datapath::{Rx, Tx};
+use headway_net::pool::{Prefetch, SlotId};
+use headway_policy::role::{Local, Next, Queues, Steal};
+use headway_policy::{JobId, WorkerId};
+
+use super::dedicated::Beds;
+use super::desk::Desk;
+use super::watch::Seat;
+use crate::bell::Bell;
+use crate::control::{Control, Phase};
+use crate::executor::{Executor, Outcome, Ran};
+use crate::fibers::{Begun, Fibers, Shelf, Stretch, Weft};
+use crate::park::Patience;
+use crate::pulse::Assignment;
+use crate::service::Service;
+use crate::token::{Parcel, job_of};
+
+/// What one worker thread is made of.
+pub(super) struct Worker<L, S, T, R> {
+    pub(super) index: usize,
+    pub(super) desk: Desk,
+    pub(super) local: L,
+    pub(super) executor: Executor<S, T>,
+    pub(super) weft: Weft<S>,
+    /// Whether the dispatcher watches what runs.
+    pub(super) watched: bool,
+    pub(super) seat: Arc<Seat>,
+    pub(super) bell: Arc<Bell<R>>,
+    pub(super) control: Arc<Control>,
+    pub(super) beds: Beds,
+    pub(super) patience: Patience,
+}
+
+/// The same, running.
+struct Active<L, S, T, R> {
+    view: View,
+    local: L,
+    fibers: Fibers<S>,
+    shelf: Arc<Shelf>,
+    executor: Executor<S, T>,
+    seat: Option<Arc<Seat>>,
+    bell: Arc<Bell<R>>,
+    control: Arc<Control>,
+    beds: Beds,
+    patience: Patience,
+}
+
+impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
+    /// Runs what it is given until the server stops.
+    pub(super) fn run(self) {
+        let me = WorkerId(self.index as u16);
+        let shelf = Arc::clone(&self.weft.shelf);
+        let fibers = Fibers::new(self.weft, me, L::SLICES);
+        // The dispatcher is the only one who has the flag: the thread waits at its end until it has let go of it.
+        let _ = self.seat.flag.set(fibers.flag());
+        let active = Active {
+            view: View::new(me, self.desk, self.executor.slots()),
+            local: self.local,
+            fibers,
+            shelf,
+            executor: self.executor,
+            seat: self.watched.then_some(self.seat),
+            bell: self.bell,
+            control: self.control,
+            beds: self.beds,
+            patience: self.patience,
+        };
+        active.serve();
+    }
+}
+
+impl<L: Local, S: Service, T: Tx, R: Rx> Active<L, S, T, R> {
+    fn serve(mut self) {
+        while self.control.phase() != Phase::Stopped {
+            if self.turn() {
+                self.patience.reset();
+            } else if self.patience.exhausted() {
+                self.sleep();
+            }
+        }
+        let left = self.view.give_up();
+        self.executor.tally.abandoned.add(left as u64);
+        self.seat = None;
+    }
+
+    /// Runs one request for as long as it may, if there is one and the server has not given up.
+    #[inline]
+    fn turn(&mut self) -> bool {
+        if self.control.phase() >= Phase::Abandoning {
+            return false;
+        }
+        let now_ns = self.executor.now_ns();
+        match self.local.next(now_ns, &mut self.view) {
+            Next::Run { job, slice_ns } => self.run(job, slice_ns),
+            Next::Retry => {}
+            Next::Idle => return false,
+        }
+        if self.patience.may_sleep() {
+            self.bell.ring();
+        }
+        true
+    }
+
+    #[inline]
+    fn run(&mut self, job: JobId, slice_ns: Option<u64>) {
+        let Parcel { slot, begun, .. } = self.view.take(job);
+        let epoch = self.fibers.next_epoch();
+        if let Some(seat) = &self.seat {
+            seat.pulse.beat(Assignment {
+                epoch,
+                job: job.0,
+                since_ns: self.executor.now_ns(),
+            });
+        } else {
+            self.executor.prefetch(Prefetch::of(&slot));
+        }
+        self.view.prefetch_next(&self.executor);
+        let (local, view) = (&mut self.local, &self.view);
+        let renew = |now_ns| local.renew(now_ns, view);
+        let (slot, stretch, span_ns) = self.fibers.run(slot, begun, slice_ns, renew);
+        self.patience.ran(&span_ns);
+        match stretch {
+            Stretch::Finished { outcome, cpu_ns } => self.finish(slot, outcome, (span_ns, cpu_ns)),
+            Stretch::Yielded(begun) => self.give_back(slot, begun, span_ns.end),
+            Stretch::NoStack => {
+                let slot = self.executor.refuse(slot, span_ns.end);
+                self.view.desk.done.send(slot, 0);
+            }
+        }
+    }
+
+    #[inline]
+    fn finish(&mut self, mut slot: SlotId, outcome: Outcome, (span_ns, cpu_ns): (Range<u64>, u64)) {
+        let now_ns = span_ns.end;
+        self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
+        let (job, slot) = self.executor.job(slot);
+        self.view.desk.done.send(slot, cpu_ns);
+        // The dispatcher goes on meanwhile.
+        self.local.finished(now_ns, &job, cpu_ns);
+        self.executor.count(&Ran {
+            class: job.class.0,
+            span_ns,
+            cpu_ns,
+        });
+    }
+
+    /// The request was interrupted: it stays here, or goes back to the dispatcher.
+    fn give_back(&mut self, slot: SlotId, begun: Begun, now_ns: u64) {
+        self.executor.tally.preemptions.add(1);
+        let (job, slot) = begun.job(slot);
+        let slot = self.shelf.put(slot, begun);
+        self.view.keep(slot);
+        if self.control.phase() >= Phase::Abandoning {
+            return self.view.push(job.id);
+        }
+        if !self.local.yielded(now_ns, &job, &mut self.view) {
+            let slot = self.view.take(job.id).slot;
+            self.view.desk.done.send_begun(slot, job.attained_ns);
+        }
+    }
+
+    fn sleep(&mut self) {
+        let (view, control) = (&self.view, &self.control);
+        self.beds[view.me.index()]
+            .park_unless(|| !view.is_empty() || control.phase() == Phase::Stopped);
+        self.patience.slept();
+    }
+}
+
+/// The worker's own queue: what came over its link, and what it keeps.
+struct View {
+    me: WorkerId,
+    desk: Desk,
+    own: VecDeque<JobId>,
+    /// What was taken off the link and does not run, by job.
+    parcels: Box<[Option<Parcel>]>,
+}
+
+impl View {
+    fn new(me: WorkerId, desk: Desk, slots: usize) -> Self {
+        Self {
+            me,
+            desk,
+            own: VecDeque::with_capacity(slots),
+            parcels: (0..slots).map(|_| None).collect(),
+        }
+    }
+
+    #[inline]
+    fn receive(&mut self) -> Option<JobId> {
+        let Parcel { slot, begun, note } = self.desk.jobs.receive()?;
+        let (job, slot) = job_of(slot);
+        self.parcels[job.index()] = Some(Parcel { slot, begun, note });
+        Some(job)
+    }
+
+    /// What is to run now.
+    #[inline]
+    fn take(&mut self, job: JobId) -> Parcel {
+        let parcel = self.parcels[job.index()].take();
+        parcel.expect("a policy runs what it was given, once")
+    }
+
+    /// A begun request is here, whether or not it will stay.
+    fn keep(&mut self, slot: SlotId) {
+        let (job, slot) = job_of(slot);
+        self.parcels[job.index()] = Some(Parcel {
+            slot,
+            begun: true,
+            note: 0,
+        });
+    }
+
+    #[inline]
+    fn prefetch_next(&self, executor: &Executor<impl Service, impl Tx>) {
+        if let Some(next) = self.desk.jobs.next() {
+            executor.prefetch(next);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.own.is_empty() && self.desk.jobs.is_empty()
+    }
+
+    /// Counts what is here and will not run.
+    fn give_up(&mut self) -> usize {
+        let own = self.own.len();
+        own + std::iter::from_fn(|| self.desk.jobs.receive()).count()
+    }
+}
+
+impl Queues for View {
+    #[inline]
+    fn me(&self) -> WorkerId {
+        self.me
+    }
+
+    fn workers(&self) -> usize {
+        1
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<JobId> {
+        self.own.pop_front().or_else(|| self.receive())
+    }
+
+    fn push(&mut self, job: JobId) {
+        // What came meanwhile was here before.
+        while let Some(came) = self.receive() {
+            self.own.push_back(came);
+        }
+        self.own.push_back(job);
+    }
+
+    /// Of the own queue only; more than one on the link counts as one.
+    #[inline]
+    fn len(&self, _worker: WorkerId) -> usize {
+        self.own.len() + usize::from(!self.desk.jobs.is_empty())
+    }
+
+    fn try_steal(&mut self, _victim: WorkerId, _max: usize) -> Steal {
+        Steal::Empty
+    }
+
+    fn pop_shared(&mut self, _queue: usize) -> Option<JobId> {
+        None
+    }
+
+    fn push_shared(&mut self, _queue: usize, _job: JobId) {
+        unreachable!("workers of a dispatcher share no queue")
+    }
+
+    fn shared_counters(&self, _queue: usize) -> (u64, u64) {
+        (0, 0)
+    }
+}

@@ -1,0 +1,218 @@
+//! The dispatcher's eye on what runs: when which request began, whose time has come, whom to interrupt.
+
+use std::sync::{Arc, OnceLock};
+
+use headway_fiber::Flag;
+use headway_policy::role::{Ingress, Monitor, Preempt, Queues, Steal, Verdict};
+use headway_policy::{JobId, WorkerId};
+
+use crate::pulse::{Assignment, Pulse};
+
+/// Without a monitor that wants to know at once, pulses are read this often, ns: each that changed costs a cache miss, and a
+/// quantum is counted from when the request began, not from when that was seen.
+const LOOK_NS: u64 = 500;
+
+/// What a worker that may be interrupted shares with who does it.
+#[derive(Default)]
+pub(super) struct Seat {
+    pub(super) pulse: Pulse,
+    /// Known once the worker's thread runs.
+    pub(super) flag: OnceLock<Flag>,
+}
+
+/// A monitor and what it watches.
+pub(super) struct Watch<M> {
+    monitor: M,
+    seats: Box<[Watched]>,
+    looked_ns: u64,
+}
+
+/// A seat, and what is known of it.
+struct Watched {
+    seat: Arc<Seat>,
+    /// The assignment seen last.
+    epoch: u64,
+    job: JobId,
+    /// Whether it was not reported ended.
+    runs: bool,
+    /// When to ask the monitor about it; never where it is `u64::MAX`.
+    due_ns: u64,
+}
+
+/// How many requests each worker holds, the running one included.
+pub(super) struct Held<F>(pub(super) usize, pub(super) F);
+
+impl<M: Monitor> Watch<M> {
+    pub(super) fn new(monitor: M, seats: &[Arc<Seat>]) -> Self {
+        let watched = |seat: &Arc<Seat>| Watched {
+            seat: Arc::clone(seat),
+            epoch: 0,
+            job: JobId(u32::MAX),
+            runs: false,
+            due_ns: u64::MAX,
+        };
+        Self {
+            monitor,
+            seats: seats.iter().map(watched).collect(),
+            looked_ns: 0,
+        }
+    }
+
+    /// The worker reported that it finished the request, or gave it back.
+    #[inline]
+    pub(super) fn ended(&mut self, now_ns: u64, worker: usize, job: JobId) {
+        if !M::PREEMPTS {
+            return;
+        }
+        let watched = &mut self.seats[worker];
+        if watched.runs && watched.job == job {
+            watched.runs = false;
+            watched.due_ns = u64::MAX;
+            let id = WorkerId(worker as u16);
+            return self.monitor.stopped(now_ns, id, watched.epoch);
+        }
+        // Its beat was not seen: it must not be taken for running when it is.
+        if let Some(beat) = watched.beat().filter(|beat| beat.job == job.0) {
+            watched.epoch = beat.epoch;
+        }
+    }
+
+    /// Looks who began what since the last time, and interrupts whose time has come.
+    #[inline]
+    pub(super) fn look<I: Ingress>(
+        &mut self,
+        now_ns: u64,
+        ingress: &mut I,
+        held: &Held<impl Fn(usize) -> usize>,
+    ) {
+        if !M::PREEMPTS || !M::POLLS && now_ns < self.looked_ns + LOOK_NS {
+            return;
+        }
+        self.looked_ns = now_ns;
+        for worker in 0..self.seats.len() {
+            if (held.1)(worker) > 0 {
+                self.look_at(now_ns, worker, ingress, held);
+            }
+        }
+        if M::POLLS {
+            self.poll(now_ns, ingress, held);
+        }
+    }
+
+    fn look_at<I: Ingress>(
+        &mut self,
+        now_ns: u64,
+        worker: usize,
+        ingress: &mut I,
+        held: &Held<impl Fn(usize) -> usize>,
+    ) {
+        let id = WorkerId(worker as u16);
+        let Self { monitor, seats, .. } = self;
+        let watched = &mut seats[worker];
+        if let Some(beat) = watched.beat() {
+            if watched.runs {
+                monitor.stopped(now_ns, id, watched.epoch);
+            }
+            watched.epoch = beat.epoch;
+            watched.job = JobId(beat.job);
+            watched.runs = true;
+            watched.due_ns = u64::MAX;
+            let since_ns = beat.since_ns.min(now_ns);
+            ingress.started(since_ns, id, watched.job);
+            if let Some(job) = ingress.dispatched(watched.job) {
+                let after_ns = monitor.started(since_ns, id, job, watched.epoch);
+                watched.due_ns = after_ns.map_or(u64::MAX, |after_ns| since_ns + after_ns);
+            }
+        }
+        if now_ns < watched.due_ns {
+            return;
+        }
+        match monitor.expired(now_ns, id, ingress, held) {
+            Verdict::Preempt => {
+                watched.due_ns = u64::MAX;
+                watched.interrupt(watched.epoch);
+            }
+            Verdict::Renew(for_ns) | Verdict::RenewAlone(for_ns) => {
+                watched.due_ns = now_ns + for_ns;
+            }
+            Verdict::Leave => watched.due_ns = u64::MAX,
+        }
+    }
+
+    fn poll<I: Ingress>(&mut self, now_ns: u64, ingress: &I, held: &Held<impl Fn(usize) -> usize>) {
+        if self
+            .monitor
+            .next_deadline_ns()
+            .is_some_and(|due_ns| due_ns <= now_ns)
+        {
+            self.monitor.tick(now_ns, held);
+        }
+        while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, held) {
+            self.seats[worker.index()].interrupt(epoch);
+        }
+    }
+
+    /// Whether somebody may have to be interrupted soon: the dispatcher does not sleep then.
+    #[inline]
+    pub(super) fn is_wakeful(&self) -> bool {
+        M::PREEMPTS && self.seats.iter().any(|watched| watched.runs)
+    }
+}
+
+impl Watched {
+    /// What the worker took up since the last look.
+    #[inline]
+    fn beat(&self) -> Option<Assignment> {
+        self.seat
+            .pulse
+            .look()
+            .filter(|beat| beat.epoch != self.epoch)
+    }
+
+    #[inline]
+    fn interrupt(&self, epoch: u64) {
+        if let Some(flag) = self.seat.flag.get() {
+            flag.raise(epoch);
+        }
+    }
+}
+
+/// A monitor asks how many requests wait at a worker, and no more.
+impl<F: Fn(usize) -> usize> Queues for Held<F> {
+    fn me(&self) -> WorkerId {
+        unreachable!("a monitor is no worker")
+    }
+
+    fn workers(&self) -> usize {
+        self.0
+    }
+
+    #[inline]
+    fn len(&self, worker: WorkerId) -> usize {
+        (self.1)(worker.index()).saturating_sub(1)
+    }
+
+    fn pop(&mut self) -> Option<JobId> {
+        unreachable!("a monitor only looks")
+    }
+
+    fn push(&mut self, _job: JobId) {
+        unreachable!("a monitor only looks")
+    }
+
+    fn try_steal(&mut self, _victim: WorkerId, _max: usize) -> Steal {
+        unreachable!("a monitor only looks")
+    }
+
+    fn pop_shared(&mut self, _queue: usize) -> Option<JobId> {
+        unreachable!("a monitor only looks")
+    }
+
+    fn push_shared(&mut self, _queue: usize, _job: JobId) {
+        unreachable!("a monitor only looks")
+    }
+
+    fn shared_counters(&self, _queue: usize) -> (u64, u64) {
+        (0, 0)
+    }
+}

@@ -1,0 +1,319 @@
+//! Requests on fibers: begun, interrupted, gone on with, here or elsewhere.
+//!
+//! A fiber is reused from request to request; a new one is needed only when the last was interrupted (SYNERGY § 5.3). What was begun is
+//! kept by the request's token: whoever holds that may go on with it, and nobody else can.
+#![expect(
+    unsafe_code,
+    reason = "an interrupted handler keeps its borrow of the buffer while the token travels"
+)]
+
+use std::cell::UnsafeCell;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use headway_fiber::{Attached, Fiber, Flag, SendFiber, Stack, Stacks, Turn};
+use headway_machine::Clock;
+use headway_net::pool::{Pool, SlotId};
+use headway_net::slot::Slot;
+use headway_policy::{ClassId, Job, Resume, WorkerId};
+
+use crate::executor::{Outcome, handle};
+use crate::pulse::next_epoch;
+use crate::service::Service;
+use crate::token::job_of;
+
+/// What a fiber is handed: the buffer, and where it puts what came of it.
+struct Work {
+    slot: NonNull<Slot>,
+    worker: WorkerId,
+    outcome: Option<Outcome>,
+}
+
+// SAFETY: the buffer goes with its token, which is sent along.
+unsafe impl Send for Work {}
+
+/// A request that was begun and is not finished.
+pub(crate) struct Begun {
+    fiber: SendFiber<Work>,
+    /// Who began it.
+    worker: WorkerId,
+    class: u16,
+    arrived_ns: u64,
+    attained_ns: u64,
+}
+
+impl Begun {
+    /// The request as policies see it.
+    pub(crate) fn job(&self, token: SlotId) -> (Job, SlotId) {
+        let (id, token) = job_of(token);
+        let job = Job {
+            attained_ns: self.attained_ns,
+            ..Job::new(id, ClassId(self.class), self.arrived_ns)
+        };
+        (job, token)
+    }
+}
+
+/// Where begun requests are kept while they wait: a place a slot.
+pub(crate) struct Shelf {
+    places: Box<[UnsafeCell<Option<Begun>>]>,
+}
+
+// SAFETY: a place is reached only with a mutable borrow of its slot's token, of which there is one; tokens cross threads by
+// rings that synchronise (see `Pool`, whose slots are shared the same way). What lies there may be sent: it is a `SendFiber`.
+unsafe impl Sync for Shelf {}
+// SAFETY: as above; nothing here belongs to the thread that made it.
+unsafe impl Send for Shelf {}
+
+impl Shelf {
+    pub(crate) fn new(slots: usize) -> Self {
+        Self {
+            places: (0..slots).map(|_| UnsafeCell::new(None)).collect(),
+        }
+    }
+
+    /// Keeps the request of this token.
+    pub(crate) fn put(&self, token: SlotId, begun: Begun) -> SlotId {
+        let (job, token) = job_of(token);
+        // SAFETY: the token is ours, and unique (see `Sync`).
+        unsafe { *self.places[job.index()].get() = Some(begun) };
+        token
+    }
+
+    /// What was kept of the request of this token.
+    fn take(&self, token: SlotId) -> (Option<Begun>, SlotId) {
+        let (job, token) = job_of(token);
+        // SAFETY: as in `put`.
+        let begun = unsafe { (*self.places[job.index()].get()).take() };
+        (begun, token)
+    }
+}
+
+impl Drop for Shelf {
+    /// Handlers of requests that were given up never go on: their frames may be another language's, or hold what belongs to
+    /// another thread, so they are left as they are.
+    fn drop(&mut self) {
+        for place in &mut self.places {
+            if let Some(begun) = place.get_mut().take() {
+                // A suspended fiber leaves its stack behind.
+                drop(begun);
+            }
+        }
+    }
+}
+
+/// How a stretch of service ended.
+pub(crate) enum Stretch {
+    /// With the handler's return, after so much service in all, ns.
+    Finished { outcome: Outcome, cpu_ns: u64 },
+    /// Interrupted.
+    Yielded(Begun),
+    /// It was not begun, for want of a stack.
+    NoStack,
+}
+
+/// What is common to the fibers of all threads.
+pub(crate) struct Weft<S> {
+    pub(crate) service: Arc<S>,
+    pub(crate) stacks: Arc<Stacks>,
+    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) resume: Resume,
+}
+
+impl<S> Clone for Weft<S> {
+    fn clone(&self) -> Self {
+        Self {
+            service: Arc::clone(&self.service),
+            stacks: Arc::clone(&self.stacks),
+            shelf: Arc::clone(&self.shelf),
+            pool: Arc::clone(&self.pool),
+            resume: self.resume,
+        }
+    }
+}
+
+/// One thread's fibers.
+pub(crate) struct Fibers<S> {
+    weft: Weft<S>,
+    me: WorkerId,
+    /// Fibers between two requests, the one used last at the end.
+    idle: Vec<Fiber<Work>>,
+    clock: Clock,
+    epoch: u64,
+    /// A slice in ns and in ticks.
+    slice: (u64, u64),
+    /// Last, so that it is dropped last: others may hold this thread's flag until then.
+    attached: Attached,
+}
+
+impl<S: Service> Fibers<S> {
+    /// Those of this thread, which may be interrupted from now on: by its flag or, where it keeps time itself, by its clock.
+    pub(crate) fn new(weft: Weft<S>, me: WorkerId, keeps_time: bool) -> Self {
+        let attached = Attached::new();
+        attached.self_timed(keeps_time);
+        let idle = Vec::with_capacity(weft.pool.len().min(MOST_IDLE));
+        Self {
+            weft,
+            me,
+            idle,
+            clock: Clock::global(),
+            epoch: 0,
+            slice: (0, 0),
+            attached,
+        }
+    }
+
+    /// By which others interrupt this thread.
+    pub(crate) fn flag(&self) -> Flag {
+        self.attached.flag()
+    }
+
+    /// Numbers the next assignment: requests to interrupt an earlier one are void from now on.
+    #[inline]
+    pub(crate) fn next_epoch(&mut self) -> u64 {
+        self.epoch = next_epoch(self.epoch);
+        self.attached.begin(self.epoch);
+        self.epoch
+    }
+
+    /// Runs the request, or goes on with it, until it ends or is interrupted; when its slice is over, `renew` may give it another.
+    /// Returns from when to when it ran.
+    #[inline]
+    pub(crate) fn run(
+        &mut self,
+        token: SlotId,
+        begun: bool,
+        mut slice_ns: Option<u64>,
+        mut renew: impl FnMut(u64) -> Option<u64>,
+    ) -> (SlotId, Stretch, Range<u64>) {
+        let start_ticks = self.clock.ticks();
+        let start_ns = self.clock.to_ns(start_ticks);
+        if let Some(slice_ns) = slice_ns {
+            self.end_slice_in(start_ticks, slice_ns);
+        }
+        let (token, started) = match begun {
+            false => self.begin(token),
+            true => self.go_on(token),
+        };
+        let Some((mut begun, mut turn)) = started else {
+            return (token, Stretch::NoStack, start_ns..start_ns);
+        };
+        let end_ns = loop {
+            let now_ticks = self.clock.ticks();
+            let now_ns = self.clock.to_ns(now_ticks).max(start_ns);
+            if matches!(turn, Turn::Finished(_)) || slice_ns.is_none() {
+                break now_ns;
+            }
+            slice_ns = renew(now_ns);
+            let Some(slice_ns) = slice_ns else {
+                break now_ns;
+            };
+            self.end_slice_in(now_ticks, slice_ns);
+            turn = begun.fiber.resume();
+        };
+        begun.attained_ns += end_ns - start_ns;
+        (token, self.ended(begun, turn), start_ns..end_ns)
+    }
+
+    #[inline]
+    fn begin(&mut self, mut token: SlotId) -> (SlotId, Option<(Running, Turn<Work>)>) {
+        let Some(mut fiber) = self.idle.pop().or_else(|| self.spawn()) else {
+            return (token, None);
+        };
+        let slot = self.weft.pool.get_mut(&mut token);
+        let (class, arrived_ns) = (slot.class, slot.arrived_ns);
+        let work = Work {
+            slot: NonNull::from(slot),
+            worker: self.me,
+            outcome: None,
+        };
+        let turn = fiber.run(work, u64::from(class));
+        let running = Running {
+            fiber,
+            worker: self.me,
+            class,
+            arrived_ns,
+            attained_ns: 0,
+        };
+        (token, Some((running, turn)))
+    }
+
+    fn go_on(&mut self, token: SlotId) -> (SlotId, Option<(Running, Turn<Work>)>) {
+        let (begun, token) = self.weft.shelf.take(token);
+        let begun = begun.expect("what was begun is kept with its token");
+        assert!(
+            self.weft.resume == Resume::Anywhere || begun.worker == self.me,
+            "a request goes on where its service allows"
+        );
+        let mut running = Running {
+            fiber: begun.fiber.into_inner(),
+            worker: begun.worker,
+            class: begun.class,
+            arrived_ns: begun.arrived_ns,
+            attained_ns: begun.attained_ns,
+        };
+        let turn = running.fiber.resume();
+        (token, Some((running, turn)))
+    }
+
+    #[inline]
+    fn ended(&mut self, running: Running, turn: Turn<Work>) -> Stretch {
+        match turn {
+            Turn::Finished(work) => {
+                if self.idle.len() < self.idle.capacity() {
+                    self.idle.push(running.fiber);
+                }
+                Stretch::Finished {
+                    outcome: work
+                        .outcome
+                        .expect("a handler that returns leaves an outcome"),
+                    cpu_ns: running.attained_ns,
+                }
+            }
+            Turn::Yielded => Stretch::Yielded(Begun {
+                // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`go_on` sees to it); else who built the server
+                // has promised that its handlers may go on anywhere (`Builder::resume_anywhere`).
+                fiber: unsafe { running.fiber.migratable() },
+                worker: running.worker,
+                class: running.class,
+                arrived_ns: running.arrived_ns,
+                attained_ns: running.attained_ns,
+            }),
+        }
+    }
+
+    #[cold]
+    fn spawn(&self) -> Option<Fiber<Work>> {
+        let stack: Stack = self.weft.stacks.take().ok()?;
+        let service = Arc::clone(&self.weft.service);
+        Some(Fiber::new(stack, move |work: &mut Work| {
+            // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
+            let slot = unsafe { work.slot.as_mut() };
+            work.outcome = Some(handle(&*service, slot, work.worker));
+        }))
+    }
+
+    #[inline]
+    fn end_slice_in(&mut self, now_ticks: u64, slice_ns: u64) {
+        // Slices are mostly alike, and a conversion is a division.
+        if self.slice.0 != slice_ns {
+            self.slice = (slice_ns, self.clock.ticks_in(slice_ns));
+        }
+        self.attached
+            .set_deadline(now_ticks.saturating_add(self.slice.1));
+    }
+}
+
+/// More fibers than this are not kept for reuse.
+const MOST_IDLE: usize = 4096;
+
+/// As [`Begun`], on the thread that runs it.
+struct Running {
+    fiber: Fiber<Work>,
+    worker: WorkerId,
+    class: u16,
+    arrived_ns: u64,
+    attained_ns: u64,
+}

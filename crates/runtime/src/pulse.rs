@@ -1,0 +1,111 @@
+//! What a worker tells of the assignment it runs: the clock of a quantum starts where the request does, since dispatch
+//! is asynchronous (Concord § 3.2).
+
+use crate::sync::{AtomicU64, Ordering, Padded, fence};
+
+/// Assignments of one worker are numbered from 1, modulo this less one: an epoch is never 0, and rarely the same again.
+const EPOCHS: u64 = 1 << 40;
+
+/// The number after `epoch`.
+#[inline]
+pub(crate) fn next_epoch(epoch: u64) -> u64 {
+    epoch % (EPOCHS - 1) + 1
+}
+
+/// What runs on a worker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Assignment {
+    /// Its number; 0 before the first.
+    pub(crate) epoch: u64,
+    /// The request, as the policy knows it.
+    pub(crate) job: u32,
+    /// Since when, ns.
+    pub(crate) since_ns: u64,
+}
+
+/// The last assignment a worker took up, on a line of its own: one thread writes it, one reads it, neither waits.
+#[derive(Debug, Default)]
+pub(crate) struct Pulse(Padded<Beat>);
+
+#[derive(Debug, Default)]
+struct Beat {
+    epoch: AtomicU64,
+    job: AtomicU64,
+    since_ns: AtomicU64,
+}
+
+impl Pulse {
+    /// The worker takes this up.
+    #[inline]
+    pub(crate) fn beat(&self, assignment: Assignment) {
+        let Assignment {
+            epoch,
+            job,
+            since_ns,
+        } = assignment;
+        let beat = &*self.0;
+        // A reader that meets us here sees an epoch that is neither the last nor the next, and looks again later.
+        beat.epoch.store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        beat.job.store(u64::from(job), Ordering::Relaxed);
+        beat.since_ns.store(since_ns, Ordering::Relaxed);
+        beat.epoch.store(epoch, Ordering::Release);
+    }
+
+    /// What the worker took up last; `None` before the first, and while it changes.
+    #[inline]
+    pub(crate) fn look(&self) -> Option<Assignment> {
+        let beat = &*self.0;
+        let epoch = beat.epoch.load(Ordering::Acquire);
+        let job = beat.job.load(Ordering::Relaxed) as u32;
+        let since_ns = beat.since_ns.load(Ordering::Relaxed);
+        fence(Ordering::Acquire);
+        let unchanged = beat.epoch.load(Ordering::Relaxed) == epoch;
+        (epoch != 0 && unchanged).then_some(Assignment {
+            epoch,
+            job,
+            since_ns,
+        })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_are_never_zero() {
+        assert_eq!(next_epoch(0), 1);
+        assert_eq!(next_epoch(EPOCHS - 2), EPOCHS - 1);
+        assert_eq!(next_epoch(EPOCHS - 1), 1);
+    }
+
+    #[test]
+    fn what_is_read_was_written_as_a_whole() {
+        const BEATS: u64 = 200_000;
+        let pulse = Pulse::default();
+        assert_eq!(pulse.look(), None);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for epoch in 1..=BEATS {
+                    pulse.beat(Assignment {
+                        epoch,
+                        job: (3 * epoch) as u32,
+                        since_ns: 7 * epoch,
+                    });
+                }
+            });
+            let mut last = 0;
+            while !writer.is_finished() {
+                let Some(seen) = pulse.look() else { continue };
+                assert!(seen.epoch >= last, "time goes on");
+                assert_eq!(
+                    (u64::from(seen.job), seen.since_ns),
+                    (3 * seen.epoch, 7 * seen.epoch)
+                );
+                last = seen.epoch;
+            }
+        });
+        assert_eq!(pulse.look().map(|last| last.epoch), Some(BEATS));
+    }
+}

@@ -1,0 +1,283 @@
+//! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use common::{FOREVER, play, replay, wait_until};
+use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
+
+/// One of each kind: by a dispatcher's flag, by the worker's own clock, with a dispatcher that works.
+const POLICIES: [&str; 12] = [
+    "shinjuku-sq,q=5us",
+    "shinjuku-ci,q=5us",
+    "shinjuku-mq,q=5us",
+    "concord,q=5us",
+    "concord,q=2us,k=4",
+    "concord,q=5us,k=1,dispatcher=dedicated",
+    "tiny-quanta,q=2us",
+    "mlfq",
+    "compose,discipline=edf,preemption=edf",
+    "on-blocked",
+    "compose,discipline=typed,placement=reserved,preemption=quantum,control=darc,window=200,q=5us",
+    "compose,discipline=typed,placement=jbsq,k=2,preemption=quantum,q=5us",
+];
+const REQUESTS: u32 = 300;
+const LONG_NS: u64 = 200_000;
+/// Where the machine gives a dispatcher and its workers no time together, nobody is interrupted: then once more.
+const ATTEMPTS: usize = 20;
+
+/// These tests need the machine's cores: one at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn builder(policy: &str, workers: usize) -> Builder {
+    Server::builder()
+        .policy(policy)
+        .class("short", 500)
+        .class("long", LONG_NS)
+        .workers(workers)
+        .queue_limit(REQUESTS as usize)
+        .pin(Pin::Off)
+}
+
+/// Whether what is interrupted may go on elsewhere.
+fn roam<S, D, C>(builder: Builder<S, D, C>, roams: bool) -> Builder<S, D, C> {
+    match roams {
+        // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
+        #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
+        true => unsafe { builder.resume_anywhere() },
+        false => builder,
+    }
+}
+
+/// Runs a replay to its end and checks that each request came back once, having had its service.
+fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle) -> Stats {
+    let (datapath, control) = replay(1, REQUESTS, 2_000, [500, LONG_NS]);
+    let server = roam(builder(policy, workers), roams)
+        .idle(idle)
+        .service(Spin::default())
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    assert_eq!(server.layout(), Some(Layout::Dedicated));
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    let context = format!("{policy}, {workers} workers, roams {roams}, {idle:?}: {stats:?}");
+    let mut seen: Vec<u32> = control
+        .take_completions()
+        .iter()
+        .map(|done| done.index)
+        .collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..REQUESTS).collect::<Vec<u32>>(), "{context}");
+    let expected = u64::from(REQUESTS);
+    assert_eq!(
+        (stats.received, stats.answered, stats.shed),
+        (expected, expected, 0),
+        "{context}"
+    );
+    assert_eq!(
+        (stats.abandoned, stats.panics, stats.unsent),
+        (0, 0, 0),
+        "{context}"
+    );
+    let by_class: Vec<u64> = stats.classes.iter().map(|class| class.answered).collect();
+    assert_eq!(by_class, [expected / 2, expected / 2, 0], "{context}");
+    stats
+}
+
+#[test]
+fn everything_is_answered_once_under_every_policy() {
+    let _alone = alone();
+    for policy in POLICIES {
+        for roams in [false, true] {
+            let interrupts = (0..ATTEMPTS)
+                .any(|_| all_answered(policy, 2, roams, Idle::default()).preemptions > 0);
+            assert!(interrupts, "{policy} interrupted nobody");
+        }
+    }
+}
+
+#[test]
+fn one_worker_and_more_workers_than_cores_do_too() {
+    let _alone = alone();
+    for policy in ["concord,q=5us", "shinjuku-sq,q=5us", "tiny-quanta,q=2us"] {
+        for workers in [1, 5] {
+            all_answered(policy, workers, true, Idle::default());
+        }
+    }
+}
+
+#[test]
+fn every_way_to_wait_does_too() {
+    let _alone = alone();
+    for policy in ["concord,q=5us", "tiny-quanta,q=2us"] {
+        for idle in [Idle::Spin, Idle::Park] {
+            all_answered(policy, 2, true, idle);
+        }
+    }
+}
+
+/// Longs run until one of them has been on two threads, or it is late.
+struct Wander {
+    moved: AtomicBool,
+    at_most: Duration,
+}
+
+impl Service for Wander {
+    fn handle(&self, call: &mut Call<'_>) {
+        let (begun, first) = (Instant::now(), std::thread::current().id());
+        let waits = || call.class().0 == 1 && !self.moved.load(Ordering::Relaxed);
+        while waits() && begun.elapsed() < self.at_most {
+            if std::thread::current().id() != first {
+                self.moved.store(true, Ordering::Relaxed);
+            }
+            checkpoint();
+        }
+    }
+}
+
+/// Whether an interrupted request is ever seen on a second thread.
+fn moves(policy: &str, roams: bool, at_most: Duration) -> bool {
+    let wander = Arc::new(Wander {
+        moved: AtomicBool::new(false),
+        at_most,
+    });
+    let (datapath, control) = replay(1, 40, 2_000, [0, 0]);
+    let service = Arc::clone(&wander);
+    let server = roam(builder(policy, 2), roams)
+        .service(move |call: &mut Call<'_>| service.handle(call))
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert_eq!(stats.answered, 40);
+    wander.moved.load(Ordering::Relaxed)
+}
+
+#[test]
+fn an_interrupted_request_changes_threads_only_where_the_service_allows() {
+    let _alone = alone();
+    for policy in ["shinjuku-sq,q=5us", "concord,q=5us,dispatcher=dedicated"] {
+        assert!(!moves(policy, false, Duration::from_millis(5)), "{policy}");
+        assert!(
+            moves(policy, true, FOREVER),
+            "{policy} never moved a request"
+        );
+    }
+}
+
+/// A short request does not wait for a long one that runs already: with one worker that could only be interrupted.
+#[test]
+fn a_short_request_overtakes_a_long_one_that_runs() {
+    let _alone = alone();
+    static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
+    static LONG_SAW: AtomicU64 = AtomicU64::new(0);
+    for policy in [
+        "concord,q=5us,dispatcher=dedicated",
+        "shinjuku-sq,q=5us",
+        "tiny-quanta,q=5us",
+    ] {
+        SHORT_DONE.store(0, Ordering::Relaxed);
+        LONG_SAW.store(0, Ordering::Relaxed);
+        // Of two requests the second, long one comes first.
+        let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
+        let server = builder(policy, 1)
+            .service(|call: &mut Call<'_>| match call.class().0 {
+                1 => {
+                    let end = Instant::now() + FOREVER;
+                    while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
+                        checkpoint();
+                    }
+                    LONG_SAW.fetch_add(SHORT_DONE.load(Ordering::Relaxed), Ordering::Relaxed);
+                }
+                _ => {
+                    SHORT_DONE.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+            .datapath(datapath)
+            .start()
+            .unwrap();
+        play(&control);
+        let stats = server.shutdown(FOREVER).unwrap();
+        assert_eq!(stats.answered, 4, "{policy}: {stats:?}");
+        assert_eq!(LONG_SAW.load(Ordering::Relaxed), 4, "{policy}");
+    }
+}
+
+#[test]
+fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
+    let _alone = alone();
+    let (datapath, control) = replay(1, REQUESTS, 2_000, [500, LONG_NS]);
+    let server = builder("concord,q=5us", 2)
+        .service(|call: &mut Call<'_>| {
+            Spin::default().handle(call);
+            assert_ne!(call.class().0, 1, "longs panic");
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    let half = u64::from(REQUESTS) / 2;
+    assert_eq!((stats.answered, stats.panics), (2 * half, half));
+    assert!(stats.preemptions > 0);
+}
+
+/// Requests in the middle of their service when time is up are given up, and counted with the others.
+#[test]
+fn what_is_given_up_is_counted() {
+    let _alone = alone();
+    for policy in ["shinjuku-sq,q=5us", "tiny-quanta,q=5us", "concord,q=5us"] {
+        let (datapath, control) = replay(1, 40, 1_000, [0, 0]);
+        let server = builder(policy, 2)
+            .service(|call: &mut Call<'_>| {
+                let end = Instant::now() + Duration::from_millis(300);
+                while call.class().0 == 1 && Instant::now() < end {
+                    checkpoint();
+                }
+            })
+            .datapath(datapath)
+            .start()
+            .unwrap();
+        play(&control);
+        wait_until("somebody was interrupted", || {
+            server.stats().preemptions > 0
+        });
+        let stats = server.shutdown(Duration::from_millis(1)).unwrap();
+        assert_eq!(stats.answered + stats.abandoned, 40, "{policy}: {stats:?}");
+        assert!(stats.abandoned > 0, "{policy}: {stats:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let _alone = alone();
+    let (datapath, _control) = replay(1, 1, 1, [0, 0]);
+    let inline = builder("concord", 1)
+        .layout(Layout::Inline)
+        .service(Spin::default())
+        .datapath(datapath)
+        .start();
+    assert!(inline.err().unwrap().to_string().contains("dedicated"));
+    for (policy, advice) in [
+        ("concord,dispatchers=2", "one dispatcher"),
+        ("synergy", "concord"),
+        ("tardis", "concord"),
+    ] {
+        let (datapath, _control) = replay(1, 1, 1, [0, 0]);
+        let refused = builder(policy, 2)
+            .service(Spin::default())
+            .datapath(datapath)
+            .start();
+        let message = refused.err().unwrap().to_string();
+        assert!(message.contains(advice), "{policy}: {message}");
+    }
+}
