@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, Slice};
+use headway_runtime::checkpoint;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
@@ -156,6 +157,8 @@ impl Store {
             scanned.checksum.add(&value);
             scanned.entries += 1;
             scanned.last = Some(key);
+            // Between two entries nothing of the store's is held but the range itself.
+            checkpoint();
         }
         Ok(scanned)
     }

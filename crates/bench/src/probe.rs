@@ -6,7 +6,7 @@
 
 use crate::gaps::{GAP_NS, Gap};
 use headway_machine::Clock;
-use headway_runtime::{Call, Service};
+use headway_runtime::{Call, Service, checkpoint, suspensions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -58,6 +58,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
+    /// For so many workers, and a dispatcher that works.
     pub(crate) fn new(workers: usize) -> Self {
         let log = |_| Log {
             observed_ns: AtomicU64::new(0),
@@ -65,7 +66,7 @@ impl Probe {
         };
         Self {
             clock: Clock::global(),
-            logs: (0..workers).map(log).collect(),
+            logs: (0..=workers).map(log).collect(),
         }
     }
 
@@ -90,20 +91,23 @@ impl Service for Probe {
             self.clock.ticks_in(call.service_hint_ns()),
             self.clock.ticks_in(GAP_NS),
         );
-        let start = self.clock.ticks();
-        let mut last = start;
-        while last.wrapping_sub(start) < work {
-            std::hint::spin_loop();
-            let now = self.clock.ticks();
-            if now.wrapping_sub(last) > gap {
-                log.note(self.clock.to_ns(last)..self.clock.to_ns(now));
+        let (mut done, mut last, mut turns) = (0, self.clock.ticks(), suspensions());
+        while done < work {
+            checkpoint();
+            let (now, seen) = (self.clock.ticks(), suspensions());
+            let passed = now.wrapping_sub(last);
+            // What passed while the request was interrupted was neither its own nor the machine's.
+            if seen == turns {
+                done += passed;
+                if passed > gap {
+                    log.note(self.clock.to_ns(last)..self.clock.to_ns(now));
+                }
             }
-            last = now;
+            (last, turns) = (now, seen);
         }
-        // One writer: a load and a store, no read-modify-write.
-        let ran_ns = self.clock.to_ns(last) - self.clock.to_ns(start);
-        let observed_ns = log.observed_ns.load(Ordering::Relaxed) + ran_ns;
-        log.observed_ns.store(observed_ns, Ordering::Relaxed);
+        // Whoever began the request may have another one by now.
+        let ran_ns = self.clock.ns_in(done);
+        log.observed_ns.fetch_add(ran_ns, Ordering::Relaxed);
     }
 }
 

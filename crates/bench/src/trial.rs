@@ -4,10 +4,10 @@ use crate::gaps::{Gap, gap_of};
 use crate::probe::{Disturbance, Probe};
 use headway_machine::{Clock, Description, noise};
 use headway_net::replay::{Completion, Replay, ReplayArrival};
-use headway_policy::ClassHint;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{System, Visit};
+use headway_policy::{ClassHint, Resume};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
 use headway_runtime::{Class, Idle, Layout, Pin, Server, ShutdownError, Stall, StartError, Stats};
 use headway_sim::{Experiment, Length};
@@ -141,7 +141,7 @@ impl Trial {
         let experiment = &self.experiment;
         let (replay, control) = Replay::new(self.schedules(arrivals)?)?;
         let probe = Probe::new(experiment.workers);
-        let server = Server::builder()
+        let builder = Server::builder()
             .workers(experiment.workers)
             .policy_spec(experiment.policy.clone())
             .classes(self.classes())
@@ -152,8 +152,17 @@ impl Trial {
             .pin(self.pin.clone())
             .keep_stalls(STALLS)
             .service(probe.clone())
-            .datapath(replay)
-            .start()?;
+            .datapath(replay);
+        #[expect(
+            unsafe_code,
+            reason = "the handler is known to keep nothing of its thread's"
+        )]
+        let builder = match experiment.resume {
+            // SAFETY: the probe reads clocks and its own log over a checkpoint, and holds no lock there.
+            Resume::Anywhere => unsafe { builder.resume_anywhere() },
+            Resume::OwnWorker => builder,
+        };
+        let server = builder.start()?;
         let clock = Clock::global();
         let start_ns = clock.now_ns() + LEAD_NS;
         control.start(start_ns);

@@ -37,6 +37,8 @@ pub(crate) struct Control {
     /// The class of the current job, for reports.
     pub(crate) label: Cell<u64>,
     pub(crate) state: Cell<State>,
+    /// How often it was suspended in a job.
+    pub(crate) suspensions: Cell<u64>,
     /// The body is to return instead of waiting for a job.
     pub(crate) closing: Cell<bool>,
 }

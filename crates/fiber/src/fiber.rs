@@ -122,6 +122,7 @@ impl<J> Fiber<J> {
             guard_base: stack.guard(),
             label: Cell::new(0),
             state: Cell::new(State::Idle),
+            suspensions: Cell::new(0),
             closing: Cell::new(false),
         };
         let carved = Carved { stack, base };

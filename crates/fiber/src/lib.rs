@@ -32,4 +32,4 @@ pub use checkpoint::checkpoint;
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
 pub use no_preempt::NoPreempt;
 pub use stack::{MIN_STACK_BYTES, Stack, StackCache, Stacks};
-pub use switch::{in_fiber, yield_now};
+pub use switch::{in_fiber, suspensions, yield_now};

@@ -31,6 +31,18 @@ pub fn in_fiber() -> bool {
     !local::fiber().is_null()
 }
 
+/// How often the fiber that runs was suspended in its jobs so far; 0 outside of one. Code that measures itself learns from it that the
+/// time since its last reading was not its own.
+#[inline]
+pub fn suspensions() -> u64 {
+    let control = local::fiber();
+    if control.is_null() {
+        return 0;
+    }
+    // SAFETY: not null, so this thread's current fiber.
+    unsafe { (*control).suspensions.get() }
+}
+
 /// Whether the fiber that is said to run can be suspended here: it really runs, and not to be unwound.
 ///
 /// A probe can stand in code that has said which fiber runs and not yet switched to it, or switched back already. And how many panics a thread is
@@ -50,6 +62,9 @@ pub(crate) unsafe fn may_leave(control: *const Control) -> bool {
 /// `control` is this thread's current fiber, and [`may_leave`].
 #[inline]
 pub(crate) unsafe fn leave(control: *const Control) {
+    // SAFETY: the control lives as long as its fiber.
+    let suspensions = unsafe { &(*control).suspensions };
+    suspensions.set(suspensions.get() + 1);
     // SAFETY: a fiber sets its yielder when it first runs; it is valid while the fiber is.
     unsafe { (*(*control).yielder.get()).suspend(Event::Yielded) };
 }

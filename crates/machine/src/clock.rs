@@ -108,6 +108,12 @@ impl Clock {
         ((u128::from(duration_ns) << SHIFT) / u128::from(self.ns_per_tick)) as u64
     }
 
+    /// How long so many ticks take, ns, rounded down.
+    #[inline]
+    pub fn ns_in(&self, ticks: u64) -> u64 {
+        ((u128::from(ticks) * u128::from(self.ns_per_tick)) >> SHIFT) as u64
+    }
+
     /// Whether readings come from the TSC (cheap) rather than from the kernel.
     pub fn is_tsc(&self) -> bool {
         self.counter != Counter::Kernel
