@@ -24,7 +24,12 @@ void measure_slices(const struct options *options);
 // between two of them, as JSON. Exits with an error if the result changed.
 void measure_stretches(const struct options *options);
 
-// Ends the program with an error unless the kernel's last result is the expected one.
+// One repetition, neither timed nor checked.
+void run_repetition(const struct options *options);
+
+// Ends the program with an error unless the kernel's last result is the expected one: by its digest
+// (quick), or by its properties as well.
+void check_digest(const struct options *options);
 void check_result(const struct options *options);
 
 // Lets the calling thread run on `core` only; an error says why that cannot be.

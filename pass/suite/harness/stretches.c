@@ -25,7 +25,7 @@ static size_t take_every_probe(const struct options *options) {
         atomic_store(&__headway_preempt.asked, 1);
     recorder.mode = RECORDER_STRETCHES;
     recorder.begin = clock_ticks();
-    kernel_run();
+    run_repetition(options);
     size_t stretches = recorder_finish_stretches();
     recorder.mode = RECORDER_OFF;
     atomic_store(&__headway_preempt.asked, 0);

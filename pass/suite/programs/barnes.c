@@ -2,9 +2,10 @@
 // masses, walk it once for each body.
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0xba38d22cf2983b9a, 0x033d52447caa7a98};
+const uint64_t kernel_expected[2] = {0xef434254a35ee205, 0x05fe6ab868af9b21};
+const unsigned kernel_passes = 1;
 
-enum { MAX_BODIES = 2500, MAX_NODES = 4 * MAX_BODIES, EMPTY = -1 };
+enum { MAX_BODIES = 1500, MAX_NODES = 4 * MAX_BODIES, EMPTY = -1 };
 
 struct body {
     double position[3], velocity[3], force[3], mass;
@@ -20,7 +21,7 @@ static struct body start[MAX_BODIES], bodies[MAX_BODIES];
 static struct node nodes[MAX_NODES];
 static int count, node_count, steps;
 
-static const double OPENING = 0.7, SOFTENING = 0.0025, DT = 0.01;
+static const double OPENING = 0.6, SOFTENING = 0.0025, DT = 0.01;
 
 void kernel_setup(bool full) {
     uint64_t seed = 18;

@@ -2,9 +2,10 @@
 // Abramowitz' and Stegun's polynomial 26.2.17.
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x79059d3e5ab1b683, 0x668a3b9c5fb2d031};
+const uint64_t kernel_expected[2] = {0x79059d3e5ab1b683, 0xd434c31e9f8aaa49};
+const unsigned kernel_passes = 36;
 
-enum { MAX_OPTIONS = 240000 };
+enum { MAX_OPTIONS = 5000 };
 
 struct option {
     double spot, strike, rate, volatility, years;

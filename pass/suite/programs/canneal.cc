@@ -7,7 +7,8 @@
 
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x9473294676d5868d, 0x46f8709543e65a1b};
+const uint64_t kernel_expected[2] = {0x9473294676d5868d, 0xc7dd78009abb2ad9};
+const unsigned kernel_passes = 1;
 
 namespace {
 
@@ -62,7 +63,7 @@ void anneal(uint64_t &seed) {
 
 void kernel_setup(bool full) {
     uint64_t seed = 25;
-    const uint32_t side = full ? 100 : 16, count = side * side;
+    const uint32_t side = full ? 60 : 16, count = side * side;
     swaps_a_step = full ? 4000 : 1000;
     steps = full ? 14 : 6;
     elements.resize(count);

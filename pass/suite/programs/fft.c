@@ -2,9 +2,10 @@
 // transpose, transform rows, multiply by roots of unity, transpose, transform rows, transpose.
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x6158001ebfbddf97, 0xcdb5126d4913dfa7};
+const uint64_t kernel_expected[2] = {0x6158001ebfbddf97, 0xaf852aa05b44afef};
+const unsigned kernel_passes = 16;
 
-enum { MAX_SIDE = 512 };
+enum { MAX_SIDE = 128 };
 
 struct complex_number {
     double re, im;

@@ -1,11 +1,12 @@
 // Fibonacci's numbers by their definition: nothing but calls.
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x571df229d0132b7a, 0x0955043c1646b288};
+const uint64_t kernel_expected[2] = {0x571df229d0132b7a, 0x8586ca696d05f95d};
+const unsigned kernel_passes = 2;
 
 static uint64_t index_asked, result;
 
-void kernel_setup(bool full) { index_asked = full ? 34 : 20; }
+void kernel_setup(bool full) { index_asked = full ? 31 : 20; }
 
 static uint64_t fibonacci(uint64_t n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 

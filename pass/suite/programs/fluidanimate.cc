@@ -5,7 +5,8 @@
 
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x748faca4af7efd50, 0xd1d620c1875702cd};
+const uint64_t kernel_expected[2] = {0x748faca4af7efd50, 0x2a6fb61ef27c3d93};
+const unsigned kernel_passes = 1;
 
 namespace {
 
@@ -116,7 +117,7 @@ void kernel_setup(bool full) {
     uint64_t seed = 26;
     const int per_side = full ? 14 : 6;
     side = full ? 12 : 6;
-    steps = full ? 4 : 2;
+    steps = full ? 3 : 2;
     size_of_box = H * side;
     const double gap = 0.55 * H;
     mass = REST * gap * gap * gap;

@@ -1,9 +1,10 @@
 // A hash table with open addressing: inserts, looks up (half of it in vain), erases by shifting back.
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x5db9155160be56e1, 0xee9628fc8e8fb971};
+const uint64_t kernel_expected[2] = {0x5db9155160be56e1, 0x1b37164984c1b102};
+const unsigned kernel_passes = 16;
 
-enum { MAX_SLOTS = 1 << 18, FREE = 0 };
+enum { MAX_SLOTS = 1 << 14, FREE = 0 };
 
 struct slot {
     uint64_t key, value;

@@ -1,9 +1,10 @@
 // Histograms of the three colours of an image (as Phoenix' histogram).
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0xc1950286dd21a65c, 0x2f1a32599d2d19a1};
+const uint64_t kernel_expected[2] = {0xc1950286dd21a65c, 0xcc8952c01a94e795};
+const unsigned kernel_passes = 56;
 
-enum { MAX_PIXELS = 8u << 20 };
+enum { MAX_PIXELS = 120000 };
 
 static uint8_t image[3 * MAX_PIXELS]; // blue, green, red, …
 static size_t pixels;

@@ -2,7 +2,8 @@
 // square basin, grids stored as contiguous arrays. V-cycles, three grids deep or more.
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x4cbb12018370c2e9, 0x3bfff4ccd67e8275};
+const uint64_t kernel_expected[2] = {0x4cbb12018370c2e9, 0x8e84132d5da38056};
+const unsigned kernel_passes = 2;
 
 enum { LEVELS = 7, MAX_SIDE = 257, CELLS = MAX_SIDE * MAX_SIDE * 3 / 2 };
 
@@ -18,7 +19,7 @@ static double residual_first, residual_last;
 
 void kernel_setup(bool full) {
     uint64_t seed = 14;
-    cycles = full ? 16 : 2;
+    cycles = full ? 8 : 2;
     levels = full ? LEVELS : 4;
     size_t used = 0;
     for (int level = 0; level < levels; level++) {

@@ -8,7 +8,8 @@
 
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0xbbee32a688789728, 0x0d5bae47d0c75ebe};
+const uint64_t kernel_expected[2] = {0xbbee32a688789728, 0x7cc1bb1cc9188e08};
+const unsigned kernel_passes = 8;
 
 namespace {
 
@@ -42,8 +43,8 @@ void index_page(uint32_t number, std::string_view page) {
 
 void kernel_setup(bool full) {
     uint64_t seed = 8;
-    pages.resize(full ? 1500 : 60);
-    const uint32_t targets = full ? 3000 : 100;
+    pages.resize(full ? 150 : 60);
+    const uint32_t targets = full ? 600 : 100;
     for (std::string &page : pages) {
         for (uint32_t link = suite_below(&seed, 40); link > 0; link--, links_written++) {
             for (uint32_t words = suite_below(&seed, 20); words > 0; words--) {

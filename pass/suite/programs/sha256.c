@@ -1,9 +1,10 @@
 // SHA-256 (FIPS 180-4) of a long message.
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x6bc596c7c0821c13, 0x3ed1ad15c00813b1};
+const uint64_t kernel_expected[2] = {0x6bc596c7c0821c13, 0x371693195cba6153};
+const unsigned kernel_passes = 8;
 
-enum { MAX_BYTES = 2 << 20 };
+enum { MAX_BYTES = 200000 };
 
 static uint8_t message[MAX_BYTES];
 static size_t length;

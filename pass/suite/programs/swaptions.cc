@@ -7,6 +7,7 @@
 #include "../harness/suite.h"
 
 const uint64_t kernel_expected[2] = {0xb9f231dc547b9176, 0x9f63e246fad66bd4};
+const unsigned kernel_passes = 1;
 
 namespace {
 

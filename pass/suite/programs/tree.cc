@@ -4,7 +4,8 @@
 
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x7e7e6aa17bc7f9c4, 0x94c28178812db616};
+const uint64_t kernel_expected[2] = {0x7e7e6aa17bc7f9c4, 0xba141c495ffb0f36};
+const unsigned kernel_passes = 9;
 
 namespace {
 
@@ -75,7 +76,7 @@ void walk(const Node *tree) {
 
 void kernel_setup(bool full) {
     uint64_t seed = 28;
-    keys.resize(full ? 15000 : 500);
+    keys.resize(full ? 3000 : 500);
     for (uint64_t &key : keys) key = suite_random(&seed) >> 8; // distinct, as the generator is a permutation
     nodes.resize(keys.size());
     in_order.reserve(keys.size());

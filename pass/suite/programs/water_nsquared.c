@@ -3,7 +3,8 @@
 // velocity Verlet. Units: ångström, picosecond, atomic mass, energies accordingly.
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0xe76d5d7b65fc0dd5, 0x6217cd184e99b492};
+const uint64_t kernel_expected[2] = {0xe76d5d7b65fc0dd5, 0x5d89ba9db0f57d46};
+const unsigned kernel_passes = 2;
 
 enum { SITES = 3, MAX_MOLECULES = 216 };
 
@@ -21,7 +22,7 @@ void kernel_setup(bool full) {
     uint64_t seed = 16;
     int side = full ? 6 : 3;
     molecules = side * side * side;
-    steps = full ? 12 : 2;
+    steps = full ? 5 : 2;
     box = 3.1 * side;
     for (int m = 0; m < molecules; m++) {
         int place[3] = {m % side, m / side % side, m / side / side};

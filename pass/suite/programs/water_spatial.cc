@@ -5,7 +5,8 @@
 
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x23fad8225a3507bc, 0x6014b0f3ac7d9936};
+const uint64_t kernel_expected[2] = {0xbc365231467805c6, 0xa473384814401ced};
+const unsigned kernel_passes = 1;
 
 namespace {
 
@@ -85,9 +86,9 @@ void kick() {
 
 void kernel_setup(bool full) {
     uint64_t seed = 17;
-    const int side = full ? 12 : 9;
-    cells_a_side = full ? 5 : 4;
-    steps = full ? 5 : 1;
+    const int side = full ? 10 : 7;
+    cells_a_side = full ? 4 : 3;
+    steps = full ? 6 : 1;
     box = 1.1 * side;
     Vector drift;
     for (int m = 0; m < side * side * side; m++) {

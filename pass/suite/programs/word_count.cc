@@ -6,7 +6,8 @@
 
 #include "../harness/suite.h"
 
-const uint64_t kernel_expected[2] = {0x02651e6569658393, 0x35425a1754c21534};
+const uint64_t kernel_expected[2] = {0x02651e6569658393, 0x9cf5e867aad1d527};
+const unsigned kernel_passes = 4;
 
 namespace {
 
@@ -30,7 +31,7 @@ bool more_frequent(const Entry &a, const Entry &b) {
 
 void kernel_setup(bool full) {
     uint64_t seed = 6;
-    const size_t words = full ? 150000 : 4000, vocabulary = full ? 8000 : 500;
+    const size_t words = full ? 30000 : 4000, vocabulary = full ? 4000 : 500;
     for (words_written = 0; words_written < words; words_written++) {
         const double u = suite_uniform(&seed); // the cube makes some words much more frequent
         uint64_t word = static_cast<uint64_t>(u * u * u * static_cast<double>(vocabulary)) + 1000;

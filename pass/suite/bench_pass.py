@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Measures what the compiler pass costs and how well it keeps a quantum.
+
+Every program of the suite is built plain and instrumented, and measured three ways (`driver/measure.py`): the overhead of
+probes that are never taken, the lengths of slices under a flag that another core raises, and the distance between probes.
+`docs/preemption-overhead.md` explains the method.
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+from driver import build, check, measure, programs, table
+from driver.errors import SuiteError
+
+QUICK = measure.Effort(rounds=4, repetitions=8, slice_seconds=0.4, stretch_repetitions=3)
+FULL = measure.Effort(rounds=16, repetitions=24, slice_seconds=2.0, stretch_repetitions=7)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--check", action="store_true", help="only test that every program computes the same with probes")
+    parser.add_argument("--quick", action="store_true", help="a first impression: few rounds, short runs")
+    parser.add_argument("--only", metavar="NAME", action="append", help="this program only (may be repeated)")
+    parser.add_argument("--half", choices=programs.HALVES, help="this half only")
+    parser.add_argument("--probe", choices=("flag", "tsc"), default="flag", help="what probes look at (default: flag)")
+    parser.add_argument("--distance", type=int, metavar="N", help="the pass's -headway-probe-distance")
+    parser.add_argument("--quantum", type=int, metavar="US", default=5, help="of the slices, in µs (default: 5)")
+    parser.add_argument("--rounds", type=int, metavar="N", help="pairs of processes per program")
+    parser.add_argument("--seconds", type=float, metavar="S", help="of slices per program")
+    parser.add_argument("--null", action="store_true", help="plain builds on both sides: what the method makes of nothing")
+    parser.add_argument("--show", metavar="FILE", nargs="+", help="print what earlier runs wrote; measure nothing")
+    parser.add_argument("-o", "--output", metavar="FILE", type=pathlib.Path, help="write the results as JSON")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--build-dir", metavar="DIR", type=pathlib.Path, default=build.DEFAULT_DIRECTORY,
+                        help="where objects and programs go (default: target/pass-suite)")
+    parser.add_argument("--core", type=int, metavar="K", help="the core to run programs on (default: the highest)")
+    return parser.parse_args()
+
+
+def effort_of(arguments: argparse.Namespace) -> measure.Effort:
+    effort = QUICK if arguments.quick else FULL
+    if arguments.rounds:
+        effort = effort._replace(rounds=arguments.rounds)
+    if arguments.seconds:
+        effort = effort._replace(slice_seconds=arguments.seconds)
+    return effort
+
+
+def load_results(files: list[str]) -> list[dict]:
+    results = []
+    for name in files:
+        try:
+            results += json.loads(pathlib.Path(name).read_text())["programs"]
+        except (OSError, ValueError, KeyError) as error:
+            raise SuiteError(f"cannot read results from {name}: {error}") from error
+    return sorted(results, key=lambda result: result["name"])
+
+
+def measure_all(arguments: argparse.Namespace) -> list[dict]:
+    chosen = programs.select(arguments.only, arguments.half)
+    builder = build.Builder(arguments.build_dir, arguments.probe, arguments.distance, arguments.null)
+    effort = effort_of(arguments)
+    binaries = builder.build(chosen, layouts=min(build.LAYOUTS, effort.rounds))
+    results = []
+    for program in chosen:
+        result = measure.measure(binaries[program.name], effort, arguments)
+        results.append({"name": program.name, "half": program.half, "row": program.row, **result})
+        print(table.progress(results[-1]), file=sys.stderr, flush=True)
+    return results
+
+
+def main() -> int:
+    arguments = parse_arguments()
+    if arguments.check:
+        return check.check(arguments)
+    results = load_results(arguments.show) if arguments.show else measure_all(arguments)
+    if arguments.output:
+        document = {"machine": measure.machine(), "compiler": build.compiler_version(), "programs": results}
+        arguments.output.write_text(json.dumps(document, indent=1) + "\n")
+    print(table.markdown(results) if arguments.markdown else table.text(results))
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except SuiteError as error:
+        sys.exit(f"bench_pass: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

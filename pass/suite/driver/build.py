@@ -1,0 +1,128 @@
+"""Builds each program plain and instrumented, in several layouts.
+
+Where code lies moves its speed by percents, probes or not. So each program is linked several times, its code shifted by another
+multiple of 16 bytes each time, plain and instrumented alike, and rounds go through the layouts in turn.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from .errors import SuiteError
+from .programs import SUITE, Program
+
+ROOT = SUITE.parent.parent
+DEFAULT_DIRECTORY = ROOT / "target" / "pass-suite"
+WRAPPERS = pathlib.Path(os.environ.get("HEADWAY_BIN_DIR", SUITE.parent / "bin"))
+CC, CXX = "clang-19", "clang++-19"
+LAYOUTS = 4
+FLAGS = ["-O3", "-gline-tables-only"]
+STANDARD = {False: "-std=gnu17", True: "-std=c++17"}
+HARNESS = {  # source: flags of its own
+    "main.c": [], "slices.c": [], "stretches.c": [],
+    "recorder.c": ["-mgeneral-regs-only"],  # see there
+    "stub.S": [],
+}
+
+
+class Binaries(NamedTuple):
+    plain: list[pathlib.Path]  # one per layout
+    instrumented: list[pathlib.Path]
+
+
+def compiler_version() -> str:
+    if shutil.which(CC) is None:
+        raise SuiteError(f"{CC} is missing: `make pass-tools` or `apt-get install clang-19` installs it")
+    return subprocess.run([CC, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+
+
+def wrapper(is_cxx: bool) -> pathlib.Path:
+    path = WRAPPERS / ("headway-c++" if is_cxx else "headway-cc")
+    if not path.exists():
+        raise SuiteError(f"{path} is missing: `make pass` builds the compiler pass; --null measures without it")
+    return path
+
+
+def _plugins_changed() -> float:
+    """When the pass was last built, as seconds since the epoch."""
+    directory = pathlib.Path(os.environ.get("HEADWAY_PASS_DIR", ROOT / "target" / "pass" / "lib"))
+    return max((path.stat().st_mtime for path in directory.glob("*.so")), default=0.0)
+
+
+def _run(command: list, what: str) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SuiteError(f"{what} failed (exit status {done.returncode}): {' '.join(map(str, command))}\n{done.stderr.strip()}")
+
+
+class Builder:
+    """Compiles into `directory`; what is newer than its sources and tools is kept."""
+
+    def __init__(self, directory: pathlib.Path, probe: str, distance: int | None, null: bool):
+        compiler_version()
+        self.directory = directory.resolve()
+        self.null = null
+        self.pass_flags = [] if probe == "flag" else ["-mllvm", f"-headway-probe={probe}"]
+        if distance is not None:
+            self.pass_flags += ["-mllvm", f"-headway-probe-distance={distance}"]
+        self.kind = "null" if null else probe + (f"-{distance}" if distance is not None else "")
+        (self.directory / "harness").mkdir(parents=True, exist_ok=True)
+        self.tools_changed = 0.0 if null else _plugins_changed()
+
+    def _is_current(self, output: pathlib.Path, sources: list[pathlib.Path], tools_changed: float = 0.0) -> bool:
+        if not output.exists():
+            return False
+        return output.stat().st_mtime > max([tools_changed] + [source.stat().st_mtime for source in sources])
+
+    def _harness(self) -> list[pathlib.Path]:
+        headers = list((SUITE / "harness").glob("*.h"))
+        objects = []
+        for name, flags in HARNESS.items():
+            source, output = SUITE / "harness" / name, self.directory / "harness" / (name + ".o")
+            if not self._is_current(output, [source, *headers]):
+                _run([CC, "-O2", "-Wall", "-Wextra", STANDARD[False], *flags, "-c", source, "-o", output], f"compiling {name}")
+            objects.append(output)
+        for layout in range(LAYOUTS):
+            shift = self.directory / "harness" / f"shift{layout}.S"
+            text = f'.text\n.p2align 6\n.skip {64 + 16 * layout}, 0xcc\n.section .note.GNU-stack, "", @progbits\n'
+            if not shift.exists() or shift.read_text() != text:
+                shift.write_text(text)
+                _run([CC, "-c", shift, "-o", shift.with_suffix(".o")], f"assembling {shift.name}")
+        return objects
+
+    def compile(self, program: Program, instrumented: bool) -> pathlib.Path:
+        kind = self.kind if instrumented else "plain"
+        output = self.directory / kind / (program.name + ".o")
+        output.parent.mkdir(exist_ok=True)
+        sources = [program.source, SUITE / "harness" / "suite.h"]
+        if self._is_current(output, sources, self.tools_changed if instrumented else 0.0):
+            return output
+        if instrumented and not self.null:
+            compiler, flags = [wrapper(program.is_cxx)], self.pass_flags
+        else:
+            compiler, flags = [CXX if program.is_cxx else CC], []
+        _run([*compiler, *FLAGS, STANDARD[program.is_cxx], *flags, "-c", program.source, "-o", output],
+             f"compiling {program.name} {'instrumented' if instrumented else 'plain'}")
+        return output
+
+    def link(self, program: Program, code: pathlib.Path, layout: int, harness: list[pathlib.Path]) -> pathlib.Path:
+        output = code.with_name(f"{program.name}.{layout}")
+        if not self._is_current(output, [code, *harness]):
+            shift = self.directory / "harness" / f"shift{layout}.o"
+            _run([CXX if program.is_cxx else CC, shift, code, *harness, "-lm", "-lpthread", "-o", output], f"linking {program.name}")
+        return output
+
+    def build(self, chosen: list[Program], layouts: int = LAYOUTS) -> dict[str, Binaries]:
+        harness = self._harness()
+
+        def build_one(program: Program) -> tuple[str, Binaries]:
+            sides = []
+            for instrumented in (False, True):
+                code = self.compile(program, instrumented)
+                sides.append([self.link(program, code, layout, harness) for layout in range(layouts)])
+            return program.name, Binaries(*sides)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            return dict(pool.map(build_one, chosen))

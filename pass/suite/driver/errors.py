@@ -1,0 +1,2 @@
+class SuiteError(Exception):
+    """What the user is told: the operation, the object, and the remedy."""
