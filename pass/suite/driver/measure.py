@@ -118,7 +118,7 @@ def _slices(binary: pathlib.Path, effort: Effort, options: list[str], quantum_us
         place["at"] = name
     report["kernel"]["gap_places"] = worst
     report["control"].pop("gap_places")
-    report["gaps_beyond_control"] = stats.excess(report["kernel"]["gaps"], report["control"]["gaps"])
+    report["gaps_beyond_control"] = stats.excess(report.pop("gaps_by_turn"))
     return report
 
 

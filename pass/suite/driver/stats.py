@@ -22,9 +22,11 @@ def median(values: list[float]) -> float:
     return statistics.median(values)
 
 
-def excess(count: int, control: int) -> int:
-    """By how much `count` exceeds what a control saw in as much time; 0 where chance explains it.
+def excess(turns: list[list[int]]) -> int:
+    """By how much the first counts of `turns` exceed the second in all; 0 where chance explains it.
 
-    Both are taken for Poisson; three standard deviations of their difference count as chance.
+    Disturbances come in bursts, so chance is judged by how much the turns' differences scatter: three standard errors.
     """
-    return count - control if count - control > 3 * math.sqrt(count + control) else 0
+    differences = [count - control for count, control in turns]
+    error = statistics.stdev(differences) * math.sqrt(len(differences))
+    return sum(differences) if sum(differences) > 3 * error else 0

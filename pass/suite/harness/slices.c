@@ -14,7 +14,7 @@
 extern const char __executable_start[];
 
 // The kernel and the control take turns of this length, so that both meet the same disturbances.
-#define TURN_NS 50e6
+#define TURN_NS 25e6
 
 struct timer {
     _Atomic uint64_t *asked;
@@ -129,6 +129,8 @@ void measure_slices(const struct options *options) {
     uint64_t turn = (uint64_t)(TURN_NS * ticks_per_ns);
     uint64_t turns = (uint64_t)(options->seconds * 1e9 / TURN_NS) + 1;
     uint64_t kernel_ticks = 0, control_ticks = 0;
+    uint64_t *gaps_after = malloc(turns * 2 * sizeof *gaps_after);
+    if (gaps_after == NULL) fail("no memory for %lu turns", turns);
     for (uint64_t i = 0; i < turns; i++) {
         uint64_t begin = clock_ticks();
         recorder.log = &kernel;
@@ -138,6 +140,8 @@ void measure_slices(const struct options *options) {
         recorder.log = &control;
         recorder.skip = true;
         (options->tsc ? look_at_clock_until : look_at_flag_until)(middle + (middle - begin));
+        gaps_after[2 * i] = kernel.gaps;
+        gaps_after[2 * i + 1] = control.gaps;
         kernel_ticks += middle - begin;
         control_ticks += clock_ticks() - middle;
     }
@@ -154,5 +158,9 @@ void measure_slices(const struct options *options) {
     print_log("kernel", &kernel, options, ticks_per_ns);
     printf(",");
     print_log("control", &control, options, ticks_per_ns);
-    printf("}\n");
+    printf(",\"gaps_by_turn\":["); // of the kernel and of the control, turn by turn
+    for (uint64_t i = 0; i < turns; i++)
+        printf("%s[%lu,%lu]", i ? "," : "", gaps_after[2 * i] - (i ? gaps_after[2 * i - 2] : 0),
+               gaps_after[2 * i + 1] - (i ? gaps_after[2 * i - 1] : 0));
+    printf("]}\n");
 }
