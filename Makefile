@@ -67,6 +67,17 @@ pass:
 	cmake -G Ninja -S pass -B target/pass >/dev/null
 	ninja -C target/pass
 
+# What the pass costs and how well it keeps a quantum: minutes, on a quiet machine (docs/preemption-overhead.md).
+# BENCH_PASS="--quick --only fft" says more; pass/suite/bench_pass.py --help tells what there is.
+.PHONY: bench-pass
+bench-pass: pass
+	python3 -B pass/suite/bench_pass.py -o target/pass-suite.json $(BENCH_PASS)
+
+# The suite's programs compute the same with every probe taken.
+.PHONY: test-suite
+test-suite: pass
+	python3 -B pass/suite/bench_pass.py --check
+
 # A minute per target; needs nightly and cargo-fuzz (cargo install cargo-fuzz).
 fuzz: toolchain
 	for target in $$(cd fuzz && $(CARGO) +nightly fuzz list); do \

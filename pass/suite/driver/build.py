@@ -34,7 +34,7 @@ class Binaries(NamedTuple):
 
 def compiler_version() -> str:
     if shutil.which(CC) is None:
-        raise SuiteError(f"{CC} is missing: `make pass-tools` or `apt-get install clang-19` installs it")
+        raise SuiteError(f"{CC} is missing: `apt-get install clang-19` installs it, `make pass` too")
     return subprocess.run([CC, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
 
 
@@ -77,7 +77,7 @@ class Builder:
         return output.stat().st_mtime > max([tools_changed] + [source.stat().st_mtime for source in sources])
 
     def _harness(self) -> list[pathlib.Path]:
-        headers = list((SUITE / "harness").glob("*.h"))
+        headers = [*(SUITE / "harness").glob("*.h"), SUITE.parent / "runtime" / "headway_probes.h"]
         objects = []
         for name, flags in HARNESS.items():
             source, output = SUITE / "harness" / name, self.directory / "harness" / (name + ".o")

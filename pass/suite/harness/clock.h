@@ -19,7 +19,8 @@ static inline double clock_ticks_per_ns(void) {
     uint64_t ticks[2], ns[2];
     for (int side = 0; side < 2; side++) {
         if (side == 1)
-            while (clock_ns(CLOCK_MONOTONIC_RAW) - ns[0] < 40000000u) {}
+            while (clock_ns(CLOCK_MONOTONIC_RAW) - ns[0] < 40000000u) {
+            }
         uint64_t tightest = UINT64_MAX;
         for (int i = 0; i < 50; i++) {
             uint64_t before = clock_ticks(), between = clock_ns(CLOCK_MONOTONIC_RAW), after = clock_ticks();

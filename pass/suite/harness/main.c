@@ -110,16 +110,16 @@ static bool either(const char *flag, const char *text, const char *no, const cha
     return false;
 }
 
-// Large pages for the program's arrays, where the machine has them to give: which small pages a process gets is
-// luck, and worth some percents. (The driver asks the allocator for the same.)
+// Large pages for the program's arrays, where the machine has them to give: which small pages a process gets
+// is luck, and worth some percents. (The driver asks the allocator for the same.)
 static void ask_for_large_pages(void) {
     extern char __bss_start[], _end[];
     uintptr_t page = 4096, from = ((uintptr_t)__bss_start + page - 1) & -page, to = (uintptr_t)_end & -page;
     if (to > from) madvise((void *)from, to - from, MADV_HUGEPAGE);
 }
 
-// What is freed stays with the process: giving memory back to the system takes tens of microseconds in which no
-// code of the program runs, probes or not.
+// What is freed stays with the process: giving memory back to the system takes tens of microseconds in which
+// no code of the program runs, probes or not.
 static void keep_freed_memory(void) {
     mallopt(M_TRIM_THRESHOLD, 1 << 30);
     mallopt(M_MMAP_THRESHOLD, 1 << 25);
@@ -152,7 +152,8 @@ static mode_fn parse(int argc, char **argv, struct options *options) {
             options->quantum_ns = number(flag, value, "us") * 1000;
         } else if (strcmp(flag, "--seconds") == 0) {
             options->seconds = strtod(value, NULL);
-            if (!(options->seconds > 0 && options->seconds <= 600)) fail("--seconds %s: expected up to 600", value);
+            if (!(options->seconds > 0 && options->seconds <= 600))
+                fail("--seconds %s: expected up to 600", value);
         } else if (strcmp(flag, "--size") == 0) {
             options->full = either(flag, value, "test", "full");
         } else if (strcmp(flag, "--probe") == 0) {

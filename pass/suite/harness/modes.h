@@ -16,8 +16,8 @@ struct options {
 };
 
 // Runs the kernel until `seconds` are over, the flag being raised `quantum_ns` after the last
-// slice began, and as long a loop that does nothing but look at the flag, in turns; prints how long the slices
-// were, as JSON.
+// slice began, and as long a loop that does nothing but look at the flag, in turns; prints how long the
+// slices were, as JSON.
 void measure_slices(const struct options *options);
 
 // Runs the kernel with every probe taken; prints how many there are, and the longest stretch

@@ -4,8 +4,8 @@
 
 #include "clock.h"
 
-_Thread_local struct preempt_line __headway_preempt;
-_Thread_local struct self_line __headway_self = {.deadline = UINT64_MAX};
+_Thread_local struct headway_preempt __headway_preempt;
+_Thread_local struct headway_self __headway_self = {.deadline = HEADWAY_NO_DEADLINE};
 
 struct recorder recorder;
 struct slice_line recorder_slice;
@@ -54,12 +54,12 @@ size_t recorder_finish_stretches(void) {
 void recorder_preempted(const void *probe) {
     switch (recorder.mode) {
     case RECORDER_OFF:
-        atomic_store_explicit(&__headway_preempt.asked, 0, memory_order_relaxed);
+        __atomic_store_n(&__headway_preempt.asked, 0, __ATOMIC_RELAXED);
         break;
     case RECORDER_SLICES:
         end_slice(probe, clock_ticks());
         // The flag is down before the new slice is seen to have begun (x86 keeps stores in order).
-        atomic_store_explicit(&__headway_preempt.asked, 0, memory_order_relaxed);
+        __atomic_store_n(&__headway_preempt.asked, 0, __ATOMIC_RELAXED);
         recorder.begin = clock_ticks();
         atomic_store_explicit(&recorder_slice.begin, recorder.begin, memory_order_release);
         break;

@@ -10,21 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The words that probes look at; docs/preemption.md and libheadway_probes define the same layout.
-struct preempt_line {
-    _Alignas(64) _Atomic uint64_t asked;
-};
-struct self_line {
-    _Alignas(64) uint64_t deadline;
-    uint32_t no_preempt, deferred;
-    int64_t countdown;
-    void *fiber;
-    uint64_t epoch;
-};
-extern _Thread_local struct preempt_line __headway_preempt __attribute__((tls_model("initial-exec")));
-extern _Thread_local struct self_line __headway_self __attribute__((tls_model("initial-exec")));
-void __headway_preempted(void);
-void __headway_tick(void);
+#include "../../runtime/headway_probes.h"
 
 enum recorder_mode {
     RECORDER_OFF,       // nothing is noted: a flag is put down, a countdown begins anew
@@ -64,7 +50,7 @@ struct recorder {
     // from its predecessor that any repetition saw. A disturbance lengthens one repetition's.
     uint32_t *shortest;
     size_t index, capacity;
-    size_t wanted;              // of this one the two ends are noted
+    size_t wanted; // of this one the two ends are noted
     const void *previous, *from, *to;
 };
 extern struct recorder recorder;

@@ -17,7 +17,7 @@ extern const char __executable_start[];
 #define TURN_NS 25e6
 
 struct timer {
-    _Atomic uint64_t *asked;
+    uint64_t *asked;
     uint64_t quantum_ticks;
     int core;
     _Atomic bool stop;
@@ -34,8 +34,9 @@ static void *raise_flags(void *argument) {
             __builtin_ia32_pause();
             continue;
         }
-        while (clock_ticks() < begin + timer->quantum_ticks) {}
-        atomic_store_explicit(timer->asked, 1, memory_order_release);
+        while (clock_ticks() < begin + timer->quantum_ticks) {
+        }
+        __atomic_store_n(timer->asked, 1, __ATOMIC_RELEASE);
         seen = begin;
     }
     return NULL;
@@ -44,14 +45,16 @@ static void *raise_flags(void *argument) {
 // The control: nothing is slower to notice than a loop that only looks, except for disturbances.
 static void look_at_flag_until(uint64_t end) {
     while (clock_ticks() < end) {
-        while (atomic_load_explicit(&__headway_preempt.asked, memory_order_relaxed) == 0) {}
+        while (__atomic_load_n(&__headway_preempt.asked, __ATOMIC_RELAXED) == 0) {
+        }
         __headway_preempted();
     }
 }
 
 static void look_at_clock_until(uint64_t end) {
     while (clock_ticks() < end) {
-        while (clock_ticks() < __headway_self.deadline) {}
+        while (clock_ticks() < __headway_self.deadline) {
+        }
         __headway_tick();
     }
 }
@@ -84,12 +87,14 @@ static double deviation(const struct slice_log *log, const double *around_ns, do
     return sqrt(squares / (double)kept);
 }
 
-static void print_log(const char *name, struct slice_log *log, const struct options *options, double ticks_per_ns) {
+static void print_log(const char *name, struct slice_log *log, const struct options *options,
+                      double ticks_per_ns) {
     if (log->count < 100) fail("%s: only %zu slices; give it more --seconds", name, log->count);
     double target = (double)options->quantum_ns;
     qsort(log->ticks, log->count, sizeof log->ticks[0], ascending);
     printf("\"%s\":{\"slices\":%zu,\"p50_ns\":%.0f,\"p99_ns\":%.0f,\"max_ns\":%.0f,", name, log->count,
-           percentile(log, 0.5, ticks_per_ns), percentile(log, 0.99, ticks_per_ns), percentile(log, 1, ticks_per_ns));
+           percentile(log, 0.5, ticks_per_ns), percentile(log, 0.99, ticks_per_ns),
+           percentile(log, 1, ticks_per_ns));
     printf("\"sigma_ns\":%.1f,\"off_target_ns\":%.1f,\"gaps\":%lu,\"gap_places\":[",
            deviation(log, NULL, ticks_per_ns), deviation(log, &target, ticks_per_ns), log->gaps);
     for (int i = 0; i < RECORDER_GAP_PLACES && log->places[i].probe != NULL; i++)
@@ -146,15 +151,16 @@ void measure_slices(const struct options *options) {
         control_ticks += clock_ticks() - middle;
     }
     recorder.mode = RECORDER_OFF;
-    __headway_self.deadline = UINT64_MAX;
+    __headway_self.deadline = HEADWAY_NO_DEADLINE;
     if (!options->tsc) {
         atomic_store(&timer.stop, true);
         pthread_join(thread, NULL);
     }
     check_result(options);
 
-    printf("{\"quantum_ns\":%lu,\"ticks_per_ns\":%.6f,\"kernel_s\":%.3f,\"control_s\":%.3f,", options->quantum_ns,
-           ticks_per_ns, (double)kernel_ticks / ticks_per_ns / 1e9, (double)control_ticks / ticks_per_ns / 1e9);
+    printf("{\"quantum_ns\":%lu,\"ticks_per_ns\":%.6f,\"kernel_s\":%.3f,\"control_s\":%.3f,",
+           options->quantum_ns, ticks_per_ns, (double)kernel_ticks / ticks_per_ns / 1e9,
+           (double)control_ticks / ticks_per_ns / 1e9);
     print_log("kernel", &kernel, options, ticks_per_ns);
     printf(",");
     print_log("control", &control, options, ticks_per_ns);

@@ -19,16 +19,14 @@ extern const char __executable_start[];
 static size_t take_every_probe(const struct options *options) {
     recorder.index = 0;
     recorder.previous = NULL;
-    if (options->tsc)
-        recorder.tick_budget = __headway_self.countdown = 0;
-    else
-        atomic_store(&__headway_preempt.asked, 1);
+    if (options->tsc) recorder.tick_budget = __headway_self.countdown = 0;
+    else __atomic_store_n(&__headway_preempt.asked, 1, __ATOMIC_RELAXED);
     recorder.mode = RECORDER_STRETCHES;
     recorder.begin = clock_ticks();
     run_repetition(options);
     size_t stretches = recorder_finish_stretches();
     recorder.mode = RECORDER_OFF;
-    atomic_store(&__headway_preempt.asked, 0);
+    __atomic_store_n(&__headway_preempt.asked, 0, __ATOMIC_RELAXED);
     recorder.tick_budget = __headway_self.countdown = options->tick_budget;
     return stretches;
 }
@@ -57,8 +55,8 @@ void measure_stretches(const struct options *options) {
     take_every_probe(options);
     check_result(options);
 
-    printf("{\"probes\":%zu,\"same_each_time\":%s,\"longest_ns\":%.0f", stretches - 1, same ? "true" : "false",
-           recorder.shortest[longest] / ticks_per_ns);
+    printf("{\"probes\":%zu,\"same_each_time\":%s,\"longest_ns\":%.0f", stretches - 1,
+           same ? "true" : "false", recorder.shortest[longest] / ticks_per_ns);
     print_place("from", recorder.from);
     print_place("to", recorder.to);
     printf("}\n");

@@ -51,9 +51,7 @@ static inline uint64_t suite_random(uint64_t *state) {
 }
 
 // Uniform in [0, 1).
-static inline double suite_uniform(uint64_t *state) {
-    return (double)(suite_random(state) >> 11) * 0x1p-53;
-}
+static inline double suite_uniform(uint64_t *state) { return (double)(suite_random(state) >> 11) * 0x1p-53; }
 
 // Uniform in [0, bound), by multiplication (the bias is below bound / 2^32).
 static inline uint32_t suite_below(uint64_t *state, uint32_t bound) {

@@ -51,7 +51,8 @@ static int octant(const struct node *node, const double at[3]) {
 
 static int new_child(int parent, int which) {
     double half = nodes[parent].half / 2, centre[3];
-    for (int axis = 0; axis < 3; axis++) centre[axis] = nodes[parent].centre[axis] + (which >> axis & 1 ? half : -half);
+    for (int axis = 0; axis < 3; axis++)
+        centre[axis] = nodes[parent].centre[axis] + (which >> axis & 1 ? half : -half);
     return new_node(centre, half);
 }
 

@@ -33,8 +33,9 @@ void kernel_setup(bool full) {
 
 static double normal_below(double x) {
     double away = fabs(x), k = 1 / (1 + 0.2316419 * away);
-    double tail = exp(-0.5 * away * away) * 0.39894228040143270286 *
-                  (k * (0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429)))));
+    double tail =
+        exp(-0.5 * away * away) * 0.39894228040143270286 *
+        (k * (0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429)))));
     return x < 0 ? tail : 1 - tail;
 }
 
@@ -61,7 +62,8 @@ uint64_t kernel_digest(void) {
 bool kernel_valid(void) {
     for (int i = 0; i + 1 < count; i += 2) {
         double discounted = options[i].strike * exp(-options[i].rate * options[i].years);
-        if (fabs(price[i] - price[i + 1] - (options[i].spot - discounted)) > 1e-9 * options[i].spot) return false;
+        if (fabs(price[i] - price[i + 1] - (options[i].spot - discounted)) > 1e-9 * options[i].spot)
+            return false;
     }
     return true;
 }

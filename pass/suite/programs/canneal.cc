@@ -55,7 +55,8 @@ void anneal(uint64_t &seed) {
             if (first == second) continue;
             Element &a = elements[first], &b = elements[second];
             const int64_t cost = swap_cost(a, b);
-            if (cost < 0 || std::exp(-static_cast<double>(cost) / temperature) > suite_uniform(&seed)) std::swap(a.place, b.place);
+            if (cost < 0 || std::exp(-static_cast<double>(cost) / temperature) > suite_uniform(&seed))
+                std::swap(a.place, b.place);
         }
 }
 
@@ -87,9 +88,11 @@ void kernel_run(void) {
 }
 
 uint64_t kernel_digest(void) {
-    uint64_t digest = suite_mix(suite_mix(0, static_cast<uint64_t>(length_before)), static_cast<uint64_t>(length_after));
+    uint64_t digest =
+        suite_mix(suite_mix(0, static_cast<uint64_t>(length_before)), static_cast<uint64_t>(length_after));
     for (const Element &element : elements)
-        digest = suite_mix(digest, static_cast<uint64_t>(element.place.x) << 32 | static_cast<uint64_t>(element.place.y));
+        digest = suite_mix(digest, static_cast<uint64_t>(element.place.x) << 32 |
+                                       static_cast<uint64_t>(element.place.y));
     return digest;
 }
 
@@ -97,7 +100,8 @@ uint64_t kernel_digest(void) {
 bool kernel_valid(void) {
     const size_t side = static_cast<size_t>(std::sqrt(static_cast<double>(elements.size())) + 0.5);
     std::vector<int> taken(elements.size());
-    for (const Element &element : elements) taken[static_cast<size_t>(element.place.y) * side + static_cast<size_t>(element.place.x)]++;
+    for (const Element &element : elements)
+        taken[static_cast<size_t>(element.place.y) * side + static_cast<size_t>(element.place.x)]++;
     for (int times : taken)
         if (times != 1) return false;
     return length_after < length_before;

@@ -99,7 +99,8 @@ void kernel_run(void) {
 uint64_t kernel_digest(void) {
     uint64_t digest = 0;
     for (int i = 0; i < rows; i++) digest = suite_mix_real(digest, factor_diagonal[i]);
-    for (int at = 0; at < column_begin[rows]; at++) digest = suite_mix_real(suite_mix(digest, (uint64_t)row_of[at]), value[at]);
+    for (int at = 0; at < column_begin[rows]; at++)
+        digest = suite_mix_real(suite_mix(digest, (uint64_t)row_of[at]), value[at]);
     return digest;
 }
 
@@ -122,7 +123,8 @@ bool kernel_valid(void) {
     }
     for (int j = 0; j < rows; j++) {
         expected[j] -= factor_diagonal[j] * through[j];
-        for (int at = column_begin[j]; at < column_end[j]; at++) expected[row_of[at]] -= value[at] * through[j];
+        for (int at = column_begin[j]; at < column_end[j]; at++)
+            expected[row_of[at]] -= value[at] * through[j];
     }
     for (int i = 0; i < rows; i++)
         if (fabs(expected[i]) > 1e-9) return false;

@@ -8,13 +8,21 @@ const uint64_t kernel_expected[2] = {0x117589ebc9bc60a8, 0xa372e3659c09e155};
 const unsigned kernel_passes = 5;
 
 enum {
-    MAX_INPUT = 400000, WINDOW = 48, SHORTEST = 512, LONGEST = 8192, BOUNDARY = 0x7ff,
-    TABLE = 4096, LZ_HASH = 1 << 12, RUN = 128, SHORTEST_MATCH = 4, LONGEST_MATCH = 131
+    MAX_INPUT = 400000,
+    WINDOW = 48,
+    SHORTEST = 512,
+    LONGEST = 8192,
+    BOUNDARY = 0x7ff,
+    TABLE = 4096,
+    LZ_HASH = 1 << 12,
+    RUN = 128,
+    SHORTEST_MATCH = 4,
+    LONGEST_MATCH = 131
 };
 
 struct chunk {
     uint64_t fingerprint;
-    uint32_t begin, size; // in the input
+    uint32_t begin, size;         // in the input
     uint32_t packed, packed_size; // in the output
 };
 
@@ -48,7 +56,8 @@ void kernel_setup(bool full) {
     for (size_t i = 0; i < length;) { // new text, or a repetition of old text
         uint32_t run = 200 + suite_below(&seed, 12000), from = suite_below(&seed, (uint32_t)i + 1);
         bool old = i > 20000 && suite_below(&seed, 2) == 0;
-        for (uint32_t k = 0; k < run && i < length; k++, i++) input[i] = old ? input[from + k] : next_of_text(&seed);
+        for (uint32_t k = 0; k < run && i < length; k++, i++)
+            input[i] = old ? input[from + k] : next_of_text(&seed);
     }
 }
 
@@ -91,8 +100,8 @@ static uint32_t lz_hash(const uint8_t *at) {
     return word * 2654435761u >> 20;
 }
 
-// A control byte below RUN is followed by one byte more than that, to be copied; another one, by the two bytes
-// of the distance back to a match, whose length it gives.
+// A control byte below RUN is followed by one byte more than that, to be copied; another one, by the two
+// bytes of the distance back to a match, whose length it gives.
 static size_t pack(const uint8_t *bytes, uint32_t size, uint8_t *out) {
     static uint32_t last_seen[LZ_HASH]; // place + 1
     size_t packed = 0, run = 0;         // where the control byte of the open run is
@@ -136,7 +145,8 @@ static uint32_t store(size_t begin, size_t size) {
     while (table[slot].fingerprint != 0 && table[slot].fingerprint != fingerprint) slot = (slot + 1) % TABLE;
     if (table[slot].fingerprint == 0) {
         uint32_t packed = (uint32_t)pack(input + begin, (uint32_t)size, output + packed_length);
-        table[slot] = (struct chunk){fingerprint, (uint32_t)begin, (uint32_t)size, (uint32_t)packed_length, packed};
+        table[slot] =
+            (struct chunk){fingerprint, (uint32_t)begin, (uint32_t)size, (uint32_t)packed_length, packed};
         packed_length += packed;
     }
     return slot;
@@ -171,7 +181,8 @@ bool kernel_valid(void) {
             }
             size_t distance = output[at] | (size_t)output[at + 1] << 8;
             at += 2;
-            for (int left = control - RUN + SHORTEST_MATCH; left > 0; left--, size++) unpacked[size] = unpacked[size - distance];
+            for (int left = control - RUN + SHORTEST_MATCH; left > 0; left--, size++)
+                unpacked[size] = unpacked[size - distance];
         }
     }
     return size == length && memcmp(unpacked, input, length) == 0 && packed_length < length;

@@ -31,7 +31,9 @@ void kernel_setup(bool full) {
     }
 }
 
-static number times(number a, number b) { return (number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static number times(number a, number b) {
+    return (number){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
 
 // In tiles, so that neither side strides through the cache.
 static void transpose(const number *from, number *to) {
@@ -80,7 +82,8 @@ void kernel_run(void) {
 
 uint64_t kernel_digest(void) {
     uint64_t digest = 0;
-    for (int i = 0; i < side * side; i++) digest = suite_mix_real(suite_mix_real(digest, other[i].re), other[i].im);
+    for (int i = 0; i < side * side; i++)
+        digest = suite_mix_real(suite_mix_real(digest, other[i].re), other[i].im);
     return digest;
 }
 

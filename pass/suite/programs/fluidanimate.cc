@@ -10,7 +10,8 @@ const unsigned kernel_passes = 1;
 
 namespace {
 
-constexpr double H = 0.05, REST = 1000, STIFFNESS = 3, VISCOSITY = 0.4, DT = 0.002, PI = 3.14159265358979323846;
+constexpr double H = 0.05, REST = 1000, STIFFNESS = 3, VISCOSITY = 0.4, DT = 0.002,
+                 PI = 3.14159265358979323846;
 constexpr int PER_CELL = 24;
 
 struct Vec {
@@ -39,7 +40,8 @@ double mass, size_of_box;
 Cell &cell(int i, int j, int k) { return cells[static_cast<size_t>((i * side + j) * side + k)]; }
 int clamp(int i) { return i < 0 ? 0 : i >= side ? side - 1 : i; }
 Cell &cell_of(const Vec &at) {
-    return cell(clamp(static_cast<int>(at.x / H)), clamp(static_cast<int>(at.y / H)), clamp(static_cast<int>(at.z / H)));
+    return cell(clamp(static_cast<int>(at.x / H)), clamp(static_cast<int>(at.y / H)),
+                clamp(static_cast<int>(at.z / H)));
 }
 
 void fill_cells() {
@@ -62,7 +64,8 @@ template <typename Visit> void for_pairs(Visit visit) {
                                 const Cell &there = cell(m, n, o);
                                 for (int b = 0; b < there.count; b++)
                                     if (there.members[b] < here.members[a])
-                                        visit(particles[static_cast<size_t>(here.members[a])], particles[static_cast<size_t>(there.members[b])]);
+                                        visit(particles[static_cast<size_t>(here.members[a])],
+                                              particles[static_cast<size_t>(there.members[b])]);
                             }
             }
 }
@@ -125,7 +128,9 @@ void kernel_setup(bool full) {
         for (int j = 0; j < per_side; j++)
             for (int k = 0; k < per_side; k++) {
                 Particle each;
-                each.position = {(i + 0.4 * suite_uniform(&seed)) * gap, (j + 0.4 * suite_uniform(&seed)) * gap, (k + 0.4 * suite_uniform(&seed)) * gap};
+                each.position = {(i + 0.4 * suite_uniform(&seed)) * gap,
+                                 (j + 0.4 * suite_uniform(&seed)) * gap,
+                                 (k + 0.4 * suite_uniform(&seed)) * gap};
                 start.push_back(each);
             }
     particles = start;
@@ -161,7 +166,8 @@ bool kernel_valid(void) {
     if (in_cells != static_cast<int>(particles.size())) return false;
     for (const Particle &each : particles) {
         if (each.position.x < 0 || each.position.y < 0 || each.position.z < 0) return false;
-        if (each.position.x > size_of_box || each.position.y > size_of_box || each.position.z > size_of_box) return false;
+        if (each.position.x > size_of_box || each.position.y > size_of_box || each.position.z > size_of_box)
+            return false;
         if (each.density < REST * 0.2 || each.density > REST * 5) return false;
     }
     return true;

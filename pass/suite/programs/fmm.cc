@@ -34,11 +34,11 @@ struct Charge {
 };
 
 struct Box {
-    Complex far[TERMS + 1]; // a0 log z + Σ a_k / z^k, seen from far away
+    Complex far[TERMS + 1];   // a0 log z + Σ a_k / z^k, seen from far away
     Complex local[TERMS + 1]; // Σ b_k z^k, due to what is far away
 };
 
-std::vector<Charge> charges;  // sorted by leaf
+std::vector<Charge> charges; // sorted by leaf
 std::vector<size_t> leaf_begin;
 std::vector<double> potential;
 std::vector<Box> boxes[MAX_LEVELS];
@@ -107,7 +107,8 @@ void go_up() {
     for (int level = depth; level > 2; level--)
         for (int i = 0; i < side_of(level); i++)
             for (int j = 0; j < side_of(level); j++)
-                shift_to_parent(box(level, i, j), centre(level, i, j) - centre(level - 1, i / 2, j / 2), box(level - 1, i / 2, j / 2));
+                shift_to_parent(box(level, i, j), centre(level, i, j) - centre(level - 1, i / 2, j / 2),
+                                box(level - 1, i / 2, j / 2));
 }
 
 // Children of the parent's neighbours that are no neighbours.
@@ -123,7 +124,8 @@ void go_down() {
         for (int i = 0; i < side_of(level); i++)
             for (int j = 0; j < side_of(level); j++) {
                 if (level > 2)
-                    shift_to_child(box(level - 1, i / 2, j / 2), centre(level, i, j) - centre(level - 1, i / 2, j / 2), box(level, i, j));
+                    shift_to_child(box(level - 1, i / 2, j / 2),
+                                   centre(level, i, j) - centre(level - 1, i / 2, j / 2), box(level, i, j));
                 interact(level, i, j);
             }
 }
@@ -169,9 +171,11 @@ void kernel_setup(bool full) {
             leaf_begin.push_back(charges.size());
         }
     potential.resize(charges.size());
-    for (int level = 0; level <= depth; level++) boxes[level].resize(static_cast<size_t>(side_of(level) * side_of(level)));
+    for (int level = 0; level <= depth; level++)
+        boxes[level].resize(static_cast<size_t>(side_of(level) * side_of(level)));
     for (int n = 0; n <= 2 * TERMS; n++)
-        for (int k = 0; k <= n; k++) choose[n][k] = k == 0 || k == n ? 1 : choose[n - 1][k - 1] + choose[n - 1][k];
+        for (int k = 0; k <= n; k++)
+            choose[n][k] = k == 0 || k == n ? 1 : choose[n - 1][k - 1] + choose[n - 1][k];
 }
 
 void kernel_run(void) {

@@ -30,7 +30,8 @@ void kernel_run(void) {
 
 uint64_t kernel_digest(void) {
     uint64_t digest = 0;
-    for (int i = 0; i < size; i++) digest = suite_mix_bytes(digest, product[i], (size_t)size * sizeof(int32_t));
+    for (int i = 0; i < size; i++)
+        digest = suite_mix_bytes(digest, product[i], (size_t)size * sizeof(int32_t));
     return digest;
 }
 

@@ -48,8 +48,8 @@ static double residual(const struct grid *grid, int i, int j) {
     return grid->source[i * grid->side + j] - (at[-1] + at[1] + at[-grid->side] + at[grid->side] - 4 * at[0]);
 }
 
-// The residual, weighted with its neighbours', becomes the source of the coarser grid, whose cells are twice as
-// wide (hence the factor 4); its solution starts at zero.
+// The residual, weighted with its neighbours', becomes the source of the coarser grid, whose cells are twice
+// as wide (hence the factor 4); its solution starts at zero.
 static void restrict_residual(const struct grid *fine, struct grid *coarse) {
     for (int i = 0; i < coarse->side; i++)
         for (int j = 0; j < coarse->side; j++) coarse->value[i * coarse->side + j] = 0;
@@ -64,7 +64,8 @@ static void restrict_residual(const struct grid *fine, struct grid *coarse) {
 // Bilinear between the coarser grid's points.
 static void add_correction(const struct grid *coarse, struct grid *fine) {
     for (int i = 1; i < fine->side - 1; i++) {
-        const double *above = coarse->value + i / 2 * coarse->side, *below = coarse->value + (i + 1) / 2 * coarse->side;
+        const double *above = coarse->value + i / 2 * coarse->side,
+                     *below = coarse->value + (i + 1) / 2 * coarse->side;
         double *row = fine->value + i * fine->side;
         for (int j = 1; j < fine->side - 1; j++) {
             int left = j / 2, right = (j + 1) / 2;
@@ -105,7 +106,8 @@ void kernel_run(void) {
 
 uint64_t kernel_digest(void) {
     uint64_t digest = suite_mix_real(suite_mix_real(0, residual_first), residual_last);
-    for (int i = 0; i < grids[0].side * grids[0].side; i++) digest = suite_mix_real(digest, grids[0].value[i]);
+    for (int i = 0; i < grids[0].side * grids[0].side; i++)
+        digest = suite_mix_real(digest, grids[0].value[i]);
     return digest;
 }
 

@@ -34,11 +34,16 @@ void kernel_setup(bool full) {
 // Arakawa's form, which conserves energy and enstrophy: the mean of three ways to write it.
 static double jacobian(int i, int j) {
     double *const *p = stream, *const *z = vorticity;
-    double plain = (p[i + 1][j] - p[i - 1][j]) * (z[i][j + 1] - z[i][j - 1]) - (p[i][j + 1] - p[i][j - 1]) * (z[i + 1][j] - z[i - 1][j]);
-    double by_stream = p[i + 1][j] * (z[i + 1][j + 1] - z[i + 1][j - 1]) - p[i - 1][j] * (z[i - 1][j + 1] - z[i - 1][j - 1]) -
-                       p[i][j + 1] * (z[i + 1][j + 1] - z[i - 1][j + 1]) + p[i][j - 1] * (z[i + 1][j - 1] - z[i - 1][j - 1]);
-    double by_vorticity = z[i][j + 1] * (p[i + 1][j + 1] - p[i - 1][j + 1]) - z[i][j - 1] * (p[i + 1][j - 1] - p[i - 1][j - 1]) -
-                          z[i + 1][j] * (p[i + 1][j + 1] - p[i + 1][j - 1]) + z[i - 1][j] * (p[i - 1][j + 1] - p[i - 1][j - 1]);
+    double plain = (p[i + 1][j] - p[i - 1][j]) * (z[i][j + 1] - z[i][j - 1]) -
+                   (p[i][j + 1] - p[i][j - 1]) * (z[i + 1][j] - z[i - 1][j]);
+    double by_stream = p[i + 1][j] * (z[i + 1][j + 1] - z[i + 1][j - 1]) -
+                       p[i - 1][j] * (z[i - 1][j + 1] - z[i - 1][j - 1]) -
+                       p[i][j + 1] * (z[i + 1][j + 1] - z[i - 1][j + 1]) +
+                       p[i][j - 1] * (z[i + 1][j - 1] - z[i - 1][j - 1]);
+    double by_vorticity = z[i][j + 1] * (p[i + 1][j + 1] - p[i - 1][j + 1]) -
+                          z[i][j - 1] * (p[i + 1][j - 1] - p[i - 1][j - 1]) -
+                          z[i + 1][j] * (p[i + 1][j + 1] - p[i + 1][j - 1]) +
+                          z[i - 1][j] * (p[i - 1][j + 1] - p[i - 1][j - 1]);
     return (plain + by_stream + by_vorticity) / 12;
 }
 
@@ -46,9 +51,11 @@ static void compute_change(void) {
     const double beta = 0.2, friction = 0.05, viscosity = 0.1;
     for (int i = 1; i < side - 1; i++)
         for (int j = 1; j < side - 1; j++) {
-            double laplacian = vorticity[i - 1][j] + vorticity[i + 1][j] + vorticity[i][j - 1] + vorticity[i][j + 1] - 4 * vorticity[i][j];
+            double laplacian = vorticity[i - 1][j] + vorticity[i + 1][j] + vorticity[i][j - 1] +
+                               vorticity[i][j + 1] - 4 * vorticity[i][j];
             double planetary = beta * (stream[i][j + 1] - stream[i][j - 1]) / 2;
-            change[i][j] = 0.05 * wind[i][j] - jacobian(i, j) - planetary - friction * vorticity[i][j] + viscosity * laplacian;
+            change[i][j] = 0.05 * wind[i][j] - jacobian(i, j) - planetary - friction * vorticity[i][j] +
+                           viscosity * laplacian;
         }
 }
 
@@ -57,7 +64,8 @@ static double over_relax(void) {
     double largest = 0;
     for (int i = 1; i < side - 1; i++)
         for (int j = 1; j < side - 1; j++) {
-            double off = stream[i - 1][j] + stream[i + 1][j] + stream[i][j - 1] + stream[i][j + 1] - 4 * stream[i][j] - vorticity[i][j];
+            double off = stream[i - 1][j] + stream[i + 1][j] + stream[i][j - 1] + stream[i][j + 1] -
+                         4 * stream[i][j] - vorticity[i][j];
             stream[i][j] += 1.7 * off / 4;
             if (fabs(off) > largest) largest = fabs(off);
         }
@@ -82,7 +90,8 @@ void kernel_run(void) {
 uint64_t kernel_digest(void) {
     uint64_t digest = suite_mix_real(0, largest_residual);
     for (int i = 0; i < side; i++)
-        for (int j = 0; j < side; j++) digest = suite_mix_real(suite_mix_real(digest, stream[i][j]), vorticity[i][j]);
+        for (int j = 0; j < side; j++)
+            digest = suite_mix_real(suite_mix_real(digest, stream[i][j]), vorticity[i][j]);
     return digest;
 }
 

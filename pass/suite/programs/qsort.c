@@ -1,5 +1,5 @@
-// Quicksort of records through a comparison function, as the C library's: median of three, the smaller part by
-// recursion, insertion sort at the end.
+// Quicksort of records through a comparison function, as the C library's: median of three, the smaller part
+// by recursion, insertion sort at the end.
 #include "../harness/suite.h"
 
 const uint64_t kernel_expected[2] = {0x434b2f59aa921d88, 0x7fb077356ba7c50d};
@@ -15,8 +15,12 @@ typedef int (*comparison)(const struct record *, const struct record *);
 static struct record input[MAX_RECORDS], records[MAX_RECORDS];
 static size_t count;
 
-static int by_key(const struct record *a, const struct record *b) { return (a->key > b->key) - (a->key < b->key); }
-static int by_payload(const struct record *a, const struct record *b) { return (a->payload > b->payload) - (a->payload < b->payload); }
+static int by_key(const struct record *a, const struct record *b) {
+    return (a->key > b->key) - (a->key < b->key);
+}
+static int by_payload(const struct record *a, const struct record *b) {
+    return (a->payload > b->payload) - (a->payload < b->payload);
+}
 static comparison order = by_key;
 
 void kernel_setup(bool full) {
@@ -80,7 +84,8 @@ void kernel_run(void) {
 
 uint64_t kernel_digest(void) {
     uint64_t digest = 0;
-    for (size_t i = 0; i < count; i++) digest = suite_mix(digest, (uint64_t)records[i].key << 32 | records[i].payload);
+    for (size_t i = 0; i < count; i++)
+        digest = suite_mix(digest, (uint64_t)records[i].key << 32 | records[i].payload);
     return digest;
 }
 

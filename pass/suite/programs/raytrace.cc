@@ -113,7 +113,8 @@ void kernel_setup(bool full) {
     shapes.push_back(std::make_unique<Floor>());
     for (int i = 0; i < 24; i++) {
         const double radius = 0.3 + 0.5 * suite_uniform(&seed);
-        const Vec centre{8 * suite_uniform(&seed) - 4, radius + suite_uniform(&seed), 8 * suite_uniform(&seed)};
+        const Vec centre{8 * suite_uniform(&seed) - 4, radius + suite_uniform(&seed),
+                         8 * suite_uniform(&seed)};
         shapes.push_back(std::make_unique<Sphere>(centre, radius, 0.3 + 0.7 * suite_uniform(&seed)));
     }
 }

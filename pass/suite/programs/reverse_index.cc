@@ -19,7 +19,9 @@ std::vector<std::string> pages;
 size_t links_written;
 std::map<std::string_view, std::vector<uint32_t>> pages_of;
 
-std::string address(uint32_t target) { return "http://host" + std::to_string(target % 97) + ".example/" + std::to_string(target); }
+std::string address(uint32_t target) {
+    return "http://host" + std::to_string(target % 97) + ".example/" + std::to_string(target);
+}
 
 bool opens_at(std::string_view page, size_t at) {
     for (size_t i = 0; i < OPENING.size(); i++)

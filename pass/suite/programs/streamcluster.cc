@@ -27,7 +27,8 @@ uint64_t facilities;
 
 float squared_distance(const Point &a, const Point &b) {
     float sum = 0;
-    for (int d = 0; d < dimensions; d++) sum += (a.coordinates[d] - b.coordinates[d]) * (a.coordinates[d] - b.coordinates[d]);
+    for (int d = 0; d < dimensions; d++)
+        sum += (a.coordinates[d] - b.coordinates[d]) * (a.coordinates[d] - b.coordinates[d]);
     return sum;
 }
 
@@ -41,10 +42,8 @@ double gain(size_t candidate, double facility_cost) {
     for (size_t i = 0; i < chunk.size(); i++) {
         const float there = squared_distance(chunk[i], chunk[candidate]) * chunk[i].weight;
         nearer[i] = there < chunk[i].cost;
-        if (nearer[i])
-            saved += chunk[i].cost - there;
-        else
-            closing_saves[chunk[i].assigned] -= there - chunk[i].cost;
+        if (nearer[i]) saved += chunk[i].cost - there;
+        else closing_saves[chunk[i].assigned] -= there - chunk[i].cost;
     }
     for (size_t i = 0; i < chunk.size(); i++) {
         if (chunk[i].assigned != i) continue;
@@ -68,7 +67,8 @@ void cluster_chunk(uint64_t &seed, double facility_cost) {
         point.cost = squared_distance(point, chunk[0]) * point.weight;
     }
     for (const Point &point : chunk) worst_cost += point.cost;
-    for (int trial = 0; trial < trials; trial++) gain(suite_below(&seed, static_cast<uint32_t>(chunk.size())), facility_cost);
+    for (int trial = 0; trial < trials; trial++)
+        gain(suite_below(&seed, static_cast<uint32_t>(chunk.size())), facility_cost);
     for (size_t i = 0; i < chunk.size(); i++) {
         total_cost += chunk[i].cost;
         facilities += chunk[i].assigned == i;

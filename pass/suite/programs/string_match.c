@@ -35,7 +35,8 @@ void kernel_setup(bool full) {
             const char *head = secrets[suite_below(&seed, SECRETS)];
             size_t copied = suite_below(&seed, 5);
             for (size_t i = 0; i < copied; i++) text[length++] = head[i];
-            for (uint32_t i = 1 + suite_below(&seed, 12); i > 0; i--) text[length++] = (char)('a' + suite_below(&seed, 26));
+            for (uint32_t i = 1 + suite_below(&seed, 12); i > 0; i--)
+                text[length++] = (char)('a' + suite_below(&seed, 26));
             text[length++] = 'q'; // no secret ends so
         }
         text[length++] = '\n';
@@ -59,7 +60,8 @@ void kernel_run(void) {
             found[s]++;
             places = places * 31 + at;
         }
-        while (text[at++] != '\n') {}
+        while (text[at++] != '\n') {
+        }
     }
 }
 

@@ -29,10 +29,11 @@ double inverse_normal(double p) {
     static const double a[] = {-3.969683028665376e+01, 2.209460984245205e+02,  -2.759285104469687e+02,
                                1.383577518672690e+02,  -3.066479806614716e+01, 2.506628277459239e+00};
     static const double b[] = {-5.447609879822406e+01, 1.615858368580409e+02, -1.556989798598866e+02,
-                               6.680131188771972e+01,  -1.328068155288572e+01};
+                               6.680131188771972e+01, -1.328068155288572e+01};
     static const double c[] = {-7.784894002430293e-03, -3.223964580411365e-01, -2.400758277161838e+00,
                                -2.549732539343734e+00, 4.374664141464968e+00,  2.938163982698783e+00};
-    static const double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00, 3.754408661907416e+00};
+    static const double d[] = {7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e+00,
+                               3.754408661907416e+00};
     if (p > 0.5) return -inverse_normal(1 - p);
     if (p < 0.02425) {
         const double q = std::sqrt(-2 * std::log(p));
@@ -87,7 +88,8 @@ double payoff(const Swaption &swaption, const double path[STEPS][STEPS]) {
 void kernel_setup(bool full) {
     uint64_t seed = 23;
     trials = full ? 900 : 200;
-    for (int i = 0; i < (full ? 10 : 3); i++) swaptions.push_back({0.04 + 0.03 * suite_uniform(&seed), 2 + i % 6});
+    for (int i = 0; i < (full ? 10 : 3); i++)
+        swaptions.push_back({0.04 + 0.03 * suite_uniform(&seed), 2 + i % 6});
     for (int j = 0; j < STEPS; j++) {
         forward[j] = 0.05 + 0.001 * j;
         factor[0][j] = 0.01;
@@ -115,7 +117,8 @@ void kernel_run(void) {
 
 uint64_t kernel_digest(void) {
     uint64_t digest = 0;
-    for (const Swaption &swaption : swaptions) digest = suite_mix_real(suite_mix_real(digest, swaption.mean), swaption.error);
+    for (const Swaption &swaption : swaptions)
+        digest = suite_mix_real(suite_mix_real(digest, swaption.mean), swaption.error);
     return digest;
 }
 
@@ -129,7 +132,8 @@ bool kernel_valid(void) {
             if (j >= swaption.maturity) fixed += swaption.strike * DT * std::exp(-growth);
         }
         const double swap = fixed + std::exp(-growth) - first;
-        if (swaption.mean < swap - 4 * swaption.error || swaption.mean > swap + 0.2 || swaption.error <= 0) return false;
+        if (swaption.mean < swap - 4 * swaption.error || swaption.mean > swap + 0.2 || swaption.error <= 0)
+            return false;
     }
     return true;
 }

@@ -92,7 +92,8 @@ void kernel_run(void) {
     find_brick_maxima();
     float scale = (float)(side - 2) / (float)width;
     for (int row = 0; row < width; row++)
-        for (int column = 0; column < width; column++) picture[row][column] = cast((float)row * scale, (float)column * scale);
+        for (int column = 0; column < width; column++)
+            picture[row][column] = cast((float)row * scale, (float)column * scale);
 }
 
 uint64_t kernel_digest(void) {

@@ -9,7 +9,8 @@ const unsigned kernel_passes = 2;
 enum { SITES = 3, MAX_MOLECULES = 216 };
 
 typedef double vector[3];
-static vector start[MAX_MOLECULES][SITES], position[MAX_MOLECULES][SITES], velocity[MAX_MOLECULES][SITES], force[MAX_MOLECULES][SITES];
+static vector start[MAX_MOLECULES][SITES], position[MAX_MOLECULES][SITES], velocity[MAX_MOLECULES][SITES],
+    force[MAX_MOLECULES][SITES];
 static int molecules, steps;
 static double box, potential;
 
@@ -71,7 +72,8 @@ static void attract(int a, int b) {
                 way[axis] = position[b][t][axis] + shift[axis] - position[a][s][axis];
                 distance += way[axis] * way[axis];
             }
-            double inverse = 1 / distance, energy = COULOMB * charge[s] * charge[t] * sqrt(inverse), push = energy * inverse;
+            double inverse = 1 / distance, energy = COULOMB * charge[s] * charge[t] * sqrt(inverse),
+                   push = energy * inverse;
             if (s == 0 && t == 0) {
                 double ratio = LJ_SIGMA * LJ_SIGMA * inverse, sixth = ratio * ratio * ratio;
                 energy += 4 * LJ_EPSILON * (sixth * sixth - sixth);

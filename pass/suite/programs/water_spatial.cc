@@ -32,7 +32,9 @@ int cells_a_side, steps;
 double box;
 
 int wrapped(int index) { return (index + cells_a_side) % cells_a_side; }
-int cell_index(int i, int j, int k) { return (wrapped(i) * cells_a_side + wrapped(j)) * cells_a_side + wrapped(k); }
+int cell_index(int i, int j, int k) {
+    return (wrapped(i) * cells_a_side + wrapped(j)) * cells_a_side + wrapped(k);
+}
 int along(double at) { return static_cast<int>(at / box * cells_a_side) % cells_a_side; }
 
 double inside(double at) { return at < 0 ? at + box : at >= box ? at - box : at; }
@@ -41,7 +43,8 @@ double nearest(double way) { return way > box / 2 ? way - box : way < -box / 2 ?
 void sort_into_cells() {
     cells.fill(nullptr);
     for (Molecule &molecule : molecules) {
-        Molecule *&head = cells[cell_index(along(molecule.position.x), along(molecule.position.y), along(molecule.position.z))];
+        Molecule *&head = cells[cell_index(along(molecule.position.x), along(molecule.position.y),
+                                           along(molecule.position.z))];
         molecule.next = head;
         head = &molecule;
     }
@@ -93,13 +96,17 @@ void kernel_setup(bool full) {
     Vector drift;
     for (int m = 0; m < side * side * side; m++) {
         Molecule molecule;
-        molecule.position = Vector{m % side + 0.2 * suite_uniform(&seed), m / side % side + 0.2 * suite_uniform(&seed),
-                                   m / side / side + 0.2 * suite_uniform(&seed)} * 1.1;
-        molecule.velocity = {suite_uniform(&seed) - 0.5, suite_uniform(&seed) - 0.5, suite_uniform(&seed) - 0.5};
+        molecule.position =
+            Vector{m % side + 0.2 * suite_uniform(&seed), m / side % side + 0.2 * suite_uniform(&seed),
+                   m / side / side + 0.2 * suite_uniform(&seed)} *
+            1.1;
+        molecule.velocity = {suite_uniform(&seed) - 0.5, suite_uniform(&seed) - 0.5,
+                             suite_uniform(&seed) - 0.5};
         drift = drift + molecule.velocity;
         start.push_back(molecule);
     }
-    for (Molecule &molecule : start) molecule.velocity = molecule.velocity - drift * (1.0 / static_cast<double>(start.size()));
+    for (Molecule &molecule : start)
+        molecule.velocity = molecule.velocity - drift * (1.0 / static_cast<double>(start.size()));
     molecules = start;
 }
 

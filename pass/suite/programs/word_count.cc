@@ -37,7 +37,8 @@ void kernel_setup(bool full) {
         uint64_t word = static_cast<uint64_t>(u * u * u * static_cast<double>(vocabulary)) + 1000;
         const uint64_t length = 2 + suite_random(&word) % 8;
         for (uint64_t i = 0; i < length; i++)
-            text.push_back(static_cast<char>((i == 0 && words_written % 7 == 0 ? 'A' : 'a') + suite_random(&word) % 26));
+            text.push_back(
+                static_cast<char>((i == 0 && words_written % 7 == 0 ? 'A' : 'a') + suite_random(&word) % 26));
         text.push_back(words_written % 11 == 0 ? ',' : ' ');
     }
 }
@@ -59,7 +60,8 @@ void kernel_run(void) {
 
 uint64_t kernel_digest(void) {
     uint64_t digest = 0;
-    for (const Entry &entry : ranking) digest = suite_mix(suite_mix_bytes(digest, entry.word.data(), entry.word.size()), entry.count);
+    for (const Entry &entry : ranking)
+        digest = suite_mix(suite_mix_bytes(digest, entry.word.data(), entry.word.size()), entry.count);
     return digest;
 }
 
