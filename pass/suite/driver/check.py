@@ -13,16 +13,17 @@ from .errors import SuiteError
 from .measure import report_of
 
 SIZE = ["--size", "test"]
+LIMIT_SECONDS = 10  # of a run that takes milliseconds: a broken program may never end
 
 
 def _check(program: programs.Program, binaries: build.Binaries, probe: str) -> str | None:
     """What is wrong with the program, if anything is."""
     try:
         for binary in (binaries.plain[0], binaries.instrumented[0]):
-            done = subprocess.run([binary, *SIZE, "--repeat", "1"], capture_output=True, text=True, check=False, timeout=60)
+            done = subprocess.run([binary, *SIZE, "--repeat", "1"], capture_output=True, text=True, check=False, timeout=LIMIT_SECONDS)
             if done.returncode != 0:
                 return f"{program.name}: {binary}: {done.stderr.strip() or f'exit status {done.returncode}'}"
-        taken = report_of(binaries.instrumented[0], [*SIZE, "--probe", probe, "--stretches", "2"])
+        taken = report_of(binaries.instrumented[0], [*SIZE, "--probe", probe, "--stretches", "2"], LIMIT_SECONDS)
     except (SuiteError, subprocess.TimeoutExpired) as error:
         return f"{program.name}: {error}"
     if taken["probes"] == 0:

@@ -88,8 +88,9 @@ def _overhead(binaries: Binaries, effort: Effort, core: list[str]) -> dict:
             "interval_percent": [low, high], "rounds_percent": percents}
 
 
-def report_of(binary: pathlib.Path, arguments: list[str]) -> dict:
-    done = subprocess.run([binary, *arguments], capture_output=True, text=True, check=False, timeout=600)
+def report_of(binary: pathlib.Path, arguments: list[str], limit_seconds: float = 600) -> dict:
+    """What a run of the program prints as JSON."""
+    done = subprocess.run([binary, *arguments], capture_output=True, text=True, check=False, timeout=limit_seconds)
     if done.returncode != 0:
         raise SuiteError(f"{binary} {' '.join(arguments)}: {done.stderr.strip() or f'exit status {done.returncode}'}")
     return json.loads(done.stdout)
