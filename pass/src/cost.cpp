@@ -24,6 +24,8 @@ constexpr Cost AllocatorCost = 60;
 /// Bytes that a block copy moves per cycle.
 constexpr Cost CopyBytesPerUnit = 32;
 constexpr Cost CopyStartCost = 10;
+/// A block operation whose length is not known here: mostly short, and if not, no probe reaches into it.
+constexpr Cost CopyOfUnknownLengthCost = 40;
 /// Bits of vector arithmetic that count as one instruction (two 128-bit units, or one of 256).
 constexpr unsigned RegisterBits = 256;
 
@@ -49,6 +51,9 @@ std::optional<Cost> knownLibraryCost(const CallBase &CB, const TargetLibraryInfo
   case LibFunc_malloc: case LibFunc_free: case LibFunc_Znwm: case LibFunc_Znam: case LibFunc_ZdlPv:
   case LibFunc_ZdaPv: case LibFunc_ZdlPvm: case LibFunc_ZdaPvm:
     return AllocatorCost;
+  case LibFunc_memcpy: case LibFunc_memmove: case LibFunc_memset: case LibFunc_memcmp: case LibFunc_bcmp:
+  case LibFunc_memchr: case LibFunc_strlen: case LibFunc_strcmp: case LibFunc_strncmp: case LibFunc_strchr:
+    return CopyOfUnknownLengthCost;
   case LibFunc_abs: case LibFunc_labs:
   case LibFunc_isdigit: case LibFunc_isascii: case LibFunc_toascii:
     return CopyStartCost;
@@ -67,7 +72,7 @@ std::optional<Cost> intrinsicCost(const IntrinsicInst &I) {
   if (const auto *Copy = dyn_cast<AnyMemIntrinsic>(&I)) {
     if (const auto *Length = dyn_cast<ConstantInt>(Copy->getLength()))
       return CopyStartCost + Length->getLimitedValue(1u << 30) / CopyBytesPerUnit;
-    return std::nullopt;
+    return CopyOfUnknownLengthCost;
   }
   switch (I.getIntrinsicID()) {
   case Intrinsic::sin: case Intrinsic::cos: case Intrinsic::pow: case Intrinsic::powi: case Intrinsic::exp:
@@ -139,6 +144,14 @@ CallCost CostModel::call(const CallBase &CB, const TargetLibraryInfo &TLI) const
   if (const auto C = knownLibraryCost(CB, TLI))
     return {CallCost::Known, Residual::plain(*C)};
   return {CallCost::Leaves, Residual::plain(Half)};
+}
+
+bool hasRealCall(const Loop &L) {
+  for (const BasicBlock *BB : L.blocks())
+    for (const Instruction &I : *BB)
+      if (const auto *CB = dyn_cast<CallBase>(&I); CB && isRealCall(*CB))
+        return true;
+  return false;
 }
 
 SmallPtrSet<const Instruction *, 8> dependentLoads(const Loop &L) {

@@ -65,6 +65,7 @@ private:
 
 /// A call that some stretch of time may pass in: everything but intrinsics and assembly.
 bool isRealCall(const llvm::CallBase &CB);
+bool hasRealCall(const llvm::Loop &L);
 
 /// Loads inside the loop whose address comes from another load of the same loop: they wait for
 /// memory one after the other, or at scattered places.

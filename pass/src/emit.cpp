@@ -19,30 +19,33 @@ constexpr uint32_t QuietWeight = 1u << 20;
 /// The distance of a thread-local object from the start of the thread's block: the same in every
 /// thread, hence the only part of a probe that may be kept in a register across a yield. It is read
 /// from the table that the loader fills, so that it links in shared objects as well.
-Value *threadOffset(IRBuilder<> &B, StringRef Symbol) {
+Value *threadOffset(IRBuilder<> &B, StringRef Symbol, Emitter::Offset Where) {
   auto *Type = FunctionType::get(B.getInt64Ty(), false);
-  auto *Asm = InlineAsm::get(Type, ("movq " + Symbol + "@gottpoff(%rip), $0").str(), "=r", /*hasSideEffects=*/false);
+  auto *Asm = InlineAsm::get(Type, ("movq " + Symbol + "@gottpoff(%rip), $0").str(), "=r",
+                             /*hasSideEffects=*/Where == Emitter::Offset::AtProbe);
   auto *Call = B.CreateCall(Type, Asm);
-  Call->setDoesNotAccessMemory();
+  if (Where == Emitter::Offset::MayHoist)
+    Call->setDoesNotAccessMemory();
   Call->setDoesNotThrow();
   return Call;
 }
 
-Value *wordAt(IRBuilder<> &B, StringRef Symbol, int64_t Offset) {
-  Value *Address = threadOffset(B, Symbol);
+Value *wordAt(IRBuilder<> &B, StringRef Symbol, int64_t Offset, Emitter::Offset Where) {
+  Value *Address = threadOffset(B, Symbol, Where);
   if (Offset != 0)
     Address = B.CreateAdd(Address, B.getInt64(Offset));
   return B.CreateIntToPtr(Address, PointerType::get(B.getContext(), FsAddressSpace));
 }
 
 /// Volatile: it must happen each time that the program comes by.
-Value *isAsked(IRBuilder<> &B) {
-  Value *Asked = B.CreateAlignedLoad(B.getInt64Ty(), wordAt(B, "__headway_preempt", 0), Align(8), /*isVolatile=*/true);
+Value *isAsked(IRBuilder<> &B, Emitter::Offset Where) {
+  Value *Address = wordAt(B, "__headway_preempt", 0, Where);
+  Value *Asked = B.CreateAlignedLoad(B.getInt64Ty(), Address, Align(8), /*isVolatile=*/true);
   return B.CreateICmpNE(Asked, B.getInt64(0));
 }
 
-Value *ranOut(IRBuilder<> &B, Cost Weight) {
-  Value *Address = wordAt(B, "__headway_self", CountdownOffset);
+Value *ranOut(IRBuilder<> &B, Cost Weight, Emitter::Offset Where) {
+  Value *Address = wordAt(B, "__headway_self", CountdownOffset, Where);
   Value *Before = B.CreateAlignedLoad(B.getInt64Ty(), Address, Align(8), /*isVolatile=*/true);
   Value *After = B.CreateSub(Before, B.getInt64(std::max<Cost>(1, Weight)));
   B.CreateAlignedStore(After, Address, Align(8), /*isVolatile=*/true);
@@ -64,9 +67,9 @@ FunctionCallee Emitter::slowPath(StringRef Name) {
   return Callee;
 }
 
-void Emitter::before(Instruction *Point, Cost Weight) {
+void Emitter::before(Instruction *Point, Cost Weight, Offset Where) {
   IRBuilder<> B(Point);
-  Value *Take = Kind == ProbeKind::Flag ? isAsked(B) : ranOut(B, Weight);
+  Value *Take = Kind == ProbeKind::Flag ? isAsked(B, Where) : ranOut(B, Weight, Where);
   MDNode *Weights = MDBuilder(M.getContext()).createBranchWeights(1, QuietWeight);
   Instruction *Cold = SplitBlockAndInsertIfThen(Take, Point->getIterator(), /*Unreachable=*/false, Weights);
   B.SetInsertPoint(Cold);
@@ -76,12 +79,12 @@ void Emitter::before(Instruction *Point, Cost Weight) {
   Call->setDoesNotThrow();
 }
 
-void Emitter::onEdge(BasicBlock *From, BasicBlock *To, Cost Weight) {
+void Emitter::onEdge(BasicBlock *From, BasicBlock *To, Cost Weight, Offset Where) {
   Instruction *Branch = From->getTerminator();
   const bool Splits = isa<BranchInst, SwitchInst>(Branch) && !To->isEHPad() && count(successors(From), To) == 1;
   if (!Splits || Branch->getNumSuccessors() == 1)
-    return before(Branch, Weight);
-  before(SplitEdge(From, To)->getTerminator(), Weight);
+    return before(Branch, Weight, Where);
+  before(SplitEdge(From, To)->getTerminator(), Weight, Where);
 }
 
 } // namespace headway

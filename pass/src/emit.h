@@ -15,11 +15,15 @@ class Emitter {
 public:
   Emitter(llvm::Module &M, ProbeKind Kind);
 
+  /// Whether the offset of the flag may be computed in front of a loop: worth a register only where
+  /// nothing in the loop takes registers away (a call) and the probe comes by often.
+  enum class Offset { AtProbe, MayHoist };
+
   /// A probe in front of `Point`, which ends up in a block of its own. `Weight` is what a TSC probe
   /// takes from the countdown.
-  void before(llvm::Instruction *Point, Cost Weight);
+  void before(llvm::Instruction *Point, Cost Weight, Offset Where);
   /// A probe on the edge `From` → `To`; in front of the branch where the edge cannot be split.
-  void onEdge(llvm::BasicBlock *From, llvm::BasicBlock *To, Cost Weight);
+  void onEdge(llvm::BasicBlock *From, llvm::BasicBlock *To, Cost Weight, Offset Where);
 
 private:
   llvm::Module &M;

@@ -102,6 +102,10 @@ private:
 
   Plan plan(Function &F) { return makePlan(input(F)); }
 
+  static Emitter::Offset offsetIn(const Loop *L) {
+    return L && !hasRealCall(*L) ? Emitter::Offset::MayHoist : Emitter::Offset::AtProbe;
+  }
+
   /// Loops that need the analyses first, then those that were taken out of them, then the probes,
   /// and last the conditions that no loop asks any more.
   void carryOut(Function &F, const Plan &P) {
@@ -113,7 +117,7 @@ private:
         unroll(*In.LI.getLoopFor(A.Header), A.Iterations, Tools);
 
     std::vector<std::pair<StripLoop, Cost>> Strips;
-    std::vector<EdgeProbe> Edges = P.Edges;
+    std::vector<EdgeProbe> EdgeProbes = P.Edges;
     for (const LoopAction &A : P.Loops) {
       Loop *L = In.LI.getLoopFor(A.Header);
       const SCEV *Count = A.What == LoopAction::StripMine ? countableBackedges(*L, In) : nullptr;
@@ -124,22 +128,27 @@ private:
       SmallVector<BasicBlock *, 4> Latches;
       L->getLoopLatches(Latches);
       for (BasicBlock *Latch : Latches)
-        Edges.push_back({Latch, A.Header, A.Why, A.Covers});
+        EdgeProbes.push_back({Latch, A.Header, A.Why, A.Covers});
     }
 
+    // The loops are asked before the blocks move.
+    std::vector<std::pair<PointProbe, Emitter::Offset>> Points;
+    for (const PointProbe &Point : P.Points)
+      Points.emplace_back(Point, offsetIn(In.LI.getLoopFor(Point.Before->getParent())));
+    std::vector<std::pair<EdgeProbe, Emitter::Offset>> Edges;
+    for (const EdgeProbe &E : EdgeProbes)
+      Edges.emplace_back(E, offsetIn(In.LI.getLoopFor(E.To)));
+
     SmallVector<WeakTrackingVH, 8> Unused;
-    std::vector<std::pair<Instruction *, Cost>> Points;
     for (auto &[Strip, Covers] : Strips) {
       const StripMined Done = stripMine(Strip);
-      Points.emplace_back(Done.ProbePoint, Covers);
+      Emit.before(Done.ProbePoint, Covers, Emitter::Offset::AtProbe);
       Unused.push_back(Done.OldCondition);
     }
-    for (const EdgeProbe &E : Edges)
-      Emit.onEdge(E.From, E.To, E.Covers);
-    for (const PointProbe &Point : P.Points)
-      Points.emplace_back(Point.Before, Point.Covers);
-    for (const auto &[Point, Covers] : Points)
-      Emit.before(Point, Covers);
+    for (const auto &[E, Where] : Edges)
+      Emit.onEdge(E.From, E.To, E.Covers, Where);
+    for (const auto &[Point, Where] : Points)
+      Emit.before(Point.Before, Point.Covers, Where);
     RecursivelyDeleteTriviallyDeadInstructionsPermissive(Unused);
     for (auto &Entry : Strips)
       DeleteDeadPHIs(Entry.first.Header);

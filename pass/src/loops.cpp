@@ -2,6 +2,7 @@
 #include "compat.h"
 
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -83,53 +84,64 @@ StripMined stripMine(StripLoop &L) {
     L.Strip = std::min<uint64_t>(L.Strip, (uint64_t(1) << (Bits - 1)) - 1);
   BasicBlock *From = L.ShortCopy ? copyForShortTrips(L) : L.Preheader;
 
-  // The outer loop's header: what is left, and how much of it this strip takes.
-  auto *Outer = BasicBlock::Create(F->getContext(), "headway.strip", F, L.Header);
+  BasicBlock *Latch = L.Latch;
   auto *StripEnd = BasicBlock::Create(F->getContext(), "headway.strip.end", F);
   auto *Probe = BasicBlock::Create(F->getContext(), "headway.strip.probe", F);
-  StripEnd->moveAfter(L.Latch);
+  auto *Back = BasicBlock::Create(F->getContext(), "headway.strip.back", F);
+  Back->moveAfter(Latch);
+  StripEnd->moveAfter(Back);
   Probe->moveAfter(StripEnd);
 
-  IRBuilder<> B(Outer);
-  PHINode *Left = B.CreatePHI(CountType, 2, "headway.left");
-  for (PHINode &Phi : L.Header->phis()) {
-    PHINode *Carried = B.CreatePHI(Phi.getType(), 2, Phi.getName() + ".strip");
-    Carried->addIncoming(Phi.getIncomingValueForBlock(From), From);
-    Carried->addIncoming(Phi.getIncomingValueForBlock(L.Latch), Probe);
-    Phi.setIncomingValueForBlock(From, Carried);
-  }
-  L.Header->replacePhiUsesWith(From, Outer);
-  From->getTerminator()->replaceSuccessorWith(L.Header, Outer);
-  Value *Most = ConstantInt::get(CountType, L.Strip - 1);
-  Value *Iterations = B.CreateAdd(B.CreateBinaryIntrinsic(Intrinsic::umin, Left, Most), ConstantInt::get(CountType, 1));
-  B.CreateBr(L.Header);
+  // How many iterations there are until the latch looks further: what is left, at most a strip.
+  const auto strip = [&](IRBuilder<> &B, Value *Left) {
+    Value *Most = ConstantInt::get(CountType, L.Strip - 1);
+    return B.CreateAdd(B.CreateBinaryIntrinsic(Intrinsic::umin, Left, Most), ConstantInt::get(CountType, 1));
+  };
+  IRBuilder<> B(From->getTerminator());
+  Value *First = L.ShortCopy ? ConstantInt::get(CountType, L.Strip) : strip(B, L.Backedges);
 
-  // The inner loop's counter and its only exit by the latch.
   B.SetInsertPoint(L.Header, L.Header->begin());
   PHINode *Counter = B.CreatePHI(CountType, 2, "headway.counter");
-  auto *Branch = cast<BranchInst>(L.Latch->getTerminator());
+  PHINode *Left = B.CreatePHI(CountType, 2, "headway.left");
+
+  // The latch counts down; its way out leads past the end of a strip.
+  auto *Branch = cast<BranchInst>(Latch->getTerminator());
   BasicBlock *Exit = Branch->getSuccessor(Branch->getSuccessor(0) == L.Header ? 1 : 0);
+  Value *OldCondition = Branch->getCondition();
   B.SetInsertPoint(Branch);
   Value *Next = B.CreateSub(Counter, ConstantInt::get(CountType, 1));
-  Counter->addIncoming(Iterations, Outer);
-  Counter->addIncoming(Next, L.Latch);
-  Value *OldCondition = Branch->getCondition();
-  BranchInst *NewBranch = B.CreateCondBr(B.CreateICmpNE(Next, ConstantInt::get(CountType, 0)), L.Header, StripEnd);
+  MDNode *Weights = MDBuilder(F->getContext()).createBranchWeights(std::min<uint64_t>(L.Strip, 1u << 20), 1);
+  BranchInst *NewBranch = B.CreateCondBr(B.CreateICmpNE(Next, ConstantInt::get(CountType, 0)), Back, StripEnd, Weights);
   NewBranch->setDebugLoc(Branch->getDebugLoc());
+  MDNode *LoopId = Branch->getMetadata(LLVMContext::MD_loop);
   Branch->eraseFromParent();
 
   // After a strip: out, or past the probe into the next.
   B.SetInsertPoint(StripEnd);
-  Value *Done = B.CreateICmpULT(Left, ConstantInt::get(CountType, L.Strip));
-  B.CreateCondBr(Done, Exit, Probe);
-  Exit->replacePhiUsesWith(L.Latch, StripEnd);
+  B.CreateCondBr(B.CreateICmpULT(Left, ConstantInt::get(CountType, L.Strip)), Exit, Probe);
+  Exit->replacePhiUsesWith(Latch, StripEnd);
   B.SetInsertPoint(Probe);
+  B.SetCurrentDebugLocation(NewBranch->getDebugLoc());
   Value *Rest = B.CreateSub(Left, ConstantInt::get(CountType, L.Strip));
-  BranchInst *Back = B.CreateBr(Outer);
-  Back->setDebugLoc(NewBranch->getDebugLoc());
+  Value *Following = strip(B, Rest);
+  BranchInst *ProbePoint = B.CreateBr(Back);
+
+  // One way back, so that this stays one loop whose variables step as before.
+  B.SetInsertPoint(Back);
+  B.SetCurrentDebugLocation(DebugLoc());
+  PHINode *CounterBack = B.CreatePHI(CountType, 2);
+  CounterBack->addIncoming(Next, Latch);
+  CounterBack->addIncoming(Following, Probe);
+  PHINode *LeftBack = B.CreatePHI(CountType, 2);
+  LeftBack->addIncoming(Left, Latch);
+  LeftBack->addIncoming(Rest, Probe);
+  B.CreateBr(L.Header)->setMetadata(LLVMContext::MD_loop, LoopId);
+  L.Header->replacePhiUsesWith(Latch, Back);
+  Counter->addIncoming(First, From);
+  Counter->addIncoming(CounterBack, Back);
   Left->addIncoming(L.Backedges, From);
-  Left->addIncoming(Rest, Probe);
-  return {Back, OldCondition};
+  Left->addIncoming(LeftBack, Back);
+  return {ProbePoint, OldCondition};
 }
 
 } // namespace headway

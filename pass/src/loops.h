@@ -37,8 +37,9 @@ struct StripLoop {
 /// Computes the trip count in front of the loop. `Backedges` must be cheap and safe to expand there.
 StripLoop prepareStrip(llvm::Loop &L, const llvm::SCEV *Backedges, uint64_t Strip, llvm::ScalarEvolution &SE);
 
-/// Strip-mines: the loop runs in strips of `Strip` iterations, counted down by a register that takes
-/// the place of its exit condition. Returns the branch, once per strip, that a probe goes in front of.
+/// Strip-mines: a register that counts down the iterations of a strip takes the place of the loop's
+/// exit condition. What follows a strip stands beside the loop: a loop of strips around it would make
+/// every variable the sum of two, which costs the inner loop more than the counter. Returns the branch, once per strip, that a probe goes in front of.
 /// The old condition is left behind, unused.
 struct StripMined {
   llvm::Instruction *ProbePoint;

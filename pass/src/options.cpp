@@ -13,8 +13,8 @@ cl::opt<ProbeKind> ProbeOption(
                clEnumValN(ProbeKind::Tsc, "tsc", "the time-stamp counter, each time a countdown runs out")));
 
 cl::opt<unsigned> DistanceOption(
-    "headway-probe-distance", cl::init(2000), cl::value_desc("N"),
-    cl::desc("At most N (weighted) instructions between two probes, 16 at least (default 2000)"));
+    "headway-probe-distance", cl::init(8000), cl::value_desc("N"),
+    cl::desc("At most N (weighted) instructions between two probes, 16 at least (default 8000)"));
 
 cl::opt<std::string> ReportOption(
     "headway-report", cl::value_desc("file or directory"),

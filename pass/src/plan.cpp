@@ -30,8 +30,12 @@ const char *text(Reason R) {
 
 namespace {
 
-/// A strip shorter than this is not worth its counter: the probe itself is as cheap.
-constexpr uint64_t LeastStrip = 4;
+/// The end of a strip costs a mispredicted branch; a probe a cycle or two. A body above the first
+/// figure is better off with a probe each time round, and so is a strip below the second.
+constexpr Cost LightBody = 100;
+constexpr uint64_t LeastStrip = 16;
+/// An uncountable loop is unrolled if its body costs no more.
+constexpr Cost LightUnrolledBody = 40;
 /// Copies of the body of an uncountable loop, at most, and the instructions they may come to.
 constexpr unsigned MostUnrolled = 8;
 constexpr unsigned MostUnrolledSize = 200;
@@ -43,14 +47,6 @@ unsigned sizeOf(const Loop &L) {
   for (const BasicBlock *BB : L.blocks())
     Size += BB->sizeWithoutDebug();
   return Size;
-}
-
-bool hasRealCall(const Loop &L) {
-  for (const BasicBlock *BB : L.blocks())
-    for (const Instruction &I : *BB)
-      if (const auto *CB = dyn_cast<CallBase>(&I); CB && isRealCall(*CB))
-        return true;
-  return false;
 }
 
 class Planner {
@@ -141,7 +137,7 @@ private:
 
   bool strip(Loop &L, const Ends &E, const Way &, Cost Body) {
     const uint64_t Strip = In.Half / 2 / Body;
-    if (E.Probed || Strip < LeastStrip || hasAction(L) || !countableBackedges(L, In))
+    if (E.Probed || Body > LightBody || Strip < LeastStrip || hasAction(L) || !countableBackedges(L, In))
       return false;
     act(L, LoopAction::StripMine, Reason::CountedLoop, Strip, Strip * Body);
     return true;
@@ -151,7 +147,7 @@ private:
     const unsigned Size = sizeOf(L);
     const uint64_t Copies = std::min<uint64_t>({MostUnrolled, MostUnrolledSize / std::max(1u, Size), In.Half / 2 / Body});
     const auto *Branch = dyn_cast<BranchInst>(L.getLoopLatch() ? L.getLoopLatch()->getTerminator() : nullptr);
-    if (E.Probed || Copies < 2 || In.F.hasOptNone() || In.F.hasOptSize() || !L.isInnermost() || !L.isSafeToClone() ||
+    if (E.Probed || Body > LightUnrolledBody || Copies < 2 || In.F.hasOptNone() || In.F.hasOptSize() || !L.isInnermost() || !L.isSafeToClone() ||
         !L.isLoopSimplifyForm() || hasRealCall(L) || !Branch)
       return false;
     act(L, LoopAction::Unroll, Reason::UnrolledLoop, Copies, Copies * Body);
