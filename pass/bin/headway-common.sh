@@ -25,3 +25,13 @@ headway_find() {
   done < <(headway_lib_dirs)
   headway_fail "$1 is in none of: $(headway_lib_dirs | tr '\n' ' ')" "$2"
 }
+
+# headway_plugin LLVM-MAJOR HOW-TO-GET-IT: prints the path of the plugin for that LLVM. One that was
+# built for another would fail to load with a list of symbols.
+headway_plugin() {
+  local plugin
+  plugin=$(headway_find "headway-pass-$1.so" "$2") || exit 1
+  grep -aq "headway pass built for LLVM $1\." "$plugin" ||
+    headway_fail "$plugin is not built for LLVM $1" "build it again: make pass"
+  echo "$plugin"
+}

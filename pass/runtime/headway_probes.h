@@ -16,10 +16,16 @@ extern "C" {
 #define HEADWAY_NO_PROBES
 #endif
 
+#ifdef __cplusplus
+#define HEADWAY_ALIGNED alignas(64)
+#else
+#define HEADWAY_ALIGNED _Alignas(64)
+#endif
+
 /* The word that others write. 0: go on. Otherwise yield: the epoch of the assignment that is to yield, or
  * HEADWAY_SELF_TIMED: look at the clock at every probe. */
 struct headway_preempt {
-    _Alignas(64) uint64_t asked;
+    HEADWAY_ALIGNED uint64_t asked;
 };
 
 #define HEADWAY_SELF_TIMED UINT64_MAX
@@ -27,7 +33,7 @@ struct headway_preempt {
 
 /* Written by its own thread only. */
 struct headway_self {
-    _Alignas(64) uint64_t deadline; /* time-stamp counter; HEADWAY_NO_DEADLINE = never */
+    HEADWAY_ALIGNED uint64_t deadline; /* time-stamp counter; HEADWAY_NO_DEADLINE = never */
     uint32_t no_preempt;            /* nesting of sections that must not yield */
     uint32_t deferred;              /* a preemption was asked for meanwhile */
     int64_t countdown;              /* weighted instructions until a TSC probe looks at the clock */

@@ -43,7 +43,19 @@ Cost elements(const Type *T) {
   return V ? V->getNumElements() : 1;
 }
 
+/// Functions that look up what belongs to the thread.
+bool isThreadLookup(const CallBase &CB) {
+  const Function *F = CB.getCalledFunction();
+  if (!F)
+    return false;
+  const StringRef Name = F->getName();
+  return Name == "__errno_location" || Name == "__tls_get_addr" || Name == "pthread_self" ||
+         Name.starts_with("__headway_address_of.") || (Name.starts_with("__ctype_") && Name.ends_with("_loc"));
+}
+
 std::optional<Cost> knownLibraryCost(const CallBase &CB, const TargetLibraryInfo &TLI) {
+  if (isThreadLookup(CB))
+    return CopyStartCost;
   LibFunc Func;
   if (!TLI.getLibFunc(CB, Func))
     return std::nullopt;

@@ -65,7 +65,8 @@ private:
       Costs.setResidual(F, P.Function);
     if (!P.empty())
       carryOut(F, P);
-    refreshAddresses(F);
+    if (!options().NaiveAddresses)
+      refreshAddresses(F);
     F.addFnAttr(ProbedAttribute);
     FAM.invalidate(F, PreservedAnalyses::none());
     return true;

@@ -1,4 +1,5 @@
-// What the user may say on the command line (`-mllvm -headway-…`, rustc: `-C llvm-args=-headway-…`).
+// What the user may say: on the command line (`-mllvm -headway-…`), or where that cannot be (rustc)
+// in the environment (HEADWAY_PROBE, HEADWAY_PROBE_DISTANCE, HEADWAY_REPORT).
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,15 @@ struct Options {
   /// The placement of the negative control: a plain, non-volatile load at entries and back-edges,
   /// put in before the optimiser runs. It is wrong by design and only the tests ask for it.
   bool NaivePlainLoad;
+  /// Likewise: thread-local addresses stay what the optimiser takes them for.
+  bool NaiveAddresses;
 
   /// What may be un-probed on one side of a boundary (entry, return, loop, call). Two sides meet
   /// at a boundary, so half of the distance each keeps the bound.
   uint64_t half() const { return Distance / 2; }
 };
 
-/// The options as parsed by LLVM's command line.
+/// The options, read once.
 const Options &options();
 
 } // namespace headway

@@ -13,7 +13,8 @@ namespace {
 
 void registerPasses(PassBuilder &PB) {
   PB.registerPipelineStartEPCallback([](ModulePassManager &MPM, OptimizationLevel) {
-    MPM.addPass(headway::OpaqueAddressesPass());
+    if (!headway::options().NaiveAddresses)
+      MPM.addPass(headway::OpaqueAddressesPass());
     if (headway::options().NaivePlainLoad)
       MPM.addPass(headway::NaivePass());
   });
@@ -39,5 +40,9 @@ extern "C" __attribute__((visibility("default"))) PassPluginLibraryInfo llvmGetP
   return {LLVM_PLUGIN_API_VERSION, "headway", "1", registerPasses};
 }
 
-/// The LLVM that this plugin was built for, for tools that want to say so before loading it.
-extern "C" __attribute__((visibility("default"))) const int headway_plugin_llvm_major = LLVM_VERSION_MAJOR;
+#define HEADWAY_TEXT(X) HEADWAY_TEXT_OF(X)
+#define HEADWAY_TEXT_OF(X) #X
+
+/// For the wrappers, which look for it in the file: a plugin that does not fit cannot be loaded to be asked.
+extern "C" __attribute__((visibility("default"), used)) const char headway_plugin_built_for[] =
+    "headway pass built for LLVM " HEADWAY_TEXT(LLVM_VERSION_MAJOR) ".";
