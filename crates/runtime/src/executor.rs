@@ -98,11 +98,6 @@ impl<S: Service, T: Tx> Executor<S, T> {
         self.pool.len()
     }
 
-    #[inline]
-    pub(crate) fn now_ns(&self) -> u64 {
-        self.clock.now_ns()
-    }
-
     /// Begins to fetch a request that will be run soon.
     #[inline]
     pub(crate) fn prefetch(&self, slot: Prefetch) {

@@ -113,6 +113,13 @@ pub(crate) enum Stretch {
     NoStack,
 }
 
+/// One reading of the clock: slices are counted in ticks, all else in ns.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading {
+    ticks: u64,
+    pub(crate) ns: u64,
+}
+
 /// What is common to the fibers of all threads.
 pub(crate) struct Weft<S> {
     pub(crate) service: Arc<S>,
@@ -153,7 +160,7 @@ impl<S: Service> Fibers<S> {
     pub(crate) fn new(weft: Weft<S>, me: WorkerId, keeps_time: bool) -> Self {
         let attached = Attached::new();
         attached.self_timed(keeps_time);
-        let idle = Vec::with_capacity(weft.pool.len().min(MOST_IDLE));
+        let idle = Vec::with_capacity(MOST_IDLE);
         Self {
             weft,
             me,
@@ -170,6 +177,16 @@ impl<S: Service> Fibers<S> {
         self.attached.flag()
     }
 
+    /// The time now.
+    #[inline]
+    pub(crate) fn now(&self) -> Reading {
+        let ticks = self.clock.ticks();
+        Reading {
+            ticks,
+            ns: self.clock.to_ns(ticks),
+        }
+    }
+
     /// Numbers the next assignment: requests to interrupt an earlier one are void from now on.
     #[inline]
     pub(crate) fn next_epoch(&mut self) -> u64 {
@@ -179,19 +196,18 @@ impl<S: Service> Fibers<S> {
     }
 
     /// Runs the request, or goes on with it, until it ends or is interrupted; when its slice is over, `renew` may give it another.
-    /// Returns from when to when it ran.
+    /// Returns from when, which is `now`, to when it ran.
     #[inline]
     pub(crate) fn run(
         &mut self,
-        token: SlotId,
-        begun: bool,
+        (token, begun): (SlotId, bool),
+        now: Reading,
         mut slice_ns: Option<u64>,
         mut renew: impl FnMut(u64) -> Option<u64>,
     ) -> (SlotId, Stretch, Range<u64>) {
-        let start_ticks = self.clock.ticks();
-        let start_ns = self.clock.to_ns(start_ticks);
+        let start_ns = now.ns;
         if let Some(slice_ns) = slice_ns {
-            self.end_slice_in(start_ticks, slice_ns);
+            self.end_slice_in(now.ticks, slice_ns);
         }
         let (token, started) = match begun {
             false => self.begin(token),
@@ -201,8 +217,8 @@ impl<S: Service> Fibers<S> {
             return (token, Stretch::NoStack, start_ns..start_ns);
         };
         let end_ns = loop {
-            let now_ticks = self.clock.ticks();
-            let now_ns = self.clock.to_ns(now_ticks).max(start_ns);
+            let now = self.now();
+            let now_ns = now.ns.max(start_ns);
             if matches!(turn, Turn::Finished(_)) || slice_ns.is_none() {
                 break now_ns;
             }
@@ -210,7 +226,7 @@ impl<S: Service> Fibers<S> {
             let Some(slice_ns) = slice_ns else {
                 break now_ns;
             };
-            self.end_slice_in(now_ticks, slice_ns);
+            self.end_slice_in(now.ticks, slice_ns);
             turn = begun.fiber.resume();
         };
         begun.attained_ns += end_ns - start_ns;
@@ -262,9 +278,7 @@ impl<S: Service> Fibers<S> {
     fn ended(&mut self, running: Running, turn: Turn<Work>) -> Stretch {
         match turn {
             Turn::Finished(work) => {
-                if self.idle.len() < self.idle.capacity() {
-                    self.idle.push(running.fiber);
-                }
+                self.keep(running.fiber);
                 Stretch::Finished {
                     outcome: work
                         .outcome
@@ -281,6 +295,16 @@ impl<S: Service> Fibers<S> {
                 arrived_ns: running.arrived_ns,
                 attained_ns: running.attained_ns,
             }),
+        }
+    }
+
+    /// The fiber is free. Requests that go on elsewhere take their fibers along, so what one thread has too many of the others may lack.
+    #[inline]
+    fn keep(&mut self, fiber: Fiber<Work>) {
+        if self.idle.len() < MOST_IDLE {
+            self.idle.push(fiber);
+        } else {
+            self.weft.stacks.give(fiber.into_stack());
         }
     }
 
@@ -306,8 +330,8 @@ impl<S: Service> Fibers<S> {
     }
 }
 
-/// More fibers than this are not kept for reuse.
-const MOST_IDLE: usize = 4096;
+/// More free fibers than this a thread does not keep to itself.
+const MOST_IDLE: usize = 64;
 
 /// As [`Begun`], on the thread that runs it.
 struct Running {

@@ -49,8 +49,12 @@ impl<S: Service, T: Tx> Hands<S, T> {
         let waited = dispatcher.waiting[job.index()].take();
         let Waiting { slot, begun } = waited.expect("a policy works on what waits");
         self.fibers.next_epoch();
-        let (mut slot, stretch, span_ns) =
-            self.fibers.run(slot, begun, Some(slice_ns), |_now_ns| None);
+        let (mut slot, stretch, span_ns) = self.fibers.run(
+            (slot, begun),
+            self.fibers.now(),
+            Some(slice_ns),
+            |_now_ns| None,
+        );
         let now_ns = span_ns.end;
         match stretch {
             Stretch::Finished { outcome, cpu_ns } => {

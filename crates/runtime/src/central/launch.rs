@@ -110,6 +110,9 @@ fn settle(layout: Layout, workers: usize, interrupts: bool) -> Result<Layout, St
     }
 }
 
+/// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
+const READY_STACKS: usize = 256;
+
 /// What fibers need; the pool is known later.
 fn weft<D, C, S>(
     parts: &Parts<D, C, S>,
@@ -117,9 +120,9 @@ fn weft<D, C, S>(
     if !Clock::global().is_tsc() {
         return Err(StartError::NoTsc);
     }
-    let (workers, bytes) = (parts.shape.workers, parts.config.stack_bytes);
+    let bytes = parts.config.stack_bytes;
     let stacks =
-        Stacks::new(bytes, 2 * workers).map_err(|source| StartError::Stacks { bytes, source })?;
+        Stacks::new(bytes, READY_STACKS).map_err(|source| StartError::Stacks { bytes, source })?;
     let service = Arc::clone(&parts.service);
     let resume = parts.shape.resume;
     Ok(move |pool: Arc<Pool>| Weft {

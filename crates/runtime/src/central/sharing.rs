@@ -15,7 +15,7 @@ use super::watch::Seat;
 use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
-use crate::fibers::{Begun, Fibers, Shelf, Stretch, Weft};
+use crate::fibers::{Begun, Fibers, Reading, Shelf, Stretch, Weft};
 use crate::park::Patience;
 use crate::pulse::Assignment;
 use crate::service::Service;
@@ -95,9 +95,9 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<L, S, T, R> {
         if self.control.phase() >= Phase::Abandoning {
             return false;
         }
-        let now_ns = self.executor.now_ns();
-        match self.local.next(now_ns, &mut self.view) {
-            Next::Run { job, slice_ns } => self.run(job, slice_ns),
+        let now = self.fibers.now();
+        match self.local.next(now.ns, &mut self.view) {
+            Next::Run { job, slice_ns } => self.run(job, now, slice_ns),
             Next::Retry => {}
             Next::Idle => return false,
         }
@@ -108,14 +108,14 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<L, S, T, R> {
     }
 
     #[inline]
-    fn run(&mut self, job: JobId, slice_ns: Option<u64>) {
+    fn run(&mut self, job: JobId, now: Reading, slice_ns: Option<u64>) {
         let Parcel { slot, begun, .. } = self.view.take(job);
         let epoch = self.fibers.next_epoch();
         if let Some(seat) = &self.seat {
             seat.pulse.beat(Assignment {
                 epoch,
                 job: job.0,
-                since_ns: self.executor.now_ns(),
+                since_ns: now.ns,
             });
         } else {
             self.executor.prefetch(Prefetch::of(&slot));
@@ -123,7 +123,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<L, S, T, R> {
         self.view.prefetch_next(&self.executor);
         let (local, view) = (&mut self.local, &self.view);
         let renew = |now_ns| local.renew(now_ns, view);
-        let (slot, stretch, span_ns) = self.fibers.run(slot, begun, slice_ns, renew);
+        let (slot, stretch, span_ns) = self.fibers.run((slot, begun), now, slice_ns, renew);
         self.patience.ran(&span_ns);
         match stretch {
             Stretch::Finished { outcome, cpu_ns } => self.finish(slot, outcome, (span_ns, cpu_ns)),

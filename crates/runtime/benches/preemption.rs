@@ -1,0 +1,134 @@
+//! What interrupting requests costs: the same work with and without, one worker and a dispatcher, through the replay datapath.
+//!
+//! Fifty requests of half a millisecond of counted work wait from the start, so that every quantum's end finds something else to run.
+//! Each system runs once in each round, and is set against the same server that interrupts nobody in that round.
+
+mod common;
+
+use std::hint::black_box;
+
+use common::median;
+use headway_machine::Clock;
+use headway_net::replay::{Replay, ReplayArrival};
+use headway_runtime::{Call, Idle, Server, checkpoint};
+
+const ROUNDS: usize = 15;
+const REQUESTS: u32 = 50;
+const WORK_NS: f64 = 500_000.0;
+
+/// The same dispatcher, queues, hand-over and fibers; a quantum that never ends.
+const BASELINE: &str = "concord,dispatcher=dedicated,q=1s";
+const SYSTEMS: [&str; 10] = [
+    "jbsq,k=2",
+    "concord,dispatcher=dedicated,q=20us",
+    "concord,dispatcher=dedicated,q=10us",
+    "concord,dispatcher=dedicated,q=5us",
+    "concord,dispatcher=dedicated,q=2us",
+    "concord,dispatcher=dedicated,q=1us",
+    "shinjuku-ci,q=5us",
+    "shinjuku-ci,q=2us",
+    "tiny-quanta,q=5us",
+    "tiny-quanta,q=2us",
+];
+
+/// One system's rounds.
+#[derive(Default)]
+struct Series {
+    /// Its time over the baseline's.
+    ratios: Vec<f64>,
+    /// What each interruption took more, ns.
+    costs_ns: Vec<f64>,
+    /// Interruptions per request.
+    interruptions: Vec<f64>,
+}
+
+fn main() {
+    let turns = calibrate();
+    let mut series: Vec<Series> = SYSTEMS.iter().map(|_| Series::default()).collect();
+    for _ in 0..ROUNDS {
+        let (base_ns, _) = run(BASELINE, turns);
+        for (policy, series) in SYSTEMS.iter().zip(&mut series) {
+            let (ns, preemptions) = run(policy, turns);
+            series.ratios.push(ns / base_ns);
+            series.interruptions.push(preemptions / f64::from(REQUESTS));
+            if preemptions > 0.0 {
+                series.costs_ns.push((ns - base_ns) / preemptions);
+            }
+        }
+    }
+    println!(
+        "{REQUESTS} requests of {:.0} µs on one worker, medians of {ROUNDS} interleaved rounds, beside {BASELINE}\n",
+        WORK_NS / 1e3
+    );
+    for (policy, series) in SYSTEMS.iter().zip(&mut series) {
+        let lost = 100.0 * (median(&mut series.ratios) - 1.0);
+        let often = median(&mut series.interruptions);
+        print!("{policy:<36} {lost:6.2} % lost {often:7.1} interruptions/request");
+        match series.costs_ns.is_empty() {
+            true => println!(),
+            false => println!(" {:7.1} ns each", median(&mut series.costs_ns)),
+        }
+    }
+}
+
+/// ns of a whole run, and how often it interrupted.
+fn run(policy: &str, turns: u64) -> (f64, f64) {
+    let arrival = |index| ReplayArrival {
+        at_ns: 0,
+        service_ns: 0,
+        index,
+        class: 0,
+    };
+    let schedule = (0..REQUESTS).map(arrival).collect();
+    let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
+    let server = Server::builder()
+        .policy(policy)
+        .class("work", WORK_NS as u64)
+        .workers(1)
+        .layout(headway_runtime::Layout::Dedicated)
+        .idle(Idle::Spin)
+        .service(move |_: &mut Call<'_>| work(turns))
+        .datapath(datapath)
+        .start()
+        .expect("the server starts");
+    control.start(Clock::global().now_ns());
+    while control.taken() < control.total() {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    let stats = server
+        .shutdown(std::time::Duration::from_secs(10))
+        .expect("the server stops");
+    assert_eq!(stats.answered, u64::from(REQUESTS));
+    // All arrived at the start.
+    let latencies = control.take_completions();
+    let whole_ns = latencies.iter().map(|done| done.latency_ns).max();
+    (
+        whole_ns.expect("requests were answered") as f64,
+        stats.preemptions as f64,
+    )
+}
+
+/// So many turns of a loop that nothing can shorten, with a probe in each: some tens of ns, as the compiler pass places them.
+fn work(turns: u64) {
+    let mut state = turns;
+    for _ in 0..turns {
+        for _ in 0..8 {
+            state = black_box(state.wrapping_mul(6_364_136_223_846_793_005) | 1);
+        }
+        checkpoint();
+    }
+    black_box(state);
+}
+
+/// How many turns take [`WORK_NS`]: by the fastest of several tries.
+fn calibrate() -> u64 {
+    const TRY: u64 = 20_000;
+    let clock = Clock::global();
+    let time = |_| {
+        let start_ns = clock.now_ns();
+        work(TRY);
+        (clock.now_ns() - start_ns) as f64 / TRY as f64
+    };
+    let turn_ns = (0..50).map(time).fold(f64::INFINITY, f64::min);
+    (WORK_NS / turn_ns) as u64
+}
