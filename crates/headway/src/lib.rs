@@ -19,6 +19,9 @@ pub use headway_sim as sim;
 /// The live server: rings, dispatcher, workers.
 pub use headway_runtime as runtime;
 
+/// Fibers, what makes them yield, and sections in which they do not.
+pub use headway_fiber as fiber;
+
 /// Datapaths behind one trait, the wire header, the request classifiers.
 pub use headway_net as net;
 
@@ -30,6 +33,7 @@ pub use headway_machine as machine;
 
 /// What a program that serves, loads or simulates names most.
 pub mod prelude {
+    pub use headway_fiber::{NoPreempt, checkpoint};
     pub use headway_load::{Extent, Load, LoadReport};
     pub use headway_net::classify::{AnyClassifier, Classifier};
     pub use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
