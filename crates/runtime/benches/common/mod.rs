@@ -1,4 +1,5 @@
 //! What the benches have in common.
+#![allow(dead_code, reason = "each bench uses its own part")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
