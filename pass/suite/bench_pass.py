@@ -32,6 +32,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--show", metavar="FILE", nargs="+", help="print what earlier runs wrote; measure nothing")
     parser.add_argument("-o", "--output", metavar="FILE", type=pathlib.Path, help="write the results as JSON")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--places", action="store_true", help="print where most probes are executed, and where the fewest are")
     parser.add_argument("--build-dir", metavar="DIR", type=pathlib.Path, default=build.DEFAULT_DIRECTORY,
                         help="where objects and programs go (default: target/pass-suite)")
     parser.add_argument("--core", type=int, metavar="K", help="the core to run programs on (default: the highest)")
@@ -78,7 +79,7 @@ def main() -> int:
     if arguments.output:
         document = {"machine": measure.machine(), "compiler": build.compiler_version(), "programs": results}
         arguments.output.write_text(json.dumps(document, indent=1) + "\n")
-    print(table.markdown(results) if arguments.markdown else table.text(results))
+    print(table.places(results) if arguments.places else table.markdown(results) if arguments.markdown else table.text(results))
     return 0
 
 

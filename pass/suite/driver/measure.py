@@ -104,12 +104,8 @@ def _name_places(binary: pathlib.Path, offsets: list[int]) -> list[str]:
     addresses = [hex(offset - 1) for offset in offsets]
     done = subprocess.run([symbolizer, f"--obj={binary}", "--basenames", "--output-style=JSON", *addresses],
                           capture_output=True, text=True, check=True)
-    frames = [entry["Symbol"][0] for entry in map(_first, json.loads("[" + ",".join(done.stdout.splitlines()) + "]"))]
+    frames = [entry["Symbol"][0] for entry in json.loads(done.stdout)]
     return [f"{frame['FunctionName']} ({frame['FileName']}:{frame['Line']})" for frame in frames]
-
-
-def _first(entry):
-    return entry[0] if isinstance(entry, list) else entry
 
 
 def _slices(binary: pathlib.Path, effort: Effort, options: list[str], quantum_us: int) -> dict:
@@ -128,6 +124,8 @@ def _stretches(binary: pathlib.Path, effort: Effort, options: list[str], plain_n
     ends = [end for end in ("from", "to") if end in report]
     for end, name in zip(ends, _name_places(binary, [report[end] for end in ends])):
         report[end] = name
+    for place, name in zip(report["hottest"], _name_places(binary, [place["at"] for place in report["hottest"]])):
+        place["at"] = name
     report["probes_per_us"] = report["probes"] / plain_ns * 1000
     return report
 

@@ -124,3 +124,15 @@ def progress(result: dict) -> str:
     if "slices" in result:
         line += f", σ {result['slices']['kernel']['sigma_ns'] / 1000:.3f} µs, longest way {_us(result['stretches']['longest_ns'])} µs"
     return line
+
+
+def places(results: list[dict]) -> str:
+    """For those who work on the pass: where most probes are executed, and between which two the longest way lies."""
+    lines = []
+    for result in results:
+        stretches = result["stretches"]
+        lines.append(f"{result['name']}: longest way {_us(stretches['longest_ns'])} µs, from {stretches.get('from', 'the beginning')} "
+                     f"to {stretches.get('to', 'the end')}")
+        for place in stretches["hottest"]:
+            lines.append(f"  {100 * place['taken'] / stretches['probes']:5.1f} % of its probes: {place['at']}")
+    return "\n".join(lines)

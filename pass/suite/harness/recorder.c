@@ -33,6 +33,17 @@ static void end_slice(const void *probe, uint64_t now) {
     }
 }
 
+static void count_probe(const void *probe) {
+    size_t at = (uintptr_t)probe * 2654435761u % RECORDER_PROBES;
+    for (int tries = 0; tries < 16; tries++, at = (at + 1) % RECORDER_PROBES) {
+        struct probe_count *count = &recorder.probes[at];
+        if (count->probe != probe && count->probe != NULL) continue;
+        count->probe = probe;
+        count->taken++;
+        return;
+    }
+}
+
 static void end_stretch(const void *probe, uint64_t now) {
     uint64_t ticks = now - recorder.begin;
     size_t index = recorder.index++;
@@ -43,6 +54,7 @@ static void end_stretch(const void *probe, uint64_t now) {
         recorder.to = probe;
     }
     recorder.previous = probe;
+    if (recorder.capacity == 0) count_probe(probe); // in the first repetition only
 }
 
 size_t recorder_finish_stretches(void) {

@@ -29,6 +29,13 @@ struct gap_place {
     uint64_t longest_ticks;
 };
 
+enum { RECORDER_PROBES = 4096 };
+
+struct probe_count {
+    const void *probe;
+    uint64_t taken;
+};
+
 struct slice_log {
     uint32_t *ticks; // `capacity` of them, of which `count` are filled
     size_t count, capacity;
@@ -52,6 +59,7 @@ struct recorder {
     size_t index, capacity;
     size_t wanted; // of this one the two ends are noted
     const void *previous, *from, *to;
+    struct probe_count probes[RECORDER_PROBES]; // by a hash of the address; those beyond are left out
 };
 extern struct recorder recorder;
 

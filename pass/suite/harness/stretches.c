@@ -35,10 +35,25 @@ static void print_place(const char *name, const void *probe) {
     if (probe != NULL) printf(",\"%s\":%td", name, (const char *)probe - __executable_start);
 }
 
+static int by_descending_count(const void *a, const void *b) {
+    const struct probe_count *x = a, *y = b;
+    return (x->taken < y->taken) - (x->taken > y->taken);
+}
+
+// Where the most probes were executed.
+static void print_hottest(void) {
+    qsort(recorder.probes, RECORDER_PROBES, sizeof recorder.probes[0], by_descending_count);
+    printf(",\"hottest\":[");
+    for (int i = 0; i < 5 && recorder.probes[i].probe != NULL; i++)
+        printf("%s{\"at\":%td,\"taken\":%lu}", i ? "," : "",
+               (const char *)recorder.probes[i].probe - __executable_start, recorder.probes[i].taken);
+    printf("]");
+}
+
 void measure_stretches(const struct options *options) {
     double ticks_per_ns = clock_ticks_per_ns();
     recorder.wanted = SIZE_MAX;
-    size_t stretches = take_every_probe(options); // without noting: how many are there?
+    size_t stretches = take_every_probe(options); // how many are there, and where?
     check_result(options);
 
     recorder.capacity = stretches < CAPACITY ? stretches : CAPACITY;
@@ -59,5 +74,6 @@ void measure_stretches(const struct options *options) {
            same ? "true" : "false", recorder.shortest[longest] / ticks_per_ns);
     print_place("from", recorder.from);
     print_place("to", recorder.to);
+    print_hottest();
     printf("}\n");
 }
