@@ -76,12 +76,14 @@ bench-pass: pass
 # The suite's programs compute the same with every probe taken.
 .PHONY: test-suite
 test-suite: pass
-	python3 -B pass/suite/bench_pass.py --check
+	@command -v python3 >/dev/null || { echo "SKIPPED test-suite: it needs Python 3 (apt-get install python3)"; exit 0; }; \
+	cd pass/suite && python3 -B -m unittest -q driver.test_stats && python3 -B bench_pass.py --check
 
 # As a part of `make test`: skipped where its compilers are not and cannot be installed.
 test-pass:
 	@if why=$$(pass/packages.sh); then \
-		$(MAKE) --no-print-directory pass && ctest --test-dir target/pass --output-on-failure; \
+		$(MAKE) --no-print-directory pass && ctest --test-dir target/pass --output-on-failure && \
+		$(MAKE) --no-print-directory test-suite; \
 	else \
 		echo "SKIPPED test-pass: the compiler pass $$why"; \
 	fi
