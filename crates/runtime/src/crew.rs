@@ -10,6 +10,7 @@ use headway_machine::thread::{PinError, pin_current};
 
 use crate::control::{Control, Phase};
 use crate::error::StartError;
+use crate::service::SetupFailure;
 
 /// Whether threads are bound to cores.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -76,24 +77,34 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// How a thread's attempt to sit down went.
-type Seated = Result<(), PinError>;
+/// What a thread does on its seat before the server counts on it; it is told the core, if it is pinned to one.
+pub(crate) type Setup = Box<dyn FnOnce(Option<usize>) -> Result<(), SetupFailure> + Send>;
+
+/// What a thread says when it has sat down and set up.
+struct Arrival {
+    seated: Result<(), PinError>,
+    ready: Result<(), StartError>,
+}
 
 /// The threads of one server.
 pub(crate) struct Crew {
     seats: Seats,
     threads: Vec<JoinHandle<()>>,
     exits: Arc<Exits>,
-    pinned: (Sender<Seated>, Receiver<Seated>),
+    /// For threads to come; none once all are there.
+    arrivals: Option<Sender<Arrival>>,
+    arrived: Receiver<Arrival>,
 }
 
 impl Crew {
     pub(crate) fn new(seats: Seats) -> Self {
+        let (arrivals, arrived) = channel();
         Self {
             seats,
             threads: Vec::new(),
             exits: Arc::default(),
-            pinned: channel(),
+            arrivals: Some(arrivals),
+            arrived,
         }
     }
 
@@ -103,6 +114,7 @@ impl Crew {
         &mut self,
         name: String,
         control: &Arc<Control>,
+        setup: Option<Setup>,
         body: impl FnOnce() + Send + 'static,
     ) -> Result<(), StartError> {
         let core = match &self.seats {
@@ -113,36 +125,54 @@ impl Crew {
             exits: Arc::clone(&self.exits),
             control: Arc::clone(control),
         };
-        let pinned = self.pinned.0.clone();
+        let arrivals = self.arrivals.clone();
+        let thread_name = name.clone();
         let thread = std::thread::Builder::new()
             .name(name.clone())
             .spawn(move || {
                 let _guard = guard;
-                let result = core.map_or(Ok(()), pin_current);
-                // The starter may have given up already.
-                let _ = pinned.send(result);
-                drop(pinned);
-                body();
+                let seated = core.map_or(Ok(()), pin_current);
+                let core = core.filter(|_| seated.is_ok());
+                let ready = setup.map_or(Ok(()), |setup| {
+                    setup(core).map_err(|source| StartError::Setup {
+                        name: thread_name,
+                        source,
+                    })
+                });
+                let is_ready = ready.is_ok();
+                if let Some(arrivals) = arrivals {
+                    // The starter may have given up already.
+                    let _ = arrivals.send(Arrival { seated, ready });
+                }
+                if is_ready {
+                    body();
+                }
             })
             .map_err(|source| StartError::Thread { name, source })?;
         self.threads.push(thread);
         Ok(())
     }
 
-    /// Waits until all threads have tried to sit down.
+    /// Waits until all threads have tried to sit down and to set up.
     ///
     /// # Errors
-    /// When a thread could not be pinned to a core that was asked for.
+    /// When a thread could not be pinned to a core that was asked for, or not be set up.
     pub(crate) fn settle(&mut self) -> Result<(), StartError> {
-        let results = self.pinned.1.iter().take(self.threads.len());
-        let Err(error) = results.collect::<Result<(), PinError>>() else {
-            return Ok(());
-        };
-        if let Seats::Cores { insist: true, .. } = self.seats {
-            return Err(StartError::Pin(error));
+        // The loop then ends without a thread that panicked; that it did is found out when it is joined.
+        self.arrivals = None;
+        let mut unpinned = None;
+        for Arrival { seated, ready } in &self.arrived {
+            ready?;
+            unpinned = seated.err().or(unpinned);
         }
-        self.seats = Seats::anywhere(error.to_string());
-        Ok(())
+        match (unpinned, &self.seats) {
+            (Some(error), Seats::Cores { insist: true, .. }) => Err(StartError::Pin(error)),
+            (Some(error), _) => {
+                self.seats = Seats::anywhere(error.to_string());
+                Ok(())
+            }
+            (None, _) => Ok(()),
+        }
     }
 
     /// Why threads are not pinned, if they are not.

@@ -7,6 +7,8 @@ use headway_net::pool::PoolError;
 use headway_net::udp::BindError;
 use headway_policy::spec::SpecError;
 
+use crate::service::SetupFailure;
+
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -113,6 +115,14 @@ pub enum StartError {
         queues: usize,
         /// What the datapath said.
         source: io::Error,
+    },
+    /// The service could not make a thread ready.
+    #[error("thread {name} could not be set up: {source}")]
+    Setup {
+        /// The thread's name.
+        name: String,
+        /// What the service said.
+        source: SetupFailure,
     },
     /// The system refused a thread.
     #[error("cannot start thread {name}: {source}; see `ulimit -u`")]

@@ -11,6 +11,7 @@ use headway_net::pool::{Pool, Prefetch, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
+use crate::crew::Setup;
 use crate::refusal::write_header;
 use crate::service::{Call, Service};
 use crate::tally::Tally;
@@ -76,6 +77,12 @@ impl<S: Service, T: Tx> Executor<S, T> {
             tally,
             clock: Clock::global(),
         }
+    }
+
+    /// Makes the thread that is to run it ready.
+    pub(crate) fn setup(&self) -> Setup {
+        let (service, worker) = (Arc::clone(&self.service), self.worker);
+        Box::new(move |core| service.setup_worker(worker, core))
     }
 
     /// Class and time of arrival, ns.

@@ -40,6 +40,6 @@ pub use headway_fiber::{NoPreempt, checkpoint, suspensions};
 pub use park::Idle;
 pub use parts::Layout;
 pub use server::{Builder, Class, Server, Stopper};
-pub use service::{Call, MAX_REPLY_BYTES, Service, Spin};
+pub use service::{Call, MAX_REPLY_BYTES, Service, SetupFailure, Spin};
 pub use stall::Stall;
 pub use tally::{ClassStats, Stats};

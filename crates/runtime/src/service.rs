@@ -1,5 +1,7 @@
 //! What a user of the server writes: a handler from request to response.
 
+use std::error::Error;
+
 use headway_fiber::{checkpoint, suspensions};
 use headway_machine::Clock;
 use headway_net::header::{HEADER_BYTES, Status};
@@ -8,6 +10,9 @@ use headway_policy::{ClassId, WorkerId};
 
 /// The most bytes a response may have, wire header not included.
 pub const MAX_REPLY_BYTES: usize = PAYLOAD_BYTES - HEADER_BYTES;
+
+/// What a thread could not be made ready by: whatever went wrong, in words.
+pub type SetupFailure = Box<dyn Error + Send + Sync>;
 
 /// Handles requests; called by all workers at once. Closures are services.
 ///
@@ -20,6 +25,16 @@ pub const MAX_REPLY_BYTES: usize = PAYLOAD_BYTES - HEADER_BYTES;
 pub trait Service: Send + Sync + 'static {
     /// Answers one request. Returning without a reply sends an empty one; a panic is answered as an error.
     fn handle(&self, call: &mut Call<'_>);
+
+    /// Makes the calling thread ready to handle requests as `worker`: called once in each that will, before the first request, and
+    /// not interrupted. `core` is the one it is pinned to, if it is. A dispatcher that works is the worker after the last.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being ready; the server does not start then.
+    fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
+        let _ = (worker, core);
+        Ok(())
+    }
 }
 
 impl<F> Service for F
@@ -98,8 +113,7 @@ impl<'a> Call<'a> {
     /// last one counts.
     #[inline]
     pub fn reply(&mut self, response: &[u8]) {
-        let room = &mut self.slot.buffer_mut()[HEADER_BYTES..];
-        match room.get_mut(..response.len()) {
+        match self.buffer_mut().get_mut(..response.len()) {
             Some(place) => {
                 place.copy_from_slice(response);
                 self.finish(response.len());
@@ -112,12 +126,19 @@ impl<'a> Call<'a> {
     /// The buffer still begins with the request. A length beyond the buffer is answered as too large.
     #[inline]
     pub fn reply_with(&mut self, write: impl FnOnce(&mut [u8]) -> usize) {
-        let len = write(&mut self.slot.buffer_mut()[HEADER_BYTES..]);
+        let len = write(self.buffer_mut());
         if len <= MAX_REPLY_BYTES {
             self.finish(len);
         } else {
             self.refuse(Status::TooLarge);
         }
+    }
+
+    /// The room for the response, all [`MAX_REPLY_BYTES`] of it, which begins with the request; for
+    /// [`reply_with`](Self::reply_with) to say later how much of it counts.
+    #[inline]
+    pub fn buffer_mut(&mut self) -> &mut [u8] {
+        &mut self.slot.buffer_mut()[HEADER_BYTES..]
     }
 
     /// Answers with the request's own bytes, changed or not.

@@ -233,6 +233,7 @@ where
     start_dispatcher(bench.dispatcher, spare, (&control, &beds), patience(), crew)?;
     let workers = bench.workers.into_iter().zip(locals).zip(bench.seats);
     for (index, (((desk, executor), local), seat)) in workers.enumerate() {
+        let setup = executor.setup();
         let worker = sharing::Worker {
             index,
             desk,
@@ -246,7 +247,8 @@ where
             beds: Arc::clone(&beds),
             patience: patience(),
         };
-        crew.spawn(format!("hw-worker-{index}"), &control, || worker.run())?;
+        let name = format!("hw-worker-{index}");
+        crew.spawn(name, &control, Some(setup), || worker.run())?;
     }
     Ok(())
 }
@@ -267,7 +269,8 @@ where
     S: Service,
 {
     let (watched, woken) = (Arc::clone(control), Arc::clone(beds));
-    crew.spawn("hw-dispatch".to_owned(), control, move || {
+    let setup = spare.as_ref().map(|spare| spare.executor.setup());
+    crew.spawn("hw-dispatch".to_owned(), control, setup, move || {
         dedicated::dispatch(dispatcher, spare, &watched, &woken, patience);
     })
 }
@@ -299,6 +302,7 @@ where
         crew,
     )?;
     for (index, (desk, executor)) in bench.workers.into_iter().enumerate() {
+        let setup = executor.setup();
         let worker = dedicated::Worker {
             index,
             desk,
@@ -308,7 +312,8 @@ where
             beds: Arc::clone(&beds),
             patience: patience(),
         };
-        crew.spawn(format!("hw-worker-{index}"), &control, || worker.run())?;
+        let name = format!("hw-worker-{index}");
+        crew.spawn(name, &control, Some(setup), || worker.run())?;
     }
     Ok(())
 }
@@ -327,6 +332,7 @@ where
 {
     let shared = Arc::new(Leadership::new(bench.dispatcher, bench.workers.len()));
     for (index, (desk, executor)) in bench.workers.into_iter().enumerate() {
+        let setup = executor.setup();
         let worker = inline::Worker {
             index,
             desk,
@@ -336,9 +342,8 @@ where
             control: Arc::clone(&bench.control),
             patience: Patience::new(bench.config.idle, bench.crowded, bench.control.stalls()),
         };
-        crew.spawn(format!("hw-worker-{index}"), &bench.control, || {
-            worker.run();
-        })?;
+        let name = format!("hw-worker-{index}");
+        crew.spawn(name, &bench.control, Some(setup), || worker.run())?;
     }
     Ok(())
 }

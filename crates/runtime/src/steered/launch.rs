@@ -61,6 +61,7 @@ where
             Arc::clone(&pool),
             Arc::clone(tally),
         );
+        let setup = executor.setup();
         let worker = Worker {
             index,
             local,
@@ -72,7 +73,7 @@ where
             clock: Clock::global(),
         };
         let name = format!("hw-worker-{index}");
-        started = started.and_then(|()| crew.spawn(name, &control, || worker.run()));
+        started = started.and_then(|()| crew.spawn(name, &control, Some(setup), || worker.run()));
     }
     let engine = Engine {
         crew,

@@ -1,0 +1,315 @@
+/* Headway for C and C++: a server that keeps short requests from waiting behind long ones. See docs/c-api.md.
+ *
+ * Generated from crates/capi/src; `make header` writes it anew. */
+
+#ifndef HEADWAY_H
+#define HEADWAY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "headway_preempt.h"
+
+
+// An interrupted request goes on wherever there is time for it, as in the papers. Its code holds nothing of its thread over a probe: see
+// docs/c-api.md, "Threads".
+#define HEADWAY_RESUME_ANYWHERE 0
+
+// An interrupted request goes on at the worker that began it.
+#define HEADWAY_RESUME_OWN_WORKER 1
+
+// The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
+#define HEADWAY_LAYOUT_AUTO 0
+
+// The dispatcher has a thread of its own.
+#define HEADWAY_LAYOUT_DEDICATED 1
+
+// The workers carry the dispatcher out in turn. Not for policies that interrupt requests.
+#define HEADWAY_LAYOUT_INLINE 2
+
+// One core per thread if there are enough, else none.
+#define HEADWAY_PIN_AUTO 0
+
+// Threads are not bound to cores.
+#define HEADWAY_PIN_OFF 1
+
+// Threads without work spin for as long as waking them would take, then sleep.
+#define HEADWAY_IDLE_AUTO 0
+
+// They never sleep: the shortest reaction, and cores that are always busy.
+#define HEADWAY_IDLE_SPIN 1
+
+// They sleep at once.
+#define HEADWAY_IDLE_PARK 2
+
+// The most bytes a response may have, wire header not included; also what headway_buffer() has room for.
+#define HEADWAY_MAX_REPLY_BYTES 1990
+
+// Version of this interface. Programs of an earlier version go on working with a library that has the same.
+#define HEADWAY_ABI_VERSION 1
+
+// Bytes of the wire header that every datagram begins with: docs/wire.md.
+#define HEADWAY_HEADER_BYTES 10
+
+// It went well.
+#define HEADWAY_OK 0
+
+// An argument is null, out of range, or of a later version than the library.
+#define HEADWAY_E_ARGUMENT -1
+
+// The policy's name or one of its parameters is wrong.
+#define HEADWAY_E_POLICY -2
+
+// The address is not one, or cannot be listened on.
+#define HEADWAY_E_ADDRESS -3
+
+// setup or setup_worker did not return 0.
+#define HEADWAY_E_SETUP -4
+
+// The server could not start for another reason.
+#define HEADWAY_E_START -5
+
+// A handler did not return in time; its thread was left behind.
+#define HEADWAY_E_STUCK -6
+
+// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client was told so.
+#define HEADWAY_E_TOO_LARGE -7
+
+// A mistake in Headway itself: a thread of the server's, or this call, panicked.
+#define HEADWAY_E_INTERNAL -8
+
+// A request that is being handled: valid until handle_request returns.
+struct headway_request;
+
+// A server that runs.
+struct headway_server;
+
+// A class of requests.
+struct headway_class {
+    // What reports call it.
+    const char *name;
+    // Its expected service time in ns, by which policies that do not measure order the classes; 0 if unknown.
+    uint64_t mean_ns;
+};
+
+// What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
+struct headway_options {
+    // sizeof(struct headway_options).
+    size_t size;
+    // The policy, as in "concord,q=5us"; null for "darc". `headway sim --policy help` lists them.
+    const char *policy;
+    // The address, as in "udp://127.0.0.1:9000"; port 0 lets the system choose. Null for "udp://127.0.0.1:0".
+    const char *listen;
+    // The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
+    const struct headway_class *classes;
+    // How many classes there are.
+    size_t class_count;
+    // How many workers; 0 for 1.
+    uint32_t workers;
+    // Where interrupted requests go on: HEADWAY_RESUME_...
+    uint32_t resume;
+    // Who carries the dispatcher out: HEADWAY_LAYOUT_...
+    uint32_t layout;
+    // Whether threads are bound to cores: HEADWAY_PIN_...
+    uint32_t pin;
+    // What threads without work do: HEADWAY_IDLE_...
+    uint32_t idle;
+    // 0.
+    uint32_t reserved;
+    // Most requests that wait in one queue; what comes on top is refused. 0 for 1024.
+    size_t queue_limit;
+    // Of the stack that a request has where the policy interrupts requests; 0 for 256 KiB. Only what is touched takes memory.
+    size_t stack_bytes;
+    // Of the policy's own randomness.
+    uint64_t seed;
+};
+
+// What the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave one of
+// the functions.
+struct headway_service {
+    // sizeof(struct headway_service).
+    size_t size;
+    // Handed to each of the functions. Used by all threads.
+    void *context;
+    // Called once by headway_start(), before any thread is there; may be null. 0, or the server does not start.
+    int (*setup)(void *context);
+    // Called once by each thread that will handle requests, before the first of them; may be null. `core` is the one the thread is
+    // pinned to, or -1; `worker` counts from 0, and is the number of workers for a dispatcher that works too. 0, or the server does not
+    // start.
+    int (*setup_worker)(void *context, unsigned int worker, int core);
+    // Answers a request; called by all workers at once. Interrupted at its probes, and gone on with elsewhere unless
+    // headway_options.resume says otherwise. A request it does not answer is answered with no payload.
+    void (*handle_request)(void *context, struct headway_request *request);
+    // Tells a request's class from its datagram, wire header included; may be null: then the header's type is the class. Called by
+    // one thread at a time with a dispatcher, by all workers without; never interrupted. Negative for unknown.
+    int (*classify)(void *context, const uint8_t *datagram, size_t length);
+};
+
+// What a server has done since it started. Begin with `struct headway_stats stats = {.size = sizeof stats};`. Counts of different
+// kinds are read one after the other, so they agree exactly only when the server is at rest.
+struct headway_stats {
+    // sizeof(struct headway_stats).
+    size_t size;
+    // Datagrams taken from the network.
+    uint64_t received;
+    // Requests run to their end, whatever the handler answered.
+    uint64_t answered;
+    // Requests refused because the queue of their class was full.
+    uint64_t shed;
+    // Datagrams too short for the wire header, or marked as responses: dropped.
+    uint64_t malformed;
+    // Datagrams larger than a buffer: refused.
+    uint64_t too_large;
+    // Requests refused because the server was shutting down.
+    uint64_t refused_draining;
+    // Requests accepted but given up when the deadline of a shutdown was over.
+    uint64_t abandoned;
+    // How often a request was interrupted.
+    uint64_t preemptions;
+    // Responses that the system did not take.
+    uint64_t unsent;
+    // Datagrams that the kernel dropped because the server did not take them in time.
+    uint64_t kernel_drops;
+};
+
+// What a server has done for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
+struct headway_class_stats {
+    // sizeof(struct headway_class_stats).
+    size_t size;
+    // Requests run to their end.
+    uint64_t answered;
+    // Requests refused because the queue was full.
+    uint64_t shed;
+    // Time the handlers took in all, ns.
+    uint64_t cpu_ns;
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif // __cplusplus
+
+// The buffer, HEADWAY_MAX_REPLY_BYTES large: it begins with the request's payload, and takes the response for
+// headway_reply_in_place().
+//
+// # Safety
+// `request` is the one that handle_request was called with, and used by one thread at a time.
+uint8_t *headway_buffer(struct headway_request *request);
+
+// Bytes of the payload, without wire header; after a reply, bytes of that.
+//
+// # Safety
+// As headway_buffer().
+size_t headway_length(struct headway_request *request);
+
+// The class the request was scheduled as; the number of classes stands for unknown.
+//
+// # Safety
+// As headway_buffer().
+unsigned int headway_class(struct headway_request *request);
+
+// The worker that began the request: an index for data kept per worker. It stays the same when the request goes on elsewhere, so
+// such data is used by another thread then.
+//
+// # Safety
+// As headway_buffer().
+unsigned int headway_worker(struct headway_request *request);
+
+// The time field of the request's wire header, ns: by it a load generator says how much work a synthetic request stands for.
+//
+// # Safety
+// As headway_buffer().
+uint32_t headway_time_ns(struct headway_request *request);
+
+// Answers with these bytes, which may lie in headway_buffer(). Of several replies the last one counts. Returns HEADWAY_OK or
+// HEADWAY_E_TOO_LARGE.
+//
+// # Safety
+// As headway_buffer(); `bytes` has as many readable bytes as `length` says.
+int headway_reply(struct headway_request *request,
+                  const void *bytes,
+                  size_t length);
+
+// Answers with the first `length` bytes of headway_buffer(). Returns HEADWAY_OK or HEADWAY_E_TOO_LARGE.
+//
+// # Safety
+// As headway_buffer().
+int headway_reply_in_place(struct headway_request *request, size_t length);
+
+// Answers that the service could not do it, without payload.
+//
+// # Safety
+// As headway_buffer().
+void headway_fail(struct headway_request *request);
+
+// Answers that this is no request of the service's, without payload.
+//
+// # Safety
+// As headway_buffer().
+void headway_bad_request(struct headway_request *request);
+
+// Suspends the request that calls this, until the policy lets it go on: for code that waits for something another request does. Does
+// nothing where nothing is interrupted; in a no-preempt section the request yields at its end.
+void headway_yield(void);
+
+// The version that the library has; HEADWAY_ABI_VERSION is the one a program was compiled with.
+uint32_t headway_abi_version(void);
+
+// Starts a server, once setup has run; returns when all its threads are ready. Writes its handle to `*server`, for headway_stop() to
+// take. Signals go to the server's threads too: block those that the program waits for before this call.
+//
+// # Safety
+// `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be
+// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. Unless
+// headway_options.resume is HEADWAY_RESUME_OWN_WORKER, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads").
+int headway_start(const struct headway_options *options,
+                  const struct headway_service *service,
+                  struct headway_server **server);
+
+// The port the server listens on.
+//
+// # Safety
+// `server` came from headway_start() and was not stopped.
+uint16_t headway_port(const struct headway_server *server);
+
+// What the server has done so far.
+//
+// # Safety
+// As headway_port(); `stats` is null or has as many bytes as its size says.
+int headway_stats(const struct headway_server *server, struct headway_stats *stats);
+
+// What the server has done so far for one class; the number of classes stands for unknown.
+//
+// # Safety
+// As headway_port(); `stats` is null or has as many bytes as its size says.
+int headway_class_stats(const struct headway_server *server, size_t index, struct headway_class_stats *stats);
+
+// Asks the server to drain, and returns at once: it answers what it has accepted and refuses what comes later. Takes a lock, so not for
+// signal handlers.
+//
+// # Safety
+// As headway_port().
+int headway_request_stop(const struct headway_server *server);
+
+// Waits until the server has stopped because some thread called headway_request_stop(). Call headway_stop() afterwards.
+//
+// # Safety
+// As headway_port().
+int headway_wait(const struct headway_server *server);
+
+// Stops the server and frees its handle, whatever is returned: takes what was sent before, answers everything it accepted, ends its
+// threads. What is not begun after `deadline_ns` is given up. `stats` may be null; else it is told what the server did in all,
+// unless a handler did not return (HEADWAY_E_STUCK).
+//
+// # Safety
+// As headway_port(), and the handle is not used afterwards; `stats` is null or has as many bytes as its size says.
+int headway_stop(struct headway_server *server,
+                 uint64_t deadline_ns,
+                 struct headway_stats *stats);
+
+// What went wrong in this thread's last call that failed, in English; empty before the first. Valid until the next call that fails.
+const char *headway_last_error(void);
+
+#ifdef __cplusplus
+}  // extern "C"
+#endif  // __cplusplus
+
+#endif  /* HEADWAY_H */

@@ -1,0 +1,205 @@
+//! What a server is to be: a struct of which every field but the size may stay 0.
+#![expect(unsafe_code, reason = "reads structs of C programs")]
+
+use std::ffi::c_char;
+use std::net::SocketAddr;
+use std::ptr;
+
+use headway_net::classify::AnyClassifier;
+use headway_policy::ClassHint;
+use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
+
+use crate::status::{Failure, HEADWAY_E_ADDRESS};
+use crate::text;
+use crate::versioned::{self, Versioned};
+
+/// An interrupted request goes on wherever there is time for it, as in the papers. Its code holds nothing of its thread over a probe: see
+/// docs/c-api.md, "Threads".
+pub const HEADWAY_RESUME_ANYWHERE: u32 = 0;
+/// An interrupted request goes on at the worker that began it.
+pub const HEADWAY_RESUME_OWN_WORKER: u32 = 1;
+
+/// The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
+pub const HEADWAY_LAYOUT_AUTO: u32 = 0;
+/// The dispatcher has a thread of its own.
+pub const HEADWAY_LAYOUT_DEDICATED: u32 = 1;
+/// The workers carry the dispatcher out in turn. Not for policies that interrupt requests.
+pub const HEADWAY_LAYOUT_INLINE: u32 = 2;
+
+/// One core per thread if there are enough, else none.
+pub const HEADWAY_PIN_AUTO: u32 = 0;
+/// Threads are not bound to cores.
+pub const HEADWAY_PIN_OFF: u32 = 1;
+
+/// Threads without work spin for as long as waking them would take, then sleep.
+pub const HEADWAY_IDLE_AUTO: u32 = 0;
+/// They never sleep: the shortest reaction, and cores that are always busy.
+pub const HEADWAY_IDLE_SPIN: u32 = 1;
+/// They sleep at once.
+pub const HEADWAY_IDLE_PARK: u32 = 2;
+
+/// A class of requests.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Class {
+    /// What reports call it.
+    pub name: *const c_char,
+    /// Its expected service time in ns, by which policies that do not measure order the classes; 0 if unknown.
+    pub mean_ns: u64,
+}
+
+/// What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// sizeof(struct headway_options).
+    pub size: usize,
+    /// The policy, as in "concord,q=5us"; null for "darc". `headway sim --policy help` lists them.
+    pub policy: *const c_char,
+    /// The address, as in "udp://127.0.0.1:9000"; port 0 lets the system choose. Null for "udp://127.0.0.1:0".
+    pub listen: *const c_char,
+    /// The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
+    pub classes: *const Class,
+    /// How many classes there are.
+    pub class_count: usize,
+    /// How many workers; 0 for 1.
+    pub workers: u32,
+    /// Where interrupted requests go on: HEADWAY_RESUME_...
+    pub resume: u32,
+    /// Who carries the dispatcher out: HEADWAY_LAYOUT_...
+    pub layout: u32,
+    /// Whether threads are bound to cores: HEADWAY_PIN_...
+    pub pin: u32,
+    /// What threads without work do: HEADWAY_IDLE_...
+    pub idle: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Most requests that wait in one queue; what comes on top is refused. 0 for 1024.
+    pub queue_limit: usize,
+    /// Of the stack that a request has where the policy interrupts requests; 0 for 256 KiB. Only what is touched takes memory.
+    pub stack_bytes: usize,
+    /// Of the policy's own randomness.
+    pub seed: u64,
+}
+
+// SAFETY: as asked: numbers and pointers, the size first.
+unsafe impl Versioned for Options {
+    const NAME: &'static str = "headway_options";
+}
+
+/// What a server is made of but for its service.
+pub(crate) struct Chosen {
+    pub(crate) builder: Builder<(), (), AnyClassifier>,
+    pub(crate) listen: SocketAddr,
+    pub(crate) roams: bool,
+}
+
+impl Chosen {
+    /// As the program chose.
+    ///
+    /// # Safety
+    /// `options` is null or points to as many readable bytes as its size says; what it points to is valid for this call.
+    pub(crate) unsafe fn read(options: *const Options) -> Result<Self, Failure> {
+        // SAFETY: the caller's promise, here and below.
+        let options = unsafe { versioned::read(options) }?;
+        let policy = unsafe { text::optional(options.policy, "headway_options.policy") }?;
+        let listen = unsafe { text::optional(options.listen, "headway_options.listen") }?;
+        let classes = unsafe { read_classes(&options) }?;
+        let mut builder = runtime::Server::builder()
+            .policy(policy.unwrap_or("darc"))
+            .classes(classes)
+            .workers(options.workers.max(1) as usize)
+            .layout(layout(options.layout)?)
+            .pin(pin(options.pin)?)
+            .idle(idle(options.idle)?)
+            .seed(options.seed);
+        if options.queue_limit > 0 {
+            builder = builder.queue_limit(options.queue_limit);
+        }
+        if options.stack_bytes > 0 {
+            builder = builder.stack_bytes(options.stack_bytes);
+        }
+        if options.reserved != 0 {
+            return Err(unknown("reserved", options.reserved));
+        }
+        Ok(Self {
+            builder,
+            listen: address(listen.unwrap_or("udp://127.0.0.1:0"))?,
+            roams: roams(options.resume)?,
+        })
+    }
+}
+
+/// # Safety
+/// As [`Chosen::read`].
+unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::Class>, Failure> {
+    let count = options.class_count;
+    if count > 0 && options.classes.is_null() {
+        return Err(Failure::argument(format!(
+            "headway_options.class_count is {count}, and classes is null"
+        )));
+    }
+    let classes = match count {
+        0 => ptr::slice_from_raw_parts(ptr::dangling(), 0),
+        _ => ptr::slice_from_raw_parts(options.classes, count),
+    };
+    let mut read = Vec::new();
+    // SAFETY: dangling only if empty; else the caller's promise.
+    for (index, class) in unsafe { &*classes }.iter().enumerate() {
+        // SAFETY: the caller's promise.
+        let name = unsafe { text::optional(class.name, "headway_class.name") }?;
+        read.push(runtime::Class {
+            name: name.map_or_else(|| format!("class-{index}"), str::to_owned),
+            hint: ClassHint::new(class.mean_ns as f64, 1.0 / count as f64),
+        });
+    }
+    Ok(read)
+}
+
+fn address(text: &str) -> Result<SocketAddr, Failure> {
+    let plain = text.strip_prefix("udp://").unwrap_or(text);
+    plain.parse().map_err(|_| {
+        Failure::new(
+            HEADWAY_E_ADDRESS,
+            format!("headway_options.listen is '{text}': expected udp://ADDRESS:PORT with a numeric address"),
+        )
+    })
+}
+
+fn roams(code: u32) -> Result<bool, Failure> {
+    match code {
+        HEADWAY_RESUME_ANYWHERE => Ok(true),
+        HEADWAY_RESUME_OWN_WORKER => Ok(false),
+        other => Err(unknown("resume", other)),
+    }
+}
+
+fn layout(code: u32) -> Result<Layout, Failure> {
+    match code {
+        HEADWAY_LAYOUT_AUTO => Ok(Layout::Auto),
+        HEADWAY_LAYOUT_DEDICATED => Ok(Layout::Dedicated),
+        HEADWAY_LAYOUT_INLINE => Ok(Layout::Inline),
+        other => Err(unknown("layout", other)),
+    }
+}
+
+fn pin(code: u32) -> Result<Pin, Failure> {
+    match code {
+        HEADWAY_PIN_AUTO => Ok(Pin::Auto),
+        HEADWAY_PIN_OFF => Ok(Pin::Off),
+        other => Err(unknown("pin", other)),
+    }
+}
+
+fn idle(code: u32) -> Result<Idle, Failure> {
+    match code {
+        HEADWAY_IDLE_AUTO => Ok(Idle::default()),
+        HEADWAY_IDLE_SPIN => Ok(Idle::Spin),
+        HEADWAY_IDLE_PARK => Ok(Idle::Park),
+        other => Err(unknown("idle", other)),
+    }
+}
+
+fn unknown(field: &str, code: u32) -> Failure {
+    Failure::argument(format!("headway_options.{field} has no value {code}"))
+}

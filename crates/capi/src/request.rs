@@ -1,0 +1,143 @@
+//! What a handler does with its request.
+#![expect(unsafe_code, reason = "functions with names that C links to")]
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr;
+
+use headway_runtime::{Call, MAX_REPLY_BYTES};
+
+use crate::status::{Failure, HEADWAY_E_TOO_LARGE, report};
+
+/// The most bytes a response may have, wire header not included; also what headway_buffer() has room for.
+pub const HEADWAY_MAX_REPLY_BYTES: usize = 1990;
+const _: () = assert!(HEADWAY_MAX_REPLY_BYTES == MAX_REPLY_BYTES);
+
+/// A request that is being handled: valid until handle_request returns.
+#[derive(Debug)]
+pub struct Request {
+    _private: [u8; 0],
+}
+
+/// # Safety
+/// As every function here asks.
+unsafe fn call<'a>(request: *mut Request) -> &'a mut Call<'a> {
+    // SAFETY: a request handed to C is a `Call` of which the handler has the only reference while it runs.
+    unsafe { &mut *request.cast() }
+}
+
+/// The buffer, HEADWAY_MAX_REPLY_BYTES large: it begins with the request's payload, and takes the response for
+/// headway_reply_in_place().
+///
+/// # Safety
+/// `request` is the one that handle_request was called with, and used by one thread at a time.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_buffer(request: *mut Request) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe { call(request) }.buffer_mut().as_mut_ptr()
+}
+
+/// Bytes of the payload, without wire header; after a reply, bytes of that.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_length(request: *mut Request) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { call(request) }.payload().len()
+}
+
+/// The class the request was scheduled as; the number of classes stands for unknown.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_class(request: *mut Request) -> c_uint {
+    // SAFETY: the caller's promise.
+    c_uint::from(unsafe { call(request) }.class().0)
+}
+
+/// The worker that began the request: an index for data kept per worker. It stays the same when the request goes on elsewhere, so
+/// such data is used by another thread then.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_worker(request: *mut Request) -> c_uint {
+    // SAFETY: the caller's promise.
+    c_uint::from(unsafe { call(request) }.worker().0)
+}
+
+/// The time field of the request's wire header, ns: by it a load generator says how much work a synthetic request stands for.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_time_ns(request: *mut Request) -> u32 {
+    // SAFETY: the caller's promise.
+    unsafe { call(request) }.header_time_ns()
+}
+
+/// Answers with these bytes, which may lie in headway_buffer(). Of several replies the last one counts. Returns HEADWAY_OK or
+/// HEADWAY_E_TOO_LARGE.
+///
+/// # Safety
+/// As headway_buffer(); `bytes` has as many readable bytes as `length` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_reply(
+    request: *mut Request,
+    bytes: *const c_void,
+    length: usize,
+) -> c_int {
+    if length > 0 && length <= MAX_REPLY_BYTES {
+        // SAFETY: the caller's promise; the buffer has room, and the two may overlap.
+        unsafe { ptr::copy(bytes.cast::<u8>(), headway_buffer(request), length) };
+    }
+    // SAFETY: the caller's promise.
+    unsafe { headway_reply_in_place(request, length) }
+}
+
+/// Answers with the first `length` bytes of headway_buffer(). Returns HEADWAY_OK or HEADWAY_E_TOO_LARGE.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_reply_in_place(request: *mut Request, length: usize) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        unsafe { call(request) }.reply_with(|_| length);
+        if length > MAX_REPLY_BYTES {
+            return Err(Failure::new(
+                HEADWAY_E_TOO_LARGE,
+                format!("a reply of {length} bytes does not fit into {MAX_REPLY_BYTES}"),
+            ));
+        }
+        Ok(())
+    })
+}
+
+/// Answers that the service could not do it, without payload.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_fail(request: *mut Request) {
+    // SAFETY: the caller's promise.
+    unsafe { call(request) }.fail();
+}
+
+/// Answers that this is no request of the service's, without payload.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_bad_request(request: *mut Request) {
+    // SAFETY: the caller's promise.
+    unsafe { call(request) }.bad_request();
+}
+
+/// Suspends the request that calls this, until the policy lets it go on: for code that waits for something another request does. Does
+/// nothing where nothing is interrupted; in a no-preempt section the request yields at its end.
+#[unsafe(no_mangle)]
+pub extern "C-unwind" fn headway_yield() {
+    headway_fiber::yield_now();
+}

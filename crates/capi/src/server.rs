@@ -1,0 +1,162 @@
+//! Starting, watching and stopping a server.
+#![expect(unsafe_code, reason = "functions with names that C links to")]
+
+use std::ffi::c_int;
+use std::time::Duration;
+
+use headway_runtime as runtime;
+
+use crate::options::{Chosen, Options};
+use crate::service::{Callbacks, Service};
+use crate::stats::{ClassStats, Stats};
+use crate::status::{Failure, report};
+use crate::versioned;
+
+/// Version of this interface. Programs of an earlier version go on working with a library that has the same.
+pub const HEADWAY_ABI_VERSION: u32 = 1;
+
+/// The version that the library has; HEADWAY_ABI_VERSION is the one a program was compiled with.
+#[unsafe(no_mangle)]
+pub extern "C" fn headway_abi_version() -> u32 {
+    HEADWAY_ABI_VERSION
+}
+
+/// A server that runs.
+pub struct Server(runtime::Server);
+
+/// Starts a server, once setup has run; returns when all its threads are ready. Writes its handle to `*server`, for headway_stop() to
+/// take. Signals go to the server's threads too: block those that the program waits for before this call.
+///
+/// # Safety
+/// `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be
+/// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. Unless
+/// headway_options.resume is HEADWAY_RESUME_OWN_WORKER, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads").
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_start(
+    options: *const Options,
+    service: *const Service,
+    server: *mut *mut Server,
+) -> c_int {
+    report(|| {
+        if server.is_null() {
+            return Err(Failure::argument("the place for the server is null"));
+        }
+        // SAFETY: the caller's promise.
+        let (chosen, callbacks) = unsafe { (Chosen::read(options)?, Callbacks::read(service)?) };
+        callbacks.setup()?;
+        let builder = match chosen.roams {
+            // SAFETY: the caller's promise.
+            true => unsafe { chosen.builder.resume_anywhere() },
+            false => chosen.builder,
+        };
+        let started = builder
+            .classifier(callbacks.classifier())
+            .service(callbacks)
+            .listen_udp(chosen.listen)
+            .start()?;
+        // SAFETY: the caller's promise.
+        unsafe { server.write(Box::into_raw(Box::new(Server(started)))) };
+        Ok(())
+    })
+}
+
+/// The port the server listens on.
+///
+/// # Safety
+/// `server` came from headway_start() and was not stopped.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_port(server: *const Server) -> u16 {
+    // SAFETY: the caller's promise.
+    let addr = unsafe { &*server }.0.local_addr();
+    addr.map_or(0, |addr| addr.port())
+}
+
+/// What the server has done so far.
+///
+/// # Safety
+/// As headway_port(); `stats` is null or has as many bytes as its size says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_stats(server: *const Server, stats: *mut Stats) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        unsafe { versioned::write(&Stats::from(&(*server).0.stats()), stats) }
+    })
+}
+
+/// What the server has done so far for one class; the number of classes stands for unknown.
+///
+/// # Safety
+/// As headway_port(); `stats` is null or has as many bytes as its size says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_class_stats(
+    server: *const Server,
+    index: usize,
+    stats: *mut ClassStats,
+) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        let all = unsafe { &*server }.0.stats();
+        let Some(of_class) = all.classes.get(index) else {
+            let last = all.classes.len() - 1;
+            return Err(Failure::argument(format!(
+                "there is no class {index}: the last one, unknown, is {last}"
+            )));
+        };
+        // SAFETY: the caller's promise.
+        unsafe { versioned::write(&ClassStats::from(of_class), stats) }
+    })
+}
+
+/// Asks the server to drain, and returns at once: it answers what it has accepted and refuses what comes later. Takes a lock, so not for
+/// signal handlers.
+///
+/// # Safety
+/// As headway_port().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_request_stop(server: *const Server) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        unsafe { &*server }.0.stopper().request_stop();
+        Ok(())
+    })
+}
+
+/// Waits until the server has stopped because some thread called headway_request_stop(). Call headway_stop() afterwards.
+///
+/// # Safety
+/// As headway_port().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_wait(server: *const Server) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        unsafe { &*server }.0.wait();
+        Ok(())
+    })
+}
+
+/// Stops the server and frees its handle, whatever is returned: takes what was sent before, answers everything it accepted, ends its
+/// threads. What is not begun after `deadline_ns` is given up. `stats` may be null; else it is told what the server did in all,
+/// unless a handler did not return (HEADWAY_E_STUCK).
+///
+/// # Safety
+/// As headway_port(), and the handle is not used afterwards; `stats` is null or has as many bytes as its size says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_stop(
+    server: *mut Server,
+    deadline_ns: u64,
+    stats: *mut Stats,
+) -> c_int {
+    report(|| {
+        if server.is_null() {
+            return Err(Failure::argument("the server is null"));
+        }
+        // SAFETY: the caller's promise.
+        let server = unsafe { Box::from_raw(server) };
+        let done = server.0.shutdown(Duration::from_nanos(deadline_ns))?;
+        if stats.is_null() {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        unsafe { versioned::write(&Stats::from(&done), stats) }
+    })
+}

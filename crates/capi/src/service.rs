@@ -1,0 +1,140 @@
+//! What the program brings: functions that the server calls.
+#![expect(unsafe_code, reason = "calls functions of C programs")]
+
+use std::ffi::{c_int, c_uint, c_void};
+use std::ptr;
+
+use headway_net::classify::{AnyClassifier, Classifier, WireType};
+use headway_policy::WorkerId;
+use headway_runtime::{self as runtime, Call, SetupFailure};
+
+use crate::request::Request;
+use crate::status::{Failure, HEADWAY_E_SETUP};
+use crate::versioned::{self, Versioned};
+
+/// Bytes of the wire header that every datagram begins with: docs/wire.md.
+pub const HEADWAY_HEADER_BYTES: usize = 10;
+const _: () = assert!(HEADWAY_HEADER_BYTES == headway_net::header::HEADER_BYTES);
+
+/// What the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave one of
+/// the functions.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    /// sizeof(struct headway_service).
+    pub size: usize,
+    /// Handed to each of the functions. Used by all threads.
+    pub context: *mut c_void,
+    /// Called once by headway_start(), before any thread is there; may be null. 0, or the server does not start.
+    pub setup: Option<unsafe extern "C" fn(context: *mut c_void) -> c_int>,
+    /// Called once by each thread that will handle requests, before the first of them; may be null. `core` is the one the thread is
+    /// pinned to, or -1; `worker` counts from 0, and is the number of workers for a dispatcher that works too. 0, or the server does not
+    /// start.
+    pub setup_worker:
+        Option<unsafe extern "C" fn(context: *mut c_void, worker: c_uint, core: c_int) -> c_int>,
+    /// Answers a request; called by all workers at once. Interrupted at its probes, and gone on with elsewhere unless
+    /// headway_options.resume says otherwise. A request it does not answer is answered with no payload.
+    pub handle_request: Option<unsafe extern "C" fn(context: *mut c_void, request: *mut Request)>,
+    /// Tells a request's class from its datagram, wire header included; may be null: then the header's type is the class. Called by
+    /// one thread at a time with a dispatcher, by all workers without; never interrupted. Negative for unknown.
+    pub classify: Option<
+        unsafe extern "C" fn(context: *mut c_void, datagram: *const u8, length: usize) -> c_int,
+    >,
+}
+
+// SAFETY: as asked: pointers, which may be null, the size first.
+unsafe impl Versioned for Service {
+    const NAME: &'static str = "headway_service";
+}
+
+/// The program's functions, as Rust calls them.
+#[derive(Clone, Copy)]
+pub(crate) struct Callbacks {
+    service: Service,
+    handle: unsafe extern "C" fn(*mut c_void, *mut Request),
+}
+
+// SAFETY: `headway_start` asks that the functions can be called with the context from any thread.
+unsafe impl Send for Callbacks {}
+// SAFETY: as above, and at once.
+unsafe impl Sync for Callbacks {}
+
+impl Callbacks {
+    /// # Safety
+    /// `service` is null or points to as many readable bytes as its size says; its functions are what the struct asks for.
+    pub(crate) unsafe fn read(service: *const Service) -> Result<Self, Failure> {
+        // SAFETY: the caller's promise.
+        let service = unsafe { versioned::read(service) }?;
+        let Some(handle) = service.handle_request else {
+            return Err(Failure::argument("headway_service.handle_request is null"));
+        };
+        Ok(Self { service, handle })
+    }
+
+    /// Calls `setup`.
+    pub(crate) fn setup(&self) -> Result<(), Failure> {
+        let Some(setup) = self.service.setup else {
+            return Ok(());
+        };
+        // SAFETY: what it is was promised to `read`.
+        match unsafe { setup(self.service.context) } {
+            0 => Ok(()),
+            code => Err(Failure::new(
+                HEADWAY_E_SETUP,
+                format!("setup returned {code}"),
+            )),
+        }
+    }
+
+    /// How requests are told apart.
+    pub(crate) fn classifier(self) -> Classes {
+        Classes {
+            header: AnyClassifier::Header(WireType::identity()),
+            callbacks: self,
+        }
+    }
+}
+
+impl runtime::Service for Callbacks {
+    #[inline]
+    fn handle(&self, call: &mut Call<'_>) {
+        // SAFETY: what it is was promised to `read`. The request is valid until the function returns.
+        unsafe { (self.handle)(self.service.context, ptr::from_mut(call).cast()) };
+    }
+
+    fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
+        let Some(setup) = self.service.setup_worker else {
+            return Ok(());
+        };
+        let core = core.map_or(-1, |core| core as c_int);
+        // SAFETY: what it is was promised to `read`.
+        match unsafe { setup(self.service.context, c_uint::from(worker.0), core) } {
+            0 => Ok(()),
+            code => Err(format!("setup_worker returned {code}").into()),
+        }
+    }
+}
+
+/// By the wire header's type, or as the program says.
+pub(crate) struct Classes {
+    header: AnyClassifier,
+    callbacks: Callbacks,
+}
+
+impl Classifier for Classes {
+    #[inline]
+    fn classify(&self, datagram: &[u8]) -> Option<u16> {
+        let service = &self.callbacks.service;
+        let Some(classify) = service.classify else {
+            return self.header.classify(datagram);
+        };
+        // SAFETY: what it is was promised to `read`; the bytes are there for the call.
+        let class = unsafe { classify(service.context, datagram.as_ptr(), datagram.len()) };
+        u16::try_from(class).ok()
+    }
+
+    #[inline]
+    fn is_request(&self, datagram: &[u8]) -> bool {
+        self.header.is_request(datagram)
+    }
+}

@@ -1,0 +1,88 @@
+//! What a server has done, for C programs.
+#![expect(unsafe_code, reason = "promises the layout of structs")]
+
+use headway_runtime as runtime;
+
+use crate::versioned::Versioned;
+
+/// What a server has done since it started. Begin with `struct headway_stats stats = {.size = sizeof stats};`. Counts of different
+/// kinds are read one after the other, so they agree exactly only when the server is at rest.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    /// sizeof(struct headway_stats).
+    pub size: usize,
+    /// Datagrams taken from the network.
+    pub received: u64,
+    /// Requests run to their end, whatever the handler answered.
+    pub answered: u64,
+    /// Requests refused because the queue of their class was full.
+    pub shed: u64,
+    /// Datagrams too short for the wire header, or marked as responses: dropped.
+    pub malformed: u64,
+    /// Datagrams larger than a buffer: refused.
+    pub too_large: u64,
+    /// Requests refused because the server was shutting down.
+    pub refused_draining: u64,
+    /// Requests accepted but given up when the deadline of a shutdown was over.
+    pub abandoned: u64,
+    /// How often a request was interrupted.
+    pub preemptions: u64,
+    /// Responses that the system did not take.
+    pub unsent: u64,
+    /// Datagrams that the kernel dropped because the server did not take them in time.
+    pub kernel_drops: u64,
+}
+
+// SAFETY: as asked: numbers, the size first.
+unsafe impl Versioned for Stats {
+    const NAME: &'static str = "headway_stats";
+}
+
+impl From<&runtime::Stats> for Stats {
+    fn from(stats: &runtime::Stats) -> Self {
+        Self {
+            size: size_of::<Self>(),
+            received: stats.received,
+            answered: stats.answered,
+            shed: stats.shed,
+            malformed: stats.malformed,
+            too_large: stats.too_large,
+            refused_draining: stats.refused_draining,
+            abandoned: stats.abandoned,
+            preemptions: stats.preemptions,
+            unsent: stats.unsent,
+            kernel_drops: stats.kernel_drops,
+        }
+    }
+}
+
+/// What a server has done for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClassStats {
+    /// sizeof(struct headway_class_stats).
+    pub size: usize,
+    /// Requests run to their end.
+    pub answered: u64,
+    /// Requests refused because the queue was full.
+    pub shed: u64,
+    /// Time the handlers took in all, ns.
+    pub cpu_ns: u64,
+}
+
+// SAFETY: as asked: numbers, the size first.
+unsafe impl Versioned for ClassStats {
+    const NAME: &'static str = "headway_class_stats";
+}
+
+impl From<&runtime::ClassStats> for ClassStats {
+    fn from(stats: &runtime::ClassStats) -> Self {
+        Self {
+            size: size_of::<Self>(),
+            answered: stats.answered,
+            shed: stats.shed,
+            cpu_ns: stats.cpu_ns,
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Codes, and the words for the last one.
+#![expect(unsafe_code, reason = "functions with names that C links to")]
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use headway_runtime::{ShutdownError, StartError};
+
+/// It went well.
+pub const HEADWAY_OK: c_int = 0;
+/// An argument is null, out of range, or of a later version than the library.
+pub const HEADWAY_E_ARGUMENT: c_int = -1;
+/// The policy's name or one of its parameters is wrong.
+pub const HEADWAY_E_POLICY: c_int = -2;
+/// The address is not one, or cannot be listened on.
+pub const HEADWAY_E_ADDRESS: c_int = -3;
+/// setup or setup_worker did not return 0.
+pub const HEADWAY_E_SETUP: c_int = -4;
+/// The server could not start for another reason.
+pub const HEADWAY_E_START: c_int = -5;
+/// A handler did not return in time; its thread was left behind.
+pub const HEADWAY_E_STUCK: c_int = -6;
+/// The response is larger than HEADWAY_MAX_REPLY_BYTES; the client was told so.
+pub const HEADWAY_E_TOO_LARGE: c_int = -7;
+/// A mistake in Headway itself: a thread of the server's, or this call, panicked.
+pub const HEADWAY_E_INTERNAL: c_int = -8;
+
+/// A code with words.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: c_int,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: c_int, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn argument(message: impl Into<String>) -> Self {
+        Self::new(HEADWAY_E_ARGUMENT, message)
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let code = match error {
+            StartError::Policy(_) => HEADWAY_E_POLICY,
+            StartError::Bind(_) => HEADWAY_E_ADDRESS,
+            StartError::Setup { .. } => HEADWAY_E_SETUP,
+            _ => HEADWAY_E_START,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+impl From<ShutdownError> for Failure {
+    fn from(error: ShutdownError) -> Self {
+        let code = match error {
+            ShutdownError::Stuck { .. } => HEADWAY_E_STUCK,
+            _ => HEADWAY_E_INTERNAL,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+/// What went wrong in this thread's last call that failed, in English; empty before the first. Valid until the next call that fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn headway_last_error() -> *const c_char {
+    LAST.try_with(|last| last.borrow().as_ptr())
+        .unwrap_or(c"".as_ptr())
+}
+
+/// Does what a function of the interface does: a failure becomes its code, and so does a panic.
+pub(crate) fn report(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    let result = catch_unwind(AssertUnwindSafe(body));
+    let failure = match result {
+        Ok(Ok(())) => return HEADWAY_OK,
+        Ok(Err(failure)) => failure,
+        Err(panic) => Failure::new(HEADWAY_E_INTERNAL, words_of(&*panic)),
+    };
+    let words = failure.message.replace('\0', "\u{fffd}");
+    // A thread that ends has no room for words any more; the code says enough.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = CString::new(words).unwrap_or_default());
+    failure.code
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> String {
+    let said = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    format!(
+        "a mistake in Headway: {}",
+        said.unwrap_or("a panic without words")
+    )
+}

@@ -1,0 +1,367 @@
+//! The interface as C uses it: sizes, codes, words, callbacks.
+#![expect(unsafe_code, reason = "calls the C interface")]
+
+use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::fs;
+use std::mem::size_of;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::ptr;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use headway_capi::options::{Class, HEADWAY_PIN_OFF, Options};
+use headway_capi::request::{Request, headway_class, headway_length, headway_reply_in_place};
+use headway_capi::server::{
+    HEADWAY_ABI_VERSION, Server, headway_abi_version, headway_class_stats, headway_port,
+    headway_start, headway_stats, headway_stop,
+};
+use headway_capi::service::Service;
+use headway_capi::stats::{ClassStats, Stats};
+use headway_capi::status::{
+    HEADWAY_E_ADDRESS, HEADWAY_E_ARGUMENT, HEADWAY_E_POLICY, HEADWAY_E_SETUP, HEADWAY_OK,
+    headway_last_error,
+};
+use headway_net::header::{Flag, Header, Status};
+
+/// A struct all of whose fields are 0 but its size.
+macro_rules! zeroed {
+    ($type:ty) => {{
+        // SAFETY: numbers and pointers; the interface says that 0 is each one's default.
+        let mut zeroed: $type = unsafe { std::mem::zeroed() };
+        zeroed.size = size_of::<$type>();
+        zeroed
+    }};
+}
+
+fn options() -> Options {
+    Options {
+        policy: c"c-fcfs".as_ptr(),
+        pin: HEADWAY_PIN_OFF,
+        ..zeroed!(Options)
+    }
+}
+
+fn service() -> Service {
+    Service {
+        handle_request: Some(echo),
+        ..zeroed!(Service)
+    }
+}
+
+unsafe extern "C" fn echo(_context: *mut c_void, request: *mut Request) {
+    // SAFETY: the request is the one at hand.
+    unsafe { headway_reply_in_place(request, headway_length(request)) };
+}
+
+/// The code, and the words for it.
+fn start(options: &Options, service: &Service) -> Result<*mut Server, (c_int, String)> {
+    let mut server = ptr::null_mut();
+    // SAFETY: all of it is valid here.
+    let code = unsafe { headway_start(options, service, &raw mut server) };
+    match code {
+        HEADWAY_OK => Ok(server),
+        code => Err((code, last_error())),
+    }
+}
+
+fn last_error() -> String {
+    // SAFETY: a string until the next failure.
+    let words = unsafe { CStr::from_ptr(headway_last_error()) };
+    words.to_str().unwrap().to_owned()
+}
+
+fn stop(server: *mut Server) -> Stats {
+    let mut stats = zeroed!(Stats);
+    // SAFETY: it was started, and is not used any more.
+    let code = unsafe { headway_stop(server, 10_000_000_000, &raw mut stats) };
+    assert_eq!(code, HEADWAY_OK, "{}", last_error());
+    stats
+}
+
+/// Sends requests of these classes, one after the other; returns the last answer.
+fn ask(server: *mut Server, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>) {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    // SAFETY: it runs.
+    let port = unsafe { headway_port(server) };
+    socket.connect(("127.0.0.1", port)).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    let mut last = None;
+    for (index, class) in (0..).zip(classes) {
+        let header = Header {
+            class: *class,
+            flag: Flag::REQUEST,
+            index,
+            time_ns: 0,
+        };
+        socket.send(&[&header.encode(), payload].concat()).unwrap();
+        let mut buffer = [0; 4096];
+        let length = socket.recv(&mut buffer).unwrap();
+        let (header, payload) = Header::parse(&buffer[..length]).unwrap();
+        assert_eq!(header.index, index);
+        last = Some((header, payload.to_vec()));
+    }
+    last.unwrap()
+}
+
+#[test]
+fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
+    let refused = |options: &Options, service: &Service| start(options, service).unwrap_err();
+    let sized = |size| Options { size, ..options() };
+    let cases = [
+        (sized(0), HEADWAY_E_ARGUMENT, "sizeof"),
+        (sized(4096), HEADWAY_E_ARGUMENT, "later headway.h"),
+        (
+            Options {
+                policy: c"dacr".as_ptr(),
+                ..options()
+            },
+            HEADWAY_E_POLICY,
+            "no policy is called 'dacr'",
+        ),
+        (
+            Options {
+                policy: c"\xff".as_ptr(),
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "UTF-8",
+        ),
+        (
+            Options {
+                listen: c"nowhere".as_ptr(),
+                ..options()
+            },
+            HEADWAY_E_ADDRESS,
+            "'nowhere'",
+        ),
+        (
+            Options {
+                class_count: 2,
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "classes is null",
+        ),
+        (
+            Options {
+                resume: 9,
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "resume has no value 9",
+        ),
+    ];
+    for (options, code, words) in cases {
+        let (got, said) = refused(&options, &service());
+        assert!(got == code && said.contains(words), "{got}: {said}");
+    }
+    let nothing = zeroed!(Service);
+    let (code, said) = refused(&options(), &nothing);
+    assert!(code == HEADWAY_E_ARGUMENT && said.contains("handle_request"));
+    let mut server = ptr::null_mut();
+    // SAFETY: null is allowed for, and refused.
+    let code = unsafe { headway_start(ptr::null(), &raw const nothing, &raw mut server) };
+    assert!(code == HEADWAY_E_ARGUMENT && last_error().contains("headway_options is null"));
+}
+
+#[test]
+fn a_program_of_an_earlier_version_knows_fewer_fields() {
+    let first_fields = Options {
+        size: std::mem::offset_of!(Options, classes),
+        // Behind what the program knows: not to be read.
+        workers: u32::MAX,
+        pin: u32::MAX,
+        ..options()
+    };
+    let server = start(&first_fields, &service()).unwrap();
+    assert_eq!(ask(server, &[0], b"hello").1, b"hello");
+    let mut stats = Stats {
+        size: std::mem::offset_of!(Stats, answered),
+        answered: 77,
+        ..Stats::default()
+    };
+    // SAFETY: it runs, and the struct has as many bytes as it says.
+    let code = unsafe { headway_stats(server, &raw mut stats) };
+    assert_eq!((code, stats.received, stats.answered), (HEADWAY_OK, 1, 77));
+    assert_eq!(stop(server).answered, 1);
+}
+
+/// What the callbacks of a test were called with.
+#[derive(Default)]
+struct Seen {
+    setups: u32,
+    workers: Vec<(c_uint, c_int)>,
+    fail_at: Option<c_uint>,
+}
+
+fn seen<'a>(context: *mut c_void) -> std::sync::MutexGuard<'a, Seen> {
+    // SAFETY: the test's own, which outlives its server.
+    unsafe { &*context.cast::<Mutex<Seen>>() }.lock().unwrap()
+}
+
+unsafe extern "C" fn setup(context: *mut c_void) -> c_int {
+    seen(context).setups += 1;
+    0
+}
+
+unsafe extern "C" fn setup_worker(context: *mut c_void, worker: c_uint, core: c_int) -> c_int {
+    let mut seen = seen(context);
+    assert_eq!(seen.setups, 1, "first the program, then its threads");
+    seen.workers.push((worker, core));
+    c_int::from(seen.fail_at == Some(worker)) * 7
+}
+
+fn watched(seen: &Mutex<Seen>) -> Service {
+    Service {
+        context: ptr::from_ref(seen).cast_mut().cast(),
+        setup: Some(setup),
+        setup_worker: Some(setup_worker),
+        ..service()
+    }
+}
+
+#[test]
+fn each_thread_that_handles_requests_is_set_up_before_the_server_has_started() {
+    // Concord's dispatcher works too, and so it is set up as one more.
+    for (policy, layout, expected) in [
+        (c"c-fcfs", 1, vec![0, 1]),
+        (c"c-fcfs", 2, vec![0, 1]),
+        (c"work-stealing", 0, vec![0, 1]),
+        (c"concord", 0, vec![0, 1, 2]),
+    ] {
+        let seen = Mutex::new(Seen::default());
+        let options = Options {
+            policy: policy.as_ptr(),
+            workers: 2,
+            layout,
+            ..options()
+        };
+        let server = start(&options, &watched(&seen)).unwrap();
+        let mut workers = std::mem::take(&mut seen.lock().unwrap().workers);
+        workers.sort_unstable();
+        let expected: Vec<_> = expected.into_iter().map(|worker| (worker, -1)).collect();
+        assert_eq!(workers, expected, "{policy:?}");
+        stop(server);
+    }
+}
+
+#[test]
+fn a_thread_that_cannot_be_set_up_keeps_the_server_from_starting() {
+    for policy in [c"c-fcfs", c"concord", c"d-fcfs"] {
+        let seen = Mutex::new(Seen {
+            fail_at: Some(1),
+            ..Seen::default()
+        });
+        let options = Options {
+            policy: policy.as_ptr(),
+            workers: 2,
+            ..options()
+        };
+        let (code, words) = start(&options, &watched(&seen)).unwrap_err();
+        assert_eq!(code, HEADWAY_E_SETUP, "{policy:?}");
+        assert!(words.contains("setup_worker returned 7"), "{words}");
+        assert!(words.contains("hw-worker-1"), "{words}");
+    }
+}
+
+unsafe extern "C" fn refuse(_context: *mut c_void) -> c_int {
+    3
+}
+
+#[test]
+fn a_program_that_cannot_be_set_up_does_not_start() {
+    let service = Service {
+        setup: Some(refuse),
+        ..service()
+    };
+    let (code, words) = start(&options(), &service).unwrap_err();
+    assert_eq!((code, &*words), (HEADWAY_E_SETUP, "setup returned 3"));
+}
+
+/// By the first byte after the wire header; not known if there is none.
+unsafe extern "C" fn by_payload(
+    _context: *mut c_void,
+    datagram: *const u8,
+    length: usize,
+) -> c_int {
+    match length {
+        // SAFETY: so long is the datagram.
+        11.. => c_int::from(unsafe { *datagram.add(10) }),
+        _ => -1,
+    }
+}
+
+unsafe extern "C" fn tell_class(_context: *mut c_void, request: *mut Request) {
+    // SAFETY: the request is the one at hand, its buffer has room for a byte.
+    unsafe {
+        *headway_capi::request::headway_buffer(request) = headway_class(request) as u8;
+        headway_reply_in_place(request, 1);
+    }
+}
+
+#[test]
+fn the_program_can_tell_classes_apart_itself() {
+    let classes = [c"get", c"scan"].map(|name| Class {
+        name: name.as_ptr(),
+        mean_ns: 1_000,
+    });
+    let options = Options {
+        classes: classes.as_ptr(),
+        class_count: 2,
+        ..options()
+    };
+    let service = Service {
+        classify: Some(by_payload),
+        handle_request: Some(tell_class),
+        ..service()
+    };
+    let server = start(&options, &service).unwrap();
+    // The header says 0 each time.
+    for (payload, class) in [
+        (&[0_u8][..], 0),
+        (&[1], 1),
+        (&[2], 2),
+        (&[200], 2),
+        (&[], 2),
+    ] {
+        assert_eq!(ask(server, &[0], payload).1, [class]);
+    }
+    let mut scans = zeroed!(ClassStats);
+    // SAFETY: it runs, and the struct has as many bytes as it says.
+    let counted = |index, stats| unsafe { headway_class_stats(server, index, stats) };
+    assert_eq!(counted(1, &raw mut scans), HEADWAY_OK);
+    assert_eq!((scans.answered, scans.shed), (1, 0));
+    assert_eq!(counted(2, &raw mut scans), HEADWAY_OK);
+    assert_eq!(scans.answered, 3);
+    assert_eq!(counted(3, &raw mut scans), HEADWAY_E_ARGUMENT);
+    assert!(last_error().contains("the last one, unknown, is 2"));
+    stop(server);
+}
+
+unsafe extern "C" fn too_much(_context: *mut c_void, request: *mut Request) {
+    // SAFETY: the request is the one at hand.
+    unsafe { headway_reply_in_place(request, 1991) };
+}
+
+#[test]
+fn a_reply_that_does_not_fit_is_told_to_the_client() {
+    let service = Service {
+        handle_request: Some(too_much),
+        ..service()
+    };
+    let server = start(&options(), &service).unwrap();
+    let (header, payload) = ask(server, &[0], b"x");
+    assert_eq!((header.flag.status(), payload.len()), (Status::TooLarge, 0));
+    stop(server);
+}
+
+#[test]
+fn the_library_is_named_by_its_version() {
+    assert_eq!(headway_abi_version(), HEADWAY_ABI_VERSION);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("build.rs");
+    let soname = format!("-soname,libheadway.so.{HEADWAY_ABI_VERSION}\"");
+    assert!(fs::read_to_string(script).unwrap().contains(&soname));
+}

@@ -1,0 +1,198 @@
+//! C programs, compiled here as users would, and talked to over UDP.
+
+mod toolchain;
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::UdpSocket;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use headway_net::header::{Flag, Header, Status};
+use toolchain::{Linked, Toolchain};
+
+const SHORT: u8 = 0;
+const LONG: u8 = 1;
+/// A tenth of a second and more; far more than the shorts need to overtake it.
+const LONG_STEPS: u64 = 150_000_000;
+const SHORTS: u32 = 10;
+
+/// Where the machine gives a dispatcher and its worker no time together, nobody is interrupted: then once more.
+const ATTEMPTS: usize = 20;
+
+/// These tests need the machine's cores: one at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The example server, running.
+struct Server {
+    process: Child,
+    output: BufReader<ChildStdout>,
+    socket: UdpSocket,
+}
+
+impl Server {
+    fn start(program: &std::path::Path, policy: &str) -> Self {
+        let mut process = Command::new(program)
+            .args([policy, "1"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = BufReader::new(process.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("listening udp://")
+            .unwrap_or_else(|| panic!("it said '{line}'"));
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(address).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        Self {
+            process,
+            output,
+            socket,
+        }
+    }
+
+    fn send(&self, class: u8, index: u32, steps: u64) {
+        let header = Header {
+            class,
+            flag: Flag::REQUEST,
+            index,
+            time_ns: 0,
+        };
+        let payload = steps.to_string();
+        self.socket
+            .send(&[&header.encode(), payload.as_bytes()].concat())
+            .unwrap();
+    }
+
+    fn receive(&self) -> (u32, u64) {
+        let mut buffer = [0; 4096];
+        let length = self.socket.recv(&mut buffer).expect("an answer in time");
+        let (header, payload) = Header::parse(&buffer[..length]).unwrap();
+        assert_eq!(header.flag.status(), Status::Ok);
+        (
+            header.index,
+            u64::from_ne_bytes(payload.try_into().unwrap()),
+        )
+    }
+
+    /// Ends it; returns how many requests it answered and how often it interrupted one.
+    fn stop(mut self) -> (u64, u64) {
+        drop(self.process.stdin.take());
+        let mut said = String::new();
+        self.output.read_to_string(&mut said).unwrap();
+        assert!(self.process.wait().unwrap().success(), "{said}");
+        let mut numbers = said
+            .split([' ', ',', '\n'])
+            .filter_map(|word| word.parse().ok());
+        (numbers.next().unwrap(), numbers.next().unwrap())
+    }
+}
+
+/// What the example computes.
+fn sum(steps: u64) -> u64 {
+    (0..steps).fold(1, |sum: u64, step| {
+        sum.wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(step)
+    })
+}
+
+/// How many of the shorts sent while a long runs at the only worker are answered before it, and how often it was interrupted.
+fn overtaken(toolchain: &Toolchain, policy: &str) -> (usize, u64) {
+    let source = "examples/server.c";
+    let server = Server::start(&toolchain.build(source, Linked::Shared), policy);
+    server.send(LONG, 0, LONG_STEPS);
+    thread::sleep(Duration::from_millis(5));
+    (1..=SHORTS).for_each(|index| server.send(SHORT, index, u64::from(index)));
+    let mut order = Vec::new();
+    for _ in 0..=SHORTS {
+        let (index, answer) = server.receive();
+        let steps = if index == 0 {
+            LONG_STEPS
+        } else {
+            u64::from(index)
+        };
+        assert_eq!(answer, sum(steps), "{policy}, request {index}");
+        order.push(index);
+    }
+    let (answered, preemptions) = server.stop();
+    assert_eq!(answered, u64::from(SHORTS) + 1);
+    let before = order.iter().position(|index| *index == 0).unwrap();
+    (before, preemptions)
+}
+
+#[test]
+fn shorts_overtake_a_loop_that_has_no_checkpoint() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let policy = "concord,q=20us,dispatcher=dedicated";
+    let all = (0..ATTEMPTS).any(|_| {
+        let (before, preemptions) = overtaken(&toolchain, policy);
+        before == SHORTS as usize && preemptions > 0
+    });
+    assert!(all, "in {ATTEMPTS} attempts");
+    // First come, first served, whatever the code could do.
+    assert_eq!(overtaken(&toolchain, "c-fcfs"), (0, 0));
+}
+
+/// The control: the same program under the same policy by a compiler without the pass.
+#[test]
+fn without_probes_nothing_overtakes() {
+    let _alone = alone();
+    let policy = "concord,q=20us,dispatcher=dedicated";
+    assert_eq!(overtaken(&Toolchain::plain(), policy), (0, 0));
+    assert_eq!(overtaken(&Toolchain::plain(), "c-fcfs"), (0, 0));
+}
+
+/// The static library needs nothing of Headway's at run time.
+#[test]
+fn the_static_library_serves_too() {
+    let _alone = alone();
+    for toolchain in [Some(Toolchain::plain()), Toolchain::headway()]
+        .into_iter()
+        .flatten()
+    {
+        let program = toolchain.build("examples/server.c", Linked::Static);
+        for policy in ["concord", "c-fcfs"] {
+            let server = Server::start(&program, policy);
+            server.send(SHORT, 7, 1_000);
+            assert_eq!(server.receive(), (7, sum(1_000)));
+            assert_eq!(server.stop().0, 1);
+        }
+    }
+}
+
+/// What the program returns when nobody asked the section to yield in time.
+const NOT_ASKED: i32 = 2;
+
+#[test]
+fn sections_and_checkpoints_do_what_they_say() {
+    let _alone = alone();
+    for toolchain in [Some(Toolchain::plain()), Toolchain::headway()]
+        .into_iter()
+        .flatten()
+    {
+        let program = toolchain.build("tests/c/sections.c", Linked::Shared);
+        let done = (0..ATTEMPTS).any(|_| {
+            let output = Command::new(&program).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            match output.status.code() {
+                Some(0) => true,
+                Some(NOT_ASKED) => false,
+                _ => panic!("{said}"),
+            }
+        });
+        assert!(done, "in {ATTEMPTS} attempts");
+    }
+}

@@ -1,0 +1,110 @@
+//! Compilers for the C programs of the tests, and the library laid out as it is installed.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// How a program gets the library.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Linked {
+    Shared,
+    Static,
+}
+
+/// A C compiler.
+pub(crate) struct Toolchain {
+    compiler: OsString,
+    name: &'static str,
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+impl Toolchain {
+    /// The system's.
+    pub(crate) fn plain() -> Self {
+        Self {
+            compiler: env::var_os("CC").unwrap_or_else(|| "cc".into()),
+            name: "plain",
+        }
+    }
+
+    /// The one with the pass; `None`, with the reason printed, where it is not built.
+    pub(crate) fn headway() -> Option<Self> {
+        let compiler = root().join("../../pass/bin/headway-cc");
+        let trial = Command::new(&compiler)
+            .args(["-c", "-x", "c", "/dev/null", "-o", "/dev/null"])
+            .output()
+            .unwrap();
+        if trial.status.success() {
+            return Some(Self {
+                compiler: compiler.into(),
+                name: "headway",
+            });
+        }
+        let why = String::from_utf8_lossy(&trial.stderr);
+        eprintln!("SKIPPED with headway-cc: {}", why.trim());
+        None
+    }
+
+    /// Compiles one file of this crate to a program.
+    pub(crate) fn build(&self, source: &str, linked: Linked) -> PathBuf {
+        let sdk = sdk();
+        let stem = Path::new(source).file_stem().unwrap().to_str().unwrap();
+        let name = format!("{stem}-{}-{linked:?}", self.name);
+        let thread = std::thread::current().id();
+        let program = sdk.join(format!("{name}-{thread:?}"));
+        let mut command = Command::new(&self.compiler);
+        command
+            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+            .arg("-I")
+            .arg(root().join("include"))
+            .arg(root().join(source))
+            .arg("-o")
+            .arg(&program);
+        // As headway.pc says.
+        command.arg("-Wl,-z,now");
+        match linked {
+            Linked::Shared => command
+                .arg("-L")
+                .arg(sdk)
+                .arg(format!("-Wl,-rpath,{}", sdk.display()))
+                .args(["-lheadway", "-lpthread"]),
+            Linked::Static => {
+                command
+                    .arg(sdk.join("libheadway.a"))
+                    .args(["-lpthread", "-ldl", "-lm", "-lgcc_s"])
+            }
+        };
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {said}");
+        program
+    }
+}
+
+/// A directory with the libraries by the names under which they are installed.
+fn sdk() -> &'static Path {
+    static SDK: OnceLock<PathBuf> = OnceLock::new();
+    SDK.get_or_init(|| {
+        let built = env::current_exe().unwrap();
+        let built = built.parent().unwrap();
+        let sdk = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk");
+        fs::create_dir_all(&sdk).unwrap();
+        for (from, to) in [
+            ("libheadway_capi.so", "libheadway.so"),
+            ("libheadway_capi.so", "libheadway.so.1"),
+            ("libheadway_capi.a", "libheadway.a"),
+        ] {
+            let (from, to) = (built.join(from), sdk.join(to));
+            assert!(from.exists(), "{} was built with the tests", from.display());
+            let _ = fs::remove_file(&to);
+            std::os::unix::fs::symlink(&from, &to).unwrap();
+        }
+        sdk
+    })
+}
