@@ -100,11 +100,13 @@ impl Chosen {
     /// # Safety
     /// `options` is null or points to as many readable bytes as its size says; what it points to is valid for this call.
     pub(crate) unsafe fn read(options: *const Options) -> Result<Self, Failure> {
-        // SAFETY: the caller's promise, here and below.
-        let options = unsafe { versioned::read(options) }?;
-        let policy = unsafe { text::optional(options.policy, "headway_options.policy") }?;
-        let listen = unsafe { text::optional(options.listen, "headway_options.listen") }?;
-        let classes = unsafe { read_classes(&options) }?;
+        // SAFETY: the caller's promise.
+        let (options, policy, listen, classes) = unsafe {
+            let options = versioned::read(options)?;
+            let policy = text::optional(options.policy, "headway_options.policy")?;
+            let listen = text::optional(options.listen, "headway_options.listen")?;
+            (options, policy, listen, read_classes(&options)?)
+        };
         let mut builder = runtime::Server::builder()
             .policy(policy.unwrap_or("darc"))
             .classes(classes)
