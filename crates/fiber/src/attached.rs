@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::abi::{NEVER, SELF_TIMED};
+use crate::kept::adopt_control_words;
 use crate::local;
 
 /// This thread takes part in preemption: it owns its line, and says what it works on.
@@ -39,6 +40,7 @@ impl Attached {
                 flags: Arc::clone(&thread.flags),
                 bound: PhantomData,
             };
+            adopt_control_words();
             attached.self_timed(false);
             attached.set_deadline(NEVER);
             attached.begin(0);

@@ -20,6 +20,7 @@ mod attached;
 mod checkpoint;
 mod control;
 mod fiber;
+mod kept;
 mod local;
 mod no_preempt;
 mod slow;

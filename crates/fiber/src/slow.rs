@@ -3,6 +3,7 @@
 
 use crate::abi::{NEVER, SELF_TIMED};
 use crate::control::Control;
+use crate::kept::keeping_control_words;
 use crate::local;
 use crate::switch::{leave, may_leave};
 
@@ -96,8 +97,10 @@ pub extern "C-unwind" fn __headway_deferred() {
 /// As [`leave`].
 unsafe fn suspend(control: *const Control) {
     let errno = errno::get();
-    // SAFETY: the caller's promise.
-    unsafe { leave(control) };
+    keeping_control_words(|| {
+        // SAFETY: the caller's promise.
+        unsafe { leave(control) };
+    });
     errno::set(errno);
 }
 

@@ -4,10 +4,13 @@
 use std::arch::asm;
 
 use crate::control::{Control, Event};
+use crate::kept::keeping_exceptions;
 use crate::local;
 
 /// Suspends the fiber that calls this, until it is resumed. Does nothing outside a fiber, or while the thread panics;
 /// inside a no-preempt section, the fiber yields at its end.
+///
+/// Unlike a probe, this does not keep `errno` and the floating-point control words (rounding mode): whoever changed them sets them back first.
 #[inline]
 pub fn yield_now() {
     let control = local::fiber();
@@ -65,8 +68,10 @@ pub(crate) unsafe fn leave(control: *const Control) {
     // SAFETY: the control lives as long as its fiber.
     let suspensions = unsafe { &(*control).suspensions };
     suspensions.set(suspensions.get() + 1);
-    // SAFETY: a fiber sets its yielder when it first runs; it is valid while the fiber is.
-    unsafe { (*(*control).yielder.get()).suspend(Event::Yielded) };
+    keeping_exceptions(|| {
+        // SAFETY: a fiber sets its yielder when it first runs; it is valid while the fiber is.
+        unsafe { (*(*control).yielder.get()).suspend(Event::Yielded) };
+    });
 }
 
 #[inline(always)]

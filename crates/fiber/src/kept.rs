@@ -1,0 +1,143 @@
+//! What a thread has besides registers, and a suspended fiber expects to find again: control words and C++ exceptions.
+#![expect(
+    unsafe_code,
+    reason = "control registers, and C++'s thread-local state"
+)]
+
+use std::arch::asm;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::{mem, ptr};
+
+/// Rounding, masked exceptions and flushing of denormals in `MXCSR` and the x87 control word: registers that a call preserves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ControlWords {
+    mxcsr: u32,
+    x87: u16,
+}
+
+/// The words that threads of this process have: those of the first that took part.
+static HOME: AtomicU64 = AtomicU64::new(ControlWords::INITIAL.packed());
+
+/// The bits of `MXCSR` that say what has happened; a call need not preserve them.
+const MXCSR_STATUS: u32 = 0x3f;
+
+impl ControlWords {
+    /// As a process starts with (System V ABI for x86-64, section 3.4.1).
+    const INITIAL: ControlWords = ControlWords {
+        mxcsr: 0x1f80,
+        x87: 0x037f,
+    };
+
+    #[inline]
+    fn now() -> ControlWords {
+        let (mut mxcsr, mut x87) = (0_u32, 0_u16);
+        // SAFETY: stores two registers to two variables.
+        unsafe {
+            asm!("stmxcsr [{}]", "fnstcw [{}]", in(reg) &raw mut mxcsr, in(reg) &raw mut x87,
+                options(nostack, preserves_flags));
+        }
+        ControlWords {
+            mxcsr: mxcsr & !MXCSR_STATUS,
+            x87,
+        }
+    }
+
+    fn home() -> ControlWords {
+        let packed = HOME.load(Ordering::Relaxed);
+        ControlWords {
+            mxcsr: packed as u32,
+            x87: (packed >> 32) as u16,
+        }
+    }
+
+    const fn packed(self) -> u64 {
+        self.mxcsr as u64 | (self.x87 as u64) << 32
+    }
+
+    #[cold]
+    fn load(self) {
+        // SAFETY: they were read from these registers, so no reserved bit is set.
+        unsafe {
+            asm!("ldmxcsr [{}]", "fldcw [{}]", in(reg) &raw const self.mxcsr, in(reg) &raw const self.x87,
+                options(nostack, preserves_flags, readonly));
+        }
+    }
+}
+
+/// A thread takes part; its control words are those that all start with.
+pub(crate) fn adopt_control_words() {
+    HOME.store(ControlWords::now().packed(), Ordering::Relaxed);
+}
+
+/// Calls `leave`, and gives the caller its control words back; `leave` finds those of a thread.
+#[inline]
+pub(crate) fn keeping_control_words(leave: impl FnOnce()) {
+    let (words, home) = (ControlWords::now(), ControlWords::home());
+    let changed = words != home;
+    if changed {
+        home.load();
+    }
+    leave();
+    if changed {
+        words.load();
+    }
+}
+
+/// The exceptions that a thread has caught and not let go, and how many it has thrown and not caught (Itanium C++ ABI, section
+/// 2.2.2). They form a stack; fibers that take turns in `catch` blocks would pop each other's.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CxaEhGlobals {
+    caught: *mut u8,
+    uncaught: u32,
+}
+
+impl CxaEhGlobals {
+    const NONE: CxaEhGlobals = CxaEhGlobals {
+        caught: ptr::null_mut(),
+        uncaught: 0,
+    };
+}
+
+/// This thread's, if the program has a C++ runtime. (One that is only loaded later, by `dlopen`, is not found.)
+#[inline]
+fn cxa_eh_globals() -> Option<*mut CxaEhGlobals> {
+    let get: *const ();
+    // SAFETY: loads the address that the linker found for a weak symbol: null for none.
+    unsafe {
+        asm!(".weak __cxa_get_globals", "mov {}, qword ptr [rip + __cxa_get_globals@GOTPCREL]", out(reg) get,
+            options(nostack, preserves_flags, readonly));
+    }
+    if get.is_null() {
+        return None;
+    }
+    // SAFETY: the type that the ABI gives the function.
+    Some(unsafe { mem::transmute::<*const (), GetGlobals>(get)() })
+}
+
+type GetGlobals = unsafe extern "C" fn() -> *mut CxaEhGlobals;
+
+/// Calls `leave` as if no exception were in flight, and puts those that are back afterwards, in the thread that is then there.
+#[inline]
+pub(crate) fn keeping_exceptions(leave: impl FnOnce()) {
+    match cxa_eh_globals() {
+        None => leave(),
+        Some(here) => {
+            // SAFETY: the C++ runtime's state of this thread, which nobody else touches.
+            let kept = unsafe { here.replace(CxaEhGlobals::NONE) };
+            leave();
+            if !kept.caught.is_null() || kept.uncaught > 0 {
+                put_back(kept);
+            }
+        }
+    }
+}
+
+/// The address is asked for anew: this may be another thread.
+#[cold]
+fn put_back(kept: CxaEhGlobals) {
+    if let Some(here) = cxa_eh_globals() {
+        // SAFETY: as above; what runs fibers is in no exception handler of its own, so nothing is overwritten.
+        unsafe { here.write(kept) };
+    }
+}

@@ -1,0 +1,292 @@
+//! Millions of preemptions, and nothing is lost over any of them: registers, `errno`, control words, panics in flight; in one thread, and
+//! in fibers that change it.
+#![expect(unsafe_code, reason = "fibers that migrate, control registers")]
+
+mod common;
+
+use std::collections::VecDeque;
+use std::hint::black_box;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use common::registers::{Image, Probe, Width};
+use common::{Rng, errno, set_errno, stacks};
+use headway_fiber::{Attached, Fiber, Flag, SendFiber, Stacks, Turn, checkpoint};
+
+/// The threads of a soak, as a fiber sees them: it finds out in which it is by what the thread told it, never by a thread-local.
+struct Threads {
+    flags: Vec<Flag>,
+    epochs: Vec<AtomicU64>,
+}
+
+impl Threads {
+    /// Asks what runs in that thread to yield.
+    fn ask(&self, thread: usize) {
+        self.flags[thread].raise(self.epochs[thread].load(Relaxed));
+    }
+}
+
+/// A job: rounds, each of which is preempted at least once.
+struct Rounds {
+    rng: Rng,
+    rounds: u32,
+    probe: Probe,
+    threads: Arc<Threads>,
+    /// The thread that runs it now.
+    here: Arc<AtomicUsize>,
+    /// How often it was to yield.
+    asked: u64,
+}
+
+impl Rounds {
+    /// Asks for a preemption where it does not come by itself.
+    fn ask(&mut self) {
+        self.asked += 1;
+        if let Probe::Flag = self.probe {
+            self.threads.ask(self.here.load(Relaxed));
+        }
+    }
+
+    fn run(&mut self) {
+        for round in 0..self.rounds {
+            match round % 16 {
+                0 => self.panics(),
+                8 => self.rounds_up(),
+                _ => self.fills_registers(),
+            }
+        }
+    }
+
+    fn fills_registers(&mut self) {
+        let widths = Width::available();
+        let width = widths[self.rng.below(widths.len())];
+        let image = Image::random(&mut self.rng, width);
+        let number = self.rng.below(100) as i32;
+        set_errno(number);
+        self.ask();
+        let after = image.across(self.probe, width);
+        assert_eq!(errno(), number);
+        assert!(image == after, "{width:?}");
+    }
+
+    /// A panic is caught that began before a preemption; and while it unwinds, there is none.
+    fn panics(&mut self) {
+        struct Unwinding<'a>(&'a mut Rounds);
+        impl Drop for Unwinding<'_> {
+            fn drop(&mut self) {
+                assert!(thread::panicking());
+                let here = self.0.here.load(Relaxed);
+                if let Probe::Flag = self.0.probe {
+                    self.0.threads.ask(here);
+                    checkpoint();
+                }
+            }
+        }
+        let payload = self.rng.next();
+        let caught = catch_unwind(AssertUnwindSafe(|| {
+            let unwinding = Unwinding(self);
+            unwinding.0.fills_registers();
+            resume_unwind(Box::new(payload));
+        }));
+        assert_eq!(*caught.unwrap_err().downcast::<u64>().unwrap(), payload);
+        // What was asked meanwhile is granted now.
+        self.fills_registers();
+    }
+
+    /// The rounding mode is the fiber's own.
+    fn rounds_up(&mut self) {
+        const UP: u32 = 0x1f80 | 0x4000;
+        let third = |by: f64| black_box(1.0) / black_box(by);
+        let nearest = third(3.0);
+        mxcsr::set(UP);
+        let up = third(3.0);
+        self.fills_registers();
+        assert_eq!(
+            (mxcsr::get() & !0x3f, third(3.0).to_bits()),
+            (UP, up.to_bits())
+        );
+        mxcsr::set(0x1f80);
+        assert!(up > nearest);
+    }
+}
+
+mod mxcsr {
+    use std::arch::asm;
+
+    pub(crate) fn get() -> u32 {
+        let mut mxcsr = 0_u32;
+        // SAFETY: stores a register to a variable.
+        unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut mxcsr, options(nostack)) };
+        mxcsr
+    }
+
+    pub(crate) fn set(mxcsr: u32) {
+        // SAFETY: valid bits.
+        unsafe { asm!("ldmxcsr [{}]", in(reg) &raw const mxcsr, options(nostack)) };
+    }
+}
+
+/// One of the threads: takes turns with what it is given, and leaves nothing as it found it.
+struct Driver {
+    index: usize,
+    threads: Arc<Threads>,
+    rng: Rng,
+    turns: u64,
+    /// Dropped last: it waits for the flags.
+    attached: Attached,
+}
+
+impl Driver {
+    fn turn(&mut self, here: &AtomicUsize, turn: impl FnOnce() -> Turn<Rounds>) -> Turn<Rounds> {
+        self.turns += 1;
+        self.attached.begin(self.turns);
+        self.threads.epochs[self.index].store(self.turns, Relaxed);
+        self.attached.set_deadline(1);
+        here.store(self.index, Relaxed);
+        let widths = Width::available();
+        let width = widths[self.rng.below(widths.len())];
+        Image::random(&mut self.rng, width).across(Probe::None, width);
+        set_errno(1000 + self.rng.below(100) as i32);
+        let turn = turn();
+        assert_eq!(
+            mxcsr::get() & !0x3f,
+            0x1f80,
+            "the fiber's are not the thread's"
+        );
+        turn
+    }
+}
+
+/// `Fiber` and where it learns which thread runs it.
+struct Soaked {
+    fiber: SendFiber<Rounds>,
+    here: Arc<AtomicUsize>,
+    seed: u64,
+    jobs: u32,
+}
+
+const FIBERS: u64 = 8;
+const ROUNDS: u32 = 500;
+
+/// Runs `preemptions` in `count` threads among which the fibers go around; returns how many there were.
+fn soak(count: usize, preemptions: u64, probe: Probe) -> u64 {
+    let stacks = stacks();
+    let fibers = (0..FIBERS).map(|seed| soaked(&stacks, seed));
+    let queue = Mutex::new(fibers.collect::<VecDeque<_>>());
+    let jobs = (preemptions / FIBERS).div_ceil(u64::from(ROUNDS)) as u32;
+    thread::scope(|scope| {
+        let (to_main, from_threads) = mpsc::channel();
+        let drivers: Vec<_> = (0..count)
+            .map(|index| {
+                let (to_main, queue) = (to_main.clone(), &queue);
+                let (to_thread, from_main) = mpsc::channel();
+                let thread = scope.spawn(move || {
+                    let attached = Attached::new();
+                    to_main.send((index, attached.flag())).unwrap();
+                    let driver = Driver {
+                        index,
+                        threads: from_main.recv().unwrap(),
+                        rng: Rng::new(index as u64),
+                        turns: 0,
+                        attached,
+                    };
+                    drive(driver, queue, jobs, probe)
+                });
+                (thread, to_thread)
+            })
+            .collect();
+        let mut flags: Vec<_> = from_threads.iter().take(count).collect();
+        flags.sort_by_key(|(index, _)| *index);
+        let threads = Arc::new(Threads {
+            flags: flags.into_iter().map(|(_, flag)| flag).collect(),
+            epochs: (0..count).map(|_| AtomicU64::new(0)).collect(),
+        });
+        for (_, to_thread) in &drivers {
+            to_thread.send(Arc::clone(&threads)).unwrap();
+        }
+        drop(threads); // The threads end when the last flag is gone.
+        drivers
+            .into_iter()
+            .map(|(thread, _)| thread.join().unwrap())
+            .sum()
+    })
+}
+
+fn soaked(stacks: &Stacks, seed: u64) -> Soaked {
+    let fiber = Fiber::new(stacks.take().unwrap(), Rounds::run);
+    Soaked {
+        // SAFETY: what lies on the stack is `Send`, and nothing of it is thread-local: `errno` is looked up anew (see `common`), and panics are
+        // not preempted.
+        fiber: unsafe { fiber.migratable() },
+        here: Arc::default(),
+        seed,
+        jobs: 0,
+    }
+}
+
+fn drive(mut driver: Driver, queue: &Mutex<VecDeque<Soaked>>, jobs: u32, probe: Probe) -> u64 {
+    let mut yields = 0;
+    while let Some(mut soaked) = take(queue, &mut driver.rng) {
+        let mut fiber = soaked.fiber.into_inner();
+        let turn = if fiber.is_suspended() {
+            driver.turn(&soaked.here, || fiber.resume())
+        } else {
+            let job = Rounds {
+                rng: Rng::new(soaked.seed << 32 | u64::from(soaked.jobs)),
+                rounds: ROUNDS,
+                probe,
+                threads: Arc::clone(&driver.threads),
+                here: Arc::clone(&soaked.here),
+                asked: 0,
+            };
+            driver.turn(&soaked.here, || fiber.run(job, 0))
+        };
+        match turn {
+            Turn::Yielded => yields += 1,
+            Turn::Finished(job) => {
+                // More than one yields in a round that panics.
+                assert!(job.asked >= u64::from(ROUNDS));
+                soaked.jobs += 1;
+            }
+        }
+        if soaked.jobs < jobs {
+            // SAFETY: as in `soaked`.
+            soaked.fiber = unsafe { fiber.migratable() };
+            queue.lock().unwrap().push_back(soaked);
+        }
+    }
+    yields
+}
+
+/// Any of the fibers, so that they overtake each other.
+fn take(queue: &Mutex<VecDeque<Soaked>>, rng: &mut Rng) -> Option<Soaked> {
+    let mut queue = queue.lock().unwrap();
+    let index = rng.below(queue.len().max(1));
+    queue.remove(index)
+}
+
+#[test]
+fn a_million_flags_in_one_thread() {
+    let yields = soak(1, 1_000_000, Probe::Flag);
+    assert!(yields >= 1_000_000, "{yields}");
+}
+
+#[test]
+fn a_million_deadlines_in_one_thread() {
+    let yields = soak(1, 1_000_000, Probe::Tsc);
+    assert!(yields >= 1_000_000, "{yields}");
+}
+
+#[test]
+fn fibers_change_threads_at_every_flag() {
+    let yields = soak(3, 300_000, Probe::Flag);
+    assert!(yields >= 300_000, "{yields}");
+}
+
+#[test]
+fn fibers_change_threads_at_every_deadline() {
+    let yields = soak(3, 300_000, Probe::Tsc);
+    assert!(yields >= 300_000, "{yields}");
+}
