@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use crate::abi::{NEVER, SELF_TIMED};
 use crate::kept::adopt_control_words;
 use crate::local;
+use crate::overflow::AlternateStack;
 
 /// This thread takes part in preemption: it owns its line, and says what it works on.
 ///
@@ -17,6 +18,8 @@ use crate::local;
 #[derive(Debug)]
 pub struct Attached {
     flags: Arc<Flags>,
+    /// For the report of an overflow.
+    _signals: AlternateStack,
     /// Belongs to its thread.
     bound: PhantomData<*mut ()>,
 }
@@ -38,6 +41,7 @@ impl Attached {
             );
             let attached = Attached {
                 flags: Arc::clone(&thread.flags),
+                _signals: AlternateStack::ensure(),
                 bound: PhantomData,
             };
             adopt_control_words();

@@ -39,6 +39,10 @@ pub(crate) struct Control {
     pub(crate) state: Cell<State>,
     /// How often it was suspended in a job.
     pub(crate) suspensions: Cell<u64>,
+    /// It was suspended by a probe or a signal rather than by a call.
+    pub(crate) preempted: Cell<bool>,
+    /// It was suspended in a signal handler, and has not left it yet.
+    pub(crate) in_handler: Cell<bool>,
     /// The body is to return instead of waiting for a job.
     pub(crate) closing: Cell<bool>,
 }
@@ -48,5 +52,15 @@ impl Control {
     #[inline]
     pub(crate) fn holds(&self, stack_pointer: usize) -> bool {
         stack_pointer.wrapping_sub(self.stack_limit) <= self.stack_base - self.stack_limit
+    }
+
+    /// Whether an address lies in the guard below the stack.
+    pub(crate) fn guards(&self, address: usize) -> bool {
+        (self.guard_base..self.stack_limit).contains(&address)
+    }
+
+    /// How much stack there is.
+    pub(crate) fn stack_bytes(&self) -> usize {
+        self.stack_base - self.stack_limit
     }
 }

@@ -123,6 +123,8 @@ impl<J> Fiber<J> {
             label: Cell::new(0),
             state: Cell::new(State::Idle),
             suspensions: Cell::new(0),
+            preempted: Cell::new(false),
+            in_handler: Cell::new(false),
             closing: Cell::new(false),
         };
         let carved = Carved { stack, base };
@@ -187,6 +189,33 @@ impl<J> Fiber<J> {
         assert!(!self.is_suspended(), "nothing is suspended on the stack");
         // SAFETY: not used afterwards.
         unsafe { ManuallyDrop::new(self).close() }
+    }
+
+    /// Ends a job that is suspended in a call of [`yield_now`](crate::yield_now), by unwinding the fiber's stack as a panic would (without its
+    /// message), and gives the stack back. A fiber without a job is closed as by [`into_stack`](Fiber::into_stack).
+    ///
+    /// # Errors
+    /// The fiber was suspended by a probe or a signal, through which nothing can unwind: here it is again.
+    ///
+    /// # Safety
+    /// All frames between the body and the call of `yield_now` may be unwound: no foreign language's, and none that relies on not being.
+    pub unsafe fn unwind(self) -> Result<Stack, Self> {
+        if !self.is_suspended() {
+            return Ok(self.into_stack());
+        }
+        if self.control().preempted.get() {
+            return Err(self);
+        }
+        let fiber = ManuallyDrop::new(self);
+        let core = fiber.core.as_ptr();
+        // SAFETY: initialised by `new`; nothing else runs the fiber. Its job is dropped once, after the frames that borrowed it.
+        unsafe {
+            fiber.control().closing.set(true);
+            (*core).coroutine.assume_init_mut().force_unwind();
+            (*core).job.assume_init_drop();
+            fiber.control().state.set(State::Spent);
+            Ok(fiber.close())
+        }
     }
 
     /// A fiber that may go on in another thread.

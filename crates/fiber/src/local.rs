@@ -118,8 +118,15 @@ write!(
     set_no_preempt,
     NO_PREEMPT_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
 );
+read!(
+    "Whether and why a section is to yield at its end (not 0).",
+    deferred,
+    DEFERRED_OFFSET,
+    u32,
+    "mov {1:e}, dword"
+);
 write!(
-    "Whether a section is to yield at its end (not 0).",
+    "Whether and why a section is to yield at its end (not 0).",
     set_deferred,
     DEFERRED_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
 );
@@ -139,13 +146,23 @@ pub(crate) fn asked() -> u64 {
 /// Takes back `asked`, unless somebody asked for something else meanwhile. Whether it was there.
 #[inline(always)]
 pub(crate) fn answer(asked: u64, resting: u64) -> bool {
+    exchange(asked, resting)
+}
+
+#[inline(always)]
+fn exchange(from: u64, to: u64) -> bool {
     let found: u64;
     // SAFETY: an atomic operation on this thread's own line.
     unsafe {
-        asm!("lock cmpxchg qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) resting,
-            const ASKED_OFFSET, inout("rax") asked => found, options(nostack));
+        asm!("lock cmpxchg qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) to,
+            const ASKED_OFFSET, inout("rax") from => found, options(nostack));
     }
-    found == asked
+    found == from
+}
+
+/// Asks this thread's assignment again, unless somebody asked for something meanwhile.
+pub(crate) fn ask_again() {
+    exchange(resting(), epoch());
 }
 
 /// The address of this thread's shared line, for other threads. Valid while this thread lives.

@@ -4,12 +4,13 @@
     reason = "counts in a thread-local word by one instruction"
 )]
 
+use std::alloc::{GlobalAlloc, Layout};
 use std::arch::asm;
 use std::marker::PhantomData;
 
 use crate::abi::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
 use crate::local::self_offset;
-use crate::slow::__headway_deferred;
+use crate::slow::{__headway_deferred, deferred_in_library};
 
 /// While it lives, the fiber that made it does not yield; when the last one is dropped, it does if it was asked to meanwhile.
 ///
@@ -55,5 +56,68 @@ fn close() {
         asm!("dec dword ptr fs:[{0} + {2}]", "jnz 2f", "cmp dword ptr fs:[{0} + {3}], 0", "jne {1}", "2:",
             in(reg) self_offset(), label { __headway_deferred() },
             const NO_PREEMPT_OFFSET, const DEFERRED_OFFSET, options(nostack));
+    }
+}
+
+/// As `close`, where whoever called the section may not expect to yield.
+#[inline(always)]
+fn close_in_library() {
+    // SAFETY: as in `close`.
+    unsafe {
+        asm!("dec dword ptr fs:[{0} + {2}]", "jnz 2f", "cmp dword ptr fs:[{0} + {3}], 0", "jne {1}", "2:",
+            in(reg) self_offset(), label { deferred_in_library() },
+            const NO_PREEMPT_OFFSET, const DEFERRED_OFFSET, options(nostack));
+    }
+}
+
+/// An allocator each of whose calls is a no-preempt section: for the `#[global_allocator]` of programs that preempt by
+/// [signal](crate::BySignal), or whose allocator is compiled with probes. It holds locks, and the fiber that is run next allocates too.
+///
+/// ```
+/// use std::alloc::System;
+/// use headway_fiber::NoPreemptAlloc;
+///
+/// #[global_allocator]
+/// static ALLOCATOR: NoPreemptAlloc<System> = NoPreemptAlloc(System);
+/// # fn main() { assert_eq!(vec![1, 2].len(), 2) }
+/// ```
+#[derive(Debug, Default, Clone, Copy)]
+pub struct NoPreemptAlloc<A>(
+    /// The allocator that does the work.
+    pub A,
+);
+
+#[inline(always)]
+fn in_library<T>(call: impl FnOnce() -> T) -> T {
+    open();
+    let result = call(); // An allocator does not unwind.
+    close_in_library();
+    result
+}
+
+// SAFETY: all calls go to the inner allocator.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for NoPreemptAlloc<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are the inner allocator's conditions.
+        in_library(|| unsafe { self.0.alloc(layout) })
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        in_library(|| unsafe { self.0.dealloc(place, layout) });
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        in_library(|| unsafe { self.0.alloc_zeroed(layout) })
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: as above.
+        in_library(|| unsafe { self.0.realloc(place, layout, bytes) })
     }
 }

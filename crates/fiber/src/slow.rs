@@ -2,6 +2,8 @@
 #![expect(unsafe_code, reason = "suspends the fiber that runs")]
 
 use crate::abi::{NEVER, SELF_TIMED};
+use std::ptr::NonNull;
+
 use crate::control::Control;
 use crate::kept::keeping_control_words;
 use crate::local;
@@ -39,40 +41,66 @@ impl Request {
     }
 }
 
+/// Why a no-preempt section is to yield at its end; in the `deferred` word, where any but 0 says that it is.
+mod deferral {
+    pub(super) const ASKED: u32 = 1;
+    pub(super) const LATE: u32 = 2;
+    pub(super) const SIGNALLED: u32 = 3;
+}
+
 /// A flag probe found something in this thread's line. (A self-timed thread comes here past its deadline only.)
 pub(crate) extern "C-unwind" fn preempted() {
     match local::asked() {
         0 => {}
-        SELF_TIMED => grant(Request::Late),
-        epoch => grant(Request::Asked(epoch)),
+        SELF_TIMED => late(),
+        epoch => yield_for(Request::Asked(epoch), deferral::ASKED),
     }
 }
 
 /// A TSC probe's countdown ran out, past the deadline.
 pub(crate) extern "C-unwind" fn late() {
-    grant(Request::Late);
+    yield_for(Request::Late, deferral::LATE);
+}
+
+/// A signal came. The fiber that is to be [suspended](suspend) for it.
+pub(crate) fn signalled() -> Option<NonNull<Control>> {
+    match local::asked() {
+        0 | SELF_TIMED => None,
+        epoch => granted(Request::Asked(epoch), deferral::SIGNALLED),
+    }
 }
 
 #[inline]
-fn grant(request: Request) {
-    let control = local::fiber();
-    if control.is_null() || !request.is_current() {
-        request.withdraw();
-        return;
+fn yield_for(request: Request, deferral: u32) {
+    if let Some(control) = granted(request, deferral) {
+        // SAFETY: granted.
+        unsafe { suspend(control) };
     }
-    // SAFETY: not null, so this thread's current fiber.
+}
+
+/// The fiber that is to yield now, if this is a request for what runs now, and it may be left.
+#[inline]
+fn granted(request: Request, deferral: u32) -> Option<NonNull<Control>> {
+    let Some(control) = NonNull::new(local::fiber()) else {
+        request.withdraw();
+        return None;
+    };
+    if !request.is_current() {
+        request.withdraw();
+        return None;
+    }
+    // SAFETY: this thread's current fiber.
     if !unsafe { may_leave(control) } {
-        return; // It stays asked, and soon meets a probe where it can.
+        return None; // It stays asked, and soon meets a probe where it can.
     }
     if !request.withdraw() {
-        return;
+        return None;
     }
     if local::no_preempt() > 0 {
-        local::set_deferred(1);
-        return;
+        local::set_deferred(deferral);
+        return None;
     }
-    // SAFETY: current, and may be left.
-    unsafe { suspend(control) };
+    Some(control)
 }
 
 /// A no-preempt section ended, and a request came while it was open.
@@ -82,11 +110,30 @@ fn grant(request: Request) {
 #[cold]
 pub extern "C-unwind" fn __headway_deferred() {
     local::set_deferred(0);
-    let control = local::fiber();
-    // SAFETY: not null, so this thread's current fiber; left only where it may be.
+    let Some(control) = NonNull::new(local::fiber()) else {
+        return;
+    };
+    // SAFETY: this thread's current fiber; left only where it may be.
     unsafe {
-        if !control.is_null() && may_leave(control) {
+        if may_leave(control) {
             suspend(control);
+        }
+    }
+}
+
+/// As [`__headway_deferred`], for sections inside a library whose callers may hold locks: a request that a probe met waits for the next
+/// probe, since a probe would not stand in such a caller. One that came by signal could have met that caller itself.
+#[cold]
+pub(crate) fn deferred_in_library() {
+    match local::deferred() {
+        deferral::SIGNALLED => __headway_deferred(),
+        deferral::LATE => {
+            local::set_deferred(0);
+            local::set_deadline(0);
+        }
+        _ => {
+            local::set_deferred(0);
+            local::ask_again();
         }
     }
 }
@@ -95,12 +142,16 @@ pub extern "C-unwind" fn __headway_deferred() {
 ///
 /// # Safety
 /// As [`leave`].
-unsafe fn suspend(control: *const Control) {
+pub(crate) unsafe fn suspend(control: NonNull<Control>) {
     let errno = errno::get();
+    // SAFETY: current, so it lives.
+    let preempted = unsafe { &(*control.as_ptr()).preempted };
+    preempted.set(true);
     keeping_control_words(|| {
         // SAFETY: the caller's promise.
         unsafe { leave(control) };
     });
+    preempted.set(false);
     errno::set(errno);
 }
 

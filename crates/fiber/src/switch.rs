@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "suspends the fiber that runs")]
 
 use std::arch::asm;
+use std::ptr::NonNull;
 
 use crate::control::{Control, Event};
 use crate::kept::keeping_exceptions;
@@ -13,15 +14,14 @@ use crate::local;
 /// Unlike a probe, this does not keep `errno` and the floating-point control words (rounding mode): whoever changed them sets them back first.
 #[inline]
 pub fn yield_now() {
-    let control = local::fiber();
-    if control.is_null() {
+    let Some(control) = NonNull::new(local::fiber()) else {
         return;
-    }
+    };
     if local::no_preempt() > 0 {
         local::set_deferred(1);
         return;
     }
-    // SAFETY: not null, so a fiber of this thread.
+    // SAFETY: this thread's current fiber.
     if unsafe { may_leave(control) } {
         // SAFETY: checked.
         unsafe { leave(control) };
@@ -52,11 +52,11 @@ pub fn suspensions() -> u64 {
 /// unwinding is a thread-local count of the standard library's, which another fiber must not find raised.
 ///
 /// # Safety
-/// `control` is this thread's current fiber, not null.
+/// `control` is this thread's current fiber.
 #[inline]
-pub(crate) unsafe fn may_leave(control: *const Control) -> bool {
+pub(crate) unsafe fn may_leave(control: NonNull<Control>) -> bool {
     // SAFETY: the control lives as long as its fiber, which is current.
-    unsafe { (*control).holds(stack_pointer()) && !std::thread::panicking() }
+    unsafe { control.as_ref().holds(stack_pointer()) && !std::thread::panicking() }
 }
 
 /// Suspends the fiber.
@@ -64,13 +64,13 @@ pub(crate) unsafe fn may_leave(control: *const Control) -> bool {
 /// # Safety
 /// `control` is this thread's current fiber, and [`may_leave`].
 #[inline]
-pub(crate) unsafe fn leave(control: *const Control) {
+pub(crate) unsafe fn leave(control: NonNull<Control>) {
     // SAFETY: the control lives as long as its fiber.
-    let suspensions = unsafe { &(*control).suspensions };
+    let suspensions = unsafe { &control.as_ref().suspensions };
     suspensions.set(suspensions.get() + 1);
     keeping_exceptions(|| {
         // SAFETY: a fiber sets its yielder when it first runs; it is valid while the fiber is.
-        unsafe { (*(*control).yielder.get()).suspend(Event::Yielded) };
+        unsafe { (*control.as_ref().yielder.get()).suspend(Event::Yielded) };
     });
 }
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use common::registers::{Image, Probe, Width};
-use common::{Rng, errno, set_errno, stacks};
+use common::{AbortOnPanic, Rng, errno, set_errno, stacks};
 use headway_fiber::{Attached, Fiber, Flag, SendFiber, Stacks, Turn, checkpoint};
 
 /// The threads of a soak, as a fiber sees them: it finds out in which it is by what the thread told it, never by a thread-local.
@@ -227,6 +227,7 @@ fn soaked(stacks: &Stacks, seed: u64) -> Soaked {
 }
 
 fn drive(mut driver: Driver, queue: &Mutex<VecDeque<Soaked>>, jobs: u32, probe: Probe) -> u64 {
+    let _loud = AbortOnPanic;
     let mut yields = 0;
     while let Some(mut soaked) = take(queue, &mut driver.rng) {
         let mut fiber = soaked.fiber.into_inner();

@@ -1,5 +1,7 @@
 //! Fibers, asked in every way there is, on one thread.
 
+#![expect(unsafe_code, reason = "unwinding a fiber")]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -171,6 +173,36 @@ fn a_suspended_fiber_is_abandoned() {
     drop(fiber);
     assert!(abandoned() > before);
     assert_eq!(Arc::strong_count(&held), 3, "leaked");
+}
+
+#[test]
+fn a_fiber_suspended_by_a_call_can_be_unwound() {
+    let held = Arc::new(());
+    let inside = Arc::clone(&held);
+    let mut fiber = Fiber::new(stacks().take().unwrap(), move |job: &mut Arc<()>| {
+        let _frame = Arc::clone(&inside);
+        assert_eq!(Arc::strong_count(job), 4);
+        yield_now();
+    });
+    assert_eq!(fiber.run(Arc::clone(&held), 0), Turn::Yielded);
+    // SAFETY: the one frame is Rust's.
+    let stack = unsafe { fiber.unwind() };
+    assert!(stack.is_ok());
+    assert_eq!(Arc::strong_count(&held), 1);
+}
+
+#[test]
+fn a_fiber_suspended_by_a_probe_cannot_be_unwound() {
+    let attached = Attached::new();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |_: &mut ()| checkpoint());
+    attached.begin(1);
+    attached.flag().raise(1);
+    assert_eq!(fiber.run((), 0), Turn::Yielded);
+    // SAFETY: it refuses.
+    let Err(mut fiber) = (unsafe { fiber.unwind() }) else {
+        panic!("a probe was unwound")
+    };
+    assert_eq!(fiber.resume(), Turn::Finished(()));
 }
 
 #[test]

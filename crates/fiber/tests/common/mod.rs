@@ -46,3 +46,14 @@ pub(crate) fn tsc() -> u64 {
     // SAFETY: every x86-64 has it.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
+
+/// A thread that fails leaves fibers behind, whose flags its `Attached` would wait for for ever.
+pub(crate) struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+    }
+}

@@ -70,6 +70,7 @@ impl Image {
             Probe::Flag => __headway_preempted,
             Probe::Tsc => __headway_tick,
             Probe::None => nothing,
+            Probe::Elsewhere => spin,
         };
         // SAFETY: reads the one image and writes the other; the width is one the machine has.
         unsafe {
@@ -90,9 +91,28 @@ pub(crate) enum Probe {
     Tsc,
     /// Nobody's: to fill registers with something else.
     None,
+    /// Nobody's, for some microseconds: a signal will come.
+    Elsewhere,
 }
 
 extern "C-unwind" fn nothing() {}
+
+/// Counts down in memory, touching no register.
+#[unsafe(naked)]
+extern "C-unwind" fn spin() {
+    naked_asm!(
+        ".cfi_startproc",
+        "push 2000",
+        ".cfi_adjust_cfa_offset 8",
+        "2:",
+        "dec qword ptr [rsp]",
+        "jnz 2b",
+        "add rsp, 8",
+        ".cfi_adjust_cfa_offset -8",
+        "ret",
+        ".cfi_endproc",
+    );
+}
 
 type Across = unsafe extern "C-unwind" fn();
 

@@ -1,0 +1,216 @@
+//! Stack overflows: a report that names the request's class, before the process ends.
+//!
+//! A fiber that runs out of stack touches the guard below it, and the kernel sends `SIGSEGV`. Its handler needs another stack, which each
+//! attached thread has; it can tell the guard of the running fiber from any other address, since the fiber is this thread's.
+#![expect(unsafe_code, reason = "a signal handler")]
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::{io, mem, ptr};
+
+use crate::control::Control;
+use crate::local;
+
+/// Says what a job's label stands for. It runs in a signal handler: it must neither allocate nor lock.
+pub type LabelName = fn(label: u64) -> Option<&'static str>;
+
+static LABEL_NAME: OnceLock<LabelName> = OnceLock::new();
+
+const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
+
+/// Who handled each of [`SIGNALS`] before.
+static PREVIOUS: [OnceLock<libc::sigaction>; 2] = [const { OnceLock::new() }; 2];
+
+/// From now on, a fiber of an [attached](crate::Attached) thread that overflows its stack is reported on standard error, with `name(label)` of
+/// its job (the label of [`Fiber::run`](crate::Fiber::run)), and the process aborts. Other faults go to the handlers that were there
+/// before. Calling it again has no effect.
+///
+/// # Errors
+/// The kernel refuses the handlers.
+pub fn report_overflows(name: LabelName) -> io::Result<()> {
+    static INSTALLED: Mutex<bool> = Mutex::new(false);
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if *installed {
+        return Ok(());
+    }
+    LABEL_NAME.get_or_init(|| name);
+    for (signal, previous) in SIGNALS.iter().zip(&PREVIOUS) {
+        install(*signal, previous)?;
+    }
+    *installed = true;
+    Ok(())
+}
+
+fn install(signal: libc::c_int, previous: &OnceLock<libc::sigaction>) -> io::Result<()> {
+    // SAFETY: a zeroed action is valid; the handler has the type that SA_SIGINFO demands. The previous one is known before ours can run.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        if libc::sigaction(signal, ptr::null(), &mut action) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        previous.get_or_init(|| action);
+        action.sa_sigaction = faulted as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
+        if libc::sigaction(signal, &action, ptr::null_mut()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
+}
+
+extern "C" fn faulted(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let control = local::fiber();
+    if !control.is_null() {
+        // SAFETY: the kernel's information about this fault, and this thread's current fiber.
+        let (address, control) = unsafe { ((*info).si_addr() as usize, &*control) };
+        if control.guards(address) {
+            report(control);
+            // SAFETY: ends the process.
+            unsafe { libc::abort() };
+        }
+    }
+    pass_on(signal, info, context);
+}
+
+/// Writes one line, without allocating.
+fn report(control: &Control) {
+    let label = control.label.get();
+    let name = LABEL_NAME.get().and_then(|name| name(label));
+    let mut line = Line::default();
+    line.text("headway: stack overflow in a request of class ");
+    match name {
+        Some(name) => {
+            line.text(name);
+        }
+        None => line.number(label),
+    }
+    line.text(": its fiber has ");
+    line.number((control.stack_bytes() >> 10) as u64);
+    line.text(" KiB of stack; give fibers larger ones, or recurse less\n");
+    // SAFETY: writes the bytes of the line.
+    unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len) };
+}
+
+/// A line of text that needs no allocator.
+struct Line {
+    bytes: [u8; 256],
+    len: usize,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line {
+            bytes: [0; 256],
+            len: 0,
+        }
+    }
+}
+
+impl Line {
+    /// Appends what has room.
+    fn text(&mut self, text: &str) {
+        let rest = &mut self.bytes[self.len..];
+        let len = text.len().min(rest.len());
+        rest[..len].copy_from_slice(&text.as_bytes()[..len]);
+        self.len += len;
+    }
+
+    fn number(&mut self, number: u64) {
+        if number >= 10 {
+            self.number(number / 10);
+        }
+        let digit = [b'0' + (number % 10) as u8];
+        self.text(str::from_utf8(&digit).unwrap_or_default());
+    }
+}
+
+/// As if this handler were not there.
+fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let index = SIGNALS.iter().position(|known| *known == signal);
+    let previous = index.and_then(|index| PREVIOUS[index].get());
+    match previous {
+        Some(action) if ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.sa_sigaction) => {
+            // SAFETY: a handler of the type that its flags say, called as the kernel would.
+            unsafe {
+                if action.sa_flags & libc::SA_SIGINFO != 0 {
+                    mem::transmute::<usize, InfoHandler>(action.sa_sigaction)(
+                        signal, info, context,
+                    );
+                } else {
+                    mem::transmute::<usize, PlainHandler>(action.sa_sigaction)(signal);
+                }
+            }
+        }
+        // The instruction faults again, and the process ends as it would have.
+        // SAFETY: restores the default.
+        _ => unsafe {
+            libc::signal(signal, libc::SIG_DFL);
+        },
+    }
+}
+
+type InfoHandler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+type PlainHandler = unsafe extern "C" fn(libc::c_int);
+
+/// A stack for signal handlers, where the thread has none: threads of the standard library have one that is large enough to
+/// print a line, others have not.
+#[derive(Debug)]
+pub(crate) struct AlternateStack {
+    /// Ours, or empty.
+    mapping: Option<(*mut libc::c_void, usize)>,
+}
+
+/// Room beyond the least that the kernel wants, which depends on the processor's vector state.
+const HANDLER_BYTES: usize = 32 << 10;
+
+impl AlternateStack {
+    /// Sees to it that the calling thread has one.
+    ///
+    /// # Panics
+    /// There is no memory for it.
+    pub(crate) fn ensure() -> AlternateStack {
+        // SAFETY: asks for the present one; maps memory, and makes it the thread's.
+        unsafe {
+            let mut present: libc::stack_t = mem::zeroed();
+            libc::sigaltstack(ptr::null(), &mut present);
+            if present.ss_flags & libc::SS_DISABLE == 0 {
+                return AlternateStack { mapping: None };
+            }
+            let bytes = libc::getauxval(libc::AT_MINSIGSTKSZ) as usize + HANDLER_BYTES;
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK;
+            let access = libc::PROT_READ | libc::PROT_WRITE;
+            let mapping = libc::mmap(ptr::null_mut(), bytes, access, flags, -1, 0);
+            assert!(
+                mapping != libc::MAP_FAILED,
+                "{bytes} bytes for a signal stack: {}",
+                io::Error::last_os_error()
+            );
+            let stack = libc::stack_t {
+                ss_sp: mapping,
+                ss_flags: 0,
+                ss_size: bytes,
+            };
+            libc::sigaltstack(&stack, ptr::null_mut());
+            AlternateStack {
+                mapping: Some((mapping, bytes)),
+            }
+        }
+    }
+}
+
+impl Drop for AlternateStack {
+    fn drop(&mut self) {
+        let Some((mapping, bytes)) = self.mapping else {
+            return;
+        };
+        // SAFETY: the thread stops using it before it goes.
+        unsafe {
+            let none = libc::stack_t {
+                ss_sp: ptr::null_mut(),
+                ss_flags: libc::SS_DISABLE,
+                ss_size: 0,
+            };
+            libc::sigaltstack(&none, ptr::null_mut());
+            libc::munmap(mapping, bytes);
+        }
+    }
+}

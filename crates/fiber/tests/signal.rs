@@ -1,0 +1,289 @@
+//! Preemption by signal: from inside the handler, at any instruction, with everything live.
+#![expect(unsafe_code, reason = "signals, and fibers that migrate")]
+
+mod common;
+
+use std::alloc::System;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use common::registers::{Image, Probe, Width};
+use common::{AbortOnPanic, Rng, errno, set_errno, stacks};
+use headway_fiber::{
+    Asker, Attached, BySignal, Fiber, FiberMutex, Mechanism, NoPreempt, NoPreemptAlloc, Preempt,
+    SendFiber, Turn, report_overflows, yield_now,
+};
+
+/// The fibers here allocate, and are interrupted wherever they are.
+#[global_allocator]
+static ALLOCATOR: NoPreemptAlloc<System> = NoPreemptAlloc(System);
+
+/// Two numbers that are equal whenever nobody holds the lock.
+type Pair = FiberMutex<(u64, u64)>;
+
+struct Job {
+    rng: Rng,
+    rounds: u32,
+    pair: Arc<Pair>,
+}
+
+impl Job {
+    fn run(&mut self) {
+        let widths = Width::available();
+        for _ in 0..self.rounds {
+            let width = widths[self.rng.below(widths.len())];
+            let image = Image::random(&mut self.rng, width);
+            let number = self.rng.below(100) as i32;
+            {
+                // Others' frames set it too, and `set_errno` holds an address between two instructions.
+                let _section = NoPreempt::enter();
+                set_errno(number);
+            }
+            let after = image.across(Probe::Elsewhere, width);
+            let found = {
+                let _section = NoPreempt::enter();
+                errno()
+            };
+            assert!(image == after, "{width:?}");
+            assert_eq!(found, number);
+            let mut pair = self.pair.lock();
+            pair.0 += 1;
+            Image::random(&mut self.rng, Width::Sse).across(Probe::Elsewhere, Width::Sse);
+            pair.1 += 1;
+            assert_eq!(pair.0, pair.1);
+        }
+    }
+}
+
+const FIBERS: u64 = 6;
+const ROUNDS: u32 = 50;
+
+/// What a thread that asks knows of the one that is asked.
+struct Asked {
+    asker: Asker,
+    epoch: Arc<AtomicU64>,
+}
+
+/// Whence the signals come.
+#[derive(Clone, Copy)]
+enum From {
+    /// Another thread, which asks once in each turn.
+    Thread,
+    /// A timer of each thread's own, every so many nanoseconds.
+    Timer(i64),
+}
+
+struct Soak {
+    /// Fibers, and in which thread they ran before.
+    queue: Mutex<VecDeque<(SendFiber<Job>, usize)>>,
+    /// How many preemptions are enough.
+    target: u64,
+    preempted: AtomicU64,
+    migrated: AtomicU64,
+    pair: Arc<Pair>,
+}
+
+/// Interrupts fibers in `count` threads until there were that many preemptions; returns how often one went on in another thread.
+fn soak(count: usize, preemptions: u64, from: From) -> u64 {
+    let stacks = stacks();
+    let queue = (0..FIBERS).map(|_| {
+        let fiber = Fiber::new(stacks.take().unwrap(), Job::run);
+        // SAFETY: its frames hold nothing of a thread's (see `Job::run`).
+        (unsafe { fiber.migratable() }, count)
+    });
+    let soak = Soak {
+        queue: Mutex::new(queue.collect()),
+        target: preemptions,
+        preempted: AtomicU64::new(0),
+        migrated: AtomicU64::new(0),
+        pair: Arc::default(),
+    };
+    thread::scope(|scope| {
+        let (to_main, from_threads) = mpsc::channel();
+        for index in 0..count {
+            let (soak, to_main) = (&soak, to_main.clone());
+            scope.spawn(move || drive(index, soak, from, &to_main));
+        }
+        drop(to_main);
+        let asked: Vec<Asked> = from_threads.iter().take(count).collect();
+        if let From::Thread = from {
+            interrupt(&asked, || soak.preempted.load(Relaxed) >= preemptions);
+        }
+    });
+    assert!(soak.queue.lock().unwrap().is_empty());
+    assert!(soak.preempted.into_inner() >= preemptions);
+    let pair = soak.pair.lock();
+    assert!(pair.0 > 0 && pair.0 == pair.1 && pair.0.is_multiple_of(u64::from(ROUNDS)));
+    soak.migrated.into_inner()
+}
+
+/// Asks each thread once in each of its turns, at any moment of it.
+fn interrupt(threads: &[Asked], enough: impl Fn() -> bool) {
+    let mut rng = Rng::new(7);
+    let mut last = vec![0; threads.len()];
+    while !enough() {
+        for (thread, last) in threads.iter().zip(&mut last) {
+            let epoch = thread.epoch.load(Relaxed);
+            if epoch != *last {
+                (0..rng.below(1000)).for_each(|_| std::hint::spin_loop());
+                thread.asker.ask(epoch);
+                *last = epoch;
+            }
+        }
+    }
+}
+
+/// Takes turns with the fibers; when there were preemptions enough, lets them finish.
+fn drive(index: usize, soak: &Soak, from: From, to_main: &mpsc::Sender<Asked>) {
+    report_overflows(|_| None).expect("handlers can be installed");
+    let attached = Attached::new();
+    // SAFETY: what the fibers share is guarded: the allocator, the pair, `errno`.
+    let thread = unsafe { BySignal::new(&attached) }.expect("nobody else handles the signal");
+    assert_eq!(thread.mechanism(), Mechanism::Signal);
+    let epoch = Arc::new(AtomicU64::new(0));
+    let own = attached.flag();
+    let _timer = match from {
+        From::Thread => None,
+        From::Timer(interval_ns) => Some(Timer::every(interval_ns)),
+    };
+    let told = Asked {
+        asker: thread.asker().unwrap(),
+        epoch: Arc::clone(&epoch),
+    };
+    to_main.send(told).unwrap();
+    let _loud = AbortOnPanic;
+    let mut turns = 0;
+    while let Some((fiber, before)) = next(&soak.queue, index) {
+        turns += 1;
+        thread.begin(turns, u64::MAX);
+        epoch.store(turns, Relaxed);
+        if let From::Timer(_) = from {
+            own.raise(turns); // Nothing here has probes: it is for the handler.
+        }
+        let mut fiber = fiber.into_inner();
+        let turn = if fiber.is_suspended() {
+            soak.migrated.fetch_add(u64::from(before != index), Relaxed);
+            fiber.resume()
+        } else {
+            let job = Job {
+                rng: Rng::new(turns << 8 | index as u64),
+                rounds: ROUNDS,
+                pair: Arc::clone(&soak.pair),
+            };
+            fiber.run(job, 0)
+        };
+        let yielded = matches!(turn, Turn::Yielded);
+        let preempted = soak.preempted.fetch_add(u64::from(yielded), Relaxed);
+        if yielded || preempted < soak.target {
+            // SAFETY: as in `soak`.
+            let fiber = unsafe { fiber.migratable() };
+            soak.queue.lock().unwrap().push_back((fiber, index));
+        }
+    }
+}
+
+/// A fiber, if possible one that another thread ran before.
+fn next(
+    queue: &Mutex<VecDeque<(SendFiber<Job>, usize)>>,
+    index: usize,
+) -> Option<(SendFiber<Job>, usize)> {
+    for _ in 0..3 {
+        let mut queue = queue.lock().unwrap();
+        let others = queue.iter().position(|(_, before)| *before != index);
+        if others.is_some() || queue.is_empty() {
+            return queue.remove(others?);
+        }
+        drop(queue);
+        thread::yield_now();
+    }
+    queue.lock().unwrap().pop_front()
+}
+
+/// Sends the thread that makes it the signal, again and again, until dropped.
+struct Timer(libc::timer_t);
+
+impl Timer {
+    fn every(interval_ns: i64) -> Timer {
+        // SAFETY: a timer of this thread, of which nothing is kept but its name.
+        unsafe {
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = libc::SIGURG;
+            event.sigev_notify_thread_id = libc::gettid();
+            let mut timer = std::mem::zeroed();
+            assert_eq!(
+                libc::timer_create(libc::CLOCK_MONOTONIC, &mut event, &mut timer),
+                0
+            );
+            let interval = libc::timespec {
+                tv_sec: 0,
+                tv_nsec: interval_ns,
+            };
+            let times = libc::itimerspec {
+                it_interval: interval,
+                it_value: interval,
+            };
+            assert_eq!(
+                libc::timer_settime(timer, 0, &times, std::ptr::null_mut()),
+                0
+            );
+            Timer(timer)
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        // SAFETY: made by `every`.
+        unsafe { libc::timer_delete(self.0) };
+    }
+}
+
+#[test]
+fn fibers_are_interrupted_anywhere() {
+    soak(1, 20_000, From::Timer(20_000));
+}
+
+#[test]
+fn threads_interrupt_each_other() {
+    soak(1, 500, From::Thread);
+}
+
+#[test]
+fn interrupted_fibers_go_on_in_other_threads() {
+    assert!(soak(2, 40_000, From::Timer(20_000)) > 20_000);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_million_signals() {
+    soak(1, 500_000, From::Timer(20_000));
+    assert!(soak(2, 500_000, From::Timer(20_000)) > 100_000);
+}
+
+#[test]
+fn a_signal_in_a_section_waits_for_its_end() {
+    let attached = Attached::new();
+    // SAFETY: the fiber computes, in a section.
+    let thread = unsafe { BySignal::new(&attached) }.unwrap();
+    let asker = thread.asker().unwrap();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), move |steps: &mut Vec<u32>| {
+        let section = NoPreempt::enter();
+        asker.ask(1); // This thread: the signal is here when the call returns.
+        steps.push(1);
+        drop(section);
+        steps.push(2);
+        asker.ask(2);
+        steps.push(3);
+        yield_now();
+    });
+    thread.begin(1, u64::MAX);
+    assert_eq!(fiber.run(Vec::with_capacity(4), 0), Turn::Yielded);
+    // An epoch that is over: no effect.
+    thread.begin(3, u64::MAX);
+    assert_eq!(fiber.resume(), Turn::Yielded);
+    assert_eq!(fiber.resume(), Turn::Finished(vec![1, 2, 3]));
+    drop(fiber); // It holds the asker, for which `attached` waits.
+}
