@@ -48,7 +48,8 @@ pub fn suspensions() -> u64 {
 
 /// Whether the fiber that is said to run can be suspended here: it really runs, and not to be unwound.
 ///
-/// A probe can stand in code that has said which fiber runs and not yet switched to it, or switched back already. And how many panics a thread is
+/// A probe can stand in code that has said which fiber runs and not yet switched to it, or switched back already; a signal can
+/// come before a new fiber knows its way out. And how many panics a thread is
 /// unwinding is a thread-local count of the standard library's, which another fiber must not find raised.
 ///
 /// # Safety
@@ -56,7 +57,9 @@ pub fn suspensions() -> u64 {
 #[inline]
 pub(crate) unsafe fn may_leave(control: NonNull<Control>) -> bool {
     // SAFETY: the control lives as long as its fiber, which is current.
-    unsafe { control.as_ref().holds(stack_pointer()) && !std::thread::panicking() }
+    let control = unsafe { control.as_ref() };
+    let runs = control.holds(stack_pointer()) && !control.yielder.get().is_null();
+    runs && !std::thread::panicking()
 }
 
 /// Suspends the fiber.
