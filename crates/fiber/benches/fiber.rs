@@ -1,0 +1,275 @@
+//! What fibers cost: switches, preemptions, probes, guards; beside the coroutine library underneath and a bare cache line.
+//!
+//! Figures are medians of interleaved rounds: on a shared machine, only those of one run can be compared.
+#![expect(unsafe_code, reason = "calls allocators")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+use headway_fiber::{
+    Attached, Fiber, NoPreemptAlloc, StackCache, Stacks, Turn, checkpoint, suspensions, yield_now,
+};
+use headway_machine::thread::pin_current;
+use headway_machine::{Clock, Topology};
+
+/// Rounds of each measurement.
+const ROUNDS: usize = 11;
+
+/// One round: nanoseconds each.
+type Measure = fn(&Clock) -> f64;
+
+const ROWS: [(&str, Measure); 13] = [
+    ("resume + suspend, coroutine library", library_switch),
+    ("resume + suspend, fiber", switch),
+    ("spawn, run, finish, coroutine library", library_spawn),
+    ("spawn, run, finish on a pooled stack", spawn),
+    ("run, finish on a fiber that is there", rerun),
+    ("preemption: asked, yielded, resumed", preemption),
+    ("a loop", bare_loop),
+    ("a loop with a checkpoint", checked_loop),
+    ("a loop with a checkpoint, self-timed", timed_loop),
+    ("alloc + free, system allocator", plain_alloc),
+    ("alloc + free, guarded", guarded_alloc),
+    ("a cache line, one way", line),
+    ("flag raised in another thread to the switch back", notice),
+];
+
+fn main() {
+    let clock = Clock::global();
+    let mut rounds = vec![Vec::new(); ROWS.len()];
+    for _ in 0..ROUNDS {
+        for ((_, measure), times) in ROWS.iter().zip(&mut rounds) {
+            times.push(measure(&clock));
+        }
+    }
+    println!("fiber, median of {ROUNDS} interleaved rounds");
+    for ((name, _), times) in ROWS.iter().zip(&mut rounds) {
+        times.sort_by(f64::total_cmp);
+        println!("  {name:<50} {:6.1} ns", times[ROUNDS / 2]);
+    }
+}
+
+/// The time of each of `count` calls.
+fn each(clock: &Clock, count: u64, mut call: impl FnMut(u64)) -> f64 {
+    let start_ns = clock.now_ns();
+    (0..count).for_each(&mut call);
+    (clock.now_ns() - start_ns) as f64 / count as f64
+}
+
+const MANY: u64 = 500_000;
+
+fn library_switch(clock: &Clock) -> f64 {
+    let mut coroutine = Coroutine::new(|yielder, ()| {
+        loop {
+            yielder.suspend(());
+        }
+    });
+    let time = each(clock, MANY, |_| {
+        let _: CoroutineResult<(), ()> = coroutine.resume(());
+    });
+    coroutine.force_unwind();
+    time
+}
+
+fn stacks() -> Stacks {
+    Stacks::new(64 << 10, 16).expect("there is memory for stacks")
+}
+
+fn switch(clock: &Clock) -> f64 {
+    let mut fiber = Fiber::new(stacks().take().expect("a stack"), |turns: &mut u64| {
+        for _ in 0..*turns {
+            yield_now();
+        }
+    });
+    fiber.run(MANY, 0);
+    let time = each(clock, MANY - 1, |_| {
+        black_box(fiber.resume());
+    });
+    fiber.resume();
+    time
+}
+
+fn library_spawn(clock: &Clock) -> f64 {
+    let mut stack = Some(DefaultStack::new(64 << 10).expect("a stack"));
+    each(clock, MANY, |number| {
+        let taken = stack.take().expect("given back below");
+        let mut coroutine = Coroutine::<u64, (), u64>::with_stack(taken, |_, number| number + 1);
+        black_box(coroutine.resume(number));
+        stack = Some(coroutine.into_stack());
+    })
+}
+
+fn spawn(clock: &Clock) -> f64 {
+    let mut stacks = StackCache::new(Arc::new(stacks()));
+    each(clock, MANY, |number| {
+        let stack = stacks.take().expect("a stack");
+        let mut fiber = Fiber::new(stack, |number: &mut u64| *number += 1);
+        black_box(fiber.run(number, 0));
+        stacks.give(fiber.into_stack());
+    })
+}
+
+fn rerun(clock: &Clock) -> f64 {
+    let stack = stacks().take().expect("a stack");
+    let mut fiber = Fiber::new(stack, |number: &mut u64| *number += 1);
+    each(clock, MANY, |number| {
+        black_box(fiber.run(number, 0));
+    })
+}
+
+fn preemption(clock: &Clock) -> f64 {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let mut fiber = Fiber::new(stacks().take().expect("a stack"), |turns: &mut u64| {
+        for _ in 0..*turns {
+            checkpoint();
+        }
+    });
+    attached.begin(1);
+    flag.raise(1);
+    fiber.run(MANY, 0);
+    let time = each(clock, MANY - 1, |turn| {
+        attached.begin(turn + 2);
+        flag.raise(turn + 2);
+        black_box(fiber.resume());
+    });
+    fiber.resume();
+    time
+}
+
+fn bare_loop(clock: &Clock) -> f64 {
+    each(clock, 10 * MANY, |number| {
+        black_box(number);
+    })
+}
+
+fn checked_loop(clock: &Clock) -> f64 {
+    each(clock, 10 * MANY, |number| {
+        checkpoint();
+        black_box(number);
+    })
+}
+
+fn timed_loop(clock: &Clock) -> f64 {
+    let attached = Attached::new();
+    attached.self_timed(true);
+    checked_loop(clock)
+}
+
+fn plain_alloc(clock: &Clock) -> f64 {
+    allocations(clock, &System)
+}
+
+fn guarded_alloc(clock: &Clock) -> f64 {
+    allocations(clock, &NoPreemptAlloc(System))
+}
+
+fn allocations(clock: &Clock, allocator: &impl GlobalAlloc) -> f64 {
+    let layout = Layout::new::<[u64; 8]>();
+    each(clock, MANY, |_| {
+        // SAFETY: frees what was allocated, with its layout.
+        unsafe { allocator.dealloc(black_box(allocator.alloc(layout)), layout) };
+    })
+}
+
+/// Sends one cache line to another core and back; half the time.
+fn line(clock: &Clock) -> f64 {
+    const TRIPS: u64 = 20_000;
+    let line = Line::default();
+    let body = || {
+        each(clock, TRIPS, |trip| {
+            line.0.store(2 * trip + 1, Ordering::Release);
+            line.wait_for(2 * trip + 2);
+        }) / 2.0
+    };
+    let other = || {
+        for trip in 0..TRIPS {
+            line.wait_for(2 * trip + 1);
+            line.0.store(2 * trip + 2, Ordering::Release);
+        }
+    };
+    on_two_cores(body, other)
+}
+
+#[derive(Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+impl Line {
+    fn wait_for(&self, value: u64) {
+        while self.0.load(Ordering::Acquire) != value {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// From before the store to the flag in one thread to the return from `resume` in the other: the middle of many, by the clock of both.
+fn notice(clock: &Clock) -> f64 {
+    const TURNS: u64 = 5000;
+    let lines = (Line::default(), Line::default());
+    let (ready, raised_ns) = (&lines.0, &lines.1);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let body = move || {
+        let attached = Attached::new();
+        sender
+            .send(attached.flag())
+            .expect("the other thread waits");
+        let mut fiber = Fiber::new(stacks().take().expect("a stack"), |turns: &mut u64| {
+            let own = suspensions();
+            while suspensions() - own < *turns {
+                checkpoint();
+            }
+        });
+        let mut times: Vec<u64> = (1..=TURNS)
+            .map(|turn| {
+                attached.begin(turn);
+                ready.0.store(turn, Ordering::Release);
+                let ended = match turn {
+                    1 => fiber.run(TURNS, 0),
+                    _ => fiber.resume(),
+                };
+                let now_ns = clock.now_ns();
+                assert!(matches!(ended, Turn::Yielded));
+                now_ns.saturating_sub(raised_ns.0.load(Ordering::Acquire))
+            })
+            .collect();
+        fiber.resume();
+        times.sort_unstable();
+        times[times.len() / 2] as f64
+    };
+    let other = move || {
+        let flag = receiver.recv().expect("the other thread sends it");
+        for turn in 1..=TURNS {
+            ready.wait_for(turn);
+            (0..200).for_each(|_| std::hint::spin_loop()); // The other runs by now.
+            raised_ns.0.store(clock.now_ns(), Ordering::Release);
+            flag.raise(turn);
+        }
+    };
+    on_two_cores(body, other)
+}
+
+/// Runs `body` on the first core in pinning order, beside `other` on the second.
+fn on_two_cores<T: Send>(body: impl FnOnce() -> T + Send, other: impl FnOnce() + Send) -> T {
+    let cores = Topology::read("/sys").map_or_else(|_| Vec::new(), |cores| cores.pinning_order());
+    let sit = |nth: usize| {
+        if let Some(core) = cores.get(nth) {
+            let _ = pin_current(*core);
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            sit(1);
+            other();
+        });
+        let first = scope.spawn(move || {
+            sit(0);
+            body()
+        });
+        first.join().expect("a bench does not panic")
+    })
+}
