@@ -43,8 +43,9 @@ pub(crate) struct Control {
     pub(crate) preempted: Cell<bool>,
     /// It was suspended in a signal handler, and has not left it yet.
     pub(crate) in_handler: Cell<bool>,
-    /// The body is to return instead of waiting for a job.
-    pub(crate) closing: Cell<bool>,
+    /// The body, once it has run, in its frame at the bottom of the stack; and how to drop it.
+    pub(crate) body: Cell<*mut ()>,
+    pub(crate) drop_body: unsafe fn(*mut ()),
 }
 
 impl Control {

@@ -125,7 +125,8 @@ impl<J> Fiber<J> {
             suspensions: Cell::new(0),
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
-            closing: Cell::new(false),
+            body: Cell::new(ptr::null_mut()),
+            drop_body: drop_body::<F>,
         };
         let carved = Carved { stack, base };
         let coroutine = Coroutine::with_stack(carved, move |yielder: &Yielder<(), Event>, ()| {
@@ -210,7 +211,6 @@ impl<J> Fiber<J> {
         let core = fiber.core.as_ptr();
         // SAFETY: initialised by `new`; nothing else runs the fiber. Its job is dropped once, after the frames that borrowed it.
         unsafe {
-            fiber.control().closing.set(true);
             (*core).coroutine.assume_init_mut().force_unwind();
             (*core).job.assume_init_drop();
             fiber.control().state.set(State::Spent);
@@ -283,7 +283,7 @@ impl<J> Fiber<J> {
     /// # Safety
     /// The fiber is not suspended, and the handle is not used afterwards.
     unsafe fn close(&self) -> Stack {
-        self.control().closing.set(true);
+        let (body, drop_body) = (self.control().body.get(), self.control().drop_body);
         // SAFETY: the core lies above what the coroutine uses, and stays until the stack is used anew.
         let mut coroutine = unsafe {
             (&raw const (*self.core.as_ptr()).coroutine)
@@ -294,7 +294,11 @@ impl<J> Fiber<J> {
             // Drops the body, which has not run yet.
             coroutine.force_unwind();
         } else if !coroutine.done() {
-            let _: CoroutineResult<Event, ()> = coroutine.resume(());
+            // SAFETY: it waits in `serve` for a job; nothing on its stack is to be dropped but the body. This saves two switches.
+            unsafe {
+                coroutine.force_reset();
+                drop_body(body);
+            }
         }
         coroutine.into_stack().stack
     }
@@ -315,15 +319,27 @@ impl<J> Drop for Fiber<J> {
 ///
 /// # Safety
 /// Runs on the fiber whose core this is.
-unsafe fn serve<J>(core: *mut Core<J>, mut body: impl FnMut(&mut J), yielder: &Yielder<(), Event>) {
+unsafe fn serve<J, F: FnMut(&mut J)>(
+    core: *mut Core<J>,
+    mut body: F,
+    yielder: &Yielder<(), Event>,
+) -> ! {
     // SAFETY: the core outlives the coroutine, and outside only `Fiber` touches it, while this is suspended.
     let control = unsafe { &(*core).control };
+    control.body.set((&raw mut body).cast());
     control.yielder.set(yielder);
-    while !control.closing.get() {
+    loop {
         // SAFETY: `run` put a job there before it resumed this, and nobody touches it before `Finished`.
         body(unsafe { (*core).job.assume_init_mut() });
         yielder.suspend(Event::Finished);
     }
+}
+
+/// # Safety
+/// `body` is an `F` that nobody uses any more.
+unsafe fn drop_body<F>(body: *mut ()) {
+    // SAFETY: the caller's promise.
+    unsafe { body.cast::<F>().drop_in_place() };
 }
 
 /// Says to probes which fiber runs, and cleans up when its body panics.
