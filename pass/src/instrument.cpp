@@ -8,7 +8,8 @@
 
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/CallGraph.h"
-#include "llvm/IR/Verifier.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
 #include "llvm/Transforms/Utils/LoopSimplify.h"
@@ -107,12 +108,36 @@ private:
     return L && !hasRealCall(*L) ? Emitter::Offset::MayHoist : Emitter::Offset::AtProbe;
   }
 
+  struct Marked {
+    Instruction *Marker;
+    Cost Covers;
+    Emitter::Offset Where;
+  };
+
+  /// An instruction that is nothing and that nobody removes.
+  static Instruction *sideEffect(IRBuilder<> &B) {
+    return B.CreateIntrinsic(Intrinsic::sideeffect, ArrayRef<Type *>(), ArrayRef<Value *>());
+  }
+
+  /// Marks the places in straight-line code: the instruction that a plan names may be gone, as dead or
+  /// replaced, once the loops beside it are transformed.
+  static std::vector<Marked> mark(const Plan &P, const LoopInfo &LI) {
+    std::vector<Marked> Out;
+    for (const PointProbe &Point : P.Points) {
+      IRBuilder<> B(Point.Before);
+      const Loop *L = LI.getLoopFor(Point.Before->getParent());
+      Out.push_back({sideEffect(B), Point.Covers, offsetIn(L)});
+    }
+    return Out;
+  }
+
   /// Loops that need the analyses first, then those that were taken out of them, then the probes,
   /// and last the conditions that no loop asks any more.
   void carryOut(Function &F, const Plan &P) {
     const PlanInput In = input(F);
     LoopTools Tools{In.DT, In.LI, In.SE, FAM.getResult<AssumptionAnalysis>(F), In.TTI,
                     FAM.getResult<OptimizationRemarkEmitterAnalysis>(F)};
+    const std::vector<Marked> Points = mark(P, In.LI);
     for (const LoopAction &A : P.Loops)
       if (A.What == LoopAction::Unroll)
         unroll(*In.LI.getLoopFor(A.Header), A.Iterations, Tools);
@@ -133,9 +158,6 @@ private:
     }
 
     // The loops are asked before the blocks move.
-    std::vector<std::pair<PointProbe, Emitter::Offset>> Points;
-    for (const PointProbe &Point : P.Points)
-      Points.emplace_back(Point, offsetIn(In.LI.getLoopFor(Point.Before->getParent())));
     std::vector<std::pair<EdgeProbe, Emitter::Offset>> Edges;
     for (const EdgeProbe &E : EdgeProbes)
       Edges.emplace_back(E, offsetIn(In.LI.getLoopFor(E.To)));
@@ -148,8 +170,10 @@ private:
     }
     for (const auto &[E, Where] : Edges)
       Emit.onEdge(E.From, E.To, E.Covers, Where);
-    for (const auto &[Point, Where] : Points)
-      Emit.before(Point.Before, Point.Covers, Where);
+    for (const Marked &Point : Points) {
+      Emit.before(Point.Marker, Point.Covers, Point.Where);
+      Point.Marker->eraseFromParent();
+    }
     RecursivelyDeleteTriviallyDeadInstructionsPermissive(Unused);
     for (auto &Entry : Strips)
       DeleteDeadPHIs(Entry.first.Header);

@@ -43,16 +43,18 @@ BasicBlock *copyForShortTrips(StripLoop &L) {
       }
     }
 
+  // The branch in front stays as it is: a probe may be planned there.
   auto *ShortHeader = cast<BasicBlock>(Map[L.Header]);
+  BasicBlock *Choice = BasicBlock::Create(F->getContext(), "headway.choice", F, ShortHeader);
   BasicBlock *Long = BasicBlock::Create(F->getContext(), "headway.long", F, L.Header);
   BranchInst::Create(L.Header, Long);
   L.Header->replacePhiUsesWith(L.Preheader, Long);
+  ShortHeader->replacePhiUsesWith(L.Preheader, Choice);
+  L.Preheader->getTerminator()->replaceSuccessorWith(L.Header, Choice);
 
-  Instruction *Enter = L.Preheader->getTerminator();
-  IRBuilder<> B(Enter);
+  IRBuilder<> B(Choice);
   Value *Limit = ConstantInt::get(L.Backedges->getType(), L.Strip);
   B.CreateCondBr(B.CreateICmpULT(L.Backedges, Limit), ShortHeader, Long);
-  Enter->eraseFromParent();
   return Long;
 }
 
