@@ -92,7 +92,7 @@ install-pass: pass
 	DESTDIR=$(DESTDIR) cmake --install target/pass
 
 # The C programs again, now that there is a compiler with the pass; without one they say what they skip.
-.PHONY: test-capi
+.PHONY: test-capi header
 test-capi: toolchain
 	$(CARGO) test --locked -p headway-capi --test programs -- --nocapture
 
@@ -112,8 +112,8 @@ install: build
 	mkdir -p $(DESTDIR)/usr/local/share/bash-completion/completions
 	$(HEADWAY) completions bash > $(DESTDIR)/usr/local/share/bash-completion/completions/headway
 
-# The C interface: both libraries, the headers, and what pkg-config needs.
-.PHONY: header install-capi
+# The C interface: both libraries, the headers, the shim for programs with locks, and what pkg-config needs.
+.PHONY: install-capi
 CAPI_ABI := $(shell sed -n 's/^pub const HEADWAY_ABI_VERSION: u32 = \([0-9]*\);/\1/p' crates/capi/src/server.rs)
 PREFIX ?= /usr/local
 
@@ -123,6 +123,8 @@ install-capi: toolchain
 	ln -sf libheadway.so.$(CAPI_ABI) $(DESTDIR)$(PREFIX)/lib/libheadway.so
 	install -Dm644 target/release/libheadway_capi.a $(DESTDIR)$(PREFIX)/lib/libheadway.a
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/include crates/capi/include/*.h
+	cc -std=gnu11 -O2 -fPIC -shared -Wl,-z,now crates/capi/shim/*.c -L$(DESTDIR)$(PREFIX)/lib -lheadway \
+		-o $(DESTDIR)$(PREFIX)/lib/libheadway_shim.so
 	mkdir -p $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed -e 's|@prefix@|$(PREFIX)|' -e "s|@version@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
 		crates/capi/headway.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/headway.pc

@@ -95,7 +95,7 @@ struct headway_class {
 struct headway_options {
     // sizeof(struct headway_options).
     size_t size;
-    // The policy, as in "concord,q=5us"; null for "darc". `headway sim --policy help` lists them.
+    // The policy, as in "concord,q=5us"; null for "darc". docs/policies.md lists them.
     const char *policy;
     // The address, as in "udp://127.0.0.1:9000"; port 0 lets the system choose. Null for "udp://127.0.0.1:0".
     const char *listen;

@@ -54,7 +54,7 @@ pub struct Class {
 pub struct Options {
     /// sizeof(struct headway_options).
     pub size: usize,
-    /// The policy, as in "concord,q=5us"; null for "darc". `headway sim --policy help` lists them.
+    /// The policy, as in "concord,q=5us"; null for "darc". docs/policies.md lists them.
     pub policy: *const c_char,
     /// The address, as in "udp://127.0.0.1:9000"; port 0 lets the system choose. Null for "udp://127.0.0.1:0".
     pub listen: *const c_char,

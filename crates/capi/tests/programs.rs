@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use headway_net::header::{Flag, Header, Status};
-use toolchain::{Linked, Toolchain};
+use toolchain::{Linked, Toolchain, shim};
 
 const SHORT: u8 = 0;
 const LONG: u8 = 1;
@@ -195,4 +195,37 @@ fn sections_and_checkpoints_do_what_they_say() {
         });
         assert!(done, "in {ATTEMPTS} attempts");
     }
+}
+
+/// What the locks protect adds up and nobody waits for ever, with thousands of interruptions; without the shim the program
+/// stands still at the first lock whose holder was interrupted.
+#[test]
+fn a_program_with_locks_is_safe_behind_the_shim() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let program = toolchain.build("tests/c/locks.c", Linked::Shared);
+    let shim = shim();
+    let run = |policy: &str, workers: &str| {
+        let output = Command::new(&program)
+            .args([policy, workers])
+            .env("LD_PRELOAD", &shim)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{policy}, {workers}: {said}");
+        let counted = String::from_utf8(output.stdout).unwrap();
+        let preemptions = counted.trim().rsplit(' ').next().unwrap();
+        preemptions.parse::<u64>().unwrap()
+    };
+    for (policy, workers) in [
+        ("concord,q=5us", "1"),
+        ("concord,q=5us", "2"),
+        ("tiny-quanta,q=5us", "2"),
+    ] {
+        let often = (0..ATTEMPTS).any(|_| run(policy, workers) > 3_000);
+        assert!(often, "{policy}, {workers}: in {ATTEMPTS} attempts");
+    }
+    assert_eq!(run("c-fcfs", "2"), 0);
 }

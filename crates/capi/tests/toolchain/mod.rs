@@ -87,6 +87,30 @@ impl Toolchain {
     }
 }
 
+/// The shim that stands before locks and allocator, as `make install-capi` builds it.
+pub(crate) fn shim() -> PathBuf {
+    let shim = sdk().join("libheadway_shim.so");
+    let sources = fs::read_dir(root().join("shim")).unwrap();
+    let sources = sources
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"));
+    let mut command = Command::new("cc");
+    command
+        .args(["-std=gnu11", "-O2", "-fPIC", "-shared"])
+        .args(["-Wall", "-Wextra", "-Werror", "-Wl,-z,now"])
+        .args(sources)
+        .arg("-o")
+        .arg(&shim)
+        .arg("-L")
+        .arg(sdk())
+        .arg(format!("-Wl,-rpath,{}", sdk().display()))
+        .arg("-lheadway");
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
+    shim
+}
+
 /// A directory with the libraries by the names under which they are installed.
 fn sdk() -> &'static Path {
     static SDK: OnceLock<PathBuf> = OnceLock::new();

@@ -1,0 +1,95 @@
+/* Locks (SYNERGY, "Locks"): a request that holds one is not interrupted until it has released it; one that cannot get one lets
+ * others run if it holds none, and else waits as any thread does. So whoever holds a lock runs, or is a thread that is not
+ * Headway's, and the wait ends. A lock that is held is a no-preempt section. Outside a request nothing is different. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "real.h"
+#include "self.h"
+
+/* How often a request lets others run before it waits for a lock as a thread does. */
+enum { PATIENCE = 64 };
+
+/* Held from here on, if it was got; a robust mutex whose owner died is. */
+static int got(int code) {
+    if (code != 0 && code != EOWNERDEAD) headway_no_preempt_end_quietly();
+    return code;
+}
+
+/* Ends the section of a lock that was released, and yields if that was asked meanwhile. */
+static int released(int code) {
+    if (code == 0 && headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end();
+    return code;
+}
+
+/* Takes the lock by `try`, which says EBUSY as long as it cannot, and at last by `wait`. */
+#define TAKE(try, wait)                                                    \
+    do {                                                                   \
+        if (headway_fiber() == NULL) return wait;                          \
+        for (int tries = 0; tries < PATIENCE; tries++) {                   \
+            int alone = headway_sections() == 0;                           \
+            headway_no_preempt_begin();                                    \
+            int code = try;                                                \
+            if (code != EBUSY) return got(code);                           \
+            if (!alone) return got(wait);                                  \
+            headway_no_preempt_end_quietly();                              \
+            headway_step_aside();                                          \
+        }                                                                  \
+        headway_no_preempt_begin();                                        \
+        return got(wait);                                                  \
+    } while (0)
+
+#define TRY(try)                                                           \
+    do {                                                                   \
+        if (headway_fiber() == NULL) return try;                           \
+        headway_no_preempt_begin();                                        \
+        return got(try);                                                   \
+    } while (0)
+
+int pthread_mutex_lock(pthread_mutex_t *mutex) {
+    TAKE(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_lock)(mutex));
+}
+
+int pthread_mutex_trylock(pthread_mutex_t *mutex) { TRY(REAL(pthread_mutex_trylock)(mutex)); }
+
+int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
+    TAKE(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_timedlock)(mutex, until));
+}
+
+int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
+    TAKE(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_clocklock)(mutex, clock, until));
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex) { return released(REAL(pthread_mutex_unlock)(mutex)); }
+
+int pthread_rwlock_rdlock(pthread_rwlock_t *lock) {
+    TAKE(REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_rdlock)(lock));
+}
+
+int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
+    TAKE(REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_wrlock)(lock));
+}
+
+int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock) { TRY(REAL(pthread_rwlock_tryrdlock)(lock)); }
+
+int pthread_rwlock_trywrlock(pthread_rwlock_t *lock) { TRY(REAL(pthread_rwlock_trywrlock)(lock)); }
+
+int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *until) {
+    TAKE(REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_timedrdlock)(lock, until));
+}
+
+int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *until) {
+    TAKE(REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_timedwrlock)(lock, until));
+}
+
+int pthread_rwlock_unlock(pthread_rwlock_t *lock) { return released(REAL(pthread_rwlock_unlock)(lock)); }
+
+int pthread_spin_lock(pthread_spinlock_t *lock) {
+    TAKE(REAL(pthread_spin_trylock)(lock), REAL(pthread_spin_lock)(lock));
+}
+
+int pthread_spin_trylock(pthread_spinlock_t *lock) { TRY(REAL(pthread_spin_trylock)(lock)); }
+
+int pthread_spin_unlock(pthread_spinlock_t *lock) { return released(REAL(pthread_spin_unlock)(lock)); }

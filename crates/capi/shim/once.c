@@ -1,0 +1,41 @@
+/* What is initialised once. Who comes second waits until it is done, for ever if the first one was interrupted on the same thread: so
+ * an initialisation is not interrupted. */
+#include <pthread.h>
+
+#include "real.h"
+#include "self.h"
+
+int pthread_once(pthread_once_t *once, void (*initialise)(void)) {
+    if (headway_fiber() == NULL) return REAL(pthread_once)(once, initialise);
+    headway_no_preempt_begin();
+    int code = REAL(pthread_once)(once, initialise);
+    headway_no_preempt_end();
+    return code;
+}
+
+/* Those of C++'s static variables within functions: Itanium C++ ABI, 3.3.3. Acquire returns 1 to who is to initialise it. */
+int __cxa_guard_acquire(int64_t *guard);
+void __cxa_guard_release(int64_t *guard);
+void __cxa_guard_abort(int64_t *guard);
+
+static void end(void) {
+    if (headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end();
+}
+
+int __cxa_guard_acquire(int64_t *guard) {
+    if (headway_fiber() == NULL) return REAL(__cxa_guard_acquire)(guard);
+    headway_no_preempt_begin();
+    int mine = REAL(__cxa_guard_acquire)(guard);
+    if (!mine) headway_no_preempt_end_quietly();
+    return mine;
+}
+
+void __cxa_guard_release(int64_t *guard) {
+    REAL(__cxa_guard_release)(guard);
+    end();
+}
+
+void __cxa_guard_abort(int64_t *guard) {
+    REAL(__cxa_guard_abort)(guard);
+    end();
+}
