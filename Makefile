@@ -129,5 +129,18 @@ install-capi: toolchain
 	sed -e 's|@prefix@|$(PREFIX)|' -e "s|@version@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
 		crates/capi/headway.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/headway.pc
 
+# LevelDB, fetched and compiled with probes, and a server around it (apps/leveldb/README.md). Links what install-capi installed.
+.PHONY: leveldb
+LEVELDB := target/leveldb
+leveldb: pass
+	@apps/leveldb/fetch.sh $(LEVELDB)
+	cmake -G Ninja -S $(LEVELDB)/leveldb -B $(LEVELDB)/build -DCMAKE_BUILD_TYPE=Release -DLEVELDB_BUILD_TESTS=OFF \
+		-DLEVELDB_BUILD_BENCHMARKS=OFF -DHAVE_SNAPPY=OFF -DHAVE_CRC32C=OFF -DHAVE_TCMALLOC=OFF \
+		-DCMAKE_C_COMPILER=$(CURDIR)/pass/bin/headway-cc -DCMAKE_CXX_COMPILER=$(CURDIR)/pass/bin/headway-c++ >/dev/null
+	ninja -C $(LEVELDB)/build leveldb
+	pass/bin/headway-c++ -std=c++17 -O2 -Wall -Wextra -I$(LEVELDB)/leveldb/include -I$(DESTDIR)$(PREFIX)/include \
+		apps/leveldb/src/server.cc -o $(LEVELDB)/leveldb-server -L$(DESTDIR)$(PREFIX)/lib -lheadway_shim $(LEVELDB)/build/libleveldb.a \
+		-lheadway -lpthread -Wl,-z,now -Wl,-rpath,$(DESTDIR)$(PREFIX)/lib
+
 clean:
 	$(CARGO) clean

@@ -204,7 +204,7 @@ size_t headway_length(struct headway_request *request);
 //
 // # Safety
 // As headway_buffer().
-unsigned int headway_class(struct headway_request *request);
+unsigned int headway_class_of(struct headway_request *request);
 
 // The worker that began the request: an index for data kept per worker. It stays the same when the request goes on elsewhere, so
 // such data is used by another thread then.
@@ -274,13 +274,13 @@ uint16_t headway_port(const struct headway_server *server);
 //
 // # Safety
 // As headway_port(); `stats` is null or has as many bytes as its size says.
-int headway_stats(const struct headway_server *server, struct headway_stats *stats);
+int headway_read_stats(const struct headway_server *server, struct headway_stats *stats);
 
 // What the server has done so far for one class; the number of classes stands for unknown.
 //
 // # Safety
 // As headway_port(); `stats` is null or has as many bytes as its size says.
-int headway_class_stats(const struct headway_server *server, size_t index, struct headway_class_stats *stats);
+int headway_read_class_stats(const struct headway_server *server, size_t index, struct headway_class_stats *stats);
 
 // Asks the server to drain, and returns at once: it answers what it has accepted and refuses what comes later. Takes a lock, so not for
 // signal handlers.

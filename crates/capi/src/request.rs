@@ -51,7 +51,7 @@ pub unsafe extern "C" fn headway_length(request: *mut Request) -> usize {
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_class(request: *mut Request) -> c_uint {
+pub unsafe extern "C" fn headway_class_of(request: *mut Request) -> c_uint {
     // SAFETY: the caller's promise.
     c_uint::from(unsafe { call(request) }.class().0)
 }

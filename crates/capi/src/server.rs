@@ -76,7 +76,7 @@ pub unsafe extern "C" fn headway_port(server: *const Server) -> u16 {
 /// # Safety
 /// As headway_port(); `stats` is null or has as many bytes as its size says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_stats(server: *const Server, stats: *mut Stats) -> c_int {
+pub unsafe extern "C" fn headway_read_stats(server: *const Server, stats: *mut Stats) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
         unsafe { versioned::write(&Stats::from(&(*server).0.stats()), stats) }
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn headway_stats(server: *const Server, stats: *mut Stats)
 /// # Safety
 /// As headway_port(); `stats` is null or has as many bytes as its size says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_class_stats(
+pub unsafe extern "C" fn headway_read_class_stats(
     server: *const Server,
     index: usize,
     stats: *mut ClassStats,

@@ -11,10 +11,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use headway_capi::options::{Class, HEADWAY_PIN_OFF, Options};
-use headway_capi::request::{Request, headway_class, headway_length, headway_reply_in_place};
+use headway_capi::request::{Request, headway_class_of, headway_length, headway_reply_in_place};
 use headway_capi::server::{
-    HEADWAY_ABI_VERSION, Server, headway_abi_version, headway_class_stats, headway_port,
-    headway_start, headway_stats, headway_stop,
+    HEADWAY_ABI_VERSION, Server, headway_abi_version, headway_port, headway_read_class_stats,
+    headway_read_stats, headway_start, headway_stop,
 };
 use headway_capi::service::Service;
 use headway_capi::stats::{ClassStats, Stats};
@@ -184,7 +184,7 @@ fn a_program_of_an_earlier_version_knows_fewer_fields() {
         ..Stats::default()
     };
     // SAFETY: it runs, and the struct has as many bytes as it says.
-    let code = unsafe { headway_stats(server, &raw mut stats) };
+    let code = unsafe { headway_read_stats(server, &raw mut stats) };
     assert_eq!((code, stats.received, stats.answered), (HEADWAY_OK, 1, 77));
     assert_eq!(stop(server).answered, 1);
 }
@@ -297,7 +297,7 @@ unsafe extern "C" fn by_payload(
 unsafe extern "C" fn tell_class(_context: *mut c_void, request: *mut Request) {
     // SAFETY: the request is the one at hand, its buffer has room for a byte.
     unsafe {
-        *headway_capi::request::headway_buffer(request) = headway_class(request) as u8;
+        *headway_capi::request::headway_buffer(request) = headway_class_of(request) as u8;
         headway_reply_in_place(request, 1);
     }
 }
@@ -331,7 +331,7 @@ fn the_program_can_tell_classes_apart_itself() {
     }
     let mut scans = zeroed!(ClassStats);
     // SAFETY: it runs, and the struct has as many bytes as it says.
-    let counted = |index, stats| unsafe { headway_class_stats(server, index, stats) };
+    let counted = |index, stats| unsafe { headway_read_class_stats(server, index, stats) };
     assert_eq!(counted(1, &raw mut scans), HEADWAY_OK);
     assert_eq!((scans.answered, scans.shed), (1, 0));
     assert_eq!(counted(2, &raw mut scans), HEADWAY_OK);

@@ -110,7 +110,7 @@ static void consume(void) {
 
 static void handle_request(void *context, struct headway_request *request) {
     (void)context;
-    switch (headway_class(request)) {
+    switch (headway_class_of(request)) {
     case PRODUCE: produce(); break;
     case CONSUME: consume(); break;
     default:

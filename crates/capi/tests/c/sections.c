@@ -56,7 +56,7 @@ static void checkpoints(void) {
 
 static void handle_request(void *context, struct headway_request *request) {
     (void)context;
-    switch (headway_class(request)) {
+    switch (headway_class_of(request)) {
     case SECTION: section(); break;
     case CHECKPOINTS: checkpoints(); break;
     default: atomic_fetch_add(&shorts, 1);
