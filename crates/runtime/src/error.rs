@@ -2,6 +2,7 @@
 
 use std::io;
 
+use headway_fiber::Unavailable;
 use headway_machine::thread::PinError;
 use headway_net::pool::PoolError;
 use headway_net::udp::BindError;
@@ -53,6 +54,9 @@ pub enum StartError {
          choose darc to protect short requests without interruption"
     )]
     NoTsc,
+    /// Requests cannot be interrupted like this here.
+    #[error(transparent)]
+    Mechanism(#[from] Unavailable),
     /// The fibers' stacks could not be made.
     #[error(
         "cannot make stacks of {bytes} bytes: {source}; see `sysctl vm.max_map_count` and `ulimit -v`"

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use headway_fiber::{Attached, Fiber, Flag, SendFiber, Stack, Stacks, Turn};
+use headway_fiber::{Attached, Fiber, SendFiber, Stack, Stacks, Turn};
 use headway_machine::Clock;
 use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
@@ -142,7 +142,7 @@ impl<S> Clone for Weft<S> {
 }
 
 /// One thread's fibers.
-pub(crate) struct Fibers<S> {
+pub(crate) struct Fibers<'a, S> {
     weft: Weft<S>,
     me: WorkerId,
     /// Fibers between two requests, the one used last at the end.
@@ -151,15 +151,12 @@ pub(crate) struct Fibers<S> {
     epoch: u64,
     /// A slice in ns and in ticks.
     slice: (u64, u64),
-    /// Last, so that it is dropped last: others may hold this thread's flag until then.
-    attached: Attached,
+    attached: &'a Attached,
 }
 
-impl<S: Service> Fibers<S> {
-    /// Those of this thread, which may be interrupted from now on: by its flag or, where it keeps time itself, by its clock.
-    pub(crate) fn new(weft: Weft<S>, me: WorkerId, keeps_time: bool) -> Self {
-        let attached = Attached::new();
-        attached.self_timed(keeps_time);
+impl<'a, S: Service> Fibers<'a, S> {
+    /// Those of this thread.
+    pub(crate) fn new(weft: Weft<S>, me: WorkerId, attached: &'a Attached) -> Self {
         let idle = Vec::with_capacity(MOST_IDLE);
         Self {
             weft,
@@ -170,11 +167,6 @@ impl<S: Service> Fibers<S> {
             slice: (0, 0),
             attached,
         }
-    }
-
-    /// By which others interrupt this thread.
-    pub(crate) fn flag(&self) -> Flag {
-        self.attached.flag()
     }
 
     /// The time now.

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use headway_fiber::Mechanism;
 use headway_net::datapath::{Datapath, Queues, Rx};
 use headway_net::udp::UdpRx;
 use headway_policy::Shape;
@@ -41,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) slots: usize,
     /// Of a fiber's stack.
     pub(crate) stack_bytes: usize,
+    /// By what a dispatcher interrupts.
+    pub(crate) mechanism: Mechanism,
 }
 
 /// What an engine is made of, the policy apart.

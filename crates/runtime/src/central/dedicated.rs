@@ -2,31 +2,23 @@
 
 use std::sync::Arc;
 
+use headway_fiber::Attached;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
-use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Monitor};
 
 use super::desk::Desk;
 use super::dispatcher::Dispatcher;
-use super::hands::Hands;
+use super::hands::{Hands, Spare};
 use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
-use crate::fibers::Weft;
 use crate::park::{Parker, Patience, announce};
 use crate::service::Service;
 use crate::sync::Padded;
 
 /// Where the workers sleep.
 pub(super) type Beds = Arc<[Padded<Parker>]>;
-
-/// What a dispatcher that works is made of, until its thread runs.
-pub(super) struct Spare<S, T> {
-    pub(super) weft: Weft<S>,
-    pub(super) me: WorkerId,
-    pub(super) executor: Executor<S, T>,
-}
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.
 pub(super) fn dispatch<I, M, R, T, C, S>(
@@ -44,7 +36,11 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
     S: Service,
 {
     let _farewell = Farewell(beds);
-    let mut hands = spare.map(|spare| Hands::new(spare.weft, spare.me, spare.executor));
+    let attached = spare.is_some().then(Attached::new);
+    let mut hands = attached
+        .as_ref()
+        .zip(spare)
+        .map(|(attached, spare)| Hands::new(spare, attached));
     while control.phase() != Phase::Stopped {
         let progress = dispatcher.step();
         patience.saw(dispatcher.now_ns());

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use headway_fiber::Attached;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::SlotId;
@@ -14,20 +15,29 @@ use crate::executor::{Executor, Ran};
 use crate::fibers::{Fibers, Shelf, Stretch, Weft};
 use crate::service::Service;
 
+/// What a dispatcher that works is made of, until its thread runs.
+pub(super) struct Spare<S, T> {
+    pub(super) weft: Weft<S>,
+    /// The number it goes by as a worker.
+    pub(super) me: WorkerId,
+    pub(super) executor: Executor<S, T>,
+}
+
 /// What a dispatcher works with.
-pub(super) struct Hands<S, T> {
-    fibers: Fibers<S>,
+pub(super) struct Hands<'a, S, T> {
+    fibers: Fibers<'a, S>,
     shelf: Arc<Shelf>,
     executor: Executor<S, T>,
 }
 
-impl<S: Service, T: Tx> Hands<S, T> {
-    /// The hands of the thread that calls this, as worker `me`.
-    pub(super) fn new(weft: Weft<S>, me: WorkerId, executor: Executor<S, T>) -> Self {
+impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
+    /// The hands of this thread, which keeps time itself.
+    pub(super) fn new(spare: Spare<S, T>, attached: &'a Attached) -> Self {
+        attached.self_timed(true);
         Self {
-            shelf: Arc::clone(&weft.shelf),
-            fibers: Fibers::new(weft, me, true),
-            executor,
+            shelf: Arc::clone(&spare.weft.shelf),
+            fibers: Fibers::new(spare.weft, spare.me, attached),
+            executor: spare.executor,
         }
     }
 

@@ -10,9 +10,10 @@ use headway_net::pool::Pool;
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
-use super::dedicated::{self, Beds, Spare};
+use super::dedicated::{self, Beds};
 use super::desk::Desk;
 use super::dispatcher::Dispatcher;
+use super::hands::Spare;
 use super::watch::{Seat, Watch};
 use super::{inline, sharing};
 use crate::bell::Bell;
@@ -241,6 +242,7 @@ where
             executor,
             weft: weft.clone(),
             watched: M::PREEMPTS,
+            mechanism: bench.config.mechanism,
             seat,
             bell: Arc::clone(&bench.bell),
             control: Arc::clone(&control),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempt};
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Local, Next, Queues, Steal};
@@ -30,6 +31,8 @@ pub(super) struct Worker<L, S, T, R> {
     pub(super) weft: Weft<S>,
     /// Whether the dispatcher watches what runs.
     pub(super) watched: bool,
+    /// By what the dispatcher interrupts.
+    pub(super) mechanism: Mechanism,
     pub(super) seat: Arc<Seat>,
     pub(super) bell: Arc<Bell<R>>,
     pub(super) control: Arc<Control>,
@@ -38,10 +41,10 @@ pub(super) struct Worker<L, S, T, R> {
 }
 
 /// The same, running.
-struct Active<L, S, T, R> {
+struct Active<'a, L, S, T, R> {
     view: View,
     local: L,
-    fibers: Fibers<S>,
+    fibers: Fibers<'a, S>,
     shelf: Arc<Shelf>,
     executor: Executor<S, T>,
     seat: Option<Arc<Seat>>,
@@ -56,9 +59,13 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
     pub(super) fn run(self) {
         let me = WorkerId(self.index as u16);
         let shelf = Arc::clone(&self.weft.shelf);
-        let fibers = Fibers::new(self.weft, me, L::SLICES);
-        // The dispatcher is the only one who has the flag: the thread waits at its end until it has let go of it.
-        let _ = self.seat.flag.set(fibers.flag());
+        let attached = Attached::new();
+        attached.self_timed(L::SLICES);
+        if self.watched {
+            // The dispatcher is the only one who has this: the thread waits at its end until it has let go of it.
+            let _ = self.seat.asker.set(asker(self.mechanism, &attached));
+        }
+        let fibers = Fibers::new(self.weft, me, &attached);
         let active = Active {
             view: View::new(me, self.desk, self.executor.slots()),
             local: self.local,
@@ -75,7 +82,21 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
     }
 }
 
-impl<L: Local, S: Service, T: Tx, R: Rx> Active<L, S, T, R> {
+/// By what others interrupt this thread.
+fn asker(mechanism: Mechanism, attached: &Attached) -> Asker {
+    let asker = match mechanism {
+        #[expect(unsafe_code, reason = "any instruction may be followed by an interruption")]
+        Mechanism::Signal => {
+            // SAFETY: within a fiber only the handler runs, whose author promised to bear it (`Builder::interrupt_by_signal`).
+            let by_signal = unsafe { BySignal::new(attached) };
+            by_signal.expect("it was checked at the start").asker()
+        }
+        _ => ByFlag::new(attached).asker(),
+    };
+    asker.expect("another thread asks by both")
+}
+
+impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
     fn serve(mut self) {
         while self.control.phase() != Phase::Stopped {
             if self.turn() {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use headway_fiber::Flag;
+use headway_fiber::Asker;
 use headway_policy::role::{Ingress, Monitor, Preempt, Queues, Steal, Verdict};
 use headway_policy::{JobId, WorkerId};
 
@@ -17,7 +17,7 @@ const LOOK_NS: u64 = 500;
 pub(super) struct Seat {
     pub(super) pulse: Pulse,
     /// Known once the worker's thread runs.
-    pub(super) flag: OnceLock<Flag>,
+    pub(super) asker: OnceLock<Asker>,
 }
 
 /// A monitor and what it watches.
@@ -171,8 +171,8 @@ impl Watched {
 
     #[inline]
     fn interrupt(&self, epoch: u64) {
-        if let Some(flag) = self.seat.flag.get() {
-            flag.raise(epoch);
+        if let Some(asker) = self.seat.asker.get() {
+            asker.ask(epoch);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use headway_fiber::Mechanism;
 use headway_net::classify::{AnyClassifier, Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
@@ -56,6 +57,7 @@ pub struct Builder<S = (), D = (), C = AnyClassifier> {
     stalls: usize,
     resume: Resume,
     stack_bytes: usize,
+    mechanism: Mechanism,
 }
 
 impl Default for Builder {
@@ -76,6 +78,7 @@ impl Default for Builder {
             stalls: 0,
             resume: Resume::OwnWorker,
             stack_bytes: STACK_BYTES,
+            mechanism: Mechanism::Flag,
         }
     }
 }
@@ -170,6 +173,22 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
+    /// Has the dispatcher interrupt by POSIX signals (`SIGURG`) instead of flags that probes look at: for handlers without probes. One costs
+    /// microseconds at both ends, so quanta should be 100 µs or more. Workers that keep time themselves do so as before.
+    ///
+    /// # Safety
+    /// Any instruction of a handler may be followed by an interruption, and another request may run then on the same thread. So whatever keeps
+    /// state of the thread or the process (the allocator, locks, the standard library's thread-locals and output) is called within
+    /// [`NoPreempt`](headway_fiber::NoPreempt) sections only; see [`BySignal::new`](headway_fiber::BySignal::new).
+    #[expect(
+        unsafe_code,
+        reason = "only the author of a handler can know that it may be interrupted anywhere"
+    )]
+    pub unsafe fn interrupt_by_signal(mut self) -> Self {
+        self.mechanism = Mechanism::Signal;
+        self
+    }
+
     /// Lets interrupted requests go on at any worker, as in the papers, instead of where they were begun.
     ///
     /// # Safety
@@ -222,6 +241,7 @@ impl<S, D, C> Builder<S, D, C> {
             stalls: self.stalls,
             resume: self.resume,
             stack_bytes: self.stack_bytes,
+            mechanism: self.mechanism,
         }
     }
 
@@ -264,6 +284,7 @@ where
     /// # Errors
     /// [`StartError`], which says what to do.
     pub fn start(self) -> Result<Server, StartError> {
+        self.mechanism.check()?;
         let shape = self.shape()?;
         let spec = self.policy?;
         systems::check(&spec, &shape)?;
@@ -275,6 +296,7 @@ where
             stalls: self.stalls,
             slots: shape.job_capacity,
             stack_bytes: self.stack_bytes,
+            mechanism: self.mechanism,
         };
         let parts = Parts {
             datapath,
