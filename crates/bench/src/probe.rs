@@ -6,7 +6,7 @@
 
 use crate::gaps::{GAP_NS, Gap};
 use headway_machine::Clock;
-use headway_runtime::{Call, Service, checkpoint, suspensions};
+use headway_runtime::{Call, NoPreempt, Service, checkpoint, suspensions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -114,6 +114,7 @@ impl Service for Probe {
 impl Log {
     #[cold]
     fn note(&self, gap: Gap) {
+        let _whole = NoPreempt::enter();
         self.gaps
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

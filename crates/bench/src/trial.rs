@@ -9,7 +9,9 @@ use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{System, Visit};
 use headway_policy::{ClassHint, Resume};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
-use headway_runtime::{Class, Idle, Layout, Pin, Server, ShutdownError, Stall, StartError, Stats};
+use headway_runtime::{
+    Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
+};
 use headway_sim::{Experiment, Length};
 use headway_workload::{Arrival, Generator};
 use serde_json::{Map, Value};
@@ -38,6 +40,8 @@ pub struct Trial {
     pub idle: Idle,
     /// Whether threads are bound to cores.
     pub pin: Pin,
+    /// By what a dispatcher interrupts, where the policy does.
+    pub mechanism: Mechanism,
 }
 
 /// A run, and what disturbed it.
@@ -90,7 +94,20 @@ impl Trial {
             layout: Layout::Auto,
             idle: Idle::Spin,
             pin: Pin::Auto,
+            mechanism: Mechanism::Flag,
         }
+    }
+
+    /// By what the trial's policy has requests interrupted; none where it interrupts nobody.
+    ///
+    /// # Errors
+    /// [`SpecError`] when there is no such policy.
+    pub fn interrupted_by(&self) -> Result<Option<Mechanism>, SpecError> {
+        Ok(match interrupts(&self.experiment.policy)? {
+            (true, _) => Some(self.mechanism),
+            (false, true) => Some(Mechanism::Tsc),
+            (false, false) => None,
+        })
     }
 
     /// Runs it. The report's latencies count from the intended arrivals.
@@ -161,6 +178,12 @@ impl Trial {
             // SAFETY: the probe reads clocks and its own log over a checkpoint, and holds no lock there.
             Resume::Anywhere => unsafe { builder.resume_anywhere() },
             Resume::OwnWorker => builder,
+        };
+        #[expect(unsafe_code, reason = "the handler may be interrupted anywhere")]
+        let builder = match self.mechanism {
+            // SAFETY: the probe reads clocks, and writes to its log in a no-preempt section.
+            Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
+            _ => builder,
         };
         let server = builder.start()?;
         let clock = Clock::global();
@@ -280,6 +303,15 @@ impl Trial {
         served
     }
 
+    /// The policy's own, and how it was carried out where that is a choice.
+    fn params(&self, params: &Params) -> Map<String, Value> {
+        let mut params = params_json(params);
+        if let Ok(Some(mechanism)) = self.interrupted_by() {
+            params.insert("preempt".into(), mechanism.name().into());
+        }
+        params
+    }
+
     fn meta(&self, arrivals: &[Arrival], played: &Played) -> RunMeta {
         let experiment = &self.experiment;
         let rate_rps = experiment.rate_rps();
@@ -288,7 +320,7 @@ impl Trial {
         let busy_ns: u64 = played.stats.classes.iter().map(|class| class.cpu_ns).sum();
         RunMeta {
             policy: played.policy.into(),
-            params: params_json(&played.params),
+            params: self.params(&played.params),
             level: Level::Live,
             workload: experiment.workload.name.clone(),
             workers: experiment.workers,
@@ -357,6 +389,19 @@ pub(crate) fn params_json(params: &Params) -> Map<String, Value> {
         .iter()
         .map(|(key, value)| ((*key).into(), headway_sim::value_json(value)))
         .collect()
+}
+
+/// Whether a policy's monitor interrupts requests, and whether its workers do so by themselves.
+fn interrupts(spec: &Spec) -> Result<(bool, bool), SpecError> {
+    struct Ask;
+    impl Visit for Ask {
+        type Output = (bool, bool);
+        fn visit<I: Ingress, L: Local, M: Monitor>(self, _system: System<I, L, M>) -> (bool, bool) {
+            (M::PREEMPTS, L::SLICES)
+        }
+    }
+    let shape = headway_policy::Shape::new(headway_policy::MAX_WORKERS).class(1_000, 1.0);
+    headway_policy::systems::with(spec, &shape, Ask)
 }
 
 /// Who places requests under a policy.

@@ -36,7 +36,7 @@ mod trylock;
 
 pub use crew::Pin;
 pub use error::{ResizeError, ShutdownError, StartError};
-pub use headway_fiber::{NoPreempt, checkpoint, suspensions};
+pub use headway_fiber::{Mechanism, NoPreempt, checkpoint, suspensions};
 pub use park::Idle;
 pub use parts::Layout;
 pub use server::{Builder, Class, Server, Stopper};

@@ -212,6 +212,38 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
     }
 }
 
+/// The same for a handler without a single probe.
+#[test]
+fn a_signal_interrupts_a_handler_without_probes() {
+    let _alone = alone();
+    static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
+    let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
+    let server = builder("shinjuku-sq,q=200us", 1)
+        .service(|call: &mut Call<'_>| match call.class().0 {
+            1 => {
+                let end = Instant::now() + FOREVER;
+                while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
+                    std::hint::spin_loop();
+                }
+            }
+            _ => {
+                SHORT_DONE.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+        .datapath(datapath);
+    // SAFETY: the handler reads an atomic and a clock, which keep no state.
+    #[expect(unsafe_code, reason = "the handler may be interrupted anywhere")]
+    let server = unsafe { server.interrupt_by_signal() }.start().unwrap();
+    let begun = Instant::now();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert_eq!(stats.answered, 4, "{stats:?}");
+    assert!(
+        stats.preemptions > 0 && begun.elapsed() < FOREVER,
+        "{stats:?}"
+    );
+}
+
 #[test]
 fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
     let _alone = alone();

@@ -13,7 +13,7 @@ use headway_bench::{Observed, Trial};
 use headway_policy::spec::Spec;
 use headway_report::stats::ratio_interval;
 use headway_report::{BenchReport, Noise, Run, Slo, Table, format};
-use headway_runtime::{Idle, Layout};
+use headway_runtime::{Idle, Layout, Mechanism};
 use headway_sim::Experiment;
 use headway_workload::Workload;
 use serde::Deserialize;
@@ -88,6 +88,10 @@ pub(crate) struct Args {
     /// Who carries the dispatcher out
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
+    /// By what policies interrupt requests, each in turn: flag and signal are a dispatcher's ways, tsc that of workers that keep
+    /// time themselves (tiny-quanta)
+    #[arg(long, value_name = "MECHANISM", value_delimiter = ',', default_values = ["flag", "tsc"])]
+    preempt: Vec<Mechanism>,
     /// What threads without work do
     #[arg(long, value_enum, default_value_t = IdleFlag::Spin)]
     idle: IdleFlag,
@@ -178,11 +182,50 @@ impl Args {
             rate: self.traffic.rate,
         };
         let workload = traffic.workload()?;
-        let trial = |policy: Spec| self.trial(policy, &workload, &traffic, workers, layout);
-        args::policies(&self.policies)?
-            .into_iter()
-            .map(trial)
-            .collect()
+        let mut trials = Vec::new();
+        for policy in args::policies(&self.policies)? {
+            let name = policy.to_string();
+            let trial = self.trial(policy, &workload, &traffic, workers, layout)?;
+            let before = trials.len();
+            trials.extend(self.by_mechanism(trial)?);
+            if trials.len() == before {
+                let wants = "asks for none of the ways in which it can interrupt";
+                return Err(usage(
+                    "--preempt",
+                    format!(
+                        "'{name}' {wants}: flag or signal with a dispatcher that interrupts, tsc where workers do"
+                    ),
+                ));
+            }
+        }
+        Ok(trials)
+    }
+
+    /// The trial once for each mechanism that is asked for and that the policy can use; once where it interrupts nobody.
+    fn by_mechanism(&self, trial: Trial) -> Result<Vec<Trial>> {
+        for mechanism in &self.preempt {
+            mechanism
+                .check()
+                .map_err(|error| usage("--preempt", error))?;
+        }
+        let Some(own) = trial.interrupted_by()? else {
+            return Ok(vec![trial]);
+        };
+        let dedicated = Trial {
+            layout: match self.layout {
+                LayoutFlag::Auto => Layout::Dedicated,
+                flag => flag.into(),
+            },
+            ..trial
+        };
+        let by = |&mechanism: &Mechanism| {
+            let itself = own == Mechanism::Tsc;
+            (itself == (mechanism == Mechanism::Tsc)).then(|| Trial {
+                mechanism,
+                ..dedicated.clone()
+            })
+        };
+        Ok(self.preempt.iter().filter_map(by).collect())
     }
 
     fn trial(
@@ -345,6 +388,15 @@ fn describe(run: &Run, rounds: u64) -> String {
 }
 
 /// Medians over rounds, and the tail's ratio to the first policy, paired by round.
+/// The policy, and by what it interrupted.
+fn label(run: &Run) -> String {
+    let policy = &run.meta.policy;
+    match run.meta.params.get("preempt").and_then(|by| by.as_str()) {
+        Some(mechanism) => format!("{policy} by {mechanism}"),
+        None => policy.clone(),
+    }
+}
+
 fn summary(runs: &[Run], policies: usize) -> Table {
     let mut table = Table::new([
         "policy",
@@ -379,7 +431,7 @@ fn summary(runs: &[Run], policies: usize) -> Table {
                     .map_or("–".into(), |interval| format::interval(&interval)),
             };
             table.push([
-                mine[0].meta.policy.clone(),
+                label(mine[0]),
                 class.name.clone(),
                 format::duration_us(median(&|run| run.classes[index].latency_us.p50)),
                 format::duration_us(median(&|run| run.classes[index].latency_us.p99)),

@@ -85,7 +85,10 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
 /// By what others interrupt this thread.
 fn asker(mechanism: Mechanism, attached: &Attached) -> Asker {
     let asker = match mechanism {
-        #[expect(unsafe_code, reason = "any instruction may be followed by an interruption")]
+        #[expect(
+            unsafe_code,
+            reason = "any instruction may be followed by an interruption"
+        )]
         Mechanism::Signal => {
             // SAFETY: within a fiber only the handler runs, whose author promised to bear it (`Builder::interrupt_by_signal`).
             let by_signal = unsafe { BySignal::new(attached) };
