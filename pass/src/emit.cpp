@@ -56,15 +56,22 @@ Value *ranOut(IRBuilder<> &B, Cost Weight, Emitter::Offset Where) {
 
 Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind) {}
 
-/// The function that yields. It preserves every register but r11, so that the way past it costs the
-/// surrounding code no register.
-FunctionCallee Emitter::slowPath(StringRef Name) {
-  FunctionCallee Callee = M.getOrInsertFunction(Name, Type::getVoidTy(M.getContext()));
-  auto *F = cast<Function>(Callee.getCallee());
-  F->setCallingConv(CallingConv::PreserveAll);
-  F->setDoesNotThrow();
-  F->addFnAttr(Attribute::Cold);
-  return Callee;
+/// Calls the function that yields. It preserves every register but r11, so that the way past it costs
+/// the surrounding code no register. Through the procedure linkage table the first call would not: it
+/// runs the loader's resolver, which keeps the registers of arguments only. So the address is read from
+/// the table that the loader fills before the program starts, into r11, and by an instruction that the
+/// optimiser cannot move: `nonlazybind` would do, but its load is hoisted out of loops into a register.
+void Emitter::callSlowPath(IRBuilder<> &B) {
+  auto *Type = FunctionType::get(B.getVoidTy(), false);
+  FunctionCallee Slow = M.getOrInsertFunction(Kind == ProbeKind::Flag ? "__headway_preempted" : "__headway_tick", Type);
+  auto *Load = FunctionType::get(B.getPtrTy(), {B.getPtrTy()}, false);
+  auto *Asm = InlineAsm::get(Load, "movq ${1:P}@GOTPCREL(%rip), $0", "={r11},s", /*hasSideEffects=*/true);
+  CallInst *Address = B.CreateCall(Load, Asm, {Slow.getCallee()});
+  Address->setDoesNotThrow();
+  CallInst *Call = B.CreateCall(Type, Address);
+  Call->setCallingConv(CallingConv::PreserveAll);
+  Call->setDoesNotThrow();
+  Call->addFnAttr(Attribute::Cold);
 }
 
 void Emitter::before(Instruction *Point, Cost Weight, Offset Where) {
@@ -74,9 +81,7 @@ void Emitter::before(Instruction *Point, Cost Weight, Offset Where) {
   Instruction *Cold = SplitBlockAndInsertIfThen(Take, Point->getIterator(), /*Unreachable=*/false, Weights);
   B.SetInsertPoint(Cold);
   B.SetCurrentDebugLocation(Point->getStableDebugLoc());
-  CallInst *Call = B.CreateCall(slowPath(Kind == ProbeKind::Flag ? "__headway_preempted" : "__headway_tick"));
-  Call->setCallingConv(CallingConv::PreserveAll);
-  Call->setDoesNotThrow();
+  callSlowPath(B);
 }
 
 void Emitter::onEdge(BasicBlock *From, BasicBlock *To, Cost Weight, Offset Where) {

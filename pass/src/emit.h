@@ -5,6 +5,7 @@
 #include "options.h"
 
 #include "llvm/IR/BasicBlock.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Instruction.h"
 #include "llvm/IR/Module.h"
 
@@ -29,7 +30,7 @@ private:
   llvm::Module &M;
   ProbeKind Kind;
 
-  llvm::FunctionCallee slowPath(llvm::StringRef Name);
+  void callSlowPath(llvm::IRBuilder<> &B);
 };
 
 } // namespace headway
