@@ -15,7 +15,15 @@ long calls(long n) { long x = 0; while (x < n) x += elsewhere(x); return x; }   
 long again(long n) { return n < 2 ? n : again(n - 1) * again(n - 2); }                 // 11
 __attribute__((annotate("headway_no_probes"))) long left_alone(long n) { while (n-- > 3) n ^= elsewhere(n); return n; }
 C
+cat >"$work/unrolled.c" <<'C'
+double gather(const double *a, const unsigned *at, unsigned begin, unsigned end) {
+  double sum = 0;
+  for (unsigned i = begin; i < end; i++) sum += a[at[i]];                              // 3
+  return sum;
+}
+C
 mkdir "$work/reports"
+"$bin/headway-cc" -O3 -g -c "$work/unrolled.c" -o "$work/unrolled.o" -mllvm "-headway-report=$work/unrolled.json"
 "$bin/headway-cc" -O2 -g -fno-unroll-loops -fno-vectorize -c "$work/subject.c" -o "$work/subject.o" \
   -mllvm "-headway-report=$work/reports" -mllvm -headway-probe-distance=4000
 "$bin/headway-cc" -O0 -c "$work/subject.c" -o "$work/subject.o" -mllvm "-headway-report=$work/single.json" -mllvm -headway-probe=tsc
@@ -43,6 +51,9 @@ for f in functions.values():
     for p in f["probes"]:
         assert 0 <= p["covers"] <= report["distance"], p
     assert f["unprobed"].get("through", 0) <= half, f
+# What the optimiser has unrolled is counted all the same.
+unrolled = json.load(open(f"{work}/unrolled.json"))["functions"][0]["probes"]
+assert [p["reason"] for p in unrolled] == ["strip-mined-loop"], unrolled
 single = json.load(open(f"{work}/single.json"))
 assert single["probe"] == "tsc" and single["distance"] == 8000
 print("the report holds what it should:", report["probes"], "probes")
