@@ -21,10 +21,8 @@ constexpr Cost DependentLoadCost = 12;
 constexpr Cost LibraryCost = 60;
 /// malloc and free on their fast path.
 constexpr Cost AllocatorCost = 60;
-/// Bytes that a block copy moves per cycle.
-constexpr Cost CopyBytesPerUnit = 32;
 constexpr Cost CopyStartCost = 10;
-/// A block operation whose length is not known here: mostly short, and if not, no probe reaches into it.
+/// A block operation whose length is not known here: mostly short, and if not, taken apart (blocks.h).
 constexpr Cost CopyOfUnknownLengthCost = 40;
 /// Bits of vector arithmetic that count as one instruction (two 128-bit units, or one of 256).
 constexpr unsigned RegisterBits = 256;

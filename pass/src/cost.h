@@ -17,6 +17,9 @@ namespace headway {
 
 using Cost = uint64_t;
 
+/// Bytes that a block copy moves per cycle.
+constexpr Cost CopyBytesPerUnit = 32;
+
 /// The un-probed cost of a stretch of code with one way in (a function, a loop, a call): what a
 /// caller needs to know of it to keep its own bound.
 struct Residual {

@@ -1,5 +1,6 @@
 #include "instrument.h"
 #include "attributes.h"
+#include "blocks.h"
 #include "emit.h"
 #include "loops.h"
 #include "opaque.h"
@@ -58,6 +59,8 @@ private:
       Out.addSkipped(F, Found->second);
       return false;
     }
+    if (takeApart(F, options().half()))
+      FAM.invalidate(F, PreservedAnalyses::none());
     simplifyLoops(F);
     const Plan P = plan(F);
     Out.add(F, P);
