@@ -89,7 +89,7 @@ test-pass:
 	fi
 
 install-pass: pass
-	DESTDIR=$(DESTDIR) cmake --install target/pass
+	DESTDIR=$(DESTDIR) cmake --install target/pass --prefix $(PREFIX)
 
 # The C programs again, now that there is a compiler with the pass; without one they say what they skip.
 .PHONY: test-capi header
@@ -117,30 +117,21 @@ install: build
 CAPI_ABI := $(shell sed -n 's/^pub const HEADWAY_ABI_VERSION: u32 = \([0-9]*\);/\1/p' crates/capi/src/server.rs)
 PREFIX ?= /usr/local
 
+CARGO_OUT := $(or $(CARGO_TARGET_DIR),target)
+
 install-capi: toolchain
 	$(CARGO) build --release --locked -p headway-capi
-	install -Dm755 target/release/libheadway_capi.so $(DESTDIR)$(PREFIX)/lib/libheadway.so.$(CAPI_ABI)
+	install -Dm755 $(CARGO_OUT)/release/libheadway_capi.so $(DESTDIR)$(PREFIX)/lib/libheadway.so.$(CAPI_ABI)
 	ln -sf libheadway.so.$(CAPI_ABI) $(DESTDIR)$(PREFIX)/lib/libheadway.so
-	install -Dm644 target/release/libheadway_capi.a $(DESTDIR)$(PREFIX)/lib/libheadway.a
+	install -Dm644 $(CARGO_OUT)/release/libheadway_capi.a $(DESTDIR)$(PREFIX)/lib/libheadway.a
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/include crates/capi/include/*.h
 	cc -std=gnu11 -O2 -fPIC -shared -Wl,-z,now crates/capi/shim/*.c -L$(DESTDIR)$(PREFIX)/lib -lheadway \
-		-o $(DESTDIR)$(PREFIX)/lib/libheadway_shim.so
+		-Wl,-rpath,'$$ORIGIN' -o $(DESTDIR)$(PREFIX)/lib/libheadway_shim.so
 	mkdir -p $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed -e 's|@prefix@|$(PREFIX)|' -e "s|@version@|$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)|" \
 		crates/capi/headway.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/headway.pc
 
-# LevelDB, fetched and compiled with probes, and a server around it (apps/leveldb/README.md). Links what install-capi installed.
-.PHONY: leveldb
-LEVELDB := target/leveldb
-leveldb: pass
-	@apps/leveldb/fetch.sh $(LEVELDB)
-	cmake -G Ninja -S $(LEVELDB)/leveldb -B $(LEVELDB)/build -DCMAKE_BUILD_TYPE=Release -DLEVELDB_BUILD_TESTS=OFF \
-		-DLEVELDB_BUILD_BENCHMARKS=OFF -DHAVE_SNAPPY=OFF -DHAVE_CRC32C=OFF -DHAVE_TCMALLOC=OFF \
-		-DCMAKE_C_COMPILER=$(CURDIR)/pass/bin/headway-cc -DCMAKE_CXX_COMPILER=$(CURDIR)/pass/bin/headway-c++ >/dev/null
-	ninja -C $(LEVELDB)/build leveldb
-	pass/bin/headway-c++ -std=c++17 -O2 -Wall -Wextra -I$(LEVELDB)/leveldb/include -I$(DESTDIR)$(PREFIX)/include \
-		apps/leveldb/src/server.cc -o $(LEVELDB)/leveldb-server -L$(DESTDIR)$(PREFIX)/lib -lheadway_shim $(LEVELDB)/build/libleveldb.a \
-		-lheadway -lpthread -Wl,-z,now -Wl,-rpath,$(DESTDIR)$(PREFIX)/lib
+include apps/leveldb/leveldb.mk
 
 clean:
 	$(CARGO) clean

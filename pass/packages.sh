@@ -1,9 +1,10 @@
 #!/bin/bash
-# Makes sure that what the compiler pass is built and tested with is there: as root from Debian's
-# packages, else it says what is missing and fails.
+# Makes sure that what the compiler pass is built and tested with is there, or the packages named: as root
+# from Debian's packages, else it says what is missing and fails.
 set -euo pipefail
 
-packages=(clang-19 llvm-19-dev llvm-22-dev libclang-rt-19-dev cmake ninja-build)
+packages=("$@")
+[ $# -gt 0 ] || packages=(clang-19 llvm-19-dev llvm-22-dev libclang-rt-19-dev cmake ninja-build)
 
 missing() {
   local package
