@@ -3,9 +3,10 @@
 use crate::args::Destination;
 use crate::output::{self, Format};
 use anyhow::Result;
-use headway_machine::doctor::{Finding, examine};
+use headway_machine::doctor::{Finding, Level, examine};
 use headway_machine::{Description, noise};
 use headway_report::{Table, format};
+use headway_runtime::Mechanism;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,7 +23,8 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let machine = Description::read()?;
-        let findings = examine();
+        let mut findings = examine();
+        findings.push(preemption());
         let noise = noise::measure(WATCH, None)?;
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
@@ -39,6 +41,30 @@ impl Args {
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// By what requests can be interrupted here, and why not by the rest.
+fn preemption() -> Finding {
+    let (mut usable, mut refused) = (Vec::new(), Vec::new());
+    for (mechanism, checked) in Mechanism::available() {
+        match checked {
+            Ok(()) => usable.push(mechanism.name()),
+            Err(error) => refused.push(format!("not by {mechanism}: {}", error.why)),
+        }
+    }
+    let by = format!("by {}", usable.join(", "));
+    Finding {
+        name: "preemption",
+        level: match usable.contains(&Mechanism::Flag.name()) {
+            true => Level::Good,
+            false => Level::Absent,
+        },
+        detail: std::iter::once(by)
+            .chain(refused)
+            .collect::<Vec<_>>()
+            .join("; "),
+        remedy: None,
     }
 }
 
