@@ -149,6 +149,20 @@ pub(crate) fn answer(asked: u64, resting: u64) -> bool {
     exchange(asked, resting)
 }
 
+/// As [`answer`], of what the current assignment was asked. Whoever asks next has to be told of a later assignment first, so nobody else writes
+/// the line meanwhile, and only a signal can come between: one instruction keeps that out, without `lock`. With it the thread would wait for
+/// the line, which the asker has just written, and for every store before.
+#[inline(always)]
+pub(crate) fn take(asked: u64, resting: u64) -> bool {
+    let found: u64;
+    // SAFETY: reads and writes this thread's own line. A write of somebody who asks the same assignment twice may be lost, which says nothing new.
+    unsafe {
+        asm!("cmpxchg qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) resting,
+            const ASKED_OFFSET, inout("rax") asked => found, options(nostack));
+    }
+    found == asked
+}
+
 #[inline(always)]
 fn exchange(from: u64, to: u64) -> bool {
     let found: u64;

@@ -31,6 +31,15 @@ impl Request {
         }
     }
 
+    /// As [`withdraw`](Self::withdraw), of a request for what runs now.
+    #[inline]
+    fn take(self) -> bool {
+        match self {
+            Request::Asked(epoch) => local::take(epoch, local::resting()),
+            Request::Late => self.withdraw(),
+        }
+    }
+
     /// Whether it is meant for what runs now, rather than for what ran before.
     #[inline]
     fn is_current(self) -> bool {
@@ -93,7 +102,7 @@ fn granted(request: Request, deferral: u32) -> Option<NonNull<Control>> {
     if !unsafe { may_leave(control) } {
         return None; // It stays asked, and soon meets a probe where it can.
     }
-    if !request.withdraw() {
+    if !request.take() {
         return None;
     }
     if local::no_preempt() > 0 {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{FOREVER, play, replay, wait_until};
+use common::{FOREVER, assert_all_answered, play, replay, wait_until};
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
 
 /// One of each kind: by a dispatcher's flag, by the worker's own clock, with a dispatcher that works.
@@ -68,27 +68,8 @@ fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle) -> Stats 
     assert_eq!(server.layout(), Some(Layout::Dedicated));
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
-    let context = format!("{policy}, {workers} workers, roams {roams}, {idle:?}: {stats:?}");
-    let mut seen: Vec<u32> = control
-        .take_completions()
-        .iter()
-        .map(|done| done.index)
-        .collect();
-    seen.sort_unstable();
-    assert_eq!(seen, (0..REQUESTS).collect::<Vec<u32>>(), "{context}");
-    let expected = u64::from(REQUESTS);
-    assert_eq!(
-        (stats.received, stats.answered, stats.shed),
-        (expected, expected, 0),
-        "{context}"
-    );
-    assert_eq!(
-        (stats.abandoned, stats.panics, stats.unsent),
-        (0, 0, 0),
-        "{context}"
-    );
-    let by_class: Vec<u64> = stats.classes.iter().map(|class| class.answered).collect();
-    assert_eq!(by_class, [expected / 2, expected / 2, 0], "{context}");
+    let context = format!("{policy}, {workers} workers, roams {roams}, {idle:?}");
+    assert_all_answered(&stats, &control, LONG_NS, &context);
     stats
 }
 

@@ -5,7 +5,9 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::{FOREVER, gated, is_steered, live_policies, play, replay, wait_until};
+use common::{
+    FOREVER, assert_all_answered, gated, is_steered, live_policies, play, replay, wait_until,
+};
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_runtime::{Builder, Idle, Layout, Pin, Server, Spin};
 
@@ -39,29 +41,8 @@ fn all_answered(policy: &str, workers: usize, layout: Layout, idle: Idle) {
         .unwrap();
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
-    let context = format!("{policy}, {workers} workers, {layout:?}, {idle:?}: {stats:?}");
-    let mut seen: Vec<u32> = control
-        .take_completions()
-        .iter()
-        .map(|done| done.index)
-        .collect();
-    seen.sort_unstable();
-    assert_eq!(seen, (0..REQUESTS).collect::<Vec<u32>>(), "{context}");
-    let expected = u64::from(REQUESTS);
-    assert_eq!(
-        (stats.received, stats.answered, stats.shed),
-        (expected, expected, 0),
-        "{context}"
-    );
-    assert_eq!(
-        (stats.abandoned, stats.panics, stats.unsent),
-        (0, 0, 0),
-        "{context}"
-    );
-    let by_class: Vec<u64> = stats.classes.iter().map(|class| class.answered).collect();
-    assert_eq!(by_class, [expected / 2, expected / 2, 0], "{context}");
-    let long = stats.classes[1].mean_cpu_ns().unwrap();
-    assert!(long >= 2_990.0, "the handler spun for 3 µs, not {long} ns");
+    let context = format!("{policy}, {workers} workers, {layout:?}, {idle:?}");
+    assert_all_answered(&stats, &control, 3_000, &context);
 }
 
 #[test]

@@ -12,6 +12,9 @@ use crate::pulse::{Assignment, Pulse};
 /// quantum is counted from when the request began, not from when that was seen.
 const LOOK_NS: u64 = 500;
 
+/// Who was asked to yield and goes on is asked again after so long, ns: a handler may stay long where no probe is, and it costs one store.
+const AGAIN_NS: u64 = 200_000;
+
 /// What a worker that may be interrupted shares with who does it.
 #[derive(Default)]
 pub(super) struct Seat {
@@ -129,7 +132,7 @@ impl<M: Monitor> Watch<M> {
         }
         match monitor.expired(now_ns, id, ingress, held) {
             Verdict::Preempt => {
-                watched.due_ns = u64::MAX;
+                watched.due_ns = now_ns + AGAIN_NS;
                 watched.interrupt(watched.epoch);
             }
             Verdict::Renew(for_ns) | Verdict::RenewAlone(for_ns) => {

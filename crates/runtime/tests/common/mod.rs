@@ -14,7 +14,7 @@ use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, System, Visit};
-use headway_runtime::Call;
+use headway_runtime::{Call, Stats};
 
 /// So long that only a hang exceeds it.
 pub(crate) const FOREVER: Duration = Duration::from_secs(60);
@@ -77,6 +77,43 @@ pub(crate) fn play(control: &ReplayControl) {
         );
         std::thread::sleep(Duration::from_micros(200));
     }
+}
+
+/// Each of a [`replay`]'s `count` requests came back once, none was refused or lost, and longs were served for `long_ns` on average or more.
+pub(crate) fn assert_all_answered(
+    stats: &Stats,
+    control: &ReplayControl,
+    long_ns: u64,
+    context: &str,
+) {
+    let count = control.total() as u32;
+    let context = format!("{context}: {stats:?}");
+    let mut seen: Vec<u32> = control
+        .take_completions()
+        .iter()
+        .map(|done| done.index)
+        .collect();
+    seen.sort_unstable();
+    assert_eq!(seen, (0..count).collect::<Vec<u32>>(), "{context}");
+    let expected = u64::from(count);
+    assert_eq!(
+        (stats.received, stats.answered, stats.shed),
+        (expected, expected, 0),
+        "{context}"
+    );
+    assert_eq!(
+        (stats.abandoned, stats.panics, stats.unsent),
+        (0, 0, 0),
+        "{context}"
+    );
+    let by_class: Vec<u64> = stats.classes.iter().map(|class| class.answered).collect();
+    assert_eq!(by_class, [expected / 2, expected / 2, 0], "{context}");
+    let served_ns = stats.classes[1].mean_cpu_ns().unwrap();
+    // A clock's tick is not a whole number of ns.
+    assert!(
+        served_ns >= 0.996 * long_ns as f64,
+        "{served_ns} ns served, {context}"
+    );
 }
 
 /// While the gate is shut, requests of the long class block their worker.
