@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout as Block, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{Client, FOREVER, is_steered, live_policies, play, replay};
+use common::{Client, FOREVER, ServeBoxed, is_steered, live_policies, play, replay};
 use headway_net::header::Status;
 use headway_runtime::{Call, Layout, Server, Spin};
 
@@ -81,7 +81,7 @@ fn over_replay(policy: &str, layout: Layout) {
     let server = server()
         .policy(policy)
         .layout(layout)
-        .service(Spin::default())
+        .answering(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -96,7 +96,7 @@ fn over_udp(policy: &str, layout: Layout) {
     let server = server()
         .policy(policy)
         .layout(layout)
-        .service(|call: &mut Call<'_>| call.reply_in_place())
+        .answering(|call: &mut Call<'_>| call.reply_in_place())
         .listen_udp("127.0.0.1:0".parse().unwrap())
         .start()
         .unwrap();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{FOREVER, assert_all_answered, play, replay, wait_until};
+use common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, wait_until};
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
 
 /// One of each kind: by a dispatcher's flag, by the worker's own clock, with a dispatcher that works.
@@ -61,7 +61,7 @@ fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle) -> Stats 
     let (datapath, control) = replay(1, REQUESTS, 2_000, [500, LONG_NS]);
     let server = roam(builder(policy, workers), roams)
         .idle(idle)
-        .service(Spin::default())
+        .answering(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -133,7 +133,7 @@ fn moves(policy: &str, roams: bool, at_most: Duration) -> bool {
     let (datapath, control) = replay(1, 40, 2_000, [0, 0]);
     let service = Arc::clone(&wander);
     let server = roam(builder(policy, 2), roams)
-        .service(move |call: &mut Call<'_>| service.handle(call))
+        .answering(move |call: &mut Call<'_>| service.handle(call))
         .datapath(datapath)
         .start()
         .unwrap();
@@ -171,7 +171,7 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
         // Of two requests the second, long one comes first.
         let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
         let server = builder(policy, 1)
-            .service(|call: &mut Call<'_>| match call.class().0 {
+            .answering(|call: &mut Call<'_>| match call.class().0 {
                 1 => {
                     let end = Instant::now() + FOREVER;
                     while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
@@ -200,7 +200,7 @@ fn a_signal_interrupts_a_handler_without_probes() {
     static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
     let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
     let server = builder("shinjuku-sq,q=200us", 1)
-        .service(|call: &mut Call<'_>| match call.class().0 {
+        .answering(|call: &mut Call<'_>| match call.class().0 {
             1 => {
                 let end = Instant::now() + FOREVER;
                 while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
@@ -230,7 +230,7 @@ fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
     let _alone = alone();
     let (datapath, control) = replay(1, REQUESTS, 2_000, [500, LONG_NS]);
     let server = builder("concord,q=5us", 2)
-        .service(|call: &mut Call<'_>| {
+        .answering(|call: &mut Call<'_>| {
             Spin::default().handle(call);
             assert_ne!(call.class().0, 1, "longs panic");
         })
@@ -251,7 +251,7 @@ fn what_is_given_up_is_counted() {
     for policy in ["shinjuku-sq,q=5us", "tiny-quanta,q=5us", "concord,q=5us"] {
         let (datapath, control) = replay(1, 40, 1_000, [0, 0]);
         let server = builder(policy, 2)
-            .service(|call: &mut Call<'_>| {
+            .answering(|call: &mut Call<'_>| {
                 let end = Instant::now() + Duration::from_millis(300);
                 while call.class().0 == 1 && Instant::now() < end {
                     checkpoint();
@@ -276,7 +276,7 @@ fn what_cannot_be_done_is_refused() {
     let (datapath, _control) = replay(1, 1, 1, [0, 0]);
     let inline = builder("concord", 1)
         .layout(Layout::Inline)
-        .service(Spin::default())
+        .answering(Spin::default())
         .datapath(datapath)
         .start();
     assert!(inline.err().unwrap().to_string().contains("dedicated"));
@@ -287,7 +287,7 @@ fn what_cannot_be_done_is_refused() {
     ] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
         let refused = builder(policy, 2)
-            .service(Spin::default())
+            .answering(Spin::default())
             .datapath(datapath)
             .start();
         let message = refused.err().unwrap().to_string();

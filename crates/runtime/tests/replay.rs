@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{
-    FOREVER, assert_all_answered, gated, is_steered, live_policies, play, replay, wait_until,
+    FOREVER, ServeBoxed, assert_all_answered, gated, is_steered, live_policies, play, replay,
+    wait_until,
 };
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_runtime::{Builder, Idle, Layout, Pin, Server, Spin};
@@ -35,7 +36,7 @@ fn all_answered(policy: &str, workers: usize, layout: Layout, idle: Idle) {
     let server = builder(policy, workers)
         .layout(layout)
         .idle(idle)
-        .service(Spin::default())
+        .answering(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -87,7 +88,7 @@ fn the_number_of_workers_changes_while_running() {
             let (datapath, control) = replay(1, REQUESTS, 1_000, [500, 3_000]);
             let server = builder(policy, 3)
                 .layout(layout)
-                .service(Spin::default())
+                .answering(Spin::default())
                 .datapath(datapath)
                 .start()
                 .unwrap();
@@ -119,7 +120,7 @@ fn the_number_of_workers_changes_while_running() {
 fn darc_revises_and_shows_its_plan() {
     let (datapath, control) = replay(1, REQUESTS, 1_000, [500, 5_000]);
     let server = builder("darc,window=500", 2)
-        .service(Spin::default())
+        .answering(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -135,7 +136,7 @@ fn a_full_queue_sheds_its_own_class_only() {
     let (datapath, control) = replay(1, 2_000, 0, [0, 2_000]);
     let server = builder("fixed-priority", 1)
         .queue_limit(40)
-        .service(Spin::default())
+        .answering(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
@@ -175,7 +176,7 @@ fn late_requests_are_refused(policy: &str, idle: Idle) {
         Replay::new(vec![first.chain(late(0)).collect(), late(1).collect()]).unwrap();
     let server = builder(policy, 2)
         .idle(idle)
-        .service(gated(&gate))
+        .answering(gated(&gate))
         .datapath(datapath)
         .start()
         .unwrap();
@@ -214,7 +215,7 @@ fn arrival(index: u32, at_ns: u64, class: u8) -> ReplayArrival {
 fn sharing_one_queue_is_refused_for_a_steered_policy() {
     let (datapath, _control) = replay(1, 10, 0, [0, 0]);
     let started = builder("d-fcfs", 2)
-        .service(Spin::default())
+        .answering(Spin::default())
         .datapath(datapath)
         .start();
     let error = started.map(drop).unwrap_err().to_string();

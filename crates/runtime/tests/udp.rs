@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Client, FOREVER, gated, live_policies, wait_until};
+use common::{Client, FOREVER, ServeBoxed, gated, live_policies, wait_until};
 use headway_net::header::Status;
 use headway_runtime::{
     Builder, Call, Idle, Layout, MAX_REPLY_BYTES, Pin, Server, ShutdownError, StartError,
@@ -59,7 +59,7 @@ fn every_policy_and_layout_answers_every_datagram_once() {
             let server = builder()
                 .policy(policy)
                 .layout(layout)
-                .service(handle)
+                .answering(handle)
                 .listen_udp(loopback())
                 .start()
                 .unwrap();
@@ -92,7 +92,7 @@ fn each_outcome_of_a_handler_has_its_status() {
     both_layouts(|layout| {
         let server = builder()
             .layout(layout)
-            .service(handle)
+            .answering(handle)
             .listen_udp(loopback())
             .start()
             .unwrap();
@@ -125,7 +125,7 @@ fn a_panicking_handler_costs_its_request_only() {
     both_layouts(|layout| {
         let server = builder()
             .layout(layout)
-            .service(handle)
+            .answering(handle)
             .listen_udp(loopback())
             .start()
             .unwrap();
@@ -146,7 +146,7 @@ fn garbage_is_counted_and_harms_nobody() {
             let server = builder()
                 .policy(policy)
                 .layout(layout)
-                .service(handle)
+                .answering(handle)
                 .listen_udp(loopback())
                 .start()
                 .unwrap();
@@ -179,7 +179,7 @@ fn a_sleeping_server_wakes_for_each_request() {
                     .policy(policy)
                     .idle(idle)
                     .layout(layout)
-                    .service(handle)
+                    .answering(handle)
                     .listen_udp(loopback())
                     .start()
                     .unwrap();
@@ -206,7 +206,7 @@ fn a_drain_answers_all_that_was_accepted_and_refuses_what_comes_later() {
         let server = builder()
             .layout(layout)
             .policy("darc-static,reserved=1")
-            .service(gated(&gate))
+            .answering(gated(&gate))
             .listen_udp(loopback())
             .start()
             .unwrap();
@@ -247,7 +247,7 @@ fn a_deadline_gives_up_what_has_not_begun() {
             .layout(layout)
             .policy("jbsq,k=3")
             .workers(1)
-            .service(gated(&gate))
+            .answering(gated(&gate))
             .listen_udp(loopback())
             .start()
             .unwrap();
@@ -284,7 +284,7 @@ fn a_handler_that_does_not_return_is_named() {
     let gate = Arc::new(AtomicBool::new(false));
     let server = builder()
         .layout(Layout::Dedicated)
-        .service(gated(&gate))
+        .answering(gated(&gate))
         .listen_udp(loopback())
         .start()
         .unwrap();
@@ -314,7 +314,7 @@ fn an_idle_worker_leads_while_another_runs_a_long_request() {
         let server = builder()
             .layout(Layout::Inline)
             .idle(idle)
-            .service(gated(&gate))
+            .answering(gated(&gate))
             .listen_udp(loopback())
             .start()
             .unwrap();
@@ -337,7 +337,7 @@ fn a_thief_serves_the_queue_of_a_blocked_worker() {
         let server = builder()
             .policy("work-stealing")
             .idle(idle)
-            .service(gated(&gate))
+            .answering(gated(&gate))
             .listen_udp(loopback())
             .start()
             .unwrap();
@@ -356,13 +356,13 @@ fn a_thief_serves_the_queue_of_a_blocked_worker() {
 #[test]
 fn what_cannot_start_says_why() {
     let first = builder()
-        .service(handle)
+        .answering(handle)
         .listen_udp(loopback())
         .start()
         .unwrap();
     let addr = first.local_addr().unwrap();
     let in_use = builder()
-        .service(handle)
+        .answering(handle)
         .listen_udp(addr)
         .start()
         .map(drop)
@@ -398,7 +398,7 @@ fn what_cannot_start_says_why() {
     ];
     for (builder, message) in cases {
         let error = builder
-            .service(handle)
+            .answering(handle)
             .listen_udp(loopback())
             .start()
             .map(drop)
@@ -414,7 +414,7 @@ fn threads_are_named_and_pinned_where_there_are_cores() {
         .workers(1)
         .layout(Layout::Inline)
         .pin(Pin::Auto)
-        .service(handle)
+        .answering(handle)
         .listen_udp(loopback())
         .start()
         .unwrap();
@@ -425,7 +425,7 @@ fn threads_are_named_and_pinned_where_there_are_cores() {
         .layout(Layout::Inline)
         .pin(Pin::Auto)
         .idle(Idle::Park)
-        .service(handle)
+        .answering(handle)
         .listen_udp(loopback())
         .start()
         .unwrap();

@@ -14,7 +14,28 @@ use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, System, Visit};
-use headway_runtime::{Call, Stats};
+use headway_runtime::{Builder, Call, Service, Stats};
+
+/// Any service, so that the server is compiled once for all the tests of a file: each closure is a type of its own.
+pub(crate) struct Boxed(Box<dyn Service>);
+
+impl Service for Boxed {
+    fn handle(&self, call: &mut Call<'_>) {
+        self.0.handle(call);
+    }
+}
+
+/// Builders take services boxed.
+pub(crate) trait ServeBoxed<D, C> {
+    /// What answers the requests.
+    fn answering(self, service: impl Service) -> Builder<Boxed, D, C>;
+}
+
+impl<S, D, C> ServeBoxed<D, C> for Builder<S, D, C> {
+    fn answering(self, service: impl Service) -> Builder<Boxed, D, C> {
+        self.service(Boxed(Box::new(service)))
+    }
+}
 
 /// So long that only a hang exceeds it.
 pub(crate) const FOREVER: Duration = Duration::from_secs(60);
