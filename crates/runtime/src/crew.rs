@@ -205,7 +205,7 @@ impl Crew {
 
 /// A thread that has reported its exit has a few more instructions to go.
 fn exited(thread: &JoinHandle<()>) -> bool {
-    let patience = Instant::now() + Duration::from_millis(100);
+    let patience = Instant::now() + Duration::from_secs(1);
     while !thread.is_finished() && Instant::now() < patience {
         std::thread::yield_now();
     }

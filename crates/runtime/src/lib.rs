@@ -20,6 +20,7 @@ mod executor;
 mod fibers;
 mod intake;
 pub mod leader;
+mod overflow;
 pub mod park;
 mod parts;
 mod pulse;

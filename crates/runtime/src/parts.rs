@@ -40,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) stalls: usize,
     /// Buffers, and so the most requests in the server at once.
     pub(crate) slots: usize,
+    /// Of the classes, UNKNOWN last.
+    pub(crate) class_names: Vec<String>,
     /// Of a fiber's stack.
     pub(crate) stack_bytes: usize,
     /// By what a dispatcher interrupts.

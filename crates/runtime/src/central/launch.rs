@@ -24,6 +24,7 @@ use crate::executor::Executor;
 use crate::fibers::{Shelf, Weft};
 use crate::intake::Intake;
 use crate::leader::Leadership;
+use crate::overflow;
 use crate::park::{Parker, Patience};
 use crate::parts::{Config, Engine, Layout, Parts, kernel_drops, tallies};
 use crate::service::Service;
@@ -121,6 +122,7 @@ fn weft<D, C, S>(
     if !Clock::global().is_tsc() {
         return Err(StartError::NoTsc);
     }
+    overflow::report(&parts.config.class_names);
     let bytes = parts.config.stack_bytes;
     let stacks =
         Stacks::new(bytes, READY_STACKS).map_err(|source| StartError::Stacks { bytes, source })?;

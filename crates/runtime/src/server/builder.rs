@@ -289,7 +289,10 @@ where
         let spec = self.policy?;
         systems::check(&spec, &shape)?;
         let (datapath, addr) = self.datapath.open()?;
+        let names = self.classes.into_iter().map(|class| class.name);
+        let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
         let config = Config {
+            class_names: class_names.clone(),
             idle: self.idle,
             layout: self.layout,
             pin: self.pin,
@@ -306,7 +309,6 @@ where
             config,
         };
         let (engine, policy) = systems::with(&spec, &shape, Launch(parts))??;
-        let names = self.classes.into_iter().map(|class| class.name);
         Ok(Server {
             stopper: Stopper::of(&engine),
             engine,
@@ -314,7 +316,7 @@ where
             policy,
             workers: self.workers,
             idle: self.idle,
-            classes: names.chain(["unknown".to_owned()]).collect(),
+            classes: class_names,
         })
     }
 }
