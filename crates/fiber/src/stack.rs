@@ -160,7 +160,7 @@ impl Stacks {
 /// How many stacks move between a cache and its pool at a time.
 const BATCH: usize = 16;
 
-/// A thread's own few stacks of a shared pool: taking and giving costs a lock only once in [16](BATCH).
+/// A thread's own few stacks of a shared pool: taking and giving costs a lock only once in 16.
 #[derive(Debug)]
 pub struct StackCache {
     pool: Arc<Stacks>,
