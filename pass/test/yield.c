@@ -41,14 +41,19 @@ static uint64_t read_ns(clockid_t clock) {
 
 static uint64_t now_ns(void) { return read_ns(CLOCK_MONOTONIC); }
 
-// Only a loop that has run since it was last asked can be due to answer: machines are shared.
+// Only a loop that has run since it was last asked can be due to answer: machines are shared. Nor is
+// one asked before it has begun: a load hoisted to its start would see the flag up and answer all the way.
 static void *timer(void *unused) {
     (void)unused;
+    _Atomic(uint64_t) *before = NULL;
     for (uint64_t last = 0, ran;;) {
         struct timespec pause = {0, PERIOD_NS};
         nanosleep(&pause, NULL);
         _Atomic(uint64_t) *at = atomic_load(&flag);
-        if (!at || (ran = read_ns(loop_time)) - last < PERIOD_NS / 2) continue;
+        ran = read_ns(loop_time);
+        if (at && !before) last = ran;
+        before = at;
+        if (!at || ran - last < PERIOD_NS / 2) continue;
         last = ran;
         atomic_store(at, 1);
         atomic_fetch_add(&raised, 1);
