@@ -48,6 +48,17 @@ pub enum Turn<J> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 ///
+/// # Threads
+/// A fiber goes on in the thread that made it. Only the promise of [`migratable`](Fiber::migratable), which is unsafe, makes one that may be sent:
+///
+/// ```compile_fail,E0277
+/// use headway_fiber::{Fiber, Stacks};
+///
+/// let stacks = Stacks::new(64 << 10, 1).unwrap();
+/// let mut fiber = Fiber::new(stacks.take().unwrap(), |_: &mut ()| {});
+/// std::thread::spawn(move || fiber.run((), 0));
+/// ```
+///
 /// # Panics in the body
 /// They go on in the caller of [`run`](Fiber::run) or [`resume`](Fiber::resume). The job is dropped and the fiber is spent: its
 /// stack can be had back, but it takes no more jobs. Catch them in the body to keep it.

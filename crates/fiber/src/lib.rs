@@ -33,7 +33,7 @@ mod stub;
 mod switch;
 
 pub use attached::{Attached, Flag};
-pub use checkpoint::checkpoint;
+pub use checkpoint::{CheckpointEvery, checkpoint};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
 pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempt, Unavailable, UnknownMechanism};
 pub use mutex::{FiberMutex, FiberMutexGuard};

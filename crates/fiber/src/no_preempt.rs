@@ -16,6 +16,13 @@ use crate::slow::{__headway_deferred, deferred_in_library};
 ///
 /// Outside a fiber it has no effect. One that is leaked forbids preemption until the thread's next
 /// [assignment](crate::Attached::begin).
+///
+/// It belongs to the thread that counts it, so what holds one is kept there:
+///
+/// ```compile_fail,E0277
+/// fn may_go_on_in_another_thread(_: impl Send) {}
+/// may_go_on_in_another_thread(headway_fiber::NoPreempt::enter());
+/// ```
 #[derive(Debug)]
 pub struct NoPreempt {
     /// Belongs to the thread that counts it.

@@ -31,10 +31,17 @@ pub use headway_load as load;
 /// This machine: its clock, its cores, its noise.
 pub use headway_machine as machine;
 
+/// A probe placed by hand, and one that looks in every so many rounds of a loop.
+pub use headway_fiber::{CheckpointEvery, checkpoint};
+
+/// Probes in a function's loops, where no compiler pass can be loaded.
+pub use headway_macros::preemptible;
+
 /// What a program that serves, loads or simulates names most.
 pub mod prelude {
     pub use headway_fiber::{NoPreempt, checkpoint};
     pub use headway_load::{Extent, Load, LoadReport};
+    pub use headway_macros::preemptible;
     pub use headway_net::classify::{AnyClassifier, Classifier};
     pub use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
     pub use headway_report::{Run, Slo};

@@ -1,0 +1,217 @@
+//! `#[preemptible]`, for code that the compiler pass does not see: see [`macro@preemptible`].
+
+mod options;
+mod place;
+
+use proc_macro::TokenStream;
+use proc_macro2::TokenStream as Tokens;
+use quote::quote;
+use syn::{Error, ItemFn, Signature};
+
+use options::Options;
+
+/// Makes a function one that can be interrupted: it yields, if it was asked to, where it begins and in every round of its loops.
+///
+/// For services that are built where no compiler pass can be loaded. A `checkpoint()`, a load and a branch that is not taken, is placed
+///
+/// - at the entry of the function, so that recursion is covered;
+/// - at the head of the body of each `loop`, `while`, `while let` and `for` in it, labelled or not, nested or in closures: whichever way a
+///   round ends, by its last statement or by `continue`, the next one meets it.
+///
+/// ```
+/// # extern crate headway_fiber as headway; // Where `headway::preemptible` names this macro.
+/// # use headway_macros::preemptible;
+/// #[preemptible]
+/// fn scan(values: &[u64], wanted: u64) -> usize {
+///     let mut found = 0;
+///     for value in values {
+///         found += usize::from(*value == wanted);
+///     }
+///     found
+/// }
+/// # assert_eq!(scan(&[1, 2, 1], 1), 2);
+/// ```
+///
+/// # Options
+///
+/// `#[preemptible(every = 64)]` makes one round in 64 meet it, for loops whose rounds are short. All loops of the function count
+/// down one local variable, so loops within loops do not multiply; a closure has its own, and its first round always meets one.
+///
+/// `#[preemptible(crate = path)]` is where `checkpoint` is found instead of `::headway`, such as `headway_fiber`.
+///
+/// # What it does not see
+///
+/// What the function calls; iterator chains (`for_each`, `sum`), which loop in code of others; loops that a macro makes; functions
+/// and other items written inside the function, which take the attribute themselves; `async` blocks and closures. A vectorised loop becomes one that
+/// is not. The compiler pass knows none of these limits, and costs less: docs/preemption.md.
+///
+/// # Where it may go on
+///
+/// As with every probe, the function goes on in the thread it began in, unless whoever made its fiber
+/// promised otherwise, which is `unsafe` (`Fiber::migratable`, `Builder::resume_anywhere`). What the macro adds keeps to that promise by itself: the count is
+/// a variable of the function, and lies on the fiber's stack; each checkpoint finds its thread's word anew. What the *function* holds over a round is up to
+/// that promise: no reference into a thread-local, no guard of a lock of the thread's. In either case other requests run meanwhile, and a
+/// lock that they may want as well is held inside a `NoPreempt` section, or is a `FiberMutex`.
+///
+/// # Errors
+///
+/// It does not go on what has no loop of its own to mark: anything but a function with a body, and
+///
+/// ```compile_fail
+/// # extern crate headway_fiber as headway;
+/// # use headway_macros::preemptible;
+/// #[preemptible]
+/// const fn evaluated_by_the_compiler() {}
+/// ```
+///
+/// ```compile_fail
+/// # extern crate headway_fiber as headway;
+/// # use headway_macros::preemptible;
+/// #[preemptible]
+/// async fn polled_by_an_executor() {}
+/// ```
+#[proc_macro_attribute]
+pub fn preemptible(options: TokenStream, item: TokenStream) -> TokenStream {
+    marked(options.into(), &item.into()).into()
+}
+
+/// The function with checkpoints; or an error, and the item as it was, so that its callers do not miss it as well.
+fn marked(options: Tokens, item: &Tokens) -> Tokens {
+    expand(options, item).unwrap_or_else(|error| {
+        let error = error.into_compile_error();
+        quote!(#error #item)
+    })
+}
+
+fn expand(options: Tokens, item: &Tokens) -> syn::Result<Tokens> {
+    let options = syn::parse2::<Options>(options)?;
+    let mut function = syn::parse2::<ItemFn>(item.clone()).map_err(|_| no_function(item))?;
+    refuse(&function.sig)?;
+    place::checkpoints(&mut function.block, &options);
+    Ok(quote!(#function))
+}
+
+fn no_function(item: &Tokens) -> Error {
+    let message =
+        "#[preemptible] goes on a function with a body; mark each function or method by itself";
+    Error::new_spanned(item, message)
+}
+
+fn refuse(signature: &Signature) -> syn::Result<()> {
+    if let Some(constness) = &signature.constness {
+        let message = "#[preemptible] cannot go on a `const fn`: the compiler may evaluate it, and cannot yield; \
+                       move its loop into a function that is not `const`";
+        return Err(Error::new_spanned(constness, message));
+    }
+    if let Some(asyncness) = &signature.asyncness {
+        let message = "#[preemptible] cannot go on an `async fn`: it only makes a future, which yields at `.await`; \
+                       move its loop into a function that is not `async`";
+        return Err(Error::new_spanned(asyncness, message));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Why it is refused.
+    fn refused(options: &str, item: &str) -> String {
+        let error = expand(options.parse().unwrap(), &item.parse().unwrap());
+        error.expect_err("it is accepted").to_string()
+    }
+
+    #[test]
+    fn what_cannot_yield_is_refused_with_the_remedy() {
+        for (item, remedy) in [
+            (
+                "pub const fn f() { loop {} }",
+                "into a function that is not `const`",
+            ),
+            (
+                "pub async fn f() { loop {} }",
+                "into a function that is not `async`",
+            ),
+            ("impl S { fn f() {} }", "each function or method by itself"),
+            ("fn f(&self);", "a function with a body"),
+        ] {
+            let message = refused("", item);
+            assert!(message.contains(remedy), "{item}: {message}");
+        }
+    }
+
+    #[test]
+    fn unknown_and_senseless_options_are_refused() {
+        for (options, reason) in [
+            (
+                "each = 64",
+                "unknown option `each`: expected `every = N` or `crate = path`",
+            ),
+            ("every = 0", "from 1"),
+            ("every = 5000000000", "to 4294967295"),
+            ("every = 2, every = 3", "`every` is given twice"),
+            ("every: 2", "expected `=`"),
+        ] {
+            let message = refused(options, "fn f() {}");
+            assert!(message.contains(reason), "{options}: {message}");
+        }
+    }
+
+    #[test]
+    fn what_is_refused_stays_as_it_was_beside_the_error() {
+        let item = quote!(
+            const fn f() {
+                while true {}
+            }
+        );
+        let text = marked(Tokens::new(), &item).to_string();
+        assert!(text.contains("compile_error"), "{text}");
+        assert!(text.ends_with(&item.to_string()), "{text}");
+    }
+
+    #[test]
+    fn statements_follow_the_items_that_a_body_begins_with() {
+        let marked = marked(
+            quote!(every = 4),
+            &quote!(
+                fn f() {
+                    use a::b;
+                    loop {
+                        b()
+                    }
+                }
+            ),
+        );
+        let expected = quote!(
+            fn f() {
+                use a::b;
+                ::headway::checkpoint();
+                let mut rounds = ::headway::CheckpointEvery::<4u32>::new();
+                loop {
+                    rounds.checkpoint();
+                    b()
+                }
+            }
+        );
+        assert_eq!(marked.to_string(), expected.to_string());
+    }
+
+    #[test]
+    fn without_a_loop_nothing_is_counted() {
+        let marked = marked(
+            quote!(every = 4),
+            &quote!(
+                fn f() -> u8 {
+                    1
+                }
+            ),
+        );
+        let expected = quote!(
+            fn f() -> u8 {
+                ::headway::checkpoint();
+                1
+            }
+        );
+        assert_eq!(marked.to_string(), expected.to_string());
+    }
+}
