@@ -46,6 +46,7 @@ fn hop(rounds: &AtomicU64, arrivals: Receiver<Traveller>, onwards: Sender<Travel
             unreachable!("the other thread waits");
         }
     }
+    drop(onwards); // The other thread waits for no more.
     turns
 }
 
@@ -54,7 +55,7 @@ fn a_counted_loop_changes_threads_at_every_checkpoint() {
     let rounds = Arc::new(AtomicU64::new(0));
     let stacks = Stacks::new(64 << 10, 1).expect("there is memory for a stack");
     let mut fiber = Fiber::new(stacks.take().unwrap(), |rounds: &mut Arc<AtomicU64>| {
-        counts(rounds)
+        counts(rounds);
     });
     {
         let attached = Attached::new();

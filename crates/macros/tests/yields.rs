@@ -140,7 +140,10 @@ twice! {
 
     #[preemptible]
     fn in_a_condition(job) {
-        if { while job.step() < 8 {} true } {}
+        while {
+            while job.step() < 8 {}
+            false
+        } {}
     }
 
     #[preemptible]
@@ -260,9 +263,9 @@ impl Scanner {
     /// Attributes, visibility, `self`, generics, and a diverging loop keep what they mean.
     #[must_use]
     #[preemptible(every = 2, crate = headway_fiber)]
-    pub(crate) fn until<T: PartialEq>(&mut self, mut next: impl FnMut() -> T, wanted: T) -> T
+    pub(crate) fn until<T>(&mut self, mut next: impl FnMut() -> T, wanted: T) -> T
     where
-        T: Copy,
+        T: Copy + PartialEq,
     {
         loop {
             self.rounds += 1;
