@@ -24,7 +24,7 @@ reproduce: build
 	@echo "docs/reproduction.md is new; the curves are in target/reproduction.html"
 
 build: toolchain
-	$(CARGO) build --release --locked -p headway-cli
+	$(CARGO) build --release --locked -p headway-cli -p cargo-headway
 
 .PHONY: toolchain
 toolchain:
@@ -111,6 +111,7 @@ fuzz: toolchain
 
 install: build
 	install -Dm755 $(HEADWAY) $(DESTDIR)/usr/local/bin/headway
+	install -Dm755 $(dir $(HEADWAY))cargo-headway $(DESTDIR)/usr/local/bin/cargo-headway
 	$(HEADWAY) man --dir $(DESTDIR)/usr/local/share/man/man1
 	mkdir -p $(DESTDIR)/usr/local/share/bash-completion/completions
 	$(HEADWAY) completions bash > $(DESTDIR)/usr/local/share/bash-completion/completions/headway

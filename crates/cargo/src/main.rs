@@ -1,0 +1,72 @@
+//! The command `cargo headway`: cargo, with preemption probes in the crates it compiles.
+//!
+//! It finds the wrapper around rustc that loads the compiler pass, asks it whether it fits the toolchain at hand, and runs cargo with it, in a
+//! target directory for these options alone: cargo does not know of them, and would take what others made for its own.
+
+mod arguments;
+mod cache;
+mod cargo;
+mod wrapper;
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+use arguments::{Asked, Request};
+use cargo::Package;
+use wrapper::Wrapper;
+
+/// What went wrong, in words for whoever called; several lines are a hint each.
+#[derive(Debug)]
+enum Failure {
+    /// The command line cannot be: exit status 2.
+    Usage(String),
+    /// It could not be done: exit status 1.
+    Impossible(String),
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(code) => code,
+        Err(failure) => {
+            let (text, code) = match failure {
+                Failure::Usage(text) => (text, 2),
+                Failure::Impossible(text) => (text, 1),
+            };
+            eprintln!("error: {text}");
+            ExitCode::from(code)
+        }
+    }
+}
+
+fn run() -> Result<ExitCode, Failure> {
+    let request = match Request::parse(env::args_os().skip(1), |name| env::var(name).ok())? {
+        Asked::Help => {
+            print!("{}", arguments::HELP);
+            return Ok(ExitCode::SUCCESS);
+        }
+        Asked::Version => {
+            println!("cargo-headway {}", env!("CARGO_PKG_VERSION"));
+            return Ok(ExitCode::SUCCESS);
+        }
+        Asked::Run(request) => request,
+    };
+    let package = Package::read(&request)?;
+    package.has_all(&request.crates)?;
+    let wrapper = Wrapper::find()?;
+    let pass = wrapper.check(&cargo::rustc())?;
+    let directory = cache::directory(&package, &request)?;
+    cache::prepare(&directory, &request, &pass)?;
+    if let Some(other) = env::var_os("RUSTC_WRAPPER").filter(|other| *other != wrapper.path) {
+        eprintln!("note: RUSTC_WRAPPER={} is set aside", other.display());
+    }
+    let mut cargo = Command::new(cargo::cargo());
+    cargo
+        .args(&request.cargo)
+        .env_remove("HEADWAY_PROBES")
+        .envs(request.environment()?)
+        .env("RUSTC_WRAPPER", &wrapper.path)
+        .env("CARGO_TARGET_DIR", &directory);
+    let status = cargo::status(&mut cargo)?;
+    let failed = u8::try_from(status.code().unwrap_or(1)).unwrap_or(1);
+    Ok(ExitCode::from(failed))
+}
