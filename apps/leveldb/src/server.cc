@@ -80,9 +80,11 @@ int Fail(const char *words) {
 
 }  // namespace
 
-// leveldb-server DIRECTORY [POLICY [WORKERS [ADDRESS]]]; ends when its input does.
+// leveldb-server DIRECTORY [POLICY [WORKERS [ADDRESS [probes|signal]]]]; ends when its input does.
 int main(int argc, char **argv) {
-  if (argc < 2) return Fail("usage: leveldb-server DIRECTORY [POLICY [WORKERS [ADDRESS]]]");
+  if (argc < 2) return Fail("usage: leveldb-server DIRECTORY [POLICY [WORKERS [ADDRESS [probes|signal]]]]");
+  const std::string preempt = argc > 5 ? argv[5] : "probes";
+  if (preempt != "probes" && preempt != "signal") return Fail("requests are interrupted by probes or by signal");
   leveldb::Options db_options;
   db_options.create_if_missing = true;
   leveldb::DB *opened = nullptr;
@@ -99,6 +101,11 @@ int main(int argc, char **argv) {
   options.policy = argc > 2 ? argv[2] : "concord";
   options.workers = argc > 3 ? static_cast<uint32_t>(std::atoi(argv[3])) : 1;
   options.listen = argc > 4 ? argv[4] : nullptr;
+  if (preempt == "signal") {
+    // Without probes LevelDB keeps state of its thread in registers; its locks and memory the shim sees to, and it prints nothing.
+    options.preempt = HEADWAY_PREEMPT_SIGNAL;
+    options.resume = HEADWAY_RESUME_OWN_WORKER;
+  }
   headway_service service{};
   service.size = sizeof service;
   service.context = db.get();

@@ -17,6 +17,13 @@
 // An interrupted request goes on at the worker that began it.
 #define HEADWAY_RESUME_OWN_WORKER 1
 
+// Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
+#define HEADWAY_PREEMPT_PROBES 0
+
+// Where the dispatcher interrupts, it sends SIGURG: at any instruction, for code without probes. It costs microseconds at both ends, and
+// needs HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says what code may be interrupted so.
+#define HEADWAY_PREEMPT_SIGNAL 1
+
 // The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
 #define HEADWAY_LAYOUT_AUTO 0
 
@@ -113,8 +120,8 @@ struct headway_options {
     uint32_t pin;
     // What threads without work do: HEADWAY_IDLE_...
     uint32_t idle;
-    // 0.
-    uint32_t reserved;
+    // By what requests are interrupted, where the policy does so: HEADWAY_PREEMPT_...
+    uint32_t preempt;
     // Most requests that wait in one queue; what comes on top is refused. 0 for 1024.
     size_t queue_limit;
     // Of the stack that a request has where the policy interrupts requests; 0 for 256 KiB. Only what is touched takes memory.
@@ -259,7 +266,8 @@ uint32_t headway_abi_version(void);
 // # Safety
 // `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be
 // called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. Unless
-// headway_options.resume is HEADWAY_RESUME_OWN_WORKER, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads").
+// headway_options.resume is HEADWAY_RESUME_OWN_WORKER, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it
+// may be interrupted at any instruction (docs/c-api.md, "Interrupting by signal").
 int headway_start(const struct headway_options *options,
                   const struct headway_service *service,
                   struct headway_server **server);

@@ -19,6 +19,12 @@ pub const HEADWAY_RESUME_ANYWHERE: u32 = 0;
 /// An interrupted request goes on at the worker that began it.
 pub const HEADWAY_RESUME_OWN_WORKER: u32 = 1;
 
+/// Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
+pub const HEADWAY_PREEMPT_PROBES: u32 = 0;
+/// Where the dispatcher interrupts, it sends SIGURG: at any instruction, for code without probes. It costs microseconds at both ends, and
+/// needs HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says what code may be interrupted so.
+pub const HEADWAY_PREEMPT_SIGNAL: u32 = 1;
+
 /// The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
 pub const HEADWAY_LAYOUT_AUTO: u32 = 0;
 /// The dispatcher has a thread of its own.
@@ -72,8 +78,8 @@ pub struct Options {
     pub pin: u32,
     /// What threads without work do: HEADWAY_IDLE_...
     pub idle: u32,
-    /// 0.
-    pub reserved: u32,
+    /// By what requests are interrupted, where the policy does so: HEADWAY_PREEMPT_...
+    pub preempt: u32,
     /// Most requests that wait in one queue; what comes on top is refused. 0 for 1024.
     pub queue_limit: usize,
     /// Of the stack that a request has where the policy interrupts requests; 0 for 256 KiB. Only what is touched takes memory.
@@ -92,6 +98,7 @@ pub(crate) struct Chosen {
     pub(crate) builder: Builder<(), (), AnyClassifier>,
     pub(crate) listen: SocketAddr,
     pub(crate) roams: bool,
+    pub(crate) by_signal: bool,
 }
 
 impl Chosen {
@@ -121,13 +128,18 @@ impl Chosen {
         if options.stack_bytes > 0 {
             builder = builder.stack_bytes(options.stack_bytes);
         }
-        if options.reserved != 0 {
-            return Err(unknown("reserved", options.reserved));
+        let (roams, by_signal) = (roams(options.resume)?, by_signal(options.preempt)?);
+        if roams && by_signal {
+            return Err(Failure::argument(
+                "headway_options.preempt is HEADWAY_PREEMPT_SIGNAL, which needs resume to be HEADWAY_RESUME_OWN_WORKER: code \
+                 interrupted between two probes may hold addresses of its thread",
+            ));
         }
         Ok(Self {
             builder,
             listen: address(listen.unwrap_or("udp://127.0.0.1:0"))?,
-            roams: roams(options.resume)?,
+            roams,
+            by_signal,
         })
     }
 }
@@ -173,6 +185,14 @@ fn roams(code: u32) -> Result<bool, Failure> {
         HEADWAY_RESUME_ANYWHERE => Ok(true),
         HEADWAY_RESUME_OWN_WORKER => Ok(false),
         other => Err(unknown("resume", other)),
+    }
+}
+
+fn by_signal(code: u32) -> Result<bool, Failure> {
+    match code {
+        HEADWAY_PREEMPT_PROBES => Ok(false),
+        HEADWAY_PREEMPT_SIGNAL => Ok(true),
+        other => Err(unknown("preempt", other)),
     }
 }
 

@@ -30,7 +30,8 @@ pub struct Server(runtime::Server);
 /// # Safety
 /// `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be
 /// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. Unless
-/// headway_options.resume is HEADWAY_RESUME_OWN_WORKER, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads").
+/// headway_options.resume is HEADWAY_RESUME_OWN_WORKER, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it
+/// may be interrupted at any instruction (docs/c-api.md, "Interrupting by signal").
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_start(
     options: *const Options,
@@ -48,6 +49,11 @@ pub unsafe extern "C" fn headway_start(
             // SAFETY: the caller's promise.
             true => unsafe { chosen.builder.resume_anywhere() },
             false => chosen.builder,
+        };
+        let builder = match chosen.by_signal {
+            // SAFETY: the caller's promise.
+            true => unsafe { builder.interrupt_by_signal() },
+            false => builder,
         };
         let started = builder
             .classifier(callbacks.classifier())

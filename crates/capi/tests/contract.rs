@@ -8,9 +8,12 @@ use std::net::UdpSocket;
 use std::path::Path;
 use std::ptr;
 use std::sync::Mutex;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
-use headway_capi::options::{Class, HEADWAY_PIN_OFF, Options};
+use headway_capi::options::{
+    Class, HEADWAY_PIN_OFF, HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_OWN_WORKER, Options,
+};
 use headway_capi::request::{Request, headway_class_of, headway_length, headway_reply_in_place};
 use headway_capi::server::{
     HEADWAY_ABI_VERSION, Server, headway_abi_version, headway_port, headway_read_class_stats,
@@ -79,8 +82,7 @@ fn stop(server: *mut Server) -> Stats {
     stats
 }
 
-/// Sends requests of these classes, one after the other; returns the last answer.
-fn ask(server: *mut Server, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>) {
+fn connected(server: *mut Server) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     // SAFETY: it runs.
     let port = unsafe { headway_port(server) };
@@ -88,20 +90,35 @@ fn ask(server: *mut Server, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>)
     socket
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
+    socket
+}
+
+fn send(socket: &UdpSocket, class: u8, index: u32, payload: &[u8]) {
+    let header = Header {
+        class,
+        flag: Flag::REQUEST,
+        index,
+        time_ns: 0,
+    };
+    socket.send(&[&header.encode(), payload].concat()).unwrap();
+}
+
+fn receive(socket: &UdpSocket) -> (Header, Vec<u8>) {
+    let mut buffer = [0; 4096];
+    let length = socket.recv(&mut buffer).unwrap();
+    let (header, payload) = Header::parse(&buffer[..length]).unwrap();
+    (header, payload.to_vec())
+}
+
+/// Sends requests of these classes, one after the other; returns the last answer.
+fn ask(server: *mut Server, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>) {
+    let socket = connected(server);
     let mut last = None;
     for (index, class) in (0..).zip(classes) {
-        let header = Header {
-            class: *class,
-            flag: Flag::REQUEST,
-            index,
-            time_ns: 0,
-        };
-        socket.send(&[&header.encode(), payload].concat()).unwrap();
-        let mut buffer = [0; 4096];
-        let length = socket.recv(&mut buffer).unwrap();
-        let (header, payload) = Header::parse(&buffer[..length]).unwrap();
-        assert_eq!(header.index, index);
-        last = Some((header, payload.to_vec()));
+        send(&socket, *class, index, payload);
+        let answer = receive(&socket);
+        assert_eq!(answer.0.index, index);
+        last = Some(answer);
     }
     last.unwrap()
 }
@@ -152,6 +169,22 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             },
             HEADWAY_E_ARGUMENT,
             "resume has no value 9",
+        ),
+        (
+            Options {
+                preempt: 9,
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "preempt has no value 9",
+        ),
+        (
+            Options {
+                preempt: HEADWAY_PREEMPT_SIGNAL,
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "needs resume to be HEADWAY_RESUME_OWN_WORKER",
         ),
     ];
     for (options, code, words) in cases {
@@ -339,6 +372,53 @@ fn the_program_can_tell_classes_apart_itself() {
     assert_eq!(counted(3, &raw mut scans), HEADWAY_E_ARGUMENT);
     assert!(last_error().contains("the last one, unknown, is 2"));
     stop(server);
+}
+
+/// Class 1 runs until a request of class 0 has been answered, and has no probe.
+unsafe extern "C" fn until_overtaken(context: *mut c_void, request: *mut Request) {
+    // SAFETY: the test's own, which outlives the server; the request is the one at hand.
+    let (shorts, class) = unsafe { (&*context.cast::<AtomicU32>(), headway_class_of(request)) };
+    if class == 0 {
+        shorts.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    let end = Instant::now() + Duration::from_secs(60);
+    while shorts.load(Ordering::Relaxed) == 0 && Instant::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
+/// One worker: without the interruption the second request would wait for the first, and that one for a minute.
+#[test]
+fn by_signal_a_handler_without_probes_is_interrupted() {
+    let shorts = AtomicU32::new(0);
+    let classes = [c"short", c"long"].map(|name| Class {
+        name: name.as_ptr(),
+        mean_ns: 0,
+    });
+    let options = Options {
+        policy: c"shinjuku-sq,q=200us".as_ptr(),
+        classes: classes.as_ptr(),
+        class_count: classes.len(),
+        resume: HEADWAY_RESUME_OWN_WORKER,
+        preempt: HEADWAY_PREEMPT_SIGNAL,
+        ..options()
+    };
+    let service = Service {
+        context: ptr::from_ref(&shorts).cast_mut().cast(),
+        handle_request: Some(until_overtaken),
+        ..zeroed!(Service)
+    };
+    let server = start(&options, &service).unwrap();
+    let socket = connected(server);
+    let begun = Instant::now();
+    for class in [1, 0] {
+        send(&socket, class, u32::from(class), b"");
+    }
+    let answered = [(); 2].map(|()| receive(&socket).0.flag.status());
+    assert_eq!(answered, [Status::Ok; 2]);
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert!(stop(server).preemptions > 0);
 }
 
 unsafe extern "C" fn too_much(_context: *mut c_void, request: *mut Request) {
