@@ -1,6 +1,7 @@
 //! What fibers cost: switches, preemptions, probes, guards; beside the coroutine library underneath and a bare cache line.
 //!
-//! Figures are medians of interleaved rounds: on a shared machine, only those of one run can be compared.
+//! Figures are medians of interleaved rounds: on a shared machine, only those of one run can be compared. Arguments are parts of the
+//! names of the rows to measure.
 #![expect(unsafe_code, reason = "calls allocators")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -40,17 +41,28 @@ const ROWS: [(&str, Measure); 13] = [
 
 fn main() {
     let clock = Clock::global();
-    let mut rounds = vec![Vec::new(); ROWS.len()];
+    let rows = chosen();
+    let mut rounds = vec![Vec::new(); rows.len()];
     for _ in 0..ROUNDS {
-        for ((_, measure), times) in ROWS.iter().zip(&mut rounds) {
+        for ((_, measure), times) in rows.iter().zip(&mut rounds) {
             times.push(measure(&clock));
         }
     }
     println!("fiber, median of {ROUNDS} interleaved rounds");
-    for ((name, _), times) in ROWS.iter().zip(&mut rounds) {
+    for ((name, _), times) in rows.iter().zip(&mut rounds) {
         times.sort_by(f64::total_cmp);
         println!("  {name:<50} {:6.1} ns", times[ROUNDS / 2]);
     }
+}
+
+/// The rows that the command line names, all without a name.
+fn chosen() -> Vec<(&'static str, Measure)> {
+    let parts: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|part| !part.starts_with("--"))
+        .collect();
+    let named = |name: &str| parts.is_empty() || parts.iter().any(|part| name.contains(part));
+    ROWS.into_iter().filter(|(name, _)| named(name)).collect()
 }
 
 /// The time of each of `count` calls.

@@ -1,7 +1,8 @@
 //! What interrupting requests costs: the same work with and without, one worker and a dispatcher, through the replay datapath.
 //!
 //! Fifty requests of half a millisecond of counted work wait from the start, so that every quantum's end finds something else to run.
-//! Each system runs once in each round, and is set against the same server that interrupts nobody in that round.
+//! Each system runs once in each round, and is set against the same server that interrupts nobody in that round. Arguments are
+//! parts of the names of those to run.
 
 mod common;
 
@@ -44,10 +45,11 @@ struct Series {
 
 fn main() {
     let turns = calibrate();
-    let mut series: Vec<Series> = SYSTEMS.iter().map(|_| Series::default()).collect();
+    let systems = chosen();
+    let mut series: Vec<Series> = systems.iter().map(|_| Series::default()).collect();
     for _ in 0..ROUNDS {
         let (base_ns, _) = run(BASELINE, turns);
-        for (policy, series) in SYSTEMS.iter().zip(&mut series) {
+        for (policy, series) in systems.iter().zip(&mut series) {
             let (ns, preemptions) = run(policy, turns);
             series.ratios.push(ns / base_ns);
             series.interruptions.push(preemptions / f64::from(REQUESTS));
@@ -60,7 +62,7 @@ fn main() {
         "{REQUESTS} requests of {:.0} µs on one worker, medians of {ROUNDS} interleaved rounds, beside {BASELINE}\n",
         WORK_NS / 1e3
     );
-    for (policy, series) in SYSTEMS.iter().zip(&mut series) {
+    for (policy, series) in systems.iter().zip(&mut series) {
         let lost = 100.0 * (median(&mut series.ratios) - 1.0);
         let often = median(&mut series.interruptions);
         print!("{policy:<36} {lost:6.2} % lost {often:7.1} interruptions/request");
@@ -69,6 +71,16 @@ fn main() {
             false => println!(" {:7.1} ns each", median(&mut series.costs_ns)),
         }
     }
+}
+
+/// The systems that the command line names, all without a name.
+fn chosen() -> Vec<&'static str> {
+    let parts: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|part| !part.starts_with("--"))
+        .collect();
+    let named = |system: &&str| parts.is_empty() || parts.iter().any(|part| system.contains(part));
+    SYSTEMS.into_iter().filter(named).collect()
 }
 
 /// ns of a whole run, and how often it interrupted.
