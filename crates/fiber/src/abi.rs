@@ -34,6 +34,9 @@ pub const EPOCH_OFFSET: usize = 32;
 /// In [`__headway_self`], private to this crate: `u64`, what [`__headway_preempt`] holds while nobody asks: 0, or [`SELF_TIMED`].
 pub(crate) const RESTING_OFFSET: usize = 40;
 
+/// In [`__headway_self`], private to this crate: an address that the thread will read once it has yielded.
+pub(crate) const NEXT_READ_OFFSET: usize = 48;
+
 /// In [`__headway_preempt`]: the thread is to look at the clock at every probe.
 pub const SELF_TIMED: u64 = u64::MAX;
 

@@ -91,6 +91,13 @@ impl Attached {
     pub fn set_deadline(&self, tsc: u64) {
         local::set_deadline(tsc);
     }
+
+    /// What this thread will read once it has yielded, such as the place where others leave work for it: a probe that yields begins to fetch it. Any
+    /// address will do.
+    #[inline]
+    pub fn set_next_read(&self, address: *const ()) {
+        local::set_next_read(address);
+    }
 }
 
 impl Drop for Attached {

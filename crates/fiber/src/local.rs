@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::abi::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
-    EPOCH_OFFSET, FIBER_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
+    EPOCH_OFFSET, FIBER_OFFSET, NEXT_READ_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
 };
 use crate::control::Control;
 
@@ -105,6 +105,13 @@ write!(
     "From when a self-timed thread yields, TSC.",
     set_deadline,
     DEADLINE_OFFSET, u64, "qword ptr fs:[{0} + {2}], {1:r}"
+);
+write!(
+    "What the thread will read once it has yielded.",
+    set_next_read,
+    NEXT_READ_OFFSET,
+    *const (),
+    "qword ptr fs:[{0} + {2}], {1:r}"
 );
 read!(
     "How many no-preempt sections are open.",

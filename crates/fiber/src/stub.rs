@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicU32;
 
 use crate::abi::{
     __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, DEADLINE_OFFSET,
+    NEXT_READ_OFFSET,
 };
 use crate::slow;
 
@@ -161,6 +162,10 @@ unsafe extern "C-unwind" fn call_preserving() {
         ".cfi_offset r9, -72",
         "push r10",
         ".cfi_offset r10, -80",
+        // What the thread does after the switch begins with a word of another core's, mostly: it comes over during all this.
+        "mov r10, qword ptr [rip + {own}@gottpoff]",
+        "mov r10, qword ptr fs:[r10 + {next_read}]",
+        "prefetcht0 [r10]",
         "mov r10d, dword ptr [rip + {vectors}]",
         "test r10d, r10d",
         "jz 7f",
@@ -260,6 +265,8 @@ unsafe extern "C-unwind" fn call_preserving() {
         "pop rbx",
         "jmp 2b",
         ".cfi_endproc",
+        own = sym __headway_self,
+        next_read = const NEXT_READ_OFFSET,
         vectors = sym VECTORS,
         known = const KNOWN,
         avx = const AVX,

@@ -1,17 +1,24 @@
 //! What interrupting requests costs: the same work with and without, one worker and a dispatcher, through the replay datapath.
 //!
 //! Fifty requests of half a millisecond of counted work wait from the start, so that every quantum's end finds something else to run.
-//! Each system runs once in each round, and is set against the same server that interrupts nobody in that round. Arguments are
-//! parts of the names of those to run.
+//! Each system runs once in each round, and is set against the same server that interrupts nobody in that round. It runs once more with the
+//! clock read around every probe: from before the one that gives way to after the one that another request goes on from is the
+//! *gap*, whose median a machine's stalls do not move; what caches lose by it, and where else time goes, it does not hold.
+//!
+//! Arguments are parts of the names of the systems to run.
 
 mod common;
 
 use std::hint::black_box;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::median;
 use headway_machine::Clock;
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_runtime::{Call, Idle, Server, checkpoint};
+
+use headway_fiber::suspensions;
 
 const ROUNDS: usize = 15;
 const REQUESTS: u32 = 50;
@@ -41,6 +48,8 @@ struct Series {
     costs_ns: Vec<f64>,
     /// Interruptions per request.
     interruptions: Vec<f64>,
+    /// Medians of the gaps, ns.
+    gaps_ns: Vec<f64>,
 }
 
 fn main() {
@@ -48,13 +57,16 @@ fn main() {
     let systems = chosen();
     let mut series: Vec<Series> = systems.iter().map(|_| Series::default()).collect();
     for _ in 0..ROUNDS {
-        let (base_ns, _) = run(BASELINE, turns);
+        let (base_ns, _) = run(BASELINE, turns, work);
         for (policy, series) in systems.iter().zip(&mut series) {
-            let (ns, preemptions) = run(policy, turns);
+            let (ns, preemptions) = run(policy, turns, work);
             series.ratios.push(ns / base_ns);
             series.interruptions.push(preemptions / f64::from(REQUESTS));
             if preemptions > 0.0 {
                 series.costs_ns.push((ns - base_ns) / preemptions);
+                run(policy, turns, timed_work);
+                let mut gaps = std::mem::take(&mut *GAPS.lock().expect("nobody panicked"));
+                series.gaps_ns.push(median(&mut gaps));
             }
         }
     }
@@ -68,7 +80,11 @@ fn main() {
         print!("{policy:<36} {lost:6.2} % lost {often:7.1} interruptions/request");
         match series.costs_ns.is_empty() {
             true => println!(),
-            false => println!(" {:7.1} ns each", median(&mut series.costs_ns)),
+            false => println!(
+                " {:7.1} ns each, gap {:6.1} ns",
+                median(&mut series.costs_ns),
+                median(&mut series.gaps_ns)
+            ),
         }
     }
 }
@@ -84,7 +100,7 @@ fn chosen() -> Vec<&'static str> {
 }
 
 /// ns of a whole run, and how often it interrupted.
-fn run(policy: &str, turns: u64) -> (f64, f64) {
+fn run(policy: &str, turns: u64, work: fn(u64)) -> (f64, f64) {
     let arrival = |index| ReplayArrival {
         at_ns: 0,
         service_ns: 0,
@@ -130,6 +146,33 @@ fn work(turns: u64) {
         checkpoint();
     }
     black_box(state);
+}
+
+/// The gaps of the one worker there is.
+static GAPS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
+/// When that worker came to its last probe, ticks.
+static PROBED: AtomicU64 = AtomicU64::new(0);
+
+/// As [`work`], and notes the gaps.
+fn timed_work(turns: u64) {
+    let clock = Clock::global();
+    let mut state = turns;
+    let mut gaps = Vec::with_capacity(1024);
+    let mut suspended = suspensions();
+    for _ in 0..turns {
+        for _ in 0..8 {
+            state = black_box(state.wrapping_mul(6_364_136_223_846_793_005) | 1);
+        }
+        PROBED.store(clock.ticks(), Ordering::Relaxed);
+        checkpoint();
+        if suspensions() != suspended {
+            suspended = suspensions();
+            let gap = clock.ticks().saturating_sub(PROBED.load(Ordering::Relaxed));
+            gaps.push(clock.ns_in(gap) as f64);
+        }
+    }
+    black_box(state);
+    GAPS.lock().expect("nobody panicked").append(&mut gaps);
 }
 
 /// How many turns take [`WORK_NS`]: by the fastest of several tries.

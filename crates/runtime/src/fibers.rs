@@ -114,7 +114,7 @@ pub(crate) enum Stretch {
 }
 
 /// One reading of the clock: slices are counted in ticks, all else in ns.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reading {
     ticks: u64,
     pub(crate) ns: u64,
@@ -187,6 +187,12 @@ impl<'a, S: Service> Fibers<'a, S> {
         self.epoch
     }
 
+    /// What this thread will look at when the next request is interrupted.
+    #[inline]
+    pub(crate) fn next_read(&self, address: *const ()) {
+        self.attached.set_next_read(address);
+    }
+
     /// Runs the request, or goes on with it, until it ends or is interrupted; when its slice is over, `renew` may give it another.
     /// Returns from when, which is `now`, to when it ran.
     #[inline]
@@ -196,8 +202,8 @@ impl<'a, S: Service> Fibers<'a, S> {
         now: Reading,
         mut slice_ns: Option<u64>,
         mut renew: impl FnMut(u64) -> Option<u64>,
-    ) -> (SlotId, Stretch, Range<u64>) {
-        let start_ns = now.ns;
+    ) -> (SlotId, Stretch, Range<Reading>) {
+        let start = now;
         if let Some(slice_ns) = slice_ns {
             self.end_slice_in(now.ticks, slice_ns);
         }
@@ -206,23 +212,22 @@ impl<'a, S: Service> Fibers<'a, S> {
             true => self.go_on(token),
         };
         let Some((mut begun, mut turn)) = started else {
-            return (token, Stretch::NoStack, start_ns..start_ns);
+            return (token, Stretch::NoStack, start..start);
         };
-        let end_ns = loop {
-            let now = self.now();
-            let now_ns = now.ns.max(start_ns);
+        let end = loop {
+            let now = self.now().max(start);
             if matches!(turn, Turn::Finished(_)) || slice_ns.is_none() {
-                break now_ns;
+                break now;
             }
-            slice_ns = renew(now_ns);
+            slice_ns = renew(now.ns);
             let Some(slice_ns) = slice_ns else {
-                break now_ns;
+                break now;
             };
             self.end_slice_in(now.ticks, slice_ns);
             turn = begun.fiber.resume();
         };
-        begun.attained_ns += end_ns - start_ns;
-        (token, self.ended(begun, turn), start_ns..end_ns)
+        begun.attained_ns += end.ns - start.ns;
+        (token, self.ended(begun, turn), start..end)
     }
 
     #[inline]

@@ -183,6 +183,13 @@ impl Consumer {
         (word & PARITY_BIT == self.lap.parity()).then_some(word & !PARITY_BIT)
     }
 
+    /// Where the next word is, or will be: its line can be fetched early.
+    #[inline]
+    #[must_use]
+    pub fn next_place(&self) -> *const AtomicU64 {
+        self.shared.word(self.lap.index())
+    }
+
     /// Whether there is nothing to take now.
     #[inline]
     #[must_use]

@@ -95,6 +95,12 @@ impl Receiver {
         })
     }
 
+    /// Where the next word is, or will be.
+    #[inline]
+    pub(crate) fn next_place(&self) -> *const () {
+        self.0.next_place().cast()
+    }
+
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

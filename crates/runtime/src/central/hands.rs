@@ -59,20 +59,20 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
         let waited = dispatcher.waiting[job.index()].take();
         let Waiting { slot, begun } = waited.expect("a policy works on what waits");
         self.fibers.next_epoch();
-        let (mut slot, stretch, span_ns) = self.fibers.run(
+        let (mut slot, stretch, span) = self.fibers.run(
             (slot, begun),
             self.fibers.now(),
             Some(slice_ns),
             |_now_ns| None,
         );
-        let now_ns = span_ns.end;
+        let now_ns = span.end.ns;
         match stretch {
             Stretch::Finished { outcome, cpu_ns } => {
                 self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
                 let class = self.finish(dispatcher, slot, (now_ns, cpu_ns));
                 self.executor.count(&Ran {
                     class,
-                    span_ns,
+                    span_ns: span.start.ns..now_ns,
                     cpu_ns,
                 });
             }

@@ -82,6 +82,17 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
     }
 }
 
+/// What a worker did.
+enum Turn {
+    /// Nothing: there is nothing to do.
+    Idle,
+    /// Something.
+    Ran,
+    /// It ran a request that was interrupted at this time. The next begins then, without another reading of the clock: nothing was sent in
+    /// between.
+    Interrupted(Reading),
+}
+
 /// By what others interrupt this thread.
 fn asker(mechanism: Mechanism, attached: &Attached) -> Asker {
     let asker = match mechanism {
@@ -101,12 +112,16 @@ fn asker(mechanism: Mechanism, attached: &Attached) -> Asker {
 
 impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
     fn serve(mut self) {
+        let mut read = None;
         while self.control.phase() != Phase::Stopped {
-            if self.turn() {
-                self.patience.reset();
-            } else if self.patience.exhausted() {
-                self.sleep();
+            let now = read.take().unwrap_or_else(|| self.fibers.now());
+            match self.turn(now) {
+                Turn::Idle if self.patience.exhausted() => self.sleep(),
+                Turn::Idle => continue,
+                Turn::Ran => {}
+                Turn::Interrupted(now) => read = Some(now),
             }
+            self.patience.reset();
         }
         let left = self.view.give_up();
         self.executor.tally.abandoned.add(left as u64);
@@ -115,24 +130,23 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
 
     /// Runs one request for as long as it may, if there is one and the server has not given up.
     #[inline]
-    fn turn(&mut self) -> bool {
+    fn turn(&mut self, now: Reading) -> Turn {
         if self.control.phase() >= Phase::Abandoning {
-            return false;
+            return Turn::Idle;
         }
-        let now = self.fibers.now();
-        match self.local.next(now.ns, &mut self.view) {
+        let turn = match self.local.next(now.ns, &mut self.view) {
             Next::Run { job, slice_ns } => self.run(job, now, slice_ns),
-            Next::Retry => {}
-            Next::Idle => return false,
-        }
+            Next::Retry => Turn::Ran,
+            Next::Idle => return Turn::Idle,
+        };
         if self.patience.may_sleep() {
             self.bell.ring();
         }
-        true
+        turn
     }
 
     #[inline]
-    fn run(&mut self, job: JobId, now: Reading, slice_ns: Option<u64>) {
+    fn run(&mut self, job: JobId, now: Reading, slice_ns: Option<u64>) -> Turn {
         let Parcel { slot, begun, .. } = self.view.take(job);
         let epoch = self.fibers.next_epoch();
         if let Some(seat) = &self.seat {
@@ -145,18 +159,24 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
             self.executor.prefetch(Prefetch::of(&slot));
         }
         self.view.prefetch_next(&self.executor);
+        self.fibers.next_read(self.view.desk.jobs.next_place());
         let (local, view) = (&mut self.local, &self.view);
         let renew = |now_ns| local.renew(now_ns, view);
-        let (slot, stretch, span_ns) = self.fibers.run((slot, begun), now, slice_ns, renew);
+        let (slot, stretch, span) = self.fibers.run((slot, begun), now, slice_ns, renew);
+        let span_ns = span.start.ns..span.end.ns;
         self.patience.ran(&span_ns);
         match stretch {
             Stretch::Finished { outcome, cpu_ns } => self.finish(slot, outcome, (span_ns, cpu_ns)),
-            Stretch::Yielded(begun) => self.give_back(slot, begun, span_ns.end),
+            Stretch::Yielded(begun) => {
+                self.give_back(slot, begun, span.end.ns);
+                return Turn::Interrupted(span.end);
+            }
             Stretch::NoStack => {
                 let slot = self.executor.refuse(slot, span_ns.end);
                 self.view.desk.done.send(slot, 0);
             }
         }
+        Turn::Ran
     }
 
     #[inline]
