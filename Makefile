@@ -80,7 +80,8 @@ bench-pass: pass
 .PHONY: test-suite
 test-suite: pass
 	@command -v python3 >/dev/null || { echo "SKIPPED test-suite: it needs Python 3 (apt-get install python3)"; exit 0; }; \
-	cd pass/suite && python3 -B -m unittest -q driver.test_stats && python3 -B bench_pass.py --check
+	cd pass/suite && python3 -B -m unittest -q driver.test_stats && python3 -B bench_pass.py --check && \
+	python3 -B bench_pass.py --check --language rust
 
 # As a part of `make test`: skipped where its compilers are not and cannot be installed.
 test-pass:

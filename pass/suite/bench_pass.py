@@ -23,6 +23,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a first impression: few rounds, short runs")
     parser.add_argument("--only", metavar="NAME", action="append", help="this program only (may be repeated)")
     parser.add_argument("--half", choices=programs.HALVES, help="this half only")
+    parser.add_argument("--language", choices=programs.LANGUAGES, default="c", help="C and C++ (default), or the programs that are written in Rust as well")
     parser.add_argument("--probe", choices=("flag", "tsc"), default="flag", help="what probes look at (default: flag)")
     parser.add_argument("--distance", type=int, metavar="N", help="the pass's -headway-probe-distance")
     parser.add_argument("--quantum", type=int, metavar="US", default=5, help="of the slices, in µs (default: 5)")
@@ -59,7 +60,7 @@ def load_results(files: list[str]) -> list[dict]:
 
 
 def measure_all(arguments: argparse.Namespace) -> list[dict]:
-    chosen = programs.select(arguments.only, arguments.half)
+    chosen = programs.select(arguments.only, arguments.half, arguments.language)
     builder = build.Builder(arguments.build_dir, arguments.probe, arguments.distance, arguments.null)
     effort = effort_of(arguments)
     binaries = builder.build(chosen, layouts=min(build.LAYOUTS, effort.rounds))
@@ -77,7 +78,7 @@ def main() -> int:
         return check.check(arguments)
     results = load_results(arguments.show) if arguments.show else measure_all(arguments)
     if arguments.output:
-        document = {"machine": measure.machine(), "compiler": build.compiler_version(), "programs": results}
+        document = {"machine": measure.machine(), "compiler": build.compiler_version(arguments.language), "programs": results}
         arguments.output.write_text(json.dumps(document, indent=1) + "\n")
     print(table.places(results) if arguments.places else table.markdown(results) if arguments.markdown else table.text(results))
     return 0

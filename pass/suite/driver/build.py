@@ -16,9 +16,11 @@ from .programs import SUITE, Program
 ROOT = SUITE.parent.parent
 DEFAULT_DIRECTORY = ROOT / "target" / "pass-suite"
 WRAPPERS = pathlib.Path(os.environ.get("HEADWAY_BIN_DIR", SUITE.parent / "bin"))
-CC, CXX = "clang-19", "clang++-19"
+CC, CXX, RUSTC = "clang-19", "clang++-19", "rustc"
 LAYOUTS = 4
 FLAGS = ["-O3", "-gline-tables-only"]
+# As cargo's release profile, but for one unit of code, as in C, and the lines of the symbols.
+RUST_FLAGS = ["--edition", "2024", "--crate-type", "staticlib", "-Copt-level=3", "-Ccodegen-units=1", "-Cdebuginfo=line-tables-only", "-Dwarnings"]
 STANDARD = {False: "-std=gnu17", True: "-std=c++17"}
 HARNESS = {  # source: flags of its own
     "main.c": [], "slices.c": [], "stretches.c": [],
@@ -32,14 +34,16 @@ class Binaries(NamedTuple):
     instrumented: list[pathlib.Path]
 
 
-def compiler_version() -> str:
-    if shutil.which(CC) is None:
-        raise SuiteError(f"{CC} is missing: `apt-get install clang-19` installs it, `make pass` too")
-    return subprocess.run([CC, "--version"], capture_output=True, text=True, check=True).stdout.splitlines()[0]
+def compiler_version(language: str = "c") -> str:
+    for compiler, how in ((CC, "`apt-get install clang-19` installs it, `make pass` too"), (RUSTC, "see https://rustup.rs")):
+        if (compiler == CC or language == "rust") and shutil.which(compiler) is None:
+            raise SuiteError(f"{compiler} is missing: {how}")
+    compiler = RUSTC if language == "rust" else CC
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True, cwd=ROOT).stdout.splitlines()[0]
 
 
-def wrapper(is_cxx: bool) -> pathlib.Path:
-    path = WRAPPERS / ("headway-c++" if is_cxx else "headway-cc")
+def wrapper(name: str) -> pathlib.Path:
+    path = WRAPPERS / name
     if not path.exists():
         raise SuiteError(f"{path} is missing: `make pass` builds the compiler pass; --null measures without it")
     return path
@@ -51,8 +55,8 @@ def _plugins_changed() -> float:
     return max((path.stat().st_mtime for path in directory.glob("*.so")), default=0.0)
 
 
-def _run(command: list, what: str) -> None:
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+def _run(command: list, what: str, **options) -> None:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **options)
     if done.returncode != 0:
         raise SuiteError(f"{what} failed (exit status {done.returncode}): {' '.join(map(str, command))}\n{done.stderr.strip()}")
 
@@ -65,8 +69,10 @@ class Builder:
         self.directory = directory.resolve()
         self.null = null
         self.pass_flags = [] if probe == "flag" else ["-mllvm", f"-headway-probe={probe}"]
+        self.pass_variables = {"HEADWAY_PROBE": probe}
         if distance is not None:
             self.pass_flags += ["-mllvm", f"-headway-probe-distance={distance}"]
+            self.pass_variables["HEADWAY_PROBE_DISTANCE"] = str(distance)
         self.kind = "null" if null else probe + (f"-{distance}" if distance is not None else "")
         (self.directory / "harness").mkdir(parents=True, exist_ok=True)
         self.tools_changed = 0.0 if null else _plugins_changed()
@@ -94,24 +100,34 @@ class Builder:
 
     def compile(self, program: Program, instrumented: bool) -> pathlib.Path:
         kind = self.kind if instrumented else "plain"
-        output = self.directory / kind / (program.name + ".o")
+        output = self.directory / kind / (program.name + (".a" if program.is_rust else ".o"))
         output.parent.mkdir(exist_ok=True)
-        sources = [program.source, SUITE / "harness" / "suite.h"]
-        if self._is_current(output, sources, self.tools_changed if instrumented else 0.0):
+        shared = SUITE / ("rust/suite.rs" if program.is_rust else "harness/suite.h")
+        if self._is_current(output, [program.source, shared], self.tools_changed if instrumented else 0.0):
             return output
-        if instrumented and not self.null:
-            compiler, flags = [wrapper(program.is_cxx)], self.pass_flags
+        passed = instrumented and not self.null
+        what = f"compiling {program.name} {'instrumented' if instrumented else 'plain'}"
+        if program.is_rust:
+            compiler = [wrapper("headway-rustc"), RUSTC] if passed else [RUSTC]
+            # In the source tree: its rust-toolchain.toml says which rustc.
+            _run([*compiler, "--crate-name", program.name, *RUST_FLAGS, program.source, "-o", output], what,
+                 cwd=ROOT, env={**os.environ, **self.pass_variables})
+            return output
+        if passed:
+            compiler, flags = wrapper("headway-c++" if program.is_cxx else "headway-cc"), self.pass_flags
         else:
-            compiler, flags = [CXX if program.is_cxx else CC], []
-        _run([*compiler, *FLAGS, STANDARD[program.is_cxx], *flags, "-c", program.source, "-o", output],
-             f"compiling {program.name} {'instrumented' if instrumented else 'plain'}")
+            compiler, flags = CXX if program.is_cxx else CC, []
+        _run([compiler, *FLAGS, STANDARD[program.is_cxx], *flags, "-c", program.source, "-o", output], what)
         return output
 
     def link(self, program: Program, code: pathlib.Path, layout: int, harness: list[pathlib.Path]) -> pathlib.Path:
-        output = code.with_name(f"{program.name}.{layout}")
+        output = code.with_name(f"{code.name}.{layout}" if program.is_rust else f"{program.name}.{layout}")
         if not self._is_current(output, [code, *harness]):
             shift = self.directory / "harness" / f"shift{layout}.o"
-            _run([CXX if program.is_cxx else CC, shift, code, *harness, "-lm", "-lpthread", "-o", output], f"linking {program.name}")
+            # From Rust comes a library, of which the linker takes what is asked for: the kernel at its place, as an object would be.
+            asked, libraries = (["-Wl,-u,kernel_run"], ["-lgcc_s", "-ldl"]) if program.is_rust else ([], [])
+            _run([CXX if program.is_cxx else CC, *asked, shift, code, *harness, "-lm", "-lpthread", *libraries, "-o", output],
+                 f"linking {program.name}")
         return output
 
     def build(self, chosen: list[Program], layouts: int = LAYOUTS) -> dict[str, Binaries]:

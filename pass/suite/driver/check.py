@@ -35,12 +35,12 @@ def _check(program: programs.Program, binaries: build.Binaries, probe: str) -> s
 
 def check(arguments: argparse.Namespace) -> int:
     """Prints what failed; the exit status."""
-    chosen = programs.select(arguments.only, arguments.half)
+    chosen = programs.select(arguments.only, arguments.half, arguments.language)
     builder = build.Builder(arguments.build_dir, arguments.probe, arguments.distance, arguments.null)
     binaries = builder.build(chosen, layouts=1)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         wrong = [problem for problem in pool.map(lambda p: _check(p, binaries[p.name], arguments.probe), chosen) if problem]
     for problem in wrong:
         print(problem, file=sys.stderr)
-    print(f"{len(chosen) - len(wrong)} of {len(chosen)} programs compute the same with every {arguments.probe} probe taken")
+    print(f"{len(chosen) - len(wrong)} of {len(chosen)} programs{' in Rust' if arguments.language == 'rust' else ''} compute the same with every {arguments.probe} probe taken")
     return 1 if wrong else 0

@@ -7,6 +7,7 @@ from .errors import SuiteError
 
 SUITE = pathlib.Path(__file__).resolve().parent.parent
 HALVES = ("tuned", "reported")
+LANGUAGES = {"c": ("programs", (".c", ".cc")), "rust": ("rust", (".rs",))}  # where, and what their names end in
 
 
 class Program(NamedTuple):
@@ -19,16 +20,22 @@ class Program(NamedTuple):
     def is_cxx(self) -> bool:
         return self.source.suffix == ".cc"
 
+    @property
+    def is_rust(self) -> bool:
+        return self.source.suffix == ".rs"
 
-def _source(name: str) -> pathlib.Path:
-    for suffix in (".c", ".cc"):
-        source = SUITE / "programs" / (name + suffix)
+
+def _source(name: str, language: str) -> pathlib.Path | None:
+    directory, suffixes = LANGUAGES[language]
+    for suffix in suffixes:
+        source = SUITE / directory / (name + suffix)
         if source.exists():
             return source
-    raise SuiteError(f"programs.txt names {name}, but programs/{name}.c (or .cc) does not exist")
+    return None
 
 
-def all_programs() -> list[Program]:
+def all_programs(language: str = "c") -> list[Program]:
+    """Every program there is in C or C++; or those of them that are written in Rust as well, of the same half."""
     found = []
     for line in (SUITE / "programs.txt").read_text().splitlines():
         if not line.strip() or line.startswith("#"):
@@ -36,12 +43,16 @@ def all_programs() -> list[Program]:
         name, half, row = line.split()
         if half not in HALVES:
             raise SuiteError(f"programs.txt: {name} is of half {half!r}; expected one of {', '.join(HALVES)}")
-        found.append(Program(name, half, None if row == "-" else row, _source(name)))
+        source = _source(name, language)
+        if source is not None:
+            found.append(Program(name, half, None if row == "-" else row, source))
+        elif language == "c":
+            raise SuiteError(f"programs.txt names {name}, but programs/{name}.c (or .cc) does not exist")
     return found
 
 
-def select(names: list[str] | None, half: str | None) -> list[Program]:
-    known = all_programs()
+def select(names: list[str] | None, half: str | None, language: str = "c") -> list[Program]:
+    known = all_programs(language)
     for name in names or []:
         if name not in (program.name for program in known):
             near = difflib.get_close_matches(name, [program.name for program in known], 1)
