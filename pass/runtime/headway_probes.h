@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The word that others write. 0: go on. Otherwise yield: the epoch of the assignment that is to yield, or
- * HEADWAY_SELF_TIMED: look at the clock at every probe. */
+ * HEADWAY_SELF_TIMED: the slow path looks at the clock. */
 struct headway_preempt {
     HEADWAY_ALIGNED uint64_t asked;
 };

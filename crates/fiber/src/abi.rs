@@ -37,7 +37,21 @@ pub(crate) const RESTING_OFFSET: usize = 40;
 /// In [`__headway_self`], private to this crate: an address that the thread will read once it has yielded.
 pub(crate) const NEXT_READ_OFFSET: usize = 48;
 
-/// In [`__headway_preempt`]: the thread is to look at the clock at every probe.
+/// In [`__headway_self`], private to this crate: `u32`, the low half of the TSC when a self-timed thread's probe last read it.
+pub(crate) const LOOKED_OFFSET: usize = 56;
+/// In [`__headway_self`], private to this crate: `u16`, how many probes until the next reading, this one included.
+pub(crate) const LEFT_OFFSET: usize = 60;
+/// In [`__headway_self`], private to this crate: `u16`, how many probes of the last interval did not read: 0, 1, 3, … [`MOST_SKIPPED`].
+pub(crate) const SKIPPED_OFFSET: usize = 62;
+
+/// So many probes in a row go by at most without a look at the clock, a power of two less one: should they suddenly lie a microsecond
+/// apart, a thread is that much late, once.
+pub const MOST_SKIPPED: u16 = 15;
+/// What should pass between two looks of a self-timed thread, in ticks: 0.15 to 0.25 µs, as much as a flag takes to arrive. With fewer, half as
+/// many probes look, with twice as many, twice as many do.
+pub(crate) const LOOK_TICKS: u32 = 512;
+
+/// In [`__headway_preempt`]: the thread looks at the clock itself, at its probes.
 pub const SELF_TIMED: u64 = u64::MAX;
 
 /// A deadline that never comes.

@@ -77,7 +77,8 @@ impl Attached {
         }
     }
 
-    /// Whether this thread looks at the clock at every probe, instead of waiting to be asked: it yields when the
+    /// Whether this thread looks at the clock at its probes, instead of waiting to be asked: at every one, or where they lie less than 0.1 µs
+    /// apart at every second to sixteenth, so that some 0.2 µs pass between two looks. It yields when the
     /// [deadline](Attached::set_deadline) has passed. It can be asked nonetheless.
     pub fn self_timed(&self, on: bool) {
         let resting = if on { SELF_TIMED } else { 0 };

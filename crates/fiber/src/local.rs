@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::abi::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
-    EPOCH_OFFSET, FIBER_OFFSET, NEXT_READ_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
+    EPOCH_OFFSET, FIBER_OFFSET, LEFT_OFFSET, NEXT_READ_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
 };
 use crate::control::Control;
 
@@ -103,8 +103,13 @@ word!(
 );
 write!(
     "From when a self-timed thread yields, TSC.",
-    set_deadline,
+    write_deadline,
     DEADLINE_OFFSET, u64, "qword ptr fs:[{0} + {2}], {1:r}"
+);
+write!(
+    "How many probes go by until one looks at the clock, and of how many; both halves of one word.",
+    write_pace,
+    LEFT_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
 );
 write!(
     "What the thread will read once it has yielded.",
@@ -137,6 +142,13 @@ write!(
     set_deferred,
     DEFERRED_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
 );
+
+/// From when a self-timed thread yields, TSC. The next probe looks at the clock: others may come than before.
+#[inline(always)]
+pub(crate) fn set_deadline(tsc: u64) {
+    write_deadline(tsc);
+    write_pace(0);
+}
 
 /// What this thread is asked: 0, an epoch, or `SELF_TIMED`.
 #[inline(always)]

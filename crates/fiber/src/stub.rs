@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 
 use crate::abi::{
     __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, DEADLINE_OFFSET,
-    NEXT_READ_OFFSET,
+    LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, MOST_SKIPPED, NEXT_READ_OFFSET, SKIPPED_OFFSET,
 };
 use crate::slow;
 
@@ -40,7 +40,13 @@ pub unsafe extern "C-unwind" fn __headway_preempted() {
         "mov r11, qword ptr [rip + {preempt}@gottpoff]",
         "cmp qword ptr fs:[r11 + {asked}], -1",
         "jne 2f",
-        // Self-timed, the frequent case: every probe comes here, and mostly it is too early.
+        // Self-timed, the frequent case: every probe comes here, and mostly it is too early. Where probes follow each other closely, only
+        // some of them look.
+        "mov r11, qword ptr [rip + {own}@gottpoff]",
+        "sub word ptr fs:[r11 + {left}], 1",
+        "jbe 3f", // 1 of 1, or 0: a new deadline
+        "ret",
+        "3:",
         "push rax",
         ".cfi_adjust_cfa_offset 8",
         "push rdx",
@@ -48,14 +54,37 @@ pub unsafe extern "C-unwind" fn __headway_preempted() {
         "rdtsc",
         "shl rdx, 32",
         "or rax, rdx",
-        "mov r11, qword ptr [rip + {own}@gottpoff]",
         "cmp rax, qword ptr fs:[r11 + {deadline}]",
+        "jae 6f",
+        // How long the last interval took, and so how many the next one has.
+        "mov edx, eax",
+        "sub edx, dword ptr fs:[r11 + {looked}]",
+        "mov dword ptr fs:[r11 + {looked}], eax",
+        "movzx eax, word ptr fs:[r11 + {skipped}]",
+        "cmp edx, {look_ticks}",
+        "jae 4f",
+        "cmp edx, {look_ticks} / 2",
+        "jae 5f",
+        "lea eax, [rax + rax + 1]",
+        "and eax, {most}",
+        "jmp 5f",
+        "4:",
+        "shr eax, 1",
+        "5:",
+        "mov word ptr fs:[r11 + {skipped}], ax",
+        "inc eax",
+        "mov word ptr fs:[r11 + {left}], ax",
         "pop rdx",
         ".cfi_adjust_cfa_offset -8",
         "pop rax",
         ".cfi_adjust_cfa_offset -8",
-        "jae 2f",
         "ret",
+        ".cfi_adjust_cfa_offset 16",
+        "6:",
+        "pop rdx",
+        ".cfi_adjust_cfa_offset -8",
+        "pop rax",
+        ".cfi_adjust_cfa_offset -8",
         "2:",
         "lea r11, [rip + {slow}]",
         "jmp {call}",
@@ -64,6 +93,11 @@ pub unsafe extern "C-unwind" fn __headway_preempted() {
         own = sym __headway_self,
         asked = const ASKED_OFFSET,
         deadline = const DEADLINE_OFFSET,
+        left = const LEFT_OFFSET,
+        looked = const LOOKED_OFFSET,
+        skipped = const SKIPPED_OFFSET,
+        look_ticks = const LOOK_TICKS,
+        most = const MOST_SKIPPED,
         slow = sym slow::preempted,
         call = sym call_preserving,
     );

@@ -5,10 +5,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use headway_fiber::abi::MOST_SKIPPED;
 use headway_fiber::{
     Attached, Fiber, NoPreempt, StackCache, Stacks, Turn, abandoned, checkpoint, in_fiber,
-    yield_now,
+    suspensions, yield_now,
 };
+use headway_machine::Clock;
 
 fn stacks() -> Stacks {
     Stacks::new(64 << 10, 2).expect("there is memory for two stacks")
@@ -125,6 +127,39 @@ fn a_self_timed_thread_yields_past_its_deadline_only() {
     attached.begin(3);
     attached.flag().raise(3);
     assert_eq!(fiber.run((), 0), Turn::Yielded);
+}
+
+#[test]
+fn a_self_timed_thread_skips_few_probes() {
+    let attached = Attached::new();
+    let clock = Clock::global();
+    if !clock.is_tsc() {
+        println!("SKIPPED a_self_timed_thread_skips_few_probes: no usable time-stamp counter");
+        return;
+    }
+    attached.self_timed(true);
+    let mut fiber = Fiber::new(stacks().take().unwrap(), move |deadline: &mut u64| {
+        let before = suspensions();
+        let mut late = 0;
+        while suspensions() == before {
+            late += u64::from(clock.ticks() >= *deadline);
+            checkpoint();
+        }
+        *deadline = late;
+    });
+    for (epoch, ticks) in [(1, 0), (2, 10_000), (3, 300_000)] {
+        attached.begin(epoch);
+        let deadline = clock.ticks() + ticks;
+        attached.set_deadline(deadline);
+        assert_eq!(fiber.run(deadline, 0), Turn::Yielded);
+        let Turn::Finished(late) = fiber.resume() else {
+            panic!("it yielded twice")
+        };
+        assert!(
+            late <= u64::from(MOST_SKIPPED) + 1,
+            "{late} probes were late"
+        );
+    }
 }
 
 #[test]
