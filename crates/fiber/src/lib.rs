@@ -37,7 +37,7 @@ pub use checkpoint::{CheckpointEvery, checkpoint};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
 pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempt, Unavailable, UnknownMechanism};
 pub use mutex::{FiberMutex, FiberMutexGuard};
-pub use no_preempt::{NoPreempt, NoPreemptAlloc};
+pub use no_preempt::{NoPreempt, NoPreemptAlloc, shield, unshield};
 pub use overflow::{LabelName, report_overflows};
 pub use signal::BySignal;
 pub use stack::{MIN_STACK_BYTES, Stack, StackCache, Stacks};

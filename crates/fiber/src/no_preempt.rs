@@ -9,7 +9,7 @@ use std::arch::asm;
 use std::marker::PhantomData;
 
 use crate::abi::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
-use crate::local::self_offset;
+use crate::local::{no_preempt, self_offset};
 use crate::slow::{__headway_deferred, deferred_in_library};
 
 /// While it lives, the fiber that made it does not yield; when the last one is dropped, it does if it was asked to meanwhile.
@@ -44,6 +44,21 @@ impl Drop for NoPreempt {
     fn drop(&mut self) {
         close();
     }
+}
+
+/// Keeps the job that calls this from being interrupted to the end of its assignment: a section without a guard, for a server whose
+/// requests say themselves where they [may be](unshield) (SYNERGY, section 5.1).
+#[inline(always)]
+pub fn shield() {
+    open();
+}
+
+/// Takes back a [`shield`]. Yields if the job was asked to meanwhile and no other section is open. One call for each of `shield`: a further one
+/// would forbid interruptions as well, to the end of the assignment.
+#[inline(always)]
+pub fn unshield() {
+    debug_assert!(no_preempt() > 0, "nothing to take back");
+    close();
 }
 
 /// One instruction, so that a signal cannot split it.

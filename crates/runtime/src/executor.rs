@@ -35,10 +35,15 @@ pub(crate) struct Outcome {
 }
 
 /// Calls the handler. One that panics may leave its own data half changed, as with any poisoned lock; the server's is only
-/// the buffer, whose header is rewritten.
+/// the buffer, whose header is rewritten. Where a request is `heard`, it is interrupted only where it says so; the next assignment begins anew.
 #[inline]
-pub(crate) fn handle(service: &impl Service, slot: &mut Slot, worker: WorkerId) -> Outcome {
-    let mut call = Call::new(slot, worker);
+pub(crate) fn handle(
+    service: &impl Service,
+    slot: &mut Slot,
+    worker: WorkerId,
+    heard: bool,
+) -> Outcome {
+    let mut call = Call::new(slot, worker, heard);
     let handled = catch_unwind(AssertUnwindSafe(|| service.handle(&mut call)));
     let (status, reply_bytes) = match handled {
         Ok(()) => call.outcome(),
@@ -118,7 +123,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
         let slot = self.pool.get_mut(id);
         let class = slot.class;
         let start_ns = self.clock.now_ns();
-        let outcome = handle(&*self.service, slot, self.worker);
+        let outcome = handle(&*self.service, slot, self.worker, false);
         let end_ns = self.clock.now_ns().max(start_ns);
         let cpu_ns = end_ns - start_ns;
         self.respond(id, outcome, cpu_ns, end_ns);

@@ -127,6 +127,8 @@ pub(crate) struct Weft<S> {
     pub(crate) shelf: Arc<Shelf>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) resume: Resume,
+    /// Whether requests are interrupted only where they say that they are long.
+    pub(crate) feedback: bool,
 }
 
 impl<S> Clone for Weft<S> {
@@ -137,6 +139,7 @@ impl<S> Clone for Weft<S> {
             shelf: Arc::clone(&self.shelf),
             pool: Arc::clone(&self.pool),
             resume: self.resume,
+            feedback: self.feedback,
         }
     }
 }
@@ -309,10 +312,11 @@ impl<'a, S: Service> Fibers<'a, S> {
     fn spawn(&self) -> Option<Fiber<Work>> {
         let stack: Stack = self.weft.stacks.take().ok()?;
         let service = Arc::clone(&self.weft.service);
+        let heard = self.weft.feedback;
         Some(Fiber::new(stack, move |work: &mut Work| {
             // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
             let slot = unsafe { work.slot.as_mut() };
-            work.outcome = Some(handle(&*service, slot, work.worker));
+            work.outcome = Some(handle(&*service, slot, work.worker, heard));
         }))
     }
 

@@ -46,6 +46,8 @@ pub(crate) struct Config {
     pub(crate) stack_bytes: usize,
     /// By what a dispatcher interrupts.
     pub(crate) mechanism: Mechanism,
+    /// Whether requests are interrupted only where they say that they are long.
+    pub(crate) feedback: bool,
 }
 
 /// What an engine is made of, the policy apart.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use headway_fiber::{checkpoint, suspensions};
+use headway_fiber::{checkpoint, shield, suspensions, unshield};
 use headway_machine::Clock;
 use headway_net::header::{HEADER_BYTES, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Slot};
@@ -55,16 +55,52 @@ pub struct Call<'a> {
     worker: WorkerId,
     status: Status,
     replied: bool,
+    /// Whether it may be interrupted only while it says that it is long.
+    heard: bool,
+    /// How many long parts it is in.
+    long_parts: u32,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(slot: &'a mut Slot, worker: WorkerId) -> Self {
+    pub(crate) fn new(slot: &'a mut Slot, worker: WorkerId, heard: bool) -> Self {
+        if heard {
+            shield();
+        }
         Self {
             slot,
             worker,
             status: Status::Ok,
             replied: false,
+            heard,
+            long_parts: 0,
         }
+    }
+
+    /// A long part of the request: where the server goes [by feedback](crate::Builder::by_feedback), it may be interrupted here and nowhere else.
+    #[inline]
+    pub fn long<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> T {
+        self.feedback_start();
+        let result = work(self);
+        self.feedback_finished();
+        result
+    }
+
+    /// As the beginning of [`long`](Self::long), for parts that are no block of code. The request yields here if it was asked to before. Such parts nest.
+    #[inline]
+    pub fn feedback_start(&mut self) {
+        self.long_parts += 1;
+        if self.heard && self.long_parts == 1 {
+            unshield();
+        }
+    }
+
+    /// The end of a part that [`feedback_start`](Self::feedback_start) began; without one it does nothing. The end of the request ends all.
+    #[inline]
+    pub fn feedback_finished(&mut self) {
+        if self.heard && self.long_parts == 1 {
+            shield();
+        }
+        self.long_parts = self.long_parts.saturating_sub(1);
     }
 
     /// The class the request was scheduled as; the number of declared classes stands for UNKNOWN.

@@ -127,13 +127,14 @@ fn weft<D, C, S>(
     let stacks =
         Stacks::new(bytes, READY_STACKS).map_err(|source| StartError::Stacks { bytes, source })?;
     let service = Arc::clone(&parts.service);
-    let resume = parts.shape.resume;
+    let (resume, feedback) = (parts.shape.resume, parts.config.feedback);
     Ok(move |pool: Arc<Pool>| Weft {
         service,
         stacks: Arc::new(stacks),
         shelf: Arc::new(Shelf::new(pool.len())),
         pool,
         resume,
+        feedback,
     })
 }
 

@@ -58,6 +58,7 @@ pub struct Builder<S = (), D = (), C = AnyClassifier> {
     resume: Resume,
     stack_bytes: usize,
     mechanism: Mechanism,
+    feedback: bool,
 }
 
 impl Default for Builder {
@@ -79,6 +80,7 @@ impl Default for Builder {
             resume: Resume::OwnWorker,
             stack_bytes: STACK_BYTES,
             mechanism: Mechanism::Flag,
+            feedback: false,
         }
     }
 }
@@ -173,6 +175,14 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
+    /// Interrupts requests only where their handlers say that they are long ([`Call::long`](crate::Call::long)), as SYNERGY does: who says nothing is run to its end,
+    /// whatever its quantum. Quanta are counted from where the request began. A request that waits for what another does must be in a
+    /// long part: else it keeps its worker, and the other may be behind it. Off unless chosen: then all are interrupted alike.
+    pub fn by_feedback(mut self, heard: bool) -> Self {
+        self.feedback = heard;
+        self
+    }
+
     /// Has the dispatcher interrupt by POSIX signals (`SIGURG`) instead of flags that probes look at: for handlers without probes. One costs
     /// microseconds at both ends, so quanta should be 100 µs or more. Workers that keep time themselves do so as before.
     ///
@@ -242,6 +252,7 @@ impl<S, D, C> Builder<S, D, C> {
             resume: self.resume,
             stack_bytes: self.stack_bytes,
             mechanism: self.mechanism,
+            feedback: self.feedback,
         }
     }
 
@@ -300,6 +311,7 @@ where
             slots: shape.job_capacity,
             stack_bytes: self.stack_bytes,
             mechanism: self.mechanism,
+            feedback: self.feedback,
         };
         let parts = Parts {
             datapath,
