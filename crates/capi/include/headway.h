@@ -24,6 +24,13 @@
 // needs HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says what code may be interrupted so.
 #define HEADWAY_PREEMPT_SIGNAL 1
 
+// Requests are interrupted wherever they can be.
+#define HEADWAY_FEEDBACK_OFF 0
+
+// Requests are interrupted between headway_feedback_start() and headway_feedback_finished() only; those that say nothing are short, and run to
+// their end.
+#define HEADWAY_FEEDBACK_HEEDED 1
+
 // The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
 #define HEADWAY_LAYOUT_AUTO 0
 
@@ -128,6 +135,10 @@ struct headway_options {
     size_t stack_bytes;
     // Of the policy's own randomness.
     uint64_t seed;
+    // Whether requests say where they may be interrupted: HEADWAY_FEEDBACK_...
+    uint32_t feedback;
+    // 0.
+    uint32_t reserved;
 };
 
 // What the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave one of
@@ -253,8 +264,22 @@ void headway_fail(struct headway_request *request);
 // As headway_buffer().
 void headway_bad_request(struct headway_request *request);
 
+// The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted here and nowhere
+// else, and yields at once if it was asked to before. Such parts nest. Does nothing otherwise.
+//
+// # Safety
+// As headway_buffer().
+void headway_feedback_start(struct headway_request *request);
+
+// Ends what headway_feedback_start() began; does nothing without it.
+//
+// # Safety
+// As headway_buffer().
+void headway_feedback_finished(struct headway_request *request);
+
 // Suspends the request that calls this, until the policy lets it go on: for code that waits for something another request does. Does
-// nothing where nothing is interrupted; in a no-preempt section the request yields at its end.
+// nothing where nothing is interrupted; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next
+// headway_feedback_start(), if it is in no long part.
 void headway_yield(void);
 
 // The version that the library has; HEADWAY_ABI_VERSION is the one a program was compiled with.

@@ -25,6 +25,12 @@ pub const HEADWAY_PREEMPT_PROBES: u32 = 0;
 /// needs HEADWAY_RESUME_OWN_WORKER; docs/c-api.md, "Interrupting by signal", says what code may be interrupted so.
 pub const HEADWAY_PREEMPT_SIGNAL: u32 = 1;
 
+/// Requests are interrupted wherever they can be.
+pub const HEADWAY_FEEDBACK_OFF: u32 = 0;
+/// Requests are interrupted between headway_feedback_start() and headway_feedback_finished() only; those that say nothing are short, and run to
+/// their end.
+pub const HEADWAY_FEEDBACK_HEEDED: u32 = 1;
+
 /// The dispatcher has a thread of its own if there is a core to spare or the policy interrupts requests.
 pub const HEADWAY_LAYOUT_AUTO: u32 = 0;
 /// The dispatcher has a thread of its own.
@@ -86,6 +92,10 @@ pub struct Options {
     pub stack_bytes: usize,
     /// Of the policy's own randomness.
     pub seed: u64,
+    /// Whether requests say where they may be interrupted: HEADWAY_FEEDBACK_...
+    pub feedback: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
@@ -121,12 +131,16 @@ impl Chosen {
             .layout(layout(options.layout)?)
             .pin(pin(options.pin)?)
             .idle(idle(options.idle)?)
+            .by_feedback(feedback(options.feedback)?)
             .seed(options.seed);
         if options.queue_limit > 0 {
             builder = builder.queue_limit(options.queue_limit);
         }
         if options.stack_bytes > 0 {
             builder = builder.stack_bytes(options.stack_bytes);
+        }
+        if options.reserved != 0 {
+            return Err(unknown("reserved", options.reserved));
         }
         let (roams, by_signal) = (roams(options.resume)?, by_signal(options.preempt)?);
         if roams && by_signal {
@@ -185,6 +199,14 @@ fn roams(code: u32) -> Result<bool, Failure> {
         HEADWAY_RESUME_ANYWHERE => Ok(true),
         HEADWAY_RESUME_OWN_WORKER => Ok(false),
         other => Err(unknown("resume", other)),
+    }
+}
+
+fn feedback(code: u32) -> Result<bool, Failure> {
+    match code {
+        HEADWAY_FEEDBACK_OFF => Ok(false),
+        HEADWAY_FEEDBACK_HEEDED => Ok(true),
+        other => Err(unknown("feedback", other)),
     }
 }
 

@@ -135,8 +135,30 @@ pub unsafe extern "C" fn headway_bad_request(request: *mut Request) {
     unsafe { call(request) }.bad_request();
 }
 
+/// The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted here and nowhere
+/// else, and yields at once if it was asked to before. Such parts nest. Does nothing otherwise.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn headway_feedback_start(request: *mut Request) {
+    // SAFETY: the caller's promise.
+    unsafe { call(request) }.feedback_start();
+}
+
+/// Ends what headway_feedback_start() began; does nothing without it.
+///
+/// # Safety
+/// As headway_buffer().
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_feedback_finished(request: *mut Request) {
+    // SAFETY: the caller's promise.
+    unsafe { call(request) }.feedback_finished();
+}
+
 /// Suspends the request that calls this, until the policy lets it go on: for code that waits for something another request does. Does
-/// nothing where nothing is interrupted; in a no-preempt section the request yields at its end.
+/// nothing where nothing is interrupted; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next
+/// headway_feedback_start(), if it is in no long part.
 #[unsafe(no_mangle)]
 pub extern "C-unwind" fn headway_yield() {
     headway_fiber::yield_now();

@@ -180,6 +180,22 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
         ),
         (
             Options {
+                feedback: 9,
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "feedback has no value 9",
+        ),
+        (
+            Options {
+                reserved: 1,
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "reserved has no value 1",
+        ),
+        (
+            Options {
                 preempt: HEADWAY_PREEMPT_SIGNAL,
                 ..options()
             },

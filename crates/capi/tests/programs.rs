@@ -173,17 +173,27 @@ fn the_static_library_serves_too() {
     }
 }
 
-/// What the program returns when nobody asked the section to yield in time.
+/// What a program returns when nobody asked it to yield in time.
 const NOT_ASKED: i32 = 2;
 
 #[test]
 fn sections_and_checkpoints_do_what_they_say() {
+    says_so("tests/c/sections.c");
+}
+
+#[test]
+fn feedback_says_who_may_be_interrupted() {
+    says_so("tests/c/feedback.c");
+}
+
+/// The program finds everything as it should be, compiled by either compiler.
+fn says_so(source: &str) {
     let _alone = alone();
     for toolchain in [Some(Toolchain::plain()), Toolchain::headway()]
         .into_iter()
         .flatten()
     {
-        let program = toolchain.build("tests/c/sections.c", Linked::Shared);
+        let program = toolchain.build(source, Linked::Shared);
         let done = (0..ATTEMPTS).any(|_| {
             let output = Command::new(&program).output().unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
