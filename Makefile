@@ -41,9 +41,9 @@ lint: toolchain
 unit: toolchain
 	$(CARGO) test --locked --workspace
 
-# Every interleaving of the rings, the parking and the leadership, at tiny sizes.
+# Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --locked -p headway-runtime --release --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber --release --test loom
 
 # The modules with unsafe code, under the address sanitizer: it needs a nightly compiler.
 asan: toolchain

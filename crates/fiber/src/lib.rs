@@ -23,6 +23,8 @@ mod fiber;
 mod kept;
 mod local;
 mod mechanism;
+#[cfg(loom)]
+pub mod model;
 mod mutex;
 mod no_preempt;
 mod overflow;
@@ -31,6 +33,7 @@ mod slow;
 mod stack;
 mod stub;
 mod switch;
+mod sync;
 
 pub use attached::{Attached, Flag};
 pub use checkpoint::{CheckpointEvery, checkpoint};

@@ -3,14 +3,11 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::hint::spin_loop;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
-use crate::local;
-use crate::no_preempt::NoPreempt;
-use crate::switch::{in_fiber, yield_now};
+use crate::sync::{
+    AtomicBool, NoPreempt, Ordering, SPINS, in_fiber, no_preempt, spin_loop, thread, yield_now,
+};
 
 /// A mutual exclusion whose sections are no-preempt sections (SYNERGY, section 5.2.2).
 ///
@@ -29,12 +26,19 @@ unsafe impl<T: ?Sized + Send> Send for FiberMutex<T> {}
 // SAFETY: as above.
 unsafe impl<T: ?Sized + Send> Sync for FiberMutex<T> {}
 
-/// How often a lock is looked at before others are let run: about a cache line's way there and back, several times.
-const SPINS: u32 = 100;
-
 impl<T> FiberMutex<T> {
     /// A free lock around `value`.
+    #[cfg(not(loom))]
     pub const fn new(value: T) -> Self {
+        FiberMutex {
+            locked: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// A free lock around `value`.
+    #[cfg(loom)]
+    pub fn new(value: T) -> Self {
         FiberMutex {
             locked: AtomicBool::new(false),
             value: UnsafeCell::new(value),
@@ -85,7 +89,7 @@ impl<T: ?Sized> FiberMutex<T> {
                 }
                 spin_loop();
             }
-            if in_fiber() && local::no_preempt() == 0 {
+            if in_fiber() && no_preempt() == 0 {
                 yield_now();
             } else {
                 thread::yield_now();

@@ -1,0 +1,134 @@
+//! Fibers as loom can see them, for the tests of the lock: each is a thread of the model, and those of one worker take turns.
+//!
+//! loom cannot follow a switch of stacks, nor words in assembly. What the lock uses of them is modelled here by their contract: a fiber runs while it
+//! holds its worker, gives the worker away only where it may be suspended, and counts its no-preempt sections.
+
+use std::cell::{Cell, RefCell};
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::sync::{Arc, Condvar, Mutex};
+
+/// A thread that runs one of its fibers at a time.
+#[derive(Debug, Default)]
+pub struct Worker {
+    busy: Mutex<bool>,
+    free: Condvar,
+    asked: AtomicBool,
+}
+
+impl Worker {
+    /// Asks what runs to yield.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    fn take(&self) {
+        let mut busy = self.busy.lock().unwrap();
+        while *busy {
+            busy = self.free.wait(busy).unwrap();
+        }
+        *busy = true;
+    }
+
+    fn give(&self) {
+        *self.busy.lock().unwrap() = false;
+        self.free.notify_all();
+    }
+}
+
+/// What belongs to a fiber here; sections belong to its thread in truth, which has none open when it changes fibers.
+struct Fiber {
+    worker: Option<Arc<Worker>>,
+    sections: Cell<u32>,
+    deferred: Cell<bool>,
+    /// Whether its sections keep it from being suspended: not so in a negative control.
+    heeds_sections: bool,
+}
+
+loom::thread_local! {
+    static CURRENT: RefCell<Rc<Fiber>> = RefCell::new(Rc::new(Fiber {
+        worker: None,
+        sections: Cell::new(0),
+        deferred: Cell::new(false),
+        heeds_sections: true,
+    }));
+}
+
+fn current() -> Rc<Fiber> {
+    CURRENT.with(|current| Rc::clone(&current.borrow()))
+}
+
+/// Runs `job` in a fiber of the worker, which this thread of the model is from now on.
+pub fn run(worker: &Arc<Worker>, heeds_sections: bool, job: impl FnOnce()) {
+    let fiber = Fiber {
+        worker: Some(Arc::clone(worker)),
+        sections: Cell::new(0),
+        deferred: Cell::new(false),
+        heeds_sections,
+    };
+    CURRENT.with(|current| *current.borrow_mut() = Rc::new(fiber));
+    worker.take();
+    job();
+    worker.give();
+}
+
+/// A probe: yields if the worker was asked to, or has the section that is open do so at its end.
+pub fn probe() {
+    let fiber = current();
+    let Some(worker) = &fiber.worker else { return };
+    if worker.asked.swap(false, Ordering::Acquire) {
+        match fiber.sections.get() > 0 && fiber.heeds_sections {
+            true => fiber.deferred.set(true),
+            false => suspend(&fiber),
+        }
+    }
+}
+
+fn suspend(fiber: &Fiber) {
+    assert!(
+        fiber.sections.get() == 0 || !fiber.heeds_sections,
+        "suspended in a section"
+    );
+    if let Some(worker) = &fiber.worker {
+        worker.give();
+        loom::thread::yield_now();
+        worker.take();
+    }
+}
+
+pub(crate) fn in_fiber() -> bool {
+    current().worker.is_some()
+}
+
+pub(crate) fn no_preempt() -> u32 {
+    current().sections.get()
+}
+
+pub(crate) fn yield_now() {
+    suspend(&current());
+}
+
+/// As the real one.
+pub(crate) struct NoPreempt {
+    bound: PhantomData<*mut ()>,
+}
+
+impl NoPreempt {
+    pub(crate) fn enter() -> Self {
+        let fiber = current();
+        fiber.sections.set(fiber.sections.get() + 1);
+        NoPreempt { bound: PhantomData }
+    }
+}
+
+impl Drop for NoPreempt {
+    fn drop(&mut self) {
+        let fiber = current();
+        fiber.sections.set(fiber.sections.get() - 1);
+        if fiber.sections.get() == 0 && fiber.deferred.take() {
+            suspend(&fiber);
+        }
+    }
+}
