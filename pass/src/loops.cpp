@@ -58,6 +58,127 @@ BasicBlock *copyForShortTrips(StripLoop &L) {
   return Long;
 }
 
+/// What both forms of a strip-mined loop share: the branch that counts, and what follows a strip.
+class StripMiner {
+public:
+  explicit StripMiner(StripLoop &L) : L(L), F(*L.Header->getParent()), CountType(L.Backedges->getType()) {
+    // A strip is never longer than the counter can hold.
+    if (const unsigned Bits = CountType->getIntegerBitWidth(); Bits < 64)
+      L.Strip = std::min<uint64_t>(L.Strip, (uint64_t(1) << (Bits - 1)) - 1);
+    From = L.ShortCopy ? copyForShortTrips(L) : L.Preheader;
+    End = BasicBlock::Create(F.getContext(), "headway.strip.end", &F);
+    Probe = BasicBlock::Create(F.getContext(), "headway.strip.probe", &F);
+    IRBuilder<> B(From->getTerminator());
+    First = L.ShortCopy ? constant(L.Strip) : lengthOf(B, L.Backedges);
+  }
+
+  StripMined run() {
+    BasicBlock *Joint = L.Carries ? stripsAround() : stripsBeside();
+    End->moveAfter(L.Latch);
+    Probe->moveAfter(End);
+    // After a strip: out, or past the probe into the next.
+    IRBuilder<> B(End);
+    B.CreateCondBr(B.CreateICmpULT(Left, constant(L.Strip)), Exit, Probe);
+    Exit->replacePhiUsesWith(L.Latch, End);
+    B.SetInsertPoint(Probe);
+    B.SetCurrentDebugLocation(Counting->getDebugLoc());
+    Value *Rest = B.CreateSub(Left, constant(L.Strip));
+    LengthAfterProbe->addIncoming(lengthOf(B, Rest), Probe);
+    LeftAfterProbe->addIncoming(Rest, Probe);
+    return {B.CreateBr(Joint), OldCondition};
+  }
+
+private:
+  StripLoop &L;
+  Function &F;
+  Type *CountType;
+  BasicBlock *From, *End, *Probe, *Exit = nullptr;
+  /// The length of the first strip, and in the loop how many times the latch goes back after this strip.
+  Value *First, *Left = nullptr;
+  Value *OldCondition = nullptr;
+  BranchInst *Counting = nullptr;
+  /// Where the next strip gets its length from, and what is left.
+  PHINode *LengthAfterProbe = nullptr, *LeftAfterProbe = nullptr;
+
+  Value *constant(uint64_t N) { return ConstantInt::get(CountType, N); }
+
+  /// How many iterations there are until the latch looks further: what is left, at most a strip.
+  Value *lengthOf(IRBuilder<> &B, Value *Rest) {
+    return B.CreateAdd(B.CreateBinaryIntrinsic(Intrinsic::umin, Rest, constant(L.Strip - 1)), constant(1));
+  }
+
+  /// The latch counts down and goes on to `Next`; its way out leads past the end of a strip.
+  Value *countDown(Value *Counter, BasicBlock *Next) {
+    auto *Branch = cast<BranchInst>(L.Latch->getTerminator());
+    Exit = Branch->getSuccessor(Branch->getSuccessor(0) == L.Header ? 1 : 0);
+    OldCondition = Branch->getCondition();
+    IRBuilder<> B(Branch);
+    Value *After = B.CreateSub(Counter, constant(1));
+    MDNode *Weights = MDBuilder(F.getContext()).createBranchWeights(std::min<uint64_t>(L.Strip, 1u << 20), 1);
+    Counting = B.CreateCondBr(B.CreateICmpNE(After, constant(0)), Next, End, Weights);
+    Counting->setMetadata(LLVMContext::MD_loop, Branch->getMetadata(LLVMContext::MD_loop));
+    Branch->eraseFromParent();
+    return After;
+  }
+
+  /// What follows a strip comes back into the one loop, whose variables so step as before.
+  BasicBlock *stripsBeside() {
+    auto *Back = BasicBlock::Create(F.getContext(), "headway.strip.back", &F);
+    Back->moveAfter(L.Latch);
+    IRBuilder<> B(L.Header, L.Header->begin());
+    PHINode *Counter = B.CreatePHI(CountType, 2, "headway.counter");
+    PHINode *LeftNow = B.CreatePHI(CountType, 2, "headway.left");
+    Value *After = countDown(Counter, Back);
+    MDNode *LoopId = Counting->getMetadata(LLVMContext::MD_loop);
+    Counting->setMetadata(LLVMContext::MD_loop, nullptr);
+
+    B.SetInsertPoint(Back);
+    LengthAfterProbe = B.CreatePHI(CountType, 2);
+    LengthAfterProbe->addIncoming(After, L.Latch);
+    LeftAfterProbe = B.CreatePHI(CountType, 2);
+    LeftAfterProbe->addIncoming(LeftNow, L.Latch);
+    B.CreateBr(L.Header)->setMetadata(LLVMContext::MD_loop, LoopId);
+    L.Header->replacePhiUsesWith(L.Latch, Back);
+    Counter->addIncoming(First, From);
+    Counter->addIncoming(LengthAfterProbe, Back);
+    LeftNow->addIncoming(L.Backedges, From);
+    LeftNow->addIncoming(LeftAfterProbe, Back);
+    Left = LeftNow;
+    return Back;
+  }
+
+  /// A loop of strips around it.
+  BasicBlock *stripsAround() {
+    auto *Begin = BasicBlock::Create(F.getContext(), "headway.strip", &F, L.Header);
+    From->getTerminator()->replaceSuccessorWith(L.Header, Begin);
+    IRBuilder<> B(Begin);
+    for (PHINode &Variable : L.Header->phis()) {
+      PHINode *Joined = B.CreatePHI(Variable.getType(), 2);
+      Joined->addIncoming(Variable.getIncomingValueForBlock(From), From);
+      Joined->addIncoming(Variable.getIncomingValueForBlock(L.Latch), Probe);
+      Variable.setIncomingValue(Variable.getBasicBlockIndex(From), Joined);
+    }
+    L.Header->replacePhiUsesWith(From, Begin);
+    LengthAfterProbe = B.CreatePHI(CountType, 2, "headway.length");
+    LengthAfterProbe->addIncoming(First, From);
+    LeftAfterProbe = B.CreatePHI(CountType, 2, "headway.left");
+    LeftAfterProbe->addIncoming(L.Backedges, From);
+    B.CreateBr(L.Header);
+
+    B.SetInsertPoint(L.Header, L.Header->begin());
+    PHINode *Counter = B.CreatePHI(CountType, 2, "headway.counter");
+    Counter->addIncoming(LengthAfterProbe, Begin);
+    Counter->addIncoming(countDown(Counter, L.Header), L.Latch);
+    Left = LeftAfterProbe;
+    return Begin;
+  }
+};
+
+/// Whether the loop adds something up in vector registers.
+bool carriesVectorRegisters(const Loop &L) {
+  return any_of(L.getHeader()->phis(), [](const PHINode &Phi) { return Phi.getType()->isFPOrFPVectorTy() || Phi.getType()->isVectorTy(); });
+}
+
 } // namespace
 
 bool unroll(Loop &L, unsigned Copies, LoopTools T) {
@@ -74,76 +195,9 @@ StripLoop prepareStrip(Loop &L, const SCEV *Backedges, uint64_t Strip, ScalarEvo
   for (BasicBlock *BB : L.blocks())
     Size += BB->sizeWithoutDebug();
   const bool Short = !isa<ConstantInt>(Count) && Size <= MostCopied;
-  return {Preheader, L.getHeader(), L.getLoopLatch(), L.getBlocksVector(), Count, Strip, Short};
+  return {Preheader, L.getHeader(), L.getLoopLatch(), L.getBlocksVector(), Count, Strip, Short, carriesVectorRegisters(L)};
 }
 
-StripMined stripMine(StripLoop &L) {
-  Function *F = L.Header->getParent();
-  Type *CountType = L.Backedges->getType();
-  // A strip is never longer than the counter can hold.
-  const unsigned Bits = CountType->getIntegerBitWidth();
-  if (Bits < 64)
-    L.Strip = std::min<uint64_t>(L.Strip, (uint64_t(1) << (Bits - 1)) - 1);
-  BasicBlock *From = L.ShortCopy ? copyForShortTrips(L) : L.Preheader;
-
-  BasicBlock *Latch = L.Latch;
-  auto *StripEnd = BasicBlock::Create(F->getContext(), "headway.strip.end", F);
-  auto *Probe = BasicBlock::Create(F->getContext(), "headway.strip.probe", F);
-  auto *Back = BasicBlock::Create(F->getContext(), "headway.strip.back", F);
-  Back->moveAfter(Latch);
-  StripEnd->moveAfter(Back);
-  Probe->moveAfter(StripEnd);
-
-  // How many iterations there are until the latch looks further: what is left, at most a strip.
-  const auto strip = [&](IRBuilder<> &B, Value *Left) {
-    Value *Most = ConstantInt::get(CountType, L.Strip - 1);
-    return B.CreateAdd(B.CreateBinaryIntrinsic(Intrinsic::umin, Left, Most), ConstantInt::get(CountType, 1));
-  };
-  IRBuilder<> B(From->getTerminator());
-  Value *First = L.ShortCopy ? ConstantInt::get(CountType, L.Strip) : strip(B, L.Backedges);
-
-  B.SetInsertPoint(L.Header, L.Header->begin());
-  PHINode *Counter = B.CreatePHI(CountType, 2, "headway.counter");
-  PHINode *Left = B.CreatePHI(CountType, 2, "headway.left");
-
-  // The latch counts down; its way out leads past the end of a strip.
-  auto *Branch = cast<BranchInst>(Latch->getTerminator());
-  BasicBlock *Exit = Branch->getSuccessor(Branch->getSuccessor(0) == L.Header ? 1 : 0);
-  Value *OldCondition = Branch->getCondition();
-  B.SetInsertPoint(Branch);
-  Value *Next = B.CreateSub(Counter, ConstantInt::get(CountType, 1));
-  MDNode *Weights = MDBuilder(F->getContext()).createBranchWeights(std::min<uint64_t>(L.Strip, 1u << 20), 1);
-  BranchInst *NewBranch = B.CreateCondBr(B.CreateICmpNE(Next, ConstantInt::get(CountType, 0)), Back, StripEnd, Weights);
-  NewBranch->setDebugLoc(Branch->getDebugLoc());
-  MDNode *LoopId = Branch->getMetadata(LLVMContext::MD_loop);
-  Branch->eraseFromParent();
-
-  // After a strip: out, or past the probe into the next.
-  B.SetInsertPoint(StripEnd);
-  B.CreateCondBr(B.CreateICmpULT(Left, ConstantInt::get(CountType, L.Strip)), Exit, Probe);
-  Exit->replacePhiUsesWith(Latch, StripEnd);
-  B.SetInsertPoint(Probe);
-  B.SetCurrentDebugLocation(NewBranch->getDebugLoc());
-  Value *Rest = B.CreateSub(Left, ConstantInt::get(CountType, L.Strip));
-  Value *Following = strip(B, Rest);
-  BranchInst *ProbePoint = B.CreateBr(Back);
-
-  // One way back, so that this stays one loop whose variables step as before.
-  B.SetInsertPoint(Back);
-  B.SetCurrentDebugLocation(DebugLoc());
-  PHINode *CounterBack = B.CreatePHI(CountType, 2);
-  CounterBack->addIncoming(Next, Latch);
-  CounterBack->addIncoming(Following, Probe);
-  PHINode *LeftBack = B.CreatePHI(CountType, 2);
-  LeftBack->addIncoming(Left, Latch);
-  LeftBack->addIncoming(Rest, Probe);
-  B.CreateBr(L.Header)->setMetadata(LLVMContext::MD_loop, LoopId);
-  L.Header->replacePhiUsesWith(Latch, Back);
-  Counter->addIncoming(First, From);
-  Counter->addIncoming(CounterBack, Back);
-  Left->addIncoming(L.Backedges, From);
-  Left->addIncoming(LeftBack, Back);
-  return {ProbePoint, OldCondition};
-}
+StripMined stripMine(StripLoop &L) { return StripMiner(L).run(); }
 
 } // namespace headway
