@@ -6,6 +6,7 @@
 #include "opaque.h"
 #include "plan.h"
 #include "report.h"
+#include "split.h"
 
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Analysis/CallGraph.h"
@@ -20,6 +21,9 @@ using namespace llvm;
 
 namespace headway {
 namespace {
+
+/// Loops of a function whose heavy ways are split off, at most.
+constexpr unsigned MostSplits = 16;
 
 class Instrument {
 public:
@@ -62,6 +66,11 @@ private:
     if (takeApart(F, options().half()))
       FAM.invalidate(F, PreservedAnalyses::none());
     simplifyLoops(F);
+    // A light way that was split off has no heavy one any more; what is left of the loop may have another.
+    for (unsigned Splits = 0; Splits < MostSplits && splitHeavyWays(F); ++Splits) {
+      FAM.invalidate(F, PreservedAnalyses::none());
+      simplifyLoops(F);
+    }
     const Plan P = plan(F);
     Out.add(F, P);
     // What another definition may replace at link time is known as little as what is elsewhere.
@@ -92,6 +101,10 @@ private:
     Kept.preserve<DominatorTreeAnalysis>();
     Kept.preserve<AssumptionAnalysis>();
     FAM.invalidate(F, Kept);
+  }
+
+  bool splitHeavyWays(Function &F) {
+    return splitHeavyWay(F, FAM.getResult<LoopAnalysis>(F), FAM.getResult<ScalarEvolutionAnalysis>(F));
   }
 
   PlanInput input(Function &F) {
@@ -151,7 +164,7 @@ private:
       Loop *L = In.LI.getLoopFor(A.Header);
       const SCEV *Count = A.What == LoopAction::StripMine ? countableBackedges(*L, In) : nullptr;
       if (Count) {
-        Strips.emplace_back(prepareStrip(*L, Count, A.Iterations, In.SE), A.Covers);
+        Strips.emplace_back(prepareStrip(*L, Count, A.Iterations, A.ShortCopy, In.SE), A.Covers);
         continue;
       }
       SmallVector<BasicBlock *, 4> Latches;

@@ -14,9 +14,6 @@ using namespace llvm;
 namespace headway {
 namespace {
 
-/// A copy of the loop serves short trips only up to this size, in instructions.
-constexpr size_t MostCopied = 150;
-
 /// Puts an unchanged copy of the loop beside it and a branch in front of both: trips of at most one
 /// strip take the copy. Returns the block that the other trips come from.
 BasicBlock *copyForShortTrips(StripLoop &L) {
@@ -73,7 +70,7 @@ public:
   }
 
   StripMined run() {
-    BasicBlock *Joint = L.Carries ? stripsAround() : stripsBeside();
+    BasicBlock *Joint = L.AddsVectors ? stripsAround() : stripsBeside();
     End->moveAfter(L.Latch);
     Probe->moveAfter(End);
     // After a strip: out, or past the probe into the next.
@@ -174,12 +171,18 @@ private:
   }
 };
 
-/// Whether the loop adds something up in vector registers.
+} // namespace
+
 bool carriesVectorRegisters(const Loop &L) {
-  return any_of(L.getHeader()->phis(), [](const PHINode &Phi) { return Phi.getType()->isFPOrFPVectorTy() || Phi.getType()->isVectorTy(); });
+  return any_of(L.getHeader()->phis(),
+                [](const PHINode &Phi) { return Phi.getType()->isVectorTy() || Phi.getType()->isFloatingPointTy(); });
 }
 
-} // namespace
+/// Of integers: sums of theirs are what the code generator moves (see StripLoop::AddsVectors).
+static bool carriesIntegerVectors(const Loop &L) {
+  return any_of(L.getHeader()->phis(),
+                [](const PHINode &Phi) { return Phi.getType()->isVectorTy() && Phi.getType()->isIntOrIntVectorTy(); });
+}
 
 bool unroll(Loop &L, unsigned Copies, LoopTools T) {
   const LoopUnrollResult Result = UnrollLoop(&L, compat::unrollOptions(Copies), &T.LI, &T.SE, &T.DT, &T.AC, &T.TTI,
@@ -187,15 +190,12 @@ bool unroll(Loop &L, unsigned Copies, LoopTools T) {
   return Result == LoopUnrollResult::PartiallyUnrolled;
 }
 
-StripLoop prepareStrip(Loop &L, const SCEV *Backedges, uint64_t Strip, ScalarEvolution &SE) {
+StripLoop prepareStrip(Loop &L, const SCEV *Backedges, uint64_t Strip, bool ShortCopy, ScalarEvolution &SE) {
   BasicBlock *Preheader = L.getLoopPreheader();
   auto Expander = compat::makeExpander(SE, Preheader->getModule()->getDataLayout());
   Value *Count = Expander.expandCodeFor(Backedges, Backedges->getType(), Preheader->getTerminator()->getIterator());
-  size_t Size = 0;
-  for (BasicBlock *BB : L.blocks())
-    Size += BB->sizeWithoutDebug();
-  const bool Short = !isa<ConstantInt>(Count) && Size <= MostCopied;
-  return {Preheader, L.getHeader(), L.getLoopLatch(), L.getBlocksVector(), Count, Strip, Short, carriesVectorRegisters(L)};
+  return {Preheader, L.getHeader(), L.getLoopLatch(),        L.getBlocksVector(),
+          Count,     Strip,         ShortCopy, carriesIntegerVectors(L)};
 }
 
 StripMined stripMine(StripLoop &L) { return StripMiner(L).run(); }

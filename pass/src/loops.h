@@ -32,14 +32,18 @@ struct StripLoop {
   uint64_t Strip;
   /// Whether a copy without counter is to serve the trips of at most one strip.
   bool ShortCopy;
-  /// Whether sums are carried in vector registers. Then strips are a loop around this one: only a latch that is
+  /// Whether sums of integers are carried in vector registers. Then strips are a loop around this one: only a latch that is
   /// its own header's predecessor lets the code generator add into the carried register; elsewhere it moves each sum
   /// each time round. Without such, they stand beside it: around it, every variable would be the sum of two.
-  bool Carries;
+  bool AddsVectors;
 };
 
 /// Computes the trip count in front of the loop. `Backedges` must be cheap and safe to expand there.
-StripLoop prepareStrip(llvm::Loop &L, const llvm::SCEV *Backedges, uint64_t Strip, llvm::ScalarEvolution &SE);
+StripLoop prepareStrip(llvm::Loop &L, const llvm::SCEV *Backedges, uint64_t Strip, bool ShortCopy,
+                       llvm::ScalarEvolution &SE);
+
+/// Whether the loop carries values in vector registers from one iteration to the next.
+bool carriesVectorRegisters(const llvm::Loop &L);
 
 /// Strip-mines: a register that counts down the iterations of a strip takes the place of the loop's
 /// exit condition. Returns the branch, once per strip, that a probe goes in front of.

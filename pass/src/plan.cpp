@@ -1,5 +1,6 @@
 #include "plan.h"
 #include "compat.h"
+#include "loops.h"
 #include "walk.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -36,6 +37,8 @@ constexpr Cost LightBody = 100;
 constexpr uint64_t LeastStrip = 16;
 /// An uncountable loop is unrolled if its body costs no more.
 constexpr Cost LightUnrolledBody = 40;
+/// A copy of a loop serves short trips only up to this size, in instructions.
+constexpr unsigned MostCopied = 150;
 /// Copies of the body of an uncountable loop, at most, and the instructions they may come to.
 constexpr unsigned MostUnrolled = 8;
 constexpr unsigned MostUnrolledSize = 200;
@@ -136,22 +139,39 @@ private:
     return true;
   }
 
-  bool strip(Loop &L, const Ends &E, const Way &, Cost Body) {
-    const uint64_t Strip = In.Half / 2 / Body;
-    if (E.Probed || Body > LightBody || Strip < LeastStrip || hasAction(L) || !countableBackedges(L, In))
+  /// Light loops, also around others or with a rare way that is long: what is long within meets a probe of its own.
+  bool strip(Loop &L, const Ends &E, const Way &Exit, Cost Body) {
+    // Behind a probe inside there may be more than one way round without any.
+    const Cost Carried = std::max({E.Latch->Since, Exit.Since, Body}) - Body;
+    const bool Nest = !L.isInnermost() || E.Probed;
+    const uint64_t Strip = std::min(In.Half / 2, In.Half - std::min(In.Half, Carried)) / Body;
+    if (Body > LightBody || Strip < LeastStrip || !countableBackedges(L, In))
       return false;
-    act(L, LoopAction::StripMine, Reason::CountedLoop, Strip, Strip * Body);
+    Residual R = Residual::plain(Strip * Body);
+    R.After += Carried;
+    R.Before += E.Before;
+    R.Probed = true;
+    Inner[&L] = R;
+    const bool Copied = !Nest && !isa<SCEVConstant>(countableBackedges(L, In)) && sizeOf(L) <= MostCopied;
+    Out.Loops.push_back({LoopAction::StripMine, L.getHeader(), Reason::CountedLoop, Strip, Strip * Body, Copied});
     return true;
   }
 
+  /// Not where vector registers are carried within another loop: each copy leaves with its own, and the loop around
+  /// is then short of them.
   bool unroll(Loop &L, const Ends &E, const Way &, Cost Body) {
     const unsigned Size = sizeOf(L);
-    const uint64_t Copies = std::min<uint64_t>({MostUnrolled, MostUnrolledSize / std::max(1u, Size), In.Half / 2 / Body});
+    const uint64_t BySize = MostUnrolledSize / std::max(1u, Size);
+    const uint64_t Copies = std::min<uint64_t>({MostUnrolled, BySize, In.Half / 2 / Body});
     const auto *Branch = dyn_cast<BranchInst>(L.getLoopLatch() ? L.getLoopLatch()->getTerminator() : nullptr);
-    if (E.Probed || Body > LightUnrolledBody || Copies < 2 || In.F.hasOptNone() || In.F.hasOptSize() || !L.isInnermost() || !L.isSafeToClone() ||
-        !L.isLoopSimplifyForm() || hasRealCall(L) || !Branch)
+    if (E.Probed || Body > LightUnrolledBody || Copies < 2 || In.F.hasOptNone() || In.F.hasOptSize() || !L.isInnermost() ||
+        !L.isSafeToClone() || !L.isLoopSimplifyForm() || hasRealCall(L) || !Branch ||
+        (L.getParentLoop() && carriesVectorRegisters(L)))
       return false;
-    act(L, LoopAction::Unroll, Reason::UnrolledLoop, Copies, Copies * Body);
+    Residual R = Residual::plain(Copies * Body);
+    R.Probed = true;
+    Inner[&L] = R;
+    Out.Loops.push_back({LoopAction::Unroll, L.getHeader(), Reason::UnrolledLoop, Copies, Copies * Body, false});
     return true;
   }
 
@@ -163,19 +183,8 @@ private:
     R.Through = Exit.FromEntry;
     R.Probed = true;
     Inner[&L] = R;
-    Out.Loops.push_back({LoopAction::BackEdge, L.getHeader(), Light ? Reason::UncountedLoop : Reason::HeavyLoop, 1, Body});
-  }
-
-  void act(Loop &L, LoopAction::Kind What, Reason Why, uint64_t Iterations, Cost Covers) {
-    Residual R = Residual::plain(Covers);
-    R.Probed = true;
-    Inner[&L] = R;
-    Out.Loops.push_back({What, L.getHeader(), Why, Iterations, Covers});
-  }
-
-  /// Transformed loops must not lie within each other.
-  bool hasAction(const Loop &L) const {
-    return any_of(Out.Loops, [&](const LoopAction &A) { return L.contains(A.Header); });
+    const Reason Why = Light ? Reason::UncountedLoop : Reason::HeavyLoop;
+    Out.Loops.push_back({LoopAction::BackEdge, L.getHeader(), Why, 1, Body, false});
   }
 };
 

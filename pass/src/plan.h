@@ -52,6 +52,8 @@ struct LoopAction {
   uint64_t Iterations;
   /// The un-probed cost of that many iterations at most.
   Cost Covers;
+  /// Whether the trips of at most one strip take a copy of the loop without a counter.
+  bool ShortCopy;
 };
 
 /// A loop without a probe, for the report.

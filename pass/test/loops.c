@@ -173,6 +173,24 @@ static uint64_t switched(uint64_t n) {
     return x;
 }
 
+// A light way round, and one that calls and jumps ahead: taken each `period` times, or never if that is beyond the end.
+static uint64_t light_and_heavy(uint64_t n, uint64_t period) {
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        if ((sum ^ i) % period != period - 1) {
+            sum += i & 3;
+            continue;
+        }
+        sum = outside(sum) + i;
+        i += sum & 3;
+    }
+    return sum;
+}
+
+static uint64_t rarely_heavy(uint64_t n) { return light_and_heavy(n, 1009); }
+static uint64_t always_heavy(uint64_t n) { return light_and_heavy(n, 1); }
+static uint64_t never_heavy(uint64_t n) { return light_and_heavy(n, UINT64_MAX); }
+
 const struct loop loops[] = {
     {"call_free", call_free},
     {"vectorisable", vectorisable},
@@ -190,5 +208,8 @@ const struct loop loops[] = {
     {"straight_line", straight_line},
     {"irreducible", irreducible},
     {"switched", switched},
+    {"rarely_heavy", rarely_heavy},
+    {"always_heavy", always_heavy},
+    {"never_heavy", never_heavy},
 };
 const int loop_count = sizeof loops / sizeof *loops;
