@@ -50,7 +50,7 @@ runs "no probe taken"
 builds "${objects[*]}"
 runs "every probe taken"
 idle=$(grep -c 'probes taken: 0$' "$log" || true)
-taken=$(grep -o 'probes taken: [0-9]*' "$log" | awk '{ sum += $3 } END { printf "%d", sum }')
+taken=$(grep -o 'probes taken: [0-9]*' "$log" | awk '{ sum += $3 } END { printf "%.0f", sum }')
 [ "$taken" -gt 0 ] || { echo "but no probe was taken: see $log"; exit 1; }
 echo "$taken probes taken and more; $idle programs have none"
 # The library goes back to what `make leveldb` links: no test needs its objects built again.

@@ -47,5 +47,5 @@ mod socket;
 pub use error::LoadError;
 pub use flaw::Flaw;
 pub use load::{Body, Extent, Load, Progress, ServiceTime, Threads};
-pub use report::{LoadReport, ReceiveClock, Statuses};
+pub use report::{Answered, LoadReport, ReceiveClock, Statuses};
 pub use sender::MAX_BODY_BYTES;

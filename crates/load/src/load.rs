@@ -103,6 +103,8 @@ pub struct Load {
     pub service_time: ServiceTime,
     /// How many threads send and receive.
     pub threads: Threads,
+    /// Whether the report lists the answers one by one.
+    pub keep_answers: bool,
     /// The server's policy, for the report; the generator does not know it.
     pub policy: String,
     /// The parameters of the server's policy, for the report.
@@ -154,6 +156,7 @@ impl Load {
             timeout_ns: 1_000_000_000,
             service_time: ServiceTime::Nominal,
             threads: Threads::Auto,
+            keep_answers: false,
             policy: "unknown".into(),
             params: Map::new(),
             workers,

@@ -2,7 +2,9 @@
 
 use headway_machine::thread::Responsiveness;
 use headway_net::header::Status;
-use headway_report::{ClassMeta, Delivery, Level, Recorder, Run as RunResult, RunExtras, RunMeta};
+use headway_report::{
+    ClassMeta, Delivery, Histogram, Level, Recorder, Run as RunResult, RunExtras, RunMeta,
+};
 
 use crate::backlog::Backlog;
 use crate::client::Harvest;
@@ -21,6 +23,10 @@ pub struct LoadReport {
     pub corrected: Recorder,
     /// The same requests' latencies from the actual send, which hide what the client added.
     pub raw: Recorder,
+    /// By how much requests left later than intended, ns, warm-up included.
+    pub lag_ns: Histogram,
+    /// Each of them, where [`Load::keep_answers`] asks for that; else none.
+    pub answers: Vec<Answered>,
     /// Where every request and reply went, warm-up included.
     pub delivery: Delivery,
     /// The answered requests by their replies' status, warm-up included.
@@ -43,6 +49,17 @@ impl LoadReport {
     pub fn is_valid(&self) -> bool {
         self.flaws.is_empty()
     }
+}
+
+/// A request that was served, warm-up left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Answered {
+    /// Its class.
+    pub class: usize,
+    /// From the intended send to the reply, ns.
+    pub since_due_ns: u64,
+    /// From the actual send, which hides what the client added, ns.
+    pub since_sent_ns: u64,
 }
 
 /// Answered requests by status. Only `ok` ones have a latency.
@@ -122,6 +139,8 @@ impl<'a> Outcome<'a> {
             run: self.result(&tally, delivery),
             corrected: tally.corrected,
             raw: tally.raw,
+            lag_ns: tally.lag_ns,
+            answers: tally.kept,
             delivery,
             statuses: tally.statuses,
             receive_clock: self.receive_clock(),
@@ -272,6 +291,8 @@ impl<'a> Outcome<'a> {
 struct Tally {
     corrected: Recorder,
     raw: Recorder,
+    lag_ns: Histogram,
+    kept: Vec<Answered>,
     backlog: Backlog,
     statuses: Statuses,
     late: u64,
@@ -293,6 +314,8 @@ impl Tally {
         Self {
             corrected: Recorder::new(metas),
             raw: Recorder::new(metas),
+            lag_ns: Histogram::new(),
+            kept: Vec::new(),
             backlog: Backlog::new(metas.len(), start_ns, end_ns),
             statuses: Statuses::default(),
             late: 0,
@@ -309,6 +332,7 @@ impl Tally {
         let departed_ns = outcome.run.departures.time_ns(index);
         let departed_ns = departed_ns.expect("the first `sent` requests have left");
         let lag_ns = departed_ns.saturating_sub(outcome.intended_ns(index));
+        self.lag_ns.record(lag_ns);
         self.late += u64::from(lag_ns > outcome.load.late_bound_ns);
         let Some(answer) = outcome.answers().get(index) else {
             self.drop(class, index >= outcome.first_measured());
@@ -328,9 +352,17 @@ impl Tally {
         let class = usize::from(outcome.requests()[index].class);
         let service_ns = outcome.service_ns(index, answer);
         let since = |start_ns: u64| answer.received_ns().saturating_sub(start_ns);
-        self.corrected
-            .record(class, since(outcome.intended_ns(index)), service_ns);
-        self.raw.record(class, since(departed_ns), service_ns);
+        let since_due_ns = since(outcome.intended_ns(index));
+        let since_sent_ns = since(departed_ns);
+        self.corrected.record(class, since_due_ns, service_ns);
+        self.raw.record(class, since_sent_ns, service_ns);
+        if outcome.load.keep_answers {
+            self.kept.push(Answered {
+                class,
+                since_due_ns,
+                since_sent_ns,
+            });
+        }
         self.completed += 1;
         self.busy_ns += match answer.execution_ns {
             0 => service_ns,

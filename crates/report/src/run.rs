@@ -134,7 +134,9 @@ pub struct ClassResult {
 }
 
 impl ClassResult {
-    fn of(record: &ClassRecord) -> Self {
+    /// What was recorded of a class, summed up.
+    #[must_use]
+    pub fn of(record: &ClassRecord) -> Self {
         let Overall {
             latency_us,
             slowdown,

@@ -16,6 +16,8 @@
 //! # Ok::<(), headway_reproduce::Error>(())
 //! ```
 //!
+//! Figures that are measured [live](live), on this machine, are files of `experiments/live/`.
+//!
 //! A new way to measure is one file in [`kinds`]: a struct read from the file's `[[measure]]`
 //! table, and [`Kind::tasks`] that cuts the work into pieces.
 
@@ -26,6 +28,7 @@ mod experiment;
 mod figures;
 mod judge;
 pub mod kinds;
+pub mod live;
 mod observable;
 mod result;
 mod run;

@@ -1,10 +1,12 @@
 //! `headway reproduce`: a figure or table of a paper, next to what the paper prints.
 
+use crate::args;
 use crate::error::{nearest, usage};
 use crate::output;
 use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
+use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
 use headway_reproduce::{Experiment, Extent, NAMES, Reproduction, run, show};
 use headway_sim::available_threads;
 use std::io::Write;
@@ -17,14 +19,23 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME|FILE|all", required_unless_present = "list")]
     names: Vec<String>,
     /// Say what there is
-    #[arg(long, conflicts_with_all = ["names", "fast", "html"])]
+    #[arg(long, conflicts_with_all = ["names", "fast", "html", "server", "workers", "seed"])]
     list: bool,
-    /// A tenth of the requests: rough tails, rough verdicts, a first impression
+    /// A tenth of the requests (live: a minute): rough tails, rough verdicts, a first impression
     #[arg(long)]
     fast: bool,
     /// Threads; the figures do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Live: the server, instead of the one that is built in target/; PATH-plain is the one without probes
+    #[arg(long, value_name = "PATH")]
+    server: Option<PathBuf>,
+    /// Live: workers; one core less than there are by default, the dispatcher has the last
+    #[arg(long, value_name = "N", value_parser = args::workers)]
+    workers: Option<usize>,
+    /// Live: seed of arrivals and keys
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// Also write a page with the curves
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -52,7 +63,18 @@ impl Args {
         if self.list {
             return self.print_list();
         }
-        let experiments = chosen(&self.names)?;
+        let experiments = match chosen(&self.names)? {
+            Chosen::Simulated(experiments) => experiments,
+            Chosen::Live(experiment) => return self.measure(&experiment),
+        };
+        if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
+            let remedy = format!("what is measured live is {}", LIVE_NAMES.join(", "));
+            let flags = "--server, --workers, --seed";
+            return Err(usage(
+                flags,
+                format!("simulations have none of them; {remedy}"),
+            ));
+        }
         let extent = match self.fast {
             true => Extent::Fast,
             false => Extent::Full,
@@ -80,10 +102,52 @@ impl Args {
             Format::Json => output::json(&NAMES, writer)?,
             Format::Table | Format::Markdown => {
                 writeln!(writer, "{}", show::listing(&experiments))?;
+                let live = live::show::listing(&LiveExperiment::all());
+                writeln!(
+                    writer,
+                    "\nMeasured on this machine, no part of all:\n{live}"
+                )?;
                 writer.flush()?;
             }
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn measure(&self, experiment: &LiveExperiment) -> Result<ExitCode> {
+        let settings = live::Settings {
+            server: self.server.clone(),
+            fast: self.fast,
+            workers: self.workers,
+            seed: self.seed.unwrap_or(1),
+        };
+        let bar = progress::bar(0, "measuring");
+        let measured = live::measure(experiment, &settings, |done, of, what| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        });
+        bar.finish_and_clear();
+        let result = measured.map_err(|error| match error {
+            live::LiveError::NoServer { .. } => usage(&experiment.name, error),
+            other => other.into(),
+        })?;
+        if let Some(path) = &self.html {
+            live::show::page(&result).write(path)?;
+        }
+        self.write_live(&result)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn write_live(&self, result: &LiveReproduction) -> Result<()> {
+        let mut writer = output::open(self.output.as_deref())?;
+        match self.format {
+            Format::Json => {
+                return output::json(&serde_json::json!({ "results": [result] }), writer);
+            }
+            Format::Markdown => write!(writer, "{}", live::show::markdown(result))?,
+            Format::Table => writeln!(writer, "{}", live::show::text(result))?,
+        }
+        Ok(writer.flush()?)
     }
 
     fn write(&self, results: &[Reproduction]) -> Result<()> {
@@ -106,15 +170,57 @@ impl Args {
     }
 }
 
-/// The experiments asked for, each once, in the order of the list.
-fn chosen(names: &[String]) -> Result<Vec<Experiment>> {
+/// What is asked for.
+enum Chosen {
+    Simulated(Vec<Experiment>),
+    Live(Box<LiveExperiment>),
+}
+
+/// The experiments asked for, each once, in the order of the list. One that is measured live is by itself: simulations would take its
+/// cores.
+fn chosen(names: &[String]) -> Result<Chosen> {
+    let mut lives = names.iter().filter_map(|name| live_one(name).transpose());
+    match (lives.next().transpose()?, names) {
+        (Some(live), [_]) => Ok(Chosen::Live(Box::new(live))),
+        (Some(live), _) => Err(usage(
+            "reproduce",
+            format!(
+                "'{}' is measured live, so nothing else can run beside it",
+                live.name
+            ),
+        )),
+        (None, _) => Ok(Chosen::Simulated(simulated(names)?)),
+    }
+}
+
+/// The experiment of that name or file, if it is one that is measured live.
+fn live_one(name: &str) -> Result<Option<LiveExperiment>> {
+    if !is_file(name) {
+        return Ok(LiveExperiment::named(name));
+    }
+    let text = std::fs::read_to_string(name).map_err(|error| usage(name, error))?;
+    if !LiveExperiment::is_one(&text) {
+        return Ok(None);
+    }
+    let read = LiveExperiment::read(&stem(name), &text);
+    Ok(Some(read.map_err(|error| usage(name, error))?))
+}
+
+fn is_file(name: &str) -> bool {
+    let extension = Path::new(name).extension();
+    extension.is_some_and(|extension| extension == "toml")
+}
+
+fn stem(path: &str) -> String {
+    let stem = Path::new(path).file_stem().unwrap_or_default();
+    stem.to_string_lossy().into_owned()
+}
+
+fn simulated(names: &[String]) -> Result<Vec<Experiment>> {
     let mut built_in = vec![false; NAMES.len()];
     let mut files = Vec::new();
     for name in names {
-        if Path::new(name)
-            .extension()
-            .is_some_and(|extension| extension == "toml")
-        {
+        if is_file(name) {
             files.push(from_file(name)?);
             continue;
         }
@@ -139,12 +245,11 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>> {
 
 fn from_file(path: &str) -> Result<Experiment> {
     let text = std::fs::read_to_string(path).map_err(|error| usage(path, error))?;
-    let stem = Path::new(path).file_stem().unwrap_or_default();
-    Experiment::read(&stem.to_string_lossy(), &text).map_err(|error| usage(path, error))
+    Experiment::read(&stem(path), &text).map_err(|error| usage(path, error))
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let remedy = match nearest(name, NAMES) {
+    let remedy = match nearest(name, &[NAMES, LIVE_NAMES].concat()) {
         Some(known) => format!("did you mean '{known}'?"),
         None => "`headway reproduce --list` says what there is".into(),
     };

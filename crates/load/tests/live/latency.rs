@@ -37,6 +37,7 @@ fn latency_counts_from_the_intended_time_and_raw_from_the_send() {
     const STALL: Duration = Duration::from_millis(30);
     let server = Server::with(Vec::new());
     let mut load = load(server.addr, 300);
+    load.keep_answers = true;
     load.body = Arc::new(|_, index, _| {
         if index == 100 {
             std::thread::sleep(STALL);
@@ -48,6 +49,16 @@ fn latency_counts_from_the_intended_time_and_raw_from_the_send() {
     assert!(u128::from(corrected_ns) >= STALL.as_nanos());
     assert!(raw_ns <= corrected_ns);
     assert!(report.delivery.late >= 1);
+    let kept = report.answers.iter();
+    let kept_ns = kept.map(|answer| (answer.since_due_ns, answer.since_sent_ns));
+    let (due_ns, sent_ns): (Vec<u64>, Vec<u64>) = kept_ns.unzip();
+    let most = |values: &[u64]| values.iter().max().copied();
+    assert_eq!(
+        (most(&due_ns), most(&sent_ns)),
+        (Some(corrected_ns), Some(raw_ns))
+    );
+    let lag_ns = report.lag_ns.max().unwrap();
+    assert!(u128::from(lag_ns) >= STALL.as_nanos() && report.lag_ns.count() == 300);
 }
 
 #[test]

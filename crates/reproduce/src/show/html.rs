@@ -43,7 +43,7 @@ fn section(page: Page, result: &Reproduction) -> Page {
     page.code(&commands)
 }
 
-fn chart(figure: &str, family: &[&Datum]) -> Chart {
+pub(crate) fn chart(figure: &str, family: &[&Datum]) -> Chart {
     let what = &family[0].what;
     let mut chart = Chart::new(format!("{figure}: {what}"), &family[0].axis, what);
     if what.contains("slowdown") || what.contains("latency") {

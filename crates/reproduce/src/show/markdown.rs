@@ -84,7 +84,7 @@ fn whys(text: &mut String, result: &Reproduction) {
 }
 
 /// A table in Markdown.
-fn rows(table: &Table) -> String {
+pub(crate) fn rows(table: &Table) -> String {
     let line = |cells: &[String]| {
         let cells: Vec<_> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
         format!("| {} |\n", cells.join(" | "))

@@ -4,8 +4,10 @@ mod html;
 mod markdown;
 mod tables;
 
+pub(crate) use html::chart;
 pub use html::page;
 pub use markdown::markdown;
+pub(crate) use markdown::rows;
 pub use tables::{claims, curves, listing, overview, reasons, singles, text};
 
 use headway_report::format::{duration_us, metric, percent, significant};

@@ -1,0 +1,240 @@
+//! `headway reproduce` of a figure that is measured live: a server in a process of its own, under each system, at each load.
+
+use super::{headway, json};
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The key-value service as a server of live figures: folder, policy, workers, address, mechanism and idling as arguments, until its input ends.
+/// Should this script be killed, the service ends by itself.
+const SERVER: &str = r#"#!/bin/sh
+said=$(mktemp)
+exec 3<&0
+timeout 120 HEADWAY serve --app kv --keys 1000 --policy "$2" --workers "$3" --listen "$4" --idle "$6" 2>"$said" </dev/null &
+server=$!
+(cat <&3; kill -TERM $server) >/dev/null 2>&1 &
+wait $server
+code=$?
+cat "$said" >&2
+sed -n 's/^received .* answered \([0-9]*\),.*/answered \1, preemptions 0/p' "$said"
+rm "$said"
+exit $code
+"#;
+
+/// Its classes, in the order of its types; what follows the wire header is that of apps/kv.
+const OWN: &str = r#"
+title = "a store, half GET, half SCAN"
+paper = "none"
+figure = "Figure 0"
+testbed = "nothing"
+slowdown = 50.0
+tails = ["p999", "p90"]
+[server]
+probes = "nowhere"
+plain = "nowhere-plain"
+build = "make it"
+[[class]]
+name = "GET"
+share = 0.5
+key = { prefix = "\u0000\u0000\u0010key:", digits = 12, below = 1000 }
+[[class]]
+name = "SCAN"
+share = 0.5
+key = { prefix = "\u0001\u0000\u0000\u0000\u0000\u0002\u0000", digits = 0, below = 1 }
+[full]
+loads = [0.1, 0.4]
+rounds = 2
+run_ms = 200
+[fast]
+loads = [0.2]
+rounds = 2
+run_ms = 100
+[[system]]
+name = "c-FCFS"
+policy = "c-fcfs"
+program = "plain"
+[[system]]
+name = "Concord"
+policy = "concord,q=20us"
+program = "probes"
+[[system]]
+name = "not live"
+policy = "synergy"
+program = "probes"
+[[claim]]
+says = "Concord carries more"
+of = "Concord"
+over = "c-FCFS"
+[[claim]]
+says = "what is not run carries more"
+of = "not live"
+over = "c-FCFS"
+tail = "p90"
+"#;
+
+#[test]
+fn each_system_is_measured_at_each_load_and_who_cannot_run_is_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, server) = (written(&folder, "own.toml", OWN), service(&folder));
+    let page = folder.path().join("page.html");
+    let answer = json(&[
+        "reproduce",
+        &file,
+        "--server",
+        &server,
+        "--workers",
+        "1",
+        "--seed",
+        "7",
+        "--html",
+        page.to_str().unwrap(),
+        "--format",
+        "json",
+    ]);
+    let result = &answer["results"][0];
+    let runs = check_runs(result, 8);
+    for system in ["c-FCFS", "Concord"] {
+        assert_eq!(runs.iter().filter(|run| run["system"] == system).count(), 4);
+    }
+    let skipped = result["systems"][2]["skipped"].as_str().unwrap();
+    assert!(skipped.contains("synergy"), "{skipped}");
+    assert_eq!(result["claims"][1]["verdict"], "undecided");
+    for class in result["at_rest"].as_array().unwrap() {
+        let time = |key: &str| class[key].as_u64().unwrap();
+        let (service_ns, round_trip_ns) = (time("service_ns"), time("round_trip_ns"));
+        assert!(100 < service_ns && service_ns < round_trip_ns, "{class}");
+    }
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("SKIPPED not live") && page.contains("c-FCFS"));
+}
+
+#[test]
+fn text_and_markdown_tell_the_same_claims() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, server) = (written(&folder, "own.toml", OWN), service(&folder));
+    for format in ["table", "markdown"] {
+        let args = [
+            "reproduce",
+            &file,
+            "--server",
+            &server,
+            "--fast",
+            "--format",
+            format,
+        ];
+        let output = headway(&args);
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        for words in [
+            "Concord carries more",
+            "SKIPPED not live",
+            "--seed 1",
+            "--fast",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_told_with_the_remedy() {
+    let output = headway(&[
+        "reproduce",
+        "concord-fig9-live",
+        "--server",
+        "/nowhere/server",
+    ]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("/nowhere/server") && stderr.contains("make leveldb"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn what_is_measured_live_is_measured_alone_and_listed_apart() {
+    let output = headway(&["reproduce", "concord-fig9", "concord-fig9-live"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(
+        stderr.contains("'concord-fig9-live' is measured live"),
+        "{stderr}"
+    );
+    let output = headway(&["reproduce", "concord-fig9", "--seed", "3"]);
+    assert_eq!(output.status.code(), Some(2));
+    let listed = headway(&["reproduce", "--list"]).stdout;
+    let listed = String::from_utf8_lossy(&listed);
+    let (simulated, live) = listed.split_once("no part of all").expect("two lists");
+    assert!(
+        !simulated.contains("-live") && live.contains("concord-fig9-live"),
+        "{listed}"
+    );
+}
+
+/// LevelDB itself, shortly, where `make leveldb` has built it.
+#[test]
+fn leveldb_is_measured_where_it_is_built() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let server = root.join("target/leveldb/leveldb-server");
+    if !server.exists() || !server.with_file_name("leveldb-server-plain").exists() {
+        eprintln!("SKIPPED: there is no {} (make leveldb)", server.display());
+        return;
+    }
+    let text = std::fs::read_to_string(root.join("experiments/live/concord-fig9-live.toml"));
+    let short = text.unwrap().replace("run_ms = 1000", "run_ms = 100");
+    let folder = tempfile::tempdir().unwrap();
+    let file = written(&folder, "short.toml", &short);
+    let server = server.to_str().unwrap();
+    let args = [
+        "reproduce",
+        &file,
+        "--server",
+        server,
+        "--fast",
+        "--format",
+        "json",
+    ];
+    let answer = json(&args);
+    let systems = answer["results"][0]["systems"].as_array().unwrap();
+    assert!(
+        systems.iter().all(|system| system["skipped"].is_null()),
+        "{systems:?}"
+    );
+    check_runs(&answer["results"][0], 40);
+}
+
+/// The runs that were not repeated, of which there must be so many; all of them keep their books.
+fn check_runs(result: &Value, count: usize) -> Vec<&Value> {
+    let runs = result["runs"].as_array().unwrap();
+    for run in runs {
+        let of = |key: &str| run[key].as_u64().unwrap();
+        assert_eq!(of("answered") + of("lost"), of("sent"), "{run}");
+        assert!(of("sent") > 0 && of("failed") == 0, "{run}");
+        let slowdown = &run["server"]["overall"]["slowdown"];
+        assert!(
+            slowdown["p50"].as_f64().is_none_or(|value| value >= 0.99),
+            "{run}"
+        );
+    }
+    let last: Vec<&Value> = runs.iter().filter(|run| run["repeated"] == false).collect();
+    assert_eq!(last.len(), count);
+    last
+}
+
+fn written(folder: &TempDir, name: &str, text: &str) -> String {
+    let path = folder.path().join(name);
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().into()
+}
+
+/// The program, with and without probes: the same here.
+fn service(folder: &TempDir) -> String {
+    let text = SERVER.replace("HEADWAY", env!("CARGO_BIN_EXE_headway"));
+    for name in ["server", "server-plain"] {
+        let path = PathBuf::from(written(folder, name, &text));
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    folder.path().join("server").to_str().unwrap().into()
+}

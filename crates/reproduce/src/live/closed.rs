@@ -1,0 +1,128 @@
+//! A closed loop: so many requests outstanding, the next one sent when an answer comes. Tells what requests take at rest, and how
+//! many a server answers when it always has some waiting.
+
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
+use headway_net::slot::PAYLOAD_BYTES;
+
+use super::asked::Asked;
+
+/// An answer that takes longer is lost, and with it what is measured.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Why nothing could be measured at rest.
+#[derive(Debug, thiserror::Error)]
+pub enum ClosedError {
+    /// The system refused to send, or no answer came.
+    #[error("a request at rest was not answered: {0}")]
+    Link(#[from] std::io::Error),
+    /// An answer that is none, or says that the request failed.
+    #[error("a request of class {class} at rest was answered with {status:?}")]
+    Refused {
+        /// Its class.
+        class: String,
+        /// What the server said; none if it was no answer to a request of this loop.
+        status: Option<Status>,
+    },
+}
+
+/// A connection for it.
+pub(crate) struct Closed<'a> {
+    socket: UdpSocket,
+    asked: &'a Asked,
+    next: u32,
+}
+
+/// What one request took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Took {
+    /// From the send to the answer's arrival at the program, ns.
+    pub(crate) round_trip_ns: u64,
+    /// The handler alone, as the server says, ns.
+    pub(crate) execution_ns: u64,
+}
+
+impl<'a> Closed<'a> {
+    pub(crate) fn connect(addr: SocketAddr, asked: &'a Asked) -> Result<Self, ClosedError> {
+        let socket = UdpSocket::bind(("127.0.0.1", 0))?;
+        socket.connect(addr)?;
+        socket.set_read_timeout(Some(PATIENCE))?;
+        Ok(Self {
+            socket,
+            asked,
+            next: 0,
+        })
+    }
+
+    /// One request of a class, alone.
+    pub(crate) fn ask(&mut self, class: usize) -> Result<Took, ClosedError> {
+        let began = Instant::now();
+        self.send(class)?;
+        let header = self.receive()?;
+        Ok(Took {
+            round_trip_ns: began.elapsed().as_nanos() as u64,
+            execution_ns: u64::from(header.time_ns),
+        })
+    }
+
+    /// Requests answered per second with so many outstanding, each of the class that `draw` says.
+    pub(crate) fn throughput(
+        &mut self,
+        outstanding: usize,
+        length: Duration,
+        mut draw: impl FnMut() -> usize,
+    ) -> Result<f64, ClosedError> {
+        for _ in 0..outstanding {
+            self.send(draw())?;
+        }
+        let began = Instant::now();
+        let mut answered = 0_u32;
+        while began.elapsed() < length {
+            self.receive()?;
+            answered += 1;
+            self.send(draw())?;
+        }
+        let rps = f64::from(answered) / began.elapsed().as_secs_f64();
+        for _ in 0..outstanding {
+            self.receive()?;
+        }
+        Ok(rps)
+    }
+
+    fn send(&mut self, class: usize) -> Result<(), ClosedError> {
+        let mut datagram = [0; PAYLOAD_BYTES];
+        let header = Header {
+            class: class as u8,
+            flag: Flag::REQUEST,
+            index: self.next,
+            time_ns: 0,
+        };
+        let (front, room) = datagram.split_at_mut(HEADER_BYTES);
+        front.copy_from_slice(&header.encode());
+        let length = self.asked.body(header.class, self.next, room);
+        self.next = self.next.wrapping_add(1);
+        self.socket.send(&datagram[..HEADER_BYTES + length])?;
+        Ok(())
+    }
+
+    fn receive(&mut self) -> Result<Header, ClosedError> {
+        let mut datagram = [0; PAYLOAD_BYTES];
+        let length = self.socket.recv(&mut datagram)?;
+        let header = Header::parse(&datagram[..length])
+            .ok()
+            .map(|(header, _)| header);
+        match header {
+            Some(header) if header.flag.is_response() && header.flag.status() == Status::Ok => {
+                Ok(header)
+            }
+            other => Err(ClosedError::Refused {
+                class: other
+                    .map_or("none", |header| self.asked.name(header.class.into()))
+                    .into(),
+                status: other.map(|header| header.flag.status()),
+            }),
+        }
+    }
+}

@@ -1,0 +1,521 @@
+//! What was measured, beside what the paper says.
+
+use headway_machine::Description;
+use headway_report::Summary;
+use serde::Serialize;
+
+use super::carried::Carried;
+use super::claim::LiveJudged;
+use super::experiment::{Compiled, Extent, LiveExperiment, LiveSystem};
+use super::rounds::{LeftOut, LiveRun, carried};
+use super::session::{AtRest, Measured, Settings};
+use super::tail::Tail;
+use crate::judge::on_one_line;
+use crate::{Datum, Figures};
+
+/// A figure measured on this machine.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveReproduction {
+    /// The experiment's name.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// Whose it is.
+    pub paper: String,
+    /// Which it is in the paper.
+    pub figure: String,
+    /// What the paper's testbed had that this machine has not.
+    pub testbed: String,
+    /// Whether it was a first impression only.
+    pub shortened: bool,
+    /// This machine.
+    pub machine: String,
+    /// What is to be known of the figures.
+    pub caveats: Vec<String>,
+    /// Workers beside the dispatcher.
+    pub workers: usize,
+    /// Of arrivals and keys.
+    pub seed: u64,
+    /// What requests take at rest.
+    pub at_rest: Vec<AtRest>,
+    /// What the network takes at rest, and is taken off each latency, µs.
+    pub network_us: f64,
+    /// What the first system answers with requests always waiting, per second: load 1.
+    pub capacity_rps: f64,
+    /// The slowdown up to which a rate is carried.
+    pub slowdown: f64,
+    /// Who was compared.
+    pub systems: Vec<SystemResult>,
+    /// What does not count.
+    pub left_out: LeftOut,
+    /// How many rounds count, of how many.
+    pub rounds: (usize, usize),
+    /// The claims, judged.
+    pub claims: Vec<LiveJudged>,
+    /// Medians over the rounds that count, by offered rate.
+    pub figures: Figures,
+    /// Every run.
+    pub runs: Vec<LiveRun>,
+    /// What repeats it.
+    pub command: String,
+}
+
+/// A system and what it carried.
+#[derive(Clone, Debug, Serialize)]
+pub struct SystemResult {
+    /// Its name.
+    pub name: String,
+    /// The policy and its parameters.
+    pub policy: String,
+    /// How it was compiled and is interrupted.
+    pub how: String,
+    /// Why it was not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skipped: Option<String>,
+    /// The rates up to which it kept the slowdown.
+    pub carried: Vec<CarriedBy>,
+}
+
+/// What a system carried by one percentile.
+#[derive(Clone, Debug, Serialize)]
+pub struct CarriedBy {
+    /// Which of the slowdown.
+    pub tail: Tail,
+    /// In each round that counts.
+    pub rounds: Vec<Carried>,
+}
+
+impl SystemResult {
+    fn carried_by(&self, tail: Tail) -> &[Carried] {
+        let mut all = self.carried.iter().filter(|carried| carried.tail == tail);
+        all.next().map_or(&[], |carried| &carried.rounds)
+    }
+}
+
+impl LiveReproduction {
+    pub(crate) fn new(
+        experiment: &LiveExperiment,
+        settings: &Settings,
+        measured: Measured,
+    ) -> Self {
+        let extent = if settings.fast {
+            &experiment.fast
+        } else {
+            &experiment.full
+        };
+        let books = Books::new(extent, &measured);
+        let systems: Vec<SystemResult> = experiment
+            .system
+            .iter()
+            .zip(&measured.skipped)
+            .map(|(system, skipped)| books.system(system, skipped.clone(), experiment))
+            .collect();
+        let claims = experiment.claim.iter().map(|claim| {
+            let of = |name: &str| {
+                let mut named = systems.iter().filter(|system| system.name == name);
+                named
+                    .next()
+                    .map_or(&[][..], |system| system.carried_by(claim.tail))
+            };
+            let pairs = of(&claim.of)
+                .iter()
+                .copied()
+                .zip(of(&claim.over).iter().copied());
+            claim.judge(&pairs.collect::<Vec<_>>())
+        });
+        let claims = claims.collect();
+        let figures = books.figures(experiment);
+        let rounds = (books.rounds().count(), extent.rounds);
+        let left_out = books.left_out;
+        Self {
+            name: experiment.name.clone(),
+            title: experiment.title.clone(),
+            paper: experiment.paper.clone(),
+            figure: experiment.figure.clone(),
+            testbed: on_one_line(&experiment.testbed),
+            shortened: settings.fast,
+            machine: Description::read()
+                .map_or_else(|error| error.to_string(), |it| it.to_string()),
+            caveats: caveats(measured.workers),
+            workers: measured.workers,
+            seed: settings.seed,
+            at_rest: sent(&measured.basis.at_rest, experiment),
+            network_us: measured.basis.network_ns as f64 / 1e3,
+            capacity_rps: measured.basis.capacity_rps,
+            slowdown: experiment.slowdown,
+            systems,
+            left_out,
+            rounds,
+            claims,
+            figures,
+            runs: measured.runs,
+            command: command(experiment, settings),
+        }
+    }
+}
+
+fn sent(at_rest: &[AtRest], experiment: &LiveExperiment) -> Vec<AtRest> {
+    let classes = at_rest.iter().zip(&experiment.class);
+    classes
+        .filter(|(_, class)| class.share > 0.0)
+        .map(|(at_rest, _)| at_rest.clone())
+        .collect()
+}
+
+fn command(experiment: &LiveExperiment, settings: &Settings) -> String {
+    let mut command = format!(
+        "headway reproduce {} --seed {}",
+        experiment.name, settings.seed
+    );
+    if let Some(workers) = settings.workers {
+        command += &format!(" --workers {workers}");
+    }
+    if let Some(server) = &settings.server {
+        command += &format!(" --server {}", server.display());
+    }
+    command + if settings.fast { " --fast" } else { "" }
+}
+
+/// Client, dispatcher and workers want a core each.
+fn caveats(workers: usize) -> Vec<String> {
+    let (threads, cores) = (workers + 2, headway_sim::available_threads());
+    let mut caveats = Vec::new();
+    if threads > cores {
+        caveats.push(format!(
+            "The client, the dispatcher and {workers} worker{} share {cores} core{}: whenever a request is sent, somebody of the server stands still.",
+            if workers == 1 { "" } else { "s" },
+            if cores == 1 { "" } else { "s" },
+        ));
+    }
+    caveats
+}
+
+/// The runs that count.
+struct Books<'a> {
+    extent: &'a Extent,
+    runs: Vec<&'a LiveRun>,
+    left_out: LeftOut,
+}
+
+impl<'a> Books<'a> {
+    fn new(extent: &'a Extent, measured: &'a Measured) -> Self {
+        let load_of = |run: &LiveRun| {
+            extent
+                .loads
+                .iter()
+                .position(|load| *load == run.load)
+                .unwrap_or(0)
+        };
+        let last: Vec<&LiveRun> = measured.runs.iter().filter(|run| !run.repeated).collect();
+        let left_out = LeftOut::of(
+            last.iter()
+                .map(|run| (run.round, load_of(run), run.lag.is_late())),
+        );
+        let counts = |run: &&LiveRun| left_out.counts(run.round, load_of(run));
+        Self {
+            extent,
+            runs: last.into_iter().filter(counts).collect(),
+            left_out,
+        }
+    }
+
+    fn rounds(&self) -> impl Iterator<Item = usize> {
+        (0..self.extent.rounds).filter(|round| !self.left_out.rounds.contains(round))
+    }
+
+    fn of(&self, system: &str) -> impl Iterator<Item = &'a LiveRun> {
+        self.runs
+            .iter()
+            .copied()
+            .filter(move |run| run.system == system)
+    }
+
+    fn system(
+        &self,
+        system: &LiveSystem,
+        skipped: Option<String>,
+        experiment: &LiveExperiment,
+    ) -> SystemResult {
+        let rounds = |tail: Tail| {
+            let of_round = |round| {
+                let runs: Vec<&LiveRun> = self
+                    .of(&system.name)
+                    .filter(|run| run.round == round)
+                    .collect();
+                carried(&runs, tail, experiment.slowdown)
+            };
+            self.rounds().filter_map(of_round).collect()
+        };
+        let by = |&tail: &Tail| CarriedBy {
+            tail,
+            rounds: rounds(tail),
+        };
+        SystemResult {
+            name: system.name.clone(),
+            policy: system.policy.clone(),
+            how: how(system),
+            carried: match skipped {
+                None => experiment.tails.iter().map(by).collect(),
+                Some(_) => Vec::new(),
+            },
+            skipped,
+        }
+    }
+
+    /// By offered rate, the medians over rounds.
+    fn figures(&self, experiment: &LiveExperiment) -> Figures {
+        let mut figures = Figures::default();
+        for system in &experiment.system {
+            for load in &self.extent.loads {
+                let runs: Vec<&LiveRun> = self
+                    .of(&system.name)
+                    .filter(|run| run.load == *load)
+                    .collect();
+                figures.extend(point(&system.name, &runs));
+            }
+        }
+        figures
+    }
+}
+
+fn how(system: &LiveSystem) -> String {
+    let program = match system.program {
+        Compiled::Probes => "with probes",
+        Compiled::Plain => "without probes",
+    };
+    match system.signal {
+        true => format!("{program}, by signal"),
+        false => program.into(),
+    }
+}
+
+/// What is seen of a run.
+type Sight = (String, Box<dyn Fn(&LiveRun) -> f64>);
+
+fn sights(run: &LiveRun) -> Vec<Sight> {
+    const TAILS: [Tail; 4] = [Tail::P50, Tail::P90, Tail::P99, Tail::P999];
+    let mut sights: Vec<Sight> = Vec::new();
+    for tail in TAILS {
+        let key = format!("{tail:?}").to_lowercase();
+        let of = move |summary: &Summary| tail.of(summary);
+        sights.push((
+            format!("overall.slowdown.{key}"),
+            Box::new(move |run| of(&run.server.overall.slowdown)),
+        ));
+        for (index, class) in run
+            .server
+            .classes
+            .iter()
+            .enumerate()
+            .filter(|(_, class)| class.count > 0)
+        {
+            let name = format!("class.{}.slowdown.{key}", class.name);
+            sights.push((
+                name,
+                Box::new(move |run| of(&run.server.classes[index].slowdown)),
+            ));
+        }
+    }
+    sights.push(("achieved".into(), Box::new(|run| run.run.meta.achieved_rps)));
+    sights.push((
+        "preemptions".into(),
+        Box::new(|run| run.run.meta.preemptions as f64 / run.run.meta.requests as f64),
+    ));
+    sights.push(("shed".into(), Box::new(|run| run.shed as f64)));
+    sights.push((
+        "lost".into(),
+        Box::new(|run| run.run.extras.delivery.map_or(0.0, |it| it.lost as f64)),
+    ));
+    sights.push(("late.p99_us".into(), Box::new(|run| run.lag.p99_us)));
+    sights
+}
+
+fn point(system: &str, runs: &[&LiveRun]) -> Vec<Datum> {
+    let Some(first) = runs.first() else {
+        return Vec::new();
+    };
+    let x = median(runs.iter().map(|run| run.run.meta.offered_rps));
+    let datum = |(what, of): Sight| Datum {
+        system: system.into(),
+        what,
+        axis: "offered, requests/s".into(),
+        x: Some(x),
+        value: median(runs.iter().map(|run| of(run))),
+    };
+    sights(first).into_iter().map(datum).collect()
+}
+
+pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count => (values[(count - 1) / 2] + values[count / 2]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::carried::Ratio;
+    use super::super::rounds::{AtServer, Lag};
+    use super::super::session::Basis;
+    use super::*;
+    use crate::live::{LiveVerdict, show};
+    use headway_report::{
+        ClassMeta, ClassResult, Level, Overall, Recorder, Run, RunExtras, RunMeta,
+    };
+
+    /// Slowdown 2 at loads up to `most`, then 500.
+    fn run(system: &str, round: usize, load: f64, most: f64, late: bool) -> LiveRun {
+        let slowdown = if load <= most { 2 } else { 500 };
+        let mut recorder = Recorder::new(&[ClassMeta::new("GET", 1_000.0)]);
+        for _ in 0..100 {
+            recorder.record(0, 1_000 * slowdown, 1_000);
+        }
+        let meta = RunMeta {
+            policy: "c-fcfs".into(),
+            params: serde_json::Map::new(),
+            level: Level::Live,
+            workload: "store".into(),
+            workers: 1,
+            seed: 1,
+            requests: 100,
+            offered_rps: 1_000.0 * load,
+            achieved_rps: 1_000.0 * load,
+            load,
+            utilization: load,
+            dropped: 0,
+            preemptions: 50,
+            overloaded: false,
+        };
+        LiveRun {
+            round,
+            load,
+            system: system.into(),
+            shed: 0,
+            failed: 0,
+            lag: Lag {
+                p50_us: 4.0,
+                p99_us: 30.0,
+                max_us: 300.0,
+                late_fraction: if late { 0.5 } else { 0.0 },
+            },
+            repeated: false,
+            server: AtServer {
+                overall: Overall::of(&recorder.overall()),
+                classes: recorder.classes().iter().map(ClassResult::of).collect(),
+            },
+            run: Run::new(meta, &recorder, RunExtras::default()),
+        }
+    }
+
+    /// Two systems at loads 0.2, 0.4 … 0.8 in three rounds, of which the second carries `times` as much.
+    fn result(change: impl FnOnce(&mut Vec<LiveRun>)) -> LiveReproduction {
+        let mut experiment = LiveExperiment::named("concord-fig9-live").unwrap();
+        experiment.system.truncate(2);
+        experiment.full.loads = vec![0.2, 0.4, 0.6, 0.8];
+        experiment.class.truncate(1);
+        experiment.claim.truncate(1);
+        experiment.claim[0].of = "Shinjuku".into();
+        experiment.claim[0].over = "c-FCFS".into();
+        let mut runs = Vec::new();
+        for round in 0..3 {
+            for load in [0.2, 0.4, 0.6, 0.8] {
+                runs.push(run("c-FCFS", round, load, 0.2, false));
+                runs.push(run("Shinjuku", round, load, 0.6, false));
+            }
+        }
+        change(&mut runs);
+        let at_rest = AtRest {
+            class: "GET".into(),
+            service_ns: 1_000,
+            with_probes_ns: Some(1_010),
+            round_trip_ns: 40_000,
+        };
+        let measured = Measured {
+            workers: 1,
+            basis: Basis {
+                at_rest: vec![at_rest],
+                network_ns: 20_000,
+                capacity_rps: 1_000.0,
+            },
+            skipped: vec![None, None],
+            runs,
+        };
+        LiveReproduction::new(&experiment, &Settings::default(), measured)
+    }
+
+    fn ratio(result: &LiveReproduction) -> &Ratio {
+        &result.claims[0].ours
+    }
+
+    #[test]
+    fn rounds_that_agree_decide() {
+        let result = result(|_| {});
+        // Each crosses 50 at the same part of the way between two steps: 0.2 + x and 0.6 + x of 0.2.
+        let way = 0.2 * (25.0_f64.ln() / 250.0_f64.ln());
+        let expected = (0.6 + way) / (0.2 + way);
+        assert!((ratio(&result).estimate.unwrap() - expected).abs() < 1e-9);
+        assert_eq!(result.claims[0].verdict, LiveVerdict::Deviates);
+        assert_eq!((result.rounds, ratio(&result).rounds), ((3, 3), 3));
+    }
+
+    #[test]
+    fn what_is_late_is_left_out_and_what_was_repeated_does_not_count() {
+        let late = |runs: &mut Vec<LiveRun>, at: usize| runs[at].lag.late_fraction = 0.5;
+        // A load of the first round: the round stays, for both systems without it.
+        let one = result(|runs| late(runs, 0));
+        assert_eq!((one.rounds, one.left_out.loads.len()), ((3, 3), 1));
+        assert!(
+            one.systems[1].carried[0]
+                .rounds
+                .iter()
+                .all(|carried| matches!(carried, Carried::At(_)))
+        );
+        // Two loads of it: the round goes.
+        let two = result(|runs| [0, 3].into_iter().for_each(|at| late(runs, at)));
+        assert_eq!((two.rounds, ratio(&two).rounds), ((2, 3), 2));
+        // A late run that was measured again, and was in time then.
+        let again = result(|runs| {
+            let mut spoilt = run("c-FCFS", 0, 0.2, 0.0, true);
+            spoilt.repeated = true;
+            runs.insert(0, spoilt);
+        });
+        assert_eq!(again.left_out, LeftOut::default());
+        assert_eq!(ratio(&again), ratio(&result(|_| {})));
+    }
+
+    #[test]
+    fn no_round_no_verdict() {
+        let none = result(|runs| runs.iter_mut().for_each(|run| run.lag.late_fraction = 0.5));
+        assert_eq!(
+            (none.rounds.0, none.claims[0].verdict),
+            (0, LiveVerdict::Undecided)
+        );
+        assert!(show::text(&none).contains("0 of 3 rounds count"));
+    }
+
+    #[test]
+    fn all_forms_tell_the_same() {
+        let result = result(|_| {});
+        let (text, markdown) = (show::text(&result), show::markdown(&result));
+        let page = show::page(&result).render();
+        for words in ["deviates", "Shinjuku", "3 of 3 rounds count", "--seed 0"] {
+            assert!(
+                text.contains(words) && markdown.contains(words) && page.contains(words),
+                "{words}"
+            );
+        }
+        assert!(page.contains("<svg"));
+        let json = serde_json::to_value(&result).unwrap();
+        assert_eq!(json["runs"].as_array().unwrap().len(), 24);
+        assert_eq!(json["claims"][0]["verdict"], "deviates");
+    }
+
+    #[test]
+    fn the_median_of_two_lies_between_them() {
+        assert_eq!(median([3.0, f64::NAN, 1.0].into_iter()), 2.0);
+        assert_eq!(median([5.0, 1.0, 3.0].into_iter()), 3.0);
+        assert!(median(std::iter::empty()).is_nan());
+    }
+}

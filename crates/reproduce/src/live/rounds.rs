@@ -1,0 +1,217 @@
+//! Who runs when, what a run tells, and which runs count.
+//!
+//! A run in which more than 1 % of the requests left more than 1 ms late measured a client without processor time, and so a server
+//! without it: it is measured again once, as far as a quarter of all runs may be. Where it is late again, the load is left out of that round
+//! for all systems, so that each round compares the same loads; a round that lacks more than one load is left out as a whole.
+
+use std::collections::BTreeSet;
+
+use headway_report::{ClassResult, Histogram, Overall, Run};
+use serde::Serialize;
+
+use super::carried::{Carried, Step};
+use super::tail::Tail;
+
+/// A request that left later than this is late.
+pub(crate) const LATE_NS: u64 = 1_000_000;
+/// The part of a run's requests that may be.
+const LATE_FRACTION_MAX: f64 = 0.01;
+/// The part of all runs that may be measured again.
+const AGAIN_MAX: f64 = 0.25;
+/// Loads that a round may lack.
+const LACKING_MAX: usize = 1;
+
+/// A run that is to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    pub(crate) round: usize,
+    /// Index of the load.
+    pub(crate) load: usize,
+    /// Index of the system.
+    pub(crate) system: usize,
+}
+
+impl Turn {
+    /// Of the arrivals: the same for all systems at a load in a round, another for each round and load.
+    pub(crate) fn seed(self) -> u64 {
+        (self.round as u64) << 32 | self.load as u64
+    }
+}
+
+/// Every system at every load in every round. Systems at the same load follow each other, so that what changes slowly meets all of
+/// them; who begins turns from load to load and round to round.
+pub(crate) fn turns(rounds: usize, loads: usize, systems: &[usize]) -> Vec<Turn> {
+    let mut turns = Vec::new();
+    for round in 0..rounds {
+        for load in 0..loads {
+            for place in 0..systems.len() {
+                turns.push(Turn {
+                    round,
+                    load,
+                    system: systems[(place + round + load) % systems.len()],
+                });
+            }
+        }
+    }
+    turns
+}
+
+/// How many of so many runs may be measured again.
+pub(crate) fn again(runs: usize) -> usize {
+    (AGAIN_MAX * runs as f64) as usize
+}
+
+/// How late requests left the client, µs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Lag {
+    /// Median.
+    pub p50_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// Largest.
+    pub max_us: f64,
+    /// The part that left more than 1 ms late.
+    pub late_fraction: f64,
+}
+
+impl Lag {
+    pub(crate) fn of(lag_ns: &Histogram) -> Self {
+        let quantile = |quantile| lag_ns.quantile(quantile).unwrap_or(0) as f64 / 1e3;
+        Self {
+            p50_us: quantile(0.5),
+            p99_us: quantile(0.99),
+            max_us: lag_ns.max().unwrap_or(0) as f64 / 1e3,
+            late_fraction: lag_ns.count_above(LATE_NS) as f64 / lag_ns.count().max(1) as f64,
+        }
+    }
+
+    /// Whether the run measured a client without processor time.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        self.late_fraction > LATE_FRACTION_MAX
+    }
+}
+
+/// One system at one load in one round.
+#[derive(Clone, Debug, Serialize)]
+pub struct LiveRun {
+    /// Which round, from 0.
+    pub round: usize,
+    /// Offered, as a share of the reference's capacity.
+    pub load: f64,
+    /// The system's name.
+    pub system: String,
+    /// Requests that the server turned away.
+    pub shed: u64,
+    /// Requests answered with an error.
+    pub failed: u64,
+    /// How late they left.
+    pub lag: Lag,
+    /// Whether it is one that was late and was measured again.
+    pub repeated: bool,
+    /// At the server: from the send, less what the network takes at rest.
+    pub server: AtServer,
+    /// At the client: from the intended send.
+    #[serde(flatten)]
+    pub run: Run,
+}
+
+/// Latencies and slowdowns at the server.
+#[derive(Clone, Debug, Serialize)]
+pub struct AtServer {
+    /// All requests.
+    pub overall: Overall,
+    /// Each class, in the file's order.
+    pub classes: Vec<ClassResult>,
+}
+
+impl LiveRun {
+    fn step(&self, tail: Tail) -> Step {
+        let failed = self.failed as f64 / self.run.meta.requests.max(1) as f64;
+        Step {
+            rps: self.run.meta.offered_rps,
+            slowdown: tail.of(&self.server.overall.slowdown),
+            sustained: self.run.sustained() && failed <= headway_report::LOST_FRACTION_MAX,
+        }
+    }
+}
+
+/// What does not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Loads of rounds, as round and index of the load.
+    pub loads: BTreeSet<(usize, usize)>,
+    /// Whole rounds.
+    pub rounds: BTreeSet<usize>,
+}
+
+impl LeftOut {
+    /// Of the runs that were not repeated: (round, index of the load, whether it was late).
+    pub(crate) fn of(runs: impl Iterator<Item = (usize, usize, bool)>) -> Self {
+        let late = runs.filter(|(.., late)| *late);
+        let loads: BTreeSet<_> = late.map(|(round, load, _)| (round, load)).collect();
+        let lacking = |round: usize| loads.iter().filter(|(of, _)| *of == round).count();
+        let rounds = loads.iter().map(|(round, _)| *round);
+        let rounds = rounds
+            .filter(|round| lacking(*round) > LACKING_MAX)
+            .collect();
+        Self { loads, rounds }
+    }
+
+    pub(crate) fn counts(&self, round: usize, load: usize) -> bool {
+        !self.rounds.contains(&round) && !self.loads.contains(&(round, load))
+    }
+}
+
+/// What a system carried in a round, of its runs that count.
+pub(crate) fn carried(runs: &[&LiveRun], tail: Tail, slowdown: f64) -> Option<Carried> {
+    let mut steps: Vec<Step> = runs.iter().map(|run| run.step(tail)).collect();
+    steps.sort_by(|a, b| a.rps.total_cmp(&b.rps));
+    Carried::of(&steps, slowdown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_runs_at_every_load_in_every_round_and_each_is_first_at_times() {
+        let systems = [0, 2, 3];
+        let turns = turns(3, 2, &systems);
+        assert_eq!(turns.len(), 18);
+        for group in turns.chunks(3) {
+            let mut met: Vec<usize> = group.iter().map(|turn| turn.system).collect();
+            met.sort_unstable();
+            assert_eq!(met, systems);
+            assert!(group.iter().all(|turn| turn.seed() == group[0].seed()));
+        }
+        let firsts: BTreeSet<usize> = turns.chunks(3).map(|group| group[0].system).collect();
+        assert_eq!(firsts.len(), 3);
+        let seeds: BTreeSet<u64> = turns.iter().map(|turn| turn.seed()).collect();
+        assert_eq!(seeds.len(), 6);
+    }
+
+    #[test]
+    fn a_late_load_is_left_out_of_its_round_and_a_round_that_lacks_two() {
+        let late = [(0, 1), (1, 0), (1, 2)];
+        let runs = (0..3).flat_map(|round| (0..3).map(move |load| (round, load)));
+        let out = LeftOut::of(runs.map(|at| (at.0, at.1, late.contains(&at))));
+        assert!(out.counts(0, 0) && !out.counts(0, 1) && out.counts(2, 2));
+        assert!((0..3).all(|load| !out.counts(1, load)));
+        assert_eq!(out.rounds.len(), 1);
+        assert_eq!(LeftOut::of(std::iter::empty()), LeftOut::default());
+    }
+
+    #[test]
+    fn lateness_is_that_of_more_than_one_in_a_hundred() {
+        let lag = |late: usize| {
+            let mut lag_ns = Histogram::new();
+            (0..1000 - late).for_each(|_| lag_ns.record(20_000));
+            (0..late).for_each(|_| lag_ns.record(3_000_000));
+            Lag::of(&lag_ns)
+        };
+        assert!(!lag(10).is_late() && lag(11).is_late());
+        assert!((lag(10).p50_us - 20.0).abs() < 0.5 && lag(10).max_us >= 2_900.0);
+        assert_eq!(again(75), 18);
+    }
+}

@@ -1,0 +1,245 @@
+//! The server under test: a program of its own, started for each run and ended after it.
+//!
+//! `PROGRAM FOLDER POLICY WORKERS ADDRESS PREEMPT spin` prints `listening udp://HOST:PORT` when it is ready, ends when its input does, and
+//! then says how many requests it answered and how often it interrupted one: `answered N, preemptions M`. Its threads never sleep, as
+//! those of the papers' systems: what waking one takes on a virtual machine is a hundred times what a short request takes.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+/// A server that is not ready after this will not be.
+const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Nor does one end that has not by then: it drains for a second at most.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the server is told to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Orders<'a> {
+    pub(crate) policy: &'a str,
+    pub(crate) workers: usize,
+    /// `probes` or `signal`.
+    pub(crate) preempt: &'a str,
+}
+
+/// A server that runs; killed when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    /// Where it listens.
+    pub(crate) addr: SocketAddr,
+    program: PathBuf,
+    process: Child,
+    input: Option<ChildStdin>,
+    said: Receiver<String>,
+    /// What it stores, and what it complains about.
+    folder: TempDir,
+}
+
+/// What a server did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Done {
+    pub(crate) answered: u64,
+    pub(crate) preemptions: u64,
+}
+
+/// What is wrong with a server.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The program cannot be run, or has nowhere to store anything.
+    #[error("cannot run {}: {source}", program.display())]
+    Run {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It did not become ready, did not end, or ended in failure.
+    #[error("{} {did}{}", program.display(), quoted(complaint))]
+    Failed {
+        /// The program.
+        program: PathBuf,
+        /// What it did instead.
+        did: String,
+        /// What it wrote to standard error.
+        complaint: String,
+    },
+}
+
+fn quoted(complaint: &str) -> String {
+    match complaint {
+        "" => String::new(),
+        words => format!(": {words}"),
+    }
+}
+
+impl Server {
+    /// Starts it with a new folder, and waits until it is ready.
+    pub(crate) fn start(program: &Path, orders: &Orders<'_>) -> Result<Self, ServerError> {
+        let cannot = |source| ServerError::Run {
+            program: program.into(),
+            source,
+        };
+        let folder = tempfile::Builder::new()
+            .prefix("headway-live-")
+            .tempdir()
+            .map_err(cannot)?;
+        let complaints = File::create(complaints_in(&folder)).map_err(cannot)?;
+        let mut process = Command::new(program)
+            .arg(folder.path().join("data"))
+            .args([orders.policy, &orders.workers.to_string()])
+            .args(["udp://127.0.0.1:0", orders.preempt, "spin"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(complaints)
+            .spawn()
+            .map_err(cannot)?;
+        let said = lines_of(process.stdout.take().expect("it is piped"));
+        let mut server = Self {
+            addr: SocketAddr::from(([127, 0, 0, 1], 0)),
+            program: program.into(),
+            input: process.stdin.take(),
+            process,
+            said,
+            folder,
+        };
+        server.addr = server.await_address()?;
+        Ok(server)
+    }
+
+    fn await_address(&mut self) -> Result<SocketAddr, ServerError> {
+        let Ok(line) = self.said.recv_timeout(START_PATIENCE) else {
+            return Err(self.failed(format!("was not ready within {START_PATIENCE:?}, or ended")));
+        };
+        let address = line.strip_prefix("listening udp://");
+        address
+            .and_then(|address| address.parse().ok())
+            .ok_or_else(|| self.failed(format!("said {line:?} instead of where it listens")))
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(mut self) -> Result<Done, ServerError> {
+        drop(self.input.take());
+        let mut last = String::new();
+        loop {
+            match self.said.recv_timeout(STOP_PATIENCE) {
+                Ok(line) => last = line,
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                    return Err(self.failed(format!("did not end within {STOP_PATIENCE:?}")));
+                }
+            }
+        }
+        let status = self
+            .process
+            .wait()
+            .map_err(|error| self.failed(format!("cannot be waited for ({error})")))?;
+        if !status.success() {
+            return Err(self.failed(format!("ended with {status}")));
+        }
+        Done::read(&last).ok_or_else(|| self.failed(format!("ended with the words {last:?}")))
+    }
+
+    fn failed(&self, did: String) -> ServerError {
+        let complaint = std::fs::read_to_string(complaints_in(&self.folder)).unwrap_or_default();
+        ServerError::Failed {
+            program: self.program.clone(),
+            did,
+            complaint: complaint.trim().into(),
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail where it has ended, as it should.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Done {
+    /// Of `answered N, preemptions M`.
+    fn read(line: &str) -> Option<Self> {
+        let (answered, preemptions) = line
+            .strip_prefix("answered ")?
+            .split_once(", preemptions ")?;
+        Some(Self {
+            answered: answered.parse().ok()?,
+            preemptions: preemptions.parse().ok()?,
+        })
+    }
+}
+
+fn complaints_in(folder: &TempDir) -> PathBuf {
+    folder.path().join("complaints")
+}
+
+/// Its lines as they come, until it closes them.
+fn lines_of(output: impl std::io::Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    const ORDERS: Orders<'_> = Orders {
+        policy: "c-fcfs",
+        workers: 1,
+        preempt: "probes",
+    };
+
+    /// A program that a shell runs.
+    fn script(text: &str) -> (TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("server");
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn a_server_is_told_what_it_is_to_be_and_says_what_it_did() {
+        let (_folder, path) = script(
+            "[ \"$2 $3 $4 $5 $6\" = 'c-fcfs 1 udp://127.0.0.1:0 probes spin' ] || exit 3\n\
+             echo listening udp://127.0.0.1:4242; cat; echo answered 12, preemptions 3",
+        );
+        let server = Server::start(&path, &ORDERS).unwrap();
+        assert_eq!(server.addr.port(), 4242);
+        let done = server.stop().unwrap();
+        assert_eq!((done.answered, done.preemptions), (12, 3));
+    }
+
+    #[test]
+    fn a_server_that_fails_is_quoted() {
+        let (_folder, path) = script("echo no policy is called so >&2; exit 1");
+        let error = Server::start(&path, &ORDERS).unwrap_err().to_string();
+        assert!(error.ends_with("no policy is called so"), "{error}");
+        let (_folder, path) = script("echo listening udp://127.0.0.1:1; cat; exit 7");
+        let error = Server::start(&path, &ORDERS).unwrap().stop().unwrap_err();
+        assert!(error.to_string().contains("exit status: 7"), "{error}");
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_named() {
+        let error = Server::start(Path::new("/nowhere/server"), &ORDERS).unwrap_err();
+        assert!(error.to_string().contains("/nowhere/server"), "{error}");
+    }
+}

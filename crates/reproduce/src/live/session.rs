@@ -1,0 +1,397 @@
+//! The measurement: what a request takes at rest, what the reference can carry at all, then every system at every load in turn.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use headway_load::{Load, LoadReport, Threads};
+use headway_machine::doctor::has_invariant_tsc;
+use headway_policy::Rng;
+use headway_report::{ClassMeta, ClassResult, Overall, Recorder};
+use headway_workload::{Offered, Workload};
+
+use super::asked::Asked;
+use super::closed::{Closed, ClosedError, Took};
+use super::experiment::{Compiled, Extent, LiveExperiment, LiveSystem};
+use super::rounds::{AtServer, LATE_NS, Lag, LiveRun, Turn, again, turns};
+use super::server::{Done, Orders, Server, ServerError};
+
+/// Requests of each class that are asked one at a time, after as many that are not counted: of either program in turn, so often.
+const AT_REST: usize = 40;
+const AT_REST_TURNS: usize = 4;
+/// Requests that always wait where the reference's capacity is measured, and for how long.
+const OUTSTANDING: usize = 16;
+const SATURATED: Duration = Duration::from_millis(1_000);
+/// The load of the run that tells what the network takes, and how long it is.
+const AT_REST_LOAD: f64 = 0.1;
+const AT_REST_RUN: Duration = Duration::from_millis(1_500);
+/// The share of the requests that is sent but not measured, as in all of the project's runs.
+const WARM_UP: f64 = 0.1;
+/// The client waits so long for the last answers.
+const TIMEOUT_NS: u64 = 1_000_000_000;
+
+/// How it is measured.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// Another server with probes than the file's; the one without has `-plain` behind its name.
+    pub server: Option<PathBuf>,
+    /// For a first impression.
+    pub fast: bool,
+    /// Workers; one core less than there are unless said, the dispatcher has the last.
+    pub workers: Option<usize>,
+    /// Of arrivals and keys.
+    pub seed: u64,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveError {
+    /// No program of the server is there.
+    #[error("there is no server at {}; `{build}` builds it, --server PATH names another", path.display())]
+    NoServer {
+        /// Where it was looked for.
+        path: PathBuf,
+        /// What builds it.
+        build: String,
+    },
+    /// No system could be run.
+    #[error("no system can be measured here: {why}")]
+    NoSystem {
+        /// Why not the first.
+        why: String,
+    },
+    /// A server that had run before failed.
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    /// The closed loop.
+    #[error(transparent)]
+    Closed(#[from] ClosedError),
+    /// The open loop.
+    #[error(transparent)]
+    Load(#[from] headway_load::LoadError),
+}
+
+/// Requests of a class, one at a time: medians, ns.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct AtRest {
+    /// The class.
+    pub class: String,
+    /// The handler alone, compiled without probes: what slowdowns are relative to. As the server says.
+    pub service_ns: u64,
+    /// The same compiled with probes; none without such a server.
+    pub with_probes_ns: Option<u64>,
+    /// From the client's send to the answer's arrival, with the network stack and the waking of the client.
+    pub round_trip_ns: u64,
+}
+
+/// What is known before the rounds.
+#[derive(Debug)]
+pub(crate) struct Basis {
+    /// By class, all of the file's; a class that is not sent has 1 ns.
+    pub(crate) at_rest: Vec<AtRest>,
+    /// What a request of the shortest class takes beside its handler, at rest: median, ns. Taken off every latency.
+    pub(crate) network_ns: u64,
+    /// What the reference answers with requests always waiting, per second.
+    pub(crate) capacity_rps: f64,
+}
+
+/// All that was measured.
+#[derive(Debug)]
+pub(crate) struct Measured {
+    pub(crate) workers: usize,
+    pub(crate) basis: Basis,
+    /// Why systems of the file were not run, in its order.
+    pub(crate) skipped: Vec<Option<String>>,
+    pub(crate) runs: Vec<LiveRun>,
+}
+
+pub(crate) struct Session<'a> {
+    experiment: &'a LiveExperiment,
+    settings: &'a Settings,
+    extent: &'a Extent,
+    asked: Arc<Asked>,
+    probes: PathBuf,
+    plain: PathBuf,
+    workers: usize,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(experiment: &'a LiveExperiment, settings: &'a Settings) -> Self {
+        let programs = &experiment.server;
+        let (probes, plain) = match &settings.server {
+            None => (programs.probes.clone(), programs.plain.clone()),
+            Some(path) => {
+                let mut plain = path.clone().into_os_string();
+                plain.push("-plain");
+                (path.clone(), plain.into())
+            }
+        };
+        let one_less = || (headway_sim::available_threads() - 1).max(1);
+        Self {
+            experiment,
+            settings,
+            extent: match settings.fast {
+                true => &experiment.fast,
+                false => &experiment.full,
+            },
+            asked: Arc::new(Asked::new(&experiment.class, settings.seed)),
+            probes,
+            plain,
+            workers: settings.workers.unwrap_or_else(one_less),
+        }
+    }
+
+    /// Measures all of it. `progress` hears what is done of how much, and of what.
+    pub(crate) fn measure(
+        &self,
+        mut progress: impl FnMut(usize, usize, &str),
+    ) -> Result<Measured, LiveError> {
+        if !self.probes.exists() && !self.plain.exists() {
+            return Err(LiveError::NoServer {
+                path: self.probes.clone(),
+                build: self.experiment.server.build.clone(),
+            });
+        }
+        progress(0, 1, "at rest");
+        let skipped: Vec<Option<String>> = self
+            .experiment
+            .system
+            .iter()
+            .map(|s| self.obstacle(s))
+            .collect();
+        let Some(reference) = skipped.iter().position(Option::is_none) else {
+            let why = skipped.into_iter().flatten().next().unwrap_or_default();
+            return Err(LiveError::NoSystem { why });
+        };
+        let basis = self.basis(&self.experiment.system[reference])?;
+        let running: Vec<usize> = (0..skipped.len())
+            .filter(|&index| skipped[index].is_none())
+            .collect();
+        let turns = turns(self.extent.rounds, self.extent.loads.len(), &running);
+        let mut spare = again(turns.len());
+        let mut runs: Vec<LiveRun> = Vec::new();
+        for (index, turn) in turns.iter().enumerate() {
+            progress(
+                index,
+                turns.len(),
+                &self.experiment.system[turn.system].name,
+            );
+            let mut run = self.run(*turn, &basis)?;
+            if run.lag.is_late() && spare > 0 {
+                spare -= 1;
+                run.repeated = true;
+                runs.push(run);
+                run = self.run(*turn, &basis)?;
+            }
+            runs.push(run);
+        }
+        Ok(Measured {
+            workers: self.workers,
+            basis,
+            skipped,
+            runs,
+        })
+    }
+
+    fn basis(&self, reference: &LiveSystem) -> Result<Basis, LiveError> {
+        let at_rest = self.at_rest(reference)?;
+        let network_ns = self.network_ns(reference, &self.workload(&at_rest))?;
+        Ok(Basis {
+            capacity_rps: self.capacity(reference)?,
+            at_rest,
+            network_ns,
+        })
+    }
+
+    fn workload(&self, at_rest: &[AtRest]) -> Workload {
+        let service_ns: Vec<u64> = at_rest.iter().map(|class| class.service_ns).collect();
+        self.asked.workload(&self.experiment.name, &service_ns)
+    }
+
+    /// Why a system cannot be run here: tried.
+    fn obstacle(&self, system: &LiveSystem) -> Option<String> {
+        let program = self.program(system.program);
+        if !program.exists() {
+            let build = &self.experiment.server.build;
+            return Some(format!("there is no {} (`{build}`)", program.display()));
+        }
+        if system.tsc && !has_invariant_tsc() {
+            return Some("the time-stamp counter does not run at a constant rate".into());
+        }
+        let tried = self.start(system).and_then(Server::stop);
+        tried.err().map(|error| error.to_string())
+    }
+
+    fn program(&self, compiled: Compiled) -> &Path {
+        match compiled {
+            Compiled::Probes => &self.probes,
+            Compiled::Plain => &self.plain,
+        }
+    }
+
+    fn start(&self, system: &LiveSystem) -> Result<Server, ServerError> {
+        let orders = Orders {
+            policy: &system.policy,
+            workers: self.workers,
+            preempt: if system.signal { "signal" } else { "probes" },
+        };
+        Server::start(self.program(system.program), &orders)
+    }
+
+    /// With and without probes in turn, since a machine's speed changes from second to second.
+    fn at_rest(&self, reference: &LiveSystem) -> Result<Vec<AtRest>, LiveError> {
+        let probed = LiveSystem {
+            program: Compiled::Probes,
+            ..reference.clone()
+        };
+        let classes = self.experiment.class.len();
+        let (mut own, mut with_probes) = (vec![Vec::new(); classes], vec![Vec::new(); classes]);
+        for _ in 0..AT_REST_TURNS {
+            self.ask_each(reference, &mut own)?;
+            if self.probes.exists() {
+                self.ask_each(&probed, &mut with_probes)?;
+            }
+        }
+        let executions = |took: &[Took]| median(took.iter().map(|took| took.execution_ns));
+        let of_class = |(index, took): (usize, &Vec<Took>)| AtRest {
+            class: self.asked.name(index).into(),
+            service_ns: executions(took).max(1),
+            with_probes_ns: self
+                .probes
+                .exists()
+                .then(|| executions(&with_probes[index])),
+            round_trip_ns: median(took.iter().map(|took| took.round_trip_ns)),
+        };
+        Ok(own.iter().enumerate().map(of_class).collect())
+    }
+
+    /// Asks a fresh server one request after the other, and adds what each took to its class.
+    fn ask_each(&self, system: &LiveSystem, took: &mut [Vec<Took>]) -> Result<(), LiveError> {
+        let server = self.start(system)?;
+        let mut closed = Closed::connect(server.addr, &self.asked)?;
+        for class in self.asked.sent() {
+            for _ in 0..AT_REST {
+                closed.ask(class)?;
+            }
+            for _ in 0..AT_REST {
+                took[class].push(closed.ask(class)?);
+            }
+        }
+        server.stop()?;
+        Ok(())
+    }
+
+    fn capacity(&self, reference: &LiveSystem) -> Result<f64, LiveError> {
+        let server = self.start(reference)?;
+        let mut rng = Rng::new(self.settings.seed);
+        let mut closed = Closed::connect(server.addr, &self.asked)?;
+        let draw = || self.asked.draw(&mut rng);
+        let rps = closed.throughput(OUTSTANDING, SATURATED, draw)?;
+        server.stop()?;
+        Ok(rps)
+    }
+
+    /// Of the shortest class at a low load, by the client of the rounds: the median of what passes from the send to the answer, less
+    /// the handler. That one in ten finds a request in service does not move the median.
+    fn network_ns(&self, reference: &LiveSystem, workload: &Workload) -> Result<u64, LiveError> {
+        let server = self.start(reference)?;
+        let rate_rps = AT_REST_LOAD * 1e9 / workload.mean_service_ns();
+        let load = self.load(server.addr, workload, rate_rps, AT_REST_RUN);
+        let report = load.run(|_| ControlFlow::Continue(()))?;
+        server.stop()?;
+        let service_ns: Vec<u64> = workload
+            .union()
+            .map(|class| class.mean_ns() as u64)
+            .collect();
+        let shortest = self
+            .asked
+            .sent()
+            .min_by_key(|&class| service_ns[class])
+            .unwrap_or(0);
+        let own = report
+            .answers
+            .iter()
+            .filter(|answer| answer.class == shortest);
+        let median_ns = median(own.map(|answer| answer.since_sent_ns));
+        Ok(median_ns.saturating_sub(service_ns[shortest]))
+    }
+
+    fn run(&self, turn: Turn, basis: &Basis) -> Result<LiveRun, LiveError> {
+        let system = &self.experiment.system[turn.system];
+        let server = self.start(system)?;
+        let rate_rps = self.extent.loads[turn.load] * basis.capacity_rps;
+        let workload = self.workload(&basis.at_rest);
+        let mut load = self.load(server.addr, &workload, rate_rps, self.extent.run());
+        load.seed = self.settings.seed.wrapping_add(turn.seed());
+        load.policy = system.policy.clone();
+        let report = load.run(|_| ControlFlow::Continue(()))?;
+        let done = server.stop()?;
+        Ok(self.told(turn, basis, report, done))
+    }
+
+    fn load(
+        &self,
+        addr: std::net::SocketAddr,
+        workload: &Workload,
+        rate_rps: f64,
+        length: Duration,
+    ) -> Load {
+        let extent = headway_load::Extent::Duration {
+            ns: length.as_nanos() as u64,
+        };
+        let mut load = Load::new(addr, workload.clone(), Offered::Rate(rate_rps), extent);
+        load.seed = self.settings.seed;
+        load.warm_up = WARM_UP;
+        load.timeout_ns = TIMEOUT_NS;
+        load.threads = Threads::One;
+        load.late_bound_ns = LATE_NS;
+        load.keep_answers = true;
+        load.workers = self.workers;
+        let asked = Arc::clone(&self.asked);
+        load.body = Arc::new(move |class, index, room: &mut [u8]| asked.body(class, index, room));
+        load
+    }
+
+    fn told(&self, turn: Turn, basis: &Basis, report: LoadReport, done: Done) -> LiveRun {
+        let server = at_server(&report, basis);
+        let mut run = report.run;
+        run.meta.preemptions = done.preemptions;
+        LiveRun {
+            round: turn.round,
+            load: self.extent.loads[turn.load],
+            system: self.experiment.system[turn.system].name.clone(),
+            failed: report.statuses.failed(),
+            shed: report.statuses.shed + report.statuses.draining,
+            lag: Lag::of(&report.lag_ns),
+            repeated: false,
+            server,
+            run,
+        }
+    }
+}
+
+/// Each answer's time from the send, less what the network takes at rest: no less than the service, and divided by it.
+fn at_server(report: &LoadReport, basis: &Basis) -> AtServer {
+    let metas: Vec<ClassMeta> = basis
+        .at_rest
+        .iter()
+        .map(|class| ClassMeta::new(&class.class, class.service_ns as f64))
+        .collect();
+    let mut recorder = Recorder::new(&metas);
+    for answer in &report.answers {
+        let service_ns = basis.at_rest[answer.class].service_ns;
+        let latency_ns = answer.since_sent_ns.saturating_sub(basis.network_ns);
+        recorder.record(answer.class, latency_ns.max(service_ns), service_ns);
+    }
+    AtServer {
+        overall: Overall::of(&recorder.overall()),
+        classes: recorder.classes().iter().map(ClassResult::of).collect(),
+    }
+}
+
+fn median(values: impl Iterator<Item = u64>) -> u64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}

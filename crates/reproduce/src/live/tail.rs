@@ -1,0 +1,40 @@
+//! Which percentile of the slowdowns a bound is about.
+
+use headway_report::Summary;
+use serde::{Deserialize, Serialize};
+
+/// A percentile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tail {
+    /// The median.
+    P50,
+    /// The 90th.
+    P90,
+    /// The 99th.
+    P99,
+    /// The 99.9th, which the papers print.
+    P999,
+}
+
+impl Tail {
+    /// In words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+        }
+    }
+
+    pub(crate) fn of(self, summary: &Summary) -> f64 {
+        match self {
+            Self::P50 => summary.p50,
+            Self::P90 => summary.p90,
+            Self::P99 => summary.p99,
+            Self::P999 => summary.p999,
+        }
+    }
+}
