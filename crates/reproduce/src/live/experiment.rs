@@ -1,5 +1,6 @@
 //! The file of a figure that is measured live.
 
+use headway_policy::{MAX_WORKERS, Shape, systems};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -182,11 +183,11 @@ impl LiveExperiment {
                 "the shares of all classes must sum to 1, but sum to {sum}"
             ));
         }
+        let shape = Shape::new(MAX_WORKERS).class(1_000, 1.0);
         for system in &self.system {
-            system
-                .policy
-                .parse::<headway_policy::spec::Spec>()
-                .map_err(|error| error.to_string())?;
+            let spec = system.policy.parse();
+            let checked = spec.and_then(|spec| systems::check(&spec, &shape));
+            checked.map_err(|error| error.to_string())?;
         }
         let known = |name: &String| self.system.iter().any(|system| system.name == *name);
         let names = || self.claim.iter().flat_map(|claim| [&claim.of, &claim.over]);
@@ -221,7 +222,7 @@ mod tests {
             ("rounds = ", "rounds = 0 #", "two `rounds`"),
             ("share = 0.5", "share = 0.7", "sum to 1.2"),
             ("of = \"", "of = \"no ", "which is no system"),
-            ("policy = \"c-fcfs\"", "policy = \"\"", "policy"),
+            ("policy = \"c-fcfs\"", "policy = \"c-fcsf\"", "c-fcsf"),
             ("loads = [", "loads = [9.9, ", "ascend"),
         ] {
             let error = LiveExperiment::read("one", &good.replacen(from, to, 1)).unwrap_err();

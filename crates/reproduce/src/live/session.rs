@@ -23,9 +23,6 @@ const AT_REST_TURNS: usize = 4;
 /// Requests that always wait where the reference's capacity is measured, and for how long.
 const OUTSTANDING: usize = 16;
 const SATURATED: Duration = Duration::from_millis(1_000);
-/// The load of the run that tells what the network takes, and how long it is.
-const AT_REST_LOAD: f64 = 0.1;
-const AT_REST_RUN: Duration = Duration::from_millis(1_500);
 /// The share of the requests that is sent but not measured, as in all of the project's runs.
 const WARM_UP: f64 = 0.1;
 /// The client waits so long for the last answers.
@@ -90,7 +87,7 @@ pub struct AtRest {
 pub(crate) struct Basis {
     /// By class, all of the file's; a class that is not sent has 1 ns.
     pub(crate) at_rest: Vec<AtRest>,
-    /// What a request of the shortest class takes beside its handler, at rest: median, ns. Taken off every latency.
+    /// What the round trip of the shortest class takes beside its handler, at rest: median, ns. Taken off every latency.
     pub(crate) network_ns: u64,
     /// What the reference answers with requests always waiting, per second.
     pub(crate) capacity_rps: f64,
@@ -196,11 +193,19 @@ impl<'a> Session<'a> {
 
     fn basis(&self, reference: &LiveSystem) -> Result<Basis, LiveError> {
         let at_rest = self.at_rest(reference)?;
-        let network_ns = self.network_ns(reference, &self.workload(&at_rest))?;
         Ok(Basis {
             capacity_rps: self.capacity(reference)?,
+            network_ns: self.network_ns(&at_rest),
             at_rest,
-            network_ns,
+        })
+    }
+
+    /// Of the shortest class, whose round trip is hardly anything else.
+    fn network_ns(&self, at_rest: &[AtRest]) -> u64 {
+        let sent = self.asked.sent().map(|class| &at_rest[class]);
+        let shortest = sent.min_by_key(|class| class.service_ns);
+        shortest.map_or(0, |class| {
+            class.round_trip_ns.saturating_sub(class.service_ns)
         })
     }
 
@@ -290,31 +295,6 @@ impl<'a> Session<'a> {
         let rps = closed.throughput(OUTSTANDING, SATURATED, draw)?;
         server.stop()?;
         Ok(rps)
-    }
-
-    /// Of the shortest class at a low load, by the client of the rounds: the median of what passes from the send to the answer, less
-    /// the handler. That one in ten finds a request in service does not move the median.
-    fn network_ns(&self, reference: &LiveSystem, workload: &Workload) -> Result<u64, LiveError> {
-        let server = self.start(reference)?;
-        let rate_rps = AT_REST_LOAD * 1e9 / workload.mean_service_ns();
-        let load = self.load(server.addr, workload, rate_rps, AT_REST_RUN);
-        let report = load.run(|_| ControlFlow::Continue(()))?;
-        server.stop()?;
-        let service_ns: Vec<u64> = workload
-            .union()
-            .map(|class| class.mean_ns() as u64)
-            .collect();
-        let shortest = self
-            .asked
-            .sent()
-            .min_by_key(|&class| service_ns[class])
-            .unwrap_or(0);
-        let own = report
-            .answers
-            .iter()
-            .filter(|answer| answer.class == shortest);
-        let median_ns = median(own.map(|answer| answer.since_sent_ns));
-        Ok(median_ns.saturating_sub(service_ns[shortest]))
     }
 
     fn run(&self, turn: Turn, basis: &Basis) -> Result<LiveRun, LiveError> {

@@ -212,7 +212,7 @@ fn notes(result: &LiveReproduction) -> Vec<String> {
         }
     }
     if result.shortened {
-        notes.push("A first impression: two short rounds.".into());
+        notes.push("A first impression: few loads, short runs.".into());
     }
     notes
 }
