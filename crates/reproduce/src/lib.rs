@@ -16,7 +16,7 @@
 //! # Ok::<(), headway_reproduce::Error>(())
 //! ```
 //!
-//! Figures that are measured [live](live), on this machine, are files of `experiments/live/`.
+//! Figures that are measured [`live`], on this machine, are files of `experiments/live/`.
 //!
 //! A new way to measure is one file in [`kinds`]: a struct read from the file's `[[measure]]`
 //! table, and [`Kind::tasks`] that cuts the work into pieces.

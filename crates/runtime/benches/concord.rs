@@ -58,7 +58,10 @@ fn idle_time() {
         idle.iter_mut()
             .zip(&deep)
             .for_each(|(between, deep)| *between -= deep);
-        println!("  {policy:<10} {:6.0} ns more than {DEEP}: idle", median(idle));
+        println!(
+            "  {policy:<10} {:6.0} ns more than {DEEP}: idle",
+            median(idle)
+        );
     }
 }
 

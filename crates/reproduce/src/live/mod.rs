@@ -1,7 +1,7 @@
 //! A figure of a paper measured on this machine: a real server, each system in turn, under the load of a real client.
 //!
 //! It is a file of `experiments/live/` and no part of `all`: what comes of it depends on the machine. What is compared, and which
-//! rounds count, is written down before ([`rounds`], [`claim`]); slowdowns are those at the server, as the papers' are: what the network
+//! rounds count, is written down before (`rounds`, `claim`); slowdowns are those at the server, as the papers' are: what the network
 //! takes at rest is taken off each latency, and the rest is divided by what the handler takes at rest, compiled without probes.
 
 mod asked;
