@@ -218,16 +218,8 @@ fn a_program_with_locks_is_safe_behind_the_shim() {
     let program = toolchain.build("tests/c/locks.c", Linked::Shared);
     let shim = shim();
     let run = |policy: &str, workers: &str| {
-        let output = Command::new(&program)
-            .args([policy, workers])
-            .env("LD_PRELOAD", &shim)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{policy}, {workers}: {said}");
-        let counted = String::from_utf8(output.stdout).unwrap();
-        let preemptions = counted.trim().rsplit(' ').next().unwrap();
-        preemptions.parse::<u64>().unwrap()
+        let mut command = Command::new(&program);
+        preemptions(command.args([policy, workers]).env("LD_PRELOAD", &shim))
     };
     for (policy, workers) in [
         ("concord,q=5us", "1"),
@@ -238,4 +230,31 @@ fn a_program_with_locks_is_safe_behind_the_shim() {
         assert!(often, "{policy}, {workers}: in {ATTEMPTS} attempts");
     }
     assert_eq!(run("c-fcfs", "2"), 0);
+}
+
+/// Each request finds the C++ exceptions in flight that are its own, with thousands of interruptions.
+#[test]
+fn exceptions_stay_with_the_request_that_threw_them() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let program = toolchain.build("tests/c/exceptions.cc", Linked::Shared);
+    let run =
+        |policy: &str, workers: &str| preemptions(Command::new(&program).args([policy, workers]));
+    for (policy, workers) in [("concord,q=5us", "1"), ("tiny-quanta,q=5us", "2")] {
+        let often = (0..ATTEMPTS).any(|_| run(policy, workers) > 3_000);
+        assert!(often, "{policy}, {workers}: in {ATTEMPTS} attempts");
+    }
+    assert_eq!(run("c-fcfs", "2"), 0);
+}
+
+/// Runs a program that checks itself and says at its end how often it was interrupted.
+fn preemptions(program: &mut Command) -> u64 {
+    let output = program.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program:?}: {said}");
+    let counted = String::from_utf8(output.stdout).unwrap();
+    let preemptions = counted.trim().rsplit(' ').next().unwrap();
+    preemptions.parse::<u64>().unwrap()
 }

@@ -14,9 +14,10 @@ pub(crate) enum Linked {
     Static,
 }
 
-/// A C compiler.
+/// A compiler of C and C++.
 pub(crate) struct Toolchain {
-    compiler: OsString,
+    c: OsString,
+    cpp: OsString,
     name: &'static str,
 }
 
@@ -28,7 +29,8 @@ impl Toolchain {
     /// The system's.
     pub(crate) fn plain() -> Self {
         Self {
-            compiler: env::var_os("CC").unwrap_or_else(|| "cc".into()),
+            c: env::var_os("CC").unwrap_or_else(|| "cc".into()),
+            cpp: env::var_os("CXX").unwrap_or_else(|| "c++".into()),
             name: "plain",
         }
     }
@@ -42,7 +44,8 @@ impl Toolchain {
             .unwrap();
         if trial.status.success() {
             return Some(Self {
-                compiler: compiler.into(),
+                c: compiler.into(),
+                cpp: root().join("../../pass/bin/headway-c++").into(),
                 name: "headway",
             });
         }
@@ -58,9 +61,13 @@ impl Toolchain {
         let name = format!("{stem}-{}-{linked:?}", self.name);
         let thread = std::thread::current().id();
         let program = sdk.join(format!("{name}-{thread:?}"));
-        let mut command = Command::new(&self.compiler);
+        let (compiler, standard) = match Path::new(source).extension() {
+            Some(extension) if extension == "cc" => (&self.cpp, "-std=c++17"),
+            _ => (&self.c, "-std=gnu11"),
+        };
+        let mut command = Command::new(compiler);
         command
-            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+            .args([standard, "-O2", "-Wall", "-Wextra", "-Werror"])
             .arg("-I")
             .arg(root().join("include"))
             .arg(root().join(source))
