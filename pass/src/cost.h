@@ -17,8 +17,8 @@ namespace headway {
 
 using Cost = uint64_t;
 
-/// Bytes that a block copy moves per cycle.
-constexpr Cost CopyBytesPerUnit = 32;
+/// Bytes that a block copy moves per cycle, from beyond the first cache.
+constexpr Cost CopyBytesPerUnit = 8;
 
 /// The un-probed cost of a stretch of code with one way in (a function, a loop, a call): what a
 /// caller needs to know of it to keep its own bound.
