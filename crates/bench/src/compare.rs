@@ -8,7 +8,7 @@
 
 use crate::gaps::Aftermath;
 use crate::{Disturbance, Observed, Trial, TrialError};
-use headway_report::Run;
+use headway_report::{ClassResult, Recorder, Run};
 use headway_sim::{Costs, Experiment};
 
 /// The medians may differ by this part.
@@ -36,7 +36,7 @@ pub struct Comparison {
 }
 
 /// The requests that the machine left alone.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Untouched {
     /// How many.
     pub requests: usize,
@@ -46,6 +46,9 @@ pub struct Untouched {
     pub live: Centre,
     /// As they went in the simulator.
     pub simulated: Centre,
+    /// Each class of them, as it went live and in the simulator. Who stays long in the server meets the machine more often, so a long
+    /// tail is cut shorter than a short one.
+    pub classes: Vec<(ClassResult, ClassResult)>,
 }
 
 /// Median and mean of latencies, µs. NaN of none.
@@ -83,25 +86,35 @@ impl Comparison {
         };
         let simulation = experiment.run()?;
         let aftermath = Aftermath::of(&observed.gaps, observed.run.meta.load);
+        let metas = trial.class_metas();
+        let (mut live, mut simulated) = (Recorder::new(&metas), Recorder::new(&metas));
         let mut pairs = Vec::new();
         let mut measured = 0;
         for slice in simulation.slices.iter().filter(|slice| slice.done) {
-            let live = observed.served.get(slice.request as usize);
-            let Some((arrived_ns, live_ns)) = live.copied().flatten() else {
+            let served = observed.served.get(slice.request as usize);
+            let Some(served) = served.copied().flatten() else {
                 continue;
             };
             measured += 1;
-            if !aftermath.touches(arrived_ns, slice.to_ns) {
-                pairs.push((
-                    live_ns,
-                    slice.to_ns - arrived_ns + trial.experiment.network_ns,
-                ));
+            if aftermath.touches(served.arrived_ns, slice.to_ns) {
+                continue;
             }
+            let simulated_ns = slice.to_ns - served.arrived_ns + trial.experiment.network_ns;
+            let class = usize::from(served.class);
+            live.record(class, served.latency_ns, served.service_ns);
+            simulated.record(class, simulated_ns, served.service_ns);
+            pairs.push((served.latency_ns, simulated_ns));
         }
+        let classes = live.classes().iter().zip(simulated.classes());
         Ok(Self {
             live: observed.run,
             simulated: simulation.run,
-            untouched: Untouched::of(&pairs, measured),
+            untouched: Untouched {
+                classes: classes
+                    .map(|(live, simulated)| (ClassResult::of(live), ClassResult::of(simulated)))
+                    .collect(),
+                ..Untouched::of(&pairs, measured)
+            },
             disturbance: observed.disturbance,
         })
     }
@@ -129,6 +142,7 @@ impl Untouched {
             fraction: pairs.len() as f64 / measured.max(1) as f64,
             live: Centre::of(pairs.iter().map(|pair| pair.0)),
             simulated: Centre::of(pairs.iter().map(|pair| pair.1)),
+            classes: Vec::new(),
         }
     }
 
@@ -177,7 +191,12 @@ mod tests {
         for slice in outcome.slices.iter().filter(|slice| slice.done) {
             let latency_ns = slice.to_ns - slice.waited_from_ns;
             let live_ns = change(slice.waited_from_ns, latency_ns);
-            served[slice.request as usize] = Some((slice.waited_from_ns, live_ns));
+            served[slice.request as usize] = Some(crate::Served {
+                class: 0,
+                arrived_ns: slice.waited_from_ns,
+                service_ns: 1_000,
+                latency_ns: live_ns,
+            });
         }
         let observed = Observed {
             run: outcome.run,
@@ -193,6 +212,8 @@ mod tests {
         let same = compared(0.5, &[], |_, latency_ns| latency_ns);
         assert_eq!(same.untouched.ratios(), (1.0, 1.0));
         assert_eq!(same.untouched.requests, 20_000);
+        let (live, simulated) = &same.untouched.classes[0];
+        assert_eq!((live, live.count), (simulated, 20_000));
         assert_eq!(same.agreement(), Agreement::Agrees);
         let loaded = compared(0.8, &[], |_, latency_ns| latency_ns);
         assert!(matches!(loaded.agreement(), Agreement::TooLoaded(_)));

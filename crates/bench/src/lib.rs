@@ -13,4 +13,4 @@ mod trial;
 
 pub use gaps::Gap;
 pub use probe::Disturbance;
-pub use trial::{Observed, Trial, TrialError};
+pub use trial::{Observed, Served, Trial, TrialError};

@@ -53,8 +53,21 @@ pub struct Observed {
     pub disturbance: Disturbance,
     /// When a thread of the server was kept from running, handler or not, ns after the start.
     pub gaps: Vec<Gap>,
-    /// By place in the workload: when a request that counts was to arrive, and its latency, ns; none where it was shed.
-    pub served: Vec<Option<(u64, u64)>>,
+    /// By place in the workload: how a request that counts went; none where it was shed.
+    pub served: Vec<Option<Served>>,
+}
+
+/// How a request went.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Served {
+    /// Its class's place in the workload.
+    pub class: u16,
+    /// When it was to arrive, ns after the start.
+    pub arrived_ns: u64,
+    /// How long it computes when nothing is in its way, ns.
+    pub service_ns: u64,
+    /// From when it was to arrive to its answer, ns.
+    pub latency_ns: u64,
 }
 
 /// Why a trial failed.
@@ -252,6 +265,12 @@ impl Trial {
         workload.union().map(class).collect()
     }
 
+    /// The classes as they are reported.
+    pub(crate) fn class_metas(&self) -> Vec<ClassMeta> {
+        let meta = |class: &headway_workload::Class| ClassMeta::new(&class.name, class.mean_ns());
+        self.experiment.workload.union().map(meta).collect()
+    }
+
     fn watch(&self) -> noise::Noise {
         noise::measure(WATCH, None).unwrap_or_default()
     }
@@ -259,11 +278,7 @@ impl Trial {
     fn report(&self, arrivals: &[Arrival], played: &Played, noise: Noise) -> Run {
         let experiment = &self.experiment;
         let workload = &experiment.workload;
-        let metas: Vec<ClassMeta> = workload
-            .union()
-            .map(|class| ClassMeta::new(&class.name, class.mean_ns()))
-            .collect();
-        let mut recorder = Recorder::new(&metas);
+        let mut recorder = Recorder::new(&self.class_metas());
         for completion in self.counted(arrivals, played) {
             let class = usize::from(completion.class);
             if completion.shed {
@@ -293,12 +308,16 @@ impl Trial {
             .filter(move |done| done.index >= from)
     }
 
-    fn served(&self, arrivals: &[Arrival], played: &Played) -> Vec<Option<(u64, u64)>> {
+    fn served(&self, arrivals: &[Arrival], played: &Played) -> Vec<Option<Served>> {
         let mut served = vec![None; arrivals.len()];
         for done in self.counted(arrivals, played).filter(|done| !done.shed) {
             let index = done.index as usize;
-            let latency_ns = done.latency_ns + self.experiment.network_ns;
-            served[index] = Some((arrivals[index].at_ns, latency_ns));
+            served[index] = Some(Served {
+                class: u16::from(done.class),
+                arrived_ns: arrivals[index].at_ns,
+                service_ns: done.service_ns,
+                latency_ns: done.latency_ns + self.experiment.network_ns,
+            });
         }
         served
     }

@@ -1,5 +1,7 @@
 //! `headway bench`: policies live on this machine, through the replay datapath.
 
+mod compared;
+
 use super::sim::tell_verdict;
 use crate::args::{self, Destination, Extent, Traffic};
 use crate::error::usage;
@@ -8,7 +10,7 @@ use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
 use headway_bench::calibrate::{Calibration, calibrate};
-use headway_bench::compare::{Agreement, Comparison, LOAD_MAX, MEAN_TOLERANCE, P50_TOLERANCE};
+use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
 use headway_policy::spec::Spec;
 use headway_report::stats::ratio_interval;
@@ -284,7 +286,10 @@ impl Args {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             Format::Json => {
-                return output::json(&with_comparisons(report, comparisons, calibration)?, writer);
+                return output::json(
+                    &compared::with_comparisons(report, comparisons, calibration)?,
+                    writer,
+                );
             }
             Format::Csv => return output::runs_csv(&report.runs, writer),
             Format::Table => {}
@@ -302,9 +307,10 @@ impl Args {
             writeln!(
                 writer,
                 "\nagainst simulation with {}",
-                costs_line(calibration)
+                compared::costs_line(calibration)
             )?;
-            writeln!(writer, "{}", comparison_table(comparisons))?;
+            writeln!(writer, "{}", compared::table(comparisons))?;
+            writeln!(writer, "\n{}", compared::slowdowns(comparisons))?;
             let carries_verdict = |comparison: &&Comparison| {
                 let agreement = comparison.agreement();
                 matches!(agreement, Agreement::Agrees | Agreement::Differs)
@@ -452,82 +458,4 @@ fn median_of(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
-}
-
-fn comparison_table(comparisons: &[Comparison]) -> Table {
-    let mut table = Table::new([
-        "policy",
-        "seed",
-        "untouched",
-        "p50 live",
-        "simulated",
-        "mean live",
-        "simulated",
-        "verdict",
-    ]);
-    for comparison in comparisons {
-        let untouched = &comparison.untouched;
-        let verdict = match comparison.agreement() {
-            Agreement::Agrees => "agree".into(),
-            Agreement::Differs => format!(
-                "DIFFER by more than {} (p50) or {} (mean)",
-                format::percent(P50_TOLERANCE),
-                format::percent(MEAN_TOLERANCE)
-            ),
-            Agreement::TooNoisy(_) => format!(
-                "cannot tell: {} of the time lost, longest gap {}",
-                format::percent(comparison.disturbance.lost_fraction()),
-                format::duration_us(comparison.disturbance.longest_ns as f64 / 1e3)
-            ),
-            Agreement::TooLoaded(_) => format!("no verdict above load {LOAD_MAX}"),
-        };
-        table.push([
-            comparison.live.meta.policy.clone(),
-            comparison.live.meta.seed.to_string(),
-            format::percent(untouched.fraction),
-            format::duration_us(untouched.live.p50_us),
-            format::duration_us(untouched.simulated.p50_us),
-            format::duration_us(untouched.live.mean_us),
-            format::duration_us(untouched.simulated.mean_us),
-            verdict,
-        ]);
-    }
-    table
-}
-
-fn costs_line(calibration: &Calibration) -> String {
-    let costs = calibration.costs;
-    format!(
-        "dispatch {} ns, handoff {} ns, completion {} ns, overhead {} ns:",
-        costs.dispatch_ns, costs.handoff_ns, costs.completion_ns, costs.overhead_ns
-    )
-}
-
-/// The report as its contract says, and the comparison beside it where one was asked for.
-fn with_comparisons(
-    report: &BenchReport,
-    comparisons: &[Comparison],
-    calibration: Option<&Calibration>,
-) -> Result<serde_json::Value> {
-    let mut value = serde_json::to_value(report)?;
-    if let (Some(object), Some(calibration)) = (value.as_object_mut(), calibration) {
-        let one = |comparison: &Comparison| {
-            let untouched = &comparison.untouched;
-            let (p50_ratio, mean_ratio) = untouched.ratios();
-            let (agreement, agrees) = match comparison.agreement() {
-                Agreement::Agrees => ("agrees", Some(true)),
-                Agreement::Differs => ("differs", Some(false)),
-                Agreement::TooNoisy(_) => ("too noisy", None),
-                Agreement::TooLoaded(_) => ("too loaded", None),
-            };
-            serde_json::json!({
-                "simulated": comparison.simulated, "p50_ratio": p50_ratio, "mean_ratio": mean_ratio,
-                "untouched": { "requests": untouched.requests, "fraction": untouched.fraction },
-                "agrees": agrees, "verdict": agreement,
-            })
-        };
-        object.insert("calibration".into(), serde_json::to_value(calibration)?);
-        object.insert("comparisons".into(), comparisons.iter().map(one).collect());
-    }
-    Ok(value)
 }
