@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "client.h"
 
 enum { COUNT, PRODUCE, CONSUME, CLASSES };
 enum { ROUNDS = 150, REQUESTS = 600, IN_FLIGHT = 24, ITEMS = 20 };
@@ -125,9 +126,6 @@ static void *program_thread(void *nothing) {
     for (unsigned long n = 0; !atomic_load(&stop_thread); n++) one_round(12 * (n % 1000) + n % 12);
     return nothing;
 }
-
-#define CHECK(condition) \
-    if (!(condition)) return fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), 1
 
 /* Sends all requests, so many in flight, consumers before their producers; 0 when all were answered. */
 static int drive(int fd) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "client.h"
 
 enum { SHORT, SECTION, CHECKPOINTS, CLASSES };
 
@@ -64,18 +65,6 @@ static void handle_request(void *context, struct headway_request *request) {
     headway_reply(request, "done", 4);
 }
 
-static int ask(int socket, unsigned char class_number) {
-    unsigned char datagram[HEADWAY_HEADER_BYTES] = {class_number};
-    return send(socket, datagram, sizeof datagram, 0) == sizeof datagram ? 0 : -1;
-}
-
-static int await(int socket, int answers) {
-    unsigned char datagram[2048];
-    while (answers-- > 0)
-        if (recv(socket, datagram, sizeof datagram, 0) != HEADWAY_HEADER_BYTES + 4) return -1;
-    return 0;
-}
-
 /* A long, and a short once it runs. */
 static int both(int socket, unsigned char class_number) {
     atomic_store(&running, 0);
@@ -83,9 +72,6 @@ static int both(int socket, unsigned char class_number) {
     while (!atomic_load(&running)) usleep(100);
     return ask(socket, SHORT) || await(socket, 2);
 }
-
-#define CHECK(condition) \
-    if (!(condition)) return fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), 1
 
 int main(void) {
     struct headway_class classes[CLASSES] = {{"short", 1000}, {"section", 0}, {"checkpoints", 0}};
