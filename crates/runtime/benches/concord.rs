@@ -3,14 +3,12 @@
 
 mod common;
 
-use std::hint::black_box;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::backlog::{serve, turn_ns, work};
 use common::median;
 use headway_machine::Clock;
-use headway_net::replay::{Replay, ReplayArrival};
-use headway_runtime::{Call, Idle, Layout, Server, checkpoint};
 
 const ROUNDS: usize = 31;
 
@@ -19,8 +17,9 @@ const DEEP: &str = "jbsq,k=8";
 const QUEUES: [&str; 3] = [DEEP, "c-fcfs", "jbsq,k=2"];
 
 fn main() {
-    idle_time();
-    dispatcher_at_work();
+    let turn_ns = turn_ns();
+    idle_time((1_000.0 / turn_ns) as u64);
+    dispatcher_at_work((25_000.0 / turn_ns) as u64);
 }
 
 /// When the worker's last handler returned, and how long it then took to the next, ticks.
@@ -28,20 +27,21 @@ static RETURNED: AtomicU64 = AtomicU64::new(0);
 static BETWEEN: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 
 /// How long a worker has nothing to run: between two handlers of a microsecond, what a single queue takes more than a deep one.
-fn idle_time() {
+fn idle_time(turns: u64) {
     const REQUESTS: u32 = 1000;
     let mut between: Vec<Vec<f64>> = vec![Vec::new(); QUEUES.len()];
     for _ in 0..ROUNDS {
         for (policy, between) in QUEUES.iter().zip(&mut between) {
             RETURNED.store(0, Ordering::Relaxed);
-            run(policy, REQUESTS, |clock| {
+            serve(policy, REQUESTS, 1_000, move || {
+                let clock = Clock::global();
                 let before = RETURNED.load(Ordering::Relaxed);
                 let begun = clock.ticks();
                 if before != 0 {
                     let ns = clock.ns_in(begun.saturating_sub(before)) as f64;
                     BETWEEN.lock().expect("nobody panicked").push(ns);
                 }
-                work(clock, 1_000);
+                work(turns);
                 RETURNED.store(clock.ticks(), Ordering::Relaxed);
             });
             let mut times = std::mem::take(&mut *BETWEEN.lock().expect("nobody panicked"));
@@ -73,11 +73,11 @@ fn trimmed_mean(times: &mut [f64]) -> f64 {
 }
 
 /// How many more requests a second a dispatcher that works makes of two cores.
-fn dispatcher_at_work() {
+fn dispatcher_at_work(turns: u64) {
     const REQUESTS: u32 = 400;
     let mut ratios: Vec<f64> = (0..ROUNDS)
         .map(|_| {
-            let time = |policy| run(policy, REQUESTS, |clock| work(clock, 25_000));
+            let time = |policy| serve(policy, REQUESTS, 25_000, move || work(turns)).whole_ns;
             time("concord,q=5us,dispatcher=dedicated") / time("concord,q=5us")
         })
         .collect();
@@ -88,70 +88,4 @@ fn dispatcher_at_work() {
         100.0 * (least - 1.0),
         100.0 * (most - 1.0)
     );
-}
-
-/// Computes for so long, by counting: a clock would count what interrupts it.
-fn work(clock: &Clock, ns: u64) {
-    static TURN_PS: AtomicU64 = AtomicU64::new(0);
-    if TURN_PS.load(Ordering::Relaxed) == 0 {
-        TURN_PS.store(calibrate(clock), Ordering::Relaxed);
-    }
-    turns(1000 * ns / TURN_PS.load(Ordering::Relaxed));
-}
-
-fn turns(count: u64) {
-    let mut state = count;
-    for _ in 0..count {
-        for _ in 0..8 {
-            state = black_box(state.wrapping_mul(6_364_136_223_846_793_005) | 1);
-        }
-        checkpoint();
-    }
-    black_box(state);
-}
-
-/// What a turn takes, ps: the fastest of several tries.
-fn calibrate(clock: &Clock) -> u64 {
-    const TRY: u64 = 20_000;
-    let time = |_| {
-        let start_ns = clock.now_ns();
-        turns(TRY);
-        1000 * (clock.now_ns() - start_ns) / TRY
-    };
-    (0..50).map(time).min().expect("some tries").max(1)
-}
-
-/// ns until all requests are answered.
-fn run(policy: &str, requests: u32, handler: fn(&Clock)) -> f64 {
-    let arrival = |index| ReplayArrival {
-        at_ns: 0,
-        service_ns: 0,
-        index,
-        class: 0,
-    };
-    let schedule = (0..requests).map(arrival).collect();
-    let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
-    let clock = Clock::global();
-    work(&clock, 1); // calibrated before anything waits
-    let server = Server::builder()
-        .policy(policy)
-        .class("work", 1_000)
-        .workers(1)
-        .layout(Layout::Dedicated)
-        .idle(Idle::Spin)
-        .service(move |_: &mut Call<'_>| handler(&clock))
-        .datapath(datapath)
-        .start()
-        .expect("the server starts");
-    control.start(clock.now_ns());
-    while control.taken() < control.total() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    let stats = server
-        .shutdown(std::time::Duration::from_secs(10))
-        .expect("the server stops");
-    assert_eq!(stats.answered, u64::from(requests));
-    let latencies = control.take_completions();
-    let whole_ns = latencies.iter().map(|done| done.latency_ns).max();
-    whole_ns.expect("requests were answered") as f64
 }

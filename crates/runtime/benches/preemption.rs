@@ -13,12 +13,11 @@ use std::hint::black_box;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::backlog::{serve, turn, turn_ns, work};
 use common::median;
-use headway_machine::Clock;
-use headway_net::replay::{Replay, ReplayArrival};
-use headway_runtime::{Call, Idle, Server, checkpoint};
-
 use headway_fiber::suspensions;
+use headway_machine::Clock;
+use headway_runtime::checkpoint;
 
 const ROUNDS: usize = 15;
 const REQUESTS: u32 = 50;
@@ -53,7 +52,7 @@ struct Series {
 }
 
 fn main() {
-    let turns = calibrate();
+    let turns = (WORK_NS / turn_ns()) as u64;
     let systems = chosen();
     let mut series: Vec<Series> = systems.iter().map(|_| Series::default()).collect();
     for _ in 0..ROUNDS {
@@ -101,51 +100,8 @@ fn chosen() -> Vec<&'static str> {
 
 /// ns of a whole run, and how often it interrupted.
 fn run(policy: &str, turns: u64, work: fn(u64)) -> (f64, f64) {
-    let arrival = |index| ReplayArrival {
-        at_ns: 0,
-        service_ns: 0,
-        index,
-        class: 0,
-    };
-    let schedule = (0..REQUESTS).map(arrival).collect();
-    let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
-    let server = Server::builder()
-        .policy(policy)
-        .class("work", WORK_NS as u64)
-        .workers(1)
-        .layout(headway_runtime::Layout::Dedicated)
-        .idle(Idle::Spin)
-        .service(move |_: &mut Call<'_>| work(turns))
-        .datapath(datapath)
-        .start()
-        .expect("the server starts");
-    control.start(Clock::global().now_ns());
-    while control.taken() < control.total() {
-        std::thread::sleep(std::time::Duration::from_millis(1));
-    }
-    let stats = server
-        .shutdown(std::time::Duration::from_secs(10))
-        .expect("the server stops");
-    assert_eq!(stats.answered, u64::from(REQUESTS));
-    // All arrived at the start.
-    let latencies = control.take_completions();
-    let whole_ns = latencies.iter().map(|done| done.latency_ns).max();
-    (
-        whole_ns.expect("requests were answered") as f64,
-        stats.preemptions as f64,
-    )
-}
-
-/// So many turns of a loop that nothing can shorten, with a probe in each: some tens of ns, as the compiler pass places them.
-fn work(turns: u64) {
-    let mut state = turns;
-    for _ in 0..turns {
-        for _ in 0..8 {
-            state = black_box(state.wrapping_mul(6_364_136_223_846_793_005) | 1);
-        }
-        checkpoint();
-    }
-    black_box(state);
+    let served = serve(policy, REQUESTS, WORK_NS as u64, move || work(turns));
+    (served.whole_ns, served.preemptions)
 }
 
 /// The gaps of the one worker there is.
@@ -160,9 +116,7 @@ fn timed_work(turns: u64) {
     let mut gaps = Vec::with_capacity(1024);
     let mut suspended = suspensions();
     for _ in 0..turns {
-        for _ in 0..8 {
-            state = black_box(state.wrapping_mul(6_364_136_223_846_793_005) | 1);
-        }
+        state = turn(state);
         PROBED.store(clock.ticks(), Ordering::Relaxed);
         checkpoint();
         if suspensions() != suspended {
@@ -173,17 +127,4 @@ fn timed_work(turns: u64) {
     }
     black_box(state);
     GAPS.lock().expect("nobody panicked").append(&mut gaps);
-}
-
-/// How many turns take [`WORK_NS`]: by the fastest of several tries.
-fn calibrate() -> u64 {
-    const TRY: u64 = 20_000;
-    let clock = Clock::global();
-    let time = |_| {
-        let start_ns = clock.now_ns();
-        work(TRY);
-        (clock.now_ns() - start_ns) as f64 / TRY as f64
-    };
-    let turn_ns = (0..50).map(time).fold(f64::INFINITY, f64::min);
-    (WORK_NS / turn_ns) as u64
 }

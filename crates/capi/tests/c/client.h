@@ -1,7 +1,16 @@
 /* What the programs that check themselves have in common: a client of their own server, and how they say what is not so. */
 #include <headway.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <time.h>
+
+/* The time since some start. */
+static inline uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
 
 /* Sends a request of this class, without a payload; 0 when it was sent. */
 static inline int ask(int socket, unsigned char class_number) {

@@ -24,12 +24,6 @@ static atomic_uint running;
 /* What longs saw. */
 static unsigned before_part, inside_part, behind_part;
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* With probes by hand as well, for the compiler that places none. */
 static unsigned shorts_in(unsigned milliseconds) {
     unsigned before = atomic_load(&shorts);

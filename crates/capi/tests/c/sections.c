@@ -21,12 +21,6 @@ static atomic_uint running;
 /* What longs saw. */
 static unsigned inside_section, after_section, at_checkpoints;
 
-static uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void busy_until(uint64_t end_ns) {
     while (now_ns() < end_ns) {}
 }

@@ -10,22 +10,15 @@ use super::experiment::LiveExperiment;
 use super::result::{LiveReproduction, SystemResult, median};
 use super::{LiveJudged, Ratio};
 use crate::figures::distinct;
-use crate::show::{chart, rows};
+use crate::show::{chart, list, rows};
 
 /// What there is to measure.
 #[must_use]
 pub fn listing(experiments: &[LiveExperiment]) -> Table {
-    let mut table = Table::new(["name", "paper", "figure", "what", "claims"]);
-    for experiment in experiments {
-        table.push([
-            experiment.name.clone(),
-            experiment.paper.clone(),
-            experiment.figure.clone(),
-            experiment.title.clone(),
-            experiment.claim.len().to_string(),
-        ]);
-    }
-    table
+    list(experiments.iter().map(|experiment| {
+        let names = [&experiment.name, &experiment.paper, &experiment.figure];
+        (names, &experiment.title, experiment.claim.len())
+    }))
 }
 
 /// The claims: the paper's figure, ours, the verdict.

@@ -8,6 +8,7 @@ pub(crate) use html::chart;
 pub use html::page;
 pub use markdown::markdown;
 pub(crate) use markdown::rows;
+pub(crate) use tables::list;
 pub use tables::{claims, curves, listing, overview, reasons, singles, text};
 
 use headway_report::format::{duration_us, metric, percent, significant};

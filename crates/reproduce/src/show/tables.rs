@@ -8,15 +8,19 @@ use headway_report::{Table, format};
 /// What there is to reproduce.
 #[must_use]
 pub fn listing(experiments: &[Experiment]) -> Table {
+    list(experiments.iter().map(|experiment| {
+        let names = [&experiment.name, &experiment.paper, &experiment.figure];
+        (names, &experiment.title, experiment.claim.len())
+    }))
+}
+
+/// Experiments by name, paper and figure; what each shows, and how many claims it has.
+pub(crate) fn list<'a>(
+    experiments: impl Iterator<Item = ([&'a String; 3], &'a String, usize)>,
+) -> Table {
     let mut table = Table::new(["name", "paper", "figure", "what", "claims"]);
-    for experiment in experiments {
-        table.push([
-            experiment.name.clone(),
-            experiment.paper.clone(),
-            experiment.figure.clone(),
-            experiment.title.clone(),
-            experiment.claim.len().to_string(),
-        ]);
+    for ([name, paper, figure], title, claims) in experiments {
+        table.push([name, paper, figure, title, &claims.to_string()].map(String::clone));
     }
     table
 }

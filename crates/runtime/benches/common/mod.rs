@@ -1,6 +1,8 @@
 //! What the benches have in common.
 #![allow(dead_code, reason = "each bench uses its own part")]
 
+pub(crate) mod backlog;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_machine::Clock;
