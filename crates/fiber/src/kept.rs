@@ -8,6 +8,8 @@ use std::arch::asm;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::{mem, ptr};
 
+use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
+
 /// Rounding, masked exceptions and flushing of denormals in `MXCSR` and the x87 control word: registers that a call preserves.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct ControlWords {
@@ -99,35 +101,33 @@ impl CxaEhGlobals {
     };
 }
 
-/// This thread's, if the program has a C++ runtime. (One that is only loaded later, by `dlopen`, is not found.)
+type GetGlobals = unsafe extern "C" fn() -> *mut CxaEhGlobals;
+
+/// What tells a thread's, if the program has a C++ runtime. (One that is only loaded later, by `dlopen`, is not found.)
 #[inline]
-fn cxa_eh_globals() -> Option<*mut CxaEhGlobals> {
+fn cxa_get_globals() -> Option<GetGlobals> {
     let get: *const ();
     // SAFETY: loads the address that the linker found for a weak symbol: null for none.
     unsafe {
         asm!(".weak __cxa_get_globals", "mov {}, qword ptr [rip + __cxa_get_globals@GOTPCREL]", out(reg) get,
             options(nostack, preserves_flags, readonly));
     }
-    if get.is_null() {
-        return None;
-    }
-    // SAFETY: the type that the ABI gives the function.
-    Some(unsafe { mem::transmute::<*const (), GetGlobals>(get)() })
+    // SAFETY: null, or of the type that the ABI gives the function.
+    unsafe { mem::transmute::<*const (), Option<GetGlobals>>(get) }
 }
-
-type GetGlobals = unsafe extern "C" fn() -> *mut CxaEhGlobals;
 
 /// Calls `leave` as if no exception were in flight, and puts those that are back afterwards, in the thread that is then there.
 #[inline]
 pub(crate) fn keeping_exceptions(leave: impl FnOnce()) {
-    match cxa_eh_globals() {
+    match cxa_get_globals() {
         None => leave(),
         Some(here) => {
             // SAFETY: the C++ runtime's state of this thread, which nobody else touches.
-            let kept = unsafe { here.replace(CxaEhGlobals::NONE) };
+            let kept =
+                in_one_thread_before_leaving(|| unsafe { here().replace(CxaEhGlobals::NONE) });
             leave();
             if !kept.caught.is_null() || kept.uncaught > 0 {
-                put_back(kept);
+                put_back(here, kept);
             }
         }
     }
@@ -135,9 +135,7 @@ pub(crate) fn keeping_exceptions(leave: impl FnOnce()) {
 
 /// The address is asked for anew: this may be another thread.
 #[cold]
-fn put_back(kept: CxaEhGlobals) {
-    if let Some(here) = cxa_eh_globals() {
-        // SAFETY: as above; what runs fibers is in no exception handler of its own, so nothing is overwritten.
-        unsafe { here.write(kept) };
-    }
+fn put_back(here: GetGlobals, kept: CxaEhGlobals) {
+    // SAFETY: as above; what runs fibers is in no exception handler of its own, so nothing is overwritten.
+    in_one_thread(|| unsafe { here().write(kept) });
 }

@@ -9,7 +9,7 @@ use std::arch::asm;
 use std::marker::PhantomData;
 
 use crate::abi::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
-use crate::local::{no_preempt, self_offset};
+use crate::local::{no_preempt, self_offset, set_deferred};
 use crate::slow::{__headway_deferred, deferred_in_library};
 
 /// While it lives, the fiber that made it does not yield; when the last one is dropped, it does if it was asked to meanwhile.
@@ -90,6 +90,27 @@ fn close_in_library() {
             in(reg) self_offset(), label { deferred_in_library() },
             const NO_PREEMPT_OFFSET, const DEFERRED_OFFSET, options(nostack));
     }
+}
+
+/// Calls code that finds out an address of the thread's and uses it, in a section: a signal in between could let the fiber go on elsewhere.
+#[inline(always)]
+pub(crate) fn in_one_thread<T>(call: impl FnOnce() -> T) -> T {
+    let _section = NoPreempt::enter();
+    call()
+}
+
+/// As [`in_one_thread`], in a fiber that is about to be left: a request that comes meanwhile is for what happens anyway.
+#[inline(always)]
+pub(crate) fn in_one_thread_before_leaving<T>(call: impl FnOnce() -> T) -> T {
+    open();
+    let result = call();
+    // SAFETY: as in `open`.
+    unsafe {
+        asm!("dec dword ptr fs:[{0} + {1}]", in(reg) self_offset(), const NO_PREEMPT_OFFSET,
+            options(nostack));
+    }
+    set_deferred(0);
+    result
 }
 
 /// An allocator each of whose calls is a no-preempt section: for the `#[global_allocator]` of programs that preempt by

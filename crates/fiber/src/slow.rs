@@ -7,6 +7,7 @@ use std::ptr::NonNull;
 use crate::control::Control;
 use crate::kept::keeping_control_words;
 use crate::local;
+use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
 use crate::switch::{leave, may_leave};
 
 /// What made a probe call.
@@ -152,7 +153,7 @@ pub(crate) fn deferred_in_library() {
 /// # Safety
 /// As [`leave`].
 pub(crate) unsafe fn suspend(control: NonNull<Control>) {
-    let errno = errno::get();
+    let errno = in_one_thread_before_leaving(errno::get);
     // SAFETY: current, so it lives.
     let preempted = unsafe { &(*control.as_ptr()).preempted };
     preempted.set(true);
@@ -161,7 +162,7 @@ pub(crate) unsafe fn suspend(control: NonNull<Control>) {
         unsafe { leave(control) };
     });
     preempted.set(false);
-    errno::set(errno);
+    in_one_thread(|| errno::set(errno));
 }
 
 /// This thread's `errno`.
