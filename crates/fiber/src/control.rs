@@ -4,6 +4,8 @@ use std::cell::Cell;
 
 use corosensei::Yielder;
 
+use crate::sanitizer::Shadow;
+
 /// What a fiber tells who runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
@@ -43,6 +45,8 @@ pub(crate) struct Control {
     pub(crate) preempted: Cell<bool>,
     /// It was suspended in a signal handler, and has not left it yet.
     pub(crate) in_handler: Cell<bool>,
+    /// What a sanitizer knows of it.
+    pub(crate) shadow: Shadow,
     /// The body, once it has run, in its frame at the bottom of the stack; and how to drop it.
     pub(crate) body: Cell<*mut ()>,
     pub(crate) drop_body: unsafe fn(*mut ()),

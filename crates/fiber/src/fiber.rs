@@ -15,6 +15,7 @@ use corosensei::{Coroutine, CoroutineResult, Yielder};
 
 use crate::control::{Control, Event, State};
 use crate::local;
+use crate::sanitizer::Shadow;
 use crate::stack::{MIN_STACK_BYTES, Stack};
 
 /// How a turn ended.
@@ -136,6 +137,7 @@ impl<J> Fiber<J> {
             suspensions: Cell::new(0),
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
+            shadow: Shadow::new(stack.limit()..stack.top()),
             body: Cell::new(ptr::null_mut()),
             drop_body: drop_body::<F>,
         };
@@ -222,7 +224,8 @@ impl<J> Fiber<J> {
         let core = fiber.core.as_ptr();
         // SAFETY: initialised by `new`; nothing else runs the fiber. Its job is dropped once, after the frames that borrowed it.
         unsafe {
-            (*core).coroutine.assume_init_mut().force_unwind();
+            let coroutine = (*core).coroutine.assume_init_mut();
+            fiber.control().shadow.running(|| coroutine.force_unwind());
             (*core).job.assume_init_drop();
             fiber.control().state.set(State::Spent);
             Ok(fiber.close())
@@ -273,7 +276,8 @@ impl<J> Fiber<J> {
         let core = self.core.as_ptr();
         let running = Running::enter(core);
         // SAFETY: initialised by `new`. While it runs, the fiber touches its control and its job, not its coroutine.
-        let result = unsafe { (*core).coroutine.assume_init_mut().resume(()) };
+        let coroutine = unsafe { (*core).coroutine.assume_init_mut() };
+        let result = self.control().shadow.running(|| coroutine.resume(()));
         running.leave();
         match result {
             CoroutineResult::Yield(Event::Finished) => {
@@ -311,6 +315,7 @@ impl<J> Fiber<J> {
                 drop_body(body);
             }
         }
+        self.control().shadow.close();
         coroutine.into_stack().stack
     }
 }
@@ -337,12 +342,13 @@ unsafe fn serve<J, F: FnMut(&mut J)>(
 ) -> ! {
     // SAFETY: the core outlives the coroutine, and outside only `Fiber` touches it, while this is suspended.
     let control = unsafe { &(*core).control };
+    let _unwound = control.shadow.arrived();
     control.body.set((&raw mut body).cast());
     control.yielder.set(yielder);
     loop {
         // SAFETY: `run` put a job there before it resumed this, and nobody touches it before `Finished`.
         body(unsafe { (*core).job.assume_init_mut() });
-        yielder.suspend(Event::Finished);
+        control.shadow.leaving(|| yielder.suspend(Event::Finished));
     }
 }
 

@@ -28,6 +28,7 @@ pub mod model;
 mod mutex;
 mod no_preempt;
 mod overflow;
+mod sanitizer;
 mod signal;
 mod slow;
 mod stack;

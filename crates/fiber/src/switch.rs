@@ -59,7 +59,7 @@ pub(crate) unsafe fn may_leave(control: NonNull<Control>) -> bool {
     // SAFETY: the control lives as long as its fiber, which is current.
     let control = unsafe { control.as_ref() };
     let runs = control.holds(stack_pointer()) && !control.yielder.get().is_null();
-    runs && !std::thread::panicking()
+    runs && control.shadow.may_leave() && !std::thread::panicking()
 }
 
 /// Suspends the fiber.
@@ -73,7 +73,8 @@ pub(crate) unsafe fn leave(control: NonNull<Control>) {
     suspensions.set(suspensions.get() + 1);
     keeping_exceptions(|| {
         // SAFETY: a fiber sets its yielder when it first runs; it is valid while the fiber is.
-        unsafe { (*control.as_ref().yielder.get()).suspend(Event::Yielded) };
+        let (control, yielder) = unsafe { (control.as_ref(), &*control.as_ref().yielder.get()) };
+        control.shadow.leaving(|| yielder.suspend(Event::Yielded));
     });
 }
 
