@@ -13,7 +13,7 @@ HEADWAY := target/release/headway
 NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: demo reproduce build test lint unit loom asan docs bench fuzz install clean
+.PHONY: demo reproduce build test lint unit soak loom asan docs bench fuzz install clean
 
 demo: build
 	$(HEADWAY) demo
@@ -31,7 +31,7 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint unit loom asan test-pass test-capi docs
+test: lint unit test-soak loom asan test-pass test-capi docs
 	@echo "all tests passed"
 
 lint: toolchain
@@ -45,17 +45,42 @@ unit: toolchain
 loom: toolchain
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber --release --test loom
 
-# The modules with unsafe code, under the address sanitizer: it needs a nightly compiler.
+# Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
+# a million times each, one to two minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler.
+SOAK ?= 1000000
+SOAK_OUT := $(abspath $(or $(CARGO_TARGET_DIR),target))/soak
+soak: toolchain
+	@flags=; \
+	if command -v c++ >/dev/null; then \
+		mkdir -p $(SOAK_OUT); \
+		c++ -std=c++17 -O2 -g -Wall -Wextra -c crates/fiber/tests/common/throws.cc -o $(SOAK_OUT)/throws.o; \
+		flags="--cfg headway_cxx -C link-arg=$(SOAK_OUT)/throws.o -C link-arg=-lstdc++"; \
+	else \
+		echo "SKIPPED C++ exceptions of the soak: they need a C++ compiler (apt-get install g++)"; \
+	fi; \
+	for name in soak signal; do \
+		program=$$($(CARGO) rustc --locked --profile test -p headway-fiber --test $$name --message-format=json -- $$flags \
+			| sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'); \
+		HEADWAY_SOAK=$(SOAK) $$program --nocapture --test-threads=1; \
+	done
+
+.PHONY: test-soak
+test-soak:
+	@$(MAKE) --no-print-directory soak SOAK=100000
+
+# The modules with unsafe code, under the address sanitizer: it needs a nightly compiler. What is on fibers is looked at without frames that
+# returned (docs/fibers.md says why), the rest with them.
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
-	RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=target/asan $(CARGO) +nightly test --locked --target $(HOST) \
-		-p headway-net -p headway-machine -p headway-load --lib --tests
-	RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=target/asan $(CARGO) +nightly test --locked --target $(HOST) \
-		-p headway-runtime --lib --test replay --test udp --test no_alloc
-	@echo "SKIPPED asan of fibers: the sanitizer takes what lies on the stacks of requests given up for leaks"
+	$(ASAN) -p headway-net -p headway-machine -p headway-load --lib --tests
+	$(ASAN) -p headway-runtime --lib --test replay --test udp --test no_alloc
+	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-fiber --lib --tests
+	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-runtime --test preemption
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
+ASAN = RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=target/asan \
+	$(CARGO) +nightly test --locked --target $(HOST)
 
 docs: toolchain
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps

@@ -91,6 +91,10 @@ fn stands_at_a_probe(job: &mut ()) {
 }
 
 #[test]
+#[cfg_attr(
+    any(headway_asan, headway_tsan),
+    ignore = "sanitizers make LLVM leave out what unwinds assembly"
+)]
 fn a_backtrace_in_a_probes_slow_path_reaches_whoever_runs_the_fiber() {
     let attached = Attached::new();
     let mut fiber = Fiber::new(stacks().take().unwrap(), stands_at_a_probe);

@@ -7,28 +7,12 @@ mod common;
 
 use std::hint::black_box;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Command, Output};
 
-use common::stacks;
+use common::{run_alone, stacks};
 use headway_fiber::{Attached, Fiber, report_overflows};
 
-/// Runs one of the tests below in a process of its own.
-fn die(test: &str) -> Output {
-    let binary = std::env::current_exe().expect("a test binary has a path");
-    Command::new(binary)
-        .args([
-            "--exact",
-            test,
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .output()
-        .expect("the binary starts")
-}
-
 fn assert_died(test: &str, signal: i32, says: &str) {
-    let output = die(test);
+    let output = run_alone(test, "");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.signal(), Some(signal), "{stderr}");
     assert!(stderr.contains(says), "{stderr}");
@@ -57,7 +41,7 @@ fn an_overflow_of_a_threads_own_stack_is_the_standard_librarys() {
 #[test]
 fn a_wild_pointer_in_a_fiber_is_no_overflow() {
     assert_died("follows_a_wild_pointer", libc::SIGSEGV, "");
-    let stderr = die("follows_a_wild_pointer").stderr;
+    let stderr = run_alone("follows_a_wild_pointer", "").stderr;
     assert!(!String::from_utf8_lossy(&stderr).contains("overflow"));
 }
 

@@ -1,18 +1,18 @@
-//! Millions of preemptions, and nothing is lost over any of them: registers, `errno`, control words, panics in flight; in one thread, and
-//! in fibers that change it.
+//! Preemptions, and nothing is lost over any of them: registers, `errno`, control words, panics and C++ exceptions in flight; in one thread,
+//! and in fibers that change it. `make soak` makes a million of each kind.
 #![expect(unsafe_code, reason = "fibers that migrate, control registers")]
 
 mod common;
 
-use std::collections::VecDeque;
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use common::registers::{Image, Probe, Width};
-use common::{AbortOnPanic, Rng, errno, set_errno, stacks};
+use common::relay::Relay;
+use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, set_errno, stacks};
 use headway_fiber::{Attached, Fiber, Flag, SendFiber, Stacks, Turn, checkpoint};
 
 /// The threads of a soak, as a fiber sees them: it finds out in which it is by what the thread told it, never by a thread-local.
@@ -34,6 +34,7 @@ struct Rounds {
     rounds: u32,
     probe: Probe,
     threads: Arc<Threads>,
+    soaked: Arc<Soaked>,
     /// The thread that runs it now.
     here: Arc<AtomicUsize>,
     /// How often it was to yield.
@@ -53,6 +54,7 @@ impl Rounds {
         for round in 0..self.rounds {
             match round % 16 {
                 0 => self.panics(),
+                4 if cxx::LINKED => self.throws(),
                 8 => self.rounds_up(),
                 _ => self.fills_registers(),
             }
@@ -87,12 +89,21 @@ impl Rounds {
         let payload = self.rng.next();
         let caught = catch_unwind(AssertUnwindSafe(|| {
             let unwinding = Unwinding(self);
-            unwinding.0.fills_registers();
+            let soaked = Arc::clone(&unwinding.0.soaked);
+            soaked.in_a_panic(|| unwinding.0.fills_registers());
             resume_unwind(Box::new(payload));
         }));
         assert_eq!(*caught.unwrap_err().downcast::<u64>().unwrap(), payload);
         // What was asked meanwhile is granted now.
         self.fills_registers();
+    }
+
+    /// As many preemptions as exceptions are thrown in C++, and caught.
+    fn throws(&mut self) {
+        let soaked = Arc::clone(&self.soaked);
+        cxx::throws(self.rng.next(), &mut || {
+            soaked.in_exceptions(|| self.fills_registers());
+        });
     }
 
     /// The rounding mode is the fiber's own.
@@ -160,7 +171,7 @@ impl Driver {
 }
 
 /// `Fiber` and where it learns which thread runs it.
-struct Soaked {
+struct Runner {
     fiber: SendFiber<Rounds>,
     here: Arc<AtomicUsize>,
     seed: u64,
@@ -170,19 +181,21 @@ struct Soaked {
 const FIBERS: u64 = 8;
 const ROUNDS: u32 = 500;
 
-/// Runs `preemptions` in `count` threads among which the fibers go around; returns how many there were.
-fn soak(count: usize, preemptions: u64, probe: Probe) -> u64 {
+/// Runs so many preemptions or more in `count` threads among which the fibers go around.
+fn soak(count: usize, probe: Probe) {
+    let preemptions = preemptions_or(100_000);
     let stacks = stacks();
-    let fibers = (0..FIBERS).map(|seed| soaked(&stacks, seed));
-    let queue = Mutex::new(fibers.collect::<VecDeque<_>>());
+    let fibers = (0..FIBERS).map(|seed| runner(&stacks, seed));
+    let relay = Relay::new(count, fibers);
+    let soaked = Arc::new(Soaked::new());
     let jobs = (preemptions / FIBERS).div_ceil(u64::from(ROUNDS)) as u32;
     thread::scope(|scope| {
         let (to_main, from_threads) = mpsc::channel();
-        let drivers: Vec<_> = (0..count)
+        let to_threads: Vec<_> = (0..count)
             .map(|index| {
-                let (to_main, queue) = (to_main.clone(), &queue);
+                let (to_main, relay, soaked) = (to_main.clone(), &relay, &soaked);
                 let (to_thread, from_main) = mpsc::channel();
-                let thread = scope.spawn(move || {
+                scope.spawn(move || {
                     let attached = Attached::new();
                     to_main.send((index, attached.flag())).unwrap();
                     let driver = Driver {
@@ -192,9 +205,9 @@ fn soak(count: usize, preemptions: u64, probe: Probe) -> u64 {
                         turns: 0,
                         attached,
                     };
-                    drive(driver, queue, jobs, probe)
+                    drive(driver, relay, soaked, jobs, probe);
                 });
-                (thread, to_thread)
+                to_thread
             })
             .collect();
         let mut flags: Vec<_> = from_threads.iter().take(count).collect();
@@ -203,20 +216,17 @@ fn soak(count: usize, preemptions: u64, probe: Probe) -> u64 {
             flags: flags.into_iter().map(|(_, flag)| flag).collect(),
             epochs: (0..count).map(|_| AtomicU64::new(0)).collect(),
         });
-        for (_, to_thread) in &drivers {
+        for to_thread in &to_threads {
             to_thread.send(Arc::clone(&threads)).unwrap();
         }
-        drop(threads); // The threads end when the last flag is gone.
-        drivers
-            .into_iter()
-            .map(|(thread, _)| thread.join().unwrap())
-            .sum()
-    })
+        // The threads end when the last flag is gone.
+    });
+    soaked.report(&format!("{probe:?}"), count, preemptions);
 }
 
-fn soaked(stacks: &Stacks, seed: u64) -> Soaked {
+fn runner(stacks: &Stacks, seed: u64) -> Runner {
     let fiber = Fiber::new(stacks.take().unwrap(), Rounds::run);
-    Soaked {
+    Runner {
         // SAFETY: what lies on the stack is `Send`, and nothing of it is thread-local: `errno` is looked up anew (see `common`), and panics are
         // not preempted.
         fiber: unsafe { fiber.migratable() },
@@ -226,68 +236,62 @@ fn soaked(stacks: &Stacks, seed: u64) -> Soaked {
     }
 }
 
-fn drive(mut driver: Driver, queue: &Mutex<VecDeque<Soaked>>, jobs: u32, probe: Probe) -> u64 {
+fn drive(mut driver: Driver, relay: &Relay<Runner>, soaked: &Arc<Soaked>, jobs: u32, probe: Probe) {
     let _loud = AbortOnPanic;
-    let mut yields = 0;
-    while let Some(mut soaked) = take(queue, &mut driver.rng) {
-        let mut fiber = soaked.fiber.into_inner();
+    while let Some(mut runner) = relay.take(driver.index, &mut driver.rng) {
+        let mut fiber = runner.fiber.into_inner();
         let turn = if fiber.is_suspended() {
-            driver.turn(&soaked.here, || fiber.resume())
+            let moved = runner.here.load(Relaxed) != driver.index;
+            soaked.migrations.fetch_add(u64::from(moved), Relaxed);
+            driver.turn(&runner.here, || fiber.resume())
         } else {
             let job = Rounds {
-                rng: Rng::new(soaked.seed << 32 | u64::from(soaked.jobs)),
+                rng: Rng::new(runner.seed << 32 | u64::from(runner.jobs)),
                 rounds: ROUNDS,
                 probe,
                 threads: Arc::clone(&driver.threads),
-                here: Arc::clone(&soaked.here),
+                soaked: Arc::clone(soaked),
+                here: Arc::clone(&runner.here),
                 asked: 0,
             };
-            driver.turn(&soaked.here, || fiber.run(job, 0))
+            driver.turn(&runner.here, || fiber.run(job, 0))
         };
         match turn {
-            Turn::Yielded => yields += 1,
+            Turn::Yielded => {
+                soaked.preemptions.fetch_add(1, Relaxed);
+            }
             Turn::Finished(job) => {
                 // More than one yields in a round that panics.
                 assert!(job.asked >= u64::from(ROUNDS));
-                soaked.jobs += 1;
+                runner.jobs += 1;
             }
         }
-        if soaked.jobs < jobs {
-            // SAFETY: as in `soaked`.
-            soaked.fiber = unsafe { fiber.migratable() };
-            queue.lock().unwrap().push_back(soaked);
+        if runner.jobs < jobs {
+            // SAFETY: as in `runner`.
+            runner.fiber = unsafe { fiber.migratable() };
+            relay.pass_on(driver.index, runner);
+        } else {
+            relay.drop_out();
         }
     }
-    yields
-}
-
-/// Any of the fibers, so that they overtake each other.
-fn take(queue: &Mutex<VecDeque<Soaked>>, rng: &mut Rng) -> Option<Soaked> {
-    let mut queue = queue.lock().unwrap();
-    let index = rng.below(queue.len().max(1));
-    queue.remove(index)
 }
 
 #[test]
-fn a_million_flags_in_one_thread() {
-    let yields = soak(1, 1_000_000, Probe::Flag);
-    assert!(yields >= 1_000_000, "{yields}");
+fn flags_in_one_thread() {
+    soak(1, Probe::Flag);
 }
 
 #[test]
-fn a_million_deadlines_in_one_thread() {
-    let yields = soak(1, 1_000_000, Probe::Tsc);
-    assert!(yields >= 1_000_000, "{yields}");
+fn deadlines_in_one_thread() {
+    soak(1, Probe::Tsc);
 }
 
 #[test]
 fn fibers_change_threads_at_every_flag() {
-    let yields = soak(3, 300_000, Probe::Flag);
-    assert!(yields >= 300_000, "{yields}");
+    soak(3, Probe::Flag);
 }
 
 #[test]
 fn fibers_change_threads_at_every_deadline() {
-    let yields = soak(3, 300_000, Probe::Tsc);
-    assert!(yields >= 300_000, "{yields}");
+    soak(3, Probe::Tsc);
 }

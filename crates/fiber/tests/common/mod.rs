@@ -2,9 +2,15 @@
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(unsafe_code, reason = "tests look at registers")]
 
+pub(crate) mod cxx;
 pub(crate) mod registers;
+pub(crate) mod relay;
 
-use headway_fiber::Stacks;
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Instant;
+
+use headway_fiber::{Stacks, suspensions};
 
 /// A pool for tests.
 pub(crate) fn stacks() -> Stacks {
@@ -56,4 +62,91 @@ impl Drop for AbortOnPanic {
             std::process::abort();
         }
     }
+}
+
+/// Runs a test that is ignored otherwise in a process of its own: this test binary again. A sanitizer there leaves faults to the program, and
+/// frames that returned alone; `options` may say otherwise.
+pub(crate) fn run_alone(test: &str, options: &str) -> Output {
+    let binary = std::env::current_exe().expect("a test binary has a path");
+    let arguments = [
+        "--exact",
+        test,
+        "--ignored",
+        "--nocapture",
+        "--test-threads=1",
+    ];
+    let options =
+        format!("handle_segv=0:handle_sigbus=0:detect_stack_use_after_return=0:{options}");
+    Command::new(binary)
+        .args(arguments)
+        .env("ASAN_OPTIONS", &options)
+        .env("TSAN_OPTIONS", &options)
+        .output()
+        .expect("the binary starts")
+}
+
+/// How many preemptions a soak makes: `HEADWAY_SOAK`, which `make soak` sets to a million; else so many, of which a sanitizer sees a tenth.
+pub(crate) fn preemptions_or(else_: u64) -> u64 {
+    let slow = cfg!(any(headway_asan, headway_tsan));
+    match std::env::var("HEADWAY_SOAK") {
+        Ok(number) => number.parse().expect("HEADWAY_SOAK is a number"),
+        Err(_) => else_ / if slow { 10 } else { 1 },
+    }
+}
+
+/// What a soak did.
+pub(crate) struct Soaked {
+    begun: Instant,
+    pub(crate) preemptions: AtomicU64,
+    pub(crate) migrations: AtomicU64,
+    across_panics: AtomicU64,
+    across_exceptions: AtomicU64,
+}
+
+impl Soaked {
+    pub(crate) fn new() -> Soaked {
+        Soaked {
+            begun: Instant::now(),
+            preemptions: AtomicU64::new(0),
+            migrations: AtomicU64::new(0),
+            across_panics: AtomicU64::new(0),
+            across_exceptions: AtomicU64::new(0),
+        }
+    }
+
+    /// A stretch that a panic will end, in which registers are interrupted.
+    pub(crate) fn in_a_panic(&self, stretch: impl FnOnce()) {
+        count(&self.across_panics, stretch);
+    }
+
+    /// A stretch with C++ exceptions in flight.
+    pub(crate) fn in_exceptions(&self, stretch: impl FnOnce()) {
+        count(&self.across_exceptions, stretch);
+    }
+
+    /// Checks that there was some of everything, and says how much: `make soak` shows it.
+    pub(crate) fn report(&self, mechanism: &str, threads: usize, least: u64) {
+        let [preemptions, migrations, panics, exceptions] = [
+            &self.preemptions,
+            &self.migrations,
+            &self.across_panics,
+            &self.across_exceptions,
+        ]
+        .map(|count| count.load(Relaxed));
+        let seconds = self.begun.elapsed().as_secs_f64();
+        println!(
+            "soak: {mechanism}, {threads} threads: {preemptions} preemptions in {seconds:.1} s, all with registers and errno, {panics} in \
+             catch_unwind, {exceptions} with C++ exceptions in flight; {migrations} went on in another thread"
+        );
+        assert!(preemptions >= least);
+        assert!(panics > 0);
+        assert_eq!(exceptions > 0, cxx::LINKED);
+        assert!(threads == 1 || migrations >= least / 2);
+    }
+}
+
+fn count(suspended: &AtomicU64, stretch: impl FnOnce()) {
+    let before = suspensions();
+    stretch();
+    suspended.fetch_add(suspensions() - before, Relaxed);
 }
