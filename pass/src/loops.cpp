@@ -2,14 +2,17 @@
 #include "compat.h"
 
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/LoopUtils.h"
 #include "llvm/Transforms/Utils/ValueMapper.h"
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace headway {
 namespace {
@@ -104,6 +107,16 @@ private:
     return B.CreateAdd(B.CreateBinaryIntrinsic(Intrinsic::umin, Rest, constant(L.Strip - 1)), constant(1));
   }
 
+  /// The same, of unknown origin: the code generator would see one more variable that steps with the others, make the
+  /// others of it, and have their addresses to add up each time round.
+  static Value *hidden(IRBuilder<> &B, Value *Counter) {
+    auto *Type = FunctionType::get(Counter->getType(), {Counter->getType()}, false);
+    CallInst *Same = B.CreateCall(Type, InlineAsm::get(Type, "", "=r,0", /*hasSideEffects=*/false), {Counter});
+    Same->setDoesNotAccessMemory();
+    Same->setDoesNotThrow();
+    return Same;
+  }
+
   /// The latch counts down and goes on to `Next`; its way out leads past the end of a strip.
   Value *countDown(Value *Counter, BasicBlock *Next) {
     auto *Branch = cast<BranchInst>(L.Latch->getTerminator());
@@ -144,15 +157,25 @@ private:
     return Back;
   }
 
+  /// By what an integer variable of the header steps each time round, if that is a constant; or null.
+  Value *stepOf(PHINode &Variable) const {
+    Value *Next = Variable.getIncomingValueForBlock(L.Latch);
+    ConstantInt *Step = nullptr;
+    return match(Next, m_Add(m_Specific(&Variable), m_ConstantInt(Step))) ? Step : nullptr;
+  }
+
   /// A loop of strips around it.
   BasicBlock *stripsAround() {
     auto *Begin = BasicBlock::Create(F.getContext(), "headway.strip", &F, L.Header);
     From->getTerminator()->replaceSuccessorWith(L.Header, Begin);
     IRBuilder<> B(Begin);
+    SmallVector<std::pair<PHINode *, Value *>, 4> Stepping;
     for (PHINode &Variable : L.Header->phis()) {
       PHINode *Joined = B.CreatePHI(Variable.getType(), 2);
       Joined->addIncoming(Variable.getIncomingValueForBlock(From), From);
       Joined->addIncoming(Variable.getIncomingValueForBlock(L.Latch), Probe);
+      if (Value *Step = stepOf(Variable))
+        Stepping.emplace_back(Joined, Step);
       Variable.setIncomingValue(Variable.getBasicBlockIndex(From), Joined);
     }
     L.Header->replacePhiUsesWith(From, Begin);
@@ -160,12 +183,19 @@ private:
     LengthAfterProbe->addIncoming(First, From);
     LeftAfterProbe = B.CreatePHI(CountType, 2, "headway.left");
     LeftAfterProbe->addIncoming(L.Backedges, From);
+    // What steps evenly is where it began and so many steps on: it need not be carried through the strip for that.
+    IRBuilder<> AtProbe(Probe);
+    for (auto [Joined, Step] : Stepping) {
+      Value *Length = AtProbe.CreateZExtOrTrunc(LengthAfterProbe, Joined->getType());
+      Joined->setIncomingValueForBlock(Probe, AtProbe.CreateAdd(Joined, AtProbe.CreateMul(Length, Step)));
+    }
     B.CreateBr(L.Header);
 
     B.SetInsertPoint(L.Header, L.Header->begin());
     PHINode *Counter = B.CreatePHI(CountType, 2, "headway.counter");
     Counter->addIncoming(LengthAfterProbe, Begin);
-    Counter->addIncoming(countDown(Counter, L.Header), L.Latch);
+    IRBuilder<> AtLatch(L.Latch->getTerminator());
+    Counter->addIncoming(countDown(hidden(AtLatch, Counter), L.Header), L.Latch);
     Left = LeftAfterProbe;
     return Begin;
   }
