@@ -1,18 +1,21 @@
 //! What a running fiber's code must find without knowing its type: the head of the memory at the top of its stack.
 
 use std::cell::Cell;
-
-use corosensei::Yielder;
+use std::mem::ManuallyDrop;
 
 use crate::sanitizer::Shadow;
+use crate::stack::Stack;
 
-/// What a fiber tells who runs it.
+/// What a fiber tells who runs it: a register's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
 pub(crate) enum Event {
     /// The job is done; the fiber waits for the next.
-    Finished,
+    Finished = 0,
     /// The job waits to go on.
-    Yielded,
+    Yielded = 1,
+    /// The body panicked.
+    Panicked = 2,
 }
 
 /// Where a fiber is between two turns.
@@ -26,33 +29,42 @@ pub(crate) enum State {
     Spent,
 }
 
-/// The part of a fiber that probes see.
+/// The part of a fiber that probes see. The first line is all that a switch touches.
 #[repr(C)]
 pub(crate) struct Control {
-    /// The way out, set when the fiber first runs.
-    pub(crate) yielder: Cell<*const Yielder<(), Event>>,
-    /// The usable stack: from above the guard pages up to this structure.
+    /// The fiber's own, while it does not run.
+    pub(crate) stack_pointer: Cell<usize>,
+    /// That of whoever entered it, while it runs.
+    pub(crate) resumer: Cell<usize>,
+    /// The usable stack: from above the guard pages up to the body, which lies there.
     pub(crate) stack_limit: usize,
     pub(crate) stack_base: usize,
-    /// How much of the lowest addresses is guard.
-    pub(crate) guard_base: usize,
+    /// Runs a job on the fiber's stack.
+    pub(crate) run: unsafe extern "C" fn(*mut Control) -> Event,
+    /// How often it was suspended in a job.
+    pub(crate) suspensions: Cell<u64>,
     /// The class of the current job, for reports.
     pub(crate) label: Cell<u64>,
     pub(crate) state: Cell<State>,
-    /// How often it was suspended in a job.
-    pub(crate) suspensions: Cell<u64>,
     /// It was suspended by a probe or a signal rather than by a call.
     pub(crate) preempted: Cell<bool>,
     /// It was suspended in a signal handler, and has not left it yet.
     pub(crate) in_handler: Cell<bool>,
     /// What a sanitizer knows of it.
     pub(crate) shadow: Shadow,
-    /// The body, once it has run, in its frame at the bottom of the stack; and how to drop it.
-    pub(crate) body: Cell<*mut ()>,
+    /// Drops the body.
     pub(crate) drop_body: unsafe fn(*mut ()),
+    /// What all this lies on.
+    pub(crate) stack: ManuallyDrop<Stack>,
 }
 
 impl Control {
+    /// Where the body lies.
+    #[inline]
+    pub(crate) fn body(&self) -> *mut () {
+        self.stack_base as *mut ()
+    }
+
     /// Whether a stack pointer is inside this fiber's stack.
     #[inline]
     pub(crate) fn holds(&self, stack_pointer: usize) -> bool {
@@ -61,7 +73,7 @@ impl Control {
 
     /// Whether an address lies in the guard below the stack.
     pub(crate) fn guards(&self, address: usize) -> bool {
-        (self.guard_base..self.stack_limit).contains(&address)
+        (self.stack.guard()..self.stack_limit).contains(&address)
     }
 
     /// How much stack there is.

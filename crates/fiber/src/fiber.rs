@@ -4,15 +4,15 @@
     reason = "a fiber's own state lies at the top of its stack"
 )]
 
+use std::any::Any;
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::mem::{self, ManuallyDrop, MaybeUninit};
-use std::ptr::{self, NonNull};
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use corosensei::stack::StackPointer;
-use corosensei::{Coroutine, CoroutineResult, Yielder};
-
+use crate::context::{self, Unwinding};
 use crate::control::{Control, Event, State};
 use crate::local;
 use crate::sanitizer::Shadow;
@@ -77,29 +77,10 @@ pub struct Fiber<J: 'static> {
 #[repr(C, align(64))]
 struct Core<J> {
     control: Control,
-    coroutine: MaybeUninit<Coroutine<(), Event, (), Carved>>,
     /// Initialised while there is a job: while `Suspended`, and during a turn.
     job: MaybeUninit<J>,
-}
-
-/// A stack without the part at its top in which the [`Core`] lies.
-struct Carved {
-    stack: Stack,
-    base: usize,
-}
-
-// SAFETY: the base is in the usable part, aligned to 64 and more than `MIN_STACK_SIZE` above the limit (checked in `Fiber::new`); the limit
-// includes the guard.
-unsafe impl corosensei::stack::Stack for Carved {
-    #[inline]
-    fn base(&self) -> StackPointer {
-        StackPointer::new(self.base).expect("inside a mapping")
-    }
-
-    #[inline]
-    fn limit(&self) -> StackPointer {
-        StackPointer::new(self.stack.guard()).expect("inside a mapping")
-    }
+    /// Initialised when a turn ended by a panic.
+    panic: MaybeUninit<Box<dyn Any + Send>>,
 }
 
 static ABANDONED: AtomicU64 = AtomicU64::new(0);
@@ -117,39 +98,43 @@ impl<J> Fiber<J> {
     pub fn new<F: FnMut(&mut J) + 'static>(stack: Stack, body: F) -> Self {
         const {
             assert!(
-                align_of::<Core<J>>() == 64,
-                "a job's alignment is at most 64"
+                align_of::<Core<J>>() == 64 && align_of::<F>() <= 64,
+                "the alignment of job and body is at most 64"
             );
             assert!(
                 size_of::<Core<J>>() + size_of::<F>() <= MIN_STACK_BYTES / 4,
                 "job and body fit the stack: box them"
             );
         }
-        let base = stack.top() - size_of::<Core<J>>();
-        let core = base as *mut Core<J>;
+        let core = (stack.top() - size_of::<Core<J>>()) as *mut Core<J>;
+        // The System V ABI wants a stack aligned to 16 where a function is called.
+        let body_align = const {
+            if align_of::<F>() > 16 {
+                align_of::<F>()
+            } else {
+                16
+            }
+        };
+        let body_at = ((core as usize - size_of::<F>()) & !(body_align - 1)) as *mut F;
         let control = Control {
-            yielder: Cell::new(ptr::null()),
+            stack_pointer: Cell::new(0),
+            resumer: Cell::new(0),
             stack_limit: stack.limit(),
-            stack_base: base,
-            guard_base: stack.guard(),
+            stack_base: body_at as usize,
+            run: run::<J, F>,
+            suspensions: Cell::new(0),
             label: Cell::new(0),
             state: Cell::new(State::Idle),
-            suspensions: Cell::new(0),
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
             shadow: Shadow::new(stack.limit()..stack.top()),
-            body: Cell::new(ptr::null_mut()),
             drop_body: drop_body::<F>,
+            stack: ManuallyDrop::new(stack),
         };
-        let carved = Carved { stack, base };
-        let coroutine = Coroutine::with_stack(carved, move |yielder: &Yielder<(), Event>, ()| {
-            // SAFETY: runs inside the coroutine that `core` belongs to.
-            unsafe { serve(core, body, yielder) };
-        });
-        // SAFETY: the top of the stack is ours, aligned and large enough (checked above); the coroutine uses what is below `base`.
+        // SAFETY: the top of the stack is ours, aligned and large enough (checked above); the fiber's frames lie below the body.
         let core = unsafe {
+            body_at.write(body);
             (&raw mut (*core).control).write(control);
-            (&raw mut (*core).coroutine).write(MaybeUninit::new(coroutine));
             NonNull::new_unchecked(core)
         };
         Fiber {
@@ -165,7 +150,7 @@ impl<J> Fiber<J> {
     ///
     /// # Panics
     /// The fiber has a job that is not finished, or a panic ended it before. A panic of the body goes on here.
-    #[inline]
+    #[inline(always)]
     pub fn run(&mut self, job: J, label: u64) -> Turn<J> {
         let control = self.control();
         assert!(
@@ -173,19 +158,22 @@ impl<J> Fiber<J> {
             "the fiber is free for a job"
         );
         control.label.set(label);
-        // SAFETY: an idle fiber has no job there.
-        unsafe { (&raw mut (*self.core.as_ptr()).job).write(MaybeUninit::new(job)) };
-        self.turn()
+        // SAFETY: an idle fiber has no job there, and no frames.
+        unsafe {
+            (&raw mut (*self.core.as_ptr()).job).write(MaybeUninit::new(job));
+            context::rewind(control);
+        }
+        self.turn(false)
     }
 
     /// Goes on with the job that was suspended, until it is done or suspended again.
     ///
     /// # Panics
     /// The fiber is not suspended. A panic of the body goes on here.
-    #[inline]
+    #[inline(always)]
     pub fn resume(&mut self) -> Turn<J> {
         assert!(self.is_suspended(), "the fiber was suspended in a job");
-        self.turn()
+        self.turn(false)
     }
 
     /// Whether the fiber is in the middle of a job.
@@ -213,23 +201,16 @@ impl<J> Fiber<J> {
     ///
     /// # Safety
     /// All frames between the body and the call of `yield_now` may be unwound: no foreign language's, and none that relies on not being.
-    pub unsafe fn unwind(self) -> Result<Stack, Self> {
+    pub unsafe fn unwind(mut self) -> Result<Stack, Self> {
         if !self.is_suspended() {
             return Ok(self.into_stack());
         }
         if self.control().preempted.get() {
             return Err(self);
         }
-        let fiber = ManuallyDrop::new(self);
-        let core = fiber.core.as_ptr();
-        // SAFETY: initialised by `new`; nothing else runs the fiber. Its job is dropped once, after the frames that borrowed it.
-        unsafe {
-            let coroutine = (*core).coroutine.assume_init_mut();
-            fiber.control().shadow.running(|| coroutine.force_unwind());
-            (*core).job.assume_init_drop();
-            fiber.control().state.set(State::Spent);
-            Ok(fiber.close())
-        }
+        // A body that catches everything may be suspended again.
+        while let Turn::Yielded = self.turn(true) {}
+        Ok(self.into_stack())
     }
 
     /// A fiber that may go on in another thread.
@@ -271,52 +252,65 @@ impl<J> Fiber<J> {
         unsafe { &(*self.core.as_ptr()).control }
     }
 
-    #[inline]
-    fn turn(&mut self) -> Turn<J> {
-        let core = self.core.as_ptr();
-        let running = Running::enter(core);
-        // SAFETY: initialised by `new`. While it runs, the fiber touches its control and its job, not its coroutine.
-        let coroutine = unsafe { (*core).coroutine.assume_init_mut() };
-        let result = self.control().shadow.running(|| coroutine.resume(()));
-        running.leave();
-        match result {
-            CoroutineResult::Yield(Event::Finished) => {
+    #[inline(always)]
+    fn turn(&mut self, unwind: bool) -> Turn<J> {
+        match self.enter(unwind) {
+            Event::Finished => {
                 self.control().state.set(State::Idle);
                 // SAFETY: there was a job; now there is none.
-                Turn::Finished(unsafe { (&raw mut (*core).job).read().assume_init() })
+                Turn::Finished(unsafe { (&raw mut (*self.core.as_ptr()).job).read().assume_init() })
             }
-            CoroutineResult::Yield(Event::Yielded) => {
+            Event::Yielded => {
                 self.control().state.set(State::Suspended);
                 Turn::Yielded
             }
-            CoroutineResult::Return(()) => unreachable!("a body that is not closing loops"),
+            Event::Panicked => self.panicked(),
         }
+    }
+
+    /// Says to probes which fiber runs, and runs it.
+    #[inline(always)]
+    fn enter(&mut self, unwind: bool) -> Event {
+        debug_assert_eq!(local::no_preempt(), 0, "a section of the caller's is open");
+        let control = self.core.cast::<Control>();
+        let outer = local::fiber();
+        local::set_fiber(control.as_ptr());
+        // SAFETY: `new` made it, and nothing else runs it. While it runs, only the fiber touches the core.
+        let (event, control) = unsafe {
+            let shadow = &control.as_ref().shadow;
+            shadow.running(|| context::enter(control, unwind))
+        };
+        local::set_fiber(outer);
+        self.core = control.cast();
+        event
+    }
+
+    /// The body has been unwound; what it threw goes on here.
+    #[cold]
+    fn panicked(&mut self) -> ! {
+        self.control().state.set(State::Spent);
+        let core = self.core.as_ptr();
+        // SAFETY: `run` left what it caught; the job is still there, and dropped here once.
+        let panic = unsafe {
+            (*core).job.assume_init_drop();
+            (&raw const (*core).panic).read().assume_init()
+        };
+        resume_unwind(panic);
     }
 
     /// Drops the body and frees the stack.
     ///
     /// # Safety
     /// The fiber is not suspended, and the handle is not used afterwards.
+    #[inline]
     unsafe fn close(&self) -> Stack {
-        let (body, drop_body) = (self.control().body.get(), self.control().drop_body);
-        // SAFETY: the core lies above what the coroutine uses, and stays until the stack is used anew.
-        let mut coroutine = unsafe {
-            (&raw const (*self.core.as_ptr()).coroutine)
-                .read()
-                .assume_init()
-        };
-        if !coroutine.started() {
-            // Drops the body, which has not run yet.
-            coroutine.force_unwind();
-        } else if !coroutine.done() {
-            // SAFETY: it waits in `serve` for a job; nothing on its stack is to be dropped but the body. This saves two switches.
-            unsafe {
-                coroutine.force_reset();
-                drop_body(body);
-            }
+        let control = self.control();
+        // SAFETY: the body is there from `new` on and dropped here once; the stack is taken out once.
+        unsafe {
+            (control.drop_body)(control.body());
+            control.shadow.close();
+            ManuallyDrop::into_inner((&raw const control.stack).read())
         }
-        self.control().shadow.close();
-        coroutine.into_stack().stack
     }
 }
 
@@ -331,25 +325,30 @@ impl<J> Drop for Fiber<J> {
     }
 }
 
-/// The fiber's side: a job each time it is resumed after having finished one.
+/// The fiber's side: runs a job.
 ///
 /// # Safety
-/// Runs on the fiber whose core this is.
-unsafe fn serve<J, F: FnMut(&mut J)>(
-    core: *mut Core<J>,
-    mut body: F,
-    yielder: &Yielder<(), Event>,
-) -> ! {
-    // SAFETY: the core outlives the coroutine, and outside only `Fiber` touches it, while this is suspended.
-    let control = unsafe { &(*core).control };
-    let _unwound = control.shadow.arrived();
-    control.body.set((&raw mut body).cast());
-    control.yielder.set(yielder);
-    loop {
-        // SAFETY: `run` put a job there before it resumed this, and nobody touches it before `Finished`.
-        body(unsafe { (*core).job.assume_init_mut() });
-        control.shadow.leaving(|| yielder.suspend(Event::Finished));
-    }
+/// Called on the fiber whose control this is, the head of a `Core<J>`, and whose body is an `F`.
+unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut Control) -> Event {
+    let core = control.cast::<Core<J>>();
+    // SAFETY: the control lives as long as its fiber.
+    let shadow = unsafe { &(*control).shadow };
+    shadow.arrived();
+    let work = || {
+        // SAFETY: `Fiber::run` put a job there before it entered this, and nobody touches either before the end.
+        unsafe { (*(*control).body().cast::<F>())((*core).job.assume_init_mut()) };
+    };
+    let event = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(()) => Event::Finished,
+        Err(panic) if panic.is::<Unwinding>() => Event::Finished,
+        Err(panic) => {
+            // SAFETY: ours until the end, as above.
+            unsafe { (&raw mut (*core).panic).write(MaybeUninit::new(panic)) };
+            Event::Panicked
+        }
+    };
+    shadow.departing();
+    event
 }
 
 /// # Safety
@@ -357,40 +356,6 @@ unsafe fn serve<J, F: FnMut(&mut J)>(
 unsafe fn drop_body<F>(body: *mut ()) {
     // SAFETY: the caller's promise.
     unsafe { body.cast::<F>().drop_in_place() };
-}
-
-/// Says to probes which fiber runs, and cleans up when its body panics.
-struct Running<J> {
-    core: *mut Core<J>,
-    outer: *mut Control,
-}
-
-impl<J> Running<J> {
-    #[inline]
-    fn enter(core: *mut Core<J>) -> Self {
-        debug_assert_eq!(local::no_preempt(), 0, "a section of the caller's is open");
-        let outer = local::fiber();
-        // SAFETY: projects, without reading.
-        local::set_fiber(unsafe { &raw mut (*core).control });
-        Running { core, outer }
-    }
-
-    #[inline]
-    fn leave(self) {
-        local::set_fiber(self.outer);
-        mem::forget(self);
-    }
-}
-
-impl<J> Drop for Running<J> {
-    fn drop(&mut self) {
-        local::set_fiber(self.outer);
-        // SAFETY: the body has been unwound; its job is still there, and dropped here once.
-        unsafe {
-            (*self.core).control.state.set(State::Spent);
-            (*self.core).job.assume_init_drop();
-        }
-    }
 }
 
 /// A fiber that may be sent to another thread and go on there: made by [`Fiber::migratable`].
@@ -404,5 +369,23 @@ impl<J> SendFiber<J> {
     #[inline]
     pub fn into_inner(self) -> Fiber<J> {
         self.0
+    }
+
+    /// As [`Fiber::run`].
+    ///
+    /// # Panics
+    /// As there.
+    #[inline(always)]
+    pub fn run(&mut self, job: J, label: u64) -> Turn<J> {
+        self.0.run(job, label)
+    }
+
+    /// As [`Fiber::resume`].
+    ///
+    /// # Panics
+    /// As there.
+    #[inline(always)]
+    pub fn resume(&mut self) -> Turn<J> {
+        self.0.resume()
     }
 }

@@ -118,17 +118,18 @@ fn cxa_get_globals() -> Option<GetGlobals> {
 
 /// Calls `leave` as if no exception were in flight, and puts those that are back afterwards, in the thread that is then there.
 #[inline]
-pub(crate) fn keeping_exceptions(leave: impl FnOnce()) {
+pub(crate) fn keeping_exceptions<T>(leave: impl FnOnce() -> T) -> T {
     match cxa_get_globals() {
         None => leave(),
         Some(here) => {
             // SAFETY: the C++ runtime's state of this thread, which nobody else touches.
             let kept =
                 in_one_thread_before_leaving(|| unsafe { here().replace(CxaEhGlobals::NONE) });
-            leave();
+            let left = leave();
             if !kept.caught.is_null() || kept.uncaught > 0 {
                 put_back(here, kept);
             }
+            left
         }
     }
 }

@@ -18,6 +18,7 @@ compile_error!(
 pub mod abi;
 mod attached;
 mod checkpoint;
+mod context;
 mod control;
 mod fiber;
 mod kept;

@@ -25,21 +25,19 @@ mod none {
             Shadow
         }
 
-        /// Runs the fiber by `resume`, until it leaves or panics.
+        /// Runs the fiber by `enter`, until it leaves.
         #[inline(always)]
-        pub(crate) fn running<R>(&self, resume: impl FnOnce() -> R) -> R {
-            resume()
+        pub(crate) fn running<R>(&self, enter: impl FnOnce() -> R) -> R {
+            enter()
         }
 
-        /// The fiber's first words: it runs. Once it is unwound, drop what this returns.
+        /// The fiber's first words, of a job or after it was left: it runs.
         #[inline(always)]
-        pub(crate) fn arrived(&self) -> impl Sized + '_ {}
+        pub(crate) fn arrived(&self) {}
 
-        /// Leaves the fiber by `suspend`, which returns when it goes on.
+        /// The fiber's last words before it is left, or its job is done.
         #[inline(always)]
-        pub(crate) fn leaving<R>(&self, suspend: impl FnOnce() -> R) -> R {
-            suspend()
-        }
+        pub(crate) fn departing(&self) {}
 
         /// Whether the fiber can be left: it is not about to be left already, as a signal may find it.
         #[inline(always)]
@@ -60,7 +58,6 @@ mod address {
     use std::cell::Cell;
     use std::ffi::c_void;
     use std::ops::Range;
-    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::ptr;
 
     // LLVM's compiler-rt: sanitizer/common_interface_defs.h, asan_interface.h, lsan_interface.h.
@@ -119,6 +116,7 @@ mod address {
         outer: Cell<Bounds>,
         /// The fiber's own, while it is not running.
         fake_stack: Cell<FakeStack>,
+        /// It has not said that it arrived, or has that it departs.
         leaving: Cell<bool>,
     }
 
@@ -135,31 +133,30 @@ mod address {
                 stack,
                 outer: Cell::new(Bounds::NONE),
                 fake_stack: Cell::new(ptr::null_mut()),
-                leaving: Cell::new(false),
+                leaving: Cell::new(true),
             }
         }
 
         #[inline(always)]
-        pub(crate) fn running<R>(&self, resume: impl FnOnce() -> R) -> R {
+        pub(crate) fn running<R>(&self, enter: impl FnOnce() -> R) -> R {
             let fake_stack = Cell::new(ptr::null_mut());
             self.stack.begin_switch(Some(&fake_stack));
-            let result = catch_unwind(AssertUnwindSafe(resume));
+            let result = enter();
             Bounds::end_switch(fake_stack.get());
-            result.unwrap_or_else(|panic| resume_unwind(panic))
+            result
         }
 
         #[inline(always)]
-        pub(crate) fn arrived(&self) -> impl Sized + '_ {
-            self.outer.set(Bounds::end_switch(ptr::null_mut()));
-            Unwound(self)
+        pub(crate) fn arrived(&self) {
+            let fake_stack = self.fake_stack.replace(ptr::null_mut());
+            self.outer.set(Bounds::end_switch(fake_stack));
+            self.leaving.set(false);
         }
 
         #[inline(always)]
-        pub(crate) fn leaving<R>(&self, suspend: impl FnOnce() -> R) -> R {
+        pub(crate) fn departing(&self) {
             self.leaving.set(true);
             self.outer.get().begin_switch(Some(&self.fake_stack));
-            let _back = Left(self);
-            suspend()
         }
 
         #[inline(always)]
@@ -181,29 +178,6 @@ mod address {
             }
         }
     }
-
-    /// The fiber goes on, or is unwound.
-    struct Left<'a>(&'a Shadow);
-
-    impl Drop for Left<'_> {
-        #[inline(always)]
-        fn drop(&mut self) {
-            let Left(shadow) = self;
-            let fake_stack = shadow.fake_stack.replace(ptr::null_mut());
-            shadow.outer.set(Bounds::end_switch(fake_stack));
-            shadow.leaving.set(false);
-        }
-    }
-
-    /// The fiber ends: it was unwound.
-    struct Unwound<'a>(&'a Shadow);
-
-    impl Drop for Unwound<'_> {
-        fn drop(&mut self) {
-            self.0.leaving.set(true);
-            self.0.outer.get().begin_switch(None);
-        }
-    }
 }
 
 #[cfg(headway_tsan)]
@@ -212,7 +186,6 @@ mod thread {
 
     use std::ffi::{c_uint, c_void};
     use std::ops::Range;
-    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     // LLVM's compiler-rt: sanitizer/tsan_interface.h.
     unsafe extern "C" {
@@ -239,28 +212,26 @@ mod thread {
         }
 
         /// Both switches are told on this side, in one frame: what is entered in between is left in between, so that the sanitizer's
-        /// call stacks stay balanced however the switches themselves were inlined, or a panic comes through.
+        /// call stacks stay balanced however the switches themselves were inlined.
         #[inline(always)]
-        pub(crate) fn running<R>(&self, resume: impl FnOnce() -> R) -> R {
+        pub(crate) fn running<R>(&self, enter: impl FnOnce() -> R) -> R {
             // SAFETY: the fiber lives, and runs nowhere else.
             let outer = unsafe {
                 let outer = __tsan_get_current_fiber();
                 __tsan_switch_to_fiber(self.fiber, SYNCHRONISES);
                 outer
             };
-            let result = catch_unwind(AssertUnwindSafe(resume));
+            let result = enter();
             // SAFETY: it waits here.
             unsafe { __tsan_switch_to_fiber(outer, SYNCHRONISES) };
-            result.unwrap_or_else(|panic| resume_unwind(panic))
+            result
         }
 
         #[inline(always)]
-        pub(crate) fn arrived(&self) -> impl Sized + '_ {}
+        pub(crate) fn arrived(&self) {}
 
         #[inline(always)]
-        pub(crate) fn leaving<R>(&self, suspend: impl FnOnce() -> R) -> R {
-            suspend()
-        }
+        pub(crate) fn departing(&self) {}
 
         #[inline(always)]
         pub(crate) fn may_leave(&self) -> bool {

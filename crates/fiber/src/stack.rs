@@ -21,12 +21,17 @@ const COLOURS: usize = 8;
 const COLOUR_BYTES: usize = PAGE_BYTES / COLOURS;
 
 /// Memory for one fiber's frames. Unmapped when dropped; give it back to its [`Stacks`] instead.
+///
+/// A handle of one word: a larger one would be copied in other pieces than it was written in, and each such read waits for the writes.
 #[derive(Debug)]
-pub struct Stack {
-    mapping: NonNull<u8>,
-    mapped_bytes: usize,
-    /// One past the highest usable byte, a multiple of 64.
-    top: usize,
+pub struct Stack(NonNull<Mapping>);
+
+/// What a stack lies in, written in its own highest bytes.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Mapping {
+    start: *mut u8,
+    bytes: usize,
 }
 
 // SAFETY: owns its mapping, as a box would.
@@ -46,48 +51,51 @@ impl Stack {
         if mapping == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let stack = Stack {
-            mapping: NonNull::new(mapping.cast()).expect("mmap returns no null"),
-            mapped_bytes,
-            top: mapping as usize + mapped_bytes - colour % COLOURS * COLOUR_BYTES,
-        };
-        // SAFETY: inside the mapping just made.
-        let protected = unsafe {
+        // SAFETY: inside the mapping just made, and unmapped where it cannot be used.
+        unsafe {
             let usable = mapping.byte_add(GUARD_BYTES);
-            libc::mprotect(usable, bytes, libc::PROT_READ | libc::PROT_WRITE)
-        };
-        if protected != 0 {
-            return Err(io::Error::last_os_error());
+            if libc::mprotect(usable, bytes, libc::PROT_READ | libc::PROT_WRITE) != 0 {
+                let error = io::Error::last_os_error();
+                libc::munmap(mapping, mapped_bytes);
+                return Err(error);
+            }
+            let end = mapping.byte_add(mapped_bytes - colour % COLOURS * COLOUR_BYTES);
+            let place = end.cast::<Mapping>().sub(1);
+            place.write(Mapping {
+                start: mapping.cast(),
+                bytes: mapped_bytes,
+            });
+            Ok(Stack(NonNull::new_unchecked(place)))
         }
-        Ok(stack)
     }
 
-    /// Makes the kernel provide the page that is used first.
-    fn touch(&mut self) {
-        // SAFETY: the last byte below the top is usable, and ours.
-        unsafe { ((self.top - 1) as *mut u8).write_volatile(0) };
-    }
-
-    /// One past the highest usable address.
+    /// One past the highest usable address, a multiple of 64; above it is what the stack knows of itself.
+    #[inline]
     pub(crate) fn top(&self) -> usize {
-        self.top
+        self.0.as_ptr() as usize
     }
 
     /// The lowest usable address, where the guard ends.
+    #[inline]
     pub(crate) fn limit(&self) -> usize {
         self.guard() + GUARD_BYTES
     }
 
     /// The lowest address of the guard.
+    #[inline]
     pub(crate) fn guard(&self) -> usize {
-        self.mapping.as_ptr() as usize
+        // SAFETY: written by `map`, and nobody's but ours.
+        unsafe { self.0.as_ref() }.start as usize
     }
 }
 
 impl Drop for Stack {
     fn drop(&mut self) {
         // SAFETY: the mapping is ours, and nothing runs on it: a fiber owns its stack.
-        unsafe { libc::munmap(self.mapping.as_ptr().cast(), self.mapped_bytes) };
+        unsafe {
+            let Mapping { start, bytes } = self.0.as_ptr().read();
+            libc::munmap(start.cast(), bytes);
+        }
     }
 }
 
@@ -118,7 +126,6 @@ impl Stacks {
         let mut warm = (0..prealloc)
             .map(|_| stacks.map())
             .collect::<io::Result<Vec<_>>>()?;
-        warm.iter_mut().for_each(Stack::touch);
         stacks.give_all(warm.drain(..));
         Ok(stacks)
     }

@@ -3,8 +3,10 @@
 
 use std::arch::asm;
 use std::ptr::NonNull;
+use std::thread;
 
-use crate::control::{Control, Event};
+use crate::context;
+use crate::control::Control;
 use crate::kept::keeping_exceptions;
 use crate::local;
 
@@ -21,10 +23,12 @@ pub fn yield_now() {
         local::set_deferred(1);
         return;
     }
-    // SAFETY: this thread's current fiber.
-    if unsafe { may_leave(control) } {
-        // SAFETY: checked.
-        unsafe { leave(control) };
+    if thread::panicking() {
+        return;
+    }
+    // SAFETY: this thread's current fiber, which runs: nothing that says which is to run calls this before it does.
+    if unsafe { leave(control) } {
+        context::unwind();
     }
 }
 
@@ -48,8 +52,7 @@ pub fn suspensions() -> u64 {
 
 /// Whether the fiber that is said to run can be suspended here: it really runs, and not to be unwound.
 ///
-/// A probe can stand in code that has said which fiber runs and not yet switched to it, or switched back already; a signal can
-/// come before a new fiber knows its way out. And how many panics a thread is
+/// A probe can stand in code that has said which fiber runs and not yet switched to it, or switched back already. And how many panics a thread is
 /// unwinding is a thread-local count of the standard library's, which another fiber must not find raised.
 ///
 /// # Safety
@@ -58,24 +61,28 @@ pub fn suspensions() -> u64 {
 pub(crate) unsafe fn may_leave(control: NonNull<Control>) -> bool {
     // SAFETY: the control lives as long as its fiber, which is current.
     let control = unsafe { control.as_ref() };
-    let runs = control.holds(stack_pointer()) && !control.yielder.get().is_null();
-    runs && control.shadow.may_leave() && !std::thread::panicking()
+    control.holds(stack_pointer()) && control.shadow.may_leave() && !thread::panicking()
 }
 
-/// Suspends the fiber.
+/// Suspends the fiber. Returns whether it is to unwind.
 ///
 /// # Safety
 /// `control` is this thread's current fiber, and [`may_leave`].
-#[inline]
-pub(crate) unsafe fn leave(control: NonNull<Control>) {
+#[inline(always)]
+pub(crate) unsafe fn leave(control: NonNull<Control>) -> bool {
     // SAFETY: the control lives as long as its fiber.
     let suspensions = unsafe { &control.as_ref().suspensions };
     suspensions.set(suspensions.get() + 1);
     keeping_exceptions(|| {
-        // SAFETY: a fiber sets its yielder when it first runs; it is valid while the fiber is.
-        let (control, yielder) = unsafe { (control.as_ref(), &*control.as_ref().yielder.get()) };
-        control.shadow.leaving(|| yielder.suspend(Event::Yielded));
-    });
+        // SAFETY: it runs, so somebody entered it.
+        unsafe {
+            let shadow = &control.as_ref().shadow;
+            shadow.departing();
+            let unwind = context::leave(control.as_ptr());
+            shadow.arrived();
+            unwind
+        }
+    })
 }
 
 #[inline(always)]

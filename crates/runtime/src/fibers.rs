@@ -16,7 +16,7 @@ use headway_fiber::{Attached, Fiber, SendFiber, Stack, Stacks, Turn};
 use headway_machine::Clock;
 use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
-use headway_policy::{ClassId, Job, Resume, WorkerId};
+use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::executor::{Outcome, handle};
 use crate::pulse::next_epoch;
@@ -45,17 +45,16 @@ pub(crate) struct Begun {
 
 impl Begun {
     /// The request as policies see it.
-    pub(crate) fn job(&self, token: SlotId) -> (Job, SlotId) {
-        let (id, token) = job_of(token);
-        let job = Job {
+    #[inline]
+    fn job(&self, id: JobId) -> Job {
+        Job {
             attained_ns: self.attained_ns,
             ..Job::new(id, ClassId(self.class), self.arrived_ns)
-        };
-        (job, token)
+        }
     }
 }
 
-/// Where begun requests are kept while they wait: a place a slot.
+/// Where begun requests are, while they run and while they wait: a place a slot. None is moved when it is interrupted.
 pub(crate) struct Shelf {
     places: Box<[UnsafeCell<Option<Begun>>]>,
 }
@@ -73,20 +72,14 @@ impl Shelf {
         }
     }
 
-    /// Keeps the request of this token.
-    pub(crate) fn put(&self, token: SlotId, begun: Begun) -> SlotId {
-        let (job, token) = job_of(token);
-        // SAFETY: the token is ours, and unique (see `Sync`).
-        unsafe { *self.places[job.index()].get() = Some(begun) };
-        token
-    }
-
-    /// What was kept of the request of this token.
-    fn take(&self, token: SlotId) -> (Option<Begun>, SlotId) {
-        let (job, token) = job_of(token);
-        // SAFETY: as in `put`.
-        let begun = unsafe { (*self.places[job.index()].get()).take() };
-        (begun, token)
+    /// The place of this request.
+    ///
+    /// # Safety
+    /// The caller has the request's token, which is unique (see `Sync`), and keeps it and the shelf for longer than this.
+    #[inline]
+    unsafe fn place<'a>(&self, job: JobId) -> &'a mut Option<Begun> {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.places[job.index()].get() }
     }
 }
 
@@ -107,8 +100,8 @@ impl Drop for Shelf {
 pub(crate) enum Stretch {
     /// With the handler's return, after so much service in all, ns.
     Finished { outcome: Outcome, cpu_ns: u64 },
-    /// Interrupted.
-    Yielded(Begun),
+    /// Interrupted; the request as policies see it.
+    Yielded(Job),
     /// It was not begun, for want of a stack.
     NoStack,
 }
@@ -198,7 +191,7 @@ impl<'a, S: Service> Fibers<'a, S> {
 
     /// Runs the request, or goes on with it, until it ends or is interrupted; when its slice is over, `renew` may give it another.
     /// Returns from when, which is `now`, to when it ran.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run(
         &mut self,
         (token, begun): (SlotId, bool),
@@ -210,12 +203,15 @@ impl<'a, S: Service> Fibers<'a, S> {
         if let Some(slice_ns) = slice_ns {
             self.end_slice_in(now.ticks, slice_ns);
         }
-        let (token, started) = match begun {
-            false => self.begin(token),
-            true => self.go_on(token),
-        };
-        let Some((mut begun, mut turn)) = started else {
-            return (token, Stretch::NoStack, start..start);
+        let (id, mut token) = job_of(token);
+        // SAFETY: we have the token until the end of this, and the shelf longer.
+        let place = unsafe { self.weft.shelf.place(id) };
+        let mut turn = match begun {
+            true => self.go_on(place.as_mut()),
+            false => match self.idle.pop().or_else(|| self.spawn()) {
+                Some(fiber) => self.begin(fiber, &mut token, place),
+                None => return (token, Stretch::NoStack, start..start),
+            },
         };
         let end = loop {
             let now = self.now().max(start);
@@ -227,74 +223,64 @@ impl<'a, S: Service> Fibers<'a, S> {
                 break now;
             };
             self.end_slice_in(now.ticks, slice_ns);
-            turn = begun.fiber.resume();
+            turn = there(place.as_mut()).fiber.resume();
         };
-        begun.attained_ns += end.ns - start.ns;
-        (token, self.ended(begun, turn), start..end)
+        there(place.as_mut()).attained_ns += end.ns - start.ns;
+        let stretch = match turn {
+            Turn::Yielded => Stretch::Yielded(there(place.as_mut()).job(id)),
+            Turn::Finished(work) => self.finish(&work, place),
+        };
+        (token, stretch, start..end)
     }
 
-    #[inline]
-    fn begin(&mut self, mut token: SlotId) -> (SlotId, Option<(Running, Turn<Work>)>) {
-        let Some(mut fiber) = self.idle.pop().or_else(|| self.spawn()) else {
-            return (token, None);
-        };
-        let slot = self.weft.pool.get_mut(&mut token);
+    #[inline(always)]
+    fn begin(
+        &self,
+        fiber: Fiber<Work>,
+        token: &mut SlotId,
+        place: &mut Option<Begun>,
+    ) -> Turn<Work> {
+        let slot = self.weft.pool.get_mut(token);
         let (class, arrived_ns) = (slot.class, slot.arrived_ns);
         let work = Work {
             slot: NonNull::from(slot),
             worker: self.me,
             outcome: None,
         };
-        let turn = fiber.run(work, u64::from(class));
-        let running = Running {
-            fiber,
+        let begun = place.insert(Begun {
+            // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`go_on` sees to it); else who built the server
+            // has promised that its handlers may go on anywhere (`Builder::resume_anywhere`).
+            fiber: unsafe { fiber.migratable() },
             worker: self.me,
             class,
             arrived_ns,
             attained_ns: 0,
-        };
-        (token, Some((running, turn)))
+        });
+        begun.fiber.run(work, u64::from(class))
     }
 
-    fn go_on(&mut self, token: SlotId) -> (SlotId, Option<(Running, Turn<Work>)>) {
-        let (begun, token) = self.weft.shelf.take(token);
-        let begun = begun.expect("what was begun is kept with its token");
+    #[inline(always)]
+    fn go_on(&self, begun: Option<&mut Begun>) -> Turn<Work> {
+        let begun = there(begun);
         assert!(
             self.weft.resume == Resume::Anywhere || begun.worker == self.me,
             "a request goes on where its service allows"
         );
-        let mut running = Running {
-            fiber: begun.fiber.into_inner(),
-            worker: begun.worker,
-            class: begun.class,
-            arrived_ns: begun.arrived_ns,
-            attained_ns: begun.attained_ns,
-        };
-        let turn = running.fiber.resume();
-        (token, Some((running, turn)))
+        begun.fiber.resume()
     }
 
-    #[inline]
-    fn ended(&mut self, running: Running, turn: Turn<Work>) -> Stretch {
-        match turn {
-            Turn::Finished(work) => {
-                self.keep(running.fiber);
-                Stretch::Finished {
-                    outcome: work
-                        .outcome
-                        .expect("a handler that returns leaves an outcome"),
-                    cpu_ns: running.attained_ns,
-                }
-            }
-            Turn::Yielded => Stretch::Yielded(Begun {
-                // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`go_on` sees to it); else who built the server
-                // has promised that its handlers may go on anywhere (`Builder::resume_anywhere`).
-                fiber: unsafe { running.fiber.migratable() },
-                worker: running.worker,
-                class: running.class,
-                arrived_ns: running.arrived_ns,
-                attained_ns: running.attained_ns,
-            }),
+    #[inline(always)]
+    fn finish(&mut self, work: &Work, place: &mut Option<Begun>) -> Stretch {
+        let begun = place.take();
+        let Begun {
+            fiber, attained_ns, ..
+        } = begun.expect("what runs is on the shelf");
+        self.keep(fiber.into_inner());
+        Stretch::Finished {
+            outcome: work
+                .outcome
+                .expect("a handler that returns leaves an outcome"),
+            cpu_ns: attained_ns,
         }
     }
 
@@ -334,11 +320,8 @@ impl<'a, S: Service> Fibers<'a, S> {
 /// More free fibers than this a thread does not keep to itself.
 const MOST_IDLE: usize = 64;
 
-/// As [`Begun`], on the thread that runs it.
-struct Running {
-    fiber: Fiber<Work>,
-    worker: WorkerId,
-    class: u16,
-    arrived_ns: u64,
-    attained_ns: u64,
+/// What was begun and is not finished is on the shelf.
+#[inline(always)]
+fn there(begun: Option<&mut Begun>) -> &mut Begun {
+    begun.expect("what was begun is kept with its token")
 }

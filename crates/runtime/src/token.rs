@@ -4,6 +4,8 @@
     reason = "a token must become a number to pass through a ring of words"
 )]
 
+use std::num::NonZeroU64;
+
 use headway_net::pool::{MAX_SLOTS, Prefetch, SlotId};
 use headway_policy::JobId;
 
@@ -67,13 +69,46 @@ impl Sender {
 
 pub(crate) struct Receiver(Consumer);
 
-/// What came over a link.
-pub(crate) struct Parcel {
-    pub(crate) slot: SlotId,
+/// What came over a link, as the word that came: it is stored and fetched in one piece.
+#[derive(Debug)]
+pub(crate) struct Parcel(NonZeroU64);
+
+impl Parcel {
+    /// A request that was begun and is not finished.
+    #[inline]
+    pub(crate) fn begun(slot: SlotId) -> Self {
+        Self::of_word(BEGUN | u64::from(slot.into_raw()))
+    }
+
+    #[inline]
+    fn of_word(word: u64) -> Self {
+        Self(NonZeroU64::new(word).expect("a token is not 0"))
+    }
+
     /// Whether the request was begun and is not finished.
-    pub(crate) begun: bool,
+    #[inline]
+    pub(crate) fn is_begun(&self) -> bool {
+        self.0.get() & BEGUN != 0
+    }
+
     /// Towards the dispatcher: the service it had so far, ns.
-    pub(crate) note: u64,
+    #[inline]
+    pub(crate) fn note(&self) -> u64 {
+        self.0.get() >> 32 & MAX_NOTE
+    }
+
+    /// The number under which policies know the request.
+    #[inline]
+    pub(crate) fn job(&self) -> JobId {
+        JobId(self.0.get() as u32 % MAX_SLOTS as u32)
+    }
+
+    #[inline]
+    pub(crate) fn into_slot(self) -> SlotId {
+        // SAFETY: `begun`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; the ring delivers each
+        // word once, its release store before our acquire load.
+        unsafe { SlotId::from_raw(self.0.get() as u32) }
+    }
 }
 
 impl Receiver {
@@ -85,14 +120,7 @@ impl Receiver {
 
     #[inline]
     pub(crate) fn receive(&mut self) -> Option<Parcel> {
-        let word = self.0.pop()?;
-        Some(Parcel {
-            // SAFETY: `push`, the only producer of this ring's words, put a token's number into the low half; the ring
-            // delivers each word once, its release store before our acquire load.
-            slot: unsafe { SlotId::from_raw(word as u32) },
-            begun: word & BEGUN != 0,
-            note: word >> 32 & MAX_NOTE,
-        })
+        self.0.pop().map(Parcel::of_word)
     }
 
     /// Where the next word is, or will be.

@@ -18,7 +18,7 @@ impl Desk {
     /// Runs the next request, if there is one, and reports it done.
     #[inline]
     pub(super) fn turn(&mut self, executor: &mut Executor<impl Service, impl Tx>) -> Option<Ran> {
-        let mut slot = self.jobs.receive()?.slot;
+        let mut slot = self.jobs.receive()?.into_slot();
         executor.prefetch(Prefetch::of(&slot));
         // What waits in the queue comes over while the handler runs.
         if let Some(next) = self.jobs.next() {

@@ -175,7 +175,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             {
                 self.ports[worker].held -= 1;
                 count += 1;
-                match parcel.begun {
+                match parcel.is_begun() {
                     false => self.finished(worker, parcel),
                     true => self.yielded(worker, parcel),
                 }
@@ -185,8 +185,8 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     }
 
     #[inline]
-    fn finished(&mut self, worker: usize, Parcel { slot, note, .. }: Parcel) {
-        let (job, slot) = job_of(slot);
+    fn finished(&mut self, worker: usize, parcel: Parcel) {
+        let (job, note, slot) = (parcel.job(), parcel.note(), parcel.into_slot());
         self.watch.ended(self.now_ns, worker, job);
         self.ingress
             .finished(self.now_ns, WorkerId(worker as u16), job, note);
@@ -194,8 +194,8 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         self.in_flight -= 1;
     }
 
-    fn yielded(&mut self, worker: usize, Parcel { slot, note, .. }: Parcel) {
-        let (id, slot) = job_of(slot);
+    fn yielded(&mut self, worker: usize, parcel: Parcel) {
+        let (id, note, slot) = (parcel.job(), parcel.note(), parcel.into_slot());
         self.watch.ended(self.now_ns, worker, id);
         let known = self.ingress.dispatched(id);
         let mut job = *known.expect("an ingress whose requests are interrupted knows them");

@@ -1,8 +1,6 @@
 //! A dispatcher that also works (Concord § 3.3): while all workers have enough it runs requests itself, a slice at a time by
 //! its own clock, since nobody could interrupt it.
 
-use std::sync::Arc;
-
 use headway_fiber::Attached;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
@@ -12,7 +10,7 @@ use headway_policy::{Job, WorkerId};
 
 use super::dispatcher::{Dispatcher, Waiting};
 use crate::executor::{Executor, Ran};
-use crate::fibers::{Fibers, Shelf, Stretch, Weft};
+use crate::fibers::{Fibers, Stretch, Weft};
 use crate::service::Service;
 
 /// What a dispatcher that works is made of, until its thread runs.
@@ -26,7 +24,6 @@ pub(super) struct Spare<S, T> {
 /// What a dispatcher works with.
 pub(super) struct Hands<'a, S, T> {
     fibers: Fibers<'a, S>,
-    shelf: Arc<Shelf>,
     executor: Executor<S, T>,
 }
 
@@ -35,7 +32,6 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
     pub(super) fn new(spare: Spare<S, T>, attached: &'a Attached) -> Self {
         attached.self_timed(true);
         Self {
-            shelf: Arc::clone(&spare.weft.shelf),
             fibers: Fibers::new(spare.weft, spare.me, attached),
             executor: spare.executor,
         }
@@ -76,10 +72,8 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
                     cpu_ns,
                 });
             }
-            Stretch::Yielded(begun) => {
+            Stretch::Yielded(job) => {
                 self.executor.tally.preemptions.add(1);
-                let (job, slot) = begun.job(slot);
-                let slot = self.shelf.put(slot, begun);
                 dispatcher.waiting[job.id.index()] = Some(Waiting { slot, begun: true });
                 dispatcher.ingress.worked(now_ns, job, None);
             }

@@ -8,7 +8,7 @@ use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempt};
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Local, Next, Queues, Steal};
-use headway_policy::{JobId, WorkerId};
+use headway_policy::{Job, JobId, WorkerId};
 
 use super::dedicated::Beds;
 use super::desk::Desk;
@@ -16,11 +16,11 @@ use super::watch::Seat;
 use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
-use crate::fibers::{Begun, Fibers, Reading, Shelf, Stretch, Weft};
+use crate::fibers::{Fibers, Reading, Stretch, Weft};
 use crate::park::Patience;
 use crate::pulse::Assignment;
 use crate::service::Service;
-use crate::token::{Parcel, job_of};
+use crate::token::Parcel;
 
 /// What one worker thread is made of.
 pub(super) struct Worker<L, S, T, R> {
@@ -45,7 +45,6 @@ struct Active<'a, L, S, T, R> {
     view: View,
     local: L,
     fibers: Fibers<'a, S>,
-    shelf: Arc<Shelf>,
     executor: Executor<S, T>,
     seat: Option<Arc<Seat>>,
     bell: Arc<Bell<R>>,
@@ -58,7 +57,6 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
     /// Runs what it is given until the server stops.
     pub(super) fn run(self) {
         let me = WorkerId(self.index as u16);
-        let shelf = Arc::clone(&self.weft.shelf);
         let attached = Attached::new();
         attached.self_timed(L::SLICES);
         if self.watched {
@@ -70,7 +68,6 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             view: View::new(me, self.desk, self.executor.slots()),
             local: self.local,
             fibers,
-            shelf,
             executor: self.executor,
             seat: self.watched.then_some(self.seat),
             bell: self.bell,
@@ -129,7 +126,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
     }
 
     /// Runs one request for as long as it may, if there is one and the server has not given up.
-    #[inline]
+    #[inline(always)]
     fn turn(&mut self, now: Reading) -> Turn {
         if self.control.phase() >= Phase::Abandoning {
             return Turn::Idle;
@@ -145,9 +142,10 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         turn
     }
 
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, job: JobId, now: Reading, slice_ns: Option<u64>) -> Turn {
-        let Parcel { slot, begun, .. } = self.view.take(job);
+        let parcel = self.view.take(job);
+        let (begun, slot) = (parcel.is_begun(), parcel.into_slot());
         let epoch = self.fibers.next_epoch();
         if let Some(seat) = &self.seat {
             seat.pulse.beat(Assignment {
@@ -167,8 +165,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         self.patience.ran(&span_ns);
         match stretch {
             Stretch::Finished { outcome, cpu_ns } => self.finish(slot, outcome, (span_ns, cpu_ns)),
-            Stretch::Yielded(begun) => {
-                self.give_back(slot, begun, span.end.ns);
+            Stretch::Yielded(job) => {
+                self.give_back(slot, &job, span.end.ns);
                 return Turn::Interrupted(span.end);
             }
             Stretch::NoStack => {
@@ -195,16 +193,15 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
     }
 
     /// The request was interrupted: it stays here, or goes back to the dispatcher.
-    fn give_back(&mut self, slot: SlotId, begun: Begun, now_ns: u64) {
+    #[inline(always)]
+    fn give_back(&mut self, slot: SlotId, job: &Job, now_ns: u64) {
         self.executor.tally.preemptions.add(1);
-        let (job, slot) = begun.job(slot);
-        let slot = self.shelf.put(slot, begun);
-        self.view.keep(slot);
         if self.control.phase() >= Phase::Abandoning {
-            return self.view.push(job.id);
-        }
-        if !self.local.yielded(now_ns, &job, &mut self.view) {
-            let slot = self.view.take(job.id).slot;
+            self.view.keep(slot);
+            self.view.push(job.id);
+        } else if self.local.yielded(now_ns, job, &mut self.view) {
+            self.view.keep(slot);
+        } else {
             self.view.desk.done.send_begun(slot, job.attained_ns);
         }
     }
@@ -238,9 +235,9 @@ impl View {
 
     #[inline]
     fn receive(&mut self) -> Option<JobId> {
-        let Parcel { slot, begun, note } = self.desk.jobs.receive()?;
-        let (job, slot) = job_of(slot);
-        self.parcels[job.index()] = Some(Parcel { slot, begun, note });
+        let parcel = self.desk.jobs.receive()?;
+        let job = parcel.job();
+        self.parcels[job.index()] = Some(parcel);
         Some(job)
     }
 
@@ -251,14 +248,11 @@ impl View {
         parcel.expect("a policy runs what it was given, once")
     }
 
-    /// A begun request is here, whether or not it will stay.
+    /// A begun request stays here.
     fn keep(&mut self, slot: SlotId) {
-        let (job, slot) = job_of(slot);
-        self.parcels[job.index()] = Some(Parcel {
-            slot,
-            begun: true,
-            note: 0,
-        });
+        let parcel = Parcel::begun(slot);
+        let job = parcel.job();
+        self.parcels[job.index()] = Some(parcel);
     }
 
     #[inline]
