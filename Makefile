@@ -13,7 +13,7 @@ HEADWAY := target/release/headway
 NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: demo reproduce build test lint unit soak loom asan docs bench fuzz install clean
+.PHONY: demo reproduce build test lint unit soak loom asan tsan docs bench fuzz install clean
 
 demo: build
 	$(HEADWAY) demo
@@ -53,8 +53,10 @@ soak: toolchain
 	@flags=; \
 	if command -v c++ >/dev/null; then \
 		mkdir -p $(SOAK_OUT); \
-		c++ -std=c++17 -O2 -g -Wall -Wextra -c crates/fiber/tests/common/throws.cc -o $(SOAK_OUT)/throws.o; \
-		flags="--cfg headway_cxx -C link-arg=$(SOAK_OUT)/throws.o -C link-arg=-lstdc++"; \
+		source=crates/fiber/tests/common/throws.cc; \
+		object=$(SOAK_OUT)/throws-$$(cksum <$$source | cut -d ' ' -f 1).o; \
+		c++ -std=c++17 -O2 -g -Wall -Wextra -c $$source -o $$object; \
+		flags="--cfg headway_cxx -C link-arg=$$object -C link-arg=-lstdc++"; \
 	else \
 		echo "SKIPPED C++ exceptions of the soak: they need a C++ compiler (apt-get install g++)"; \
 	fi; \
@@ -81,6 +83,22 @@ else
 endif
 ASAN = RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=target/asan \
 	$(CARGO) +nightly test --locked --target $(HOST)
+
+# What threads share, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
+TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=target/tsan \
+	$(CARGO) +nightly test -Zbuild-std --locked --target $(HOST)
+tsan: toolchain
+ifeq ($(NIGHTLY),yes)
+	@if [ -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] || rustup component add rust-src --toolchain nightly; then \
+		set -x; \
+		HEADWAY_SOAK=100000 $(TSAN) -p headway-fiber --lib --tests; \
+		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test udp; \
+	else \
+		echo "SKIPPED tsan: the thread sanitizer needs the standard library's source (rustup component add rust-src --toolchain nightly)"; \
+	fi
+else
+	@echo "SKIPPED tsan: the thread sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
+endif
 
 docs: toolchain
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps

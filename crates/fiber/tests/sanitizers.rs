@@ -155,6 +155,7 @@ mod thread {
     }
 
     static mut SHARED: u64 = 0;
+    static ARRIVED: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
     #[ignore = "races"]
@@ -162,6 +163,11 @@ mod thread {
         let run = || {
             in_two_turns(|()| {
                 yield_now();
+                // At the same time, or what the first thread does at its end may come before what the second does at its start.
+                ARRIVED.fetch_add(1, Relaxed);
+                while ARRIVED.load(Relaxed) < 2 {
+                    thread::yield_now();
+                }
                 // SAFETY: none.
                 unsafe { (&raw mut SHARED).write(1) };
             });

@@ -274,16 +274,19 @@ impl Drop for Timer {
 const INTERVAL_NS: i64 = 20_000;
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn fibers_are_interrupted_anywhere() {
     soak(1, preemptions_or(10_000), From::Timer(INTERVAL_NS));
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn threads_interrupt_each_other() {
     soak(1, 300, From::Thread);
 }
 
 #[test]
+#[cfg_attr(headway_tsan, ignore = "it delays signals to where it likes")]
 fn interrupted_fibers_go_on_in_other_threads() {
     soak(2, preemptions_or(10_000), From::Timer(INTERVAL_NS));
 }
