@@ -24,12 +24,19 @@ impl Aftermath {
     /// `g/(1 − ρ)` on average until the queue is what it would have been; [`RECOVERY`] times that is allowed for.
     #[must_use]
     pub fn of(gaps: &[Gap], load: f64) -> Self {
+        let whole = |gap: &Gap| (gap.clone(), gap.end - gap.start);
+        Self::of_lost(gaps.iter().map(whole), load)
+    }
+
+    /// As [`of`](Self::of), where only so many ns, somewhere within each time, were lost.
+    #[must_use]
+    pub fn of_lost(lost: impl IntoIterator<Item = (Gap, u64)>, load: f64) -> Self {
         let stretch = RECOVERY / (1.0 - load).max(0.05);
-        let reach = |gap: &Gap| {
-            let recovery_ns = (gap.end - gap.start) as f64 * stretch;
-            gap.start..gap.end.saturating_add(recovery_ns as u64)
+        let reach = |(within, lost_ns): (Gap, u64)| {
+            let recovery_ns = lost_ns as f64 * stretch;
+            within.start..within.end.saturating_add(recovery_ns as u64)
         };
-        let mut reaches: Vec<Range<u64>> = gaps.iter().map(reach).collect();
+        let mut reaches: Vec<Range<u64>> = lost.into_iter().map(reach).collect();
         reaches.sort_unstable_by_key(|reach| reach.start);
         let mut windows: Vec<Range<u64>> = Vec::new();
         for reach in reaches {
@@ -68,6 +75,14 @@ mod tests {
         assert!(aftermath.touches(0, 1_000));
         assert!(aftermath.touches(1_699, 5_000));
         assert!(!aftermath.touches(1_700, 5_000));
+    }
+
+    #[test]
+    fn what_was_lost_within_a_longer_time_is_made_up_for_sooner() {
+        let aftermath = Aftermath::of_lost([(1_000..1_100, 50)], 0.5);
+        assert!(aftermath.touches(1_000, 1_000));
+        assert!(aftermath.touches(1_399, 5_000));
+        assert!(!aftermath.touches(1_400, 5_000));
     }
 
     #[test]

@@ -11,6 +11,6 @@ pub mod gaps;
 mod probe;
 mod trial;
 
-pub use gaps::Gap;
+pub use gaps::{Aftermath, Gap};
 pub use probe::Disturbance;
 pub use trial::{Observed, Served, Trial, TrialError};

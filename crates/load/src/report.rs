@@ -54,8 +54,12 @@ impl LoadReport {
 /// A request that was served, warm-up left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answered {
+    /// Its place in the workload, warm-up included.
+    pub index: usize,
     /// Its class.
     pub class: usize,
+    /// When it was meant to leave, ns on the scale of [`Clock::global`](headway_machine::Clock::global).
+    pub due_ns: u64,
     /// From the intended send to the reply, ns.
     pub since_due_ns: u64,
     /// From the actual send, which hides what the client added, ns.
@@ -358,7 +362,9 @@ impl Tally {
         self.raw.record(class, since_sent_ns, service_ns);
         if outcome.load.keep_answers {
             self.kept.push(Answered {
+                index,
                 class,
+                due_ns: outcome.intended_ns(index),
                 since_due_ns,
                 since_sent_ns,
             });

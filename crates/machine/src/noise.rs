@@ -6,6 +6,7 @@
 
 mod gaps;
 mod schedstat;
+mod witness;
 
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub use gaps::GapLog;
 pub use schedstat::SchedStat;
+pub use witness::{Stop, Witness};
 
 use crate::Clock;
 use crate::thread::{PinError, pin_current};

@@ -44,7 +44,7 @@ impl SchedStat {
     }
 }
 
-fn parse(text: &str) -> Option<SchedStat> {
+pub(super) fn parse(text: &str) -> Option<SchedStat> {
     let mut numbers = text
         .split_ascii_whitespace()
         .map(|number| number.parse().ok());

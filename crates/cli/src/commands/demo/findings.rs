@@ -1,44 +1,32 @@
 //! Everything that was found out, and how it is said in words.
 
-use crate::commands::demo::live::{Offer, Round};
-use crate::commands::demo::rate::MARGIN;
-use crate::commands::demo::rounds::{Excluded, Lane};
-use crate::commands::demo::stage::{KEYS, Stage, VALUE_BYTES};
-use crate::commands::demo::theory::Curve;
-use crate::commands::demo::verdict::{self, Ratio, Step};
+use crate::commands::demo::lane::{Basis, Excluded, Lane, Round};
+use crate::commands::demo::setup::{Setup, percent};
+use crate::commands::demo::verdict::{CONFIDENCE, Ratio, Step};
 use headway_report::stats::Interval;
-use headway_report::{ClassResult, Run, format};
+use headway_report::{Run, format};
 
 /// Everything that was found out.
 pub(crate) struct Findings {
-    pub(crate) stage: Stage,
-    pub(crate) offer: Offer,
-    pub(crate) load: f64,
-    /// Whether the user chose the load.
-    pub(crate) load_given: bool,
-    /// Completions after which DARC reserves for the first time.
-    pub(crate) window: u64,
+    pub(crate) setup: Setup,
+    /// By what factor the rate was lowered after the first round.
+    pub(crate) lowered: Option<f64>,
+    /// Rounds that there might have been.
+    pub(crate) rounds_most: u64,
     /// What to type for the same again.
     pub(crate) command: String,
-    /// Runs that were repeated because they did not count.
-    pub(crate) repeated: u64,
     pub(crate) lanes: Vec<Lane>,
-    /// Each policy's rounds as one run, where some round counts.
+    /// Each policy's rounds as one run of all requests, where some round counts.
     pub(crate) runs: Vec<(String, Run)>,
     /// What the others are compared with.
     pub(crate) base: String,
     pub(crate) ratios: Vec<Ratio>,
     pub(crate) ranking: Vec<Step>,
-    /// By simulation on as many workers as were live.
-    pub(crate) here: Vec<Curve>,
-    /// By simulation on 14 workers.
-    pub(crate) beyond: Vec<Curve>,
 }
 
 impl Findings {
-    pub(crate) fn run_of(&self, policy: &str) -> Option<&Run> {
-        let found = self.runs.iter().find(|(name, _)| name == policy);
-        found.map(|(_, run)| run)
+    fn lane(&self, policy: &str) -> Option<&Lane> {
+        self.lanes.iter().find(|lane| lane.name == policy)
     }
 
     pub(crate) fn ratio_of(&self, policy: &str, class: &str) -> Option<&Ratio> {
@@ -51,67 +39,72 @@ impl Findings {
         self.runs.iter().map(|(_, run)| run.clone()).collect()
     }
 
-    fn rounds(&self) -> usize {
+    /// By which requests curves can be drawn for every policy.
+    pub(crate) fn basis(&self) -> Basis {
+        let quiet = |lane: &Lane| lane.valid(Basis::Untouched).next().is_some();
+        match self.lanes.iter().all(quiet) {
+            true => Basis::Untouched,
+            false => Basis::All,
+        }
+    }
+
+    pub(crate) fn rounds(&self) -> usize {
         self.lanes[0].rounds.len()
     }
 
-    /// What was set up.
-    pub(crate) fn setting(&self) -> Vec<String> {
-        let stage = &self.stage;
-        let classes: Vec<String> = stage
-            .workload
-            .union()
-            .map(|class| {
-                let time = format::duration_us(class.mean_ns() / 1e3);
-                format!("{} {} ({time})", percent(class.share), class.name)
-            })
-            .collect();
-        let noise = &stage.noise;
-        vec![
+    /// How the rounds went.
+    pub(crate) fn conduct(&self) -> Vec<String> {
+        let (setup, noise) = (&self.setup, &self.setup.stage.noise);
+        let mut lines = vec![
             format!(
-                "A key-value service on UDP loopback: {KEYS} keys of {VALUE_BYTES} bytes in an embedded ordered \
-                 store, {} workers.",
-                stage.workers
-            ),
-            format!(
-                "Offered, open loop: {}; a SCAN reads {} entries. Times are those of the handlers in the server.",
-                classes.join(" and "),
-                stage.scan_entries
-            ),
-            self.why_this_load(),
-            format!(
-                "{} rounds, in each every policy for {} s with the same requests, in rotating order, on a fresh \
-                 server. The first {} of each run is not measured: DARC profiles its first {} requests then.",
+                "Live: {} rounds{}, in each every policy for {} s with the same requests, in rotating order, on a fresh                  server. The first {} of each run is not measured: DARC profiles its first {} requests then.",
                 self.rounds(),
-                format::significant(self.offer.duration.as_secs_f64(), 2),
-                percent(self.offer.warm_up),
-                self.window
+                match (self.rounds() as u64) < self.rounds_most {
+                    true => format!(" of at most {}", self.rounds_most),
+                    false => String::new(),
+                },
+                format::significant(setup.offer.duration.as_secs_f64(), 2),
+                percent(setup.offer.warm_up),
+                setup.window
             ),
             format!(
                 "Machine: {}. Between the rounds a spin lost {} of its time, {} gaps over 10 µs in {} s{}.",
-                stage.machine,
+                setup.stage.machine,
                 format::percent(noise.lost_fraction),
                 noise.gaps_over_10us,
                 format::significant(noise.observed_ns as f64 / 1e9, 2),
                 if noise.quiet_enough() {
                     ""
                 } else {
-                    ": a noisy machine, tails below a millisecond are partly its own"
+                    ": a noisy machine"
                 }
             ),
-        ]
+        ];
+        lines.extend(self.lowered.map(|factor| {
+            format!(
+                "Handlers took longer in the first round than when they were measured, so its load was too high: it does not                  count, and since then {} of the rate, {} requests/s, was offered.",
+                percent(factor),
+                format::metric(setup.offer.rate_rps)
+            )
+        }));
+        lines.push(self.loads());
+        lines.push(
+            "Untouched are the requests that were not in the server while the machine stopped it or the client, nor while              what piled up meanwhile drained. A witness beside the server and a simulation of the same requests tell, by              one rule for all policies; no latency does."
+                .to_owned(),
+        );
+        lines
     }
 
-    fn why_this_load(&self) -> String {
-        let rate = format!("{} requests/s", format::metric(self.offer.rate_rps));
-        let load = percent(self.load);
-        if self.load_given {
-            return format!("Load {load} of the workers, {rate}, as asked for.");
-        }
+    /// Which load it came to.
+    fn loads(&self) -> String {
+        let rounds = self.lanes.iter().flat_map(|lane| &lane.rounds);
+        let loads: Vec<f64> = rounds.map(|round| round.load).collect();
+        let least = loads.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = loads.iter().copied().fold(0.0, f64::max);
         format!(
-            "Load {load} of the workers, {rate}: the highest at which, by simulation with {} to spare, none of \
-             these policies starves a class.",
-            percent(MARGIN - 1.0)
+            "By the times that the handlers took, the rounds' load was {} to {}.",
+            percent(least),
+            percent(most)
         )
     }
 
@@ -119,8 +112,8 @@ impl Findings {
     pub(crate) fn conclusions(&self) -> Vec<String> {
         let mut lines = self.comparison();
         lines.extend(self.ranks());
+        lines.extend(self.too_noisy());
         lines.extend(self.reservations());
-        lines.extend(self.with_more_workers());
         lines.extend(self.starving());
         lines.extend(self.lateness());
         lines.extend(self.omissions());
@@ -130,31 +123,22 @@ impl Findings {
     /// Every class under the base and under the best of the others.
     fn comparison(&self) -> Vec<String> {
         let best = self.order().into_iter().find(|name| *name != self.base);
-        let (Some(best), Some(base)) = (best, self.run_of(&self.base)) else {
+        let Some(best) = best else {
             return Vec::new();
         };
-        let of_class = |class: &ClassResult| {
-            let ratio = self.ratio_of(&best, &class.name)?;
-            let other = self.run_of(&best)?.class(&class.name)?;
-            let (slow, fast) = (&class.latency_us, &other.latency_us);
-            Some(format!(
-                "{}: {}; {}.",
-                class.name,
-                compared(
-                    "p99",
-                    (slow.p99, &self.base),
-                    (fast.p99, &best),
-                    &ratio.p99?
-                ),
-                compared(
-                    "p99.9",
-                    (slow.p999, &self.base),
-                    (fast.p999, &best),
-                    &ratio.p999?
-                ),
+        let of_ratio = |ratio: &Ratio| {
+            let run = |name: &str| self.lane(name)?.run(&self.setup.stage, ratio.of);
+            let (base, other) = (run(&self.base)?, run(&best)?);
+            let p99 = |run: &Run| Some(run.class(&ratio.class)?.latency_us.p99);
+            Some(compared(
+                ratio,
+                (p99(&base)?, &self.base),
+                (p99(&other)?, &best),
+                &ratio.p99?,
             ))
         };
-        base.classes.iter().filter_map(of_class).collect()
+        let ratios = self.ratios.iter().filter(|ratio| ratio.policy == best);
+        ratios.filter_map(of_ratio).collect()
     }
 
     /// The ranked policies, best first.
@@ -167,7 +151,7 @@ impl Findings {
     fn ranks(&self) -> Vec<String> {
         let step = |step: &Step| {
             let Step { better, worse, .. } = step;
-            let said = match &step.ratio {
+            match &step.ratio {
                 Some(ratio) if step.ranked => {
                     format!(
                         "  {better} before {worse}: {} × lower",
@@ -181,19 +165,28 @@ impl Findings {
                 None => {
                     format!("  {better} and {worse} cannot be ranked: no two rounds count for both")
                 }
-            };
-            match (&step.ratio, step.delayed) {
-                (Some(_), true) => format!("{said} (delayed rounds counted)"),
-                _ => said,
             }
         };
-        let head = "Ranking by p99 slowdown over all requests (ratios with 95 % intervals, paired by round):";
-        match self.ranking.is_empty() {
-            true => Vec::new(),
-            false => std::iter::once(head.to_owned())
-                .chain(self.ranking.iter().map(step))
-                .collect(),
-        }
+        let Some(first) = self.ranking.first() else {
+            return Vec::new();
+        };
+        let head = format!(
+            "Ranking by p99 slowdown over {} of both classes (ratios with {} intervals, paired by round; with the two looks that              there may be, at most 5 % err):",
+            requests(first.of),
+            format::percent(CONFIDENCE),
+        );
+        let steps = self.ranking.iter().map(step);
+        std::iter::once(head).chain(steps).collect()
+    }
+
+    /// Whether all requests had to be compared, and what that means.
+    fn too_noisy(&self) -> Option<String> {
+        let ratios = self.ratios.iter().map(|ratio| ratio.of);
+        let mut bases = ratios.chain(self.ranking.iter().map(|step| step.of));
+        bases.any(|of| of == Basis::All).then(|| {
+            "The machine left too little alone to compare all policies by that. Where all requests are compared, its stops are in              the latencies of each policy alike and hide differences; the simulation above has none."
+                .to_owned()
+        })
     }
 
     /// How often the policies that plan kept the longest class off some worker.
@@ -206,14 +199,14 @@ impl Findings {
                     .as_ref()
                     .is_some_and(|plan| !plan.groups.is_empty())
             };
-            lane.valid().any(planned)
+            lane.valid(Basis::All).any(planned)
         };
         let of = |lane: &Lane| {
-            let reserving = lane.reserving(self.stage.workers);
+            let reserving = lane.reserving(self.setup.stage.workers);
             format!(
                 "{} in {reserving} of {} rounds",
                 lane.name,
-                lane.valid().count()
+                lane.valid(Basis::All).count()
             )
         };
         let parts: Vec<String> = self.lanes.iter().filter(plans).map(of).collect();
@@ -224,32 +217,6 @@ impl Findings {
                 parts.join(", ")
             )],
         }
-    }
-
-    /// A busy server with 14 workers: at 80 % load, or the highest below at which no policy starves a class.
-    fn with_more_workers(&self) -> Option<String> {
-        let curve = |name: &str| self.beyond.iter().find(|curve| curve.name == name);
-        let best = self.order().into_iter().find(|name| *name != self.base)?;
-        let (base, other) = (curve(&self.base)?, curve(&best)?);
-        let sound = |index: &usize| {
-            let runs = self.beyond.iter().map(|curve| &curve.runs[*index].meta);
-            runs.into_iter()
-                .all(|meta| !meta.overloaded && meta.load < 0.8 + 1e-9)
-        };
-        let index = (0..base.runs.len()).rev().find(sound)?;
-        let (left, right) = (&base.runs[index], &other.runs[index]);
-        let time = |class: &ClassResult| format::duration_us(class.latency_us.p99);
-        let class = |(left, right): (&ClassResult, &ClassResult)| {
-            format!("{} p99 {} and {}", left.name, time(left), time(right))
-        };
-        let classes: Vec<String> = left.classes.iter().zip(&right.classes).map(class).collect();
-        Some(format!(
-            "The same mix on {} workers at load {}, simulated: under {} and {best}, {}.",
-            left.meta.workers,
-            percent(left.meta.load),
-            self.base,
-            classes.join("; ")
-        ))
     }
 
     fn starving(&self) -> Vec<String> {
@@ -278,47 +245,40 @@ impl Findings {
         (late > 0).then(|| {
             format!(
                 "Of {sent} requests {late} ({} %) left more than 1 ms late, because the machine ran something else; \
-                 their latencies include it.",
+                 with all requests their latencies include it.",
                 format::significant(100.0 * late as f64 / sent as f64, 2)
             )
         })
     }
 
-    /// Rounds that do not count, and what was repeated.
+    /// Rounds that do not count, together where they do not for the same reason.
     fn omissions(&self) -> Vec<String> {
-        let excluded = self.lanes.iter().flat_map(Lane::excluded);
-        let say = |Excluded { policy, round, why }: Excluded| {
-            format!("Left out: {policy}, round {round}: {}.", why.join("; "))
+        let say = |lane: &Lane| {
+            let excluded = lane.excluded();
+            let Excluded { policy, why, .. } = excluded.first()?;
+            let rounds: Vec<String> = excluded.iter().map(|it| it.round.to_string()).collect();
+            Some(format!(
+                "Left out: {policy}, {} of {} rounds ({}). The first: {}.",
+                rounds.len(),
+                lane.rounds.len(),
+                rounds.join(", "),
+                why.join("; ")
+            ))
         };
-        let repeated = (self.repeated > 0).then(|| {
-            format!(
-                "Repeated: {}, by the client's lateness and the handlers' times, not by latency.",
-                runs(self.repeated)
-            )
-        });
-        let ratios = self.ratios.iter().map(|ratio| ratio.delayed);
-        let steps = self.ranking.iter().map(|step| step.delayed);
-        let delayed = ratios.chain(steps).any(|delayed| delayed).then(|| {
-            "Policies without two rounds that count for both are compared by those as well in which the machine ran something else."
-                .to_owned()
-        });
-        delayed
-            .into_iter()
-            .chain(excluded.map(say))
-            .chain(repeated)
-            .collect()
+        self.lanes.iter().filter_map(say).collect()
     }
 }
 
-fn runs(count: u64) -> String {
-    match count {
-        1 => "1 run that did not count at first".to_owned(),
-        count => format!("{count} runs that did not count at first"),
+/// In words.
+pub(crate) fn requests(of: Basis) -> &'static str {
+    match of {
+        Basis::Untouched => "the untouched requests",
+        Basis::All => "all requests",
     }
 }
 
 /// A percentile under two policies, in µs. A ratio below 1 is told as how many times lower.
-fn compared(what: &str, base: (f64, &str), other: (f64, &str), ratio: &Interval) -> String {
+fn compared(of: &Ratio, base: (f64, &str), other: (f64, &str), ratio: &Interval) -> String {
     let times = match ratio.estimate {
         _ if !ratio.distinguishable_from(1.0) => {
             format!(
@@ -331,7 +291,9 @@ fn compared(what: &str, base: (f64, &str), other: (f64, &str), ratio: &Interval)
     };
     let time = format::duration_us;
     format!(
-        "{what} {} under {}, {} under {}: {times}",
+        "{}, p99 of {}: {} under {}, {} under {}: {times}.",
+        of.class,
+        requests(of.of),
         time(base.0),
         base.1,
         time(other.0),
@@ -346,16 +308,4 @@ fn inverse(ratio: &Interval) -> Interval {
         hi: 1.0 / ratio.lo,
         ..*ratio
     }
-}
-
-fn percent(fraction: f64) -> String {
-    format!("{:.0} %", 100.0 * fraction)
-}
-
-/// Ratios and the ranking of what was played.
-pub(crate) fn judge(lanes: &[Lane], base: usize) -> (Vec<Ratio>, Vec<Step>) {
-    (
-        verdict::ratios(lanes, &lanes[base]),
-        verdict::ranking(lanes),
-    )
 }

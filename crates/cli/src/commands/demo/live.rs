@@ -1,13 +1,12 @@
-//! One policy, once: a fresh server on loopback UDP and an open-loop client beside it.
+//! One policy, once: a fresh server on loopback UDP, an open-loop client beside it, and a witness of what the machine took.
 
 use crate::commands::demo::interrupt::Interrupt;
-use crate::commands::demo::objection::{self, Objection};
 use crate::commands::demo::stage::Stage;
+use crate::commands::demo::untouched::FLOOR_NS;
 use anyhow::{Context, Result};
-use headway_load::{Extent, Load};
+use headway_load::{Extent, Load, LoadReport};
+use headway_machine::noise::{Stop, Witness};
 use headway_policy::spec::{Params, Spec, Value};
-use headway_policy::{ClassId, Plan};
-use headway_report::{Recorder, Run};
 use headway_runtime::{Server, Stats};
 use headway_workload::Offered;
 use serde_json::Map;
@@ -18,6 +17,9 @@ use std::time::Duration;
 /// How long the client waits for answers after the last request, and the server for its handlers: a class
 /// that starves leaves a long queue behind.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the names of the server's threads begin with.
+const SERVER_THREADS: &str = "hw-";
 
 /// What is offered.
 #[derive(Clone, Copy, Debug)]
@@ -31,12 +33,11 @@ pub(crate) struct Offer {
 }
 
 /// What came of it.
-pub(crate) struct Round {
-    pub(crate) run: Run,
-    pub(crate) recorder: Recorder,
-    /// Why the latencies should not be trusted.
-    pub(crate) objections: Vec<Objection>,
+pub(crate) struct Played {
+    pub(crate) report: LoadReport,
     pub(crate) stats: Stats,
+    /// When the machine kept the server from running.
+    pub(crate) stops: Vec<Stop>,
 }
 
 /// Starts a server under `policy`, offers it the load and stops it again.
@@ -45,24 +46,31 @@ pub(crate) fn play(
     policy: &Spec,
     offer: &Offer,
     interrupt: &Interrupt,
-) -> Result<Round> {
+) -> Result<Played> {
     interrupt.check()?;
     let server = start(stage, policy, offer.seed)?;
+    let witness = Witness::of_threads(SERVER_THREADS, FLOOR_NS);
     let report = load(stage, &server, offer)?.run(|_| match interrupt.pressed() {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });
+    let stops = witness.map_or_else(|_| blind(), Witness::testify);
     let stats = server.shutdown(PATIENCE)?;
     interrupt.check()?;
-    let report = report?;
-    let flaws = report.flaws.into_iter().map(Objection::Client);
-    let disturbance = objection::disturbance(&stats, &stage.workload);
-    Ok(Round {
-        run: report.run,
-        recorder: report.corrected,
-        objections: flaws.chain(disturbance).collect(),
+    Ok(Played {
+        report: report?,
         stats,
+        stops,
     })
+}
+
+/// Without a witness nothing is known to have been left alone.
+fn blind() -> Vec<Stop> {
+    vec![Stop {
+        from_ns: 0,
+        to_ns: u64::MAX,
+        lost_ns: 0,
+    }]
 }
 
 fn start(stage: &Stage, policy: &Spec, seed: u64) -> Result<Server> {
@@ -91,34 +99,11 @@ fn load(stage: &Stage, server: &Server, offer: &Offer) -> Result<Load> {
     load.policy = server.policy().into();
     load.params = json(server.params());
     load.workers = stage.workers;
+    load.keep_answers = true;
     Ok(load)
 }
 
 fn json(params: &Params) -> Map<String, serde_json::Value> {
-    let value = |value: &Value| match value {
-        Value::Number(number) if number.fract() == 0.0 => (*number as u64).into(),
-        Value::Number(number) => (*number).into(),
-        time @ Value::Time(_) => time.to_string().into(),
-        Value::Word(word) => (*word).into(),
-        Value::Text(text) => text.clone().into(),
-    };
-    let pair = |(key, param): &(&str, Value)| ((*key).to_owned(), value(param));
+    let pair = |(key, value): &(&str, Value)| ((*key).to_owned(), headway_sim::value_json(value));
     params.iter().map(pair).collect()
-}
-
-impl Round {
-    /// Whether the machine did something else meanwhile.
-    pub(crate) fn disturbed(&self) -> bool {
-        let is_it = |objection: &Objection| matches!(objection, Objection::Disturbed { .. });
-        self.objections.iter().any(is_it)
-    }
-
-    /// Whether, at the end, some worker was closed to the longest class.
-    pub(crate) fn reserved(&self, workers: usize) -> bool {
-        let longest = ClassId((self.run.classes.len() - 1) as u16);
-        let open_to_longest =
-            |plan: &Plan| plan.reserved(longest).union(plan.stealable(longest)).len();
-        let plan = self.stats.plan.as_ref();
-        plan.is_some_and(|plan| open_to_longest(plan) < workers)
-    }
 }

@@ -3,14 +3,16 @@
 
 mod findings;
 mod interrupt;
+mod lane;
 mod live;
-mod objection;
 mod page;
 mod rate;
 mod rounds;
+mod setup;
 mod show;
 mod stage;
 mod theory;
+mod untouched;
 mod verdict;
 
 use crate::args::{self, Destination};
@@ -22,9 +24,12 @@ use findings::Findings;
 use headway_policy::spec::Spec;
 use indicatif::ProgressBar;
 use interrupt::Interrupt;
+use lane::{Basis, Lane};
 use live::Offer;
-use rounds::{Entrant, Lane};
+use rounds::{Course, Entrant, Extent};
+use setup::Setup;
 use stage::Stage;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -36,8 +41,10 @@ const WARM_UP: f64 = 0.2;
 /// DARC's window, as part of a run at [`TYPICAL_LOAD`]. The paper's 50 000 requests are many runs of this length.
 const WINDOW: f64 = 0.08;
 const TYPICAL_LOAD: f64 = 0.4;
-/// Time in which runs that do not count may be repeated, as part of the time for all rounds.
-const REPEATS: f64 = 0.25;
+/// Rounds after which it is looked whether everything is decided, as part of them all.
+const LOOK: f64 = 0.625;
+/// What starting and stopping servers may take beyond the rounds' own time, as part of it.
+const OVERHEAD: f64 = 0.25;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -51,13 +58,13 @@ pub(crate) struct Args {
     /// Workers of the server; 2 to 4 by default, by the number of cores
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     workers: Option<u64>,
-    /// Rounds, in each of which every policy runs once
-    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=1000))]
+    /// Rounds at most, in each of which every policy runs once; five of eight where these decide everything
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
     rounds: u64,
-    /// Seconds for all rounds together
-    #[arg(long, value_name = "N", default_value_t = 54.0)]
+    /// Seconds for all these rounds together
+    #[arg(long, value_name = "N", default_value_t = 48.0)]
     seconds: f64,
-    /// Shorter and less sure: 4 rounds in 10 seconds
+    /// Shorter and less sure: at most 4 rounds in 10 seconds
     #[arg(long, conflicts_with_all = ["rounds", "seconds"])]
     quick: bool,
     /// Seed of everything random
@@ -76,20 +83,29 @@ impl Args {
         let specs = args::policies(&self.policies)?;
         let interrupt = Interrupt::listen()?;
         let bar = progress::bar(self.rounds() * specs.len() as u64, "demo");
-        let findings = self.find_out(specs, &bar, &interrupt)?;
+        let mut writer = output::open(self.to.output.as_deref())?;
+        let setup = self.set_up(specs, &bar, &interrupt)?;
+        if self.to.format == Format::Table {
+            // Simulation says it in seconds: something to read while the rounds take their time.
+            bar.suspend(|| show::preface(&setup, &mut writer))?;
+        }
+        let findings = self.find_out(setup, &bar, &interrupt)?;
         bar.set_message("writing the page");
         page::page(&findings).write(&self.html)?;
         bar.finish_and_clear();
-        let writer = output::open(self.to.output.as_deref())?;
-        match self.to.format {
-            Format::Json => show::json(&findings, &self.html, writer)?,
-            Format::Csv => output::runs_csv(&findings.merged(), writer)?,
-            Format::Table => show::text(&findings, &self.html, writer)?,
-        }
+        self.print(&findings, writer)?;
         Ok(match findings.runs.is_empty() {
             true => ExitCode::FAILURE,
             false => ExitCode::SUCCESS,
         })
+    }
+
+    fn print(&self, findings: &Findings, writer: impl Write) -> Result<()> {
+        match self.to.format {
+            Format::Json => show::json(findings, &self.html, writer),
+            Format::Csv => output::runs_csv(&findings.merged(), writer),
+            Format::Table => show::text(findings, &self.html, writer),
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -121,17 +137,13 @@ impl Args {
         )
     }
 
-    fn find_out(
-        &self,
-        specs: Vec<Spec>,
-        bar: &ProgressBar,
-        interrupt: &Interrupt,
-    ) -> Result<Findings> {
+    /// All that is known before the first live round.
+    fn set_up(&self, specs: Vec<Spec>, bar: &ProgressBar, interrupt: &Interrupt) -> Result<Setup> {
         let workers = self
             .workers
             .map_or_else(stage::default_workers, |workers| workers as usize);
         bar.set_message("filling a store, measuring GETs and SCANs");
-        let mut stage = Stage::set(workers, self.seed, interrupt)?;
+        let stage = Stage::set(workers, self.seed, interrupt)?;
         let window = self.window(&stage);
         let entrants: Vec<Entrant> = specs
             .into_iter()
@@ -142,43 +154,69 @@ impl Args {
             Some(load) => load,
             None => rate::highest_load(&stage, &entrants, interrupt)?,
         };
-        let predicted = rate::starved(&stage, &entrants, load)?;
-        let offer = Offer {
-            rate_rps: stage.workload.rate_for_load(load, workers),
-            duration: self.run_length(),
-            seed: self.seed,
-            warm_up: WARM_UP,
-        };
-        bar.reset_eta();
-        let begun = Instant::now();
-        let mut lanes = rounds::play(&mut stage, &entrants, &offer, self.rounds(), bar, interrupt)?;
-        lanes.iter_mut().for_each(|lane| lane.judge(&predicted));
-        bar.set_message("repeating runs that were disturbed");
-        let end = begun + Duration::from_secs_f64(self.seconds() * (1.0 + REPEATS));
-        let repeated = rounds::repeat(&stage, &mut lanes, &entrants, &offer, end, interrupt)?;
-        lanes.iter_mut().for_each(|lane| lane.judge(&predicted));
-        bar.set_message("simulating more workers");
-        let here = theory::curves(&stage, &entrants, workers, self.seed, interrupt)?;
-        let beyond = theory::curves(&stage, &entrants, theory::WORKERS, self.seed, interrupt)?;
+        bar.set_message("simulating all loads");
+        let theory = theory::Theory::of(&stage, &entrants, load, self.seed, interrupt)?;
+        Ok(Setup {
+            offer: Offer {
+                rate_rps: stage.workload.rate_for_load(load, workers),
+                duration: self.run_length(),
+                seed: self.seed,
+                warm_up: WARM_UP,
+            },
+            load,
+            load_given: self.load.is_some(),
+            window,
+            entrants,
+            theory,
+            stage,
+        })
+    }
+
+    /// Plays the rounds and judges them.
+    fn find_out(
+        &self,
+        mut setup: Setup,
+        bar: &ProgressBar,
+        interrupt: &Interrupt,
+    ) -> Result<Findings> {
+        let mut lanes = setup.lanes();
         let base = lanes.iter().position(|lane| lane.name == BASE).unwrap_or(0);
-        let (ratios, ranking) = findings::judge(&lanes, base);
-        let merged = |lane: &Lane| Some((lane.name.clone(), lane.run(&stage)?));
+        bar.reset_eta();
+        let mut course = Course {
+            extent: self.extent(),
+            stage: &mut setup.stage,
+            entrants: &setup.entrants,
+            offer: setup.offer,
+            bar,
+            interrupt,
+        };
+        let lowered = match self.load {
+            Some(_) => None,
+            None => course.set_pace(&mut lanes)?,
+        };
+        course.play(&mut lanes, base)?;
+        setup.offer = course.offer;
+        let merged = |lane: &Lane| Some((lane.name.clone(), lane.run(&setup.stage, Basis::All)?));
         Ok(Findings {
             runs: lanes.iter().filter_map(merged).collect(),
             base: lanes[base].name.clone(),
-            load_given: self.load.is_some(),
             command: self.command(),
-            stage,
-            offer,
-            load,
-            window,
-            repeated,
+            ratios: verdict::ratios(&lanes, &lanes[base]),
+            ranking: verdict::ranking(&lanes),
+            rounds_most: self.rounds(),
+            setup,
+            lowered,
             lanes,
-            ratios,
-            ranking,
-            here,
-            beyond,
         })
+    }
+
+    fn extent(&self) -> Extent {
+        let most = self.rounds();
+        Extent {
+            look: ((most as f64 * LOOK).ceil() as u64).max(2),
+            most,
+            end: Instant::now() + Duration::from_secs_f64(self.seconds() * (1.0 + OVERHEAD)),
+        }
     }
 
     /// Completions in DARC's window.

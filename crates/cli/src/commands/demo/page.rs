@@ -1,7 +1,7 @@
 //! The findings as one HTML page.
 
-use crate::commands::demo::findings::Findings;
-use crate::commands::demo::rounds::Lane;
+use crate::commands::demo::findings::{Findings, requests};
+use crate::commands::demo::lane::Lane;
 use crate::commands::demo::show;
 use crate::commands::demo::theory::{self, Curve};
 use headway_report::html::{Chart, Page, Series};
@@ -21,19 +21,20 @@ pub(crate) fn page(findings: &Findings) -> Page {
     let mut page = Page::new("Short requests behind long ones")
         .paragraph(ABOUT)
         .table("The policies", &policies(findings))
+        .table("By simulation, p99 latency", &findings.setup.simulated())
         .heading("Live, on this machine");
     for line in findings.conclusions() {
         page = page.paragraph(line.trim_start());
     }
-    page = page.table("All rounds together", &show::table(findings));
-    for class in findings.stage.workload.class_names() {
+    page = page.table("All rounds that count together", &show::table(findings));
+    for class in findings.setup.stage.workload.class_names() {
         page = page.chart(&tail(findings, class));
     }
-    for class in findings.stage.workload.class_names() {
+    for class in findings.setup.stage.workload.class_names() {
         page = page.chart(&rounds(findings, class));
     }
     page = simulated(findings, page).heading("How it was measured");
-    for line in findings.setting() {
+    for line in findings.setup.lines().into_iter().chain(findings.conduct()) {
         page = page.paragraph(&line);
     }
     page.paragraph("Latencies count from the time at which a request was meant to leave to the time at which the \
@@ -55,7 +56,10 @@ fn policies(findings: &Findings) -> Table {
 
 /// Latency by how rare it is.
 fn tail(findings: &Findings, class: &str) -> Chart {
-    let title = format!("{class}: how slow, and how rarely");
+    let title = format!(
+        "{class}: how slow, and how rarely ({})",
+        requests(findings.basis())
+    );
     let mut chart = Chart::new(title, "one request in … is slower", "latency, µs")
         .log_x()
         .log_y()
@@ -64,7 +68,7 @@ fn tail(findings: &Findings, class: &str) -> Chart {
              beyond."
         ));
     for lane in &findings.lanes {
-        let recorder = lane.recorder();
+        let recorder = lane.recorder(findings.basis());
         let classes = recorder.iter().flat_map(|recorder| recorder.classes());
         for record in classes.filter(|record| record.meta().name == class) {
             let name = label(lane, class);
@@ -89,16 +93,19 @@ fn quantiles(latency_ns: &Histogram) -> Vec<(f64, f64)> {
 
 /// The p99 of each round.
 fn rounds(findings: &Findings, class: &str) -> Chart {
-    let title = format!("{class}: p99 of each round");
+    let of = findings.basis();
+    let title = format!("{class}: p99 of each round ({})", requests(of));
     let mut chart = Chart::new(title, "round", "p99 latency, µs").log_y();
     for lane in &findings.lanes {
         let counted = lane.rounds.iter().enumerate();
-        let points =
-            counted
-                .filter(|(_, round)| lane.counts(round))
-                .filter_map(|(index, round)| {
-                    Some(((index + 1) as f64, round.run.class(class)?.latency_us.p99))
-                });
+        let points = counted
+            .filter(|(_, round)| lane.counts(round, of))
+            .filter_map(|(index, round)| {
+                Some((
+                    (index + 1) as f64,
+                    round.view(of).run.class(class)?.latency_us.p99,
+                ))
+            });
         chart = chart.series(Series::new(label(lane, class), points.collect()));
     }
     chart.note(
@@ -114,7 +121,7 @@ fn label(lane: &Lane, class: &str) -> String {
 }
 
 fn simulated(findings: &Findings, page: Page) -> Page {
-    let workers = findings.stage.workers;
+    let workers = findings.setup.stage.workers;
     let page = page
         .heading("By simulation")
         .paragraph(&format!(
@@ -123,10 +130,10 @@ fn simulated(findings: &Findings, page: Page) -> Page {
              starves.",
             theory::REQUESTS
         ))
-        .chart(&by_load(&format!("{workers} workers, as above: all requests"), "p99.9 slowdown", &findings.here, |run| {
+        .chart(&by_load(&format!("{workers} workers, as above: all requests"), "p99.9 slowdown", &findings.setup.theory.here, |run| {
             run.overall.slowdown.p999
         }));
-    let beyond = &findings.beyond;
+    let beyond = &findings.setup.theory.beyond;
     let all = theory::WORKERS;
     let mut page = page.chart(&by_load(
         &format!("{all} workers: all requests"),
@@ -134,7 +141,14 @@ fn simulated(findings: &Findings, page: Page) -> Page {
         beyond,
         |run| run.overall.slowdown.p999,
     ));
-    for (index, class) in findings.stage.workload.class_names().iter().enumerate() {
+    for (index, class) in findings
+        .setup
+        .stage
+        .workload
+        .class_names()
+        .iter()
+        .enumerate()
+    {
         page = page.chart(&by_load(
             &format!("{all} workers: {class}"),
             "p99.9 latency, µs",

@@ -5,6 +5,7 @@ use crate::commands::demo::rounds::Entrant;
 use crate::commands::demo::stage::Stage;
 use anyhow::Result;
 use headway_policy::spec::Spec;
+use headway_report::Run;
 use headway_sim::Experiment;
 
 /// Loads tried, in percent, from the top.
@@ -16,13 +17,6 @@ pub(crate) const MARGIN: f64 = 1.15;
 /// Enough that a backlog which grows is told from one that swings.
 const REQUESTS: u64 = 100_000;
 
-/// Classes that a policy leaves behind.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Starved {
-    pub(crate) policy: String,
-    pub(crate) classes: Vec<String>,
-}
-
 /// The highest load, in steps of a hundredth, at which no policy starves a class in simulation, even at
 /// [`MARGIN`] times that load.
 pub(crate) fn highest_load(
@@ -30,39 +24,40 @@ pub(crate) fn highest_load(
     entrants: &[Entrant],
     interrupt: &Interrupt,
 ) -> Result<f64> {
+    let mut weakest_first: Vec<&Entrant> = entrants.iter().collect();
     for percent in (LOWEST_PERCENT..=HIGHEST_PERCENT).rev() {
         interrupt.check()?;
         let load = f64::from(percent) / 100.0;
-        if carried(stage, entrants, load * MARGIN)? {
-            return Ok(load);
+        match first_to_starve(stage, &weakest_first, load * MARGIN)? {
+            // Who starved a class at a load is likely to at the next: one simulation says so.
+            Some(index) => weakest_first[..=index].rotate_right(1),
+            None => return Ok(load),
         }
     }
     Ok(f64::from(LOWEST_PERCENT) / 100.0)
 }
 
-fn carried(stage: &Stage, entrants: &[Entrant], load: f64) -> Result<bool> {
-    for entrant in entrants {
-        if !starved_by(stage, &entrant.policy, load)?.is_empty() {
-            return Ok(false);
+/// The place of the first of these policies that starves a class at `load`.
+fn first_to_starve(stage: &Stage, entrants: &[&Entrant], load: f64) -> Result<Option<usize>> {
+    for (index, entrant) in entrants.iter().enumerate() {
+        let run = simulated(stage, &entrant.policy, load)?;
+        if !run.extras.starved.is_empty() {
+            return Ok(Some(index));
         }
     }
-    Ok(true)
+    Ok(None)
 }
 
-/// What each policy starves at `load`, by simulation.
-pub(crate) fn starved(stage: &Stage, entrants: &[Entrant], load: f64) -> Result<Vec<Starved>> {
-    let of = |entrant: &Entrant| {
-        let policy = entrant.name.clone();
-        let classes = starved_by(stage, &entrant.policy, load)?;
-        Ok(Starved { policy, classes })
-    };
+/// Every policy at `load` and with as many workers as are live, by simulation.
+pub(crate) fn foreseen(stage: &Stage, entrants: &[Entrant], load: f64) -> Result<Vec<Run>> {
+    let of = |entrant: &Entrant| simulated(stage, &entrant.policy, load);
     entrants.iter().map(of).collect()
 }
 
-fn starved_by(stage: &Stage, policy: &Spec, load: f64) -> Result<Vec<String>> {
+fn simulated(stage: &Stage, policy: &Spec, load: f64) -> Result<Run> {
     let experiment = Experiment::new(stage.workload.clone(), policy.clone())
         .workers(stage.workers)
         .load(load)
         .requests(REQUESTS);
-    Ok(experiment.run()?.run.extras.starved)
+    Ok(experiment.run()?.run)
 }

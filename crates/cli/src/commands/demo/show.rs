@@ -1,93 +1,115 @@
 //! The findings on a terminal and for programs.
 
 use crate::commands::demo::findings::Findings;
-use crate::commands::demo::rounds::Lane;
+use crate::commands::demo::lane::{Basis, Lane};
+use crate::commands::demo::setup::Setup;
 use crate::commands::demo::verdict::CONFIDENCE;
 use crate::output;
 use anyhow::Result;
-use headway_report::{ClassResult, Run, Table, format};
+use headway_report::{Run, Table, format};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 
-/// A row for each class and policy.
+/// A row for each class and policy, whatever counts of it.
 pub(crate) fn table(findings: &Findings) -> Table {
     let against = format!("p99 ÷ {}", findings.base);
     let mut table = Table::new([
         "class",
         "policy",
+        "untouched",
         "p50",
         "p99",
         "p99.9",
-        "slowdown p50",
+        "slowdown p99",
+        "all: p50",
         "p99",
         "p99.9",
         "rps",
-        "shed",
         &against,
     ]);
-    let classes = findings.stage.workload.class_names();
-    for class in classes {
+    for class in findings.setup.stage.workload.class_names() {
         for lane in &findings.lanes {
-            if let Some(run) = findings.run_of(&lane.name) {
-                table.push(row(findings, lane, run, class));
-            }
+            table.push(row(findings, lane, class));
         }
     }
     table
 }
 
-fn row(findings: &Findings, lane: &Lane, run: &Run, class: &str) -> Vec<String> {
-    let Some(result) = run.class(class) else {
-        unreachable!("every run has every class of the workload");
-    };
+fn row(findings: &Findings, lane: &Lane, class: &str) -> Vec<String> {
     let starved = lane.starved.iter().any(|name| name == class);
-    let mut row = vec![class.to_owned()];
-    match starved {
-        true => {
-            row.push(format!("{}: starved", lane.name));
-            row.extend(["–"; 6].map(str::to_owned));
-        }
-        false => {
-            row.push(lane.name.clone());
-            row.extend(tails(result));
-        }
-    }
-    row.push(format::metric(rate_rps(run, result)));
-    row.push(result.dropped.to_string());
-    row.push(
-        match findings.ratio_of(&lane.name, class).map(|ratio| ratio.p99) {
-            Some(Some(ratio)) => format::interval(&ratio),
-            _ if lane.name == findings.base && !starved => "1".to_owned(),
-            _ => "–".to_owned(),
-        },
-    );
+    let all = lane.run(&findings.setup.stage, Basis::All);
+    let untouched = lane.run(&findings.setup.stage, Basis::Untouched);
+    let state = match (&all, starved) {
+        (None, _) => ": nothing counts",
+        (_, true) => ": starved",
+        _ => "",
+    };
+    let mut row = vec![class.to_owned(), format!("{}{state}", lane.name)];
+    let fraction = lane.untouched_fraction();
+    row.push(fraction.map_or_else(none, format::percent));
+    let shown = |run: Option<Run>| run.filter(|_| !starved);
+    row.extend(figures(shown(untouched), class, true));
+    row.extend(figures(shown(all.clone()), class, false));
+    row.push(all.map_or_else(none, |run| format::metric(rate_rps(&run, class))));
+    row.push(against(findings, lane, class));
     row
 }
 
-fn tails(class: &ClassResult) -> [String; 6] {
-    let (latency, slowdown) = (&class.latency_us, &class.slowdown);
-    let time = format::duration_us;
-    let ratio = |value| format::significant(value, 3);
-    [
-        time(latency.p50),
-        time(latency.p99),
-        time(latency.p999),
-        ratio(slowdown.p50),
-        ratio(slowdown.p99),
-        ratio(slowdown.p999),
-    ]
+/// p50, p99 and p99.9 of latency, and p99 of slowdown where it is wanted.
+fn figures(run: Option<Run>, class: &str, slowdown: bool) -> Vec<String> {
+    let Some((latency, ratio)) = run.as_ref().and_then(|run| {
+        let class = run.class(class)?;
+        Some((&class.latency_us, class.slowdown.p99))
+    }) else {
+        return vec![none(); 3 + usize::from(slowdown)];
+    };
+    let times = [latency.p50, latency.p99, latency.p999].map(format::duration_us);
+    let ratio = slowdown.then(|| format::significant(ratio, 3));
+    times.into_iter().chain(ratio).collect()
+}
+
+fn against(findings: &Findings, lane: &Lane, class: &str) -> String {
+    if lane.name == findings.base {
+        return "1".to_owned();
+    }
+    let Some(ratio) = findings.ratio_of(&lane.name, class) else {
+        return none();
+    };
+    match (&ratio.p99, ratio.of) {
+        (None, _) => none(),
+        (Some(interval), Basis::Untouched) => format::interval(interval),
+        (Some(interval), Basis::All) => format!("{} of all", format::interval(interval)),
+    }
+}
+
+fn none() -> String {
+    "–".to_owned()
 }
 
 /// The class's part of what was achieved.
-fn rate_rps(run: &Run, class: &ClassResult) -> f64 {
+fn rate_rps(run: &Run, class: &str) -> f64 {
     let all: u64 = run.classes.iter().map(|class| class.count).sum();
-    run.meta.achieved_rps * class.count as f64 / all.max(1) as f64
+    let count = run.class(class).map_or(0, |class| class.count);
+    run.meta.achieved_rps * count as f64 / all.max(1) as f64
 }
 
-/// For people.
+/// For people, before the rounds.
+pub(crate) fn preface(setup: &Setup, mut writer: impl Write) -> Result<()> {
+    for line in setup.lines() {
+        writeln!(writer, "{line}")?;
+    }
+    writeln!(
+        writer,
+        "\nSimulated, without any noise: p99 latency by class, workers and load.\n\n{}\n",
+        setup.simulated()
+    )?;
+    Ok(writer.flush()?)
+}
+
+/// For people, after them.
 pub(crate) fn text(findings: &Findings, html: &Path, mut writer: impl Write) -> Result<()> {
-    for line in findings.setting() {
+    for line in findings.conduct() {
         writeln!(writer, "{line}")?;
     }
     writeln!(writer, "\n{}\n", table(findings))?;
@@ -96,7 +118,7 @@ pub(crate) fn text(findings: &Findings, html: &Path, mut writer: impl Write) -> 
     }
     writeln!(
         writer,
-        "\nCurves, rounds and 14 simulated workers: {}",
+        "\nCurves, rounds and simulations: {}",
         html.display()
     )?;
     Ok(writer.flush()?)
@@ -106,28 +128,42 @@ pub(crate) fn text(findings: &Findings, html: &Path, mut writer: impl Write) -> 
 pub(crate) fn json(findings: &Findings, html: &Path, writer: impl Write) -> Result<()> {
     let runs: Vec<&Run> = findings.runs.iter().map(|(_, run)| run).collect();
     let excluded: Vec<_> = findings.lanes.iter().flat_map(Lane::excluded).collect();
-    let noise = &findings.stage.noise;
+    let (setup, theory) = (&findings.setup, &findings.setup.theory);
+    let noise = &setup.stage.noise;
     output::json(
         &json!({
-            "machine": findings.stage.machine,
+            "machine": setup.stage.machine,
             "noise": { "lost_fraction": noise.lost_fraction, "gaps_over_10us": noise.gaps_over_10us },
-            "load": findings.load,
-            "rate_rps": findings.offer.rate_rps,
-            "scan_entries": findings.stage.scan_entries,
-            "rounds": findings.lanes[0].rounds.len(),
-            "round_s": findings.offer.duration.as_secs_f64(),
-            "warm_up": findings.offer.warm_up,
+            "load": setup.load,
+            "rate_rps": setup.offer.rate_rps,
+            "lowered": findings.lowered,
+            "scan_entries": setup.stage.scan_entries,
+            "rounds": findings.rounds(),
+            "rounds_most": findings.rounds_most,
+            "round_s": setup.offer.duration.as_secs_f64(),
+            "warm_up": setup.offer.warm_up,
             "confidence": CONFIDENCE,
+            "simulated": { "here": theory.live, "busy": theory.busy() },
             "runs": runs,
+            "untouched": findings.lanes.iter().map(|lane| untouched(findings, lane)).collect::<Vec<_>>(),
             "ratios": findings.ratios,
             "ranking": findings.ranking,
             "starved": starved(findings),
             "excluded": excluded,
-            "repeated": findings.repeated,
             "html": html,
         }),
         writer,
     )
+}
+
+/// What the machine left alone of a policy's requests.
+fn untouched(findings: &Findings, lane: &Lane) -> Value {
+    json!({
+        "policy": lane.name,
+        "fraction": lane.untouched_fraction(),
+        "rounds": lane.valid(Basis::Untouched).count(),
+        "run": lane.run(&findings.setup.stage, Basis::Untouched),
+    })
 }
 
 fn starved(findings: &Findings) -> Vec<Value> {

@@ -1,7 +1,8 @@
-//! What this machine has too few cores to show: the same mix on 14 workers, and the whole curve on as many as
-//! were live, by simulation.
+//! What no noise touches: the same mix by simulation, on as many workers as are live, and on 14, which this machine may have too few
+//! cores for.
 
 use crate::commands::demo::interrupt::Interrupt;
+use crate::commands::demo::rate;
 use crate::commands::demo::rounds::Entrant;
 use crate::commands::demo::stage::Stage;
 use anyhow::Result;
@@ -23,6 +24,46 @@ pub(crate) struct Curve {
     pub(crate) runs: Vec<Run>,
 }
 
+/// All that is simulated.
+pub(crate) struct Theory {
+    /// Each policy at the load and on the workers of the live rounds.
+    pub(crate) live: Vec<Run>,
+    /// The whole curves on these workers.
+    pub(crate) here: Vec<Curve>,
+    /// And on [`WORKERS`].
+    pub(crate) beyond: Vec<Curve>,
+}
+
+/// A busy server, if no policy starves a class at that.
+const BUSY: f64 = 0.8;
+
+impl Theory {
+    pub(crate) fn of(
+        stage: &Stage,
+        entrants: &[Entrant],
+        load: f64,
+        seed: u64,
+        interrupt: &Interrupt,
+    ) -> Result<Self> {
+        Ok(Self {
+            live: rate::foreseen(stage, entrants, load)?,
+            here: curves(stage, entrants, stage.workers, seed, interrupt)?,
+            beyond: curves(stage, entrants, WORKERS, seed, interrupt)?,
+        })
+    }
+
+    /// Each policy on [`WORKERS`] at the highest load up to [`BUSY`] at which none starves a class; none where there is no such load.
+    pub(crate) fn busy(&self) -> Option<Vec<&Run>> {
+        let at = |index: usize| self.beyond.iter().map(move |curve| &curve.runs[index]);
+        let sound = |index: &usize| {
+            let mut runs = at(*index);
+            runs.all(|run| !run.meta.overloaded && run.meta.load < BUSY + 1e-9)
+        };
+        let index = (0..LOADS.len()).rev().find(sound)?;
+        Some(at(index).collect())
+    }
+}
+
 impl Curve {
     /// The runs that starve no class: the others' tails only measure the runs' length.
     pub(crate) fn sound(&self) -> impl Iterator<Item = &Run> {
@@ -31,7 +72,7 @@ impl Curve {
 }
 
 /// The curve of each policy on `workers` workers.
-pub(crate) fn curves(
+fn curves(
     stage: &Stage,
     entrants: &[Entrant],
     workers: usize,

@@ -1,12 +1,15 @@
 //! What may be concluded: ratios with their intervals, and a ranking that claims no more than these say.
 
-use crate::commands::demo::live::Round;
-use crate::commands::demo::rounds::Lane;
+use crate::commands::demo::lane::{Basis, Lane, Round};
 use headway_report::Run;
 use headway_report::stats::{Interval, ratio_interval};
 use serde::Serialize;
 
-pub(crate) const CONFIDENCE: f64 = 0.95;
+/// Of each interval. There are two looks at the most, at each of which it may be wrong: with both, in at most 5 of 100.
+pub(crate) const CONFIDENCE: f64 = 0.975;
+
+/// Rounds that two policies must have in common to be compared.
+const ROUNDS_MIN: usize = 2;
 
 /// A ratio of two policies' percentiles.
 #[derive(Clone, Debug, Serialize)]
@@ -16,69 +19,75 @@ pub(crate) struct Ratio {
     /// The one below.
     pub(crate) base: String,
     pub(crate) class: String,
-    /// Of p99 latencies; none with fewer than two rounds in which both count or were only delayed.
+    /// Of p99 latencies; none with fewer than two rounds in which both count.
     pub(crate) p99: Option<Interval>,
-    /// Of p99.9 latencies.
-    pub(crate) p999: Option<Interval>,
-    /// Whether delayed rounds had to be counted.
-    pub(crate) delayed: bool,
+    /// Of which requests.
+    pub(crate) of: Basis,
 }
 
 /// Two neighbours in the ranking.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Step {
-    /// The one with the lower p99 slowdown over all requests. The 99.9th percentile of a run of a few seconds rests
+    /// The one with the lower p99 slowdown over all classes. The 99.9th percentile of a run of a few seconds rests
     /// on half a dozen requests, which one gap of the machine delays together; the 99th on ten times as many.
     pub(crate) better: String,
     pub(crate) worse: String,
-    /// `worse` over `better`; none with fewer than two rounds in which both count or were only delayed.
+    /// `worse` over `better`; none with fewer than two rounds in which both count.
     pub(crate) ratio: Option<Interval>,
-    /// Whether delayed rounds had to be counted.
-    pub(crate) delayed: bool,
+    /// Of which requests.
+    pub(crate) of: Basis,
     /// Whether the interval excludes 1: only then the order is more than chance.
     pub(crate) ranked: bool,
 }
 
-/// The paired ratio `left` over `right` of a measure of a round. Where no two rounds count for both, by those as well that the
-/// machine only delayed: that is then decided by delays and not by latencies, and the interval is as wide as such rounds make it.
-fn paired(left: &Lane, right: &Lane, measure: impl Fn(&Run) -> f64) -> Option<Interval> {
-    let counts = match delayed(left, right) {
-        true => Lane::may_count,
-        false => Lane::counts,
-    };
-    let pairs: Vec<(f64, f64)> = in_common(left, right, counts)
-        .map(|(l, r)| (measure(&l.run), measure(&r.run)))
-        .collect();
-    ratio_interval(&pairs, CONFIDENCE).ok()
+/// By which requests two policies are compared: those that the machine left alone where two rounds have enough of them under both,
+/// else all, which takes longer to tell policies apart, since what the machine took is in the latencies of both. This depends on the
+/// machine's conduct, never on a latency.
+pub(crate) fn basis(left: &Lane, right: &Lane) -> Basis {
+    match in_common(left, right, Basis::Untouched).count() < ROUNDS_MIN {
+        true => Basis::All,
+        false => Basis::Untouched,
+    }
 }
 
-/// Whether delayed rounds have to be counted to compare the two.
-fn delayed(left: &Lane, right: &Lane) -> bool {
-    in_common(left, right, Lane::counts).count() < 2
+/// The paired ratio `left` over `right` of a measure of a round.
+fn paired(
+    (left, right): (&Lane, &Lane),
+    basis: Basis,
+    measure: impl Fn(&Run) -> f64,
+) -> Option<Interval> {
+    let value = |round: &Round| measure(&round.view(basis).run);
+    let pairs: Vec<(f64, f64)> = in_common(left, right, basis)
+        .map(|(l, r)| (value(l), value(r)))
+        .collect();
+    ratio_interval(&pairs, CONFIDENCE).ok()
 }
 
 fn in_common<'a>(
     left: &'a Lane,
     right: &'a Lane,
-    counts: fn(&Lane, &Round) -> bool,
+    basis: Basis,
 ) -> impl Iterator<Item = (&'a Round, &'a Round)> {
     let rounds = left.rounds.iter().zip(&right.rounds);
-    rounds.filter(move |(l, r)| counts(left, l) && counts(right, r))
+    rounds.filter(move |(l, r)| left.counts(l, basis) && right.counts(r, basis))
 }
 
 /// Every other policy against `base`, class by class, where neither starves the class.
 pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
-    let classes = base.rounds[0].run.classes.iter().enumerate();
+    let classes = base.rounds[0].all.run.classes.iter().enumerate();
     let of_class = |(index, class): (usize, &headway_report::ClassResult)| {
         let fair = |lane: &&Lane| !lane.starved.contains(&class.name);
         let others = lanes.iter().filter(|lane| lane.name != base.name);
-        let ratio = |lane: &Lane| Ratio {
-            policy: lane.name.clone(),
-            base: base.name.clone(),
-            class: class.name.clone(),
-            p99: paired(lane, base, |run| run.classes[index].latency_us.p99),
-            p999: paired(lane, base, |run| run.classes[index].latency_us.p999),
-            delayed: delayed(lane, base),
+        let ratio = |lane: &Lane| {
+            let of = basis(lane, base);
+            let p99 = |run: &Run| run.classes[index].latency_us.p99;
+            Ratio {
+                policy: lane.name.clone(),
+                base: base.name.clone(),
+                class: class.name.clone(),
+                p99: paired((lane, base), of, p99),
+                of,
+            }
         };
         match fair(&base) {
             true => others.filter(fair).map(ratio).collect(),
@@ -88,35 +97,64 @@ pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
     classes.flat_map(of_class).collect()
 }
 
-/// The policies that starve no class, from the lowest p99 slowdown over all requests to the highest, each
-/// compared with the next.
+/// Whether nothing is left to find out: every policy's p99 of the first class, the short one, differs from that of `base` by requests
+/// that the machine left alone.
+pub(crate) fn all_decided(lanes: &[Lane], base: &Lane) -> bool {
+    let short = &base.rounds[0].all.run.classes[0].name;
+    let ratios = ratios(lanes, base);
+    let mut of_short = ratios.iter().filter(|ratio| ratio.class == *short);
+    of_short.all(|ratio| {
+        let differs = |interval: Interval| interval.distinguishable_from(1.0);
+        ratio.of == Basis::Untouched && ratio.p99.is_some_and(differs)
+    })
+}
+
+/// The policies that starve no class, from the lowest p99 slowdown over all classes to the highest, each
+/// compared with the next. All by the same kind of requests.
 pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
-    let mut order: Vec<(&Lane, f64)> = lanes
+    let fair: Vec<&Lane> = lanes
         .iter()
         .filter(|lane| lane.starved.is_empty())
-        .filter_map(|lane| Some((lane, slowdown(lane)?)))
         .collect();
-    order.sort_by(|a, b| a.1.total_cmp(&b.1));
-    let step = |pair: &[(&Lane, f64)]| {
-        let (better, worse) = (pair[0].0, pair[1].0);
-        let ratio = paired(worse, better, |run| run.overall.slowdown.p99);
-        Step {
-            better: better.name.clone(),
-            worse: worse.name.clone(),
-            ratio,
-            delayed: delayed(worse, better),
-            ranked: ratio.is_some_and(|ratio| ratio.distinguishable_from(1.0)),
-        }
+    let untouched = |left: &Lane| {
+        fair.iter()
+            .all(|right| basis(left, right) == Basis::Untouched)
     };
-    order.windows(2).map(step).collect()
+    let of = match fair.iter().all(|lane| untouched(lane)) {
+        true => Basis::Untouched,
+        false => Basis::All,
+    };
+    let known = fair
+        .iter()
+        .filter_map(|lane| Some((*lane, slowdown(lane, of)?)));
+    let mut order: Vec<(&Lane, f64)> = known.collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let pairs = order.windows(2);
+    pairs.map(|pair| step(pair[1].0, pair[0].0, of)).collect()
+}
+
+/// Two policies, of which the first is higher on average over all its rounds. Over the rounds that both have it may be the lower one.
+fn step(higher: &Lane, lower: &Lane, of: Basis) -> Step {
+    let over =
+        |worse: &Lane, better: &Lane| paired((worse, better), of, |run| run.overall.slowdown.p99);
+    let ratio = over(higher, lower);
+    let (worse, better, ratio) = match ratio {
+        Some(Interval { estimate, .. }) if estimate < 1.0 => (lower, higher, over(lower, higher)),
+        ratio => (higher, lower, ratio),
+    };
+    Step {
+        better: better.name.clone(),
+        worse: worse.name.clone(),
+        ratio,
+        of,
+        ranked: ratio.is_some_and(|ratio| ratio.distinguishable_from(1.0)),
+    }
 }
 
 /// The geometric mean over the rounds, as the ratios are.
-fn slowdown(lane: &Lane) -> Option<f64> {
-    let logs: Vec<f64> = lane
-        .valid()
-        .map(|round| round.run.overall.slowdown.p99.ln())
-        .collect();
+fn slowdown(lane: &Lane, basis: Basis) -> Option<f64> {
+    let rounds = lane.valid(basis).map(|round| &round.view(basis).run);
+    let logs: Vec<f64> = rounds.map(|run| run.overall.slowdown.p99.ln()).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     mean.is_finite().then_some(mean)
 }
@@ -124,87 +162,102 @@ fn slowdown(lane: &Lane) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::commands::demo::objection::Objection;
+    use crate::commands::demo::lane::tests::{lane, quiet, round, starving};
     use headway_load::Flaw;
-    use headway_report::{ClassMeta, Level, Recorder, RunExtras, RunMeta};
-    use headway_runtime::Stats;
 
-    const LATE: Flaw = Flaw::Late {
-        fraction: 0.05,
-        bound_ns: 1_000_000,
-    };
+    const LOST: Flaw = Flaw::Lost { fraction: 0.01 };
 
-    fn round(latency_ns: u64, flaw: Option<Flaw>) -> Round {
-        let mut recorder = Recorder::new(&[ClassMeta::new("GET", 1_000.0)]);
-        recorder.record(0, latency_ns, 1_000);
-        let meta = RunMeta {
-            policy: String::new(),
-            params: serde_json::Map::new(),
-            level: Level::Server,
-            workload: String::new(),
-            workers: 1,
-            seed: 1,
-            requests: 1,
-            offered_rps: 1.0,
-            achieved_rps: 1.0,
-            load: 0.5,
-            utilization: 0.5,
-            dropped: 0,
-            preemptions: 0,
-            overloaded: false,
+    /// A lane whose rounds take `latency_ns`, a tenth more from one to the next; of those that are not quiet the machine left little alone.
+    fn played(name: &str, latency_ns: u64, are_quiet: [bool; 4]) -> Lane {
+        let of = |(index, is_quiet): (usize, bool)| {
+            let latency_ns = latency_ns * (10 + index as u64) / 10;
+            match is_quiet {
+                true => quiet(latency_ns),
+                // What was delayed shows in all requests, not in the few that are left.
+                false => round(90_000_000, latency_ns, 0.1),
+            }
         };
-        Round {
-            run: Run::new(meta, &recorder, RunExtras::default()),
-            recorder,
-            objections: flaw.into_iter().map(Objection::Client).collect(),
-            stats: Stats::default(),
-        }
-    }
-
-    /// A lane whose rounds take `latency_ns`, a tenth more from one to the next.
-    fn lane(name: &str, latency_ns: u64, flaws: [Option<Flaw>; 4]) -> Lane {
-        let rounds = flaws.into_iter().enumerate();
-        Lane {
-            name: name.to_owned(),
-            rounds: rounds
-                .map(|(index, flaw)| round(latency_ns * (10 + index as u64) / 10, flaw))
-                .collect(),
-            starved: Vec::new(),
-        }
+        lane(name, are_quiet.into_iter().enumerate().map(of).collect())
     }
 
     #[test]
-    fn undisturbed_rounds_are_enough_where_there_are_two() {
-        let slow = lane("slow", 100_000, [None, None, None, Some(LATE)]);
-        let mut fast = lane("fast", 10_000, [Some(LATE), None, None, None]);
-        // What was delayed must not show.
-        fast.rounds[0] = round(90_000_000, Some(LATE));
+    fn untouched_requests_decide_where_two_rounds_have_enough() {
+        let slow = played("slow", 100_000, [true, true, true, false]);
+        let fast = played("fast", 10_000, [false, true, true, true]);
         let step = &ranking(&[slow, fast])[0];
-        assert!(step.ranked && !step.delayed, "{step:?}");
+        assert!(step.ranked && step.of == Basis::Untouched, "{step:?}");
         let ratio = step.ratio.unwrap().estimate;
         assert!((9.5..10.5).contains(&ratio), "{ratio}");
     }
 
     #[test]
-    fn rounds_that_were_only_delayed_count_where_there_are_no_two_others() {
-        let slow = lane("slow", 100_000, [None, Some(LATE), Some(LATE), None]);
-        let fast = lane("fast", 10_000, [Some(LATE), None, Some(LATE), None]);
+    fn all_requests_are_compared_where_no_two_rounds_are_quiet() {
+        let slow = played("slow", 100_000, [true, false, false, true]);
+        let fast = played("fast", 10_000, [true, false, false, false]);
         let step = &ranking(&[slow, fast])[0];
-        assert!(step.ranked && step.delayed, "{step:?}");
-        assert_eq!(
-            (step.better.as_str(), step.worse.as_str()),
-            ("fast", "slow")
+        assert_eq!(step.of, Basis::All);
+        assert!(
+            !step.ranked,
+            "delays alike under both hide the difference: {step:?}"
         );
     }
 
     #[test]
-    fn rounds_that_lost_requests_never_count() {
-        let lost = || Some(Flaw::Lost { fraction: 0.01 });
-        let slow = lane("slow", 100_000, [None, lost(), lost(), lost()]);
-        let fast = lane("fast", 10_000, [None, None, None, None]);
-        let ratios = ratios(&[slow, fast], &lane("base", 100_000, [None; 4]));
-        assert_eq!(ratios.len(), 2);
-        assert!(ratios[0].p99.is_none(), "{ratios:?}");
-        assert!(ratios[1].p99.is_some() && !ratios[1].delayed, "{ratios:?}");
+    fn rounds_that_lost_requests_never_count_unless_the_policy_starves() {
+        let mut slow = played("slow", 100_000, [true; 4]);
+        for round in &mut slow.rounds[1..] {
+            round.flaws.push(LOST);
+        }
+        let fast = played("fast", 10_000, [true; 4]);
+        let base = played("base", 100_000, [true; 4]);
+        let found = ratios(&[slow, fast], &base);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].p99.is_none(), "{found:?}");
+        assert!(
+            found[1].p99.is_some() && found[1].of == Basis::Untouched,
+            "{found:?}"
+        );
+        let mut starves = starving("starves", "SCAN");
+        starves.rounds = vec![quiet(10_000), quiet(11_000)];
+        starves.rounds[0].flaws.push(LOST);
+        assert!(starves.counts(&starves.rounds[0], Basis::All));
+    }
+
+    #[test]
+    fn everything_is_decided_once_each_differs_by_untouched_requests() {
+        let base = || played("base", 100_000, [true; 4]);
+        let fast = || played("fast", 10_000, [true; 4]);
+        assert!(all_decided(&[base(), fast()], &base()));
+        assert!(!all_decided(
+            &[base(), fast(), played("same", 100_000, [true; 4])],
+            &base()
+        ));
+        let noisy = played("noisy", 10_000, [false; 4]);
+        assert!(!all_decided(&[base(), noisy], &base()));
+        assert!(all_decided(&[base()], &base()), "nobody to compare with");
+    }
+
+    #[test]
+    fn the_better_of_two_is_who_is_lower_in_the_rounds_that_both_have() {
+        // On average over its own rounds `odd` is higher, for those that `even` does not have.
+        let mut odd = lane(
+            "odd",
+            vec![quiet(10_000), quiet(10_000), quiet(900_000), quiet(900_000)],
+        );
+        let mut even = lane(
+            "even",
+            vec![quiet(40_000), quiet(41_000), quiet(1), quiet(1)],
+        );
+        for round in &mut even.rounds[2..] {
+            round.flaws.push(LOST);
+        }
+        odd.judge();
+        let step = &ranking(&[odd, even])[0];
+        assert_eq!(
+            (step.better.as_str(), step.ranked),
+            ("odd", true),
+            "{step:?}"
+        );
+        assert!(step.ratio.unwrap().lo > 1.0);
     }
 }

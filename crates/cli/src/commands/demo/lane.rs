@@ -1,0 +1,373 @@
+//! A policy's rounds, which of them count, and what they come to together.
+
+use crate::commands::demo::live::Played;
+use crate::commands::demo::rate::MARGIN;
+use crate::commands::demo::stage::Stage;
+use crate::commands::demo::untouched::{Lives, Split};
+use headway_bench::compare::UNTOUCHED_MIN;
+use headway_load::Flaw;
+use headway_policy::{ClassId, Plan};
+use headway_report::{ClassMeta, Delivery, Noise, Recorder, Reservation, Run};
+use headway_runtime::Stats;
+use headway_workload::Class;
+use serde::Serialize;
+
+/// Untouched requests that a round must have of each class for its percentiles to say anything.
+const UNTOUCHED_OF_CLASS: u64 = 20;
+
+/// Which requests are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Basis {
+    /// Those that the machine left alone.
+    Untouched,
+    /// All, with what the machine took from them.
+    All,
+}
+
+/// One policy's part of one round.
+pub(crate) struct Round {
+    pub(crate) all: View,
+    pub(crate) untouched: View,
+    /// Of the requests that are measured, the part that the machine left alone.
+    pub(crate) fraction: f64,
+    /// Why the latencies should not be trusted, lateness apart: what was late was set aside.
+    pub(crate) flaws: Vec<Flaw>,
+    /// The load by the times that the handlers took in this round.
+    pub(crate) load: f64,
+    /// The load that was meant.
+    planned_load: f64,
+    pub(crate) stats: Stats,
+}
+
+/// Some requests of a run.
+pub(crate) struct View {
+    pub(crate) run: Run,
+    pub(crate) recorder: Recorder,
+}
+
+/// A policy and its rounds.
+pub(crate) struct Lane {
+    /// As the user wrote it, without the window that was added.
+    pub(crate) name: String,
+    pub(crate) rounds: Vec<Round>,
+    /// Classes that it leaves behind at this load, by simulation.
+    predicted: Vec<String>,
+    /// Classes that it leaves behind at this load, by simulation or in most rounds.
+    pub(crate) starved: Vec<String>,
+}
+
+/// A round that does not count.
+#[derive(Serialize)]
+pub(crate) struct Excluded {
+    pub(crate) policy: String,
+    /// From 1.
+    pub(crate) round: usize,
+    pub(crate) why: Vec<String>,
+}
+
+impl Round {
+    pub(crate) fn of(stage: &Stage, played: Played, lives: &Lives) -> Self {
+        let Played {
+            report,
+            stats,
+            stops,
+        } = played;
+        let meta = |class: &Class| ClassMeta::new(&class.name, class.mean_ns());
+        let metas: Vec<ClassMeta> = stage.workload.union().map(meta).collect();
+        let planned_load = report.run.meta.load;
+        let split = Split::of(&report.answers, &metas, &stops, lives, planned_load);
+        let untouched = Run::new(
+            report.run.meta.clone(),
+            &split.untouched,
+            report.run.extras.clone(),
+        );
+        let late = |flaw: &Flaw| matches!(flaw, Flaw::Late { .. });
+        Self {
+            load: load(stage, &stats, &report.run),
+            planned_load,
+            flaws: report
+                .flaws
+                .into_iter()
+                .filter(|flaw| !late(flaw))
+                .collect(),
+            fraction: split.fraction,
+            untouched: View {
+                run: untouched,
+                recorder: split.untouched,
+            },
+            all: View {
+                run: report.run,
+                recorder: report.corrected,
+            },
+            stats,
+        }
+    }
+
+    pub(crate) fn view(&self, basis: Basis) -> &View {
+        match basis {
+            Basis::Untouched => &self.untouched,
+            Basis::All => &self.all,
+        }
+    }
+
+    /// Whether the machine left enough alone.
+    pub(crate) fn quiet(&self) -> bool {
+        let classes = self.untouched.recorder.classes();
+        let enough = classes
+            .iter()
+            .all(|class| class.count() >= UNTOUCHED_OF_CLASS);
+        enough && self.fraction >= UNTOUCHED_MIN
+    }
+
+    /// Whether handlers took so much longer than they were measured to that a policy may starve a class for this alone.
+    fn slowed(&self) -> bool {
+        self.load > self.planned_load * MARGIN
+    }
+
+    /// Whether, at the end, some worker was closed to the longest class.
+    pub(crate) fn reserved(&self, workers: usize) -> bool {
+        let longest = ClassId((self.all.run.classes.len() - 1) as u16);
+        let open_to_longest =
+            |plan: &Plan| plan.reserved(longest).union(plan.stealable(longest)).len();
+        let plan = self.stats.plan.as_ref();
+        plan.is_some_and(|plan| open_to_longest(plan) < workers)
+    }
+}
+
+/// What the workers had to do, by the times that the handlers took.
+fn load(stage: &Stage, stats: &Stats, run: &Run) -> f64 {
+    let took_ns = |class: &Class| {
+        let found = stats.classes.iter().find(|of| of.name == class.name);
+        let mean_ns = found.and_then(|of| of.mean_cpu_ns());
+        class.share * mean_ns.unwrap_or_else(|| class.mean_ns())
+    };
+    let mean_ns: f64 = stage.workload.union().map(took_ns).sum();
+    run.meta.offered_rps * mean_ns / 1e9 / stage.workers as f64
+}
+
+impl Lane {
+    /// A policy before its first round.
+    pub(crate) fn new(name: &str, predicted: &[String]) -> Self {
+        Self {
+            name: name.to_owned(),
+            rounds: Vec::new(),
+            predicted: predicted.to_vec(),
+            starved: predicted.to_vec(),
+        }
+    }
+
+    /// Settles which classes starve: those that simulation says do, and those whose backlog grew in most of the
+    /// rounds in which the machine was as fast as it was taken for.
+    pub(crate) fn judge(&mut self) {
+        self.starved.clone_from(&self.predicted);
+        let classes = self.rounds[0].all.run.classes.iter();
+        for name in classes.map(|class| &class.name) {
+            let grew = |round: &&Round| round.all.run.extras.starved.contains(name);
+            let fair = self.rounds.iter().filter(|round| !round.slowed());
+            let often = 2 * fair.clone().filter(grew).count() > fair.count();
+            if often && !self.starved.contains(name) {
+                self.starved.push(name.clone());
+            }
+        }
+    }
+
+    /// Whether the round counts. Where a class starves its requests get lost by design, and the rest is shown.
+    pub(crate) fn counts(&self, round: &Round, basis: Basis) -> bool {
+        let sound = round.flaws.is_empty() || !self.starved.is_empty();
+        sound && (basis == Basis::All || round.quiet())
+    }
+
+    /// The rounds that do not, and why.
+    pub(crate) fn excluded(&self) -> Vec<Excluded> {
+        let rounds = self.rounds.iter().enumerate();
+        let flawed = rounds.filter(|(_, round)| !self.counts(round, Basis::All));
+        let excluded = |(index, round): (usize, &Round)| Excluded {
+            policy: self.name.clone(),
+            round: index + 1,
+            why: round.flaws.iter().map(ToString::to_string).collect(),
+        };
+        flawed.map(excluded).collect()
+    }
+
+    /// The rounds that count.
+    pub(crate) fn valid(&self, basis: Basis) -> impl Iterator<Item = &Round> {
+        self.rounds
+            .iter()
+            .filter(move |round| self.counts(round, basis))
+    }
+
+    /// Of the requests of all rounds that count, the part that the machine left alone; none where no round counts.
+    pub(crate) fn untouched_fraction(&self) -> Option<f64> {
+        let measured = |recorder: &Recorder| -> u64 {
+            recorder.classes().iter().map(|class| class.count()).sum()
+        };
+        let sum = |basis: Basis| -> u64 {
+            let rounds = self.valid(Basis::All);
+            rounds
+                .map(|round| measured(&round.view(basis).recorder))
+                .sum()
+        };
+        let all = sum(Basis::All);
+        (all > 0).then(|| sum(Basis::Untouched) as f64 / all as f64)
+    }
+
+    /// Rounds at whose end the longest class was kept from some worker.
+    pub(crate) fn reserving(&self, workers: usize) -> usize {
+        let rounds = self.valid(Basis::All);
+        rounds.filter(|round| round.reserved(workers)).count()
+    }
+
+    /// Histograms of all rounds that count, as one; none where no round does.
+    pub(crate) fn recorder(&self, basis: Basis) -> Option<Recorder> {
+        let mut rounds = self.valid(basis).map(|round| &round.view(basis).recorder);
+        let mut merged = rounds.next()?.clone();
+        rounds.for_each(|recorder| merged.merge(recorder));
+        Some(merged)
+    }
+
+    /// All rounds that count, as one run.
+    pub(crate) fn run(&self, stage: &Stage, basis: Basis) -> Option<Run> {
+        let recorder = self.recorder(basis)?;
+        let rounds: Vec<&Run> = self.valid(basis).map(|round| &round.all.run).collect();
+        let mean = |value: fn(&Run) -> f64| {
+            rounds.iter().map(|run| value(run)).sum::<f64>() / rounds.len() as f64
+        };
+        let mut meta = rounds[0].meta.clone();
+        meta.requests = rounds.iter().map(|run| run.meta.requests).sum();
+        meta.dropped = rounds.iter().map(|run| run.meta.dropped).sum();
+        meta.offered_rps = mean(|run| run.meta.offered_rps);
+        meta.achieved_rps = mean(|run| run.meta.achieved_rps);
+        meta.load = mean(|run| run.meta.load);
+        meta.utilization = mean(|run| run.meta.utilization);
+        meta.overloaded = !self.starved.is_empty();
+        let mut extras = rounds[0].extras.clone();
+        extras.starved.clone_from(&self.starved);
+        extras.delivery = Some(delivery(&rounds));
+        extras.noise = Some(Noise {
+            lost_fraction: stage.noise.lost_fraction,
+            gaps_over_10us: stage.noise.gaps_over_10us,
+        });
+        extras.reservation = self.valid(basis).last().and_then(reservation);
+        Some(Run::new(meta, &recorder, extras))
+    }
+}
+
+fn delivery(rounds: &[&Run]) -> Delivery {
+    let parts = rounds.iter().filter_map(|run| run.extras.delivery);
+    parts.fold(Delivery::default(), |sum, part| Delivery {
+        sent: sum.sent + part.sent,
+        answered: sum.answered + part.answered,
+        lost: sum.lost + part.lost,
+        late: sum.late + part.late,
+        duplicates: sum.duplicates + part.duplicates,
+        invalid: sum.invalid + part.invalid,
+    })
+}
+
+/// The plan in force at the end, where the policy follows one with groups.
+fn reservation(round: &Round) -> Option<Vec<Reservation>> {
+    let classes = round.all.run.classes.iter();
+    let names = classes.map(|class| class.name.as_str());
+    let names: Vec<&str> = names.chain(["unknown"]).collect();
+    let plan = round.stats.plan.as_ref()?;
+    let groups = headway_sim::reservation_of(plan, &names);
+    (!groups.is_empty()).then_some(groups)
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use headway_report::{Level, RunExtras, RunMeta};
+
+    /// A run in which all GETs took so long.
+    fn view(latency_ns: u64) -> View {
+        let mut recorder = Recorder::new(&[ClassMeta::new("GET", 1_000.0)]);
+        for _ in 0..UNTOUCHED_OF_CLASS {
+            recorder.record(0, latency_ns, 1_000);
+        }
+        let meta = RunMeta {
+            policy: String::new(),
+            params: serde_json::Map::new(),
+            level: Level::Live,
+            workload: String::new(),
+            workers: 1,
+            seed: 1,
+            requests: UNTOUCHED_OF_CLASS,
+            offered_rps: 1.0,
+            achieved_rps: 1.0,
+            load: 0.5,
+            utilization: 0.5,
+            dropped: 0,
+            preemptions: 0,
+            overloaded: false,
+        };
+        View {
+            run: Run::new(meta, &recorder, RunExtras::default()),
+            recorder,
+        }
+    }
+
+    /// A round in which GETs took so long, and those that the machine left alone, such a part, so long.
+    pub(crate) fn round(all_ns: u64, untouched_ns: u64, fraction: f64) -> Round {
+        Round {
+            all: view(all_ns),
+            untouched: view(untouched_ns),
+            fraction,
+            flaws: Vec::new(),
+            load: 0.5,
+            planned_load: 0.5,
+            stats: Stats::default(),
+        }
+    }
+
+    /// A round that the machine left alone.
+    pub(crate) fn quiet(latency_ns: u64) -> Round {
+        round(latency_ns, latency_ns, 1.0)
+    }
+
+    pub(crate) fn lane(name: &str, rounds: Vec<Round>) -> Lane {
+        let mut lane = Lane::new(name, &[]);
+        lane.rounds = rounds;
+        lane
+    }
+
+    /// A policy that starves a class by simulation.
+    pub(crate) fn starving(name: &str, class: &str) -> Lane {
+        Lane::new(name, &[class.to_owned()])
+    }
+
+    fn grew(load: f64) -> Round {
+        let mut round = quiet(1_000);
+        round.load = load;
+        round.all.run.extras.starved.push("GET".into());
+        round
+    }
+
+    #[test]
+    fn a_class_starves_where_its_backlog_grew_in_most_rounds() {
+        let mut lane = lane("some", vec![grew(0.5), quiet(1_000), quiet(1_000)]);
+        lane.judge();
+        assert_eq!(lane.starved, [""; 0]);
+        lane.rounds[1] = grew(0.5);
+        lane.judge();
+        assert_eq!(lane.starved, ["GET"]);
+        // Not the policy's doing: the machine was slower than the load allows for.
+        lane.rounds[1] = grew(0.7);
+        lane.rounds[2] = grew(0.7);
+        lane.rounds.push(quiet(1_000));
+        lane.judge();
+        assert_eq!(lane.starved, [""; 0]);
+    }
+
+    #[test]
+    fn a_round_of_which_the_machine_left_little_alone_counts_with_all_its_requests() {
+        let rounds = vec![quiet(1_000), round(9_000, 1_000, 0.1)];
+        let lane = lane("some", rounds);
+        assert_eq!(lane.valid(Basis::Untouched).count(), 1);
+        assert_eq!(lane.valid(Basis::All).count(), 2);
+        assert!(lane.excluded().is_empty());
+        let all = lane.recorder(Basis::All).unwrap();
+        assert_eq!(all.classes()[0].count(), 2 * UNTOUCHED_OF_CLASS);
+    }
+}

@@ -1,0 +1,215 @@
+//! Requests that the machine left alone, told from the others by a witness and by simulation, never by their latency.
+//!
+//! The rule is that of `headway bench --compare-sim`: a request is set aside when it was, or by simulation would have been, in the
+//! server at any time in the [aftermath](Aftermath) of a stop. How long it would have been there is the longest that it takes
+//! under any of the policies that are compared, so that the rule is the same for all of them: a policy that answers late
+//! does not lose its late answers by that.
+
+use crate::commands::demo::live::Offer;
+use crate::commands::demo::rounds::Entrant;
+use crate::commands::demo::stage::Stage;
+use anyhow::Result;
+use headway_bench::Aftermath;
+use headway_load::Answered;
+use headway_machine::noise::Stop;
+use headway_report::schedule::Slice;
+use headway_report::{ClassMeta, Recorder};
+use headway_sim::{Experiment, Length};
+use headway_workload::Offered;
+
+/// Stops of up to this are nothing, ns: an interrupt or the client's own send takes tens of µs, a GET that waits behind a SCAN ms.
+pub(crate) const FLOOR_NS: u64 = 100_000;
+
+/// How long each request of a round stays in an ideal server under the policy that keeps it longest, ns.
+pub(crate) struct Lives(Vec<u64>);
+
+impl Lives {
+    /// Simulates the requests of a round under every policy.
+    pub(crate) fn of(stage: &Stage, entrants: &[Entrant], offer: &Offer) -> Result<Self> {
+        let mut lives_ns = Vec::new();
+        for entrant in entrants {
+            let mut experiment = Experiment::new(stage.workload.clone(), entrant.policy.clone())
+                .workers(stage.workers)
+                .offered(Offered::Rate(offer.rate_rps))
+                .seed(offer.seed);
+            experiment.length = Length::Duration(offer.duration.as_nanos() as u64);
+            experiment.trace_window = Some(0..u64::MAX);
+            extend(&mut lives_ns, &experiment.run()?.slices);
+        }
+        Ok(Self(lives_ns))
+    }
+}
+
+/// Raises each request's life to what it is by these slices.
+fn extend(lives_ns: &mut Vec<u64>, slices: &[Slice]) {
+    let requests = slices.iter().map(|slice| slice.request as usize + 1);
+    let requests = requests.max().unwrap_or(0);
+    lives_ns.resize(requests.max(lives_ns.len()), 0);
+    let mut arrived_ns = vec![0; requests];
+    for slice in slices {
+        let index = slice.request as usize;
+        if !slice.resumed {
+            arrived_ns[index] = slice.waited_from_ns;
+        }
+        lives_ns[index] = lives_ns[index].max(slice.to_ns - arrived_ns[index]);
+    }
+}
+
+/// The requests of a run that were left alone, and those that were set aside.
+pub(crate) struct Split {
+    pub(crate) untouched: Recorder,
+    /// Of all that are measured, the part that was left alone.
+    pub(crate) fraction: f64,
+}
+
+impl Split {
+    /// Sets aside what the `stops` and the client's own delays touched, for a server at this load.
+    pub(crate) fn of(
+        answers: &[Answered],
+        classes: &[ClassMeta],
+        stops: &[Stop],
+        lives: &Lives,
+        load: f64,
+    ) -> Self {
+        let seen = stops
+            .iter()
+            .map(|stop| (stop.from_ns..stop.to_ns, stop.lost_ns));
+        let late = answers.iter().filter_map(delay);
+        let aftermath = Aftermath::of_lost(seen.chain(late), load);
+        let mut untouched = Recorder::new(classes);
+        let mut kept = 0;
+        for answer in answers {
+            let life_ns = lives.0.get(answer.index).copied().unwrap_or(u64::MAX);
+            if aftermath.touches(answer.due_ns, answer.due_ns.saturating_add(life_ns)) {
+                continue;
+            }
+            kept += 1;
+            let service_ns = classes[answer.class].service_ns as u64;
+            untouched.record(answer.class, answer.since_due_ns, service_ns);
+        }
+        Self {
+            untouched,
+            fraction: f64::from(kept) / answers.len().max(1) as f64,
+        }
+    }
+}
+
+/// The time by which the client sent a request late, where that is no trifle: it was stopped, and so what it sends next comes in a
+/// bunch that nobody offered.
+fn delay(answer: &Answered) -> Option<(std::ops::Range<u64>, u64)> {
+    let late_ns = answer.since_due_ns.saturating_sub(answer.since_sent_ns);
+    (late_ns > FLOOR_NS).then(|| (answer.due_ns..answer.due_ns + late_ns, late_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const LOAD: f64 = 0.5;
+
+    /// A request a ms, each answered after 50 µs, and one in ten a SCAN of 2 ms.
+    fn answers() -> Vec<Answered> {
+        let answer = |index: usize| {
+            let class = usize::from(index % 10 == 9);
+            let since_ns = [50_000, 2 * MS][class];
+            Answered {
+                index,
+                class,
+                due_ns: 100 * MS + index as u64 * MS,
+                since_due_ns: since_ns,
+                since_sent_ns: since_ns,
+            }
+        };
+        (0..1_000).map(answer).collect()
+    }
+
+    fn classes() -> [ClassMeta; 2] {
+        [
+            ClassMeta::new("GET", 10_000.0),
+            ClassMeta::new("SCAN", 2_000_000.0),
+        ]
+    }
+
+    /// Both classes are gone in so many ns by simulation.
+    fn split(answers: &[Answered], stops: &[Stop], life_ns: u64) -> Split {
+        let lives = Lives(vec![life_ns; answers.len()]);
+        Split::of(answers, &classes(), stops, &lives, LOAD)
+    }
+
+    fn stop(from_ns: u64, lost_ns: u64) -> Stop {
+        Stop {
+            from_ns,
+            to_ns: from_ns + lost_ns,
+            lost_ns,
+        }
+    }
+
+    #[test]
+    fn a_machine_that_never_stops_touches_nothing() {
+        let split = split(&answers(), &[], MS);
+        assert_eq!(split.fraction, 1.0);
+        let counts: Vec<u64> = split
+            .untouched
+            .classes()
+            .iter()
+            .map(|c| c.count())
+            .collect();
+        assert_eq!(counts, [900, 100]);
+    }
+
+    #[test]
+    fn a_stop_sets_aside_who_was_there_and_who_came_while_its_backlog_drained() {
+        // 10 ms from 300.5 on; at load 0.5 their traces last for six times as long: until 370.5. Who came up to 2 ms before was there.
+        let split = split(&answers(), &[stop(300 * MS + MS / 2, 10 * MS)], 2 * MS);
+        let kept = (0..1_000)
+            .filter(|index| !(199..=270).contains(index))
+            .count();
+        assert_eq!(split.fraction, kept as f64 / 1_000.0);
+    }
+
+    #[test]
+    fn what_is_set_aside_does_not_depend_on_latencies() {
+        let stops: Vec<Stop> = (0..20).map(|n| stop((100 + 50 * n) * MS, MS)).collect();
+        let fast = answers();
+        let mut slow = fast.clone();
+        for answer in &mut slow {
+            answer.since_due_ns *= 40;
+            answer.since_sent_ns *= 40;
+        }
+        let (fast, slow) = (split(&fast, &stops, MS), split(&slow, &stops, MS));
+        assert!((0.1..0.9).contains(&fast.fraction), "{}", fast.fraction);
+        assert_eq!(fast.fraction, slow.fraction);
+        let count = |split: &Split| -> Vec<u64> {
+            let classes = split.untouched.classes().iter();
+            classes.map(|class| class.count()).collect()
+        };
+        assert_eq!(count(&fast), count(&slow));
+    }
+
+    #[test]
+    fn a_client_that_was_late_stopped_as_well() {
+        let mut answers = answers();
+        // The client slept from 600 to 605: six requests left together.
+        for (late, answer) in answers[500..506].iter_mut().rev().enumerate() {
+            answer.since_due_ns += late as u64 * MS;
+        }
+        let split = split(&answers, &[], MS);
+        // From 600, less a life, until six times 5 ms after 605.
+        let kept = (0..1_000)
+            .filter(|index| !(499..535).contains(index))
+            .count();
+        assert_eq!(split.fraction, kept as f64 / 1_000.0);
+    }
+
+    #[test]
+    fn an_interrupt_is_no_stop_and_an_unknown_life_touches_every_later_one() {
+        let mut answers = answers();
+        answers[3].since_due_ns += FLOOR_NS;
+        assert_eq!(split(&answers, &[], MS).fraction, 1.0);
+        let unknown = Lives(Vec::new());
+        let stops = [stop(1_099 * MS, MS)];
+        let split = Split::of(&answers, &classes(), &stops, &unknown, LOAD);
+        assert_eq!(split.fraction, 0.0);
+    }
+}

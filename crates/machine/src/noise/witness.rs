@@ -1,0 +1,291 @@
+//! Who saw the machine stop: a witness beside a run, that takes no part in it.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use nix::sys::prctl;
+
+use crate::Clock;
+use crate::thread::{pin_current, stay_responsive};
+use crate::topology::Topology;
+
+/// How often the witness looks, ns. It takes some 10 µs of a core, half of that for the timer in a virtual machine.
+const PERIOD_NS: u64 = 500_000;
+
+/// Cores that are watched, at most.
+const MOST_CORES: usize = 16;
+
+/// A time within which something was kept from running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stop {
+    /// It began no earlier, ns on the scale of [`Clock::global`].
+    pub from_ns: u64,
+    /// It ended no later.
+    pub to_ns: u64,
+    /// For how long, ns.
+    pub lost_ns: u64,
+}
+
+/// Watches some threads and the cores until it is asked what it saw.
+///
+/// Two sources, neither of which looks at what the threads do. The kernel's account says how long each was ready while somebody
+/// else had its core: other programs. And a sleeper on each core that wakes too late was itself kept from it, as by a hypervisor,
+/// of which the kernel's account knows nothing; a shorter pause of the hypervisor than the sleeper's period may pass unseen.
+#[derive(Debug)]
+pub struct Witness {
+    over: Arc<AtomicBool>,
+    watchers: Vec<JoinHandle<Vec<Stop>>>,
+}
+
+impl Witness {
+    /// Watches those threads of this process whose names begin with `prefix`, and the cores; stops of up to `floor_ns` are nothing.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel keeps no account of waiting (`CONFIG_SCHED_INFO`), or refuses a thread.
+    pub fn of_threads(prefix: &str, floor_ns: u64) -> io::Result<Witness> {
+        let mut accounts = accounts(prefix)?;
+        let mut witness = Witness {
+            over: Arc::default(),
+            watchers: Vec::new(),
+        };
+        for core in cores() {
+            let watcher = Watcher {
+                clock: Clock::global(),
+                floor_ns,
+                // One reads them all.
+                accounts: std::mem::take(&mut accounts),
+                stops: Vec::new(),
+            };
+            let over = Arc::clone(&witness.over);
+            let watch = move || {
+                // Where it is refused the sleeper watches the core that it is given.
+                let _ = core.map(pin_current);
+                watcher.watch(&over)
+            };
+            let thread = thread::Builder::new().name("headway-witness".to_owned());
+            witness.watchers.push(thread.spawn(watch)?);
+        }
+        Ok(witness)
+    }
+
+    /// What it saw, in no particular order.
+    pub fn testify(mut self) -> Vec<Stop> {
+        self.over.store(true, Ordering::Relaxed);
+        let watchers = std::mem::take(&mut self.watchers).into_iter();
+        let seen = watchers.map(|watcher| watcher.join().expect("watching does not panic"));
+        seen.flatten().collect()
+    }
+}
+
+impl Drop for Witness {
+    /// Tells the watchers to end, also where nobody asks what they saw.
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The cores to watch; one that is not named where they cannot be read.
+fn cores() -> Vec<Option<usize>> {
+    let Ok(topology) = Topology::read("/sys") else {
+        return vec![None];
+    };
+    let order = topology.pinning_order().into_iter();
+    order.take(MOST_CORES).map(Some).collect()
+}
+
+/// A thread's account, kept open: a look is one system call.
+#[derive(Debug)]
+struct Account {
+    file: File,
+    run_delay_ns: u64,
+}
+
+/// The accounts of this process's threads whose names begin so.
+fn accounts(prefix: &str) -> io::Result<Vec<Account>> {
+    let mut accounts = Vec::new();
+    for task in fs::read_dir("/proc/self/task")? {
+        let task = task?.path();
+        // A thread that ended meanwhile has no name any more.
+        let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
+        if name.starts_with(prefix) {
+            accounts.push(Account::open(File::open(task.join("schedstat"))?)?);
+        }
+    }
+    Ok(accounts)
+}
+
+impl Account {
+    fn open(file: File) -> io::Result<Self> {
+        let mut account = Self {
+            file,
+            run_delay_ns: 0,
+        };
+        account.run_delay_ns = account.read()?;
+        Ok(account)
+    }
+
+    fn read(&self) -> io::Result<u64> {
+        let mut bytes = [0; 96];
+        let len = self.file.read_at(&mut bytes, 0)?;
+        let text = std::str::from_utf8(&bytes[..len]).ok();
+        let stat = text.and_then(super::schedstat::parse);
+        stat.map(|stat| stat.run_delay_ns)
+            .ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
+    /// For how long the thread waited since the last look; nothing of one that has ended.
+    fn waited_ns(&mut self) -> u64 {
+        let now_ns = self.read().unwrap_or(self.run_delay_ns);
+        let waited_ns = now_ns.saturating_sub(self.run_delay_ns);
+        self.run_delay_ns = now_ns;
+        waited_ns
+    }
+}
+
+/// A sleeper on one core.
+struct Watcher {
+    clock: Clock,
+    floor_ns: u64,
+    accounts: Vec<Account>,
+    stops: Vec<Stop>,
+}
+
+impl Watcher {
+    fn watch(mut self, over: &AtomicBool) -> Vec<Stop> {
+        // 50 µs by default, by which every look would be late.
+        let _ = prctl::set_timerslack(1);
+        stay_responsive();
+        let mut last_ns = self.clock.now_ns();
+        while !over.load(Ordering::Relaxed) {
+            thread::sleep(Duration::from_nanos(PERIOD_NS));
+            let now_ns = self.clock.now_ns();
+            self.look(last_ns, now_ns);
+            last_ns = now_ns;
+        }
+        self.stops
+    }
+
+    fn look(&mut self, last_ns: u64, now_ns: u64) {
+        let due_ns = last_ns + PERIOD_NS;
+        self.note(due_ns, now_ns, now_ns.saturating_sub(due_ns));
+        for index in 0..self.accounts.len() {
+            // Waiting is entered when it ends: since the last look, but it may have begun long before.
+            let waited_ns = self.accounts[index].waited_ns();
+            self.note(last_ns.saturating_sub(waited_ns), now_ns, waited_ns);
+        }
+    }
+
+    fn note(&mut self, from_ns: u64, to_ns: u64, lost_ns: u64) {
+        if lost_ns > self.floor_ns {
+            self.stops.push(Stop {
+                from_ns,
+                to_ns,
+                lost_ns,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOOR_NS: u64 = 100_000;
+
+    /// A file that says so much as an account.
+    fn account(run_delay_ns: u64) -> (tempfile::NamedTempFile, Account) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        write(&file, run_delay_ns);
+        let account = Account::open(File::open(file.path()).unwrap()).unwrap();
+        (file, account)
+    }
+
+    fn write(file: &tempfile::NamedTempFile, run_delay_ns: u64) {
+        fs::write(file.path(), format!("123456789 {run_delay_ns} 77\n")).unwrap();
+    }
+
+    fn watcher(accounts: Vec<Account>) -> Watcher {
+        Watcher {
+            clock: Clock::global(),
+            floor_ns: FLOOR_NS,
+            accounts,
+            stops: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_wait_that_ended_since_the_last_look_may_have_begun_before_it() {
+        let (file, account) = account(5_000_000);
+        let mut watcher = watcher(vec![account]);
+        watcher.look(10_000_000, 10_500_000);
+        write(&file, 5_000_000 + FLOOR_NS);
+        watcher.look(10_500_000, 11_000_000);
+        assert_eq!(watcher.stops, [], "no longer than the floor");
+        write(&file, 8_000_000 + FLOOR_NS);
+        watcher.look(11_000_000, 11_500_000);
+        let stop = Stop {
+            from_ns: 8_000_000,
+            to_ns: 11_500_000,
+            lost_ns: 3_000_000,
+        };
+        assert_eq!(watcher.stops, [stop]);
+    }
+
+    #[test]
+    fn who_wakes_late_was_stopped_since_the_time_to_wake() {
+        let mut watcher = watcher(Vec::new());
+        watcher.look(10_000_000, 10_000_000 + PERIOD_NS + FLOOR_NS);
+        assert_eq!(watcher.stops, []);
+        watcher.look(20_000_000, 23_500_000);
+        let stop = Stop {
+            from_ns: 20_500_000,
+            to_ns: 23_500_000,
+            lost_ns: 3_000_000,
+        };
+        assert_eq!(watcher.stops, [stop]);
+    }
+
+    #[test]
+    fn two_that_want_one_core_are_seen_to_wait() {
+        let core = cores()[0].expect("this machine names its cores");
+        let over = Arc::new(AtomicBool::new(false));
+        let spin = |_| {
+            let over = Arc::clone(&over);
+            let spin = move || {
+                pin_current(core).unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            };
+            let thread = thread::Builder::new().name("crowd-spin".to_owned());
+            thread.spawn(spin).unwrap()
+        };
+        let spinners: Vec<JoinHandle<()>> = (0..2).map(spin).collect();
+        while accounts("crowd-").unwrap().len() < 2 {
+            thread::yield_now();
+        }
+        let witness = Witness::of_threads("crowd-", FLOOR_NS).unwrap();
+        thread::sleep(Duration::from_millis(300));
+        let stops = witness.testify();
+        over.store(true, Ordering::Relaxed);
+        spinners
+            .into_iter()
+            .for_each(|spinner| spinner.join().unwrap());
+        let lost_ns: u64 = stops.iter().map(|stop| stop.lost_ns).sum();
+        assert!(
+            lost_ns > 100_000_000,
+            "one of the two waits at any time: {stops:?}"
+        );
+        assert!(
+            stops
+                .iter()
+                .all(|stop| stop.to_ns - stop.from_ns >= stop.lost_ns)
+        );
+    }
+}
