@@ -25,13 +25,13 @@ impl Aftermath {
     #[must_use]
     pub fn of(gaps: &[Gap], load: f64) -> Self {
         let whole = |gap: &Gap| (gap.clone(), gap.end - gap.start);
-        Self::of_lost(gaps.iter().map(whole), load)
+        Self::of_lost(gaps.iter().map(whole), load, RECOVERY)
     }
 
-    /// As [`of`](Self::of), where only so many ns, somewhere within each time, were lost.
+    /// As [`of`](Self::of), where only so many ns, somewhere within each time, were lost, and `recovery` times the average is allowed for.
     #[must_use]
-    pub fn of_lost(lost: impl IntoIterator<Item = (Gap, u64)>, load: f64) -> Self {
-        let stretch = RECOVERY / (1.0 - load).max(0.05);
+    pub fn of_lost(lost: impl IntoIterator<Item = (Gap, u64)>, load: f64, recovery: f64) -> Self {
+        let stretch = recovery / (1.0 - load).max(0.05);
         let reach = |(within, lost_ns): (Gap, u64)| {
             let recovery_ns = lost_ns as f64 * stretch;
             within.start..within.end.saturating_add(recovery_ns as u64)
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_within_a_longer_time_is_made_up_for_sooner() {
-        let aftermath = Aftermath::of_lost([(1_000..1_100, 50)], 0.5);
+        let aftermath = Aftermath::of_lost([(1_000..1_100, 50)], 0.5, 4.0);
         assert!(aftermath.touches(1_000, 1_000));
         assert!(aftermath.touches(1_399, 5_000));
         assert!(!aftermath.touches(1_400, 5_000));

@@ -1,6 +1,6 @@
 //! Everything that was found out, and how it is said in words.
 
-use crate::commands::demo::lane::{Basis, Excluded, Lane, Round};
+use crate::commands::demo::lane::{ALL, Basis, Excluded, Lane, Round, Sample};
 use crate::commands::demo::setup::{Setup, percent};
 use crate::commands::demo::verdict::{CONFIDENCE, Ratio, Step};
 use headway_report::stats::Interval;
@@ -39,13 +39,20 @@ impl Findings {
         self.runs.iter().map(|(_, run)| run.clone()).collect()
     }
 
-    /// By which requests curves can be drawn for every policy.
-    pub(crate) fn basis(&self) -> Basis {
-        let quiet = |lane: &Lane| lane.valid(Basis::Untouched).next().is_some();
+    /// By which requests of a class curves can be drawn for every policy.
+    pub(crate) fn sample(&self, class: &str) -> Sample {
+        let untouched = (Basis::Untouched, self.index(class));
+        let quiet = |lane: &Lane| lane.valid(untouched).next().is_some();
         match self.lanes.iter().all(quiet) {
-            true => Basis::Untouched,
-            false => Basis::All,
+            true => untouched,
+            false => ALL,
         }
+    }
+
+    /// The place of a class.
+    pub(crate) fn index(&self, class: &str) -> Option<usize> {
+        let names = self.setup.stage.workload.class_names();
+        names.iter().position(|name| *name == class)
     }
 
     pub(crate) fn rounds(&self) -> usize {
@@ -57,7 +64,8 @@ impl Findings {
         let (setup, noise) = (&self.setup, &self.setup.stage.noise);
         let mut lines = vec![
             format!(
-                "Live: {} rounds{}, in each every policy for {} s with the same requests, in rotating order, on a fresh                  server. The first {} of each run is not measured: DARC profiles its first {} requests then.",
+                "Live: {} rounds{}, in each every policy for {} s with the same requests, in rotating order, on a fresh \
+                 server. The first {} of each run is not measured: DARC profiles its first {} requests then.",
                 self.rounds(),
                 match (self.rounds() as u64) < self.rounds_most {
                     true => format!(" of at most {}", self.rounds_most),
@@ -82,14 +90,17 @@ impl Findings {
         ];
         lines.extend(self.lowered.map(|factor| {
             format!(
-                "Handlers took longer in the first round than when they were measured, so its load was too high: it does not                  count, and since then {} of the rate, {} requests/s, was offered.",
+                "Handlers took longer in the first round than when they were measured, so its load was too high: it does not \
+                 count, and since then {} of the rate, {} requests/s, was offered.",
                 percent(factor),
                 format::metric(setup.offer.rate_rps)
             )
         }));
         lines.push(self.loads());
         lines.push(
-            "Untouched are the requests that were not in the server while the machine stopped it or the client, nor while              what piled up meanwhile drained. A witness beside the server and a simulation of the same requests tell, by              one rule for all policies; no latency does."
+            "Untouched are the requests that were not in the server while the machine stopped it or the client, nor while \
+                 what piled up meanwhile drained. A witness beside the server and a simulation of the same requests tell, by \
+                 one rule for all policies; no latency does."
                 .to_owned(),
         );
         lines
@@ -127,7 +138,8 @@ impl Findings {
             return Vec::new();
         };
         let of_ratio = |ratio: &Ratio| {
-            let run = |name: &str| self.lane(name)?.run(&self.setup.stage, ratio.of);
+            let sample = (ratio.of, self.index(&ratio.class));
+            let run = |name: &str| self.lane(name)?.run(&self.setup.stage, sample);
             let (base, other) = (run(&self.base)?, run(&best)?);
             let p99 = |run: &Run| Some(run.class(&ratio.class)?.latency_us.p99);
             Some(compared(
@@ -171,7 +183,8 @@ impl Findings {
             return Vec::new();
         };
         let head = format!(
-            "Ranking by p99 slowdown over {} of both classes (ratios with {} intervals, paired by round; with the two looks that              there may be, at most 5 % err):",
+            "Ranking by p99 slowdown over {} of both classes (ratios with {} intervals, paired by round; with the two looks that \
+                 there may be, at most 5 % err):",
             requests(first.of),
             format::percent(CONFIDENCE),
         );
@@ -184,7 +197,8 @@ impl Findings {
         let ratios = self.ratios.iter().map(|ratio| ratio.of);
         let mut bases = ratios.chain(self.ranking.iter().map(|step| step.of));
         bases.any(|of| of == Basis::All).then(|| {
-            "The machine left too little alone to compare all policies by that. Where all requests are compared, its stops are in              the latencies of each policy alike and hide differences; the simulation above has none."
+            "The machine left too little alone to compare all policies by that. Where all requests are compared, its stops are in \
+                 the latencies of each policy alike and hide differences; the simulation above has none."
                 .to_owned()
         })
     }
@@ -199,14 +213,14 @@ impl Findings {
                     .as_ref()
                     .is_some_and(|plan| !plan.groups.is_empty())
             };
-            lane.valid(Basis::All).any(planned)
+            lane.valid(ALL).any(planned)
         };
         let of = |lane: &Lane| {
             let reserving = lane.reserving(self.setup.stage.workers);
             format!(
                 "{} in {reserving} of {} rounds",
                 lane.name,
-                lane.valid(Basis::All).count()
+                lane.valid(ALL).count()
             )
         };
         let parts: Vec<String> = self.lanes.iter().filter(plans).map(of).collect();

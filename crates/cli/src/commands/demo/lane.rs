@@ -3,7 +3,7 @@
 use crate::commands::demo::live::Played;
 use crate::commands::demo::rate::MARGIN;
 use crate::commands::demo::stage::Stage;
-use crate::commands::demo::untouched::{Lives, Split};
+use crate::commands::demo::untouched::{Lives, untouched};
 use headway_bench::compare::UNTOUCHED_MIN;
 use headway_load::Flaw;
 use headway_policy::{ClassId, Plan};
@@ -12,8 +12,8 @@ use headway_runtime::Stats;
 use headway_workload::Class;
 use serde::Serialize;
 
-/// Untouched requests that a round must have of each class for its percentiles to say anything.
-const UNTOUCHED_OF_CLASS: u64 = 20;
+/// Untouched requests that a round must have for their percentiles to say anything.
+const UNTOUCHED_LEAST: u64 = 20;
 
 /// Which requests are looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,12 +25,16 @@ pub(crate) enum Basis {
     All,
 }
 
+/// Which requests, and of which class; none: of all.
+pub(crate) type Sample = (Basis, Option<usize>);
+
+/// All requests.
+pub(crate) const ALL: Sample = (Basis::All, None);
+
 /// One policy's part of one round.
 pub(crate) struct Round {
     pub(crate) all: View,
     pub(crate) untouched: View,
-    /// Of the requests that are measured, the part that the machine left alone.
-    pub(crate) fraction: f64,
     /// Why the latencies should not be trusted, lateness apart: what was late was set aside.
     pub(crate) flaws: Vec<Flaw>,
     /// The load by the times that the handlers took in this round.
@@ -66,6 +70,17 @@ pub(crate) struct Excluded {
     pub(crate) why: Vec<String>,
 }
 
+impl View {
+    /// Requests of a class, or of all classes.
+    fn measured(&self, class: Option<usize>) -> u64 {
+        let classes = self.recorder.classes();
+        match class {
+            Some(class) => classes[class].count(),
+            None => classes.iter().map(|class| class.count()).sum(),
+        }
+    }
+}
+
 impl Round {
     pub(crate) fn of(stage: &Stage, played: Played, lives: &Lives) -> Self {
         let Played {
@@ -76,12 +91,12 @@ impl Round {
         let meta = |class: &Class| ClassMeta::new(&class.name, class.mean_ns());
         let metas: Vec<ClassMeta> = stage.workload.union().map(meta).collect();
         let planned_load = report.run.meta.load;
-        let split = Split::of(&report.answers, &metas, &stops, lives, planned_load);
-        let untouched = Run::new(
-            report.run.meta.clone(),
-            &split.untouched,
-            report.run.extras.clone(),
-        );
+        let recorder = untouched(&report.answers, &metas, &stops, lives, planned_load);
+        let (meta, extras) = (report.run.meta.clone(), report.run.extras.clone());
+        let untouched = View {
+            run: Run::new(meta, &recorder, extras),
+            recorder,
+        };
         let late = |flaw: &Flaw| matches!(flaw, Flaw::Late { .. });
         Self {
             load: load(stage, &stats, &report.run),
@@ -91,11 +106,7 @@ impl Round {
                 .into_iter()
                 .filter(|flaw| !late(flaw))
                 .collect(),
-            fraction: split.fraction,
-            untouched: View {
-                run: untouched,
-                recorder: split.untouched,
-            },
+            untouched,
             all: View {
                 run: report.run,
                 recorder: report.corrected,
@@ -111,13 +122,11 @@ impl Round {
         }
     }
 
-    /// Whether the machine left enough alone.
-    pub(crate) fn quiet(&self) -> bool {
-        let classes = self.untouched.recorder.classes();
-        let enough = classes
-            .iter()
-            .all(|class| class.count() >= UNTOUCHED_OF_CLASS);
-        enough && self.fraction >= UNTOUCHED_MIN
+    /// Whether the machine left enough requests of a class alone, or of all classes together.
+    pub(crate) fn quiet(&self, class: Option<usize>) -> bool {
+        let all = self.all.measured(class);
+        let left = self.untouched.measured(class);
+        left >= UNTOUCHED_LEAST && left as f64 >= UNTOUCHED_MIN * all as f64
     }
 
     /// Whether handlers took so much longer than they were measured to that a policy may starve a class for this alone.
@@ -173,15 +182,19 @@ impl Lane {
     }
 
     /// Whether the round counts. Where a class starves its requests get lost by design, and the rest is shown.
-    pub(crate) fn counts(&self, round: &Round, basis: Basis) -> bool {
-        let sound = round.flaws.is_empty() || !self.starved.is_empty();
-        sound && (basis == Basis::All || round.quiet())
+    fn sound(&self, round: &Round) -> bool {
+        round.flaws.is_empty() || !self.starved.is_empty()
+    }
+
+    /// Whether it does with these requests, of one class or of all.
+    pub(crate) fn counts(&self, round: &Round, (basis, class): Sample) -> bool {
+        self.sound(round) && (basis == Basis::All || round.quiet(class))
     }
 
     /// The rounds that do not, and why.
     pub(crate) fn excluded(&self) -> Vec<Excluded> {
         let rounds = self.rounds.iter().enumerate();
-        let flawed = rounds.filter(|(_, round)| !self.counts(round, Basis::All));
+        let flawed = rounds.filter(|(_, round)| !self.sound(round));
         let excluded = |(index, round): (usize, &Round)| Excluded {
             policy: self.name.clone(),
             round: index + 1,
@@ -191,22 +204,16 @@ impl Lane {
     }
 
     /// The rounds that count.
-    pub(crate) fn valid(&self, basis: Basis) -> impl Iterator<Item = &Round> {
-        self.rounds
-            .iter()
-            .filter(move |round| self.counts(round, basis))
+    pub(crate) fn valid(&self, sample: Sample) -> impl Iterator<Item = &Round> {
+        let rounds = self.rounds.iter();
+        rounds.filter(move |round| self.counts(round, sample))
     }
 
-    /// Of the requests of all rounds that count, the part that the machine left alone; none where no round counts.
-    pub(crate) fn untouched_fraction(&self) -> Option<f64> {
-        let measured = |recorder: &Recorder| -> u64 {
-            recorder.classes().iter().map(|class| class.count()).sum()
-        };
+    /// Of the requests of a class, or of all, in all rounds that count, the part that the machine left alone; none where no round counts.
+    pub(crate) fn untouched_fraction(&self, class: Option<usize>) -> Option<f64> {
         let sum = |basis: Basis| -> u64 {
-            let rounds = self.valid(Basis::All);
-            rounds
-                .map(|round| measured(&round.view(basis).recorder))
-                .sum()
+            let rounds = self.valid(ALL);
+            rounds.map(|round| round.view(basis).measured(class)).sum()
         };
         let all = sum(Basis::All);
         (all > 0).then(|| sum(Basis::Untouched) as f64 / all as f64)
@@ -214,22 +221,23 @@ impl Lane {
 
     /// Rounds at whose end the longest class was kept from some worker.
     pub(crate) fn reserving(&self, workers: usize) -> usize {
-        let rounds = self.valid(Basis::All);
+        let rounds = self.valid(ALL);
         rounds.filter(|round| round.reserved(workers)).count()
     }
 
     /// Histograms of all rounds that count, as one; none where no round does.
-    pub(crate) fn recorder(&self, basis: Basis) -> Option<Recorder> {
-        let mut rounds = self.valid(basis).map(|round| &round.view(basis).recorder);
-        let mut merged = rounds.next()?.clone();
-        rounds.for_each(|recorder| merged.merge(recorder));
+    pub(crate) fn recorder(&self, sample: Sample) -> Option<Recorder> {
+        let rounds = self.valid(sample);
+        let mut recorders = rounds.map(|round| &round.view(sample.0).recorder);
+        let mut merged = recorders.next()?.clone();
+        recorders.for_each(|recorder| merged.merge(recorder));
         Some(merged)
     }
 
     /// All rounds that count, as one run.
-    pub(crate) fn run(&self, stage: &Stage, basis: Basis) -> Option<Run> {
-        let recorder = self.recorder(basis)?;
-        let rounds: Vec<&Run> = self.valid(basis).map(|round| &round.all.run).collect();
+    pub(crate) fn run(&self, stage: &Stage, sample: Sample) -> Option<Run> {
+        let recorder = self.recorder(sample)?;
+        let rounds: Vec<&Run> = self.valid(sample).map(|round| &round.all.run).collect();
         let mean = |value: fn(&Run) -> f64| {
             rounds.iter().map(|run| value(run)).sum::<f64>() / rounds.len() as f64
         };
@@ -248,7 +256,7 @@ impl Lane {
             lost_fraction: stage.noise.lost_fraction,
             gaps_over_10us: stage.noise.gaps_over_10us,
         });
-        extras.reservation = self.valid(basis).last().and_then(reservation);
+        extras.reservation = self.valid(sample).last().and_then(reservation);
         Some(Run::new(meta, &recorder, extras))
     }
 }
@@ -280,10 +288,10 @@ pub(crate) mod tests {
     use super::*;
     use headway_report::{Level, RunExtras, RunMeta};
 
-    /// A run in which all GETs took so long.
-    fn view(latency_ns: u64) -> View {
+    /// A run of so many GETs that all took so long.
+    fn view(latency_ns: u64, requests: u64) -> View {
         let mut recorder = Recorder::new(&[ClassMeta::new("GET", 1_000.0)]);
-        for _ in 0..UNTOUCHED_OF_CLASS {
+        for _ in 0..requests {
             recorder.record(0, latency_ns, 1_000);
         }
         let meta = RunMeta {
@@ -293,7 +301,7 @@ pub(crate) mod tests {
             workload: String::new(),
             workers: 1,
             seed: 1,
-            requests: UNTOUCHED_OF_CLASS,
+            requests,
             offered_rps: 1.0,
             achieved_rps: 1.0,
             load: 0.5,
@@ -310,10 +318,10 @@ pub(crate) mod tests {
 
     /// A round in which GETs took so long, and those that the machine left alone, such a part, so long.
     pub(crate) fn round(all_ns: u64, untouched_ns: u64, fraction: f64) -> Round {
+        const REQUESTS: u64 = 1_000;
         Round {
-            all: view(all_ns),
-            untouched: view(untouched_ns),
-            fraction,
+            all: view(all_ns, REQUESTS),
+            untouched: view(untouched_ns, (fraction * REQUESTS as f64) as u64),
             flaws: Vec::new(),
             load: 0.5,
             planned_load: 0.5,
@@ -353,8 +361,8 @@ pub(crate) mod tests {
         lane.judge();
         assert_eq!(lane.starved, ["GET"]);
         // Not the policy's doing: the machine was slower than the load allows for.
-        lane.rounds[1] = grew(0.7);
-        lane.rounds[2] = grew(0.7);
+        lane.rounds[1] = grew(0.8);
+        lane.rounds[2] = grew(0.8);
         lane.rounds.push(quiet(1_000));
         lane.judge();
         assert_eq!(lane.starved, [""; 0]);
@@ -364,10 +372,12 @@ pub(crate) mod tests {
     fn a_round_of_which_the_machine_left_little_alone_counts_with_all_its_requests() {
         let rounds = vec![quiet(1_000), round(9_000, 1_000, 0.1)];
         let lane = lane("some", rounds);
-        assert_eq!(lane.valid(Basis::Untouched).count(), 1);
-        assert_eq!(lane.valid(Basis::All).count(), 2);
+        let untouched = (Basis::Untouched, Some(0));
+        assert_eq!(lane.valid(untouched).count(), 1);
+        assert_eq!(lane.valid(ALL).count(), 2);
         assert!(lane.excluded().is_empty());
-        let all = lane.recorder(Basis::All).unwrap();
-        assert_eq!(all.classes()[0].count(), 2 * UNTOUCHED_OF_CLASS);
+        let count = |sample: Sample| lane.recorder(sample).unwrap().classes()[0].count();
+        assert_eq!((count(untouched), count(ALL)), (1_000, 2_000));
+        assert_eq!(lane.untouched_fraction(None), Some(0.55));
     }
 }

@@ -24,7 +24,7 @@ use findings::Findings;
 use headway_policy::spec::Spec;
 use indicatif::ProgressBar;
 use interrupt::Interrupt;
-use lane::{Basis, Lane};
+use lane::{ALL, Lane};
 use live::Offer;
 use rounds::{Course, Entrant, Extent};
 use setup::Setup;
@@ -196,7 +196,7 @@ impl Args {
         };
         course.play(&mut lanes, base)?;
         setup.offer = course.offer;
-        let merged = |lane: &Lane| Some((lane.name.clone(), lane.run(&setup.stage, Basis::All)?));
+        let merged = |lane: &Lane| Some((lane.name.clone(), lane.run(&setup.stage, ALL)?));
         Ok(Findings {
             runs: lanes.iter().filter_map(merged).collect(),
             base: lanes[base].name.clone(),

@@ -13,7 +13,7 @@ const HIGHEST_PERCENT: u32 = 80;
 const LOWEST_PERCENT: u32 = 10;
 /// The load that is simulated, relative to the one that is chosen: room for what a real server and a noisy
 /// machine add, and for rounds that happen to bring more SCANs than their share.
-pub(crate) const MARGIN: f64 = 1.15;
+pub(crate) const MARGIN: f64 = 1.4;
 /// Enough that a backlog which grows is told from one that swings.
 const REQUESTS: u64 = 100_000;
 

@@ -1,7 +1,7 @@
 //! The findings on a terminal and for programs.
 
 use crate::commands::demo::findings::Findings;
-use crate::commands::demo::lane::{Basis, Lane};
+use crate::commands::demo::lane::{ALL, Basis, Lane};
 use crate::commands::demo::setup::Setup;
 use crate::commands::demo::verdict::CONFIDENCE;
 use crate::output;
@@ -38,15 +38,16 @@ pub(crate) fn table(findings: &Findings) -> Table {
 
 fn row(findings: &Findings, lane: &Lane, class: &str) -> Vec<String> {
     let starved = lane.starved.iter().any(|name| name == class);
-    let all = lane.run(&findings.setup.stage, Basis::All);
-    let untouched = lane.run(&findings.setup.stage, Basis::Untouched);
+    let index = findings.index(class);
+    let all = lane.run(&findings.setup.stage, ALL);
+    let untouched = lane.run(&findings.setup.stage, (Basis::Untouched, index));
     let state = match (&all, starved) {
         (None, _) => ": nothing counts",
         (_, true) => ": starved",
         _ => "",
     };
     let mut row = vec![class.to_owned(), format!("{}{state}", lane.name)];
-    let fraction = lane.untouched_fraction();
+    let fraction = lane.untouched_fraction(index);
     row.push(fraction.map_or_else(none, format::percent));
     let shown = |run: Option<Run>| run.filter(|_| !starved);
     row.extend(figures(shown(untouched), class, true));
@@ -160,9 +161,9 @@ pub(crate) fn json(findings: &Findings, html: &Path, writer: impl Write) -> Resu
 fn untouched(findings: &Findings, lane: &Lane) -> Value {
     json!({
         "policy": lane.name,
-        "fraction": lane.untouched_fraction(),
-        "rounds": lane.valid(Basis::Untouched).count(),
-        "run": lane.run(&findings.setup.stage, Basis::Untouched),
+        "fraction": lane.untouched_fraction(None),
+        "rounds": lane.valid((Basis::Untouched, None)).count(),
+        "run": lane.run(&findings.setup.stage, (Basis::Untouched, None)),
     })
 }
 

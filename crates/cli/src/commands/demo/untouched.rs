@@ -17,8 +17,13 @@ use headway_report::{ClassMeta, Recorder};
 use headway_sim::{Experiment, Length};
 use headway_workload::Offered;
 
-/// Stops of up to this are nothing, ns: an interrupt or the client's own send takes tens of µs, a GET that waits behind a SCAN ms.
-pub(crate) const FLOOR_NS: u64 = 100_000;
+/// Stops of up to this are nothing, ns. Sends, interrupts and the witness itself stop a thread for 0.1 ms now and then on a machine that has
+/// nothing else to do; a GET that waits behind a SCAN waits for milliseconds.
+pub(crate) const FLOOR_NS: u64 = 250_000;
+
+/// What piled up during a stop of length `g` is taken to be gone `g/(1 − ρ)` after it, the average; `bench --compare-sim`, which asks
+/// whether a simulation is exact, allows three times as much, and so has hardly anything left on a machine that others take a tenth of.
+const RECOVERY: f64 = 1.0;
 
 /// How long each request of a round stays in an ideal server under the policy that keeps it longest, ns.
 pub(crate) struct Lives(Vec<u64>);
@@ -55,43 +60,28 @@ fn extend(lives_ns: &mut Vec<u64>, slices: &[Slice]) {
     }
 }
 
-/// The requests of a run that were left alone, and those that were set aside.
-pub(crate) struct Split {
-    pub(crate) untouched: Recorder,
-    /// Of all that are measured, the part that was left alone.
-    pub(crate) fraction: f64,
-}
-
-impl Split {
-    /// Sets aside what the `stops` and the client's own delays touched, for a server at this load.
-    pub(crate) fn of(
-        answers: &[Answered],
-        classes: &[ClassMeta],
-        stops: &[Stop],
-        lives: &Lives,
-        load: f64,
-    ) -> Self {
-        let seen = stops
-            .iter()
-            .map(|stop| (stop.from_ns..stop.to_ns, stop.lost_ns));
-        let late = answers.iter().filter_map(delay);
-        let aftermath = Aftermath::of_lost(seen.chain(late), load);
-        let mut untouched = Recorder::new(classes);
-        let mut kept = 0;
-        for answer in answers {
-            let life_ns = lives.0.get(answer.index).copied().unwrap_or(u64::MAX);
-            if aftermath.touches(answer.due_ns, answer.due_ns.saturating_add(life_ns)) {
-                continue;
-            }
-            kept += 1;
+/// The requests that neither the `stops` nor the client's own delays touched, for a server at this load.
+pub(crate) fn untouched(
+    answers: &[Answered],
+    classes: &[ClassMeta],
+    stops: &[Stop],
+    lives: &Lives,
+    load: f64,
+) -> Recorder {
+    let seen = stops
+        .iter()
+        .map(|stop| (stop.from_ns..stop.to_ns, stop.lost_ns));
+    let late = answers.iter().filter_map(delay);
+    let aftermath = Aftermath::of_lost(seen.chain(late), load, RECOVERY);
+    let mut untouched = Recorder::new(classes);
+    for answer in answers {
+        let life_ns = lives.0.get(answer.index).copied().unwrap_or(u64::MAX);
+        if !aftermath.touches(answer.due_ns, answer.due_ns.saturating_add(life_ns)) {
             let service_ns = classes[answer.class].service_ns as u64;
             untouched.record(answer.class, answer.since_due_ns, service_ns);
         }
-        Self {
-            untouched,
-            fraction: f64::from(kept) / answers.len().max(1) as f64,
-        }
     }
+    untouched
 }
 
 /// The time by which the client sent a request late, where that is no trifle: it was stopped, and so what it sends next comes in a
@@ -132,9 +122,23 @@ mod tests {
     }
 
     /// Both classes are gone in so many ns by simulation.
-    fn split(answers: &[Answered], stops: &[Stop], life_ns: u64) -> Split {
+    fn left(answers: &[Answered], stops: &[Stop], life_ns: u64) -> [u64; 2] {
         let lives = Lives(vec![life_ns; answers.len()]);
-        Split::of(answers, &classes(), stops, &lives, LOAD)
+        counts(&untouched(answers, &classes(), stops, &lives, LOAD))
+    }
+
+    fn counts(recorder: &Recorder) -> [u64; 2] {
+        let classes = recorder.classes();
+        [classes[0].count(), classes[1].count()]
+    }
+
+    /// GETs and SCANs of which the index is not within this range.
+    fn all_but(gone: std::ops::RangeInclusive<usize>) -> [u64; 2] {
+        let mut counts = [0, 0];
+        for index in (0..1_000).filter(|index| !gone.contains(index)) {
+            counts[usize::from(index % 10 == 9)] += 1;
+        }
+        counts
     }
 
     fn stop(from_ns: u64, lost_ns: u64) -> Stop {
@@ -147,44 +151,28 @@ mod tests {
 
     #[test]
     fn a_machine_that_never_stops_touches_nothing() {
-        let split = split(&answers(), &[], MS);
-        assert_eq!(split.fraction, 1.0);
-        let counts: Vec<u64> = split
-            .untouched
-            .classes()
-            .iter()
-            .map(|c| c.count())
-            .collect();
-        assert_eq!(counts, [900, 100]);
+        assert_eq!(left(&answers(), &[], MS), [900, 100]);
     }
 
     #[test]
     fn a_stop_sets_aside_who_was_there_and_who_came_while_its_backlog_drained() {
-        // 10 ms from 300.5 on; at load 0.5 their traces last for six times as long: until 370.5. Who came up to 2 ms before was there.
-        let split = split(&answers(), &[stop(300 * MS + MS / 2, 10 * MS)], 2 * MS);
-        let kept = (0..1_000)
-            .filter(|index| !(199..=270).contains(index))
-            .count();
-        assert_eq!(split.fraction, kept as f64 / 1_000.0);
+        // 10 ms from 300.5 on; at load 0.5 what piled up takes 20: until 330.5. Who came up to 2 ms before was there.
+        let stops = [stop(300 * MS + MS / 2, 10 * MS)];
+        assert_eq!(left(&answers(), &stops, 2 * MS), all_but(199..=230));
     }
 
     #[test]
     fn what_is_set_aside_does_not_depend_on_latencies() {
-        let stops: Vec<Stop> = (0..20).map(|n| stop((100 + 50 * n) * MS, MS)).collect();
+        let stops: Vec<Stop> = (0..20).map(|n| stop((100 + 50 * n) * MS, 5 * MS)).collect();
         let fast = answers();
         let mut slow = fast.clone();
         for answer in &mut slow {
             answer.since_due_ns *= 40;
             answer.since_sent_ns *= 40;
         }
-        let (fast, slow) = (split(&fast, &stops, MS), split(&slow, &stops, MS));
-        assert!((0.1..0.9).contains(&fast.fraction), "{}", fast.fraction);
-        assert_eq!(fast.fraction, slow.fraction);
-        let count = |split: &Split| -> Vec<u64> {
-            let classes = split.untouched.classes().iter();
-            classes.map(|class| class.count()).collect()
-        };
-        assert_eq!(count(&fast), count(&slow));
+        let left_of_fast = left(&fast, &stops, MS);
+        assert!((500..800).contains(&left_of_fast[0]), "{left_of_fast:?}");
+        assert_eq!(left_of_fast, left(&slow, &stops, MS));
     }
 
     #[test]
@@ -194,22 +182,18 @@ mod tests {
         for (late, answer) in answers[500..506].iter_mut().rev().enumerate() {
             answer.since_due_ns += late as u64 * MS;
         }
-        let split = split(&answers, &[], MS);
-        // From 600, less a life, until six times 5 ms after 605.
-        let kept = (0..1_000)
-            .filter(|index| !(499..535).contains(index))
-            .count();
-        assert_eq!(split.fraction, kept as f64 / 1_000.0);
+        // From 600, less a life, until twice 5 ms after 605.
+        assert_eq!(left(&answers, &[], MS), all_but(499..=514));
     }
 
     #[test]
-    fn an_interrupt_is_no_stop_and_an_unknown_life_touches_every_later_one() {
+    fn an_interrupt_is_no_stop_and_an_unknown_life_meets_every_later_one() {
         let mut answers = answers();
         answers[3].since_due_ns += FLOOR_NS;
-        assert_eq!(split(&answers, &[], MS).fraction, 1.0);
+        assert_eq!(left(&answers, &[], MS), [900, 100]);
         let unknown = Lives(Vec::new());
         let stops = [stop(1_099 * MS, MS)];
-        let split = Split::of(&answers, &classes(), &stops, &unknown, LOAD);
-        assert_eq!(split.fraction, 0.0);
+        let untouched = untouched(&answers, &classes(), &stops, &unknown, LOAD);
+        assert_eq!(counts(&untouched), [0, 0]);
     }
 }

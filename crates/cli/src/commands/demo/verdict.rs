@@ -1,6 +1,6 @@
 //! What may be concluded: ratios with their intervals, and a ranking that claims no more than these say.
 
-use crate::commands::demo::lane::{Basis, Lane, Round};
+use crate::commands::demo::lane::{Basis, Lane, Round, Sample};
 use headway_report::Run;
 use headway_report::stats::{Interval, ratio_interval};
 use serde::Serialize;
@@ -43,8 +43,8 @@ pub(crate) struct Step {
 /// By which requests two policies are compared: those that the machine left alone where two rounds have enough of them under both,
 /// else all, which takes longer to tell policies apart, since what the machine took is in the latencies of both. This depends on the
 /// machine's conduct, never on a latency.
-pub(crate) fn basis(left: &Lane, right: &Lane) -> Basis {
-    match in_common(left, right, Basis::Untouched).count() < ROUNDS_MIN {
+fn basis(left: &Lane, right: &Lane, class: Option<usize>) -> Basis {
+    match in_common(left, right, (Basis::Untouched, class)).count() < ROUNDS_MIN {
         true => Basis::All,
         false => Basis::Untouched,
     }
@@ -53,11 +53,11 @@ pub(crate) fn basis(left: &Lane, right: &Lane) -> Basis {
 /// The paired ratio `left` over `right` of a measure of a round.
 fn paired(
     (left, right): (&Lane, &Lane),
-    basis: Basis,
+    sample: Sample,
     measure: impl Fn(&Run) -> f64,
 ) -> Option<Interval> {
-    let value = |round: &Round| measure(&round.view(basis).run);
-    let pairs: Vec<(f64, f64)> = in_common(left, right, basis)
+    let value = |round: &Round| measure(&round.view(sample.0).run);
+    let pairs: Vec<(f64, f64)> = in_common(left, right, sample)
         .map(|(l, r)| (value(l), value(r)))
         .collect();
     ratio_interval(&pairs, CONFIDENCE).ok()
@@ -66,10 +66,10 @@ fn paired(
 fn in_common<'a>(
     left: &'a Lane,
     right: &'a Lane,
-    basis: Basis,
+    sample: Sample,
 ) -> impl Iterator<Item = (&'a Round, &'a Round)> {
     let rounds = left.rounds.iter().zip(&right.rounds);
-    rounds.filter(move |(l, r)| left.counts(l, basis) && right.counts(r, basis))
+    rounds.filter(move |(l, r)| left.counts(l, sample) && right.counts(r, sample))
 }
 
 /// Every other policy against `base`, class by class, where neither starves the class.
@@ -79,13 +79,13 @@ pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
         let fair = |lane: &&Lane| !lane.starved.contains(&class.name);
         let others = lanes.iter().filter(|lane| lane.name != base.name);
         let ratio = |lane: &Lane| {
-            let of = basis(lane, base);
+            let of = basis(lane, base, Some(index));
             let p99 = |run: &Run| run.classes[index].latency_us.p99;
             Ratio {
                 policy: lane.name.clone(),
                 base: base.name.clone(),
                 class: class.name.clone(),
-                p99: paired((lane, base), of, p99),
+                p99: paired((lane, base), (of, Some(index)), p99),
                 of,
             }
         };
@@ -118,7 +118,7 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
         .collect();
     let untouched = |left: &Lane| {
         fair.iter()
-            .all(|right| basis(left, right) == Basis::Untouched)
+            .all(|right| basis(left, right, None) == Basis::Untouched)
     };
     let of = match fair.iter().all(|lane| untouched(lane)) {
         true => Basis::Untouched,
@@ -126,7 +126,7 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
     };
     let known = fair
         .iter()
-        .filter_map(|lane| Some((*lane, slowdown(lane, of)?)));
+        .filter_map(|lane| Some((*lane, slowdown(lane, (of, None))?)));
     let mut order: Vec<(&Lane, f64)> = known.collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     let pairs = order.windows(2);
@@ -135,8 +135,9 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
 
 /// Two policies, of which the first is higher on average over all its rounds. Over the rounds that both have it may be the lower one.
 fn step(higher: &Lane, lower: &Lane, of: Basis) -> Step {
-    let over =
-        |worse: &Lane, better: &Lane| paired((worse, better), of, |run| run.overall.slowdown.p99);
+    let over = |worse: &Lane, better: &Lane| {
+        paired((worse, better), (of, None), |run| run.overall.slowdown.p99)
+    };
     let ratio = over(higher, lower);
     let (worse, better, ratio) = match ratio {
         Some(Interval { estimate, .. }) if estimate < 1.0 => (lower, higher, over(lower, higher)),
@@ -152,8 +153,8 @@ fn step(higher: &Lane, lower: &Lane, of: Basis) -> Step {
 }
 
 /// The geometric mean over the rounds, as the ratios are.
-fn slowdown(lane: &Lane, basis: Basis) -> Option<f64> {
-    let rounds = lane.valid(basis).map(|round| &round.view(basis).run);
+fn slowdown(lane: &Lane, sample: Sample) -> Option<f64> {
+    let rounds = lane.valid(sample).map(|round| &round.view(sample.0).run);
     let logs: Vec<f64> = rounds.map(|run| run.overall.slowdown.p99.ln()).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     mean.is_finite().then_some(mean)
@@ -162,6 +163,7 @@ fn slowdown(lane: &Lane, basis: Basis) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::demo::lane::ALL;
     use crate::commands::demo::lane::tests::{lane, quiet, round, starving};
     use headway_load::Flaw;
 
@@ -220,7 +222,7 @@ mod tests {
         let mut starves = starving("starves", "SCAN");
         starves.rounds = vec![quiet(10_000), quiet(11_000)];
         starves.rounds[0].flaws.push(LOST);
-        assert!(starves.counts(&starves.rounds[0], Basis::All));
+        assert!(starves.counts(&starves.rounds[0], ALL));
     }
 
     #[test]
