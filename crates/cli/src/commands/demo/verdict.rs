@@ -8,8 +8,9 @@ use serde::Serialize;
 /// Of each interval. There are two looks at the most, at each of which it may be wrong: with both, in at most 5 of 100.
 pub(crate) const CONFIDENCE: f64 = 0.975;
 
-/// Rounds that two policies must have in common to be compared.
-const ROUNDS_MIN: usize = 2;
+/// Rounds with enough untouched requests that two policies must have in common to be compared by these: of two rounds an interval
+/// is too wide to say anything.
+const ROUNDS_MIN: usize = 3;
 
 /// A ratio of two policies' percentiles.
 #[derive(Clone, Debug, Serialize)]
@@ -40,7 +41,7 @@ pub(crate) struct Step {
     pub(crate) ranked: bool,
 }
 
-/// By which requests two policies are compared: those that the machine left alone where two rounds have enough of them under both,
+/// By which requests two policies are compared: those that the machine left alone where three rounds have enough of them under both,
 /// else all, which takes longer to tell policies apart, since what the machine took is in the latencies of both. This depends on the
 /// machine's conduct, never on a latency.
 fn basis(left: &Lane, right: &Lane, class: Option<usize>) -> Basis {
@@ -176,15 +177,15 @@ mod tests {
             match is_quiet {
                 true => quiet(latency_ns),
                 // What was delayed shows in all requests, not in the few that are left.
-                false => round(90_000_000, latency_ns, 0.1),
+                false => round(90_000_000, latency_ns, 0.05),
             }
         };
         lane(name, are_quiet.into_iter().enumerate().map(of).collect())
     }
 
     #[test]
-    fn untouched_requests_decide_where_two_rounds_have_enough() {
-        let slow = played("slow", 100_000, [true, true, true, false]);
+    fn untouched_requests_decide_where_three_rounds_have_enough() {
+        let slow = played("slow", 100_000, [true; 4]);
         let fast = played("fast", 10_000, [false, true, true, true]);
         let step = &ranking(&[slow, fast])[0];
         assert!(step.ranked && step.of == Basis::Untouched, "{step:?}");
@@ -193,9 +194,9 @@ mod tests {
     }
 
     #[test]
-    fn all_requests_are_compared_where_no_two_rounds_are_quiet() {
-        let slow = played("slow", 100_000, [true, false, false, true]);
-        let fast = played("fast", 10_000, [true, false, false, false]);
+    fn all_requests_are_compared_where_no_three_rounds_are_quiet() {
+        let slow = played("slow", 100_000, [true, true, false, true]);
+        let fast = played("fast", 10_000, [true, true, true, false]);
         let step = &ranking(&[slow, fast])[0];
         assert_eq!(step.of, Basis::All);
         assert!(
