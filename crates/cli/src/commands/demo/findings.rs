@@ -99,8 +99,8 @@ impl Findings {
         lines.push(self.loads());
         lines.push(
             "Untouched are the requests that were not in the server while the machine stopped it or the client, nor while \
-                 what piled up meanwhile drained. A witness beside the server and a simulation of the same requests tell, by \
-                 one rule for all policies; no latency does."
+             what piled up meanwhile drained. A witness beside the server and a simulation of the same requests tell, by \
+             one rule for all policies; no latency does."
                 .to_owned(),
         );
         lines
@@ -198,7 +198,8 @@ impl Findings {
         let mut bases = ratios.chain(self.ranking.iter().map(|step| step.of));
         bases.any(|of| of == Basis::All).then(|| {
             "The machine left too little alone to compare all policies by that. Where all requests are compared, its stops are in \
-                 the latencies of each policy alike and hide differences; the simulation above has none."
+             the latencies of each policy alike and hide differences; the simulation above has none, and a quieter \
+             machine shows more."
                 .to_owned()
         })
     }

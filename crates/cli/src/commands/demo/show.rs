@@ -49,17 +49,20 @@ fn row(findings: &Findings, lane: &Lane, class: &str) -> Vec<String> {
     let mut row = vec![class.to_owned(), format!("{}{state}", lane.name)];
     let fraction = lane.untouched_fraction(index);
     row.push(fraction.map_or_else(none, format::percent));
-    let shown = |run: Option<Run>| run.filter(|_| !starved);
-    row.extend(figures(shown(untouched), class, true));
-    row.extend(figures(shown(all.clone()), class, false));
+    let (shown, shown_all) = match starved {
+        true => (None, None),
+        false => (untouched.as_ref(), all.as_ref()),
+    };
+    row.extend(figures(shown, class, true));
+    row.extend(figures(shown_all, class, false));
     row.push(all.map_or_else(none, |run| format::metric(rate_rps(&run, class))));
     row.push(against(findings, lane, class));
     row
 }
 
 /// p50, p99 and p99.9 of latency, and p99 of slowdown where it is wanted.
-fn figures(run: Option<Run>, class: &str, slowdown: bool) -> Vec<String> {
-    let Some((latency, ratio)) = run.as_ref().and_then(|run| {
+fn figures(run: Option<&Run>, class: &str, slowdown: bool) -> Vec<String> {
+    let Some((latency, ratio)) = run.and_then(|run| {
         let class = run.class(class)?;
         Some((&class.latency_us, class.slowdown.p99))
     }) else {
