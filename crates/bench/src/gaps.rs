@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn what_was_lost_within_a_longer_time_is_made_up_for_sooner() {
-        let aftermath = Aftermath::of_lost([(1_000..1_100, 50)], 0.5, 4.0);
+        let aftermath = Aftermath::of_lost([(1_000..1_100, 50)], 0.5, 3.0);
         assert!(aftermath.touches(1_000, 1_000));
         assert!(aftermath.touches(1_399, 5_000));
         assert!(!aftermath.touches(1_400, 5_000));
