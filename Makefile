@@ -46,7 +46,7 @@ loom: toolchain
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber --release --test loom
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
-# a million times each, one to two minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler.
+# a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler.
 SOAK ?= 1000000
 SOAK_OUT := $(abspath $(or $(CARGO_TARGET_DIR),target))/soak
 soak: toolchain
