@@ -68,13 +68,13 @@ fn overflow_in_a_fiber(label: u64) {
 }
 
 #[test]
-#[ignore = "dies"]
+#[ignore = "ends its process: another test runs it and watches"]
 fn overflows() {
     overflow_in_a_fiber(3);
 }
 
 #[test]
-#[ignore = "dies"]
+#[ignore = "ends its process: another test runs it and watches"]
 fn overflows_in_a_thread_of_c() {
     extern "C" fn run(_: *mut libc::c_void) -> *mut libc::c_void {
         overflow_in_a_fiber(77);
@@ -89,14 +89,14 @@ fn overflows_in_a_thread_of_c() {
 }
 
 #[test]
-#[ignore = "dies"]
+#[ignore = "ends its process: another test runs it and watches"]
 fn overflows_outside() {
     report_overflows(name).expect("handlers can be installed");
     std::thread::spawn(|| recurse(&mut 0)).join().unwrap();
 }
 
 #[test]
-#[ignore = "dies"]
+#[ignore = "ends its process: another test runs it and watches"]
 fn follows_a_wild_pointer() {
     report_overflows(name).expect("handlers can be installed");
     let _attached = Attached::new();

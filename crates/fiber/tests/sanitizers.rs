@@ -65,7 +65,7 @@ mod address {
     }
 
     #[test]
-    #[ignore = "dies"]
+    #[ignore = "ends its process: another test runs it and watches"]
     fn uses_memory_after_it_was_freed() {
         in_two_turns(|()| {
             let number = Box::into_raw(Box::new(7_u64));
@@ -86,7 +86,7 @@ mod address {
     }
 
     #[test]
-    #[ignore = "dies"]
+    #[ignore = "ends its process: another test runs it and watches"]
     fn uses_a_frame_after_it_returned() {
         in_two_turns(|()| {
             let local = AtomicPtr::default();
@@ -98,7 +98,7 @@ mod address {
     }
 
     #[test]
-    #[ignore = "dies"]
+    #[ignore = "ends its process: another test runs it and watches"]
     fn writes_past_an_array() {
         in_two_turns(|()| {
             let mut array = [0_u8; 24];
@@ -110,7 +110,7 @@ mod address {
     }
 
     #[test]
-    #[ignore = "leaks"]
+    #[ignore = "leaks: another test runs it and watches"]
     fn loses_memory() {
         in_two_turns(|()| {
             let lost = black_box(Box::new([7_u64; 100]));
@@ -120,7 +120,7 @@ mod address {
     }
 
     #[test]
-    #[ignore = "leaks, with leave"]
+    #[ignore = "leaks, with leave: another test runs it and watches"]
     fn is_given_up() {
         let mut fiber = Fiber::new(stacks().take().unwrap(), |job: &mut Vec<u64>| {
             let owned = black_box(vec![7_u64; 100]);
@@ -158,7 +158,7 @@ mod thread {
     static ARRIVED: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
-    #[ignore = "races"]
+    #[ignore = "races: another test runs it and watches"]
     fn races() {
         let run = || {
             in_two_turns(|()| {
@@ -176,7 +176,7 @@ mod thread {
     }
 
     #[test]
-    #[ignore = "races"]
+    #[ignore = "races: another test runs it and watches"]
     fn is_handed_over_by_a_relaxed_store() {
         let mut fiber = Fiber::new(stacks().take().unwrap(), |count: &mut u64| {
             *count += 1;
