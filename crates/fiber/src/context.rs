@@ -9,35 +9,40 @@
 #![expect(unsafe_code, reason = "switches stacks")]
 
 use std::arch::{asm, global_asm};
-use std::mem::{self, offset_of};
+use std::mem::offset_of;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
-use crate::control::{Control, Event};
+use crate::control::Control;
 
-/// Makes a fiber without a job ready to [`enter`].
+/// Where a fiber without a job is to be [entered](enter): makes its stack ready.
 ///
 /// # Safety
 /// It has none, and the stack below its base is nobody's.
-#[inline]
-pub(crate) unsafe fn rewind(control: &Control) {
+#[inline(always)]
+pub(crate) unsafe fn rewind(control: &Control) -> usize {
     let entry = (control.stack_base - size_of::<usize>()) as *mut usize;
     // SAFETY: the highest word of the stack.
     unsafe { entry.write(__headway_fiber_begin as *const () as usize) };
-    control.stack_pointer.set(entry as usize);
+    entry as usize
 }
 
-/// Runs the fiber until it finishes its job or [leaves](leave), which is told whether to `unwind`. Returns the control as the other side
-/// left it in its register: to fetch it from this side's stack would be one more load that waits for the stack pointer's.
+/// Runs the fiber from there until it finishes its job or [leaves](leave), which is told whether to `unwind`. Returns its stack pointer from then on, or
+/// how it [rests](crate::control::rest), and the control: both as the other side left them in registers, since what is fetched from this
+/// side's stack waits for the stack pointer to be fetched.
 ///
 /// # Safety
-/// It is [rewound](rewind) or has left, and runs nowhere. Where it left in another thread, it may go on in this one.
+/// It was [rewound](rewind), or has left and `stack_pointer` is its own, and runs nowhere. Where it left in another thread, it may go on in this one.
 #[inline(always)]
-pub(crate) unsafe fn enter(control: NonNull<Control>, unwind: bool) -> (Event, NonNull<Control>) {
-    let (event, control_after): (usize, *mut Control);
-    let stack_pointer: usize;
+pub(crate) unsafe fn enter(
+    control: NonNull<Control>,
+    stack_pointer: usize,
+    unwind: bool,
+) -> (usize, NonNull<Control>) {
+    let control_after: *mut Control;
+    let left_at: usize;
     // SAFETY: a function call, as far as the compiler can tell, that keeps no register but those that it may not be told of. What is
-    // found at the fiber's stack pointer was put there by `leave` or `rewind`. `rax` holds an event from `leave` or from `Control::run`.
+    // found at the fiber's stack pointer was put there by `leave` or `rewind`.
     unsafe {
         asm!(
             "push rbx",
@@ -46,23 +51,19 @@ pub(crate) unsafe fn enter(control: NonNull<Control>, unwind: bool) -> (Event, N
             "push rcx",
             "push rbp",
             "mov [rdi + {resumer}], rsp",
-            "mov rsp, [rdi + {stack_pointer}]",
+            "mov rsp, rsi",
             "pop rcx",
             "jmp rcx",
             "2:",
             "pop rbx",
             resumer = const offset_of!(Control, resumer),
-            stack_pointer = const offset_of!(Control, stack_pointer),
             inlateout("rdi") control.as_ptr() => control_after,
-            inlateout("rax") usize::from(unwind) => event,
-            lateout("rsi") stack_pointer,
+            inlateout("rax") usize::from(unwind) => _,
+            inlateout("rsi") stack_pointer => left_at,
             lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
             clobber_abi("sysv64"),
         );
-        // Only now: a signal that came while the fiber left may itself have left, and gone on.
-        (*control_after).stack_pointer.set(stack_pointer);
-        let event = mem::transmute::<usize, Event>(event);
-        (event, NonNull::new_unchecked(control_after))
+        (left_at, NonNull::new_unchecked(control_after))
     }
 }
 
@@ -72,7 +73,6 @@ pub(crate) unsafe fn enter(control: NonNull<Control>, unwind: bool) -> (Event, N
 /// Called on the stack of the fiber whose control this is.
 #[inline(always)]
 pub(crate) unsafe fn leave(control: *const Control) -> bool {
-    let unwind: usize;
     // SAFETY: as in `enter`; `resumer` is what that stored last.
     unsafe {
         asm!(
@@ -88,14 +88,17 @@ pub(crate) unsafe fn leave(control: *const Control) -> bool {
             "2:",
             "pop rbx",
             "pop rbp",
+            "test eax, eax",
+            "jnz {unwind}",
             resumer = const offset_of!(Control, resumer),
+            unwind = label { return true },
             inlateout("rdi") control => _,
-            inlateout("rax") Event::Yielded as usize => unwind,
+            lateout("rax") _,
             lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
             clobber_abi("sysv64"),
         );
     }
-    unwind != 0
+    false
 }
 
 /// What unwinds a fiber that is to end where it was left.
@@ -132,6 +135,8 @@ global_asm!(
     ".cfi_offset rip, -16",
     ".cfi_offset rbp, -24",
     "call [rdi + {run}]",
+    // How it ended is where the fiber is from now on.
+    "mov rsi, rax",
     "lea rdi, [rbp - {resumer}]",
     "mov rsp, [rbp]",
     "pop rbp",

@@ -6,33 +6,29 @@ use std::mem::ManuallyDrop;
 use crate::sanitizer::Shadow;
 use crate::stack::Stack;
 
-/// What a fiber tells who runs it: a register's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub(crate) enum Event {
-    /// The job is done; the fiber waits for the next.
-    Finished = 0,
-    /// The job waits to go on.
-    Yielded = 1,
-    /// The body panicked.
-    Panicked = 2,
+/// Where a fiber is between two turns, in one word: its stack pointer, where its job was suspended; else one of these. What runs in it hands the
+/// word over in a register when it leaves.
+pub(crate) mod rest {
+    /// It has no job.
+    pub(crate) const IDLE: usize = 0;
+    /// A panic ended its body.
+    pub(crate) const SPENT: usize = 1;
 }
 
-/// Where a fiber is between two turns.
+/// How a job ended: what lies at [`rest`] from then on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    /// It has no job.
-    Idle,
-    /// Its job has begun and not ended.
-    Suspended,
-    /// A panic ended its body.
-    Spent,
+#[repr(usize)]
+pub(crate) enum Ended {
+    /// The body returned.
+    Finished = rest::IDLE,
+    /// It panicked.
+    Panicked = rest::SPENT,
 }
 
 /// The part of a fiber that probes see. The first line is all that a switch touches.
 #[repr(C)]
 pub(crate) struct Control {
-    /// The fiber's own, while it does not run.
+    /// The fiber's own or a word of [`rest`], while it does not run.
     pub(crate) stack_pointer: Cell<usize>,
     /// That of whoever entered it, while it runs.
     pub(crate) resumer: Cell<usize>,
@@ -40,12 +36,11 @@ pub(crate) struct Control {
     pub(crate) stack_limit: usize,
     pub(crate) stack_base: usize,
     /// Runs a job on the fiber's stack.
-    pub(crate) run: unsafe extern "C" fn(*mut Control) -> Event,
+    pub(crate) run: unsafe extern "C" fn(*mut Control) -> Ended,
     /// How often it was suspended in a job.
     pub(crate) suspensions: Cell<u64>,
     /// The class of the current job, for reports.
     pub(crate) label: Cell<u64>,
-    pub(crate) state: Cell<State>,
     /// It was suspended by a probe or a signal rather than by a call.
     pub(crate) preempted: Cell<bool>,
     /// It was suspended in a signal handler, and has not left it yet.
@@ -59,6 +54,12 @@ pub(crate) struct Control {
 }
 
 impl Control {
+    /// Whether its job was suspended.
+    #[inline(always)]
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.stack_pointer.get() > rest::SPENT
+    }
+
     /// Where the body lies.
     #[inline]
     pub(crate) fn body(&self) -> *mut () {

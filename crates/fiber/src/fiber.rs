@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{self, Unwinding};
-use crate::control::{Control, Event, State};
+use crate::control::{Control, Ended, rest};
 use crate::local;
 use crate::sanitizer::Shadow;
 use crate::stack::{MIN_STACK_BYTES, Stack};
@@ -117,14 +117,13 @@ impl<J> Fiber<J> {
         };
         let body_at = ((core as usize - size_of::<F>()) & !(body_align - 1)) as *mut F;
         let control = Control {
-            stack_pointer: Cell::new(0),
+            stack_pointer: Cell::new(rest::IDLE),
             resumer: Cell::new(0),
             stack_limit: stack.limit(),
             stack_base: body_at as usize,
             run: run::<J, F>,
             suspensions: Cell::new(0),
             label: Cell::new(0),
-            state: Cell::new(State::Idle),
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
             shadow: Shadow::new(stack.limit()..stack.top()),
@@ -154,16 +153,16 @@ impl<J> Fiber<J> {
     pub fn run(&mut self, job: J, label: u64) -> Turn<J> {
         let control = self.control();
         assert!(
-            control.state.get() == State::Idle,
+            control.stack_pointer.get() == rest::IDLE,
             "the fiber is free for a job"
         );
         control.label.set(label);
         // SAFETY: an idle fiber has no job there, and no frames.
-        unsafe {
+        let entry = unsafe {
             (&raw mut (*self.core.as_ptr()).job).write(MaybeUninit::new(job));
-            context::rewind(control);
-        }
-        self.turn(false)
+            context::rewind(control)
+        };
+        self.turn(entry, false)
     }
 
     /// Goes on with the job that was suspended, until it is done or suspended again.
@@ -172,14 +171,15 @@ impl<J> Fiber<J> {
     /// The fiber is not suspended. A panic of the body goes on here.
     #[inline(always)]
     pub fn resume(&mut self) -> Turn<J> {
-        assert!(self.is_suspended(), "the fiber was suspended in a job");
-        self.turn(false)
+        let control = self.control();
+        assert!(control.is_suspended(), "the fiber was suspended in a job");
+        self.turn(control.stack_pointer.get(), false)
     }
 
     /// Whether the fiber is in the middle of a job.
     #[inline]
     pub fn is_suspended(&self) -> bool {
-        self.control().state.get() == State::Suspended
+        self.control().is_suspended()
     }
 
     /// The stack, for another fiber. Drops the body.
@@ -209,7 +209,7 @@ impl<J> Fiber<J> {
             return Err(self);
         }
         // A body that catches everything may be suspended again.
-        while let Turn::Yielded = self.turn(true) {}
+        while let Turn::Yielded = self.turn(self.control().stack_pointer.get(), true) {}
         Ok(self.into_stack())
     }
 
@@ -253,42 +253,38 @@ impl<J> Fiber<J> {
     }
 
     #[inline(always)]
-    fn turn(&mut self, unwind: bool) -> Turn<J> {
-        match self.enter(unwind) {
-            Event::Finished => {
-                self.control().state.set(State::Idle);
+    fn turn(&mut self, from: usize, unwind: bool) -> Turn<J> {
+        match self.enter(from, unwind) {
+            rest::IDLE => {
                 // SAFETY: there was a job; now there is none.
                 Turn::Finished(unsafe { (&raw mut (*self.core.as_ptr()).job).read().assume_init() })
             }
-            Event::Yielded => {
-                self.control().state.set(State::Suspended);
-                Turn::Yielded
-            }
-            Event::Panicked => self.panicked(),
+            rest::SPENT => self.panicked(),
+            _ => Turn::Yielded,
         }
     }
 
-    /// Says to probes which fiber runs, and runs it.
+    /// Says to probes which fiber runs, and runs it from this stack pointer on. Returns where it is then.
     #[inline(always)]
-    fn enter(&mut self, unwind: bool) -> Event {
+    fn enter(&mut self, from: usize, unwind: bool) -> usize {
         debug_assert_eq!(local::no_preempt(), 0, "a section of the caller's is open");
         let control = self.core.cast::<Control>();
-        let outer = local::fiber();
-        local::set_fiber(control.as_ptr());
+        let outer = local::replace_fiber(control.as_ptr());
         // SAFETY: `new` made it, and nothing else runs it. While it runs, only the fiber touches the core.
-        let (event, control) = unsafe {
+        let (left_at, control) = unsafe {
             let shadow = &control.as_ref().shadow;
-            shadow.running(|| context::enter(control, unwind))
+            shadow.running(|| context::enter(control, from, unwind))
         };
         local::set_fiber(outer);
         self.core = control.cast();
-        event
+        // Not before it left: a signal may come up to then, and suspend it once more.
+        self.control().stack_pointer.set(left_at);
+        left_at
     }
 
     /// The body has been unwound; what it threw goes on here.
     #[cold]
     fn panicked(&mut self) -> ! {
-        self.control().state.set(State::Spent);
         let core = self.core.as_ptr();
         // SAFETY: `run` left what it caught; the job is still there, and dropped here once.
         let panic = unsafe {
@@ -329,7 +325,7 @@ impl<J> Drop for Fiber<J> {
 ///
 /// # Safety
 /// Called on the fiber whose control this is, the head of a `Core<J>`, and whose body is an `F`.
-unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut Control) -> Event {
+unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut Control) -> Ended {
     let core = control.cast::<Core<J>>();
     // SAFETY: the control lives as long as its fiber.
     let shadow = unsafe { &(*control).shadow };
@@ -338,17 +334,17 @@ unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut Control) -> Event {
         // SAFETY: `Fiber::run` put a job there before it entered this, and nobody touches either before the end.
         unsafe { (*(*control).body().cast::<F>())((*core).job.assume_init_mut()) };
     };
-    let event = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(()) => Event::Finished,
-        Err(panic) if panic.is::<Unwinding>() => Event::Finished,
+    let ended = match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(()) => Ended::Finished,
+        Err(panic) if panic.is::<Unwinding>() => Ended::Finished,
         Err(panic) => {
             // SAFETY: ours until the end, as above.
             unsafe { (&raw mut (*core).panic).write(MaybeUninit::new(panic)) };
-            Event::Panicked
+            Ended::Panicked
         }
     };
     shadow.departing();
-    event
+    ended
 }
 
 /// # Safety

@@ -117,26 +117,29 @@ fn cxa_get_globals() -> Option<GetGlobals> {
 }
 
 /// Calls `leave` as if no exception were in flight, and puts those that are back afterwards, in the thread that is then there.
-#[inline]
+#[inline(always)]
 pub(crate) fn keeping_exceptions<T>(leave: impl FnOnce() -> T) -> T {
     match cxa_get_globals() {
-        None => leave(),
-        Some(here) => {
-            // SAFETY: the C++ runtime's state of this thread, which nobody else touches.
-            let kept =
-                in_one_thread_before_leaving(|| unsafe { here().replace(CxaEhGlobals::NONE) });
-            let left = leave();
-            if !kept.caught.is_null() || kept.uncaught > 0 {
-                put_back(here, kept);
-            }
-            left
-        }
+        Some(here) if any_in_flight(here) => keeping_those(here, leave),
+        _ => leave(),
     }
 }
 
-/// The address is asked for anew: this may be another thread.
+#[inline(always)]
+fn any_in_flight(here: GetGlobals) -> bool {
+    // SAFETY: the C++ runtime's state of this thread, which nobody else touches.
+    let now = in_one_thread_before_leaving(|| unsafe { here().read() });
+    !now.caught.is_null() || now.uncaught > 0
+}
+
 #[cold]
-fn put_back(here: GetGlobals, kept: CxaEhGlobals) {
+#[inline(never)]
+fn keeping_those<T>(here: GetGlobals, leave: impl FnOnce() -> T) -> T {
+    // SAFETY: as above.
+    let kept = in_one_thread_before_leaving(|| unsafe { here().replace(CxaEhGlobals::NONE) });
+    let left = leave();
+    // The address is asked for anew: this may be another thread.
     // SAFETY: as above; what runs fibers is in no exception handler of its own, so nothing is overwritten.
     in_one_thread(|| unsafe { here().write(kept) });
+    left
 }

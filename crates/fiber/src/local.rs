@@ -87,6 +87,33 @@ word!(
     FIBER_OFFSET,
     *mut Control
 );
+
+/// Puts another fiber in the place of the one that runs, which it returns; null for none.
+#[inline(always)]
+pub(crate) fn replace_fiber(fiber: *mut Control) -> *mut Control {
+    let before: *mut Control;
+    // SAFETY: reads and writes a word of this thread's own line.
+    unsafe {
+        asm!("mov {1}, qword ptr fs:[{0} + {3}]", "mov qword ptr fs:[{0} + {3}], {2}",
+            in(reg) self_offset(), out(reg) before, in(reg) fiber, const FIBER_OFFSET,
+            options(nostack, preserves_flags));
+    }
+    before
+}
+
+/// The fiber that runs, or null, and how many no-preempt sections are open.
+#[inline(always)]
+pub(crate) fn fiber_and_sections() -> (*mut Control, u32) {
+    let (fiber, sections): (*mut Control, u32);
+    // SAFETY: reads two words of this thread's own line.
+    unsafe {
+        asm!("mov {1:r}, qword ptr fs:[{0} + {3}]", "mov {2:e}, dword ptr fs:[{0} + {4}]",
+            in(reg) self_offset(), out(reg) fiber, lateout(reg) sections, const FIBER_OFFSET, const NO_PREEMPT_OFFSET,
+            options(nostack, preserves_flags));
+    }
+    (fiber, sections)
+}
+
 word!(
     "The epoch of the current assignment.",
     epoch,

@@ -16,10 +16,11 @@ use crate::local;
 /// Unlike a probe, this does not keep `errno` and the floating-point control words (rounding mode): whoever changed them sets them back first.
 #[inline]
 pub fn yield_now() {
-    let Some(control) = NonNull::new(local::fiber()) else {
+    let (fiber, sections) = local::fiber_and_sections();
+    let Some(control) = NonNull::new(fiber) else {
         return;
     };
-    if local::no_preempt() > 0 {
+    if sections > 0 {
         local::set_deferred(1);
         return;
     }
@@ -73,7 +74,7 @@ pub(crate) unsafe fn leave(control: NonNull<Control>) -> bool {
     // SAFETY: the control lives as long as its fiber.
     let suspensions = unsafe { &control.as_ref().suspensions };
     suspensions.set(suspensions.get() + 1);
-    keeping_exceptions(|| {
+    keeping_exceptions(move || {
         // SAFETY: it runs, so somebody entered it.
         unsafe {
             let shadow = &control.as_ref().shadow;
