@@ -15,9 +15,14 @@ pub use crate::stub::{__headway_preempted, __headway_tick};
 /// Version of this layout.
 pub const VERSION: u32 = 1;
 
-/// In [`__headway_preempt`]: the epoch of the assignment that is to yield, 0 for none, or [`SELF_TIMED`]. The only word that other
-/// threads write.
+/// In [`__headway_preempt`]: the epoch of the assignment that is to yield, 0 for none, or [`SELF_TIMED`]. With the word beside it,
+/// the only one that other threads write.
 pub const ASKED_OFFSET: usize = 0;
+/// In [`__headway_preempt`], private to this crate: `u64`, what who asks has to say beside; written before [`ASKED_OFFSET`].
+pub(crate) const MESSAGE_OFFSET: usize = 8;
+/// In [`__headway_preempt`], private to this crate: `u64`, the message of the request that the current assignment was granted. The thread's own
+/// word, in this line since a grant has it at hand and writes to it anyway.
+pub(crate) const TOLD_OFFSET: usize = 16;
 
 /// In [`__headway_self`]: `u64`, the TSC reading from which a self-timed thread yields.
 pub const DEADLINE_OFFSET: usize = 0;

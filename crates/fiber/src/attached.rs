@@ -71,6 +71,9 @@ impl Attached {
         local::set_epoch(epoch);
         local::set_no_preempt(0);
         local::set_deferred(0);
+        if local::told() != 0 {
+            local::set_told(0);
+        }
         let (asked, resting) = (local::asked(), local::resting());
         if asked != resting && asked != epoch {
             local::answer(asked, resting);
@@ -91,6 +94,12 @@ impl Attached {
     #[inline]
     pub fn set_deadline(&self, tsc: u64) {
         local::set_deadline(tsc);
+    }
+
+    /// What who asked said [beside](Flag::raise_with) the request that this assignment was granted; 0 for nothing, or if it was granted none.
+    #[inline]
+    pub fn told(&self) -> u64 {
+        local::told()
     }
 
     /// What this thread will read once it has yielded, such as the place where others leave work for it: a probe that yields begins to fetch it. Any
@@ -129,9 +138,19 @@ impl Flag {
     /// A request made before another was noticed replaces it: one thread at a time may ask.
     #[inline]
     pub fn raise(&self, epoch: u64) {
+        self.raise_with(epoch, 0);
+    }
+
+    /// As [`raise`](Self::raise), with something to [tell](Attached::told) whom the request is granted: it comes over with the same cache line. What
+    /// is said later beside another request for the same assignment may be told in its place.
+    #[inline]
+    pub fn raise_with(&self, epoch: u64, message: u64) {
         debug_assert!(epoch != 0 && epoch != SELF_TIMED, "an epoch");
-        // SAFETY: the line lives as long as a flag does.
-        unsafe { (*self.line).store(epoch, Ordering::Release) };
+        // SAFETY: the line lives as long as a flag does, and the second of its eight words is atomic too.
+        unsafe {
+            (*self.line.add(1)).store(message, Ordering::Relaxed);
+            (*self.line).store(epoch, Ordering::Release);
+        }
     }
 }
 

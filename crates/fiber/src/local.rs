@@ -9,7 +9,8 @@ use std::sync::atomic::AtomicU64;
 
 use crate::abi::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
-    EPOCH_OFFSET, FIBER_OFFSET, LEFT_OFFSET, NEXT_READ_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
+    EPOCH_OFFSET, FIBER_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET, NEXT_READ_OFFSET, NO_PREEMPT_OFFSET,
+    RESTING_OFFSET, TOLD_OFFSET,
 };
 use crate::control::Control;
 
@@ -180,13 +181,40 @@ pub(crate) fn set_deadline(tsc: u64) {
 /// What this thread is asked: 0, an epoch, or `SELF_TIMED`.
 #[inline(always)]
 pub(crate) fn asked() -> u64 {
-    let asked: u64;
+    preempt_word::<ASKED_OFFSET>()
+}
+
+/// What was said beside the request. Whoever has seen the request sees what came with it.
+#[inline(always)]
+pub(crate) fn message() -> u64 {
+    preempt_word::<MESSAGE_OFFSET>()
+}
+
+/// The message of the request that the current assignment was granted, or 0.
+#[inline(always)]
+pub(crate) fn told() -> u64 {
+    preempt_word::<TOLD_OFFSET>()
+}
+
+#[inline(always)]
+fn preempt_word<const OFFSET: usize>() -> u64 {
+    let word: u64;
     // SAFETY: reads this thread's own line.
     unsafe {
-        asm!("mov {1}, qword ptr fs:[{0} + {2}]", in(reg) preempt_offset(), out(reg) asked,
-            const ASKED_OFFSET, options(nostack, preserves_flags));
+        asm!("mov {1}, qword ptr fs:[{0} + {2}]", in(reg) preempt_offset(), out(reg) word,
+            const OFFSET, options(nostack, preserves_flags));
     }
-    asked
+    word
+}
+
+/// Sets what [`told`] tells.
+#[inline(always)]
+pub(crate) fn set_told(message: u64) {
+    // SAFETY: writes a word of this thread's own line that nobody else touches.
+    unsafe {
+        asm!("mov qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) message,
+            const TOLD_OFFSET, options(nostack, preserves_flags));
+    }
 }
 
 /// Takes back `asked`, unless somebody asked for something else meanwhile. Whether it was there.

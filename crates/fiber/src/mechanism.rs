@@ -154,7 +154,13 @@ impl Asker {
     /// Asks the assignment of that epoch to yield. No effect when it is over.
     #[inline]
     pub fn ask(&self, epoch: u64) {
-        self.flag.raise(epoch);
+        self.ask_with(epoch, 0);
+    }
+
+    /// As [`ask`](Self::ask), with something to say beside: see [`Flag::raise_with`].
+    #[inline]
+    pub fn ask_with(&self, epoch: u64, message: u64) {
+        self.flag.raise_with(epoch, message);
         if let Some(thread) = self.thread {
             signal::send(thread);
         }

@@ -36,7 +36,11 @@ impl Request {
     #[inline]
     fn take(self) -> bool {
         match self {
-            Request::Asked(epoch) => local::take(epoch, local::resting()),
+            Request::Asked(epoch) => {
+                let taken = local::take(epoch, local::resting());
+                local::set_told(local::message());
+                taken
+            }
             Request::Late => self.withdraw(),
         }
     }

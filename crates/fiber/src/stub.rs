@@ -12,7 +12,8 @@ use std::sync::atomic::AtomicU32;
 
 use crate::abi::{
     __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, DEADLINE_OFFSET,
-    LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, MOST_SKIPPED, NEXT_READ_OFFSET, SKIPPED_OFFSET,
+    LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, MESSAGE_OFFSET, MOST_SKIPPED, NEXT_READ_OFFSET,
+    SKIPPED_OFFSET,
 };
 use crate::slow;
 
@@ -196,10 +197,15 @@ unsafe extern "C-unwind" fn call_preserving() {
         ".cfi_offset r9, -72",
         "push r10",
         ".cfi_offset r10, -80",
-        // What the thread does after the switch begins with a word of another core's, mostly: it comes over during all this.
+        // What the thread does after the switch begins with a word of another core's, mostly, unless it came along with the request: it comes
+        // over during all this.
+        "mov r10, qword ptr [rip + {preempt}@gottpoff]",
+        "cmp qword ptr fs:[r10 + {message}], 0",
+        "jne 2f",
         "mov r10, qword ptr [rip + {own}@gottpoff]",
         "mov r10, qword ptr fs:[r10 + {next_read}]",
         "prefetcht0 [r10]",
+        "2:",
         "mov r10d, dword ptr [rip + {vectors}]",
         "test r10d, r10d",
         "jz 7f",
@@ -299,6 +305,8 @@ unsafe extern "C-unwind" fn call_preserving() {
         "pop rbx",
         "jmp 2b",
         ".cfi_endproc",
+        preempt = sym __headway_preempt,
+        message = const MESSAGE_OFFSET,
         own = sym __headway_self,
         next_read = const NEXT_READ_OFFSET,
         vectors = sym VECTORS,

@@ -84,6 +84,28 @@ fn a_late_flag_does_not_hit_the_next_assignment() {
 }
 
 #[test]
+fn what_is_said_beside_a_request_is_told_to_the_assignment_that_it_was_for() {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |_: &mut ()| checkpoint());
+    attached.begin(1);
+    flag.raise_with(1, 17);
+    assert_eq!(attached.told(), 0, "nothing is granted yet");
+    assert_eq!(fiber.run((), 0), Turn::Yielded);
+    assert_eq!(attached.told(), 17);
+    attached.begin(2);
+    assert_eq!(attached.told(), 0);
+    // One that comes late tells nothing.
+    flag.raise_with(1, 18);
+    assert_eq!(fiber.resume(), Turn::Finished(()));
+    assert_eq!(fiber.run((), 0), Turn::Finished(()));
+    assert_eq!(attached.told(), 0);
+    flag.raise(2);
+    assert_eq!(fiber.run((), 0), Turn::Yielded);
+    assert_eq!(attached.told(), 0, "nothing was said");
+}
+
+#[test]
 fn a_section_defers_the_yield_to_its_end() {
     let attached = Attached::new();
     let flag = attached.flag();

@@ -183,6 +183,12 @@ impl<'a, S: Service> Fibers<'a, S> {
         self.epoch
     }
 
+    /// What the last request was told that was interrupted, until the next begins.
+    #[inline]
+    pub(crate) fn told(&self) -> u64 {
+        self.attached.told()
+    }
+
     /// What this thread will look at when the next request is interrupted.
     #[inline]
     pub(crate) fn next_read(&self, address: *const ()) {

@@ -136,6 +136,27 @@ impl Producer {
         Ok(())
     }
 
+    /// How many words were sent so far: the place of the next one.
+    #[inline]
+    #[must_use]
+    pub fn sent(&self) -> usize {
+        self.lap.position
+    }
+
+    /// The word sent at this place, one of the last [`capacity`](Self::capacity). To be told by other ways, and then [passed
+    /// over](Consumer::skip) in the ring.
+    #[inline]
+    #[must_use]
+    pub fn sent_at(&self, place: usize) -> u64 {
+        debug_assert!(
+            (1..=self.lap.capacity).contains(&self.lap.position.wrapping_sub(place)),
+            "a word that was sent and is there"
+        );
+        let index = place & (self.lap.capacity - 1);
+        // Nobody else writes it.
+        self.shared.word(index).load(Ordering::Relaxed) & !PARITY_BIT
+    }
+
     /// How many words the ring holds at most.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -167,12 +188,34 @@ impl Consumer {
     #[inline]
     pub fn pop(&mut self) -> Option<u64> {
         let word = self.peek()?;
+        self.advance();
+        Some(word)
+    }
+
+    /// How many words were taken so far: the place of the next one.
+    #[inline]
+    #[must_use]
+    pub fn taken(&self) -> usize {
+        self.lap.position
+    }
+
+    /// Passes over the next word, which the consumer was told by other ways: the line it lies in stays with the producer.
+    ///
+    /// # Panics
+    /// In debug builds, when it is not there.
+    #[inline]
+    pub fn skip(&mut self) {
+        debug_assert!(!self.is_empty(), "what was told is there");
+        self.advance();
+    }
+
+    #[inline]
+    fn advance(&mut self) {
         self.lap.advance();
         // This line is the consumer's own until the producer has filled the ring.
         self.shared
             .consumed
             .store(self.lap.position, Ordering::Release);
-        Some(word)
     }
 
     /// The oldest word, left where it is.

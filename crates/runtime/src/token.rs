@@ -58,6 +58,18 @@ impl Sender {
         self.push(BEGUN | u64::from(slot.into_raw()), note);
     }
 
+    /// What to tell whoever has so many of the slots sent, all but the last `held`, and took up the first of these: which one comes next, and
+    /// where it is in the ring. `None` where there is no next one.
+    #[inline]
+    pub(crate) fn notice(&self, held: usize) -> Option<Notice> {
+        if held < 2 {
+            return None;
+        }
+        let place = self.0.sent().wrapping_sub(held - 1);
+        let word = self.0.sent_at(place) & !NOTE_BITS;
+        NonZeroU64::new(word | place_bits(place)).map(Notice)
+    }
+
     #[inline]
     fn push(&mut self, word: u64, note: u64) {
         let word = word | note.min(MAX_NOTE) << 32;
@@ -65,6 +77,36 @@ impl Sender {
             .push(word)
             .expect("a link is as deep as the policy's bound");
     }
+}
+
+/// A word of a link, with its place there instead of its note: what can be told by another way than the link itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notice(NonZeroU64);
+
+impl Notice {
+    /// To be read back by [`of_word`](Self::of_word).
+    #[inline]
+    pub(crate) fn into_word(self) -> u64 {
+        self.0.get()
+    }
+
+    /// The notice that was made a word; `None` of 0.
+    ///
+    /// # Safety
+    /// The word is 0 or came from [`into_word`](Self::into_word), and is used with the link whose notice it was, before as many slots have
+    /// crossed that as make its places begin anew (2³⁰).
+    #[inline]
+    pub(crate) unsafe fn of_word(word: u64) -> Option<Self> {
+        NonZeroU64::new(word).map(Self)
+    }
+}
+
+/// Where a link's word has its note, and a notice the low bits of the place.
+const NOTE_BITS: u64 = MAX_NOTE << 32;
+
+#[inline]
+fn place_bits(place: usize) -> u64 {
+    (place as u64) << 32 & NOTE_BITS
 }
 
 pub(crate) struct Receiver(Consumer);
@@ -106,7 +148,8 @@ impl Parcel {
     #[inline]
     pub(crate) fn into_slot(self) -> SlotId {
         // SAFETY: `begun`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; the ring delivers each
-        // word once, its release store before our acquire load.
+        // word once, its release store before our acquire load. So does a notice, which stands for one word and passes over that (`receive_told`);
+        // the flag beside which it comes synchronises as well.
         unsafe { SlotId::from_raw(self.0.get() as u32) }
     }
 }
@@ -123,6 +166,19 @@ impl Receiver {
         self.0.pop().map(Parcel::of_word)
     }
 
+    /// As [`receive`](Self::receive), of what this notice of the link tells, if that is what comes next: the link is not looked into.
+    #[inline]
+    pub(crate) fn receive_told(&mut self, notice: Notice) -> Option<Parcel> {
+        let word = notice.into_word();
+        if word & NOTE_BITS != place_bits(self.0.taken()) {
+            return None;
+        }
+        let word = word & !NOTE_BITS;
+        debug_assert_eq!(self.0.peek().map(|next| next & !NOTE_BITS), Some(word));
+        self.0.skip();
+        Some(Parcel::of_word(word))
+    }
+
     /// Where the next word is, or will be.
     #[inline]
     pub(crate) fn next_place(&self) -> *const () {
@@ -132,5 +188,52 @@ impl Receiver {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn token(raw: u32) -> SlotId {
+        // SAFETY: a number of no pool's, which never meets one.
+        unsafe { SlotId::from_raw(raw) }
+    }
+
+    fn forget(parcel: Parcel) -> u32 {
+        parcel.into_slot().into_raw()
+    }
+
+    #[test]
+    fn a_notice_tells_what_comes_next_and_stands_for_it() {
+        let (mut sender, mut receiver) = link(2);
+        assert!(sender.notice(0).is_none());
+        // Several laps of the ring.
+        for round in 0..1000 {
+            let (first, second) = (2 * round + 1, 2 * round + 2);
+            sender.send(token(first), 0);
+            assert!(sender.notice(1).is_none(), "nothing is next");
+            sender.send_begun(token(second), 0);
+            assert_eq!(receiver.receive().map(forget), Some(first));
+            let notice = sender.notice(2).expect("the second is next");
+            // SAFETY: made here, of this link.
+            let notice = unsafe { Notice::of_word(notice.into_word()) }.expect("not 0");
+            let parcel = receiver.receive_told(notice).expect("it is next");
+            assert!(parcel.is_begun());
+            assert_eq!((parcel.note(), forget(parcel)), (0, second));
+            assert!(receiver.receive_told(notice).is_none(), "each once");
+            assert!(receiver.receive().is_none());
+        }
+    }
+
+    #[test]
+    fn a_notice_of_what_was_taken_already_is_void() {
+        let (mut sender, mut receiver) = link(2);
+        (1..=3).for_each(|raw| sender.send(token(raw), 0));
+        assert_eq!(receiver.receive().map(forget), Some(1));
+        let notice = sender.notice(3).expect("the second is next");
+        assert_eq!(receiver.receive().map(forget), Some(2));
+        assert!(receiver.receive_told(notice).is_none());
+        assert_eq!(receiver.receive().map(forget), Some(3));
     }
 }

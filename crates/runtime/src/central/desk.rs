@@ -1,4 +1,4 @@
-//! A worker's side of the dispatcher.
+//! Dispatcher and worker, either's side of the other.
 
 use headway_net::datapath::Tx;
 use headway_net::pool::Prefetch;
@@ -6,7 +6,31 @@ use headway_net::pool::Prefetch;
 use crate::executor::{Executor, Ran};
 use crate::service::Service;
 use crate::tally::Tally;
-use crate::token::{Receiver, Sender};
+use crate::token::{Receiver, Sender, link};
+
+/// The dispatcher's ends of the links with one worker.
+pub(super) struct Port {
+    pub(super) jobs: Sender,
+    pub(super) done: Receiver,
+    /// Requests given and not yet reported done: a ring that must be empty is not looked into.
+    pub(super) held: usize,
+}
+
+/// Links with a worker that holds at most `depth` requests.
+pub(super) fn connect(depth: usize) -> (Port, Desk) {
+    let (jobs, from_dispatcher) = link(depth);
+    let (to_dispatcher, done) = link(depth);
+    let port = Port {
+        jobs,
+        done,
+        held: 0,
+    };
+    let desk = Desk {
+        jobs: from_dispatcher,
+        done: to_dispatcher,
+    };
+    (port, desk)
+}
 
 /// A worker's ends of the links with the dispatcher.
 pub(super) struct Desk {

@@ -11,13 +11,13 @@ use headway_net::slot::Slot;
 use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
-use super::desk::Desk;
-use super::watch::{Held, Watch};
+use super::desk::{Desk, Port, connect};
+use super::watch::{Ports, Watch};
 use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
-use crate::token::{Parcel, Receiver, Sender, job_of, link};
+use crate::token::{Parcel, job_of};
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
@@ -27,14 +27,6 @@ pub(super) struct Waiting {
     pub(super) slot: SlotId,
     /// Whether it was begun and interrupted.
     pub(super) begun: bool,
-}
-
-/// The dispatcher's ends of the links with one worker.
-struct Port {
-    jobs: Sender,
-    done: Receiver,
-    /// Requests given and not yet reported done: a ring that must be empty is not looked into.
-    held: usize,
 }
 
 /// How far the way in is closed.
@@ -221,8 +213,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             now_ns,
             ..
         } = self;
-        let held = Held(ports.len(), |worker: usize| ports[worker].held);
-        watch.look(*now_ns, ingress, &held);
+        watch.look(*now_ns, ingress, &Ports(ports));
     }
 
     /// Whether somebody who runs may have to be interrupted for what waits: no time to sleep.
@@ -374,21 +365,6 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     fn turn_away(&mut self) -> usize {
         self.intake.turn_away(self.bell.rx(), self.now_ns)
     }
-}
-
-fn connect(depth: usize) -> (Port, Desk) {
-    let (jobs, from_dispatcher) = link(depth);
-    let (to_dispatcher, done) = link(depth);
-    let port = Port {
-        jobs,
-        done,
-        held: 0,
-    };
-    let desk = Desk {
-        jobs: from_dispatcher,
-        done: to_dispatcher,
-    };
-    (port, desk)
 }
 
 #[inline]

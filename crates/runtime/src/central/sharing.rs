@@ -20,7 +20,7 @@ use crate::fibers::{Fibers, Reading, Stretch, Weft};
 use crate::park::Patience;
 use crate::pulse::Assignment;
 use crate::service::Service;
-use crate::token::Parcel;
+use crate::token::{Notice, Parcel};
 
 /// What one worker thread is made of.
 pub(super) struct Worker<L, S, T, R> {
@@ -156,7 +156,9 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         } else {
             self.executor.prefetch(Prefetch::of(&slot));
         }
-        self.view.prefetch_next(&self.executor);
+        if !self.view.was_told {
+            self.view.prefetch_next(&self.executor);
+        }
         self.fibers.next_read(self.view.desk.jobs.next_place());
         let (local, view) = (&mut self.local, &self.view);
         let renew = |now_ns| local.renew(now_ns, view);
@@ -166,6 +168,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         match stretch {
             Stretch::Finished { outcome, cpu_ns } => self.finish(slot, outcome, (span_ns, cpu_ns)),
             Stretch::Yielded(job) => {
+                self.view.told = self.told();
                 self.give_back(slot, &job, span.end.ns);
                 return Turn::Interrupted(span.end);
             }
@@ -175,6 +178,15 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
             }
         }
         Turn::Ran
+    }
+
+    /// What the dispatcher said is next, when it interrupted the last request.
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "a notice comes as a word")]
+    fn told(&self) -> Option<Notice> {
+        // SAFETY: only the dispatcher, whose watch says nothing else, tells this thread anything, and only notices of its link with it; what was told is
+        // forgotten when the next assignment begins.
+        unsafe { Notice::of_word(self.fibers.told()) }
     }
 
     #[inline]
@@ -219,6 +231,10 @@ struct View {
     me: WorkerId,
     desk: Desk,
     own: VecDeque<JobId>,
+    /// What comes next over the link, where who interrupted the last request said so.
+    told: Option<Notice>,
+    /// Whether what came last was told, so that the link's line lies with the dispatcher.
+    was_told: bool,
     /// What was taken off the link and does not run, by job.
     parcels: Box<[Option<Parcel>]>,
 }
@@ -229,13 +245,20 @@ impl View {
             me,
             desk,
             own: VecDeque::with_capacity(slots),
+            told: None,
+            was_told: false,
             parcels: (0..slots).map(|_| None).collect(),
         }
     }
 
     #[inline]
     fn receive(&mut self) -> Option<JobId> {
-        let parcel = self.desk.jobs.receive()?;
+        let told = self
+            .told
+            .take()
+            .and_then(|notice| self.desk.jobs.receive_told(notice));
+        self.was_told = told.is_some();
+        let parcel = told.or_else(|| self.desk.jobs.receive())?;
         let job = parcel.job();
         self.parcels[job.index()] = Some(parcel);
         Some(job)

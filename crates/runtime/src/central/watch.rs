@@ -6,7 +6,9 @@ use headway_fiber::Asker;
 use headway_policy::role::{Ingress, Monitor, Preempt, Queues, Steal, Verdict};
 use headway_policy::{JobId, WorkerId};
 
+use super::desk::Port;
 use crate::pulse::{Assignment, Pulse};
+use crate::token::Notice;
 
 /// Without a monitor that wants to know at once, pulses are read this often, ns: each that changed costs a cache miss, and a
 /// quantum is counted from when the request began, not from when that was seen.
@@ -42,8 +44,8 @@ struct Watched {
     due_ns: u64,
 }
 
-/// How many requests each worker holds, the running one included.
-pub(super) struct Held<F>(pub(super) usize, pub(super) F);
+/// What the workers hold.
+pub(super) struct Ports<'a>(pub(super) &'a [Port]);
 
 impl<M: Monitor> Watch<M> {
     pub(super) fn new(monitor: M, seats: &[Arc<Seat>]) -> Self {
@@ -82,23 +84,18 @@ impl<M: Monitor> Watch<M> {
 
     /// Looks who began what since the last time, and interrupts whose time has come.
     #[inline]
-    pub(super) fn look<I: Ingress>(
-        &mut self,
-        now_ns: u64,
-        ingress: &mut I,
-        held: &Held<impl Fn(usize) -> usize>,
-    ) {
+    pub(super) fn look<I: Ingress>(&mut self, now_ns: u64, ingress: &mut I, ports: &Ports<'_>) {
         if !M::PREEMPTS || !M::POLLS && now_ns < self.looked_ns + LOOK_NS {
             return;
         }
         self.looked_ns = now_ns;
         for worker in 0..self.seats.len() {
-            if (held.1)(worker) > 0 {
-                self.look_at(now_ns, worker, ingress, held);
+            if ports.0[worker].held > 0 {
+                self.look_at(now_ns, worker, ingress, ports);
             }
         }
         if M::POLLS {
-            self.poll(now_ns, ingress, held);
+            self.poll(now_ns, ingress, ports);
         }
     }
 
@@ -107,7 +104,7 @@ impl<M: Monitor> Watch<M> {
         now_ns: u64,
         worker: usize,
         ingress: &mut I,
-        held: &Held<impl Fn(usize) -> usize>,
+        ports: &Ports<'_>,
     ) {
         let id = WorkerId(worker as u16);
         let Self { monitor, seats, .. } = self;
@@ -130,10 +127,10 @@ impl<M: Monitor> Watch<M> {
         if now_ns < watched.due_ns {
             return;
         }
-        match monitor.expired(now_ns, id, ingress, held) {
+        match monitor.expired(now_ns, id, ingress, ports) {
             Verdict::Preempt => {
                 watched.due_ns = now_ns + AGAIN_NS;
-                watched.interrupt(watched.epoch);
+                watched.interrupt(watched.epoch, ports.next(worker));
             }
             Verdict::Renew(for_ns) | Verdict::RenewAlone(for_ns) => {
                 watched.due_ns = now_ns + for_ns;
@@ -142,16 +139,17 @@ impl<M: Monitor> Watch<M> {
         }
     }
 
-    fn poll<I: Ingress>(&mut self, now_ns: u64, ingress: &I, held: &Held<impl Fn(usize) -> usize>) {
+    fn poll<I: Ingress>(&mut self, now_ns: u64, ingress: &I, ports: &Ports<'_>) {
         if self
             .monitor
             .next_deadline_ns()
             .is_some_and(|due_ns| due_ns <= now_ns)
         {
-            self.monitor.tick(now_ns, held);
+            self.monitor.tick(now_ns, ports);
         }
-        while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, held) {
-            self.seats[worker.index()].interrupt(epoch);
+        while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, ports) {
+            let next = ports.next(worker.index());
+            self.seats[worker.index()].interrupt(epoch, next);
         }
     }
 
@@ -173,26 +171,35 @@ impl Watched {
     }
 
     #[inline]
-    fn interrupt(&self, epoch: u64) {
+    fn interrupt(&self, epoch: u64, next: Option<Notice>) {
         if let Some(asker) = self.seat.asker.get() {
-            asker.ask(epoch);
+            asker.ask_with(epoch, next.map_or(0, Notice::into_word));
         }
     }
 }
 
+impl Ports<'_> {
+    /// What is behind the request that the worker runs.
+    #[inline]
+    fn next(&self, worker: usize) -> Option<Notice> {
+        let port = &self.0[worker];
+        port.jobs.notice(port.held)
+    }
+}
+
 /// A monitor asks how many requests wait at a worker, and no more.
-impl<F: Fn(usize) -> usize> Queues for Held<F> {
+impl Queues for Ports<'_> {
     fn me(&self) -> WorkerId {
         unreachable!("a monitor is no worker")
     }
 
     fn workers(&self) -> usize {
-        self.0
+        self.0.len()
     }
 
     #[inline]
     fn len(&self, worker: WorkerId) -> usize {
-        (self.1)(worker.index()).saturating_sub(1)
+        self.0[worker.index()].held.saturating_sub(1)
     }
 
     fn pop(&mut self) -> Option<JobId> {
