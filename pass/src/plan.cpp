@@ -21,6 +21,7 @@ const char *text(Reason R) {
   case Reason::AfterCall: return "after-external-call";
   case Reason::Recursion: return "recursion";
   case Reason::HeavyLoop: return "heavy-loop";
+  case Reason::HeavyWay: return "heavy-way";
   case Reason::UncountedLoop: return "uncountable-loop";
   case Reason::UnrolledLoop: return "unrolled-loop";
   case Reason::CountedLoop: return "strip-mined-loop";
@@ -35,13 +36,14 @@ namespace {
 /// figure is better off with a probe each time round, and so is a strip below the second.
 constexpr Cost LightBody = 100;
 constexpr uint64_t LeastStrip = 16;
-/// An uncountable loop is unrolled if its body costs no more.
-constexpr Cost LightUnrolledBody = 40;
+/// An uncountable loop is unrolled if its body costs no more, until the copies come to `EnoughUnrolled`.
+constexpr Cost LightUnrolledBody = 200;
+constexpr Cost EnoughUnrolled = 480;
 /// A copy of a loop serves short trips only up to this size, in instructions.
 constexpr unsigned MostCopied = 150;
 /// Copies of the body of an uncountable loop, at most, and the instructions they may come to.
-constexpr unsigned MostUnrolled = 8;
-constexpr unsigned MostUnrolledSize = 200;
+constexpr uint64_t MostUnrolled = 8;
+constexpr uint64_t MostUnrolledSize = 400;
 /// SCEV's budget for the trip count in front of a loop, in instructions: a loop that the optimiser
 /// unrolled by four takes five, (end - begin - 4) / 4.
 constexpr unsigned TripCountBudget = 6;
@@ -64,7 +66,7 @@ public:
     const auto Outermost = In.LI.getLoopsInPreorder();
     for (Loop *L : reverse(Outermost))
       decide(*L);
-    const Ends E = walkRegion(In, nullptr, Order, Inner, Recursion, Out);
+    const Ends E = walkRegion(In, nullptr, Order, Inner, Forced, Out);
     Residual &R = Out.Function;
     R.Probed = E.Probed;
     R.Before = E.Before;
@@ -83,7 +85,7 @@ private:
   Plan Out;
   std::vector<BasicBlock *> Order;
   InnerLoops Inner;
-  SmallPtrSet<const BasicBlock *, 2> Recursion;
+  ForcedProbes Forced;
 
   /// The block that every recursive call of this function has to come through: what a call does
   /// that ends the recursion needs no probe.
@@ -94,18 +96,18 @@ private:
         if (const auto *CB = dyn_cast<CallBase>(&I); CB && In.Costs.isRecursive(*CB))
           Common = Common ? In.DT.findNearestCommonDominator(Common, BB) : BB;
     if (Common)
-      Recursion.insert(Common);
+      Forced[Common] = Reason::Recursion;
   }
 
   void decide(Loop &L) {
-    const Ends E = walkRegion(In, &L, Order, Inner, Recursion, Out);
+    const Ends E = walkRegion(In, &L, Order, Inner, Forced, Out);
     const Way Exit = E.Exit.value_or(Way{0, std::nullopt, false});
     if (!E.Latch || !E.Latch->FromEntry) {
       alwaysProbed(L, E, Exit);
       return;
     }
     const Cost Body = std::max<Cost>(1, *E.Latch->FromEntry);
-    if (E.Latch->Due || !(quiet(L, E, Exit, Body) || strip(L, E, Exit, Body) || unroll(L, E, Exit, Body)))
+    if (E.Latch->Due || !(quiet(L, E, Exit, Body) || strip(L, E, Exit, Body) || onHeavyWay(L, E) || unroll(L, E, Exit, Body)))
       everyIteration(L, E, Exit, Body);
   }
 
@@ -160,9 +162,9 @@ private:
   /// Not where vector registers are carried within another loop: each copy leaves with its own, and the loop around
   /// is then short of them.
   bool unroll(Loop &L, const Ends &E, const Way &, Cost Body) {
-    const unsigned Size = sizeOf(L);
-    const uint64_t BySize = MostUnrolledSize / std::max(1u, Size);
-    const uint64_t Copies = std::min<uint64_t>({MostUnrolled, BySize, In.Half / 2 / Body});
+    const uint64_t BySize = MostUnrolledSize / std::max(1u, sizeOf(L));
+    const uint64_t Enough = std::max<uint64_t>(2, EnoughUnrolled / Body);
+    const uint64_t Copies = std::min({MostUnrolled, BySize, Enough, In.Half / 2 / Body});
     const auto *Branch = dyn_cast<BranchInst>(L.getLoopLatch() ? L.getLoopLatch()->getTerminator() : nullptr);
     if (E.Probed || Body > LightUnrolledBody || Copies < 2 || In.F.hasOptNone() || In.F.hasOptSize() || !L.isInnermost() ||
         !L.isSafeToClone() || !L.isLoopSimplifyForm() || hasRealCall(L) || !Branch ||
@@ -173,6 +175,35 @@ private:
     Inner[&L] = R;
     Out.Loops.push_back({LoopAction::Unroll, L.getHeader(), Reason::UnrolledLoop, Copies, Copies * Body, false});
     return true;
+  }
+
+  /// Where only some iterations are heavy, those have a probe of their own, as deep in the conditions as will do; the light ones are counted.
+  bool onHeavyWay(Loop &L, const Ends &E) {
+    if (E.Probed || !countableBackedges(L, In))
+      return false;
+    for (const BasicBlock *Block : conditionalBlocks(L)) {
+      Forced[Block] = Reason::HeavyWay;
+      Plan Trial;
+      const Ends T = walkRegion(In, &L, Order, Inner, Forced, Trial);
+      const Way Exit = T.Exit.value_or(Way{0, std::nullopt, false});
+      if (T.Latch && T.Latch->FromEntry && !T.Latch->Due && strip(L, T, Exit, std::max<Cost>(1, *T.Latch->FromEntry))) {
+        Out.Points.insert(Out.Points.end(), Trial.Points.begin(), Trial.Points.end());
+        return true;
+      }
+      Forced.erase(Block);
+    }
+    return false;
+  }
+
+  /// The blocks that not every iteration comes through, innermost first.
+  std::vector<const BasicBlock *> conditionalBlocks(const Loop &L) const {
+    std::vector<const BasicBlock *> Blocks;
+    for (const BasicBlock *BB : L.blocks())
+      if (In.LI.getLoopFor(BB) == &L && !In.DT.dominates(BB, L.getLoopLatch()))
+        Blocks.push_back(BB);
+    const auto depth = [&](const BasicBlock *BB) { return In.DT.getNode(BB)->getLevel(); };
+    stable_sort(Blocks, [&](const BasicBlock *A, const BasicBlock *B) { return depth(A) > depth(B); });
+    return Blocks;
   }
 
   void everyIteration(Loop &L, const Ends &E, const Way &Exit, Cost Body) {

@@ -19,6 +19,7 @@ enum class Reason {
   BeforeCall,    ///< In front of a call that leaves instrumented code.
   AfterCall,     ///< Behind such a call, or behind code that returned with the bound used up.
   Recursion,     ///< On the way into a function that goes on in itself.
+  HeavyWay,      ///< The way through a light loop that makes some of its iterations long.
   HeavyLoop,     ///< Each iteration may be long: a probe on the back-edge.
   UncountedLoop, ///< As above, of a light loop of unknown trip count that cannot be unrolled.
   UnrolledLoop,  ///< One probe for several iterations of a loop of unknown trip count.

@@ -14,7 +14,7 @@ namespace headway {
 namespace {
 
 /// The latch is there twice afterwards: in instructions.
-constexpr size_t MostInLatch = 16;
+constexpr ptrdiff_t MostInLatch = 16;
 
 bool calls(const BasicBlock &BB) {
   return any_of(BB, [](const Instruction &I) {

@@ -11,9 +11,8 @@ namespace {
 
 class Walk {
 public:
-  Walk(const PlanInput &In, const Loop *Region, const InnerLoops &Inner,
-       const SmallPtrSetImpl<const BasicBlock *> &RecursionBlocks, Plan &Out)
-      : In(In), Region(Region), Inner(Inner), RecursionBlocks(RecursionBlocks), Out(Out) {
+  Walk(const PlanInput &In, const Loop *Region, const InnerLoops &Inner, const ForcedProbes &Forced, Plan &Out)
+      : In(In), Region(Region), Inner(Inner), Forced(Forced), Out(Out) {
     if (Region)
       Dependent = dependentLoads(*Region);
   }
@@ -32,7 +31,7 @@ private:
   const PlanInput &In;
   const Loop *Region;
   const InnerLoops &Inner;
-  const SmallPtrSetImpl<const BasicBlock *> &RecursionBlocks;
+  const ForcedProbes &Forced;
   Plan &Out;
   SmallPtrSet<const Instruction *, 8> Dependent;
   DenseMap<const BasicBlock *, Way> Arrive;
@@ -62,9 +61,9 @@ private:
   }
 
   void visitBlock(BasicBlock *BB, Way W) {
-    if (RecursionBlocks.contains(BB))
+    if (const auto Found = Forced.find(BB); Found != Forced.end())
       if (Instruction *Point = firstPointOf(*BB))
-        probe(W, Point, Reason::Recursion);
+        probe(W, Point, Found->second);
     for (Instruction &I : *BB)
       if (!I.isDebugOrPseudoInst())
         step(I, W);
@@ -173,8 +172,8 @@ private:
 } // namespace
 
 Ends walkRegion(const PlanInput &In, const Loop *Region, ArrayRef<BasicBlock *> Order, const InnerLoops &Inner,
-                const SmallPtrSetImpl<const BasicBlock *> &RecursionBlocks, Plan &Out) {
-  return Walk(In, Region, Inner, RecursionBlocks, Out).run(Order);
+                const ForcedProbes &Forced, Plan &Out) {
+  return Walk(In, Region, Inner, Forced, Out).run(Order);
 }
 
 } // namespace headway

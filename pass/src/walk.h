@@ -41,9 +41,11 @@ struct Ends {
 
 using InnerLoops = llvm::DenseMap<const llvm::Loop *, Residual>;
 
+/// Blocks that begin with a probe, whatever has come before.
+using ForcedProbes = llvm::SmallDenseMap<const llvm::BasicBlock *, Reason, 2>;
+
 /// Walks `Region` (null: the whole function). `Order` is a reverse post-order of the function.
 Ends walkRegion(const PlanInput &In, const llvm::Loop *Region, llvm::ArrayRef<llvm::BasicBlock *> Order,
-                const InnerLoops &Inner, const llvm::SmallPtrSetImpl<const llvm::BasicBlock *> &RecursionBlocks,
-                Plan &Out);
+                const InnerLoops &Inner, const ForcedProbes &Forced, Plan &Out);
 
 } // namespace headway

@@ -14,6 +14,13 @@ long uncounted(const char *s) { long n = 0; while (*s++ != ':') n++; return n; }
 long calls(long n) { long x = 0; while (x < n) x += elsewhere(x); return x; }          // 10
 long again(long n) { return n < 2 ? n : again(n - 1) * again(n - 2); }                 // 11
 __attribute__((annotate("headway_no_probes"))) long left_alone(long n) { while (n-- > 3) n ^= elsewhere(n); return n; }
+long rarely(const unsigned *a, long n) {                                              // 13
+  long x = 1;
+  for (long i = 0; i < n; i++)
+    if (a[i] & 64)
+      x = x / a[i] + x / (a[i] ^ 3) + x / (a[i] ^ 5) + x / (a[i] ^ 7) + x / (a[i] ^ 9) + x / (a[i] ^ 11) + 7; // 17
+  return x;
+}
 C
 cat >"$work/unrolled.c" <<'C'
 double gather(const double *a, const unsigned *at, unsigned begin, unsigned end) {
@@ -44,6 +51,8 @@ assert functions["small"]["quiet_loops"][0]["trips"] == 5, functions["small"]
 assert probes("uncounted") == [("unrolled-loop", 9)], probes("uncounted")
 assert ("after-external-call", 10) in probes("calls"), probes("calls")
 assert [r for r, _ in probes("again")] == ["recursion"], probes("again")
+# Heavy iterations have a probe, and all are counted.
+assert sorted(probes("rarely")) == [("heavy-way", 17), ("strip-mined-loop", 16)], probes("rarely")
 assert {"name": "left_alone", "reason": "annotated"} in report["skipped"], report["skipped"]
 assert report["probes"] == sum(len(f["probes"]) for f in functions.values())
 half = report["distance"] / 2
