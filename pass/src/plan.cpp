@@ -221,6 +221,31 @@ private:
 
 } // namespace
 
+/// How often a latch goes back that compares for equality, by the very value it compares with: the optimiser computed that in front of the
+/// loop, and to expand where it came from would do so again. `Exact`, what SCEV makes of it, is the same number.
+static const SCEV *byComparedValue(const Loop &L, const PlanInput &In, const SCEV *Exact) {
+  const auto *Branch = cast<BranchInst>(L.getLoopLatch()->getTerminator());
+  const auto *Condition = dyn_cast<ICmpInst>(Branch->getCondition());
+  const auto Leaves = Branch->getSuccessor(0) == L.getHeader() ? ICmpInst::ICMP_NE : ICmpInst::ICMP_EQ;
+  if (!Condition || Condition->getPredicate() != Leaves)
+    return nullptr;
+  for (const unsigned Side : {0u, 1u}) {
+    Value *Limit = Condition->getOperand(1 - Side);
+    const auto *Variable = dyn_cast<SCEVAddRecExpr>(In.SE.getSCEV(Condition->getOperand(Side)));
+    if (!Variable || Variable->getLoop() != &L || !Variable->isAffine() || !L.isLoopInvariant(Limit) ||
+        Variable->getType() != Exact->getType())
+      continue;
+    const auto *Step = dyn_cast<SCEVConstant>(Variable->getStepRecurrence(In.SE));
+    if (!Step || !Step->getAPInt().abs().isPowerOf2())
+      continue;
+    const SCEV *Way = In.SE.getMinusSCEV(In.SE.getUnknown(Limit), Variable->getStart());
+    if (Step->getAPInt().isNegative())
+      Way = In.SE.getNegativeSCEV(Way);
+    return In.SE.getUDivExpr(Way, In.SE.getConstant(Step->getAPInt().abs()));
+  }
+  return nullptr;
+}
+
 const SCEV *countableBackedges(const Loop &L, const PlanInput &In) {
   BasicBlock *Latch = L.getLoopLatch();
   if (In.F.hasOptNone() || !L.isLoopSimplifyForm() || !L.isLoopExiting(Latch) || !L.isSafeToClone())
@@ -233,10 +258,14 @@ const SCEV *countableBackedges(const Loop &L, const PlanInput &In) {
     return nullptr;
   Instruction *At = L.getLoopPreheader()->getTerminator();
   auto Expander = compat::makeExpander(In.SE, In.F.getParent()->getDataLayout());
-  if (!Expander.isSafeToExpandAt(Count, At) ||
-      Expander.isHighCostExpansion(Count, const_cast<Loop *>(&L), TripCountBudget, &In.TTI, At))
-    return nullptr;
-  return Count;
+  const auto isCheap = [&](const SCEV *S) {
+    return Expander.isSafeToExpandAt(S, At) &&
+           !Expander.isHighCostExpansion(S, const_cast<Loop *>(&L), TripCountBudget, &In.TTI, At);
+  };
+  if (isCheap(Count))
+    return Count;
+  const SCEV *Compared = byComparedValue(L, In, Count);
+  return Compared && isCheap(Compared) ? Compared : nullptr;
 }
 
 Plan makePlan(const PlanInput &In) { return Planner(In).run(); }
