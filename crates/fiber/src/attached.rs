@@ -46,6 +46,7 @@ impl Attached {
             };
             adopt_control_words();
             attached.self_timed(false);
+            attached.set_next_writes([local::shared_line().cast(); 2]);
             attached.set_deadline(NEVER);
             attached.begin(0);
             attached
@@ -100,6 +101,13 @@ impl Attached {
     #[inline]
     pub fn told(&self) -> u64 {
         local::told()
+    }
+
+    /// What this thread will write to once another has made it yield, such as where it reports to that one: the probe begins to fetch the lines. Any
+    /// addresses will do; they hold until others are set.
+    #[inline]
+    pub fn set_next_writes(&self, addresses: [*const (); 2]) {
+        local::set_next_writes(addresses);
     }
 
     /// What this thread will read once it has yielded, such as the place where others leave work for it: a probe that yields begins to fetch it. Any

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 
 use crate::abi::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
-    EPOCH_OFFSET, FIBER_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET, NEXT_READ_OFFSET, NO_PREEMPT_OFFSET,
-    RESTING_OFFSET, TOLD_OFFSET,
+    EPOCH_OFFSET, FIBER_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET, NEXT_READ_OFFSET, NEXT_WRITES_OFFSET,
+    NO_PREEMPT_OFFSET, RESTING_OFFSET, TOLD_OFFSET,
 };
 use crate::control::Control;
 
@@ -214,6 +214,27 @@ pub(crate) fn set_told(message: u64) {
     unsafe {
         asm!("mov qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) message,
             const TOLD_OFFSET, options(nostack, preserves_flags));
+    }
+}
+
+/// Sets where [`fetch_next_writes`] will fetch.
+#[inline(always)]
+pub(crate) fn set_next_writes([first, second]: [*const (); 2]) {
+    // SAFETY: writes two words of this thread's own line that nobody else touches.
+    unsafe {
+        asm!("mov qword ptr fs:[{0} + {3}], {1}", "mov qword ptr fs:[{0} + {3} + 8], {2}",
+            in(reg) preempt_offset(), in(reg) first, in(reg) second,
+            const NEXT_WRITES_OFFSET, options(nostack, preserves_flags));
+    }
+}
+
+/// Begins to fetch, to be written, what this thread will write to once it has yielded.
+#[inline(always)]
+pub(crate) fn fetch_next_writes() {
+    // SAFETY: reads this thread's own line; a prefetch faults nowhere.
+    unsafe {
+        asm!("mov {1}, qword ptr fs:[{0} + {2}]", "prefetchw [{1}]", "mov {1}, qword ptr fs:[{0} + {2} + 8]", "prefetchw [{1}]",
+            in(reg) preempt_offset(), out(reg) _, const NEXT_WRITES_OFFSET, options(nostack, preserves_flags));
     }
 }
 

@@ -67,7 +67,12 @@ pub(crate) extern "C-unwind" fn preempted() {
     match local::asked() {
         0 => {}
         SELF_TIMED => late(),
-        epoch => yield_for(Request::Asked(epoch), deferral::ASKED),
+        epoch => {
+            // Lines that another core reads. Stores leave in order: each would wait for its line behind the others, and with them, once they
+            // fill the queue, whoever is to run next.
+            local::fetch_next_writes();
+            yield_for(Request::Asked(epoch), deferral::ASKED);
+        }
     }
 }
 

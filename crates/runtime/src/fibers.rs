@@ -9,7 +9,7 @@
 
 use std::cell::UnsafeCell;
 use std::ops::Range;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use headway_fiber::{Attached, Fiber, SendFiber, Stack, Stacks, Turn};
@@ -147,6 +147,7 @@ pub(crate) struct Fibers<'a, S> {
     epoch: u64,
     /// A slice in ns and in ticks.
     slice: (u64, u64),
+    next_writes: [*const (); 2],
     attached: &'a Attached,
 }
 
@@ -161,6 +162,7 @@ impl<'a, S: Service> Fibers<'a, S> {
             clock: Clock::global(),
             epoch: 0,
             slice: (0, 0),
+            next_writes: [ptr::null(); 2],
             attached,
         }
     }
@@ -181,6 +183,18 @@ impl<'a, S: Service> Fibers<'a, S> {
         self.epoch = next_epoch(self.epoch);
         self.attached.begin(self.epoch);
         self.epoch
+    }
+
+    /// What this thread will write to when the next request is interrupted. The addresses lie in a line that others write too, so they are
+    /// set only where they changed.
+    #[inline]
+    pub(crate) fn next_writes(&mut self, addresses: [*const (); 2]) {
+        let lines =
+            addresses.map(|address| address.map_addr(|address| address & !(LINE_BYTES - 1)));
+        if self.next_writes != lines {
+            self.next_writes = lines;
+            self.attached.set_next_writes(lines);
+        }
     }
 
     /// What the last request was told that was interrupted, until the next begins.
@@ -322,6 +336,9 @@ impl<'a, S: Service> Fibers<'a, S> {
             .set_deadline(now_ticks.saturating_add(self.slice.1));
     }
 }
+
+/// A cache line.
+const LINE_BYTES: usize = 64;
 
 /// More free fibers than this a thread does not keep to itself.
 const MOST_IDLE: usize = 64;

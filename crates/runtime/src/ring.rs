@@ -136,6 +136,13 @@ impl Producer {
         Ok(())
     }
 
+    /// Where the next word will be: its line can be fetched early.
+    #[inline]
+    #[must_use]
+    pub fn next_place(&self) -> *const AtomicU64 {
+        self.shared.word(self.lap.index())
+    }
+
     /// How many words were sent so far: the place of the next one.
     #[inline]
     #[must_use]

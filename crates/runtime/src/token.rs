@@ -58,6 +58,12 @@ impl Sender {
         self.push(BEGUN | u64::from(slot.into_raw()), note);
     }
 
+    /// Where the next word will be.
+    #[inline]
+    pub(crate) fn next_place(&self) -> *const () {
+        self.0.next_place().cast()
+    }
+
     /// What to tell whoever has so many of the slots sent, all but the last `held`, and took up the first of these: which one comes next, and
     /// where it is in the ring. `None` where there is no next one.
     #[inline]

@@ -153,6 +153,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
                 job: job.0,
                 since_ns: now.ns,
             });
+            let report = self.view.desk.done.next_place();
+            self.fibers.next_writes([report, seat.pulse.place()]);
         } else {
             self.executor.prefetch(Prefetch::of(&slot));
         }
