@@ -2,11 +2,11 @@
 //!
 //! Watching the machine from a thread of its own would take a core from the run; the handlers
 //! spin anyway, so they are the gap log: two readings of the clock further apart than a few µs
-//! were separated by somebody else's work. The server notes by itself what its waiting threads lost.
+//! were separated by somebody else's work. The server notes by itself what its threads lost outside of handlers.
 
 use crate::gaps::{GAP_NS, Gap};
 use headway_machine::Clock;
-use headway_runtime::{Call, NoPreempt, Service, checkpoint, suspensions};
+use headway_runtime::{Call, NoPreempt, Service, alive, checkpoint, suspensions};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -83,25 +83,33 @@ impl Probe {
     }
 }
 
+impl Probe {
+    /// The time, in ticks. What was taken from the thread since it was last known to run is noted: most of what comes while a request runs is
+    /// followed by an interruption, since its quantum is over then, so that times between two readings with none in between are too few.
+    #[inline(always)]
+    fn look(&self, log: &Log) -> u64 {
+        let now = self.clock.ticks();
+        let now_ns = self.clock.to_ns(now);
+        let before_ns = alive(now_ns);
+        if now_ns.saturating_sub(before_ns) > GAP_NS {
+            log.note(before_ns..now_ns);
+        }
+        now
+    }
+}
+
 impl Service for Probe {
     #[inline]
     fn handle(&self, call: &mut Call<'_>) {
         let log = &self.logs[call.worker().index()];
-        let (work, gap) = (
-            self.clock.ticks_in(call.service_hint_ns()),
-            self.clock.ticks_in(GAP_NS),
-        );
-        let (mut done, mut last, mut turns) = (0, self.clock.ticks(), suspensions());
+        let work = self.clock.ticks_in(call.service_hint_ns());
+        let (mut done, mut last, mut turns) = (0, self.look(log), suspensions());
         while done < work {
             checkpoint();
-            let (now, seen) = (self.clock.ticks(), suspensions());
-            let passed = now.wrapping_sub(last);
-            // What passed while the request was interrupted was neither its own nor the machine's.
+            let (now, seen) = (self.look(log), suspensions());
+            // What passed while the request was interrupted was not its own.
             if seen == turns {
-                done += passed;
-                if passed > gap {
-                    log.note(self.clock.to_ns(last)..self.clock.to_ns(now));
-                }
+                done += now.wrapping_sub(last);
             }
             (last, turns) = (now, seen);
         }

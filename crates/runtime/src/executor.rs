@@ -14,6 +14,7 @@ use headway_policy::{ClassId, Job, WorkerId};
 use crate::crew::Setup;
 use crate::refusal::write_header;
 use crate::service::{Call, Service};
+use crate::stall::turned_to_request;
 use crate::tally::Tally;
 use crate::token::job_of;
 
@@ -123,6 +124,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
         let slot = self.pool.get_mut(id);
         let class = slot.class;
         let start_ns = self.clock.now_ns();
+        turned_to_request(start_ns);
         let outcome = handle(&*self.service, slot, self.worker, false);
         let end_ns = self.clock.now_ns().max(start_ns);
         let cpu_ns = end_ns - start_ns;

@@ -21,6 +21,7 @@ use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 use crate::executor::{Outcome, handle};
 use crate::pulse::next_epoch;
 use crate::service::Service;
+use crate::stall::turned_to_request;
 use crate::token::job_of;
 
 /// What a fiber is handed: the buffer, and where it puts what came of it.
@@ -220,6 +221,7 @@ impl<'a, S: Service> Fibers<'a, S> {
         mut renew: impl FnMut(u64) -> Option<u64>,
     ) -> (SlotId, Stretch, Range<Reading>) {
         let start = now;
+        turned_to_request(start.ns);
         if let Some(slice_ns) = slice_ns {
             self.end_slice_in(now.ticks, slice_ns);
         }

@@ -42,5 +42,5 @@ pub use park::Idle;
 pub use parts::Layout;
 pub use server::{Builder, Class, Server, Stopper};
 pub use service::{Call, MAX_REPLY_BYTES, Service, SetupFailure, Spin};
-pub use stall::Stall;
+pub use stall::{Stall, alive};
 pub use tally::{ClassStats, Stats};

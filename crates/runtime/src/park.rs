@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use headway_machine::Clock;
 
-use crate::stall::StallLog;
+use crate::stall::{StallLog, told_since};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
 
 /// What a thread without work does.
@@ -92,10 +92,13 @@ impl Patience {
         self.looked_ns = Some(now_ns);
     }
 
-    /// The thread ran a handler from when to when; what that took is the handler's business.
+    /// The thread ran a handler from when to when; what that took is the handler's business, but for the time since it last said that it gets on.
     #[inline]
     pub(crate) fn ran(&mut self, ran: &Range<u64>) {
         self.saw(ran.start);
+        if let Some(told_ns) = told_since(ran.start) {
+            self.stalls.between(told_ns, ran.end);
+        }
         self.looked_ns = Some(ran.end);
     }
 
@@ -211,4 +214,44 @@ impl Parker {
 #[inline]
 pub fn announce() {
     fence(Ordering::SeqCst);
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::stall::{Stall, alive, turned_to_request};
+
+    const STOP_NS: u64 = 50_000;
+
+    fn noted(run: impl FnOnce(&mut Patience)) -> Vec<Stall> {
+        let stalls = Arc::new(StallLog::new(8));
+        run(&mut Patience::new(Idle::Spin, false, &stalls));
+        stalls.stalls()
+    }
+
+    #[test]
+    fn who_is_stopped_after_it_said_that_it_gets_on_has_stalled() {
+        let stalls = noted(|patience| {
+            turned_to_request(1_000);
+            alive(1_500);
+            alive(2_000);
+            patience.ran(&(1_000..2_000 + STOP_NS));
+        });
+        let stall = Stall {
+            from_ns: 2_000,
+            to_ns: 2_000 + STOP_NS,
+        };
+        assert_eq!(stalls, [stall]);
+    }
+
+    #[test]
+    fn a_handler_that_says_nothing_may_take_as_long_as_it_likes() {
+        let stalls = noted(|patience| {
+            turned_to_request(1_000);
+            patience.ran(&(1_000..1_000 + STOP_NS));
+            // Until the next one the thread was seen to run all the time.
+            patience.saw(2_000 + STOP_NS);
+        });
+        assert_eq!(stalls, []);
+    }
 }

@@ -2,9 +2,12 @@
 //!
 //! Threads read the clock every few turns while they wait, around each handler and in each turn of the dispatcher anyway; readings
 //! too far apart were separated by somebody else's work, or by a system call that took that long. Handlers are left out:
-//! they know best how long they should take.
+//! they know best how long they should take, and can [say](alive) that they get on.
 
+use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
+
+use headway_fiber::NoPreempt;
 
 /// Between two readings of the clock there are less than 4 µs of the server's own work; an interrupt takes about as long as this.
 const STALL_NS: u64 = 5_000;
@@ -17,6 +20,34 @@ pub struct Stall {
     pub from_ns: u64,
     /// When it ran again, ns.
     pub to_ns: u64,
+}
+
+thread_local! {
+    /// When this thread was last known to run, ns: as it turned to a request, or as that said so.
+    static ALIVE_NS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A handler that gets on says so, with the time by [`Clock::global`](headway_machine::Clock::global) in ns. Returns when its thread was
+/// last known to: as a worker turned to this request, or as the request last said so. So a handler that reads the clock all the time sees
+/// each time that its thread was kept from running, also just before it began or went on; one that came just after it ended
+/// or was interrupted is among the server's [stalls](crate::Server::stalls).
+#[inline(never)] // The thread may be another at the next call.
+pub fn alive(now_ns: u64) -> u64 {
+    let _in_this_thread = NoPreempt::enter();
+    ALIVE_NS.replace(now_ns)
+}
+
+/// This thread turns to a request.
+#[inline]
+pub(crate) fn turned_to_request(now_ns: u64) {
+    ALIVE_NS.set(now_ns);
+}
+
+/// When the request that this thread turned to at that time said last that it gets on, if it ever did.
+#[inline]
+pub(crate) fn told_since(start_ns: u64) -> Option<u64> {
+    let alive_ns = ALIVE_NS.get();
+    (alive_ns > start_ns).then_some(alive_ns)
 }
 
 /// The stalls of all threads. Off unless asked for: where every reply is a system call, every request is such a time, and noting
@@ -63,6 +94,17 @@ impl StallLog {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_says_that_its_thread_gets_on() {
+        turned_to_request(100);
+        assert_eq!(told_since(100), None, "it has said nothing yet");
+        assert_eq!(alive(150), 100);
+        assert_eq!(alive(170), 150);
+        assert_eq!(told_since(100), Some(170));
+        turned_to_request(200);
+        assert_eq!(told_since(200), None, "that was the one before");
+    }
 
     #[test]
     fn only_long_times_are_stalls() {

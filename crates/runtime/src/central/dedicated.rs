@@ -49,12 +49,12 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
                 beds[worker].wake();
             });
         }
-        let works = control.phase() < Phase::Abandoning
-            && hands
-                .as_mut()
-                .is_some_and(|hands| hands.work(&mut dispatcher));
-        if works {
-            patience.slept();
+        let working = hands
+            .as_mut()
+            .filter(|_| control.phase() < Phase::Abandoning);
+        if let Some(worked) = working.and_then(|hands| hands.work(&mut dispatcher)) {
+            patience.reset();
+            patience.ran(&worked);
         } else if progress > 0 || dispatcher.is_wakeful() {
             patience.reset();
         } else if patience.exhausted() {

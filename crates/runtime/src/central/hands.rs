@@ -1,6 +1,8 @@
 //! A dispatcher that also works (Concord § 3.3): while all workers have enough it runs requests itself, a slice at a time by
 //! its own clock, since nobody could interrupt it.
 
+use std::ops::Range;
+
 use headway_fiber::Attached;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
@@ -37,11 +39,11 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
         }
     }
 
-    /// Works for a slice, if the policy says on what.
+    /// Works for a slice, if the policy says on what; from when to when.
     pub(super) fn work<I, M, R, T2, C>(
         &mut self,
         dispatcher: &mut Dispatcher<I, M, R, T2, C>,
-    ) -> bool
+    ) -> Option<Range<u64>>
     where
         I: Ingress,
         M: Monitor,
@@ -49,9 +51,7 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
         T2: Tx,
         C: Classifier,
     {
-        let Some(Stint { job, slice_ns }) = dispatcher.ingress.work(dispatcher.now_ns) else {
-            return false;
-        };
+        let Stint { job, slice_ns } = dispatcher.ingress.work(dispatcher.now_ns)?;
         let waited = dispatcher.waiting[job.index()].take();
         let Waiting { slot, begun } = waited.expect("a policy works on what waits");
         self.fibers.next_epoch();
@@ -82,7 +82,7 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
                 self.finish(dispatcher, slot, (now_ns, 0));
             }
         }
-        true
+        Some(span.start.ns..now_ns)
     }
 
     /// Tells the policy, and frees the buffer; returns the request's class.
