@@ -156,7 +156,8 @@ impl Flag {
         debug_assert!(epoch != 0 && epoch != SELF_TIMED, "an epoch");
         // SAFETY: the line lives as long as a flag does, and the second of its eight words is atomic too.
         unsafe {
-            (*self.line.add(1)).store(message, Ordering::Relaxed);
+            // Release: it may be read beside the request before, of which it is not the message.
+            (*self.line.add(1)).store(message, Ordering::Release);
             (*self.line).store(epoch, Ordering::Release);
         }
     }
