@@ -46,9 +46,12 @@ extern _Thread_local struct headway_preempt __headway_preempt __attribute__((tls
 extern _Thread_local struct headway_self __headway_self __attribute__((tls_model("initial-exec")));
 #endif
 
-/* Called by probes only. They preserve every register but r11 and the flags. */
+/* Called by probes of the pass only. They preserve what LLVM's preserve_all does: every register but r11, the flags, and of vector registers
+ * what is beyond ymm0 to ymm15. */
 void __headway_preempted(void);
 void __headway_tick(void);
+/* As the first, for a probe placed by hand: preserves what any function does. */
+void __headway_checkpoint(void);
 
 #ifdef __cplusplus
 }

@@ -7,9 +7,12 @@
 
         .text
         .weak   __headway_preempted
+        .weak   __headway_checkpoint
         .type   __headway_preempted, @function
+        .type   __headway_checkpoint, @function
         .p2align 4
 __headway_preempted:
+__headway_checkpoint:
         .cfi_startproc
         endbr64
         movq    __headway_preempt@gottpoff(%rip), %r11
@@ -17,6 +20,7 @@ __headway_preempted:
         ret
         .cfi_endproc
         .size   __headway_preempted, .-__headway_preempted
+        .size   __headway_checkpoint, .-__headway_checkpoint
 
         .weak   __headway_tick
         .type   __headway_tick, @function

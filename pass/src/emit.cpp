@@ -56,8 +56,8 @@ Value *ranOut(IRBuilder<> &B, Cost Weight, Emitter::Offset Where) {
 
 Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind) {}
 
-/// Calls the function that yields. It preserves every register but r11, so that the way past it costs
-/// the surrounding code no register. Through the procedure linkage table the first call would not: it
+/// Calls the function that yields. It preserves every register but r11 (and what AVX-512 added, which
+/// `preserve_all` leaves to its callers), so that the way past it costs the surrounding code no register. Through the procedure linkage table the first call would not: it
 /// runs the loader's resolver, which keeps the registers of arguments only. So the address is read from
 /// the table that the loader fills before the program starts, into r11, and by an instruction that the
 /// optimiser cannot move: `nonlazybind` would do, but its load is hoisted out of loops into a register.

@@ -12,7 +12,7 @@ extern "C" {
 #define HEADWAY_PREEMPT_WORD "__headway_preempt@gottpoff(%%rip)"
 #define HEADWAY_SELF_WORDS "__headway_self@gottpoff(%%rip)"
 
-void __headway_preempted(void);
+void __headway_checkpoint(void);
 void __headway_deferred(void);
 
 /* From here to headway_no_preempt_end() the request is not interrupted. Sections nest; outside a request they do nothing.
@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) void headway_checkpoint(void) {
                  : asked);
     return;
 asked:
-    __headway_preempted();
+    __headway_checkpoint();
 }
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 //! The words that probes touch: version 1 of the contract with the compiler pass and with C code.
 //!
-//! Two thread-local objects of 64 bytes, each on a cache line of its own, and two functions. Probes find the objects by
+//! Two thread-local objects of 64 bytes, each on a cache line of its own, and the functions that probes call. Probes find the objects by
 //! `symbol@gottpoff(%rip)`; nothing may keep an address in them over a call that can yield, since a fiber may go on in another thread.
 #![expect(
     unsafe_code,
@@ -10,7 +10,7 @@
 use std::cell::UnsafeCell;
 
 pub use crate::slow::__headway_deferred;
-pub use crate::stub::{__headway_preempted, __headway_tick};
+pub use crate::stub::{__headway_checkpoint, __headway_preempted, __headway_tick};
 
 /// Version of this layout.
 pub const VERSION: u32 = 1;

@@ -1,10 +1,11 @@
-//! The functions that probes call. A probe is no call to the compiler that placed it, so they leave every register as it was, but `r11` and
-//! the flags.
+//! The functions that probes call.
 //!
-//! Vector registers are saved by what the processor has, and of that only what is in use: wider state costs up to 2 KiB of writing, and writing
-//! zeros back to unused upper halves would slow down code that mixes SSE in on some processors. Of AVX-512, `XGETBV` with 1 tells; of
-//! AVX, whether any upper half holds a bit, which takes a third of that instruction's time. `x87` and tile registers are not saved; compilers
-//! treat them as lost in every call.
+//! A probe of the compiler pass is a call that costs the code around it no register, so the slow path leaves all as they were but `r11`, the
+//! flags, and what LLVM's `preserve_all` leaves out: of `zmm` registers what is beyond `ymm0` to `ymm15`, masks, `x87`, tiles. Code that has such a
+//! value across a probe keeps it itself; saving them for everyone would be 2 KiB each time, as the C library's string functions leave them in use
+//! for good. A probe placed by hand is an ordinary call to its compiler, and no vector register is saved at all.
+//!
+//! Upper halves of `ymm` that hold nothing are not written back: code that mixes SSE in would be slowed down on some processors.
 #![expect(unsafe_code, reason = "functions without a compiler's prologue")]
 
 use std::arch::naked_asm;
@@ -17,17 +18,77 @@ use crate::abi::{
 };
 use crate::slow;
 
-/// Which components of `XCR0` beyond SSE this machine may have in use: [`AVX`], [`AVX512`]; with [`KNOWN`] once that was found out, and [`TELLS`].
+/// Whether this machine has `ymm` registers: [`KNOWN`] once that was found out, and [`AVX`].
 static VECTORS: AtomicU32 = AtomicU32::new(0);
 
-/// Not 0 even with neither AVX nor AVX-512.
+/// Not 0 even without AVX.
 const KNOWN: u32 = 1;
-/// Upper halves of `ymm0` to `ymm15`.
+/// Upper halves of `ymm0` to `ymm15`, as in `XCR0`.
 const AVX: u32 = 1 << 2;
-/// Mask registers, upper halves of `zmm0` to `zmm15`, `zmm16` to `zmm31`.
-const AVX512: u32 = 0b111 << 5;
-/// `XGETBV` with 1 tells which are in use.
-const TELLS: u32 = 1 << 31;
+
+/// Falls through if the deadline of a self-timed thread has come, and returns from the function if not: the frequent case, as its every probe comes
+/// here. Where probes follow each other closely, only some of them read the clock. Changes `r11`.
+macro_rules! unless_early {
+    () => {
+        "mov r11, qword ptr [rip + {own}@gottpoff]
+        sub word ptr fs:[r11 + {left}], 1
+        jbe 3f // 1 of 1, or 0: a new deadline
+        ret
+        3:
+        push rax
+        .cfi_adjust_cfa_offset 8
+        push rdx
+        .cfi_adjust_cfa_offset 8
+        rdtsc
+        shl rdx, 32
+        or rax, rdx
+        cmp rax, qword ptr fs:[r11 + {deadline}]
+        jae 6f
+        // How long the last interval took, and so how many the next one has.
+        mov edx, eax
+        sub edx, dword ptr fs:[r11 + {looked}]
+        mov dword ptr fs:[r11 + {looked}], eax
+        movzx eax, word ptr fs:[r11 + {skipped}]
+        cmp edx, {look_ticks}
+        jae 4f
+        cmp edx, {look_ticks} / 2
+        jae 5f
+        lea eax, [rax + rax + 1]
+        and eax, {most}
+        jmp 5f
+        4:
+        shr eax, 1
+        5:
+        mov word ptr fs:[r11 + {skipped}], ax
+        inc eax
+        mov word ptr fs:[r11 + {left}], ax
+        pop rdx
+        .cfi_adjust_cfa_offset -8
+        pop rax
+        .cfi_adjust_cfa_offset -8
+        ret
+        .cfi_adjust_cfa_offset 16
+        6:
+        pop rdx
+        .cfi_adjust_cfa_offset -8
+        pop rax
+        .cfi_adjust_cfa_offset -8"
+    };
+}
+
+/// What the thread does after the switch begins with a word of another core's, mostly, unless it came along with the request: it comes over
+/// meanwhile. Changes `r10`.
+macro_rules! fetch_next_read {
+    () => {
+        "mov r10, qword ptr [rip + {preempt}@gottpoff]
+        cmp qword ptr fs:[r10 + {message}], 0
+        jne 2f
+        mov r10, qword ptr [rip + {own}@gottpoff]
+        mov r10, qword ptr fs:[r10 + {next_read}]
+        prefetcht0 [r10]
+        2:"
+    };
+}
 
 /// A flag probe found `asked` not 0: yields if the request is for what runs now.
 ///
@@ -41,51 +102,7 @@ pub unsafe extern "C-unwind" fn __headway_preempted() {
         "mov r11, qword ptr [rip + {preempt}@gottpoff]",
         "cmp qword ptr fs:[r11 + {asked}], -1",
         "jne 2f",
-        // Self-timed, the frequent case: every probe comes here, and mostly it is too early. Where probes follow each other closely, only
-        // some of them look.
-        "mov r11, qword ptr [rip + {own}@gottpoff]",
-        "sub word ptr fs:[r11 + {left}], 1",
-        "jbe 3f", // 1 of 1, or 0: a new deadline
-        "ret",
-        "3:",
-        "push rax",
-        ".cfi_adjust_cfa_offset 8",
-        "push rdx",
-        ".cfi_adjust_cfa_offset 8",
-        "rdtsc",
-        "shl rdx, 32",
-        "or rax, rdx",
-        "cmp rax, qword ptr fs:[r11 + {deadline}]",
-        "jae 6f",
-        // How long the last interval took, and so how many the next one has.
-        "mov edx, eax",
-        "sub edx, dword ptr fs:[r11 + {looked}]",
-        "mov dword ptr fs:[r11 + {looked}], eax",
-        "movzx eax, word ptr fs:[r11 + {skipped}]",
-        "cmp edx, {look_ticks}",
-        "jae 4f",
-        "cmp edx, {look_ticks} / 2",
-        "jae 5f",
-        "lea eax, [rax + rax + 1]",
-        "and eax, {most}",
-        "jmp 5f",
-        "4:",
-        "shr eax, 1",
-        "5:",
-        "mov word ptr fs:[r11 + {skipped}], ax",
-        "inc eax",
-        "mov word ptr fs:[r11 + {left}], ax",
-        "pop rdx",
-        ".cfi_adjust_cfa_offset -8",
-        "pop rax",
-        ".cfi_adjust_cfa_offset -8",
-        "ret",
-        ".cfi_adjust_cfa_offset 16",
-        "6:",
-        "pop rdx",
-        ".cfi_adjust_cfa_offset -8",
-        "pop rax",
-        ".cfi_adjust_cfa_offset -8",
+        unless_early!(),
         "2:",
         "lea r11, [rip + {slow}]",
         "jmp {call}",
@@ -101,6 +118,38 @@ pub unsafe extern "C-unwind" fn __headway_preempted() {
         most = const MOST_SKIPPED,
         slow = sym slow::preempted,
         call = sym call_preserving,
+    );
+}
+
+/// As [`__headway_preempted`], but a function like any other to its caller: whoever places a probe by hand calls this.
+///
+/// # Safety
+/// Called with a stack that has a page left.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+pub unsafe extern "C-unwind" fn __headway_checkpoint() {
+    naked_asm!(
+        ".cfi_startproc",
+        "mov r11, qword ptr [rip + {preempt}@gottpoff]",
+        "cmp qword ptr fs:[r11 + {asked}], -1",
+        "jne 2f",
+        unless_early!(),
+        "2:",
+        fetch_next_read!(),
+        "jmp {slow}",
+        ".cfi_endproc",
+        preempt = sym __headway_preempt,
+        own = sym __headway_self,
+        asked = const ASKED_OFFSET,
+        deadline = const DEADLINE_OFFSET,
+        left = const LEFT_OFFSET,
+        looked = const LOOKED_OFFSET,
+        skipped = const SKIPPED_OFFSET,
+        look_ticks = const LOOK_TICKS,
+        most = const MOST_SKIPPED,
+        message = const MESSAGE_OFFSET,
+        next_read = const NEXT_READ_OFFSET,
+        slow = sym slow::preempted,
     );
 }
 
@@ -171,7 +220,7 @@ macro_rules! sixteen {
 }
 
 /// Calls the function in `r11`, which takes and returns nothing, and keeps what a call may lose: general registers below, vector
-/// registers in one of three ways. Entered by a jump from a stub, so its caller is the probe.
+/// registers in one of two ways. Entered by a jump from a stub, so its caller is the probe.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn call_preserving() {
     naked_asm!(
@@ -197,31 +246,11 @@ unsafe extern "C-unwind" fn call_preserving() {
         ".cfi_offset r9, -72",
         "push r10",
         ".cfi_offset r10, -80",
-        // What the thread does after the switch begins with a word of another core's, mostly, unless it came along with the request: it comes
-        // over during all this.
-        "mov r10, qword ptr [rip + {preempt}@gottpoff]",
-        "cmp qword ptr fs:[r10 + {message}], 0",
-        "jne 2f",
-        "mov r10, qword ptr [rip + {own}@gottpoff]",
-        "mov r10, qword ptr fs:[r10 + {next_read}]",
-        "prefetcht0 [r10]",
-        "2:",
+        fetch_next_read!(),
         "mov r10d, dword ptr [rip + {vectors}]",
         "test r10d, r10d",
         "jz 7f",
-        // Which are there, in r10d; of AVX-512, whether it is in use.
         "2:",
-        "test r10d, {avx512}",
-        "jz 3f",
-        "mov eax, -1",
-        "test r10d, r10d",
-        "jns 9f", // the sign is TELLS
-        "mov ecx, 1",
-        "xgetbv",
-        "9:",
-        "test eax, {avx512}",
-        "jnz 5f",
-        "3:",
         "test r10d, {avx}",
         "jnz 4f",
         // SSE
@@ -256,18 +285,6 @@ unsafe extern "C-unwind" fn call_preserving() {
         "9:",
         sixteen!(restore "vmovaps" "ymm" "32"),
         "jmp 6f",
-        // AVX-512, with the 64-bit masks of AVX-512BW (all but Xeon Phi).
-        "5:",
-        "sub rsp, 32 * 64 + 64",
-        "and rsp, -64",
-        sixteen!(save "vmovaps" "zmm" "64"),
-        ".irp i, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\nvmovaps [rsp + 64 * \\i], zmm\\i\n.endr",
-        ".irp i, 0,1,2,3,4,5,6,7\nkmovq [rsp + 32 * 64 + 8 * \\i], k\\i\n.endr",
-        "vzeroupper",
-        "call r11",
-        sixteen!(restore "vmovaps" "zmm" "64"),
-        ".irp i, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\nvmovaps zmm\\i, [rsp + 64 * \\i]\n.endr",
-        ".irp i, 0,1,2,3,4,5,6,7\nkmovq k\\i, [rsp + 32 * 64 + 8 * \\i]\n.endr",
         "6:",
         "lea rsp, [rbp - 64]",
         "pop r10",
@@ -292,14 +309,8 @@ unsafe extern "C-unwind" fn call_preserving() {
         "jnc 8f",
         "xor ecx, ecx",
         "xgetbv",
-        "and eax, {avx} | {avx512}",
+        "and eax, {avx}",
         "or r10d, eax",
-        "mov eax, 0xd",
-        "mov ecx, 1",
-        "cpuid",
-        "test eax, 4", // XGETBV with 1
-        "jz 8f",
-        "or r10d, {tells}",
         "8:",
         "mov dword ptr [rip + {vectors}], r10d",
         "pop rbx",
@@ -312,7 +323,5 @@ unsafe extern "C-unwind" fn call_preserving() {
         vectors = sym VECTORS,
         known = const KNOWN,
         avx = const AVX,
-        avx512 = const AVX512,
-        tells = const TELLS,
     );
 }

@@ -10,6 +10,7 @@ use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 
 use common::stacks;
+use headway_fiber::abi::__headway_preempted;
 use headway_fiber::{Attached, Fiber, Turn, checkpoint, yield_now};
 
 type Globals = (usize, u32);
@@ -86,7 +87,8 @@ fn a_backtrace_in_a_fiber_reaches_whoever_runs_it() {
 
 #[inline(never)]
 fn stands_at_a_probe(job: &mut ()) {
-    checkpoint();
+    // SAFETY: what a probe of the compiler pass calls, and the stack has the page that it wants.
+    unsafe { __headway_preempted() };
     std::hint::black_box(job); // Or the probe's call would be its last, a jump.
 }
 

@@ -62,7 +62,7 @@ impl Rounds {
     }
 
     fn fills_registers(&mut self) {
-        let widths = Width::available();
+        let widths = Width::kept_by_probes();
         let width = widths[self.rng.below(widths.len())];
         let image = Image::random(&mut self.rng, width);
         let number = self.rng.below(100) as i32;

@@ -35,6 +35,13 @@ impl Width {
         }
         widths
     }
+
+    /// Those that a probe's slow path leaves alone (`preserve_all`): who has more in use across it keeps it itself.
+    pub(crate) fn kept_by_probes() -> Vec<Width> {
+        let mut widths = Width::available();
+        widths.retain(|&width| width != Width::Avx512);
+        widths
+    }
 }
 
 impl Image {
