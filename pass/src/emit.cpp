@@ -4,6 +4,7 @@
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 
 using namespace llvm;
 
@@ -15,6 +16,8 @@ constexpr unsigned FsAddressSpace = 257;
 /// The countdown of TSC probes in `__headway_self`.
 constexpr int64_t CountdownOffset = 16;
 constexpr uint32_t QuietWeight = 1u << 20;
+constexpr StringRef Flag = "__headway_preempt";
+constexpr uint64_t FlagBytes = 64;
 
 /// The distance of a thread-local object from the start of the thread's block: the same in every
 /// thread, hence the only part of a probe that may be kept in a register across a yield. It is read
@@ -37,9 +40,45 @@ Value *wordAt(IRBuilder<> &B, StringRef Symbol, int64_t Offset, Emitter::Offset 
   return B.CreateIntToPtr(Address, PointerType::get(B.getContext(), FsAddressSpace));
 }
 
+/// Whether this code can only become part of an executable: thread-local objects that are defined there lie at a distance that
+/// the linker knows.
+bool isForExecutables(const Module &M) { return M.getPICLevel() == PICLevel::NotPIC || M.getPIELevel() != PIELevel::Default; }
+
+/// The executable itself must define the flag then, even if the runtime is a shared library, whose own definition yields to this one. Weak, and in
+/// a group of which one is kept: another module's, the runtime's or `libheadway_probes`' does as well.
+void defineFlag(Module &M) {
+  GlobalVariable *Known = M.getNamedGlobal(Flag);
+  if (Known && !Known->isDeclaration())
+    return;
+  Type *Words = ArrayType::get(Type::getInt64Ty(M.getContext()), FlagBytes / 8);
+  auto *Defined = new GlobalVariable(M, Words, /*isConstant=*/false, GlobalValue::WeakAnyLinkage, Constant::getNullValue(Words), "",
+                                     /*InsertBefore=*/nullptr, GlobalVariable::InitialExecTLSModel);
+  if (Known) {
+    Defined->takeName(Known);
+    Known->replaceAllUsesWith(Defined);
+    Known->eraseFromParent();
+  } else {
+    Defined->setName(Flag);
+  }
+  Defined->setAlignment(Align(FlagBytes));
+  Defined->setDSOLocal(true);
+  Defined->setComdat(M.getOrInsertComdat(Flag));
+  appendToCompilerUsed(M, {Defined}); // by assembly
+}
+
+/// One comparison with memory: no offset takes a register, or an instruction to load it. The flags that it sets are its result, for a branch.
+Value *isAskedDirectly(IRBuilder<> &B) {
+  auto *Type = FunctionType::get(B.getInt8Ty(), false);
+  auto *Asm = InlineAsm::get(Type, ("cmpq $$0, %fs:" + Flag + "@tpoff").str(), "={@ccne},~{dirflag},~{fpsr},~{flags}",
+                             /*hasSideEffects=*/true);
+  CallInst *Call = B.CreateCall(Type, Asm);
+  Call->setDoesNotThrow();
+  return B.CreateICmpNE(Call, B.getInt8(0));
+}
+
 /// Volatile: it must happen each time that the program comes by.
 Value *isAsked(IRBuilder<> &B, Emitter::Offset Where) {
-  Value *Address = wordAt(B, "__headway_preempt", 0, Where);
+  Value *Address = wordAt(B, Flag, 0, Where);
   Value *Asked = B.CreateAlignedLoad(B.getInt64Ty(), Address, Align(8), /*isVolatile=*/true);
   return B.CreateICmpNE(Asked, B.getInt64(0));
 }
@@ -54,7 +93,7 @@ Value *ranOut(IRBuilder<> &B, Cost Weight, Emitter::Offset Where) {
 
 } // namespace
 
-Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind) {}
+Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind), Directly(Kind == ProbeKind::Flag && isForExecutables(M)) {}
 
 /// Calls the function that yields. It preserves every register but r11 (and what AVX-512 added, which
 /// `preserve_all` leaves to its callers), so that the way past it costs the surrounding code no register. Through the procedure linkage table the first call would not: it
@@ -76,7 +115,9 @@ void Emitter::callSlowPath(IRBuilder<> &B) {
 
 void Emitter::before(Instruction *Point, Cost Weight, Offset Where) {
   IRBuilder<> B(Point);
-  Value *Take = Kind == ProbeKind::Flag ? isAsked(B, Where) : ranOut(B, Weight, Where);
+  if (Directly)
+    defineFlag(M);
+  Value *Take = Directly ? isAskedDirectly(B) : Kind == ProbeKind::Flag ? isAsked(B, Where) : ranOut(B, Weight, Where);
   MDNode *Weights = MDBuilder(M.getContext()).createBranchWeights(1, QuietWeight);
   Instruction *Cold = SplitBlockAndInsertIfThen(Take, Point->getIterator(), /*Unreachable=*/false, Weights);
   B.SetInsertPoint(Cold);

@@ -29,6 +29,8 @@ public:
 private:
   llvm::Module &M;
   ProbeKind Kind;
+  /// Whether probes name the flag's place instead of loading it.
+  const bool Directly;
 
   void callSlowPath(llvm::IRBuilder<> &B);
 };

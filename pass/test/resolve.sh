@@ -4,6 +4,15 @@
 clang-19 -c "$test_dir/stub.S" -o "$work/stub.o"
 clang-19 -O1 -fPIC -shared -I"$runtime" "$test_dir/resolve_runtime.c" "$work/stub.o" -o "$work/libruntime.so"
 
+say "== code for executables names the flag's place, other code looks it up"
+reads() { # WHAT FLAG
+  "$bin/headway-cc" -O2 "$2" -I"$runtime" -S "$test_dir/resolve.c" -o "$work/resolve.s"
+  grep -qi "$1" "$work/resolve.s" || fail "no $1 with $2"
+}
+reads '%fs:__headway_preempt@TPOFF' -fPIE
+reads '%fs:__headway_preempt@TPOFF' -fno-pic
+reads '__headway_preempt@gottpoff' -fPIC
+
 run() { # NAME FLAGS…
   local name=$1; shift
   say "== $name"
