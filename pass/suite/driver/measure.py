@@ -1,8 +1,8 @@
 """The three measurements of a program.
 
-Overhead: one process of each build on the same core, which repeat in turns (plain, instrumented, instrumented, plain, …) on request.
-Two neighbours in time meet the same machine, so their ratio is taken, and of a round's ratios the median; new processes, with
-another layout of code and memory, make the next round; the median over rounds is the overhead. That is what probes cost on the machine as it is,
+Overhead: one process of each build on the same core, which repeat in turns (plain, instrumented, plain, …) on request. So each finds what the other
+left in caches and predictors: one that followed itself could be slower by three times, for a whole repetition. Two neighbours in time meet the
+same machine, so the ratios of all neighbours are taken, and of a round's ratios the median; new processes, with another layout of code and memory, make the next round; the median over rounds is the overhead. That is what probes cost on the machine as it is,
 neighbours on the same core included. What they cost who has a core alone, the fastest repetitions tell: of either build the fastest in each layout,
 and of the layouts' ratios the median.
 
@@ -67,12 +67,12 @@ class _Worker:
 
 
 def _round(plain: pathlib.Path, instrumented: pathlib.Path, repetitions: int, core: list[str]) -> tuple[list[int], list[int]]:
-    """Times in ns of either build; those of the same index were measured one after the other."""
+    """Times in ns of either build, measured in turns, the plain one's first."""
     workers = (_Worker(plain, core), _Worker(instrumented, core))
     times = ([], [])
-    for turn in range(2 * repetitions):
-        side = (turn + 1) // 2 % 2
-        times[side].append(workers[side].repetition_ns())
+    for _ in range(repetitions):
+        for side, worker in enumerate(workers):
+            times[side].append(worker.repetition_ns())
     for worker in workers:
         worker.finish()
     return times
@@ -84,7 +84,8 @@ def _overhead(binaries: Binaries, effort: Effort, core: list[str]) -> dict:
     for number in range(effort.rounds):
         layout = number % len(binaries.plain)
         plain, instrumented = _round(binaries.plain[layout], binaries.instrumented[layout], effort.repetitions, core)
-        percents.append(100 * (stats.median([after / before for before, after in zip(plain, instrumented)]) - 1))
+        neighbours = [*zip(plain, instrumented), *zip(plain[1:], instrumented)]
+        percents.append(100 * (stats.median([ours / theirs for theirs, ours in neighbours]) - 1))
         times[layout][0].extend(plain)
         times[layout][1].extend(instrumented)
     low, high = stats.median_interval(percents)
