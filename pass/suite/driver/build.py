@@ -19,8 +19,8 @@ WRAPPERS = pathlib.Path(os.environ.get("HEADWAY_BIN_DIR", SUITE.parent / "bin"))
 CC, CXX, RUSTC = "clang-19", "clang++-19", "rustc"
 LAYOUTS = 4
 FLAGS = ["-O3", "-gline-tables-only"]
-# As cargo's release profile, but for one unit of code, as in C, and the lines of the symbols.
-RUST_FLAGS = ["--edition", "2024", "--crate-type", "staticlib", "-Copt-level=3", "-Ccodegen-units=1", "-Cdebuginfo=line-tables-only", "-Dwarnings"]
+# As cargo's release profile has a program's own crate (its code is for executables), but for one unit of code, as in C, and the lines of the symbols.
+RUST_FLAGS = ["--edition", "2024", "--crate-type", "staticlib", "-Crelocation-model=pie", "-Copt-level=3", "-Ccodegen-units=1", "-Cdebuginfo=line-tables-only", "-Dwarnings"]
 STANDARD = {False: "-std=gnu17", True: "-std=c++17"}
 HARNESS = {  # source: flags of its own
     "main.c": [], "slices.c": [], "stretches.c": [],
