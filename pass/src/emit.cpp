@@ -96,10 +96,11 @@ Value *ranOut(IRBuilder<> &B, Cost Weight, Emitter::Offset Where) {
 Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind), Directly(Kind == ProbeKind::Flag && isForExecutables(M)) {}
 
 /// Calls the function that yields. It preserves every register but r11 (and what AVX-512 added, which
-/// `preserve_all` leaves to its callers), so that the way past it costs the surrounding code no register. Through the procedure linkage table the first call would not: it
-/// runs the loader's resolver, which keeps the registers of arguments only. So the address is read from
-/// the table that the loader fills before the program starts, into r11, and by an instruction that the
-/// optimiser cannot move: `nonlazybind` would do, but its load is hoisted out of loops into a register.
+/// `preserve_all` leaves to its callers), so that the way past it costs the surrounding code no register.
+/// Through the procedure linkage table the first call would not: it runs the loader's resolver, which keeps
+/// the registers of arguments only. So the address is read from the table that the loader fills before the
+/// program starts, into r11, and by an instruction that the optimiser cannot move: `nonlazybind` would do,
+/// but its load is hoisted out of loops into a register.
 void Emitter::callSlowPath(IRBuilder<> &B) {
   auto *Type = FunctionType::get(B.getVoidTy(), false);
   FunctionCallee Slow = M.getOrInsertFunction(Kind == ProbeKind::Flag ? "__headway_preempted" : "__headway_tick", Type);
@@ -117,7 +118,7 @@ void Emitter::before(Instruction *Point, Cost Weight, Offset Where) {
   IRBuilder<> B(Point);
   if (Directly)
     defineFlag(M);
-  Value *Take = Directly ? isAskedDirectly(B) : Kind == ProbeKind::Flag ? isAsked(B, Where) : ranOut(B, Weight, Where);
+  Value *Take = Kind == ProbeKind::Tsc ? ranOut(B, Weight, Where) : Directly ? isAskedDirectly(B) : isAsked(B, Where);
   MDNode *Weights = MDBuilder(M.getContext()).createBranchWeights(1, QuietWeight);
   Instruction *Cold = SplitBlockAndInsertIfThen(Take, Point->getIterator(), /*Unreachable=*/false, Weights);
   B.SetInsertPoint(Cold);

@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The least usable bytes of a stack: a signal frame with AVX-512 state takes 3 KiB, a probe's slow path as much, and printing
+/// The least usable bytes of a stack: a signal frame with AVX-512 state takes 3 KiB, a probe's slow path less than one, and printing
 /// a panic some more.
 pub const MIN_STACK_BYTES: usize = 16 << 10;
 

@@ -26,56 +26,6 @@ const KNOWN: u32 = 1;
 /// Upper halves of `ymm0` to `ymm15`, as in `XCR0`.
 const AVX: u32 = 1 << 2;
 
-/// Falls through if the deadline of a self-timed thread has come, and returns from the function if not: the frequent case, as its every probe comes
-/// here. Where probes follow each other closely, only some of them read the clock. Changes `r11`.
-macro_rules! unless_early {
-    () => {
-        "mov r11, qword ptr [rip + {own}@gottpoff]
-        sub word ptr fs:[r11 + {left}], 1
-        jbe 3f // 1 of 1, or 0: a new deadline
-        ret
-        3:
-        push rax
-        .cfi_adjust_cfa_offset 8
-        push rdx
-        .cfi_adjust_cfa_offset 8
-        rdtsc
-        shl rdx, 32
-        or rax, rdx
-        cmp rax, qword ptr fs:[r11 + {deadline}]
-        jae 6f
-        // How long the last interval took, and so how many the next one has.
-        mov edx, eax
-        sub edx, dword ptr fs:[r11 + {looked}]
-        mov dword ptr fs:[r11 + {looked}], eax
-        movzx eax, word ptr fs:[r11 + {skipped}]
-        cmp edx, {look_ticks}
-        jae 4f
-        cmp edx, {look_ticks} / 2
-        jae 5f
-        lea eax, [rax + rax + 1]
-        and eax, {most}
-        jmp 5f
-        4:
-        shr eax, 1
-        5:
-        mov word ptr fs:[r11 + {skipped}], ax
-        inc eax
-        mov word ptr fs:[r11 + {left}], ax
-        pop rdx
-        .cfi_adjust_cfa_offset -8
-        pop rax
-        .cfi_adjust_cfa_offset -8
-        ret
-        .cfi_adjust_cfa_offset 16
-        6:
-        pop rdx
-        .cfi_adjust_cfa_offset -8
-        pop rax
-        .cfi_adjust_cfa_offset -8"
-    };
-}
-
 /// What the thread does after the switch begins with a word of another core's, mostly, unless it came along with the request: it comes over
 /// meanwhile. Changes `r10`.
 macro_rules! fetch_next_read {
@@ -90,6 +40,76 @@ macro_rules! fetch_next_read {
     };
 }
 
+/// A function for a flag probe that found `asked` not 0. A self-timed thread comes here at every probe, and mostly too early: it returns. (Where
+/// probes follow each other closely, only some of them read the clock.) If not, nothing but `r11` is changed when it comes to `then`.
+macro_rules! unless_early {
+    (then [$($then:expr),*] $(, $operand:ident = $kind:ident $value:expr)*) => {
+        naked_asm!(
+            ".cfi_startproc
+            mov r11, qword ptr [rip + {preempt}@gottpoff]
+            cmp qword ptr fs:[r11 + {asked}], -1
+            jne 2f
+            mov r11, qword ptr [rip + {own}@gottpoff]
+            sub word ptr fs:[r11 + {left}], 1
+            jbe 3f // 1 of 1, or 0: a new deadline
+            ret
+            3:
+            push rax
+            .cfi_adjust_cfa_offset 8
+            push rdx
+            .cfi_adjust_cfa_offset 8
+            rdtsc
+            shl rdx, 32
+            or rax, rdx
+            cmp rax, qword ptr fs:[r11 + {deadline}]
+            jae 6f
+            // How long the last interval took, and so how many the next one has.
+            mov edx, eax
+            sub edx, dword ptr fs:[r11 + {looked}]
+            mov dword ptr fs:[r11 + {looked}], eax
+            movzx eax, word ptr fs:[r11 + {skipped}]
+            cmp edx, {look_ticks}
+            jae 4f
+            cmp edx, {look_ticks} / 2
+            jae 5f
+            lea eax, [rax + rax + 1]
+            and eax, {most}
+            jmp 5f
+            4:
+            shr eax, 1
+            5:
+            mov word ptr fs:[r11 + {skipped}], ax
+            inc eax
+            mov word ptr fs:[r11 + {left}], ax
+            pop rdx
+            .cfi_adjust_cfa_offset -8
+            pop rax
+            .cfi_adjust_cfa_offset -8
+            ret
+            .cfi_adjust_cfa_offset 16
+            6:
+            pop rdx
+            .cfi_adjust_cfa_offset -8
+            pop rax
+            .cfi_adjust_cfa_offset -8
+            2:",
+            $($then,)*
+            ".cfi_endproc",
+            preempt = sym __headway_preempt,
+            own = sym __headway_self,
+            asked = const ASKED_OFFSET,
+            deadline = const DEADLINE_OFFSET,
+            left = const LEFT_OFFSET,
+            looked = const LOOKED_OFFSET,
+            skipped = const SKIPPED_OFFSET,
+            look_ticks = const LOOK_TICKS,
+            most = const MOST_SKIPPED,
+            slow = sym slow::preempted,
+            $($operand = $kind $value,)*
+        )
+    };
+}
+
 /// A flag probe found `asked` not 0: yields if the request is for what runs now.
 ///
 /// # Safety
@@ -97,28 +117,7 @@ macro_rules! fetch_next_read {
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C-unwind" fn __headway_preempted() {
-    naked_asm!(
-        ".cfi_startproc",
-        "mov r11, qword ptr [rip + {preempt}@gottpoff]",
-        "cmp qword ptr fs:[r11 + {asked}], -1",
-        "jne 2f",
-        unless_early!(),
-        "2:",
-        "lea r11, [rip + {slow}]",
-        "jmp {call}",
-        ".cfi_endproc",
-        preempt = sym __headway_preempt,
-        own = sym __headway_self,
-        asked = const ASKED_OFFSET,
-        deadline = const DEADLINE_OFFSET,
-        left = const LEFT_OFFSET,
-        looked = const LOOKED_OFFSET,
-        skipped = const SKIPPED_OFFSET,
-        look_ticks = const LOOK_TICKS,
-        most = const MOST_SKIPPED,
-        slow = sym slow::preempted,
-        call = sym call_preserving,
-    );
+    unless_early!(then ["lea r11, [rip + {slow}]", "jmp {call}"], call = sym call_preserving)
 }
 
 /// As [`__headway_preempted`], but a function like any other to its caller: whoever places a probe by hand calls this.
@@ -128,29 +127,7 @@ pub unsafe extern "C-unwind" fn __headway_preempted() {
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 pub unsafe extern "C-unwind" fn __headway_checkpoint() {
-    naked_asm!(
-        ".cfi_startproc",
-        "mov r11, qword ptr [rip + {preempt}@gottpoff]",
-        "cmp qword ptr fs:[r11 + {asked}], -1",
-        "jne 2f",
-        unless_early!(),
-        "2:",
-        fetch_next_read!(),
-        "jmp {slow}",
-        ".cfi_endproc",
-        preempt = sym __headway_preempt,
-        own = sym __headway_self,
-        asked = const ASKED_OFFSET,
-        deadline = const DEADLINE_OFFSET,
-        left = const LEFT_OFFSET,
-        looked = const LOOKED_OFFSET,
-        skipped = const SKIPPED_OFFSET,
-        look_ticks = const LOOK_TICKS,
-        most = const MOST_SKIPPED,
-        message = const MESSAGE_OFFSET,
-        next_read = const NEXT_READ_OFFSET,
-        slow = sym slow::preempted,
-    );
+    unless_early!(then [fetch_next_read!(), "jmp {slow}"], message = const MESSAGE_OFFSET, next_read = const NEXT_READ_OFFSET)
 }
 
 /// A TSC probe's countdown ran out: sets it anew, and yields if the deadline has passed.
