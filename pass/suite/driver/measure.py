@@ -1,10 +1,11 @@
 """The three measurements of a program.
 
-Overhead: one process of each build on the same core, which repeat in turns (plain, instrumented, plain, …) on request. So each finds what the other
-left in caches and predictors: one that followed itself could be slower by three times, for a whole repetition. Two neighbours in time meet the
-same machine, so the ratios of all neighbours are taken, and of a round's ratios the median; new processes, with another layout of code and memory, make the next round; the median over rounds is the overhead. That is what probes cost on the machine as it is,
-neighbours on the same core included. What they cost who has a core alone, the fastest repetitions tell: of either build the fastest in each layout,
-and of the layouts' ratios the median.
+Overhead: one process of each build on the same core, which repeat in turns (plain, instrumented, plain, …) on request. So each finds
+what the other left in caches and predictors: one that followed itself could be slower by three times, for a whole repetition. Two
+neighbours in time meet the same machine, so the ratios of all neighbours are taken, and of a round's ratios the median; new processes, with
+another layout of code and memory, make the next round; the median over rounds is the overhead. That is what probes cost on the machine as
+it is, neighbours on the same core included. What they cost who has a core alone, the fastest repetitions tell: of either build the fastest
+in each layout, and of the layouts' ratios the median.
 
 Slices and stretches: see the harness's slices.c and stretches.c.
 """

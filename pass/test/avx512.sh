@@ -6,6 +6,6 @@ for level in -O1 -O3 "-O2 -flto"; do
   say "== $level"
   # shellcheck disable=SC2086
   "$bin/headway-cc" $level -mavx512f -mavx512bw -mavx512vl -mprefer-vector-width=512 -I"$runtime" \
-    "$test_dir/registers.c" "$work/stub.o" -o "$work/registers"
-  timeout 20 "$work/registers" || fail "$level"
+    "$test_dir/avx512.c" "$work/stub.o" -o "$work/avx512"
+  timeout 20 "$work/avx512" || fail "$level"
 done
