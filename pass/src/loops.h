@@ -30,15 +30,17 @@ struct StripLoop {
   /// How often the latch branches back unless another exit is taken, computed in the preheader.
   llvm::Value *Backedges;
   uint64_t Strip;
-  /// Whether a copy without counter is to serve the trips of at most one strip.
-  bool ShortCopy;
+  /// Below `ShortSpan` for trips of at most one strip, which a copy without counter is to serve; null if there is to be none.
+  llvm::Value *Span;
+  uint64_t ShortSpan;
   /// Whether sums of integers are carried in vector registers. Then strips are a loop around this one: only a latch that is
   /// its own header's predecessor lets the code generator add into the carried register; elsewhere it moves each sum
   /// each time round. Without such, they stand beside it: around it, every variable would be the sum of two.
   bool AddsVectors;
 };
 
-/// Computes the trip count in front of the loop. `Backedges` must be cheap and safe to expand there.
+/// Computes the trip count in front of the loop. `Backedges` must be cheap and safe to expand there. `ShortCopy`: trips of at most one
+/// strip are to take a copy of the loop without a counter.
 StripLoop prepareStrip(llvm::Loop &L, const llvm::SCEV *Backedges, uint64_t Strip, bool ShortCopy,
                        llvm::ScalarEvolution &SE);
 
