@@ -1,6 +1,7 @@
 #include "loops.h"
 #include "compat.h"
 
+#include "llvm/Analysis/ScalarEvolutionExpressions.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/MDBuilder.h"
@@ -17,8 +18,8 @@ using namespace llvm::PatternMatch;
 namespace headway {
 namespace {
 
-/// To one trip of more than a strip, which takes as long as thousands of instructions do, there are so many short ones: what the code generator
-/// goes by when registers are scarce. A hundred was best on the tuned half of the suite among 4, 30, 100, 300, 1000 and 100 000.
+/// How many short trips the code generator is told to expect for each one of more than a strip: by that it decides which of the two gets the
+/// registers. A hundred was best on the tuned half of the suite among 4, 30, 100, 300, 1000 and 100 000.
 constexpr uint32_t ShortTripsToALongOne = 100;
 
 /// Puts an unchanged copy of the loop beside it and a branch in front of both: trips of at most one
@@ -222,22 +223,36 @@ bool unroll(Loop &L, unsigned Copies, LoopTools T) {
   return Result == LoopUnrollResult::PartiallyUnrolled;
 }
 
-/// `Backedges` below `Strip`, as what is cheaper to compute below some other constant: without a division by a constant, and without a constant that
-/// is subtracted. The same but for loops of more than 2⁴⁷ trips.
-static std::pair<const SCEV *, uint64_t> spanOf(const SCEV *Backedges, uint64_t Strip, ScalarEvolution &SE) {
-  constexpr int64_t Most = 1 << 16;
+/// Whether `S` is at least `C`, so that taking away `C` does not wrap. Of the distance between two addresses that a loop with one way out walks it
+/// is taken for granted: a loop that wraps there walks through all of memory. Of others it is not: a limit of 0 that is counted down first means "none".
+static bool isAtLeast(const SCEV *S, const SCEV *C, const Loop &L, ScalarEvolution &SE) {
+  const auto isAddress = [](const SCEV *Part) { return isa<SCEVPtrToIntExpr>(Part); };
+  return SE.isKnownPredicate(ICmpInst::ICMP_UGE, S, C) || SE.isLoopEntryGuardedByCond(&L, ICmpInst::ICMP_UGE, S, C) ||
+         (L.getExitingBlock() && SCEVExprContains(S, isAddress));
+}
+
+/// Rewrites `Backedges < Strip` as a comparison that is cheaper to compute: X / 24 - 1 < 100 as X < 2424.
+static std::pair<const SCEV *, uint64_t> spanOf(const SCEV *Backedges, uint64_t Strip, const Loop &L, ScalarEvolution &SE) {
+  constexpr int64_t LargestConstant = 1 << 16;
   if (Backedges->getType()->getIntegerBitWidth() != 64)
     return {Backedges, Strip};
+  const auto withoutSubtraction = [&] {
+    const auto *Sum = dyn_cast<SCEVAddExpr>(Backedges);
+    const auto *Added = Sum ? dyn_cast<SCEVConstant>(Sum->getOperand(0)) : nullptr;
+    if (!Added || !Added->getAPInt().isNegative() || Added->getAPInt().slt(-LargestConstant))
+      return;
+    const SCEV *Taken = SE.getNegativeSCEV(Added), *Whole = SE.getAddExpr(Backedges, Taken);
+    if (!isAtLeast(Whole, Taken, L, SE))
+      return;
+    Backedges = Whole;
+    Strip += cast<SCEVConstant>(Taken)->getAPInt().getZExtValue();
+  };
+  withoutSubtraction();
   if (const auto *Division = dyn_cast<SCEVUDivExpr>(Backedges))
-    if (const auto *By = dyn_cast<SCEVConstant>(Division->getRHS()); By && By->getAPInt().ule(Most)) {
+    if (const auto *By = dyn_cast<SCEVConstant>(Division->getRHS()); By && By->getAPInt().ule(LargestConstant)) {
       Backedges = Division->getLHS();
       Strip *= By->getAPInt().getZExtValue();
-    }
-  if (const auto *Sum = dyn_cast<SCEVAddExpr>(Backedges))
-    if (const auto *Added = dyn_cast<SCEVConstant>(Sum->getOperand(0));
-        Added && Added->getAPInt().isNegative() && Added->getAPInt().sge(-Most)) {
-      Backedges = SE.getMinusSCEV(Backedges, Added);
-      Strip += Added->getAPInt().abs().getZExtValue();
+      withoutSubtraction();
     }
   return {Backedges, Strip};
 }
@@ -249,7 +264,7 @@ StripLoop prepareStrip(Loop &L, const SCEV *Backedges, uint64_t Strip, bool Shor
   // A strip is never longer than the counter can hold.
   if (const unsigned Bits = Backedges->getType()->getIntegerBitWidth(); Bits < 64)
     Strip = std::min<uint64_t>(Strip, (uint64_t(1) << (Bits - 1)) - 1);
-  const auto [Span, ShortSpan] = spanOf(Backedges, Strip, SE);
+  const auto [Span, ShortSpan] = spanOf(Backedges, Strip, L, SE);
   return {Preheader, L.getHeader(), L.getLoopLatch(), L.getBlocksVector(), inFront(Backedges), Strip,
           ShortCopy ? inFront(Span) : nullptr, ShortSpan, carriesIntegerVectors(L)};
 }

@@ -30,7 +30,7 @@ struct StripLoop {
   /// How often the latch branches back unless another exit is taken, computed in the preheader.
   llvm::Value *Backedges;
   uint64_t Strip;
-  /// Below `ShortSpan` for trips of at most one strip, which a copy without counter is to serve; null if there is to be none.
+  /// What tells trips of at most one strip, which a copy without counter serves: it is below `ShortSpan` for those. Null if there is no copy.
   llvm::Value *Span;
   uint64_t ShortSpan;
   /// Whether sums of integers are carried in vector registers. Then strips are a loop around this one: only a latch that is
@@ -39,7 +39,7 @@ struct StripLoop {
   bool AddsVectors;
 };
 
-/// Computes the trip count in front of the loop. `Backedges` must be cheap and safe to expand there. `ShortCopy`: trips of at most one
+/// Computes in front of the loop how often its latch goes back, which must be cheap and safe to expand there. `ShortCopy`: trips of at most one
 /// strip are to take a copy of the loop without a counter.
 StripLoop prepareStrip(llvm::Loop &L, const llvm::SCEV *Backedges, uint64_t Strip, bool ShortCopy,
                        llvm::ScalarEvolution &SE);
