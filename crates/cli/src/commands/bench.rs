@@ -74,8 +74,8 @@ impl From<IdleFlag> for Idle {
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A policy and its parameters; repeat for more
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]", default_values = ["c-fcfs", "darc"])]
+    /// A policy and its parameters; repeat for more [default: c-fcfs and darc; with --preempt c-fcfs and those that interrupt so, concord or tiny-quanta]
+    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
     policies: Vec<String>,
     #[command(flatten)]
     traffic: BenchTraffic,
@@ -91,8 +91,8 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
     /// By what policies interrupt requests, each in turn: flag and signal are a dispatcher's ways, tsc that of workers that keep
-    /// time themselves (tiny-quanta)
-    #[arg(long, value_name = "MECHANISM", value_delimiter = ',', default_values = ["flag", "tsc"])]
+    /// time themselves (tiny-quanta) [default: flag and tsc]
+    #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
     preempt: Vec<Mechanism>,
     /// What threads without work do
     #[arg(long, value_enum, default_value_t = IdleFlag::Spin)]
@@ -168,6 +168,36 @@ impl Args {
         })
     }
 
+    /// Who asks for mechanisms alone is shown policies that differ by them.
+    fn policies(&self) -> Result<Vec<Spec>> {
+        if !self.policies.is_empty() {
+            return args::policies(&self.policies);
+        }
+        let (itself, watched): (Vec<Mechanism>, Vec<Mechanism>) = self
+            .preempt
+            .iter()
+            .partition(|&&mechanism| mechanism == Mechanism::Tsc);
+        let mut names = vec!["c-fcfs".to_owned()];
+        if self.preempt.is_empty() {
+            names.push("darc".to_owned());
+        }
+        if !watched.is_empty() {
+            names.push("concord".to_owned());
+        }
+        if !itself.is_empty() {
+            names.push("tiny-quanta".to_owned());
+        }
+        args::policies(&names)
+    }
+
+    fn mechanisms(&self) -> &[Mechanism] {
+        if self.preempt.is_empty() {
+            &[Mechanism::Flag, Mechanism::Tsc]
+        } else {
+            &self.preempt
+        }
+    }
+
     fn layout(&self, workers: usize) -> Layout {
         match self.layout {
             LayoutFlag::Auto if workers < headway_sim::available_threads() => Layout::Dedicated,
@@ -185,7 +215,7 @@ impl Args {
         };
         let workload = traffic.workload()?;
         let mut trials = Vec::new();
-        for policy in args::policies(&self.policies)? {
+        for policy in self.policies()? {
             let name = policy.to_string();
             let trial = self.trial(policy, &workload, &traffic, workers, layout)?;
             let before = trials.len();
@@ -205,7 +235,7 @@ impl Args {
 
     /// The trial once for each mechanism that is asked for and that the policy can use; once where it interrupts nobody.
     fn by_mechanism(&self, trial: Trial) -> Result<Vec<Trial>> {
-        for mechanism in &self.preempt {
+        for mechanism in self.mechanisms() {
             mechanism
                 .check()
                 .map_err(|error| usage("--preempt", error))?;
@@ -227,7 +257,7 @@ impl Args {
                 ..dedicated.clone()
             })
         };
-        Ok(self.preempt.iter().filter_map(by).collect())
+        Ok(self.mechanisms().iter().filter_map(by).collect())
     }
 
     fn trial(

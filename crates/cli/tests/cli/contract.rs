@@ -368,6 +368,44 @@ fn a_comparison_with_the_simulator_says_what_its_status_says() {
     assert_eq!(done.status.code(), Some(verdict.2), "{comparison}");
 }
 
+/// Who names mechanisms only is shown what they do: nobody interrupts c-fcfs, a dispatcher concord, and tiny-quanta's workers themselves.
+#[test]
+fn bench_by_mechanism_runs_policies_that_interrupt() {
+    let report = json(&[
+        "bench",
+        "--preempt",
+        "flag,tsc,signal",
+        "--workers",
+        "1",
+        "--idle",
+        "park",
+        "--rounds",
+        "1",
+        "--rate",
+        "2k",
+        "--requests",
+        "100",
+        "--format",
+        "json",
+    ]);
+    let run_by: Vec<_> = report["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| {
+            let name = run["policy"].as_str().unwrap();
+            (name, run["params"]["preempt"].as_str())
+        })
+        .collect();
+    let due = [
+        ("c-fcfs", None),
+        ("concord", Some("flag")),
+        ("concord", Some("signal")),
+        ("tiny-quanta", Some("tsc")),
+    ];
+    assert_eq!(run_by, due);
+}
+
 #[test]
 fn bench_runs_every_policy_in_every_round() {
     let report = json(&[
