@@ -327,6 +327,44 @@ fn a_stack_overflow_is_reported_with_its_class() {
     );
 }
 
+/// Ends its process, so another one has to watch it.
+#[test]
+#[ignore = "run by a_handler_may_end_the_process"]
+fn exits() {
+    let (datapath, control) = replay(1, 2, 1_000, [0, 0]);
+    let server = builder("shinjuku-sq", 1)
+        .answering(|call: &mut Call<'_>| {
+            if call.class().0 == 1 {
+                std::process::exit(7);
+            }
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    server.wait();
+}
+
+/// The destructors of the handler's thread run while the dispatcher still holds that thread's flag.
+#[test]
+fn a_handler_may_end_the_process() {
+    let _alone = alone();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "exits", "--ignored", "--nocapture"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let end = Instant::now() + FOREVER;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None if Instant::now() > end => break child.kill().ok().and(None),
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    assert_eq!(status, Some(7));
+}
+
 #[test]
 fn what_cannot_be_done_is_refused() {
     let _alone = alone();
