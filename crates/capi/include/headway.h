@@ -322,7 +322,7 @@ int headway_read_class_stats(const struct headway_server *server, size_t index, 
 // As headway_port().
 int headway_request_stop(const struct headway_server *server);
 
-// Waits until the server has stopped because some thread called headway_request_stop(). Call headway_stop() afterwards.
+// Waits until some thread calls headway_request_stop(), or a thread of the server fails. Call headway_stop() then: its deadline begins with its call.
 //
 // # Safety
 // As headway_port().

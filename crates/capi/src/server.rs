@@ -127,7 +127,7 @@ pub unsafe extern "C" fn headway_request_stop(server: *const Server) -> c_int {
     })
 }
 
-/// Waits until the server has stopped because some thread called headway_request_stop(). Call headway_stop() afterwards.
+/// Waits until some thread calls headway_request_stop(), or a thread of the server fails. Call headway_stop() then: its deadline begins with its call.
 ///
 /// # Safety
 /// As headway_port().

@@ -1,7 +1,6 @@
 //! Running one request: the handler, the response, the counts.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use headway_machine::Clock;
@@ -12,6 +11,7 @@ use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
 use crate::crew::Setup;
+use crate::panics::{Panicked, catch};
 use crate::refusal::write_header;
 use crate::service::{Call, Service};
 use crate::stall::turned_to_request;
@@ -45,10 +45,10 @@ pub(crate) fn handle(
     heard: bool,
 ) -> Outcome {
     let mut call = Call::new(slot, worker, heard);
-    let handled = catch_unwind(AssertUnwindSafe(|| service.handle(&mut call)));
+    let handled = catch(|| service.handle(&mut call));
     let (status, reply_bytes) = match handled {
         Ok(()) => call.outcome(),
-        Err(_) => (Status::Error, 0),
+        Err(Panicked) => (Status::Error, 0),
     };
     Outcome {
         status,

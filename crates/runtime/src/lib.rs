@@ -21,6 +21,7 @@ mod fibers;
 mod intake;
 pub mod leader;
 mod overflow;
+mod panics;
 pub mod park;
 mod parts;
 mod pulse;

@@ -76,8 +76,6 @@ pub(crate) struct Engine {
     pub(crate) crew: Crew,
     pub(crate) control: Arc<Control>,
     pub(crate) tallies: Vec<Arc<Tally>>,
-    /// Wakes whoever sleeps at a receive queue.
-    pub(crate) wake: Arc<dyn Fn() + Send + Sync>,
     /// Datagrams the kernel dropped.
     pub(crate) kernel_drops: Box<dyn Fn() -> u64 + Send + Sync>,
     /// The layout chosen; none where there is no dispatcher.
@@ -111,20 +109,11 @@ impl Engine {
         match started.and_then(|()| self.crew.settle()) {
             Ok(()) => Ok(self),
             Err(error) => {
-                self.give_up();
+                // A thread that failed to set up leaves the others nobody to stop them in order.
+                self.control.advance(Phase::Stopped);
+                self.crew.wait(Some(Instant::now() + GRACE));
                 Err(error)
             }
         }
-    }
-
-    /// Tells all threads to go on to a later phase.
-    pub(crate) fn advance(&self, phase: Phase) {
-        self.control.advance(phase);
-        (self.wake)();
-    }
-
-    fn give_up(&mut self) {
-        self.advance(Phase::Abandoning);
-        self.crew.wait(Some(Instant::now() + GRACE));
     }
 }

@@ -81,7 +81,8 @@ pub struct Stats {
     pub answered: u64,
     /// Requests refused because the queue of their class was full.
     pub shed: u64,
-    /// Datagrams too short for the wire header, or marked as responses: dropped, since there is nothing to answer.
+    /// Datagrams too short for the wire header, marked as responses, or sent from the server's own address: dropped, since there is
+    /// nobody to answer.
     pub malformed: u64,
     /// Datagrams larger than a buffer: refused.
     pub too_large: u64,
@@ -127,6 +128,13 @@ impl ClassStats {
 }
 
 impl Stats {
+    /// Responses that left the server, whatever their status. A client that loses none counts as many as answered.
+    #[must_use]
+    pub fn responses(&self) -> u64 {
+        let written = self.answered + self.shed + self.too_large + self.refused_draining;
+        written.saturating_sub(self.unsent)
+    }
+
     /// Adds one thread's counts. `classes` must be as many as the thread's.
     pub(crate) fn add(&mut self, tally: &Tally) {
         self.received += tally.received.get();

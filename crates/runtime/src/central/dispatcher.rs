@@ -148,7 +148,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     fn has_news(&self) -> bool {
         let reported = |port: &Port| port.held > 0 && !port.done.is_empty();
-        let drains = self.control.phase() != Phase::Running && self.door == Door::Open;
+        let drains = self.control.phase() != Phase::Running && self.can_drain();
         let stops = self.control.phase() > Phase::Draining;
         let unpublished = self.revisions != self.ingress.revisions();
         drains
@@ -156,6 +156,15 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             || unpublished
             || self.workers != self.control.workers()
             || self.ports.iter().any(reported)
+    }
+
+    /// Whether the next turn of a drain gets on, though nobody reports anything.
+    fn can_drain(&self) -> bool {
+        match self.door {
+            Door::Open => true,
+            Door::Closing(_) => !self.intake.free.is_empty(),
+            Door::Closed => self.in_flight == 0,
+        }
     }
 
     #[inline]
@@ -279,17 +288,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     #[inline]
     fn flush(&mut self) {
-        let Intake {
-            refusals,
-            pool,
-            free,
-            tally,
-            ..
-        } = &mut self.intake;
-        let unsent = refusals.flush(&mut self.tx, pool, free, self.now_ns);
-        if unsent > 0 {
-            tally.unsent.add(unsent);
-        }
+        self.intake.flush(&mut self.tx, self.now_ns);
     }
 
     #[inline]
@@ -334,7 +333,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             self.door = Door::Closing(self.intake.pool.len());
         }
         if self.door == Door::Closed && self.in_flight == 0 {
-            self.control.advance(Phase::Stopped);
+            self.stop();
         }
     }
 
@@ -342,8 +341,22 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[cold]
     fn abandon(&mut self) {
         self.collect();
-        let waiting = self.waiting.iter().flatten().count();
-        self.intake.tally.abandoned.set(waiting as u64);
+        for Waiting { slot, begun } in self.waiting.iter_mut().filter_map(Option::take) {
+            self.intake.tally.abandoned.add(1);
+            // An interrupted handler, which never goes on, still borrows its buffer.
+            if !begun {
+                self.intake.free.give(slot);
+            }
+        }
+        self.stop();
+    }
+
+    /// Ends the server: nothing that it took is left to answer or to give up.
+    #[cold]
+    fn stop(&mut self) {
+        self.flush();
+        self.intake
+            .turn_all_away(self.bell.rx(), &mut self.tx, self.now_ns);
         self.control.advance(Phase::Stopped);
     }
 

@@ -6,7 +6,7 @@ use headway_fiber::Stacks;
 use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, Rx, Tx};
-use headway_net::pool::Pool;
+use headway_net::pool::{MAX_SLOTS, Pool};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
@@ -22,7 +22,7 @@ use crate::crew::{Crew, Seats, cores};
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::fibers::{Shelf, Weft};
-use crate::intake::Intake;
+use crate::intake::{BATCH, Intake};
 use crate::leader::Leadership;
 use crate::overflow;
 use crate::park::{Parker, Patience};
@@ -51,6 +51,24 @@ struct Bench<I, M, R: Rx, T, C, S> {
     control: Arc<Control>,
     config: Config,
     crowded: bool,
+}
+
+impl<I, M, R: Rx + 'static, T, C, S> Bench<I, M, R, T, C, S> {
+    /// Where the workers sleep. Whoever stops the server wakes them, and the dispatcher at its queue.
+    fn beds(&self) -> Beds {
+        let beds: Beds = (0..self.workers.len())
+            .map(|_| Padded(Parker::new()))
+            .collect();
+        let (bell, sleepers) = (Arc::clone(&self.bell), Arc::clone(&beds));
+        self.control.set_wake_all(Box::new(move || {
+            // This announces the change to the workers as well.
+            bell.ring();
+            sleepers.iter().for_each(|bed| {
+                bed.wake();
+            });
+        }));
+        beds
+    }
 }
 
 /// Starts a server whose ingress is a dispatcher.
@@ -82,15 +100,7 @@ where
         &tallies,
         threads,
     )?;
-    let engine = |crew, bell: Arc<Bell<D::Rx>>, control| Engine {
-        crew,
-        control,
-        tallies,
-        wake: Arc::new(move || bell.ring()),
-        kernel_drops: kernel_drops(&rxs),
-        layout: Some(layout),
-    };
-    let (bell, control) = (Arc::clone(&bench.bell), Arc::clone(&bench.control));
+    let control = Arc::clone(&bench.control);
     let started = match (layout, weft) {
         (Layout::Dedicated, Some(weft)) => {
             start_sharing(bench, system.locals, &weft(pool), &mut crew)
@@ -98,7 +108,13 @@ where
         (Layout::Dedicated, None) => start_dedicated(bench, &mut crew),
         (Layout::Inline | Layout::Auto, _) => start_inline(bench, &mut crew),
     };
-    let engine = engine(crew, bell, control);
+    let engine = Engine {
+        crew,
+        control,
+        tallies,
+        kernel_drops: kernel_drops(&rxs),
+        layout: Some(layout),
+    };
     engine.settled(started)
 }
 
@@ -159,8 +175,10 @@ where
     S: Service,
 {
     let count = parts.shape.workers;
-    let (pool, free) = Pool::new(parts.config.slots)?;
-    let pool = Arc::new(pool);
+    let slots = parts.config.slots;
+    // At the end of the pool, so that the numbers of the others are below the policy's bound.
+    let (pool, mut spare) = Pool::new(slots.max(MAX_SLOTS.min(slots + BATCH)))?;
+    let (pool, free) = (Arc::new(pool), spare.split_off(slots));
     let senders = count + 1 + usize::from(I::WORKS);
     let (rxs, mut txs) = Parts::<D, C, S>::split(parts.datapath, 1, senders)?;
     let control = Arc::new(Control::new(count, ingress.plan(), parts.config.stalls));
@@ -169,7 +187,7 @@ where
         &*rxs[0],
         parts.classifier,
         parts.shape.unknown().0,
-        (Arc::clone(&pool), free),
+        (Arc::clone(&pool), free, spare),
         Arc::clone(&tallies[count]),
     );
     let seats: Vec<Arc<Seat>> = (0..count).map(|_| Arc::default()).collect();
@@ -225,9 +243,7 @@ where
 {
     let stalls = Arc::clone(bench.control.stalls());
     let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
-    let beds: Beds = (0..bench.workers.len())
-        .map(|_| Padded(Parker::new()))
-        .collect();
+    let beds = bench.beds();
     let control = Arc::clone(&bench.control);
     let spare = bench.spare.map(|executor| Spare {
         weft: weft.clone(),
@@ -294,9 +310,7 @@ where
 {
     let stalls = Arc::clone(bench.control.stalls());
     let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
-    let beds: Beds = (0..bench.workers.len())
-        .map(|_| Padded(Parker::new()))
-        .collect();
+    let beds = bench.beds();
     let control = Arc::clone(&bench.control);
     let nobody = None::<Spare<S, T>>;
     start_dispatcher(
@@ -336,6 +350,14 @@ where
     S: Service,
 {
     let shared = Arc::new(Leadership::new(bench.dispatcher, bench.workers.len()));
+    // The dispatcher has the control: a strong reference back would keep both for ever.
+    let (bell, sleepers) = (Arc::clone(&bench.bell), Arc::downgrade(&shared));
+    bench.control.set_wake_all(Box::new(move || {
+        bell.ring();
+        if let Some(sleepers) = sleepers.upgrade() {
+            sleepers.wake_all();
+        }
+    }));
     for (index, (desk, executor)) in bench.workers.into_iter().enumerate() {
         let setup = executor.setup();
         let worker = inline::Worker {

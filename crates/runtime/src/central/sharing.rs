@@ -64,6 +64,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             let _ = self.seat.asker.set(asker(self.mechanism, &attached));
         }
         let fibers = Fibers::new(self.weft, me, &attached);
+        let control = Arc::clone(&self.control);
         let active = Active {
             view: View::new(me, self.desk, self.executor.slots()),
             local: self.local,
@@ -75,6 +76,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             beds: self.beds,
             patience: self.patience,
         };
+        // Dropping `attached` waits until the dispatcher has ended, which nobody else would tell to.
+        let _stop = control.stop_on_panic();
         active.serve();
     }
 }

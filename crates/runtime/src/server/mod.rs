@@ -130,7 +130,7 @@ impl Server {
             return Err(ResizeError::OutOfRange { workers, max });
         }
         self.engine.control.set_workers(workers);
-        (self.engine.wake)();
+        self.engine.control.wake();
         Ok(())
     }
 
@@ -140,20 +140,21 @@ impl Server {
         self.stopper.clone()
     }
 
-    /// Waits until the server has stopped: somebody asked it to and it has answered everything it accepted.
+    /// Waits until somebody asks the server to stop, or a thread of it panics. What it accepted is not yet answered then:
+    /// [`shutdown`](Self::shutdown) sees to that, by a deadline that begins with its call.
     pub fn wait(&self) {
-        self.engine.crew.wait(None);
+        self.engine.control.wait_past(Phase::Running);
     }
 
     /// Stops gracefully: takes what was sent before this call, answers everything it accepted, refuses what comes later
     /// (with [`Status::Draining`](headway_net::header::Status::Draining)), and ends its threads. What is not begun
-    /// when `deadline` has passed is given up, and counted as [`abandoned`](Stats::abandoned).
+    /// when `deadline` has passed is given up, and counted as [`abandoned`](Stats::abandoned); one beyond what the clock can tell never passes.
     ///
     /// # Errors
     /// [`ShutdownError`] when a handler does not return, or a thread of the server had panicked.
     pub fn shutdown(mut self, deadline: Duration) -> Result<Stats, ShutdownError> {
         self.stopper.request_stop();
-        if !self.engine.crew.wait(Some(Instant::now() + deadline)) {
+        if !self.engine.crew.wait(Instant::now().checked_add(deadline)) {
             self.give_up();
         }
         let stats = self.stats();
@@ -165,7 +166,7 @@ impl Server {
     }
 
     fn give_up(&self) {
-        self.engine.advance(Phase::Abandoning);
+        self.engine.control.advance(Phase::Abandoning);
         self.engine.crew.wait(Some(Instant::now() + GRACE));
     }
 }
@@ -180,20 +181,17 @@ impl Drop for Server {
 #[derive(Clone)]
 pub struct Stopper {
     control: Arc<Control>,
-    wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Stopper {
     fn of(engine: &Engine) -> Self {
         Self {
             control: Arc::clone(&engine.control),
-            wake: Arc::clone(&engine.wake),
         }
     }
 
     /// Begins to drain, and returns at once.
     pub fn request_stop(&self) {
         self.control.advance(Phase::Draining);
-        (self.wake)();
     }
 }

@@ -43,6 +43,8 @@ where
     let (rxs, txs) = Parts::<D, C, S>::split(parts.datapath, count, count)?;
     let peers = Arc::new(Peers::new(&rxs, shared_queues, config.slots));
     let control = Arc::new(Control::new(count, None, config.stalls));
+    let sleepers = Arc::clone(&peers);
+    control.set_wake_all(Box::new(move || sleepers.wake_all()));
     let mut started = Ok(());
     for (index, (local, tx)) in locals.into_iter().zip(txs).enumerate() {
         let partition = free.split_off(config.slots / count);
@@ -51,7 +53,7 @@ where
             &*rxs[index],
             Arc::clone(&parts.classifier),
             parts.shape.unknown().0,
-            (Arc::clone(&pool), partition),
+            (Arc::clone(&pool), partition, free.split_off(0)),
             Arc::clone(tally),
         );
         let executor = Executor::new(
@@ -79,7 +81,6 @@ where
         crew,
         control,
         tallies,
-        wake: Arc::new(move || peers.wake_all()),
         kernel_drops: kernel_drops(&rxs),
         layout: None,
     };
