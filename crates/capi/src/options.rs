@@ -5,7 +5,6 @@ use std::ffi::c_char;
 use std::net::SocketAddr;
 use std::ptr;
 
-use headway_net::classify::AnyClassifier;
 use headway_policy::ClassHint;
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 
@@ -105,7 +104,7 @@ unsafe impl Versioned for Options {
 
 /// What a server is made of but for its service.
 pub(crate) struct Chosen {
-    pub(crate) builder: Builder<(), (), AnyClassifier>,
+    pub(crate) builder: Builder,
     pub(crate) listen: SocketAddr,
     pub(crate) roams: bool,
     pub(crate) by_signal: bool,

@@ -40,7 +40,7 @@ pub use error::{ResizeError, ShutdownError, StartError};
 pub use headway_fiber::{Mechanism, NoPreempt, checkpoint, suspensions};
 pub use park::Idle;
 pub use parts::Layout;
-pub use server::{Builder, Class, Server, Stopper};
+pub use server::{Builder, Class, NoService, NoSource, Server, Stopper, Udp};
 pub use service::{Call, MAX_REPLY_BYTES, Service, SetupFailure, Spin};
 pub use stall::{Stall, alive};
 pub use tally::{ClassStats, Stats};

@@ -54,8 +54,8 @@ fn alone() -> MutexGuard<'static, ()> {
 fn builder(policy: &str, workers: usize) -> Builder {
     Server::builder()
         .policy(policy)
-        .class("short", 500)
-        .class("long", LONG_NS)
+        .class("short", Duration::from_nanos(500))
+        .class("long", Duration::from_nanos(LONG_NS))
         .workers(workers)
         .queue_limit(REQUESTS as usize)
         .pin(Pin::Off)
