@@ -18,6 +18,7 @@ mod crew;
 mod error;
 mod executor;
 mod fibers;
+mod heed;
 mod intake;
 pub mod leader;
 mod overflow;
