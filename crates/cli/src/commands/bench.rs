@@ -18,7 +18,6 @@ use headway_report::{BenchReport, Noise, Run, Slo, Table, format};
 use headway_runtime::{Idle, Layout, Mechanism};
 use headway_sim::Experiment;
 use headway_workload::Workload;
-use serde::Deserialize;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -27,8 +26,7 @@ const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
 const CONFIDENCE: f64 = 0.95;
 
 /// Who carries the dispatcher out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum LayoutFlag {
     /// Dedicated if there is a core to spare, else inline
     #[default]
@@ -50,8 +48,7 @@ impl From<LayoutFlag> for Layout {
 }
 
 /// What threads without work do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum IdleFlag {
     /// Never sleep
     Spin,
