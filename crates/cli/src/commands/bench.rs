@@ -5,6 +5,7 @@ mod compared;
 use super::sim::tell_verdict;
 use crate::args::{self, Destination, Extent, Traffic};
 use crate::error::usage;
+use crate::learning;
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
@@ -151,6 +152,7 @@ impl Args {
             None => Vec::new(),
         };
         self.write(&report, &comparisons, calibration.as_ref())?;
+        learning::tell(report.runs.iter());
         let differs = comparisons
             .iter()
             .any(|comparison| comparison.agreement() == Agreement::Differs);

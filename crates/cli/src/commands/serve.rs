@@ -6,6 +6,7 @@ use super::apps::{App, KvFlags};
 use super::bench::{IdleFlag, LayoutFlag};
 use crate::args;
 use crate::error::explain;
+use crate::learning::Learner;
 use anyhow::{Context, Result};
 use config::{Flags, Given};
 pub(crate) use headway::config::address;
@@ -82,9 +83,11 @@ impl Args {
         let server = settings.start()?;
         stop_on_signal(server.stopper())?;
         announce(&server)?;
+        let learner = Learner::of(&server, settings.workers.value);
         server.wait();
         let stats = server.shutdown(settings.drain)?;
         tell(&stats);
+        learner.tell(&stats);
         Ok(ExitCode::SUCCESS)
     }
 
