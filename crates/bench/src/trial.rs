@@ -12,7 +12,7 @@ use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta}
 use headway_runtime::{
     Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
 };
-use headway_sim::{Experiment, Length};
+use headway_sim::{Experiment, Length, class_hints};
 use headway_workload::{Arrival, Generator};
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -254,15 +254,15 @@ impl Trial {
         Ok(schedules)
     }
 
+    /// As the simulator tells the policy of them.
     fn classes(&self) -> Vec<Class> {
         let workload = &self.experiment.workload;
-        let mix = workload.initial_mix();
-        let share = |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
-        let class = |class: &headway_workload::Class| Class {
+        let named = workload.union().zip(class_hints(workload));
+        let class = |(class, hint): (&headway_workload::Class, ClassHint)| Class {
             name: class.name.clone(),
-            hint: ClassHint::new(class.mean_ns(), share(&class.name)),
+            hint,
         };
-        workload.union().map(class).collect()
+        named.map(class).collect()
     }
 
     /// The classes as they are reported.
@@ -434,4 +434,37 @@ fn owner(spec: &Spec) -> Result<Owner, SpecError> {
     }
     let shape = headway_policy::Shape::new(headway_policy::MAX_WORKERS).class(1_000, 1.0);
     headway_policy::systems::with(spec, &shape, Ask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_workload::Workload;
+
+    /// Else `--compare-sim` compares two policies.
+    #[test]
+    fn the_server_is_told_of_the_classes_what_the_simulator_is() {
+        let text = r#"
+            [[class]]
+            name = "short"
+            share = 0.9
+            service = { dist = "constant", mean = "2us" }
+            slo = "latency.p99<=30us"
+
+            [[class]]
+            name = "long"
+            share = 0.1
+            service = { dist = "constant", mean = "5us" }
+            slo = "slowdown.p99<=4"
+            long = true
+        "#;
+        let workload = Workload::from_toml_str(text, "mix.toml").unwrap();
+        let trial = Trial::new(Experiment::new(workload, "edf".parse().unwrap()));
+        let classes = trial.classes();
+        let told = |class: &Class| (class.hint.slo_ns, class.hint.long, class.hint.mean_ns);
+        assert_eq!(told(&classes[0]), (Some(30_000), None, 2_000.0));
+        assert_eq!(told(&classes[1]), (Some(20_000), Some(true), 5_000.0));
+        let hints: Vec<ClassHint> = classes.iter().map(|class| class.hint).collect();
+        assert_eq!(hints, class_hints(&trial.experiment.workload));
+    }
 }

@@ -55,6 +55,15 @@
 // They sleep at once.
 #define HEADWAY_IDLE_PARK 2
 
+// Long are the classes of ten times the shortest one's service time or more.
+#define HEADWAY_CLASS_AUTO 0
+
+// The class is not long.
+#define HEADWAY_CLASS_SHORT 1
+
+// The class is long.
+#define HEADWAY_CLASS_LONG 2
+
 // The most bytes a response may have, wire header not included; also what headway_buffer() has room for.
 #define HEADWAY_MAX_REPLY_BYTES 1990
 
@@ -105,6 +114,16 @@ struct headway_class {
     uint64_t mean_ns;
 };
 
+// What else policies may be told of a class. All of it may stay 0.
+struct headway_class_hint {
+    // How long a request of the class may stay in the server, ns, by which edf and shinjuku-mq rank it; 0 for several of its service times.
+    uint64_t slo_ns;
+    // Whether policies that treat long requests apart count the class among them: HEADWAY_CLASS_...
+    uint32_t length;
+    // 0.
+    uint32_t reserved;
+};
+
 // What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
 struct headway_options {
     // sizeof(struct headway_options).
@@ -139,6 +158,8 @@ struct headway_options {
     uint32_t feedback;
     // 0.
     uint32_t reserved;
+    // What else is known of the classes: one element a class, in the same order; null for nothing.
+    const struct headway_class_hint *class_hints;
 };
 
 // What the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave one of
@@ -187,6 +208,8 @@ struct headway_stats {
     uint64_t unsent;
     // Datagrams that the kernel dropped because the server did not take them in time.
     uint64_t kernel_drops;
+    // How often the policy asked a running request to yield; preemptions of them did, or yielded by themselves.
+    uint64_t preemptions_asked;
 };
 
 // What a server has done for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
@@ -199,6 +222,13 @@ struct headway_class_stats {
     uint64_t shed;
     // Time the handlers took in all, ns.
     uint64_t cpu_ns;
+    // How often the policy asked a running request to yield.
+    uint64_t preemptions_asked;
+    // How often a request was interrupted.
+    uint64_t preemptions;
+    // Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
+    // names a class once, on standard error, where this is all that its requests do.
+    uint64_t unheeded;
 };
 
 #ifdef __cplusplus

@@ -3,10 +3,9 @@
 
 use std::ffi::c_char;
 use std::net::SocketAddr;
-use std::ptr;
+use std::{ptr, slice};
 
-use headway_net::classify::AnyClassifier;
-use headway_policy::ClassHint;
+use headway_policy as policy;
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 
 use crate::status::{Failure, HEADWAY_E_ADDRESS};
@@ -60,6 +59,25 @@ pub struct Class {
     pub mean_ns: u64,
 }
 
+/// Long are the classes of ten times the shortest one's service time or more.
+pub const HEADWAY_CLASS_AUTO: u32 = 0;
+/// The class is not long.
+pub const HEADWAY_CLASS_SHORT: u32 = 1;
+/// The class is long.
+pub const HEADWAY_CLASS_LONG: u32 = 2;
+
+/// What else policies may be told of a class. All of it may stay 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ClassHint {
+    /// How long a request of the class may stay in the server, ns, by which edf and shinjuku-mq rank it; 0 for several of its service times.
+    pub slo_ns: u64,
+    /// Whether policies that treat long requests apart count the class among them: HEADWAY_CLASS_...
+    pub length: u32,
+    /// 0.
+    pub reserved: u32,
+}
+
 /// What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -96,6 +114,8 @@ pub struct Options {
     pub feedback: u32,
     /// 0.
     pub reserved: u32,
+    /// What else is known of the classes: one element a class, in the same order; null for nothing.
+    pub class_hints: *const ClassHint,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
@@ -105,7 +125,7 @@ unsafe impl Versioned for Options {
 
 /// What a server is made of but for its service.
 pub(crate) struct Chosen {
-    pub(crate) builder: Builder<(), (), AnyClassifier>,
+    pub(crate) builder: Builder,
     pub(crate) listen: SocketAddr,
     pub(crate) roams: bool,
     pub(crate) by_signal: bool,
@@ -172,16 +192,51 @@ unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::Class>, Failure
         _ => ptr::slice_from_raw_parts(options.classes, count),
     };
     let mut read = Vec::new();
+    // SAFETY: the caller's promise.
+    let hints = unsafe { read_hints(options) }?;
     // SAFETY: dangling only if empty; else the caller's promise.
     for (index, class) in unsafe { &*classes }.iter().enumerate() {
         // SAFETY: the caller's promise.
         let name = unsafe { text::optional(class.name, "headway_class.name") }?;
         read.push(runtime::Class {
             name: name.map_or_else(|| format!("class-{index}"), str::to_owned),
-            hint: ClassHint::new(class.mean_ns as f64, 1.0 / count as f64),
+            hint: policy::ClassHint {
+                mean_ns: class.mean_ns as f64,
+                share: 1.0 / count as f64,
+                ..hints.get(index).copied().unwrap_or_default()
+            },
         });
     }
     Ok(read)
+}
+
+/// Of each class its SLO and whether it is long; none where the program says nothing.
+///
+/// # Safety
+/// As [`Chosen::read`].
+unsafe fn read_hints(options: &Options) -> Result<Vec<policy::ClassHint>, Failure> {
+    if options.class_hints.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the caller's promise.
+    let hints = unsafe { slice::from_raw_parts(options.class_hints, options.class_count) };
+    let read = |hint: &ClassHint| {
+        let long = match hint.length {
+            HEADWAY_CLASS_AUTO => None,
+            HEADWAY_CLASS_SHORT => Some(false),
+            HEADWAY_CLASS_LONG => Some(true),
+            other => return Err(unknown("class_hints.length", other)),
+        };
+        if hint.reserved != 0 {
+            return Err(unknown("class_hints.reserved", hint.reserved));
+        }
+        Ok(policy::ClassHint {
+            long,
+            slo_ns: (hint.slo_ns > 0).then_some(hint.slo_ns),
+            ..policy::ClassHint::default()
+        })
+    };
+    hints.iter().map(read).collect()
 }
 
 fn address(text: &str) -> Result<SocketAddr, Failure> {

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_capi::options::{
-    Class, HEADWAY_PIN_OFF, HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_OWN_WORKER, Options,
+    Class, ClassHint, HEADWAY_CLASS_AUTO, HEADWAY_LAYOUT_DEDICATED, HEADWAY_PIN_OFF,
+    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_OWN_WORKER, Options,
 };
 use headway_capi::request::{Request, headway_class_of, headway_length, headway_reply_in_place};
 use headway_capi::server::{
@@ -127,6 +128,15 @@ fn ask(server: *mut Server, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>)
 fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
     let refused = |options: &Options, service: &Service| start(options, service).unwrap_err();
     let sized = |size| Options { size, ..options() };
+    let unnamed = [Class {
+        name: ptr::null(),
+        mean_ns: 0,
+    }];
+    let odd = [ClassHint {
+        slo_ns: 0,
+        length: 9,
+        reserved: 0,
+    }];
     let cases = [
         (sized(0), HEADWAY_E_ARGUMENT, "sizeof"),
         (sized(4096), HEADWAY_E_ARGUMENT, "later headway.h"),
@@ -185,6 +195,16 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             },
             HEADWAY_E_ARGUMENT,
             "feedback has no value 9",
+        ),
+        (
+            Options {
+                classes: unnamed.as_ptr(),
+                class_count: 1,
+                class_hints: odd.as_ptr(),
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "class_hints.length has no value 9",
         ),
         (
             Options {
@@ -393,6 +413,63 @@ fn the_program_can_tell_classes_apart_itself() {
     assert_eq!(counted(3, &raw mut scans), HEADWAY_E_ARGUMENT);
     assert!(last_error().contains("the last one, unknown, is 2"));
     stop(server);
+}
+
+/// Class 2 keeps the worker until it is told.
+unsafe extern "C" fn until_told(context: *mut c_void, request: *mut Request) {
+    // SAFETY: the test's own, which outlives the server; the request is the one at hand.
+    let (told, class) = unsafe { (&*context.cast::<AtomicU32>(), headway_class_of(request)) };
+    let end = Instant::now() + Duration::from_secs(60);
+    while class == 2 && told.load(Ordering::Relaxed) == 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// By their SLOs, the request that came last is the more urgent one.
+#[test]
+fn edf_is_told_of_the_classes_slos() {
+    let told = AtomicU32::new(0);
+    let classes = [c"patient", c"urgent", c"first"].map(|name| Class {
+        name: name.as_ptr(),
+        mean_ns: 1_000,
+    });
+    let hints = [60_000_000_000, 1_000, 0].map(|slo_ns| ClassHint {
+        slo_ns,
+        length: HEADWAY_CLASS_AUTO,
+        reserved: 0,
+    });
+    let options = Options {
+        policy: c"edf".as_ptr(),
+        classes: classes.as_ptr(),
+        class_count: classes.len(),
+        class_hints: hints.as_ptr(),
+        layout: HEADWAY_LAYOUT_DEDICATED,
+        ..options()
+    };
+    let service = Service {
+        context: ptr::from_ref(&told).cast_mut().cast(),
+        handle_request: Some(until_told),
+        ..zeroed!(Service)
+    };
+    let server = start(&options, &service).unwrap();
+    let socket = connected(server);
+    for class in [2, 0, 1] {
+        send(&socket, class, u32::from(class), b"");
+        let mut stats = zeroed!(Stats);
+        let end = Instant::now() + Duration::from_secs(60);
+        let wanted = [2, 3, 1][usize::from(class)];
+        while stats.received < wanted {
+            assert!(Instant::now() < end);
+            // SAFETY: it runs, and the struct has as many bytes as it says.
+            let code = unsafe { headway_read_stats(server, &raw mut stats) };
+            assert_eq!(code, HEADWAY_OK);
+        }
+    }
+    told.store(1, Ordering::Relaxed);
+    let order = [(); 3].map(|()| receive(&socket).0.class);
+    assert_eq!(order, [2, 1, 0]);
+    let stats = stop(server);
+    assert_eq!((stats.answered, stats.preemptions_asked), (3, 0));
 }
 
 /// Class 1 runs until a request of class 0 has been answered, and has no probe.

@@ -1,5 +1,6 @@
 //! Errors as their readers need them: what was wrong, where, and what to write instead.
 
+pub(crate) use headway::config::nearest;
 use headway_policy::spec::SpecError;
 use headway_sim::SimError;
 
@@ -65,14 +66,4 @@ pub(crate) fn explain_beside(error: &SpecError, names: &[&'static str]) -> Strin
         Some(word) => format!("{error}; did you mean '{word}'?"),
         None => error.to_string(),
     }
-}
-
-/// The valid word most like `word`, if any is like it.
-pub(crate) fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
-    const ALIKE: f64 = 0.7;
-    let scored = valid
-        .iter()
-        .map(|&candidate| (strsim::jaro_winkler(word, candidate), candidate));
-    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (best.0 >= ALIKE).then_some(best.1)
 }

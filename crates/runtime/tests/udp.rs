@@ -22,8 +22,8 @@ fn loopback() -> SocketAddr {
 fn builder() -> Builder {
     Server::builder()
         .policy("c-fcfs")
-        .class("short", 1_000)
-        .class("long", 100_000)
+        .class("short", Duration::from_nanos(1_000))
+        .class("long", Duration::from_nanos(100_000))
         .workers(2)
         .pin(Pin::Off)
 }

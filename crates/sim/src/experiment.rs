@@ -7,7 +7,7 @@ use headway_policy::fluid::ProcessorSharing;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
-use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape, WorkerId};
+use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape, WorkerId};
 use headway_report::slo::{Measure, Slo};
 use headway_workload::{Offered, Workload};
 use std::ops::Range;
@@ -316,22 +316,25 @@ impl Experiment {
 /// What the policy of a server is told of its workload beforehand.
 pub(crate) fn shape_of(workload: &Workload, rate_rps: f64, workers: usize) -> Shape {
     const JOBS_AT_FIRST: usize = 1024;
-    let mix = workload.initial_mix();
     let mut shape = Shape::new(workers);
-    for class in workload.union() {
-        let share = mix
-            .iter()
-            .find(|c| c.name == class.name)
-            .map_or(0.0, |c| c.share);
-        shape = shape.class(class.mean_ns() as u64, share);
-        if let Some(hint) = shape.classes.last_mut() {
-            hint.long = class.long;
-            hint.slo_ns = slo_ns(class);
-        }
-    }
+    shape.classes = class_hints(workload);
     shape.job_capacity = JOBS_AT_FIRST;
     shape.known_load = Some(workload.load_for_rate(rate_rps, workers));
     shape
+}
+
+/// What a policy is told of a workload's classes before the first request, in the order of [`Workload::union`]: their mean service times, shares in the
+/// first phase, which are long, and how long their requests may stay. A live server that is told the same runs the policy that was simulated.
+#[must_use]
+pub fn class_hints(workload: &Workload) -> Vec<ClassHint> {
+    let mix = workload.initial_mix();
+    let share = |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
+    let hint = |class: &headway_workload::Class| ClassHint {
+        long: class.long,
+        slo_ns: slo_ns(class),
+        ..ClassHint::new(class.mean_ns().trunc(), share(&class.name))
+    };
+    workload.union().map(hint).collect()
 }
 
 /// How long a request of the class may stay, by the first bound of its own SLO.

@@ -100,15 +100,7 @@ impl App {
                 .map(|&(name, mean_ns)| class(name, mean_ns, 0.25))
                 .collect(),
             Self::Echo => vec![class("request", 1_000.0, 1.0)],
-            Self::Spin => {
-                let mix = workload.initial_mix();
-                let share =
-                    |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
-                workload
-                    .union()
-                    .map(|c| class(&c.name, c.mean_ns(), share(&c.name)))
-                    .collect()
-            }
+            Self::Spin => headway::config::classes(workload),
         }
     }
 

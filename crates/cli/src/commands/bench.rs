@@ -5,6 +5,7 @@ mod compared;
 use super::sim::tell_verdict;
 use crate::args::{self, Destination, Extent, Traffic};
 use crate::error::usage;
+use crate::learning;
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
@@ -18,7 +19,6 @@ use headway_report::{BenchReport, Noise, Run, Slo, Table, format};
 use headway_runtime::{Idle, Layout, Mechanism};
 use headway_sim::Experiment;
 use headway_workload::Workload;
-use serde::Deserialize;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -27,8 +27,7 @@ const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
 const CONFIDENCE: f64 = 0.95;
 
 /// Who carries the dispatcher out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum LayoutFlag {
     /// Dedicated if there is a core to spare, else inline
     #[default]
@@ -50,8 +49,7 @@ impl From<LayoutFlag> for Layout {
 }
 
 /// What threads without work do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum IdleFlag {
     /// Never sleep
     Spin,
@@ -154,6 +152,7 @@ impl Args {
             None => Vec::new(),
         };
         self.write(&report, &comparisons, calibration.as_ref())?;
+        learning::tell(report.runs.iter());
         let differs = comparisons
             .iter()
             .any(|comparison| comparison.agreement() == Agreement::Differs);

@@ -6,21 +6,23 @@ use super::apps::{App, KvFlags};
 use super::bench::{IdleFlag, LayoutFlag};
 use crate::args;
 use crate::error::explain;
+use crate::learning::Learner;
 use anyhow::{Context, Result};
-use config::{File, Given};
+use config::{Flags, Given};
+pub(crate) use headway::config::address;
+use headway::config::{LISTEN, pin};
 use headway_net::classify::AnyClassifier;
 use headway_policy::spec::Spec;
-use headway_runtime::{Pin, Server, StartError, Stats, Stopper};
+use headway_runtime::{Idle, Layout, Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const LISTEN: &str = "udp://127.0.0.1:7000";
 const DRAIN_NS: u64 = 10_000_000_000;
 
 #[derive(clap::Args)]
@@ -81,9 +83,11 @@ impl Args {
         let server = settings.start()?;
         stop_on_signal(server.stopper())?;
         announce(&server)?;
+        let learner = Learner::of(&server, settings.workers.value);
         server.wait();
         let stats = server.shutdown(settings.drain)?;
         tell(&stats);
+        learner.tell(&stats);
         Ok(ExitCode::SUCCESS)
     }
 
@@ -92,7 +96,7 @@ impl Args {
         let file = self
             .config
             .as_deref()
-            .map(File::read)
+            .map(config::read)
             .transpose()?
             .unwrap_or_default();
         let set = &file.config;
@@ -120,8 +124,12 @@ impl Args {
                 .parse(|text| text.parse())?
                 .value,
             queue_limit: self.queue_limit.or(set.queue_limit).unwrap_or(1024) as usize,
-            layout: self.layout.or(set.layout).unwrap_or_default(),
-            idle: self.idle.or(set.idle).unwrap_or_default(),
+            layout: self
+                .layout
+                .map(Layout::from)
+                .or(set.layout)
+                .unwrap_or_default(),
+            idle: self.idle.map(Idle::from).or(set.idle).unwrap_or_default(),
             pin: file
                 .given("pin", self.pin, &set.pin, || "auto".into())
                 .parse(|text| pin(text))?,
@@ -130,7 +138,7 @@ impl Args {
                 .parse(|text| args::time(text).map(Duration::from_nanos))?
                 .value,
             seed: self.seed.or(set.seed).unwrap_or(1),
-            kv: self.kv.or(set.kv.clone()),
+            kv: self.kv.or(set.kv.clone().unwrap_or_default()),
         })
     }
 }
@@ -144,8 +152,8 @@ struct Settings {
     workload: Workload,
     classifier: AnyClassifier,
     queue_limit: usize,
-    layout: LayoutFlag,
-    idle: IdleFlag,
+    layout: Layout,
+    idle: Idle,
     pin: Given<Pin>,
     drain: Duration,
     seed: u64,
@@ -161,9 +169,10 @@ impl Settings {
             .classifier(self.classifier.clone())
             .queue_limit(self.queue_limit)
             .seed(self.seed)
-            .layout(self.layout.into())
-            .idle(self.idle.into())
+            .layout(self.layout)
+            .idle(self.idle)
             .pin(self.pin.value.clone())
+            .drain(self.drain)
             .service(self.app.service(&self.kv)?)
             .listen_udp(self.listen.value)
             .start();
@@ -178,36 +187,6 @@ impl Settings {
             other => other.into(),
         })
     }
-}
-
-/// `auto`, `off`, or cores.
-fn pin(text: &str) -> Result<Pin, String> {
-    let core = |part: &str| part.trim().parse::<usize>().ok();
-    match text {
-        "auto" => Ok(Pin::Auto),
-        "off" => Ok(Pin::Off),
-        list => match list.split(',').map(core).collect() {
-            Some(cores) => Ok(Pin::Cores(cores)),
-            None => Err(format!(
-                "'{list}' is not auto, off or a list of cores such as 0,1,2"
-            )),
-        },
-    }
-}
-
-/// `udp://HOST:PORT`.
-pub(crate) fn address(url: &str) -> Result<SocketAddr, String> {
-    let wrong = |why: &str| format!("'{url}' {why}: write udp://HOST:PORT");
-    let Some((scheme, place)) = url.split_once("://") else {
-        return Err(wrong("has no scheme"));
-    };
-    if scheme != "udp" {
-        return Err(wrong("is not udp"));
-    }
-    let mut addresses = place
-        .to_socket_addrs()
-        .map_err(|error| wrong(&format!("cannot be resolved ({error})")))?;
-    addresses.next().ok_or_else(|| wrong("names no address"))
 }
 
 /// One line for whoever waits for the server, the rest for people.

@@ -5,6 +5,7 @@ mod host;
 
 use crate::args::{self, CostFlags, Destination, Extent, Size, Traffic};
 use crate::error::usage;
+use crate::learning;
 use crate::output::{self, Format};
 use anyhow::Result;
 use headway_report::html::Page;
@@ -77,6 +78,7 @@ impl Args {
         let outcome = experiment.run()?;
         self.look.write(&experiment, &outcome)?;
         self.write(&outcome)?;
+        learning::tell(std::iter::once(&outcome.run));
         if let Some(path) = &self.hlog {
             let length =
                 Duration::from_secs_f64(outcome.run.meta.requests as f64 / experiment.rate_rps());

@@ -5,6 +5,7 @@
 mod contract;
 mod errors;
 mod hosts;
+mod learning;
 mod live;
 mod looking;
 mod planning;

@@ -151,6 +151,14 @@ fn the_settings_written_are_settings_that_serve_reads() {
     assert_eq!(done.status.code(), Some(0), "{}", said(&done));
     let checked = headway(&["serve", "-c", &path, "--check"]);
     assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
+    // A program's own server takes the same file.
+    use ::headway::config::FromConfig;
+    let builder = ::headway::runtime::Builder::from_config(&path).unwrap();
+    let built = format!("{builder:?}");
+    assert!(
+        built.contains("workers: 4") && built.contains("name: \"short\""),
+        "{built}"
+    );
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(
         text.contains("workers = 4") && !text.contains("profile"),

@@ -188,7 +188,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[inline]
     fn finished(&mut self, worker: usize, parcel: Parcel) {
         let (job, note, slot) = (parcel.job(), parcel.note(), parcel.into_slot());
-        self.watch.ended(self.now_ns, worker, job);
+        self.watch.finished(self.now_ns, worker, job);
         self.ingress
             .finished(self.now_ns, WorkerId(worker as u16), job, note);
         self.intake.free.give(slot);

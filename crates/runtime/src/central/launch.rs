@@ -23,6 +23,7 @@ use crate::error::StartError;
 use crate::executor::Executor;
 use crate::fibers::{Shelf, Weft};
 use crate::intake::{BATCH, Intake};
+use crate::heed::Heed;
 use crate::leader::Leadership;
 use crate::overflow;
 use crate::park::{Parker, Patience};
@@ -92,12 +93,14 @@ where
     let threads = count + usize::from(layout == Layout::Dedicated);
     let mut crew = Crew::new(Seats::choose(&parts.config.pin, threads)?);
     let tallies = tallies(count + 1, parts.shape.queues());
-    let weft = interrupts.then(|| weft(&parts)).transpose()?;
+    let config = &parts.config;
+    let heed = Arc::new(Heed::new(&tallies, &config.class_names, config.feedback));
+    let weft = interrupts.then(|| weft(&parts, &heed)).transpose()?;
     let (rxs, pool, bench) = prepare(
         (system.ingress, system.monitor),
         system.depth,
         parts,
-        &tallies,
+        (&tallies, heed),
         threads,
     )?;
     let control = Arc::clone(&bench.control);
@@ -134,6 +137,7 @@ const READY_STACKS: usize = 256;
 /// What fibers need; the pool is known later.
 fn weft<D, C, S>(
     parts: &Parts<D, C, S>,
+    heed: &Arc<Heed>,
 ) -> Result<impl FnOnce(Arc<Pool>) -> Weft<S> + use<D, C, S>, StartError> {
     if !Clock::global().is_tsc() {
         return Err(StartError::NoTsc);
@@ -144,6 +148,7 @@ fn weft<D, C, S>(
         Stacks::new(bytes, READY_STACKS).map_err(|source| StartError::Stacks { bytes, source })?;
     let service = Arc::clone(&parts.service);
     let (resume, feedback) = (parts.shape.resume, parts.config.feedback);
+    let heed = Arc::clone(heed);
     Ok(move |pool: Arc<Pool>| Weft {
         service,
         stacks: Arc::new(stacks),
@@ -151,6 +156,7 @@ fn weft<D, C, S>(
         pool,
         resume,
         feedback,
+        heed,
     })
 }
 
@@ -164,7 +170,7 @@ fn prepare<I, M, D, C, S>(
     (ingress, monitor): (I, M),
     depth: usize,
     parts: Parts<D, C, S>,
-    tallies: &[Arc<Tally>],
+    (tallies, heed): (&[Arc<Tally>], Arc<Heed>),
     threads: usize,
 ) -> Result<Prepared<I, M, D, C, S>, StartError>
 where
@@ -192,8 +198,9 @@ where
     );
     let seats: Vec<Arc<Seat>> = (0..count).map(|_| Arc::default()).collect();
     let tx = txs.pop().expect("a way out for each thread was asked for");
+    let watch = Watch::new(monitor, &seats, (heed, Arc::clone(&tallies[count])));
     let (dispatcher, desks) = Dispatcher::new(
-        (ingress, Watch::new(monitor, &seats)),
+        (ingress, watch),
         intake,
         (Arc::clone(&bell), tx),
         Arc::clone(&control),

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use builder::{Builder, Class};
+pub use builder::{Builder, Class, NoService, NoSource, Udp};
 use headway_policy::spec::Params;
 
 use crate::control::{Control, Phase};
@@ -24,8 +24,8 @@ use crate::tally::{ClassStats, Stats};
 ///
 /// let server = Server::builder()
 ///     .policy("darc,delta=3")
-///     .class("get", 2_000)
-///     .class("scan", 500_000)
+///     .class("get", Duration::from_nanos(2_000))
+///     .class("scan", Duration::from_nanos(500_000))
 ///     .workers(2)
 ///     .service(|call: &mut Call<'_>| call.reply(b"hello"))
 ///     .listen_udp("127.0.0.1:0".parse().unwrap())
@@ -42,6 +42,7 @@ pub struct Server {
     policy: (&'static str, Params),
     workers: usize,
     idle: Idle,
+    drain: Duration,
     classes: Vec<String>,
 }
 
@@ -79,6 +80,12 @@ impl Server {
     #[must_use]
     pub fn idle(&self) -> Idle {
         self.idle
+    }
+
+    /// How long a stop is to answer what was accepted: the deadline to [shut down](Self::shutdown) with, as [built](Builder::drain).
+    #[must_use]
+    pub fn drain(&self) -> Duration {
+        self.drain
     }
 
     /// Why its threads are not pinned to cores, if they are not.

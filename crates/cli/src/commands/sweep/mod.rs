@@ -5,6 +5,7 @@ mod show;
 
 use crate::args::{self, CostFlags, Destination, Extent, Size, Traffic};
 use crate::error::usage;
+use crate::learning;
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
@@ -89,6 +90,7 @@ impl Args {
             show::page(&points).write(path)?;
         }
         self.write(&piece, &points)?;
+        learning::tell(points.iter().flat_map(|point| &point.runs));
         let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
         Ok(match hopeless {
             true => ExitCode::FAILURE,
