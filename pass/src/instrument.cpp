@@ -184,8 +184,10 @@ private:
       Emit.before(Done.ProbePoint, Covers, Emitter::Offset::AtProbe);
       Unused.push_back(Done.OldCondition);
     }
+    SmallPtrSet<const BasicBlock *, 4> Ended;
     for (const auto &[E, Where] : Edges)
-      Emit.onEdge(E.From, E.To, E.Covers, Where);
+      if (!Ended.contains(E.From) && Emit.onEdge(E.From, E.To, E.Covers, Where))
+        Ended.insert(E.From);
     for (const Marked &Point : Points) {
       Emit.before(Point.Marker, Point.Covers, Point.Where);
       Point.Marker->eraseFromParent();
