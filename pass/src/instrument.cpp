@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "emit.h"
 #include "loops.h"
+#include "note.h"
 #include "opaque.h"
 #include "plan.h"
 #include "report.h"
@@ -47,6 +48,8 @@ public:
         Changed |= visit(*F);
     }
     Out.write();
+    if (Changed)
+      noteProbes(M);
     return Changed;
   }
 

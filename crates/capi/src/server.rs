@@ -8,6 +8,7 @@ use headway_runtime as runtime;
 
 use crate::options::{Chosen, Options};
 use crate::service::{Callbacks, Service};
+use crate::shim;
 use crate::stats::{ClassStats, Stats};
 use crate::status::{Failure, report};
 use crate::versioned;
@@ -44,6 +45,7 @@ pub unsafe extern "C" fn headway_start(
         }
         // SAFETY: the caller's promise.
         let (chosen, callbacks) = unsafe { (Chosen::read(options)?, Callbacks::read(service)?) };
+        shim::tell(chosen.roams, chosen.by_signal)?;
         callbacks.setup()?;
         let builder = match chosen.roams {
             // SAFETY: the caller's promise.
