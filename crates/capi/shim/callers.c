@@ -80,27 +80,22 @@ int headway_may_suspend(const void *caller) {
 
 /* The allocator that programs and libraries call if it is another than the shim's, which then does not see their calls; or null. */
 static const void *foreign_allocator(void) {
-    const void *first = dlsym(RTLD_DEFAULT, "malloc");
+    static _Atomic(const void *) kept;
+    const void *first = atomic_load_explicit(&kept, memory_order_relaxed);
+    if (first == NULL) {
+        first = dlsym(RTLD_DEFAULT, "malloc");
+        atomic_store_explicit(&kept, first, memory_order_relaxed);
+    }
     Dl_info its, own;
     int is_own = dladdr(first, &its) != 0 && dladdr(&is_by_signal, &own) != 0 && its.dli_fbase == own.dli_fbase;
     return is_own ? NULL : first;
 }
 
-/* Whether an allocator that the shim does not see belongs to an object of which requests may be suspended: to the program, as a rule. It cannot be
- * told from the program's code then. */
-static int is_allocator_among_callers(void) {
-    enum { UNKNOWN, NO, YES };
-    static atomic_int kept;
-    int answer = atomic_load_explicit(&kept, memory_order_relaxed);
-    if (answer == UNKNOWN) {
-        const void *allocator = foreign_allocator();
-        answer = allocator != NULL && headway_may_suspend(allocator) ? YES : NO;
-        atomic_store_explicit(&kept, answer, memory_order_relaxed);
-    }
-    return answer == YES;
+int headway_may_suspend_at_lock(const void *caller) {
+    /* An allocator that is linked into code of which requests may be suspended cannot be told from that code. */
+    const void *allocator = foreign_allocator();
+    return (allocator == NULL || !headway_may_suspend(allocator)) && headway_may_suspend(caller);
 }
-
-int headway_may_suspend_at_lock(const void *caller) { return !is_allocator_among_callers() && headway_may_suspend(caller); }
 
 /* Called by headway_start() with what the program asks of its server: whether interrupted requests stay at their worker, and whether they are interrupted
  * by signal. Returns null, or why the shim cannot keep such a server safe. */

@@ -247,10 +247,26 @@ fn a_library_without_probes_is_left_by_the_thread_that_entered_it() {
         return;
     };
     let library = Toolchain::plain().library("tests/c/keeper.c");
-    let program = toolchain.build_with("tests/c/keeps.c", Linked::Shimmed, Some(&library));
+    let program = toolchain.build_with("tests/c/keeps.c", Linked::Shimmed, &[library]);
     for resume in ["stay", "roam"] {
         until_asked(Command::new(&program).arg(resume));
     }
+}
+
+/// An allocator that is part of a program with probes: the code that takes its locks stands beside code that may be suspended.
+#[test]
+fn an_allocator_linked_into_the_program_is_not_suspended_at_its_locks() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let plain = Toolchain::plain();
+    let parts = [
+        plain.object("tests/c/keeper.c", &["-DLOCKS_ONLY"]),
+        plain.object("tests/c/allocator.c", &[]),
+    ];
+    let program = toolchain.build_with("tests/c/keeps.c", Linked::Shimmed, &parts);
+    until_asked(Command::new(&program).arg("roam"));
 }
 
 /// Runs of a program with an allocator that stands before the shim: once in a while is not enough.

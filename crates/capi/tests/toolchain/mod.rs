@@ -58,32 +58,36 @@ impl Toolchain {
 
     /// Compiles one file of this crate to a shared library, which links nothing of Headway's.
     pub(crate) fn library(&self, source: &str) -> PathBuf {
+        self.part(source, "so", &["-fPIC", "-shared"])
+    }
+
+    /// Compiles one file of this crate to an object, with options of its own.
+    pub(crate) fn object(&self, source: &str, options: &[&str]) -> PathBuf {
+        self.part(source, "o", &[&["-c"], options].concat())
+    }
+
+    fn part(&self, source: &str, extension: &str, options: &[&str]) -> PathBuf {
         let stem = Path::new(source).file_stem().unwrap().to_str().unwrap();
         let thread = std::thread::current().id();
-        let library = sdk().join(format!("lib{stem}-{}-{thread:?}.so", self.name));
+        let part = sdk().join(format!("{stem}-{}-{thread:?}.{extension}", self.name));
         let mut command = Command::new(&self.c);
         command
             .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
-            .args(["-fPIC", "-shared"])
+            .args(options)
             .arg(root().join(source))
             .arg("-o")
-            .arg(&library);
+            .arg(&part);
         run(&mut command);
-        library
+        part
     }
 
     /// Compiles one file of this crate to a program.
     pub(crate) fn build(&self, source: &str, linked: Linked) -> PathBuf {
-        self.build_with(source, linked, None)
+        self.build_with(source, linked, &[])
     }
 
-    /// Likewise, with a library of its own.
-    pub(crate) fn build_with(
-        &self,
-        source: &str,
-        linked: Linked,
-        library: Option<&Path>,
-    ) -> PathBuf {
+    /// Likewise, with libraries and objects of its own.
+    pub(crate) fn build_with(&self, source: &str, linked: Linked, parts: &[PathBuf]) -> PathBuf {
         let sdk = sdk();
         let stem = Path::new(source).file_stem().unwrap().to_str().unwrap();
         let name = format!("{stem}-{}-{linked:?}", self.name);
@@ -99,7 +103,7 @@ impl Toolchain {
             .arg("-I")
             .arg(root().join("include"))
             .arg(root().join(source))
-            .args(library)
+            .args(parts)
             .arg("-o")
             .arg(&program);
         if linked == Linked::Shimmed {
