@@ -5,18 +5,19 @@ use std::ffi::c_char;
 use std::net::SocketAddr;
 use std::{ptr, slice};
 
-use headway_policy as policy;
+use headway_net::classify::AnyClassifier;
+use headway_policy::{self as policy, MAX_CLASSES};
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 
 use crate::status::{Failure, HEADWAY_E_ADDRESS};
 use crate::text;
 use crate::versioned::{self, Versioned};
 
+/// An interrupted request goes on at the worker that began it.
+pub const HEADWAY_RESUME_OWN_WORKER: u32 = 0;
 /// An interrupted request goes on wherever there is time for it, as in the papers. Its code holds nothing of its thread over a probe: see
 /// docs/c-api.md, "Threads".
-pub const HEADWAY_RESUME_ANYWHERE: u32 = 0;
-/// An interrupted request goes on at the worker that began it.
-pub const HEADWAY_RESUME_OWN_WORKER: u32 = 1;
+pub const HEADWAY_RESUME_ANYWHERE: u32 = 1;
 
 /// Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
 pub const HEADWAY_PREEMPT_PROBES: u32 = 0;
@@ -48,6 +49,10 @@ pub const HEADWAY_IDLE_AUTO: u32 = 0;
 pub const HEADWAY_IDLE_SPIN: u32 = 1;
 /// They sleep at once.
 pub const HEADWAY_IDLE_PARK: u32 = 2;
+
+/// The most classes a server may have.
+pub const HEADWAY_MAX_CLASSES: usize = 255;
+const _: () = assert!(HEADWAY_MAX_CLASSES == MAX_CLASSES);
 
 /// A class of requests.
 #[repr(C)]
@@ -90,11 +95,11 @@ pub struct Options {
     pub listen: *const c_char,
     /// The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
     pub classes: *const Class,
-    /// How many classes there are.
+    /// How many classes there are, at most HEADWAY_MAX_CLASSES.
     pub class_count: usize,
     /// How many workers; 0 for 1.
     pub workers: u32,
-    /// Where interrupted requests go on: HEADWAY_RESUME_...
+    /// Where interrupted requests go on: HEADWAY_RESUME_... They change threads only if asked for.
     pub resume: u32,
     /// Who carries the dispatcher out: HEADWAY_LAYOUT_...
     pub layout: u32,
@@ -165,7 +170,7 @@ impl Chosen {
         let (roams, by_signal) = (roams(options.resume)?, by_signal(options.preempt)?);
         if roams && by_signal {
             return Err(Failure::argument(
-                "headway_options.preempt is HEADWAY_PREEMPT_SIGNAL, which needs resume to be HEADWAY_RESUME_OWN_WORKER: code \
+                "headway_options.preempt is HEADWAY_PREEMPT_SIGNAL, which needs resume to be HEADWAY_RESUME_OWN_WORKER, the default: code \
                  interrupted between two probes may hold addresses of its thread",
             ));
         }
@@ -185,6 +190,12 @@ unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::Class>, Failure
     if count > 0 && options.classes.is_null() {
         return Err(Failure::argument(format!(
             "headway_options.class_count is {count}, and classes is null"
+        )));
+    }
+    // As many as a mistaken count says could not be read.
+    if count > MAX_CLASSES {
+        return Err(Failure::argument(format!(
+            "headway_options.class_count is {count}: a server has at most {MAX_CLASSES} classes"
         )));
     }
     let classes = match count {

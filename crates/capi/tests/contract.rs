@@ -13,12 +13,14 @@ use std::time::{Duration, Instant};
 
 use headway_capi::options::{
     Class, ClassHint, HEADWAY_CLASS_AUTO, HEADWAY_LAYOUT_DEDICATED, HEADWAY_PIN_OFF,
-    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_OWN_WORKER, Options,
+    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_ANYWHERE, Options,
 };
-use headway_capi::request::{Request, headway_class_of, headway_length, headway_reply_in_place};
+use headway_capi::request::{
+    Request, headway_class_of, headway_length, headway_reply, headway_reply_in_place,
+};
 use headway_capi::server::{
     HEADWAY_ABI_VERSION, Server, headway_abi_version, headway_port, headway_read_class_stats,
-    headway_read_stats, headway_start, headway_stop,
+    headway_read_stats, headway_request_stop, headway_start, headway_stop, headway_wait,
 };
 use headway_capi::service::Service;
 use headway_capi::stats::{ClassStats, Stats};
@@ -140,6 +142,21 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
     let cases = [
         (sized(0), HEADWAY_E_ARGUMENT, "sizeof"),
         (sized(4096), HEADWAY_E_ARGUMENT, "later headway.h"),
+        (sized(9), HEADWAY_E_ARGUMENT, "size is 9, which no version"),
+        (
+            sized(12),
+            HEADWAY_E_ARGUMENT,
+            "size is 12, which no version",
+        ),
+        (
+            Options {
+                classes: unnamed.as_ptr(),
+                class_count: usize::MAX,
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "at most 255 classes",
+        ),
         (
             Options {
                 policy: c"dacr".as_ptr(),
@@ -217,6 +234,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
         (
             Options {
                 preempt: HEADWAY_PREEMPT_SIGNAL,
+                resume: HEADWAY_RESUME_ANYWHERE,
                 ..options()
             },
             HEADWAY_E_ARGUMENT,
@@ -234,6 +252,50 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
     // SAFETY: null is allowed for, and refused.
     let code = unsafe { headway_start(ptr::null(), &raw const nothing, &raw mut server) };
     assert!(code == HEADWAY_E_ARGUMENT && last_error().contains("headway_options is null"));
+}
+
+#[test]
+fn a_null_server_is_refused() {
+    let (mut stats, mut of_class) = (zeroed!(Stats), zeroed!(ClassStats));
+    let none = ptr::null_mut();
+    // SAFETY: null is allowed for, and refused; the structs have as many bytes as they say.
+    let (codes, port) = unsafe {
+        let codes = [
+            headway_read_stats(none, &raw mut stats),
+            headway_read_class_stats(none, 0, &raw mut of_class),
+            headway_request_stop(none),
+            headway_wait(none),
+            headway_stop(none, 0, &raw mut stats),
+        ];
+        (codes, headway_port(none))
+    };
+    assert_eq!((codes, port), ([HEADWAY_E_ARGUMENT; 5], 0));
+    assert!(last_error().contains("the server is null"));
+}
+
+/// Answers with nothing of some length, then as it should.
+unsafe extern "C" fn reply_null(_context: *mut c_void, request: *mut Request) {
+    // SAFETY: the request is the one at hand; null bytes are allowed for.
+    let codes = unsafe {
+        (
+            headway_reply(request, ptr::null(), 3),
+            headway_reply(request, ptr::null(), 0),
+        )
+    };
+    assert_eq!(codes, (HEADWAY_E_ARGUMENT, HEADWAY_OK));
+    // SAFETY: as above, with three bytes.
+    unsafe { headway_reply(request, c"yes".as_ptr().cast(), 3) };
+}
+
+#[test]
+fn a_reply_of_null_bytes_is_refused() {
+    let service = Service {
+        handle_request: Some(reply_null),
+        ..zeroed!(Service)
+    };
+    let server = start(&options(), &service).unwrap();
+    assert_eq!(ask(server, &[0], b"").1, b"yes");
+    stop(server);
 }
 
 #[test]
@@ -498,7 +560,6 @@ fn by_signal_a_handler_without_probes_is_interrupted() {
         policy: c"shinjuku-sq,q=200us".as_ptr(),
         classes: classes.as_ptr(),
         class_count: classes.len(),
-        resume: HEADWAY_RESUME_OWN_WORKER,
         preempt: HEADWAY_PREEMPT_SIGNAL,
         ..options()
     };
