@@ -43,8 +43,9 @@ where
     let (rxs, txs) = Parts::<D, C, S>::split(parts.datapath, count, count)?;
     let peers = Arc::new(Peers::new(&rxs, shared_queues, config.slots));
     let control = Arc::new(Control::new(count, None, config.stalls));
+    let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
-    for (index, (local, tx)) in locals.into_iter().zip(txs).enumerate() {
+    for (index, ((local, tx), journal)) in locals.into_iter().zip(txs).zip(journals).enumerate() {
         let partition = free.split_off(config.slots / count);
         let tally = &tallies[index];
         let intake = Intake::new(
@@ -60,6 +61,7 @@ where
             WorkerId(index as u16),
             Arc::clone(&pool),
             Arc::clone(tally),
+            journal,
         );
         let setup = executor.setup();
         let worker = Worker {
