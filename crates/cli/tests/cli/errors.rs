@@ -126,6 +126,70 @@ fn wrong_values_name_their_flag() {
 }
 
 #[test]
+fn a_full_disk_is_named_and_is_no_usage_error() {
+    for (flag, args) in [
+        ("--output", &["sim", "--requests", "1k", "-o"][..]),
+        ("--hlog", &["sim", "--requests", "1k", "--hlog"]),
+        ("--trace-out", &["sim", "--requests", "1k", "--trace-out"]),
+        ("--html", &["sim", "--requests", "1k", "--html"]),
+    ] {
+        let output = headway(&[args, &["/dev/full"]].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(
+            stderr.contains(&format!("cannot write {flag}: /dev/full")),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_leaves_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result");
+    std::fs::write(&path, "old").unwrap();
+    // A limit on the size of files stands for a disk that is full.
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 1; exec \"$0\" sim --requests 20k --html \"$1\"",
+        ])
+        .args([env!("CARGO_BIN_EXE_headway"), path.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("unchanged"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn standard_output_by_name_and_a_pipe_are_written_as_they_come() {
+    let by_name = headway(&["sim", "--requests", "1k", "-o", "/dev/stdout"]);
+    let plain = headway(&["sim", "--requests", "1k"]);
+    assert_eq!(by_name.status.code(), Some(0));
+    assert_eq!(by_name.stdout, plain.stdout);
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let path = fifo.to_str().unwrap();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::read(fifo).unwrap()
+    });
+    let written = headway(&["sim", "--requests", "1k", "-o", path]);
+    assert_eq!(written.status.code(), Some(0));
+    assert_eq!(reader.join().unwrap(), plain.stdout);
+}
+
+#[test]
 fn files_are_named_with_the_line_and_the_key() {
     let dir = tempfile::tempdir().unwrap();
     let workload = dir.path().join("w.toml");

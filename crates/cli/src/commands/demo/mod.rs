@@ -88,10 +88,14 @@ impl Args {
         if self.to.format == Format::Table {
             // Simulation says it in seconds: something to read while the rounds take their time.
             bar.suspend(|| show::preface(&setup, &mut writer))?;
+            // A file is complete only with what the rounds find.
+            if self.to.output.is_none() {
+                writer.flush()?;
+            }
         }
         let findings = self.find_out(setup, &bar, &interrupt)?;
         bar.set_message("writing the page");
-        page::page(&findings).write(&self.html)?;
+        output::page(&self.html, &page::page(&findings))?;
         bar.finish_and_clear();
         self.print(&findings, writer)?;
         Ok(match findings.runs.is_empty() {

@@ -86,7 +86,7 @@ impl Args {
         };
         let points = judged(piece.points(), slo.as_ref())?;
         if let Some(path) = &self.html {
-            show::page(&points).write(path)?;
+            output::page(path, &show::page(&points))?;
         }
         self.write(&piece, &points)?;
         let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
