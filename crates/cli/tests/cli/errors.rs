@@ -323,3 +323,111 @@ fn a_sweep_names_what_is_wrong_with_its_pieces_and_its_precision() {
         &["--merge", "--policy"],
     );
 }
+
+#[test]
+fn what_no_live_server_runs_is_refused_by_every_live_tool() {
+    for (policy, why) in [
+        ("synergy", "without a dispatcher"),
+        ("tardis", "no dispatcher"),
+        ("ps", "headway sim"),
+        ("pallas", "rack"),
+        ("concord,dispatchers=2", "one dispatcher"),
+        ("darc,profile=known", "profile=known"),
+    ] {
+        for command in [
+            &["serve", "--check", "--workers", "2"][..],
+            &["serve"],
+            &["bench"],
+            &["demo"],
+        ] {
+            refused(
+                &[command, &["--policy", policy]].concat(),
+                &["--policy: ", why],
+            );
+        }
+    }
+    for command in [&["serve", "--check"][..], &["serve"], &["bench"]] {
+        let args = [command, &["--policy", "concord", "--layout", "inline"]].concat();
+        refused(&args, &["--layout: ", "dedicated"]);
+    }
+    let pinned = [
+        "serve",
+        "--check",
+        "--policy",
+        "concord",
+        "--workers",
+        "2",
+        "--pin",
+        "0,1",
+    ];
+    refused(&pinned, &["--pin: ", "3 threads", "2 cores"]);
+    let ok = headway(&[
+        "serve",
+        "--check",
+        "--policy",
+        "concord",
+        "--layout",
+        "dedicated",
+    ]);
+    assert_eq!(ok.status.code(), Some(0), "{ok:?}");
+}
+
+#[test]
+fn flags_that_nothing_heeds_are_refused() {
+    for policy in ["d-fcfs", "work-stealing"] {
+        for layout in ["inline", "dedicated"] {
+            let flags = ["--policy", policy, "--layout", layout];
+            for command in [&["serve", "--check"][..], &["bench"]] {
+                refused(&[command, &flags].concat(), &["--layout: ", "dispatcher"]);
+            }
+        }
+        let limited = ["serve", "--check", "--policy", policy, "--queue-limit", "9"];
+        refused(&limited, &["--queue-limit: ", policy, "c-fcfs"]);
+    }
+    for (flags, flag) in [
+        (&["--app", "echo", "--workload", "tpcc"][..], "--workload"),
+        (&["--app", "kv", "--max-spin", "1s"], "--max-spin"),
+        (&["--app", "spin", "--keys", "9"], "--keys"),
+        (&["--data", "/tmp"], "--data"),
+        (&["--scan-entries", "9"], "--scan-entries"),
+    ] {
+        refused(&[&["serve", "--check"], flags].concat(), &[flag]);
+    }
+    let target = "udp://127.0.0.1:9";
+    for (flags, flag) in [
+        (&["--scan-entries", "9"][..], "--scan-entries"),
+        (&["--keys", "9"], "--keys"),
+        (&["--key-choice", "uniform"], "--key-choice"),
+        (&["--app", "kv", "--data", "/tmp"], "--data"),
+        (&["--app", "kv", "--body-file", "x"], "--body-file"),
+        (&["--key-choice", "zipf:1"], "--key-choice"),
+        (&["--map", "short=0"], "long=N"),
+    ] {
+        refused(&[&["load", target], flags].concat(), &[flag]);
+    }
+    for mechanism in ["flag", "tsc", "signal"] {
+        let args = ["bench", "--policy", "darc", "--preempt", mechanism];
+        refused(&args, &["--preempt: ", "concord"]);
+    }
+    let args = ["bench", "--policy", "concord", "--preempt", "flag,tsc"];
+    refused(&args, &["--preempt: ", "by tsc", "tiny-quanta"]);
+}
+
+#[test]
+fn spin_must_be_allowed_to_work_as_long_as_its_classes() {
+    let check = [
+        "serve",
+        "--check",
+        "--workload",
+        "high-bimodal",
+        "--max-spin",
+    ];
+    refused(
+        &[&check[..], &["50us"]].concat(),
+        &["--max-spin: ", "'long'", "100us"],
+    );
+    assert_eq!(
+        headway(&[&check[..], &["100us"]].concat()).status.code(),
+        Some(0)
+    );
+}

@@ -20,10 +20,11 @@ pub(crate) struct Config {
     pub(crate) workload: Option<Spanned<String>>,
     pub(crate) classifier: Option<Spanned<String>>,
     pub(crate) queue_limit: Option<u64>,
-    pub(crate) layout: Option<LayoutFlag>,
+    pub(crate) layout: Option<Spanned<LayoutFlag>>,
     pub(crate) idle: Option<IdleFlag>,
     pub(crate) pin: Option<Spanned<String>>,
     pub(crate) drain: Option<Spanned<String>>,
+    pub(crate) max_spin: Option<Spanned<String>>,
     pub(crate) seed: Option<u64>,
     pub(crate) kv: KvFlags,
 }
@@ -40,11 +41,11 @@ const KEYS: &[&str] = &[
     "idle",
     "pin",
     "drain",
+    "max-spin",
     "seed",
     "kv",
     "keys",
     "data",
-    "scan_entries",
 ];
 
 /// The file as it was read, to tell where something stands; an empty one where there is none.
