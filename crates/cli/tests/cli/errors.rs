@@ -334,16 +334,9 @@ fn what_no_live_server_runs_is_refused_by_every_live_tool() {
         ("concord,dispatchers=2", "one dispatcher"),
         ("darc,profile=known", "profile=known"),
     ] {
-        for command in [
-            &["serve", "--check", "--workers", "2"][..],
-            &["serve"],
-            &["bench"],
-            &["demo"],
-        ] {
-            refused(
-                &[command, &["--policy", policy]].concat(),
-                &["--policy: ", why],
-            );
+        for command in [&["serve", "--check"][..], &["serve"], &["bench"], &["demo"]] {
+            let flags = ["--workers", "2", "--policy", policy];
+            refused(&[command, &flags].concat(), &["--policy: ", why]);
         }
     }
     for command in [&["serve", "--check"][..], &["serve"], &["bench"]] {
