@@ -57,6 +57,22 @@ pub struct Observed {
     pub served: Vec<Option<Served>>,
 }
 
+impl Observed {
+    /// Part of the run's time that was taken from its threads, handlers or not: 0 to 1.
+    #[must_use]
+    pub fn lost_fraction(&self) -> f64 {
+        let ends = self.served.iter().flatten();
+        let end_ns = ends
+            .map(|served| served.arrived_ns + served.latency_ns)
+            .max();
+        let end_ns = end_ns.unwrap_or(0).max(1);
+        let within = |gap: &Gap| gap.end.min(end_ns).saturating_sub(gap.start);
+        let lost_ns: u64 = self.gaps.iter().map(within).sum();
+        let of_run = lost_ns as f64 / end_ns as f64;
+        self.disturbance.lost_fraction().max(of_run).min(1.0)
+    }
+}
+
 /// How a request went.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Served {

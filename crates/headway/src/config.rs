@@ -15,7 +15,7 @@
 //! seed = 1
 //! ```
 //!
-//! Each key may be left out. `app` and `[kv]` choose what `headway serve` serves; a program has a service of its own.
+//! Each key may be left out. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own.
 
 mod file;
 mod words;
@@ -28,7 +28,7 @@ pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::{MAX_WORKERS, Shape, systems};
-use headway_runtime::{Builder, Class, NoService, Server, Udp};
+use headway_runtime::{Builder, Class, Layout, NoService, Server, Udp};
 use headway_sim::class_hints;
 use headway_workload::{Workload, duration};
 use serde::de::IgnoredAny;
@@ -75,7 +75,7 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
                     .map_or((cores - 1).max(1), |workers| *workers.get_ref()),
             )
             .seed(set.seed.unwrap_or(1))
-            .layout(set.layout.unwrap_or_default())
+            .layout(set.layout.as_ref().map_or_else(Layout::default, |layout| *layout.get_ref()))
             .idle(set.idle.unwrap_or_default());
         if let Some(policy) = file.parsed("policy", &set.policy, |text| policy(text))? {
             builder = builder.policy_spec(policy);

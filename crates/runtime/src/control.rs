@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use headway_policy::Plan;
 
+use crate::journal::{Journal, JournalWriter};
 use crate::stall::StallLog;
 use crate::sync::Padded;
 
@@ -46,6 +47,8 @@ pub(crate) struct Control {
     workers: AtomicUsize,
     published: Padded<Mutex<Published>>,
     stalls: Arc<StallLog>,
+    /// Until somebody takes it.
+    journal: Mutex<Option<Journal>>,
 }
 
 /// A copy for the server's owner of what the dispatcher follows.
@@ -72,6 +75,7 @@ impl Control {
             workers: AtomicUsize::new(workers),
             published: Padded(Mutex::new(published)),
             stalls: Arc::new(StallLog::new(stalls)),
+            journal: Mutex::new(None),
         }
     }
 
@@ -116,6 +120,28 @@ impl Control {
     /// Where threads note that they were kept from running.
     pub(crate) fn stalls(&self) -> &Arc<StallLog> {
         &self.stalls
+    }
+
+    /// Opens the journal with room for so many `entries` of each of `workers`: their ends of it, none where there is no room.
+    pub(crate) fn open_journal(
+        &self,
+        workers: usize,
+        entries: usize,
+    ) -> Vec<Option<JournalWriter>> {
+        if entries == 0 {
+            return (0..workers).map(|_| None).collect();
+        }
+        let (journal, writers) = Journal::new(workers, entries);
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Some(journal);
+        writers.into_iter().map(Some).collect()
+    }
+
+    /// The journal, once.
+    pub(crate) fn take_journal(&self) -> Option<Journal> {
+        self.journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// How many workers the dispatcher may use.

@@ -11,6 +11,7 @@ use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
 use crate::crew::Setup;
+use crate::journal::{Entry, JournalWriter};
 use crate::panics::{Panicked, catch};
 use crate::refusal::write_header;
 use crate::service::{Call, Service};
@@ -64,6 +65,7 @@ pub(crate) struct Executor<S, T> {
     worker: WorkerId,
     pool: Arc<Pool>,
     pub(crate) tally: Arc<Tally>,
+    journal: Option<JournalWriter>,
     clock: Clock,
 }
 
@@ -74,6 +76,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
         worker: WorkerId,
         pool: Arc<Pool>,
         tally: Arc<Tally>,
+        journal: Option<JournalWriter>,
     ) -> Self {
         Self {
             service,
@@ -81,6 +84,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
             worker,
             pool,
             tally,
+            journal,
             clock: Clock::global(),
         }
     }
@@ -144,8 +148,17 @@ impl<S: Service, T: Tx> Executor<S, T> {
         if outcome.panicked {
             self.tally.panics.add(1);
         }
+        let (class, arrived_ns) = (slot.class, slot.arrived_ns);
         if self.tx.send(&self.pool, id, now_ns).is_err() {
             self.tally.unsent.add(1);
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.write(Entry {
+                arrived_ns,
+                class,
+                cpu_ns,
+                sojourn_ns: now_ns.saturating_sub(arrived_ns),
+            });
         }
     }
 

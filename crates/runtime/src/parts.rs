@@ -38,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) pin: Pin,
     /// How many stalls are kept.
     pub(crate) stalls: usize,
+    /// Requests for which each worker's part of the journal has room.
+    pub(crate) journal: usize,
     /// Buffers, and so the most requests in the server at once.
     pub(crate) slots: usize,
     /// Of the classes, UNKNOWN last.
@@ -77,7 +79,7 @@ pub(crate) struct Engine {
     pub(crate) control: Arc<Control>,
     pub(crate) tallies: Vec<Arc<Tally>>,
     /// Datagrams the kernel dropped.
-    pub(crate) kernel_drops: Box<dyn Fn() -> u64 + Send + Sync>,
+    pub(crate) kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// The layout chosen; none where there is no dispatcher.
     pub(crate) layout: Option<Layout>,
 }
@@ -85,7 +87,7 @@ pub(crate) struct Engine {
 /// Counts the drops of the queues that are sockets.
 pub(crate) fn kernel_drops<R: Rx + 'static>(
     queues: &[Arc<R>],
-) -> Box<dyn Fn() -> u64 + Send + Sync> {
+) -> Arc<dyn Fn() -> u64 + Send + Sync> {
     let sockets: Vec<Arc<UdpRx>> = queues
         .iter()
         .filter_map(|queue| {
@@ -93,7 +95,7 @@ pub(crate) fn kernel_drops<R: Rx + 'static>(
             any.downcast().ok()
         })
         .collect();
-    Box::new(move || sockets.iter().map(|socket| socket.dropped()).sum())
+    Arc::new(move || sockets.iter().map(|socket| socket.dropped()).sum())
 }
 
 /// One tally a thread.

@@ -43,6 +43,7 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ClassTally {
+    pub(crate) accepted: Count,
     pub(crate) answered: Count,
     pub(crate) shed: Count,
     pub(crate) cpu_ns: Count,
@@ -114,6 +115,8 @@ pub struct Stats {
 pub struct ClassStats {
     /// As declared; the last one is `unknown`.
     pub name: String,
+    /// Requests taken in, those refused as shed among them: accepted − answered − shed of them wait or run, or were abandoned.
+    pub accepted: u64,
     /// Requests run to their end.
     pub answered: u64,
     /// Requests refused because the queue was full.
@@ -130,6 +133,12 @@ pub struct ClassStats {
 }
 
 impl ClassStats {
+    /// Requests that wait or run.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.accepted.saturating_sub(self.answered + self.shed)
+    }
+
     /// Mean time a handler took, ns; `None` before the first.
     #[must_use]
     pub fn mean_cpu_ns(&self) -> Option<f64> {
@@ -155,6 +164,7 @@ impl Stats {
         self.unsent += tally.unsent.get();
         self.panics += tally.panics.get();
         for (stats, tally) in self.classes.iter_mut().zip(&tally.classes) {
+            stats.accepted += tally.accepted.get();
             stats.answered += tally.answered.get();
             stats.shed += tally.shed.get();
             stats.cpu_ns += tally.cpu_ns.get();

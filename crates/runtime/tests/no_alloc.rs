@@ -58,6 +58,7 @@ fn server() -> headway_runtime::Builder {
         .class("long", Duration::from_nanos(5_000))
         .workers(2)
         .queue_limit(64)
+        .journal(4)
 }
 
 // One test, since the counter is everybody's.

@@ -12,7 +12,7 @@ use common::{
 };
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_policy::ClassHint;
-use headway_runtime::{Builder, Class, Idle, Layout, Pin, Server, Spin};
+use headway_runtime::{Builder, Class, Idle, Layout, Observer, Pin, Server, Spin};
 
 const REQUESTS: u32 = 4_000;
 const IDLES: [Idle; 3] = [
@@ -28,6 +28,7 @@ fn builder(policy: &str, workers: usize) -> Builder {
         .class("long", Duration::from_nanos(20_000))
         .workers(workers)
         .queue_limit(REQUESTS as usize)
+        .journal(REQUESTS as usize)
         .pin(Pin::Off)
 }
 
@@ -42,10 +43,30 @@ fn all_answered(policy: &str, workers: usize, layout: Layout, idle: Idle) {
         .datapath(datapath)
         .start()
         .unwrap();
+    let observer = server.observer();
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
     let context = format!("{policy}, {workers} workers, {layout:?}, {idle:?}");
     assert_all_answered(&stats, &control, 3_000, &context);
+    assert_all_in_journal(&observer, &context);
+}
+
+/// Each request has an entry of its own, and nothing is left in the server.
+fn assert_all_in_journal(observer: &Observer, context: &str) {
+    let mut journal = observer.take_journal().expect("nobody has it yet");
+    let mut entries = [0_u64; 3];
+    journal.drain(|entry| {
+        entries[usize::from(entry.class)] += 1;
+        assert!(entry.cpu_ns <= entry.sojourn_ns, "{context}: {entry:?}");
+    });
+    assert_eq!(journal.dropped(), 0, "{context}");
+    let classes = observer.stats().classes;
+    let answered: Vec<u64> = classes.iter().map(|class| class.answered).collect();
+    assert_eq!(entries[..], answered, "{context}");
+    for class in &classes {
+        assert_eq!((class.accepted, class.pending()), (class.answered, 0));
+    }
+    assert!(observer.take_journal().is_none(), "it is given once");
 }
 
 #[test]

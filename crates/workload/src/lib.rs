@@ -100,5 +100,5 @@ pub use fit::Fitted;
 pub use generator::{Arrival, Generator, Offered};
 pub use named::NAMES;
 pub use service::Service;
-pub use trace::{Trace, TraceRecord};
+pub use trace::{Trace, TraceRecord, TraceWriter};
 pub use workload::{Arrivals, Class, Phase, Workload};

@@ -59,12 +59,7 @@ impl FitFlags {
         let Some(path) = &self.fit_out else {
             return Ok(());
         };
-        std::fs::write(path, workload_file(fitted, trace)).map_err(|error| {
-            usage(
-                "--fit-out",
-                format!("cannot write {}: {error}", path.display()),
-            )
-        })
+        output::save("--fit-out", path, &workload_file(fitted, trace))
     }
 }
 

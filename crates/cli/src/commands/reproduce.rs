@@ -89,7 +89,7 @@ impl Args {
         bar.finish_and_clear();
         let results = results.map_err(|error| usage("reproduce", error))?;
         if let Some(path) = &self.html {
-            show::page(&results).write(path)?;
+            output::page(path, &show::page(&results))?;
         }
         self.write(&results)?;
         Ok(ExitCode::SUCCESS)
@@ -132,7 +132,7 @@ impl Args {
             other => other.into(),
         })?;
         if let Some(path) = &self.html {
-            live::show::page(&result).write(path)?;
+            output::page(path, &live::show::page(&result))?;
         }
         self.write_live(&result)?;
         Ok(ExitCode::SUCCESS)

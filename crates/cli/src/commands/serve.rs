@@ -1,7 +1,13 @@
 //! `headway serve`: a service under a policy.
 
+mod check;
 mod config;
+mod describe;
+mod meter;
+mod record;
+mod watch;
 
+use super::admission;
 use super::apps::{App, KvFlags};
 use super::bench::{IdleFlag, LayoutFlag};
 use crate::args;
@@ -22,7 +28,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use watch::{Watch, Wish};
 
+/// No request may keep a worker for longer, unless that is asked for: the wire header alone can ask for 4.3 s.
+const MAX_SPIN: &str = "100ms";
 const DRAIN_NS: u64 = 10_000_000_000;
 
 #[derive(clap::Args)]
@@ -63,6 +72,17 @@ pub(crate) struct Args {
     /// How long to answer what was accepted after SIGTERM or SIGINT [default: 10s]
     #[arg(long, value_name = "TIME")]
     drain: Option<String>,
+    /// The longest that the spin service works for one request; who asks for more is refused [default: 100ms]
+    #[arg(long, value_name = "TIME")]
+    max_spin: Option<String>,
+    /// Say what the server does on standard error every so often, a line per class: rate, queued, sheds, times in the server,
+    /// where it may run
+    #[arg(long, value_name = "TIME", value_parser = stats_every)]
+    stats: Option<u64>,
+    /// Write the requests served as a trace that fit, plan --trace and sim read: when each came, and how long its handler ran.
+    /// The file is there when the server has stopped
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Seed of the policy's own randomness [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -75,19 +95,32 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let check = self.check;
+        let (check, stats, record) = (self.check, self.stats, self.record.clone());
         let settings = self.settings()?;
+        let admission = settings.admit()?;
         if check {
             return Ok(ExitCode::SUCCESS);
         }
-        let server = settings.start()?;
+        let classes = settings.app.classes(&settings.workload);
+        let names = classes.iter().map(|class| class.name.clone());
+        let names = names.chain(["unknown".to_owned()]).collect();
+        let wish = Wish::new(stats, record.as_deref(), names)?;
+        let server = settings.start(wish.journal_entries())?;
+        let workers = settings.workers.value;
+        for line in describe::lines(&server, workers, admission, &settings.classifier, &classes) {
+            eprintln!("{line}");
+        }
+        let watch = Watch::begin(&server, wish, admission.interrupts())?;
         stop_on_signal(server.stopper())?;
         announce(&server)?;
         let learner = Learner::of(&server, settings.workers.value);
         server.wait();
-        let stats = server.shutdown(settings.drain)?;
+        let stopped = server.shutdown(settings.drain);
+        let watched = watch.map_or(Ok(()), Watch::end);
+        let stats = stopped?;
         tell(&stats);
         learner.tell(&stats);
+        watched?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -100,6 +133,7 @@ impl Args {
             .transpose()?
             .unwrap_or_default();
         let set = &file.config;
+        check::refuse_unheeded(&self, set)?;
         let one_core_less = || (headway_sim::available_threads() - 1).max(1);
         let drain = duration::format(DRAIN_NS);
         Ok(Settings {
@@ -109,7 +143,7 @@ impl Args {
             app: self.app.or(set.app).unwrap_or_default(),
             policy: file
                 .given("policy", self.policy, &set.policy, || "darc".into())
-                .parse(|text| args::spec(text))?,
+                .parse(|text| admission::spec(text))?,
             workers: file.given("workers", self.workers, &set.workers, one_core_less),
             workload: file
                 .given("workload", self.workload, &set.workload, || {
@@ -123,12 +157,14 @@ impl Args {
                 })
                 .parse(|text| text.parse())?
                 .value,
+            limits_queues: self.queue_limit.or(set.queue_limit).is_some(),
             queue_limit: self.queue_limit.or(set.queue_limit).unwrap_or(1024) as usize,
-            layout: self
-                .layout
-                .map(Layout::from)
-                .or(set.layout)
-                .unwrap_or_default(),
+            layout: file.given(
+                "layout",
+                self.layout.map(Layout::from),
+                &set.layout,
+                Layout::default,
+            ),
             idle: self.idle.map(Idle::from).or(set.idle).unwrap_or_default(),
             pin: file
                 .given("pin", self.pin, &set.pin, || "auto".into())
@@ -137,6 +173,9 @@ impl Args {
                 .given("drain", self.drain, &set.drain, || drain)
                 .parse(|text| args::time(text).map(Duration::from_nanos))?
                 .value,
+            max_spin_ns: file
+                .given("max-spin", self.max_spin, &set.max_spin, || MAX_SPIN.into())
+                .parse(|text| args::time(text))?,
             seed: self.seed.or(set.seed).unwrap_or(1),
             kv: self.kv.or(set.kv.clone().unwrap_or_default()),
         })
@@ -152,16 +191,19 @@ struct Settings {
     workload: Workload,
     classifier: AnyClassifier,
     queue_limit: usize,
-    layout: Layout,
+    /// Whether it was chosen.
+    limits_queues: bool,
+    layout: Given<Layout>,
     idle: Idle,
     pin: Given<Pin>,
     drain: Duration,
+    max_spin_ns: Given<u64>,
     seed: u64,
     kv: KvFlags,
 }
 
 impl Settings {
-    fn start(&self) -> Result<Server> {
+    fn start(&self, journal: usize) -> Result<Server> {
         let started = Server::builder()
             .workers(self.workers.value)
             .policy_spec(self.policy.value.clone())
@@ -169,11 +211,12 @@ impl Settings {
             .classifier(self.classifier.clone())
             .queue_limit(self.queue_limit)
             .seed(self.seed)
-            .layout(self.layout)
+            .layout(self.layout.value)
+            .journal(journal)
             .idle(self.idle)
             .pin(self.pin.value.clone())
             .drain(self.drain)
-            .service(self.app.service(&self.kv)?)
+            .service(self.app.service(&self.kv, self.max_spin_ns.value)?)
             .listen_udp(self.listen.value)
             .start();
         started.map_err(|error| match error {
@@ -181,11 +224,21 @@ impl Settings {
             StartError::Unplaced { .. }
             | StartError::Preemptive { .. }
             | StartError::Dispatchers { .. } => self.policy.refused(error),
+            StartError::Inline => self.layout.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
             StartError::Bind(_) => self.listen.refused(error),
             other => other.into(),
         })
+    }
+}
+
+/// Long enough for lines to be read.
+fn stats_every(text: &str) -> Result<u64, String> {
+    const LEAST_NS: u64 = 10_000_000;
+    match args::time(text)? {
+        ns if ns >= LEAST_NS => Ok(ns),
+        _ => Err(format!("'{text}' is too short: at least 10ms")),
     }
 }
 

@@ -12,7 +12,7 @@ use headway_report::html::Page;
 use headway_report::table::class_table;
 use headway_report::{Run, Schedule, Verdict, format};
 use headway_sim::{Experiment, Outcome};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -166,13 +166,13 @@ impl Look {
             ));
         }
         if let Some(path) = &self.trace_out {
-            schedule.write_trace(BufWriter::new(output::create("--trace-out", path)?))?;
+            schedule.write_trace(output::create("--trace-out", path)?)?;
         }
         if let Some(path) = &self.html {
-            Page::new(headline(&outcome.run))
+            let page = Page::new(headline(&outcome.run))
                 .table("Latency and slowdown", &class_table(&outcome.run))
-                .schedule(&schedule)
-                .write(path)?;
+                .schedule(&schedule);
+            output::page(path, &page)?;
         }
         Ok(())
     }
@@ -269,7 +269,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
 }
 
 /// 0–1, 3: ascending numbers, runs of them joined.
-fn ranges(numbers: &[usize]) -> String {
+pub(crate) fn ranges(numbers: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
         match parts.last_mut() {

@@ -446,3 +446,82 @@ fn bench_runs_every_policy_in_every_round() {
     assert!(report["noise"]["lost_fraction"].is_number());
     assert!(report["noise"]["gaps_over_10us"].is_number());
 }
+
+#[test]
+fn bench_that_sheds_is_not_sustained() {
+    let done = headway(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--workers",
+        "1",
+        "--layout",
+        "inline",
+        "--rounds",
+        "1",
+        "--load",
+        "5",
+        "--requests",
+        "40k",
+    ]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("not sustained: c-fcfs, seed 1, shed "),
+        "{said}"
+    );
+}
+
+/// With the default window of 50 000 requests darc would be c-fcfs for the whole run.
+#[test]
+fn bench_by_default_runs_a_darc_that_plans() {
+    let report = json(&[
+        "bench",
+        "--idle",
+        "park",
+        "--rounds",
+        "1",
+        "--rate",
+        "2k",
+        "--requests",
+        "1k",
+        "--format",
+        "json",
+    ]);
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs[0]["policy"], "c-fcfs");
+    assert_eq!(runs[1]["policy"], "darc");
+    assert_eq!(runs[1]["params"]["window"], 50);
+    assert!(runs[1]["workers"].as_u64() >= Some(2));
+    let reservation = &runs[1]["reservation"];
+    assert!(
+        reservation
+            .as_array()
+            .is_some_and(|groups| !groups.is_empty()),
+        "{}",
+        runs[1]
+    );
+}
+
+/// Whatever this machine lets be seen: a file is written if and only if the costs are to be trusted.
+#[test]
+fn calibrate_writes_no_costs_that_it_doubts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("costs.json");
+    std::fs::write(&path, "old").unwrap();
+    let done = headway(&["calibrate", "-o", path.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    let written = std::fs::read_to_string(&path).unwrap();
+    if said.contains("not valid") {
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        assert_eq!(written, "old");
+    } else {
+        assert_eq!(done.status.code(), Some(0), "{said}");
+        let costs: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert!(
+            costs["costs"]["handoff_ns"].as_u64() < Some(100_000),
+            "{costs}"
+        );
+        assert!(costs["lost_fraction"].as_f64() <= Some(0.05), "{costs}");
+    }
+}

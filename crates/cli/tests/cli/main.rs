@@ -10,6 +10,7 @@ mod live;
 mod looking;
 mod planning;
 mod racks;
+mod recording;
 mod reproduce;
 mod serving;
 mod sweeps;

@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A server that is stopped when dropped.
-struct Serving {
+pub(super) struct Serving {
     child: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Serving {
-    fn start(args: &[&str]) -> Self {
+    pub(super) fn start(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
             .args(["serve", "--listen", "udp://127.0.0.1:0"])
             .args(args)
@@ -34,7 +34,7 @@ impl Serving {
         Self { child, url }
     }
 
-    fn addr(&self) -> &str {
+    pub(super) fn addr(&self) -> &str {
         self.url.strip_prefix("udp://").expect("a UDP address")
     }
 
@@ -63,13 +63,13 @@ impl Serving {
         run
     }
 
-    fn signal(&self, signal: i32) {
+    pub(super) fn signal(&self, signal: i32) {
         // SAFETY: kill has no memory effects; the process is our child and not yet waited for.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
     /// Waits for the end: exit status and what it said.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(super) fn end(mut self) -> (Option<i32>, String) {
         let deadline = Instant::now() + Duration::from_secs(60);
         while self.child.try_wait().expect("it is our child").is_none() {
             assert!(Instant::now() < deadline, "the server does not stop");
@@ -93,13 +93,13 @@ impl Drop for Serving {
     }
 }
 
-fn count(run: &serde_json::Value, field: &str) -> u64 {
+pub(super) fn count(run: &serde_json::Value, field: &str) -> u64 {
     run[field]
         .as_u64()
         .unwrap_or_else(|| panic!("no {field} in {run}"))
 }
 
-fn figure(said: &str, what: &str) -> u64 {
+pub(super) fn figure(said: &str, what: &str) -> u64 {
     let rest = said
         .split(what)
         .nth(1)

@@ -23,11 +23,12 @@ pub struct Config<A, K> {
     pub classifier: Option<Spanned<String>>,
     pub queue_limit: Option<u64>,
     #[serde(default, deserialize_with = "layout")]
-    pub layout: Option<Layout>,
+    pub layout: Option<Spanned<Layout>>,
     #[serde(default, deserialize_with = "idle")]
     pub idle: Option<Idle>,
     pub pin: Option<Spanned<String>>,
     pub drain: Option<Spanned<String>>,
+    pub max_spin: Option<Spanned<String>>,
     pub seed: Option<u64>,
     pub kv: Option<K>,
 }
@@ -46,6 +47,7 @@ impl<A, K> Default for Config<A, K> {
             idle: None,
             pin: None,
             drain: None,
+            max_spin: None,
             seed: None,
             kv: None,
         }
@@ -64,6 +66,7 @@ const KEYS: &[&str] = &[
     "idle",
     "pin",
     "drain",
+    "max-spin",
     "seed",
     "kv",
     "keys",
@@ -177,12 +180,15 @@ enum LayoutWord {
     Inline,
 }
 
-fn layout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Layout>, D::Error> {
-    Ok(Some(match LayoutWord::deserialize(from)? {
+fn layout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Spanned<Layout>>, D::Error> {
+    let word = Spanned::<LayoutWord>::deserialize(from)?;
+    let span = word.span();
+    let layout = match word.into_inner() {
         LayoutWord::Auto => Layout::Auto,
         LayoutWord::Dedicated => Layout::Dedicated,
         LayoutWord::Inline => Layout::Inline,
-    }))
+    };
+    Ok(Some(Spanned::new(span, layout)))
 }
 
 #[derive(Deserialize)]

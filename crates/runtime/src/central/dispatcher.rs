@@ -255,6 +255,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         intake.receive(bell.rx(), *now_ns, max, |intake, slot| {
             let (id, slot) = job_of(slot);
             let job = describe(id, intake.pool.get(&slot));
+            intake.tally.class(job.class.0).accepted.add(1);
             match ingress.arrived(*now_ns, job) {
                 Ok(()) => {
                     waiting[id.index()] = Some(Waiting { slot, begun: false });

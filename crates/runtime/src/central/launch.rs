@@ -206,7 +206,8 @@ where
         Arc::clone(&control),
         (count, depth),
     );
-    let executor = |(worker, tx)| {
+    let journals = control.open_journal(txs.len(), parts.config.journal);
+    let executor = |(worker, (tx, journal))| {
         let service = Arc::clone(&parts.service);
         let tally = Arc::clone(&tallies[worker]);
         Executor::new(
@@ -215,9 +216,15 @@ where
             WorkerId(worker as u16),
             Arc::clone(&pool),
             tally,
+            journal,
         )
     };
-    let mut executors: Vec<_> = txs.into_iter().enumerate().map(executor).collect();
+    let mut executors: Vec<_> = txs
+        .into_iter()
+        .zip(journals)
+        .enumerate()
+        .map(executor)
+        .collect();
     let spare = I::WORKS.then(|| executors.pop()).flatten();
     let bench = Bench {
         dispatcher,

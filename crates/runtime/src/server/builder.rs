@@ -10,11 +10,12 @@ use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::{BindError, UdpDatapath};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::spec::{Params, Spec, SpecError, Value};
+use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{self, Replicas, System, Visit};
 use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
-use super::{Server, Stopper};
+use super::admission::admit;
+use super::{Observer, Server, Stopper};
 use crate::central::{self, Dispatched};
 use crate::crew::Pin;
 use crate::error::StartError;
@@ -131,6 +132,7 @@ pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
     layout: Layout,
     pin: Pin,
     stalls: usize,
+    journal: usize,
     resume: Resume,
     stack_bytes: usize,
     mechanism: Mechanism,
@@ -155,6 +157,7 @@ impl Default for Builder {
             layout: Layout::default(),
             pin: Pin::default(),
             stalls: 0,
+            journal: 0,
             resume: Resume::OwnWorker,
             stack_bytes: STACK_BYTES,
             mechanism: Mechanism::Flag,
@@ -255,6 +258,13 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
+    /// Keeps a [journal](Observer::take_journal) with room for so many requests of each worker that nobody has read yet; none unless chosen. A
+    /// request costs 24 bytes of it, and a few nanoseconds.
+    pub fn journal(mut self, requests: usize) -> Self {
+        self.journal = requests;
+        self
+    }
+
     /// Bytes of the stack that a request is given where the policy interrupts requests; 256 KiB unless chosen, at most
     /// [`MAX_STACK_BYTES`]; less than [`MIN_STACK_BYTES`](headway_fiber::MIN_STACK_BYTES) is rounded up. Only what is touched takes memory.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
@@ -345,6 +355,7 @@ impl<S, D, C> Builder<S, D, C> {
             layout: self.layout,
             pin: self.pin,
             stalls: self.stalls,
+            journal: self.journal,
             resume: self.resume,
             stack_bytes: self.stack_bytes,
             mechanism: self.mechanism,
@@ -432,7 +443,7 @@ impl<S, D, C> Builder<S, D, C> {
         self.mechanism.check()?;
         let shape = self.shape()?;
         let spec = self.policy?;
-        systems::check(&spec, &shape)?;
+        admit(&spec, &shape, self.layout)?;
         let (datapath, addr) = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
@@ -442,6 +453,7 @@ impl<S, D, C> Builder<S, D, C> {
             layout: self.layout,
             pin: self.pin,
             stalls: self.stalls,
+            journal: self.journal,
             slots: shape.job_capacity,
             stack_bytes: self.stack_bytes,
             mechanism: self.mechanism,
@@ -457,13 +469,13 @@ impl<S, D, C> Builder<S, D, C> {
         let (engine, policy) = systems::with(&spec, &shape, Launch(parts))??;
         Ok(Server {
             stopper: Stopper::of(&engine),
+            observer: Observer::of(&engine, class_names),
             engine,
             addr,
             policy,
             workers: self.workers,
             idle: self.idle,
             drain: self.drain,
-            classes: class_names,
         })
     }
 }
@@ -487,10 +499,6 @@ where
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        let policy = system.name;
-        if system.params.contains(&("profile", Value::Word("known"))) {
-            return Err(StartError::KnownProfile { policy });
-        }
         let engine = match I::OWNER {
             Owner::Dispatcher => {
                 let dispatched = Dispatched {
@@ -501,21 +509,19 @@ where
                 };
                 central::launch(dispatched, self.0)
             }
-            Owner::Nobody => Err(StartError::Unplaced { policy }),
-            Owner::Steering if M::PREEMPTS || L::SLICES => Err(StartError::Preemptive { policy }),
+            Owner::Nobody => unreachable!("refused at admission"),
             Owner::Steering => steered::launch((system.locals, system.shared_queues), self.0),
         };
         Ok((engine?, (system.name, system.params)))
     }
 
-    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Self::Output
+    fn visit_replicas<I, L, M>(self, _: Replicas<I, L, M>) -> Self::Output
     where
         I: Ingress + Send + 'static,
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        let policy = replicas.instances[0].name;
-        Err(StartError::Dispatchers { policy })
+        unreachable!("refused at admission")
     }
 }
 

@@ -1,20 +1,24 @@
 //! The server: what users start, watch and stop.
 
+mod admission;
 mod builder;
+mod observer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub use admission::{Admission, admit};
 pub use builder::{Builder, Class, NoService, NoSource, Udp};
 use headway_policy::spec::Params;
+pub use observer::Observer;
 
 use crate::control::{Control, Phase};
 use crate::error::{ResizeError, ShutdownError};
 use crate::park::Idle;
 use crate::parts::{Engine, GRACE, Layout};
 use crate::stall::Stall;
-use crate::tally::{ClassStats, Stats};
+use crate::tally::Stats;
 
 /// A server that runs. Dropping it gives up what it has not answered; [`shutdown`](Server::shutdown) does not.
 ///
@@ -43,7 +47,7 @@ pub struct Server {
     workers: usize,
     idle: Idle,
     drain: Duration,
-    classes: Vec<String>,
+    observer: Observer,
 }
 
 impl Server {
@@ -97,23 +101,13 @@ impl Server {
     /// What it has done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let class = |name: &String| ClassStats {
-            name: name.clone(),
-            ..ClassStats::default()
-        };
-        let published = self.engine.control.published();
-        let mut stats = Stats {
-            kernel_drops: (self.engine.kernel_drops)(),
-            plan_revisions: published.revisions,
-            plan: published.plan,
-            classes: self.classes.iter().map(class).collect(),
-            ..Stats::default()
-        };
-        self.engine
-            .tallies
-            .iter()
-            .for_each(|tally| stats.add(tally));
-        stats
+        self.observer.stats()
+    }
+
+    /// A handle that reads the counters on any thread, and the journal.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
     }
 
     /// When its threads did not get on for more than 5 µs outside of handlers, system calls included, in no particular order; as

@@ -45,8 +45,9 @@ where
     let control = Arc::new(Control::new(count, None, config.stalls));
     let sleepers = Arc::clone(&peers);
     control.set_wake_all(Box::new(move || sleepers.wake_all()));
+    let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
-    for (index, (local, tx)) in locals.into_iter().zip(txs).enumerate() {
+    for (index, ((local, tx), journal)) in locals.into_iter().zip(txs).zip(journals).enumerate() {
         let partition = free.split_off(config.slots / count);
         let tally = &tallies[index];
         let intake = Intake::new(
@@ -62,6 +63,7 @@ where
             WorkerId(index as u16),
             Arc::clone(&pool),
             Arc::clone(tally),
+            journal,
         );
         let setup = executor.setup();
         let worker = Worker {

@@ -109,7 +109,9 @@ impl<R: Rx, C: Classifier> View<R, C> {
             ..
         } = self;
         let before = own.len();
-        let received = intake.receive(peers.rx(worker), *now_ns, max, |_, slot| {
+        let received = intake.receive(peers.rx(worker), *now_ns, max, |intake, slot| {
+            let class = intake.pool.get(&slot).class;
+            intake.tally.class(class).accepted.add(1);
             let (job, slot) = job_of(slot);
             tokens[job.index()] = Some(slot);
             own.push_back(job);

@@ -1,6 +1,7 @@
 //! The settings file of the server that a plan recommends.
 
 use crate::error::usage;
+use crate::output;
 use anyhow::Result;
 use headway_report::{PlanReport, PlanVerdict, format};
 use std::path::Path;
@@ -13,13 +14,7 @@ pub(super) fn write(path: &Path, report: &PlanReport, workload: &str) -> Result<
             "the live server runs none of the candidates that were ranked",
         ));
     };
-    let text = settings(report, policy, workload);
-    std::fs::write(path, text).map_err(|error| {
-        usage(
-            "--config-out",
-            format!("cannot write {}: {error}", path.display()),
-        )
-    })
+    output::save("--config-out", path, &settings(report, policy, workload))
 }
 
 fn settings(report: &PlanReport, policy: &str, workload: &str) -> String {

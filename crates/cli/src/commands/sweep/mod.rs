@@ -87,7 +87,7 @@ impl Args {
         };
         let points = judged(piece.points(), slo.as_ref())?;
         if let Some(path) = &self.html {
-            show::page(&points).write(path)?;
+            output::page(path, &show::page(&points))?;
         }
         self.write(&piece, &points)?;
         learning::tell(points.iter().flat_map(|point| &point.runs));
