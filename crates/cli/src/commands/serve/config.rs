@@ -4,6 +4,7 @@ use crate::commands::apps::{App, KvFlags};
 use crate::commands::bench::{IdleFlag, LayoutFlag};
 use crate::error::{nearest, usage};
 use anyhow::Result;
+use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::Deserialize;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,7 @@ pub(crate) struct File {
 impl File {
     /// Reads a file; an error names the file and the line.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
+        let text = read_text(path, SETTINGS_BYTES_MAX)
             .map_err(|error| usage("--config", format!("{}: {error}", path.display())))?;
         let mut file = Self {
             path: path.into(),
