@@ -39,6 +39,22 @@ pub(crate) enum LayoutFlag {
     Inline,
 }
 
+impl LayoutFlag {
+    /// Refuses a choice where there is none: without a dispatcher nobody carries it out.
+    pub(crate) fn check(self, policy: &Spec) -> Result<()> {
+        if self == Self::Auto || headway_bench::has_dispatcher(policy)? {
+            return Ok(());
+        }
+        let name = &policy.name;
+        Err(usage(
+            "--layout",
+            format!(
+                "under '{name}' nobody dispatches, in a thread of its own or otherwise: leave it out"
+            ),
+        ))
+    }
+}
+
 impl From<LayoutFlag> for Layout {
     fn from(flag: LayoutFlag) -> Self {
         match flag {
@@ -217,6 +233,7 @@ impl Args {
         let mut trials = Vec::new();
         for policy in self.policies()? {
             let name = policy.to_string();
+            self.layout.check(&policy)?;
             let trial = self.trial(policy, &workload, &traffic, workers, layout)?;
             let before = trials.len();
             trials.extend(self.by_mechanism(trial)?);

@@ -154,6 +154,7 @@ struct Settings {
 
 impl Settings {
     fn start(&self) -> Result<Server> {
+        self.layout.check(&self.policy.value)?;
         let started = Server::builder()
             .workers(self.workers.value)
             .policy_spec(self.policy.value.clone())
