@@ -15,6 +15,7 @@ use headway_runtime::{
 use headway_sim::{Experiment, Length, class_hints};
 use headway_workload::{Arrival, Generator};
 use serde_json::{Map, Value};
+use std::ops::Range;
 use std::time::Duration;
 
 /// Time for the threads to settle before the first arrival.
@@ -304,11 +305,32 @@ impl Trial {
             let latency_ns = completion.latency_ns + experiment.network_ns;
             recorder.record(class, latency_ns, completion.service_ns);
         }
-        Run::new(
-            self.meta(arrivals, played),
-            &recorder,
-            extras(workload, played, noise),
-        )
+        let extras = RunExtras {
+            wasted_cores: Some(self.wasted_cores(arrivals, played)),
+            expected_waste_cores: played
+                .stats
+                .plan
+                .as_ref()
+                .and_then(|plan| headway_sim::expected_waste_of(plan, experiment.workers)),
+            ..extras(workload, played, noise)
+        };
+        Run::new(self.meta(arrivals, played), &recorder, extras)
+    }
+
+    /// Cores idle on average while a request waited: with `n` requests in the server `min(n, workers)` of them could
+    /// run, and what they did not run of that time was wasted.
+    fn wasted_cores(&self, arrivals: &[Arrival], played: &Played) -> f64 {
+        let present = played
+            .completions
+            .iter()
+            .filter(|done| !done.shed)
+            .map(|done| {
+                let from_ns = arrivals[done.index as usize].at_ns;
+                from_ns..from_ns + done.latency_ns
+            });
+        let present: Vec<Range<u64>> = present.collect();
+        let busy_ns: u64 = played.stats.classes.iter().map(|class| class.cpu_ns).sum();
+        wasted_cores(&present, busy_ns, self.experiment.workers)
     }
 
     /// What came after the warm-up.
@@ -372,6 +394,22 @@ impl Trial {
             overloaded: played.stats.shed as f64 > 0.001 * arrivals.len() as f64,
         }
     }
+}
+
+/// The time that requests, present during these times, could have run on so many workers and did not, over all of it.
+fn wasted_cores(present: &[Range<u64>], busy_ns: u64, workers: usize) -> f64 {
+    let came = present.iter().map(|request| (request.start, 1_i64));
+    let went = present.iter().map(|request| (request.end, -1));
+    let mut events: Vec<(u64, i64)> = came.chain(went).collect();
+    events.sort_unstable();
+    let (mut requests, mut before_ns, mut could_run_ns) = (0, 0, 0);
+    for &(at_ns, change) in &events {
+        could_run_ns += (at_ns - before_ns) * requests.min(workers as i64) as u64;
+        before_ns = at_ns;
+        requests += change;
+    }
+    let span_ns = before_ns - events.first().map_or(before_ns, |(first_ns, _)| *first_ns);
+    could_run_ns.saturating_sub(busy_ns) as f64 / span_ns.max(1) as f64
 }
 
 /// What a run left behind.
@@ -439,6 +477,14 @@ fn interrupts(spec: &Spec) -> Result<(bool, bool), SpecError> {
     headway_policy::systems::with(spec, &shape, Ask)
 }
 
+/// Whether requests pass through a dispatcher under a policy; else the network steers them, or workers help themselves.
+///
+/// # Errors
+/// [`SpecError`] when there is no such policy.
+pub fn has_dispatcher(spec: &Spec) -> Result<bool, SpecError> {
+    Ok(owner(spec)? == Owner::Dispatcher)
+}
+
 /// Who places requests under a policy.
 fn owner(spec: &Spec) -> Result<Owner, SpecError> {
     struct Ask;
@@ -482,5 +528,19 @@ mod tests {
         assert_eq!(told(&classes[1]), (Some(20_000), Some(true), 5_000.0));
         let hints: Vec<ClassHint> = classes.iter().map(|class| class.hint).collect();
         assert_eq!(hints, class_hints(&trial.experiment.workload));
+    }
+
+    #[test]
+    fn workers_that_idle_beside_waiting_requests_are_wasted() {
+        // Two workers and three requests at once, one after the other on one worker.
+        let present = [0..10, 0..20, 0..30];
+        let wasted = wasted_cores(&present, 30, 2);
+        assert!(
+            (wasted - (2.0 * 20.0 + 10.0 - 30.0) / 30.0).abs() < 1e-12,
+            "{wasted}"
+        );
+        // Side by side, nothing is: two for 10 ns, then the third.
+        assert_eq!(wasted_cores(&[0..10, 0..10, 0..20], 30, 2), 0.0);
+        assert_eq!(wasted_cores(&[], 0, 2), 0.0);
     }
 }

@@ -50,6 +50,18 @@ pub(crate) fn page(path: &Path, page: &Page) -> Result<()> {
     save("--html", path, &page.render())
 }
 
+/// A table for where a result goes: no wider than a terminal, as it is in a file or a pipe.
+pub(crate) fn shown(table: &Table, path: Option<&Path>) -> String {
+    let terminal = match path {
+        None => terminal_size::terminal_size_of(io::stdout()),
+        Some(_) => None,
+    };
+    match terminal {
+        Some((terminal_size::Width(columns), _)) => table.within(usize::from(columns)),
+        None => table.to_string(),
+    }
+}
+
 /// One JSON value and a newline.
 pub(crate) fn json(value: &impl Serialize, mut writer: impl Write) -> Result<()> {
     // As an I/O error it keeps the kind of what the writer said: a closed pipe is none.

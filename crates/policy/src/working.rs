@@ -7,8 +7,9 @@
 use crate::controls::Control;
 use crate::disciplines::Discipline;
 use crate::placements::Placement;
+use crate::rack::Duty;
 use crate::role::{Dispatch, Ingress, Owner, Shed, Stint};
-use crate::{Central, Job, JobId, Plan, WorkerId};
+use crate::{Central, ClassId, Job, JobId, Plan, WorkerId};
 
 /// A central dispatcher that works while all workers' queues are full.
 pub struct Working<D, P, C> {
@@ -80,6 +81,23 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
 
     fn worker_removed(&mut self, now_ns: u64, worker: WorkerId) {
         self.central.worker_removed(now_ns, worker);
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        self.central.next_deadline_ns()
+    }
+
+    fn instruct(&mut self, now_ns: u64, duty: &Duty) {
+        self.central.instruct(now_ns, duty);
+    }
+
+    fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
+        self.central.withdraw(class)
+    }
+
+    /// What the dispatcher began itself keeps no worker from starting.
+    fn would_start(&self, class: ClassId) -> bool {
+        self.central.would_start(class)
     }
 
     fn grow(&mut self, capacity: usize) {

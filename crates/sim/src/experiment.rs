@@ -74,6 +74,8 @@ pub struct Experiment {
     pub resume: Resume,
     /// What the server takes requests for.
     pub classifier: Classifier,
+    /// Part of the requests, 0 to 1, that the classifier does not recognise: they are UNKNOWN to the server, whatever they are.
+    pub unknown_share: f64,
     /// Workers coming and going, in order of time.
     pub core_changes: Vec<CoreChange>,
     /// Length of the intervals of [`Outcome::timeline`], ns; none unless said. Each takes some
@@ -137,6 +139,7 @@ impl Experiment {
             queue_limit: usize::MAX,
             resume: Resume::Anywhere,
             classifier: Classifier::Exact,
+            unknown_share: 0.0,
             core_changes: Vec::new(),
             timeline_ns: None,
             trace_window: None,
@@ -254,6 +257,13 @@ impl Experiment {
             MAX_CLASSES as f64,
         )?;
         in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
+        in_range(
+            "the share of unknown requests",
+            self.unknown_share,
+            0.0,
+            1.0,
+        )?;
+        self.check_core_changes()?;
         let least = f64::MIN_POSITIVE;
         match self.offered {
             Offered::Rate(rate) => in_range("the rate", rate, least, 1e12)?,
@@ -287,6 +297,42 @@ impl Experiment {
                 Ok(())
             }
         }
+    }
+
+    /// In order of time, of workers that there are, and each a change.
+    fn check_core_changes(&self) -> Result<(), SimError> {
+        let workers = self.total_workers();
+        let mut present = vec![true; workers];
+        let mut last_ns = 0;
+        for change in &self.core_changes {
+            let worker = change.worker.index();
+            in_range(
+                "a worker that comes or goes",
+                worker as f64,
+                0.0,
+                workers as f64 - 1.0,
+            )?;
+            in_range(
+                "the time of a core change in ns",
+                change.at_ns as f64,
+                last_ns as f64,
+                1e18,
+            )?;
+            last_ns = change.at_ns;
+            if present[worker] == change.present {
+                let (doing, state) = match change.present {
+                    true => ("comes", "there"),
+                    false => ("goes", "away"),
+                };
+                return Err(SimError::OutOfRange {
+                    what: "a core change",
+                    expected: "of a worker that is not in that state already".into(),
+                    given: format!("worker {worker}, which {doing} although it is {state}"),
+                });
+            }
+            present[worker] = change.present;
+        }
+        Ok(())
     }
 
     /// Offered rate of the first phase, requests per second.

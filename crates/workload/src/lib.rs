@@ -77,6 +77,7 @@ mod check;
 pub mod duration;
 mod empirical;
 mod error;
+pub mod file;
 pub mod fit;
 mod generator;
 pub mod log;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use csv::StringRecord;
 
-use crate::empirical::{read_regular_file, service_time};
+use crate::empirical::service_time;
 use crate::error::{Error, Problem, unreadable};
+use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::nearest::nearest;
 use crate::section::Document;
 use crate::{Arrivals, Class, Empirical, Service, Workload, duration};
@@ -56,7 +57,7 @@ impl Trace {
     /// [`Error::Read`] when the file cannot be read, [`Error::Located`] when a line is wrong.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = read_regular_file(path)
+        let text = read_regular(path, TRACE_BYTES_MAX)
             .map_err(|source| unreadable("trace", path.to_owned(), source))?;
         Self::from_csv_str(&text, path)
     }

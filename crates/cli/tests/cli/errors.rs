@@ -80,7 +80,35 @@ fn wrong_values_name_their_flag() {
         &["--duration", "parsecs"],
     );
     refused(&["sim", "--rate", "fast"], &["--rate", "fast"]);
-    refused(&["sim", "--load", "-1"], &["-1"]);
+    for command in ["sim", "sweep", "plan"] {
+        let said = ["--load", "'-1'", "above 0 and at most 100"];
+        refused(&[command, "--load", "-1"], &said);
+    }
+    refused(&["sim", "--load", "101"], &["--load", "at most 100"]);
+    refused(&["sim", "--unknown", "1.5"], &["--unknown", "from 0 to 1"]);
+    for change in ["20ms", "20ms:3", "20:-3", "20ms:-x"] {
+        refused(
+            &["sim", "--core-change", change],
+            &["--core-change", change],
+        );
+    }
+    refused(
+        &["sim", "--core-change", "1ms:-14"],
+        &["worker", "0 to 13", "14"],
+    );
+    refused(
+        &["sim", "--core-change", "1ms:+3"],
+        &["core change", "worker 3"],
+    );
+    for flag in [
+        "--rate",
+        "--workers",
+        "--servers",
+        "--requests",
+        "--queue-limit",
+    ] {
+        refused(&["sim", flag, "-1"], &[flag, "-1"]);
+    }
     for command in ["sim", "sweep", "capacity", "bench", "serve"] {
         refused(&[command, "--workers", "0"], &["--workers", "'0'", "256"]);
         refused(&[command, "--workers", "9999"], &["--workers", "256"]);
@@ -423,4 +451,127 @@ fn spin_must_be_allowed_to_work_as_long_as_its_classes() {
         headway(&[&check[..], &["100us"]].concat()).status.code(),
         Some(0)
     );
+}
+
+/// What a flag asks for and the chosen level cannot do is refused, not ignored.
+#[test]
+fn flags_without_an_effect_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let costs = dir.path().join("costs.json").display().to_string();
+    std::fs::write(&costs, "{\"dispatch_ns\": 3}").unwrap();
+    let of_costs = [
+        ["--queue-limit", "3"],
+        ["--dispatch-cost", "1us"],
+        ["--resume", "own-worker"],
+        ["--costs", &costs],
+    ];
+    for [flag, value] in of_costs {
+        for command in ["sim", "sweep", "capacity"] {
+            refused(
+                &[command, "--policy", "ps", flag, value],
+                &[&format!("{flag}: "), "'ps'"],
+            );
+        }
+        let host = ["sim", "--policy", "shenango", flag, value];
+        refused(&host, &[&format!("{flag}: "), "--host-costs"]);
+    }
+    let of_circumstances = [
+        ["--classifier", "random"],
+        ["--unknown", "0.1"],
+        ["--core-change", "1ms:-1"],
+    ];
+    for [flag, value] in of_circumstances {
+        refused(
+            &["sim", "--policy", "shenango", flag, value],
+            &[&format!("{flag}: "), "host"],
+        );
+    }
+    for [flag, value] in &of_circumstances[..2] {
+        for command in ["sim", "sweep", "capacity"] {
+            refused(
+                &[command, "--policy", "ps", flag, value],
+                &[&format!("{flag}: "), "'ps'"],
+            );
+        }
+    }
+    let out = dir.path().join("out").display().to_string();
+    let looks = [
+        ["--trace-out", &out],
+        ["--html", &out],
+        ["--trace-window", "1ms..2ms"],
+    ];
+    for [flag, value] in looks {
+        for policy in [&["shenango"][..], &["ps"], &["racksched", "--servers", "2"]] {
+            let args = [&["sim", "--policy"][..], policy, &[flag, value]].concat();
+            refused(&args, &[&format!("{flag}: ")]);
+        }
+    }
+    refused(
+        &["sim", "--policy", "shenango", "--servers", "2"],
+        &["--servers: ", "host"],
+    );
+    let app = ["sim", "--policy", "shenango", "--app", "b:batch"];
+    for given in [["--workload", "tpcc"], ["--load", "0.5"], ["--rate", "1k"]] {
+        refused(&[&app[..], &given].concat(), &["--app", given[0]]);
+    }
+    for given in [["--host-costs", "spin=1us"], ["--threads-per-core", "1"]] {
+        refused(
+            &[&["sim"][..], &given].concat(),
+            &[&format!("{}: ", given[0]), "shenango"],
+        );
+    }
+    for command in ["sweep", "capacity"] {
+        refused(
+            &[command, "--policy", "shenango"],
+            &["--policy", "headway sim"],
+        );
+    }
+    refused(
+        &["sweep", "--ci-of", "overall.latency.p99"],
+        &["--until-ci"],
+    );
+    for flag in ["--trace-format", "--service", "--fit-out"] {
+        let value = match flag {
+            "--trace-format" => "csv",
+            "--service" => "*=1us",
+            _ => &out,
+        };
+        refused(&["plan", flag, value], &["--trace <FILE>"]);
+    }
+    let trace = dir.path().join("t.csv").display().to_string();
+    std::fs::write(&trace, "time,class,service\n0,a,1\n5,a,1\n").unwrap();
+    for command in ["sweep", "capacity"] {
+        refused(&[command, "--workload", &trace], &["--workload: ", "fit"]);
+    }
+}
+
+#[test]
+fn a_device_without_end_is_no_settings_file() {
+    let longer = "longer than 64 MiB";
+    refused(&["sim", "--costs", "/dev/zero"], &["--costs: ", longer]);
+    refused(&["sweep", "--merge", "/dev/zero"], &["--merge: ", longer]);
+    refused(&["serve", "-c", "/dev/zero"], &["--config: ", longer]);
+    refused(
+        &["sim", "--workload", "/dev/zero"],
+        &["--workload: ", "not a regular file"],
+    );
+    refused(&["plan", "--costs", "/dev/zero"], &["--costs: ", longer]);
+}
+
+#[test]
+fn an_unknown_policy_is_told_those_of_every_level() {
+    for command in ["sim", "sweep", "capacity"] {
+        refused(
+            &[command, "--policy", "xyz"],
+            &[
+                "darc",
+                "tardis",
+                " ps;",
+                "of a rack: ",
+                "netclone",
+                "of a host: ",
+                "shenango",
+            ],
+        );
+    }
 }

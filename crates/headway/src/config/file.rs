@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use headway_runtime::{Idle, Layout};
+use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
 
@@ -112,7 +113,7 @@ where
     /// # Errors
     /// [`ConfigError`]: it cannot be read, is no TOML, or has a key or a value that it cannot have.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path).map_err(|error| ConfigError {
+        let text = read_text(path, SETTINGS_BYTES_MAX).map_err(|error| ConfigError {
             place: path.display().to_string(),
             message: error.to_string(),
         })?;

@@ -6,10 +6,12 @@ use crate::{BitSet, ClassId, Order, Plan};
 use alloc::vec::Vec;
 
 /// Follows the duty it is given: one group is served first come first served by all workers; several have their workers
-/// reserved and may use those of longer ones, as under DARC. The order of types is the declared one.
+/// reserved and may use those of longer ones, as under DARC. The order of types is the declared one until a duty tells another.
 pub struct Given {
     /// Workers and types of each group, shortest first; no more than one: nothing is reserved.
     parts: Vec<(BitSet, usize)>,
+    /// All types by execution time, as the last duty that tells it lists them.
+    ascending: Vec<ClassId>,
 }
 
 impl Given {
@@ -18,6 +20,7 @@ impl Given {
     pub fn new(classes: usize) -> Self {
         Self {
             parts: Vec::with_capacity(classes),
+            ascending: Vec::with_capacity(classes),
         }
     }
 
@@ -50,11 +53,18 @@ impl Control for Given {
         self.parts.clear();
         let groups = duty.parts.iter().map(|part| (part.classes, part.cores));
         self.parts.extend(groups);
+        if !duty.ascending.is_empty() {
+            self.ascending.clear();
+            self.ascending.extend_from_slice(&duty.ascending);
+        }
         true
     }
 
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         let classes = plan.ranked().len() as u16;
+        if !self.ascending.is_empty() {
+            plan.rank_as(&self.ascending);
+        }
         if self.parts.len() < 2 {
             plan.order = Order::Arrival;
             (0..classes).for_each(|class| plan.allow(ClassId(class), BitSet::EMPTY, *present));
@@ -95,6 +105,7 @@ mod tests {
         };
         assert!(given.instructed(&Duty {
             parts: parts.iter().map(part).collect(),
+            ascending: Vec::new(),
         }));
         given
     }
@@ -117,6 +128,25 @@ mod tests {
         assert_eq!(*plan.reserved(ClassId(2)), BitSet::range(3, 10));
         // A stranger runs with the first group that is as long.
         assert_eq!(plan.reserved(ClassId(1)), plan.reserved(ClassId(2)));
+    }
+
+    #[test]
+    fn types_are_served_in_the_order_that_the_duty_tells() {
+        let mut plan = plan();
+        let mut given = given(&[(&[0], 3), (&[2, 3], 7)]);
+        let swapped = [2, 1, 0, 3].map(ClassId);
+        let part = |classes: &[usize], cores| Part {
+            classes: classes.iter().copied().collect(),
+            cores,
+        };
+        given.instructed(&Duty {
+            parts: [part(&[2], 3), part(&[0, 3], 7)].to_vec(),
+            ascending: swapped.to_vec(),
+        });
+        given.workers_changed(&mut plan, &BitSet::range(0, 10));
+        assert_eq!(plan.ranked(), swapped);
+        // A stranger runs with the first group that is as long: now that of type 0.
+        assert_eq!(plan.reserved(ClassId(1)), plan.reserved(ClassId(0)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{
     Typed, WeightedRoundRobin,
 };
 use crate::role::Shed;
-use crate::{ClassId, Job, Jobs, Plan, WorkerId};
+use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
 
 /// One of the disciplines. A match costs a predicted branch per call, and all these systems share
 /// one compiled type.
@@ -101,6 +101,10 @@ impl Discipline for AnyDiscipline {
 
     fn take_unstarted(&mut self, jobs: &Jobs) -> Option<Job> {
         each!(self, discipline => discipline.take_unstarted(jobs))
+    }
+
+    fn withdraw(&mut self, jobs: &Jobs, plan: &Plan, class: ClassId) -> Option<JobId> {
+        each!(self, discipline => discipline.withdraw(jobs, plan, class))
     }
 
     #[inline]
