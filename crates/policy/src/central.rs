@@ -1,11 +1,12 @@
 //! The dispatcher's ingress: a discipline offers, a placement chooses, a control learns.
 
 use crate::bound::Bound;
-use crate::controls::Control;
+use crate::controls::{Assignment, Control};
 use crate::disciplines::Discipline;
 use crate::placements::{Placement, Workers};
-use crate::rack::Duty;
-use crate::role::{Dispatch, Ingress, Owner, Shed};
+use crate::role::{
+    Assignable, Dispatch, DispatcherSlice, DispatcherWork, Ingress, Inspect, Owner, Shed,
+};
 use crate::{ClassId, Job, JobId, Jobs, Plan, Resume, WorkerId};
 
 /// One queue discipline, one placement, one control: every system with a dispatcher.
@@ -60,7 +61,9 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
 
     /// The oldest waiting request that nobody began, taken out: for a dispatcher that works.
     pub(crate) fn take_unstarted(&mut self, now_ns: u64) -> Option<Job> {
-        let job = self.discipline.take_unstarted(&self.jobs)?;
+        let job = *self
+            .discipline
+            .take_unstarted(&self.jobs, &self.plan, None)?;
         self.control
             .dispatched(job.class, now_ns.saturating_sub(job.arrived_ns));
         Some(job)
@@ -229,21 +232,6 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
         self.workers_changed();
     }
 
-    fn instruct(&mut self, _now_ns: u64, duty: &Duty) {
-        if self.control.instructed(duty) {
-            self.workers_changed();
-        }
-    }
-
-    fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
-        self.discipline.withdraw(&self.jobs, &self.plan, class)
-    }
-
-    fn would_start(&self, class: ClassId) -> bool {
-        let (reserved, stealable) = (self.plan.reserved(class), self.plan.stealable(class));
-        Self::TRACKS && self.workers.idle().first_in(reserved, stealable).is_some()
-    }
-
     fn grow(&mut self, capacity: usize) {
         self.jobs.grow(capacity);
     }
@@ -257,14 +245,12 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
     fn wants(&self, worker: WorkerId) -> bool {
         self.discipline.wants(&self.plan, worker) || self.bound.wants(worker)
     }
+}
 
+impl<D: Discipline, P: Placement, C: Control> Inspect for Central<D, P, C> {
     #[inline]
-    fn head(&self) -> Option<&Job> {
-        self.discipline.head(&self.jobs)
-    }
-
-    fn after(&self, others: usize) -> Option<&Job> {
-        self.discipline.after(&self.jobs, others)
+    fn peek(&self, others: usize) -> Option<&Job> {
+        self.discipline.peek(&self.jobs, others)
     }
 
     #[inline]
@@ -278,5 +264,35 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
 
     fn revisions(&self) -> u64 {
         self.revisions
+    }
+}
+
+impl<D: Discipline, P: Placement, C: Control> DispatcherWork for Central<D, P, C> {
+    const WORKS: bool = false;
+
+    fn work(&mut self, _now_ns: u64) -> Option<DispatcherSlice> {
+        None
+    }
+
+    fn worked(&mut self, _now_ns: u64, _job: Job, _cpu_ns: Option<u64>) {}
+}
+
+impl<D: Discipline, P: Placement, C: Control> Assignable for Central<D, P, C> {
+    fn assign(&mut self, _now_ns: u64, assignment: &Assignment) {
+        if self.control.assigned(assignment) {
+            self.workers_changed();
+        }
+    }
+
+    fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
+        let job = self
+            .discipline
+            .take_unstarted(&self.jobs, &self.plan, Some(class))?;
+        Some(job.id)
+    }
+
+    fn would_start(&self, class: ClassId) -> bool {
+        let (reserved, stealable) = (self.plan.reserved(class), self.plan.stealable(class));
+        Self::TRACKS && self.workers.idle().first_in(reserved, stealable).is_some()
     }
 }

@@ -27,7 +27,7 @@ pub struct Group {
 }
 
 /// Which class runs where, and in which order.
-#[derive(Debug)]
+#[derive(PartialEq, Debug)]
 pub struct Plan {
     /// Present order of service.
     pub order: Order,

@@ -10,15 +10,15 @@
 //! Times never run backwards for one role, and once it was polled its deadline lies ahead. A role never calls another: queues and flags, owned by
 //! the engine, are all they share.
 
-use crate::rack::Duty;
+use crate::controls::Assignment;
 use crate::{ClassId, Job, JobId, Plan, WorkerId};
 
-/// What the dispatcher runs itself while every worker has enough (Concord § 3.3).
+/// What the dispatcher runs itself, and for how long (Concord § 3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Stint {
-    /// What to run.
+pub struct DispatcherSlice {
+    /// The request.
     pub job: JobId,
-    /// For at most so long, above 0; then it interrupts itself.
+    /// Its longest run, ns, above 0; then the dispatcher interrupts itself.
     pub slice_ns: u64,
 }
 
@@ -47,12 +47,11 @@ pub enum Owner {
     Nobody,
 }
 
-/// Decides which waiting request goes to which worker.
-pub trait Ingress {
+/// Decides which waiting request goes to which worker. What else an ingress says or can do is in three traits of their own;
+/// no method has a default, so that a wrapper cannot forget to forward one.
+pub trait Ingress: Inspect + DispatcherWork + Assignable {
     /// Who carries this ingress out.
-    const OWNER: Owner = Owner::Dispatcher;
-    /// Whether [`work`](Self::work) may ever name something: an engine need not ask otherwise.
-    const WORKS: bool = false;
+    const OWNER: Owner;
 
     /// A request came in. On `Err` it was not accepted.
     ///
@@ -62,9 +61,6 @@ pub trait Ingress {
 
     /// The next decision; `None` when nothing can be dispatched.
     fn poll(&mut self, now_ns: u64) -> Option<Dispatch>;
-
-    /// A worker began the request (a dispatcher with bounded queues does not know unless told).
-    fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: JobId) {}
 
     /// A worker gave the request back unfinished; the job says how much service it attained so far.
     fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: Job);
@@ -78,34 +74,6 @@ pub trait Ingress {
     /// The server loses this worker: nothing more is sent to it; what it runs, it finishes.
     fn worker_removed(&mut self, now_ns: u64, worker: WorkerId);
 
-    /// What the dispatcher runs itself now that nothing can be dispatched. Until it says
-    /// [`worked`](Self::worked) it sees nothing and decides nothing.
-    fn work(&mut self, _now_ns: u64) -> Option<Stint> {
-        None
-    }
-
-    /// The dispatcher's stint is over; `cpu_ns` when that finished the request.
-    fn worked(&mut self, _now_ns: u64, _job: Job, _cpu_ns: Option<u64>) {}
-
-    /// When to poll although nothing happened.
-    fn next_deadline_ns(&self) -> Option<u64> {
-        None
-    }
-
-    /// A rack's control plane says what this server is to serve; policies of their own mind do not heed it.
-    fn instruct(&mut self, _now_ns: u64, _duty: &Duty) {}
-
-    /// Takes the oldest request of the class back that waits and was not begun, to be bounced; `None` when there is none,
-    /// or the policy cannot.
-    fn withdraw(&mut self, _class: ClassId) -> Option<JobId> {
-        None
-    }
-
-    /// Whether a request of the class that came now would start at once; `false` where that cannot be told.
-    fn would_start(&self, _class: ClassId) -> bool {
-        false
-    }
-
     /// Makes room for job ids below `capacity`; for engines in virtual time.
     fn grow(&mut self, capacity: usize);
 
@@ -113,34 +81,49 @@ pub trait Ingress {
     fn waiting(&self) -> usize;
 
     /// Whether something waits that could run on this worker instead of what runs there.
-    fn wants(&self, _worker: WorkerId) -> bool {
-        self.waiting() > 0
-    }
+    fn wants(&self, worker: WorkerId) -> bool;
+}
 
-    /// The request that would be dispatched first, where the discipline can tell.
-    fn head(&self) -> Option<&Job> {
-        None
-    }
-
-    /// The request that would be dispatched after `others` more, where the discipline can tell.
-    fn after(&self, others: usize) -> Option<&Job> {
-        if others == 0 { self.head() } else { None }
-    }
+/// What monitors and engines may look at.
+pub trait Inspect {
+    /// The request that would be dispatched after `others` more, in case these leave first; 0 asks for the next. `None` where
+    /// there is none or the discipline cannot tell.
+    fn peek(&self, others: usize) -> Option<&Job>;
 
     /// What the ingress knows of a request that it dispatched and that has not finished.
-    fn dispatched(&self, _job: JobId) -> Option<&Job> {
-        None
-    }
+    fn dispatched(&self, job: JobId) -> Option<&Job>;
 
     /// Who may run what, where the ingress follows such a plan.
-    fn plan(&self) -> Option<&Plan> {
-        None
-    }
+    fn plan(&self) -> Option<&Plan>;
 
     /// How often the plan was revised.
-    fn revisions(&self) -> u64 {
-        0
-    }
+    fn revisions(&self) -> u64;
+}
+
+/// A dispatcher that runs requests itself while every worker has enough (Concord § 3.3).
+pub trait DispatcherWork {
+    /// Whether [`work`](Self::work) may ever name something: an engine need not ask otherwise.
+    const WORKS: bool;
+
+    /// What the dispatcher runs itself now that nothing can be dispatched. Until it says
+    /// [`worked`](Self::worked) it sees nothing and decides nothing.
+    fn work(&mut self, now_ns: u64) -> Option<DispatcherSlice>;
+
+    /// The dispatcher's slice is over; `cpu_ns` when that finished the request.
+    fn worked(&mut self, now_ns: u64, job: Job, cpu_ns: Option<u64>);
+}
+
+/// A server that somebody above it directs: a rack's control plane, through the server's agent.
+pub trait Assignable {
+    /// Says which classes the server is to serve on how many workers; policies of their own mind do not heed it.
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment);
+
+    /// Takes the oldest request of the class back that waits and was not begun, to be served elsewhere; `None` when there is
+    /// none, or the policy cannot.
+    fn withdraw(&mut self, class: ClassId) -> Option<JobId>;
+
+    /// Whether a request of the class that came now would start at once; `false` where that cannot be told.
+    fn would_start(&self, class: ClassId) -> bool;
 }
 
 /// Nobody places requests: they lie in the shared queue (Tardis).
@@ -171,6 +154,50 @@ impl Ingress for Unplaced {
     fn waiting(&self) -> usize {
         0
     }
+
+    fn wants(&self, _worker: WorkerId) -> bool {
+        false
+    }
+}
+
+impl Inspect for Unplaced {
+    fn peek(&self, _others: usize) -> Option<&Job> {
+        None
+    }
+
+    fn dispatched(&self, _job: JobId) -> Option<&Job> {
+        None
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        None
+    }
+
+    fn revisions(&self) -> u64 {
+        0
+    }
+}
+
+impl DispatcherWork for Unplaced {
+    const WORKS: bool = false;
+
+    fn work(&mut self, _now_ns: u64) -> Option<DispatcherSlice> {
+        None
+    }
+
+    fn worked(&mut self, _now_ns: u64, _job: Job, _cpu_ns: Option<u64>) {}
+}
+
+impl Assignable for Unplaced {
+    fn assign(&mut self, _now_ns: u64, _assignment: &Assignment) {}
+
+    fn withdraw(&mut self, _class: ClassId) -> Option<JobId> {
+        None
+    }
+
+    fn would_start(&self, _class: ClassId) -> bool {
+        false
+    }
 }
 
 /// What a worker does next.
@@ -200,58 +227,64 @@ pub enum Steal {
     Batch(usize),
 }
 
-/// The queues as one worker sees them. The live server implements it with lock-free rings, the
-/// simulator with lists; lengths may be stale in both.
-pub trait Queues {
-    /// The worker who looks.
-    fn me(&self) -> WorkerId;
+/// What waits where, and what workers and monitor tell each other: all of it the engine's. Lengths may be stale.
+pub trait Backlog {
     /// How many workers there are.
     fn workers(&self) -> usize;
+    /// Length of a worker's queue, running request not included.
+    fn len(&self, worker: WorkerId) -> usize;
+    /// Consumer and producer counters of one of the server's shared queues, below
+    /// [`System::shared_queues`](crate::systems::System); both only grow.
+    fn shared_counters(&self, queue: usize) -> (u64, u64);
+    /// The shared queues that are congested, a bit each: SYNERGY's `check_wait_queue`. 0 until a [`Monitor::tick`] said otherwise.
+    fn congested(&self) -> u64;
+    /// The mean service time that a worker told of its short requests, ns; 0 before it did.
+    fn short_ns(&self, worker: WorkerId) -> u64;
+}
+
+/// The queues as one worker sees them. The live server implements it with lock-free rings, the
+/// simulator with lists.
+pub trait Queues: Backlog {
+    /// The worker who looks.
+    fn me(&self) -> WorkerId;
     /// The head of the own queue.
     fn pop(&mut self) -> Option<JobId>;
     /// Puts a request at the tail of the own queue.
     fn push(&mut self, job: JobId);
-    /// Length of a worker's queue, running request not included; may be stale.
-    fn len(&self, worker: WorkerId) -> usize;
     /// Moves at most `max` requests from the head of `victim`'s queue to the own one.
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal;
-    /// The head of one of the server's shared queues, below [`System::shared_queues`](crate::systems::System):
-    /// SYNERGY's preempted longs, a queue a kind; all that arrives under Tardis.
+    /// The head of one of the shared queues: SYNERGY's preempted longs, a queue a kind; all that arrives under Tardis.
     fn pop_shared(&mut self, queue: usize) -> Option<JobId>;
     /// Puts a request at the tail of a shared queue.
     fn push_shared(&mut self, queue: usize, job: JobId);
-    /// Consumer and producer counters of a shared queue; both only grow.
-    fn shared_counters(&self, queue: usize) -> (u64, u64);
+    /// Tells the others this worker's [`short_ns`](Backlog::short_ns).
+    fn set_short_ns(&mut self, mean_ns: u64);
 }
 
 /// Decides what one worker runs next.
 pub trait Local {
     /// Whether it looks beyond its own queue: then work anywhere may concern it. One that does not is [`Next::Idle`] while that is empty,
     /// and an engine need not ask.
-    const STEALS: bool = false;
+    const STEALS: bool;
     /// Whether it may ever end a slice: an engine that cannot must refuse one that does.
-    const SLICES: bool = false;
+    const SLICES: bool;
     /// Whether a slice is renewed exactly while the own queue is empty, and always for the same time: an engine need not look before
     /// something enters it.
-    const RENEWS_ALONE: bool = false;
+    const RENEWS_ALONE: bool;
 
     /// What to run now that the worker has nothing running.
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next;
 
     /// The request's slice is over. `Some`: it goes on for so much longer, above 0, since nothing
     /// waits that should run instead. `None`: it yields.
-    fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
-        None
-    }
+    fn renew<Q: Queues>(&mut self, now_ns: u64, queues: &Q) -> Option<u64>;
 
     /// The request was interrupted; the job says how much service it attained so far. `true`: it is
     /// queued again, here. `false`: it goes back to the ingress.
-    fn yielded<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _queues: &mut Q) -> bool {
-        false
-    }
+    fn yielded<Q: Queues>(&mut self, now_ns: u64, job: &Job, queues: &mut Q) -> bool;
 
     /// The request finished after `cpu_ns` of the worker's time.
-    fn finished(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64) {}
+    fn finished<Q: Queues>(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, queues: &mut Q);
 }
 
 /// "Interrupt what this worker runs, if it is still that assignment."
@@ -281,21 +314,73 @@ pub enum Verdict {
 /// dispatcher that loops looks at its workers' deadlines on each turn, a simulator knows the next.
 pub trait Monitor {
     /// Whether it may ever interrupt: an engine that cannot must refuse one that does.
-    const PREEMPTS: bool = true;
+    const PREEMPTS: bool;
     /// Whether [`poll`](Self::poll) may ever name something: an engine need not ask otherwise.
-    const POLLS: bool = false;
+    const POLLS: bool;
     /// Whether the dispatcher carries it out (else a core of its own): one that is busy with a
     /// request interrupts late.
-    const ON_DISPATCHER: bool = true;
+    const ON_DISPATCHER: bool;
 
     /// The worker began its `epoch`-th assignment. When to look at it, in ns of service from now
     /// on, above 0; `None` for never.
-    fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: &Job, _epoch: u64) -> Option<u64> {
+    fn started<Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &Q,
+    ) -> Option<u64>;
+
+    /// The time came that was asked for.
+    fn expired<I: Ingress, Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        ingress: &I,
+        queues: &Q,
+    ) -> Verdict;
+
+    /// The worker's assignment ended, whether the request finished or not.
+    fn stopped(&mut self, now_ns: u64, worker: WorkerId, epoch: u64);
+
+    /// An interruption that is due because of what happened, not of time. The ingress and the
+    /// queues say what waits.
+    fn poll<I: Ingress, Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        ingress: &I,
+        queues: &Q,
+    ) -> Option<Preempt>;
+
+    /// When to call [`tick`](Self::tick) although nothing happened.
+    fn next_deadline_ns(&self) -> Option<u64>;
+
+    /// The deadline it asked for came. What it returns is to be the queues' [`congested`](Backlog::congested) from now on.
+    fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64;
+}
+
+/// Nobody is ever interrupted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Never;
+
+impl Monitor for Never {
+    const PREEMPTS: bool = false;
+    const POLLS: bool = false;
+    const ON_DISPATCHER: bool = true;
+
+    fn started<Q: Backlog>(
+        &mut self,
+        _now_ns: u64,
+        _worker: WorkerId,
+        _job: &Job,
+        _epoch: u64,
+        _queues: &Q,
+    ) -> Option<u64> {
         None
     }
 
-    /// The time came that was asked for.
-    fn expired<I: Ingress, Q: Queues>(
+    fn expired<I: Ingress, Q: Backlog>(
         &mut self,
         _now_ns: u64,
         _worker: WorkerId,
@@ -305,12 +390,9 @@ pub trait Monitor {
         Verdict::Leave
     }
 
-    /// The worker's assignment ended, whether the request finished or not.
     fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
 
-    /// An interruption that is due because of what happened, not of time. The ingress and the
-    /// queues say what waits.
-    fn poll<I: Ingress, Q: Queues>(
+    fn poll<I: Ingress, Q: Backlog>(
         &mut self,
         _now_ns: u64,
         _ingress: &I,
@@ -319,19 +401,11 @@ pub trait Monitor {
         None
     }
 
-    /// When to call [`tick`](Self::tick) although nothing happened.
     fn next_deadline_ns(&self) -> Option<u64> {
         None
     }
 
-    /// The deadline it asked for came.
-    fn tick<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) {}
-}
-
-/// Nobody is ever interrupted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Never;
-
-impl Monitor for Never {
-    const PREEMPTS: bool = false;
+    fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
+        0
+    }
 }

@@ -4,11 +4,12 @@
 //! slice at a time, by code that interrupts itself. What it began only it can finish: workers run
 //! the other instrumentation.
 
-use crate::controls::Control;
+use crate::controls::{Assignment, Control};
 use crate::disciplines::Discipline;
 use crate::placements::Placement;
-use crate::rack::Duty;
-use crate::role::{Dispatch, Ingress, Owner, Shed, Stint};
+use crate::role::{
+    Assignable, Dispatch, DispatcherSlice, DispatcherWork, Ingress, Inspect, Owner, Shed,
+};
 use crate::{Central, ClassId, Job, JobId, Plan, WorkerId};
 
 /// A central dispatcher that works while all workers' queues are full.
@@ -31,18 +32,17 @@ impl<D, P, C> Working<D, P, C> {
     }
 }
 
-impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
-    const OWNER: Owner = P::OWNER;
+impl<D: Discipline, P: Placement, C: Control> DispatcherWork for Working<D, P, C> {
     const WORKS: bool = true;
 
-    fn work(&mut self, now_ns: u64) -> Option<Stint> {
+    fn work(&mut self, now_ns: u64) -> Option<DispatcherSlice> {
         if self.slice_ns == 0 {
             return None;
         }
         if self.begun.is_none() {
             self.begun = self.central.take_unstarted(now_ns).map(|job| job.id);
         }
-        self.begun.map(|job| Stint {
+        self.begun.map(|job| DispatcherSlice {
             job,
             slice_ns: self.slice_ns,
         })
@@ -54,6 +54,10 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
             self.central.completed(now_ns, job.id, cpu_ns);
         }
     }
+}
+
+impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
+    const OWNER: Owner = P::OWNER;
 
     #[inline]
     fn arrived(&mut self, now_ns: u64, job: Job) -> Result<(), Shed> {
@@ -83,23 +87,6 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
         self.central.worker_removed(now_ns, worker);
     }
 
-    fn next_deadline_ns(&self) -> Option<u64> {
-        self.central.next_deadline_ns()
-    }
-
-    fn instruct(&mut self, now_ns: u64, duty: &Duty) {
-        self.central.instruct(now_ns, duty);
-    }
-
-    fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
-        self.central.withdraw(class)
-    }
-
-    /// What the dispatcher began itself keeps no worker from starting.
-    fn would_start(&self, class: ClassId) -> bool {
-        self.central.would_start(class)
-    }
-
     fn grow(&mut self, capacity: usize) {
         self.central.grow(capacity);
     }
@@ -113,13 +100,11 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
     fn wants(&self, worker: WorkerId) -> bool {
         self.central.wants(worker)
     }
+}
 
-    fn head(&self) -> Option<&Job> {
-        self.central.head()
-    }
-
-    fn after(&self, others: usize) -> Option<&Job> {
-        self.central.after(others)
+impl<D: Discipline, P: Placement, C: Control> Inspect for Working<D, P, C> {
+    fn peek(&self, others: usize) -> Option<&Job> {
+        self.central.peek(others)
     }
 
     fn dispatched(&self, job: JobId) -> Option<&Job> {
@@ -132,5 +117,20 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
 
     fn revisions(&self) -> u64 {
         self.central.revisions()
+    }
+}
+
+impl<D: Discipline, P: Placement, C: Control> Assignable for Working<D, P, C> {
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment) {
+        self.central.assign(now_ns, assignment);
+    }
+
+    fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
+        self.central.withdraw(class)
+    }
+
+    /// What the dispatcher began itself keeps no worker from starting.
+    fn would_start(&self, class: ClassId) -> bool {
+        self.central.would_start(class)
     }
 }

@@ -74,7 +74,6 @@ impl Visit for Drive {
             }
             toy.me = rng.below(WORKERS);
             if let Next::Run { job, .. } = system.locals[toy.me].next(now_ns, &mut toy) {
-                ingress.started(now_ns, WorkerId(toy.me as u16), job);
                 running.push((WorkerId(toy.me as u16), job));
             }
             if !running.is_empty() {
@@ -86,10 +85,12 @@ impl Visit for Drive {
                     job,
                     swing * 1_000 * (1 + rng.below(100) as u64),
                 );
+                toy.me = worker.index();
                 system.locals[worker.index()].finished(
                     now_ns,
                     &Job::new(job, ClassId(0), 0),
                     1_000,
+                    &mut toy,
                 );
                 free.push(job);
             }

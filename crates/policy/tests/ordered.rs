@@ -218,7 +218,9 @@ fn as_many_longs_stop_as_shorts_are_blocked() {
         system.ingress.arrived(0, long).unwrap();
         let dispatch = system.ingress.poll(0).expect("a worker is idle");
         let began_ns = 10 - worker as u64;
-        system.monitor.started(began_ns, dispatch.worker, &long, 7);
+        system
+            .monitor
+            .started(began_ns, dispatch.worker, &long, 7, &toy);
     }
     let System {
         ingress, monitor, ..

@@ -3,7 +3,7 @@
 
 mod toy;
 
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Queues};
+use headway_policy::role::{Backlog, Dispatch, Ingress, Local, Monitor, Next, Owner, Queues};
 use headway_policy::systems::{self, NAMES, System, Visit};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
 use proptest::prelude::*;

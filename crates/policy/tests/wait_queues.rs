@@ -4,7 +4,7 @@ mod toy;
 
 use headway_policy::locals::SynergyWorker;
 use headway_policy::monitors::TimerCore;
-use headway_policy::role::{Ingress, Local, Monitor, Next, Queues, Verdict};
+use headway_policy::role::{Backlog, Ingress, Local, Monitor, Next, Verdict};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, Steered, System};
 use headway_policy::{ClassHint, ClassId, Job, JobId, Shape, WorkerId};
@@ -143,7 +143,10 @@ impl Drive {
             return Ok(());
         };
         let (me, job) = (WorkerId(worker as u16), self.jobs[id.index()]);
-        let timed = self.system.monitor.started(self.now_ns, me, &job, 1);
+        let timed = self
+            .system
+            .monitor
+            .started(self.now_ns, me, &job, 1, &self.toy);
         prop_assert_eq!(timed.is_some(), LONGS.contains(&self.class(id)));
         if timed.is_none() {
             return Ok(());
@@ -166,7 +169,8 @@ impl Drive {
         if let Some(id) = self.running[worker].take() {
             let job = self.jobs[id.index()];
             let cpu_ns = (MEANS_US[job.class.index()] * 1e3) as u64;
-            self.system.locals[worker].finished(self.now_ns, &job, cpu_ns);
+            self.toy.me = worker;
+            self.system.locals[worker].finished(self.now_ns, &job, cpu_ns, &mut self.toy);
             self.done += 1;
         }
     }
@@ -180,7 +184,7 @@ impl Drive {
             Event::Finish { worker } => self.finish(worker),
             // An engine calls only who asks for it.
             Event::Tick if self.system.monitor.next_deadline_ns().is_some() => {
-                self.system.monitor.tick(self.now_ns, &self.toy);
+                self.toy.congested = self.system.monitor.tick(self.now_ns, &self.toy);
             }
             Event::Tick => {}
         }

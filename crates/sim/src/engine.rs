@@ -120,8 +120,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
 
     #[inline]
     fn deadline_ns(&self) -> u64 {
-        let ingress = self.ingress.next_deadline_ns().unwrap_or(NEVER);
-        ingress.min(self.monitor.next_deadline_ns().unwrap_or(NEVER))
+        self.monitor.next_deadline_ns().unwrap_or(NEVER)
     }
 
     /// A worker that was freed and got nothing has no next event. Only now: most get something at
@@ -137,8 +136,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     fn deadline(&mut self, at_ns: u64, sink: &mut impl Sink) {
         self.advance_to(at_ns);
         if self.monitor.next_deadline_ns() == Some(at_ns) {
-            let queues = self.queues.seen_by(0);
-            self.monitor.tick(at_ns, &queues);
+            let congested = self.monitor.tick(at_ns, &self.queues.seen_by(0));
+            self.queues.congested = congested;
         }
         self.decide(sink);
         assert!(
@@ -302,8 +301,10 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.idle -= 1;
         self.work.busy_ns += spent_ns;
         let id = WorkerId(worker as u16);
-        self.ingress.started(self.now_ns, id, job);
-        let look_ns = self.monitor.started(self.now_ns, id, &as_job, epoch);
+        let queues = self.queues.seen_by(worker);
+        let look_ns = self
+            .monitor
+            .started(self.now_ns, id, &as_job, epoch, &queues);
         let at = &mut self.workers[worker];
         at.begin(job, self.now_ns + spent_ns, left_ns, (slice_ns, look_ns));
         self.stops.set(worker, at.next_ns());
@@ -483,7 +484,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let needs_ns = in_flight.needs_ns;
         sink.finished(self.now_ns, &in_flight.request);
         let job = self.job(id);
-        self.locals[worker].finished(self.now_ns, &job, needs_ns);
+        let mut queues = self.queues.seen_by(worker);
+        self.locals[worker].finished(self.now_ns, &job, needs_ns, &mut queues);
         match (I::OWNER, self.known_at_ns()) {
             (Owner::Dispatcher, at_ns) if at_ns > self.now_ns => {
                 let notice = Delayed::Notice {

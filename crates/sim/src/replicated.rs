@@ -5,8 +5,8 @@ use crate::engine::Engine;
 use crate::engine::agenda::Agenda;
 use crate::server::{NEVER, Request, Sink, Work};
 use crate::simulated::Simulated;
+use headway_policy::controls::Assignment;
 use headway_policy::host::Counters;
-use headway_policy::rack::Duty;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::{Division, Replicas};
 use headway_policy::{ClassId, Plan, Shape, WorkerId};
@@ -131,9 +131,9 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
         self.act(at, now_ns, |engine| engine.revoke(now_ns, worker, sink));
     }
 
-    fn instruct(&mut self, now_ns: u64, duty: &Duty, sink: &mut impl Sink) {
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment, sink: &mut impl Sink) {
         for at in 0..self.engines.len() {
-            self.act(at, now_ns, |engine| engine.instruct(now_ns, duty, sink));
+            self.act(at, now_ns, |engine| engine.assign(now_ns, assignment, sink));
         }
     }
 

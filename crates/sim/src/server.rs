@@ -5,8 +5,8 @@ use crate::engine::Engine;
 use crate::replicated::Replicated;
 use crate::simulated::Simulated;
 use crate::{Costs, SimError};
+use headway_policy::controls::Assignment;
 use headway_policy::host::Counters;
-use headway_policy::rack::Duty;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{Replicas, System, Visit};
@@ -108,8 +108,8 @@ pub trait Server: Send {
     /// in its queue stays there, for others to steal, until it is back.
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>);
 
-    /// A rack's control plane says what the server is to serve; policies of their own mind do not heed it.
-    fn instruct(&mut self, now_ns: u64, duty: &Duty, left: &mut Vec<Left>);
+    /// Somebody above the server says what it is to serve; policies of their own mind do not heed it.
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment, left: &mut Vec<Left>);
 
     /// Takes all requests of a class back that wait and were not begun, the oldest first; none where the policy cannot.
     fn withdraw(&mut self, class: u16, withdrawn: &mut Vec<Request>);
@@ -208,8 +208,8 @@ impl<T: Simulated + Send> Server for T {
         Simulated::revoke(self, now_ns, worker, left);
     }
 
-    fn instruct(&mut self, now_ns: u64, duty: &Duty, left: &mut Vec<Left>) {
-        Simulated::instruct(self, now_ns, duty, left);
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment, left: &mut Vec<Left>) {
+        Simulated::assign(self, now_ns, assignment, left);
     }
 
     fn withdraw(&mut self, class: u16, withdrawn: &mut Vec<Request>) {

@@ -1,8 +1,8 @@
 //! What a [`Server`](crate::server::Server) is made of.
 
 use crate::server::{Request, Sink, Work};
+use headway_policy::controls::Assignment;
 use headway_policy::host::Counters;
-use headway_policy::rack::Duty;
 use headway_policy::{ClassId, Plan, WorkerId};
 use headway_report::schedule::Slice;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(crate) trait Simulated {
     fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink);
     fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, sink: &mut impl Sink);
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink);
-    fn instruct(&mut self, now_ns: u64, duty: &Duty, sink: &mut impl Sink);
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment, sink: &mut impl Sink);
     fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>);
     fn would_start(&self, request: &Request) -> bool;
     /// Workers that are there and run nothing.

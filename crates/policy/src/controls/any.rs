@@ -1,6 +1,6 @@
 //! Any control, chosen while running: for systems that are put together by name.
 
-use super::{Control, Darc, DarcStable, Fixed, Partition};
+use super::{Assignment, Control, Darc, DarcStable, Fixed, Partition};
 use crate::{BitSet, ClassId, Plan};
 
 /// One of the controls. A match costs a predicted branch per call, and all these systems share
@@ -55,6 +55,10 @@ impl Control for AnyControl {
         waiting: impl Fn(ClassId) -> usize,
     ) -> bool {
         each!(self, control => control.close_window(now_ns, plan, present, waiting))
+    }
+
+    fn assigned(&mut self, assignment: &Assignment) -> bool {
+        each!(self, control => control.assigned(assignment))
     }
 
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {

@@ -1,6 +1,6 @@
 //! DARC: dynamic, application-aware reserved cores (Perséphone § 3).
 
-use super::{Control, Profiler};
+use super::{Assignment, Control, Profiler};
 use crate::reservation::{Profile, Rules, reserve};
 use crate::{BitSet, ClassId, Order, Plan};
 use alloc::vec::Vec;
@@ -106,6 +106,12 @@ impl Darc {
 }
 
 impl Control for Darc {
+    fn plans(&self) -> bool {
+        true
+    }
+
+    fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
+
     #[inline]
     fn dispatched(&mut self, class: ClassId, waited_ns: u64) {
         self.profiler.dispatched(class, waited_ns);
@@ -133,6 +139,10 @@ impl Control for Darc {
             self.replan(plan, present);
         }
         due
+    }
+
+    fn assigned(&mut self, _assignment: &Assignment) -> bool {
+        false
     }
 
     /// Cores may come and go while running (§ 6): the reservation follows at once.

@@ -13,7 +13,7 @@
 //!
 //! [`stability`]: crate::stability
 
-use super::{Control, Darc, DarcRules, Known};
+use super::{Assignment, Control, Darc, DarcRules, Known};
 use crate::reservation::assign;
 use crate::stability::{GroupLoad, settle, widen};
 use crate::{BitSet, ClassId, Group, Order, Plan};
@@ -170,6 +170,10 @@ impl DarcStable {
 }
 
 impl Control for DarcStable {
+    fn plans(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn arrived(&mut self, _now_ns: u64, class: ClassId) {
         self.darc.profiler().arrived(class);
@@ -201,6 +205,10 @@ impl Control for DarcStable {
         }
         let reconsidered = self.reconsider(plan, present);
         self.relieve(plan, present, waiting) || reconsidered
+    }
+
+    fn assigned(&mut self, _assignment: &Assignment) -> bool {
+        false
     }
 
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {

@@ -1,6 +1,6 @@
 //! Plans that are made once.
 
-use super::Control;
+use super::{Assignment, Control};
 use crate::{BitSet, ClassId, Plan};
 
 /// How a fixed plan divides the workers that are there.
@@ -15,6 +15,28 @@ pub enum Fixed {
 
 impl Control for Fixed {
     fn plans(&self) -> bool {
+        false
+    }
+
+    fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
+
+    fn dispatched(&mut self, _class: ClassId, _waited_ns: u64) {}
+
+    fn finished(&mut self, _class: ClassId, _cpu_ns: u64) -> bool {
+        false
+    }
+
+    fn close_window(
+        &mut self,
+        _now_ns: u64,
+        _plan: &mut Plan,
+        _present: &BitSet,
+        _waiting: impl Fn(ClassId) -> usize,
+    ) -> bool {
+        false
+    }
+
+    fn assigned(&mut self, _assignment: &Assignment) -> bool {
         false
     }
 

@@ -1,12 +1,30 @@
 //! Plans that somebody else makes: a rack's control plane (Pallas § 4.3).
 
 use super::Control;
-use crate::rack::Duty;
 use crate::{BitSet, ClassId, Order, Plan};
 use alloc::vec::Vec;
 
-/// Follows the duty it is given: one group is served first come first served by all workers; several have their workers
-/// reserved and may use those of longer ones, as under DARC. The order of types is the declared one until a duty tells another.
+/// One group of classes, and how many of the server's workers are its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Share {
+    /// The group's classes, UNKNOWN among them where it belongs to it.
+    pub classes: BitSet,
+    /// The group's workers.
+    pub workers: usize,
+}
+
+/// What a server is to serve: its groups, by ascending service time.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Assignment {
+    /// The groups. One, or none: first come first served by all workers.
+    pub shares: Vec<Share>,
+    /// All classes by service time as last measured, UNKNOWN last. Empty: the order stays as it was.
+    pub ascending: Vec<ClassId>,
+}
+
+/// Follows the assignment it is given: one group is served first come first served by all workers; several have their workers
+/// reserved and may use those of longer ones, as under DARC. The order of classes is the declared one until an assignment tells
+/// another.
 pub struct Given {
     /// Workers and types of each group, shortest first; no more than one: nothing is reserved.
     parts: Vec<(BitSet, usize)>,
@@ -15,7 +33,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// No duty yet: c-FCFS.
+    /// No assignment yet: c-FCFS.
     #[must_use]
     pub fn new(classes: usize) -> Self {
         Self {
@@ -49,13 +67,32 @@ impl Control for Given {
         false
     }
 
-    fn instructed(&mut self, duty: &Duty) -> bool {
+    fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
+
+    fn dispatched(&mut self, _class: ClassId, _waited_ns: u64) {}
+
+    fn finished(&mut self, _class: ClassId, _cpu_ns: u64) -> bool {
+        false
+    }
+
+    fn close_window(
+        &mut self,
+        _now_ns: u64,
+        _plan: &mut Plan,
+        _present: &BitSet,
+        _waiting: impl Fn(ClassId) -> usize,
+    ) -> bool {
+        false
+    }
+
+    fn assigned(&mut self, assignment: &Assignment) -> bool {
         self.parts.clear();
-        let groups = duty.parts.iter().map(|part| (part.classes, part.cores));
-        self.parts.extend(groups);
-        if !duty.ascending.is_empty() {
+        let shares = assignment.shares.iter();
+        self.parts
+            .extend(shares.map(|share| (share.classes, share.workers)));
+        if !assignment.ascending.is_empty() {
             self.ascending.clear();
-            self.ascending.extend_from_slice(&duty.ascending);
+            self.ascending.extend_from_slice(&assignment.ascending);
         }
         true
     }
@@ -90,7 +127,6 @@ impl Control for Given {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rack::Part;
 
     fn plan() -> Plan {
         let ranked = (0..4).map(ClassId).collect();
@@ -99,12 +135,12 @@ mod tests {
 
     fn given(parts: &[(&[usize], usize)]) -> Given {
         let mut given = Given::new(4);
-        let part = |&(classes, cores): &(&[usize], usize)| Part {
+        let share = |&(classes, workers): &(&[usize], usize)| Share {
             classes: classes.iter().copied().collect(),
-            cores,
+            workers,
         };
-        assert!(given.instructed(&Duty {
-            parts: parts.iter().map(part).collect(),
+        assert!(given.assigned(&Assignment {
+            shares: parts.iter().map(share).collect(),
             ascending: Vec::new(),
         }));
         given
@@ -131,16 +167,16 @@ mod tests {
     }
 
     #[test]
-    fn types_are_served_in_the_order_that_the_duty_tells() {
+    fn classes_are_served_in_the_order_that_the_assignment_tells() {
         let mut plan = plan();
         let mut given = given(&[(&[0], 3), (&[2, 3], 7)]);
         let swapped = [2, 1, 0, 3].map(ClassId);
-        let part = |classes: &[usize], cores| Part {
+        let share = |classes: &[usize], workers| Share {
             classes: classes.iter().copied().collect(),
-            cores,
+            workers,
         };
-        given.instructed(&Duty {
-            parts: [part(&[2], 3), part(&[0, 3], 7)].to_vec(),
+        given.assigned(&Assignment {
+            shares: alloc::vec![share(&[2], 3), share(&[0, 3], 7)],
             ascending: swapped.to_vec(),
         });
         given.workers_changed(&mut plan, &BitSet::range(0, 10));

@@ -1,6 +1,6 @@
 //! Static partitioning: every class has its workers, and nobody else's (Perséphone, Table 5).
 
-use super::Control;
+use super::{Assignment, Control};
 use crate::reservation::{Profile, Rules, assign, reserve};
 use crate::{BitSet, ClassHint, ClassId, Plan};
 use alloc::vec::Vec;
@@ -23,6 +23,32 @@ impl Partition {
 }
 
 impl Control for Partition {
+    fn plans(&self) -> bool {
+        true
+    }
+
+    fn arrived(&mut self, _now_ns: u64, _class: ClassId) {}
+
+    fn dispatched(&mut self, _class: ClassId, _waited_ns: u64) {}
+
+    fn finished(&mut self, _class: ClassId, _cpu_ns: u64) -> bool {
+        false
+    }
+
+    fn close_window(
+        &mut self,
+        _now_ns: u64,
+        _plan: &mut Plan,
+        _present: &BitSet,
+        _waiting: impl Fn(ClassId) -> usize,
+    ) -> bool {
+        false
+    }
+
+    fn assigned(&mut self, _assignment: &Assignment) -> bool {
+        false
+    }
+
     /// Algorithm 2 without its stealing; what rounding left over goes to the longest class.
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         const EACH_ALONE: Rules = Rules {

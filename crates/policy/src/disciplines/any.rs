@@ -1,8 +1,8 @@
 //! Any discipline, chosen while running: for systems that are put together by name.
 
 use super::{
-    CycleStealing, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq, MultiQueue, Shortest,
-    Typed, WeightedRoundRobin,
+    Accounting, CycleStealing, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq, MultiQueue,
+    Preview, Shortest, Typed, WeightedRoundRobin,
 };
 use crate::role::Shed;
 use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
@@ -82,25 +82,34 @@ impl Discipline for AnyDiscipline {
         each!(self, discipline => discipline.wants(plan, worker))
     }
 
-    #[inline]
-    fn head<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
-        each!(self, discipline => discipline.head(jobs))
+    fn take_unstarted<'a>(
+        &mut self,
+        jobs: &'a Jobs,
+        plan: &Plan,
+        class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        each!(self, discipline => discipline.take_unstarted(jobs, plan, class))
     }
 
-    fn resumed(&mut self, class: ClassId) {
-        each!(self, discipline => discipline.resumed(class));
+    fn replanned(&mut self, plan: &Plan) {
+        each!(self, discipline => discipline.replanned(plan));
+    }
+}
+
+impl Preview for AnyDiscipline {
+    #[inline]
+    fn peek<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
+        each!(self, discipline => discipline.peek(jobs, others))
     }
 
     fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
         each!(self, discipline => discipline.front_sequence(jobs))
     }
+}
 
-    fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
-        each!(self, discipline => discipline.after(jobs, others))
-    }
-
-    fn take_unstarted(&mut self, jobs: &Jobs) -> Option<Job> {
-        each!(self, discipline => discipline.take_unstarted(jobs))
+impl Accounting for AnyDiscipline {
+    fn resumed(&mut self, class: ClassId) {
+        each!(self, discipline => discipline.resumed(class));
     }
 
     fn withdraw(&mut self, jobs: &Jobs, plan: &Plan, class: ClassId) -> Option<JobId> {
@@ -115,9 +124,5 @@ impl Discipline for AnyDiscipline {
     #[inline]
     fn completed(&mut self, class: ClassId, cpu_ns: u64) {
         each!(self, discipline => discipline.completed(class, cpu_ns));
-    }
-
-    fn replanned(&mut self, plan: &Plan) {
-        each!(self, discipline => discipline.replanned(plan));
     }
 }

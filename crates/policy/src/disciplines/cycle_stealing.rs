@@ -1,7 +1,7 @@
 //! Cycle stealing with a central queue, CS-CQ (Harchol-Balter, Li, Osogami, Scheller-Wolf and
 //! Squillante, ICDCS '03): hosts for longs, which run shorts while no long waits.
 
-use super::Discipline;
+use super::{Accounting, Discipline, Preview};
 use crate::job::List;
 use crate::role::Shed;
 use crate::{BitSet, ClassId, Job, Jobs, Plan, WorkerId};
@@ -92,6 +92,15 @@ impl Discipline for CycleStealing {
         Some((job, worker))
     }
 
+    fn take_unstarted<'a>(
+        &mut self,
+        _jobs: &'a Jobs,
+        _plan: &Plan,
+        _class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        None
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.shorts.len() + self.longs.len()
@@ -106,6 +115,24 @@ impl Discipline for CycleStealing {
         self.shorts.len() > 0 || self.longs.len() > 0 && self.running < self.long_hosts
     }
 
+    /// Workers came or went: every class is open to all of them.
+    fn replanned(&mut self, plan: &Plan) {
+        let unknown = ClassId(plan.ranked().len() as u16 - 1);
+        self.divide(plan.reserved(unknown).union(plan.stealable(unknown)).len());
+    }
+}
+
+impl Preview for CycleStealing {
+    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
+        None
+    }
+
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+}
+
+impl Accounting for CycleStealing {
     fn resumed(&mut self, class: ClassId) {
         self.running += usize::from(self.is_long.contains(class.index()));
     }
@@ -115,9 +142,5 @@ impl Discipline for CycleStealing {
         self.running -= usize::from(self.is_long.contains(class.index()));
     }
 
-    /// Workers came or went: every class is open to all of them.
-    fn replanned(&mut self, plan: &Plan) {
-        let unknown = ClassId(plan.ranked().len() as u16 - 1);
-        self.divide(plan.reserved(unknown).union(plan.stealable(unknown)).len());
-    }
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }

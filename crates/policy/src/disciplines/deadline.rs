@@ -1,7 +1,7 @@
 //! Earliest deadline first (Liu and Layland, JACM 20, 1973).
 
 use super::heap::{ByKey, Key};
-use crate::{Job, Shape};
+use crate::{ClassId, Job, Shape};
 use alloc::vec::Vec;
 
 /// Ordered by deadline.
@@ -49,4 +49,6 @@ impl Key for Deadlines {
     fn of(&self, job: &mut Job) -> u64 {
         Self::of(self, job)
     }
+
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }

@@ -2,7 +2,7 @@
 //! service time, whatever the size of its requests.
 
 use super::classes::ClassQueues;
-use super::{Discipline, Sizes};
+use super::{Accounting, Discipline, Preview, Sizes};
 use crate::role::Shed;
 use crate::{ClassId, Job, Jobs, Plan, WorkerId};
 use alloc::vec;
@@ -109,6 +109,15 @@ impl Discipline for DeficitRoundRobin {
         Some((job, worker))
     }
 
+    fn take_unstarted<'a>(
+        &mut self,
+        _jobs: &'a Jobs,
+        _plan: &Plan,
+        _class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        None
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.queues.waiting()
@@ -119,9 +128,30 @@ impl Discipline for DeficitRoundRobin {
     }
 
     #[inline]
-    fn completed(&mut self, class: ClassId, cpu_ns: u64) {
-        self.sizes.completed(class, cpu_ns);
+    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
+        self.waiting() > 0
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+}
+
+impl Preview for DeficitRoundRobin {
+    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
+        None
+    }
+
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+}
+
+impl Accounting for DeficitRoundRobin {
+    fn resumed(&mut self, _class: ClassId) {}
+
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
+
+    #[inline]
+    fn completed(&mut self, class: ClassId, cpu_ns: u64) {
+        self.sizes.completed(class, cpu_ns);
+    }
 }

@@ -1,6 +1,6 @@
 //! One queue, first come first served, whatever the class.
 
-use super::Discipline;
+use super::{Accounting, Discipline, Preview};
 use crate::job::List;
 use crate::role::Shed;
 use crate::{ClassId, Job, Jobs, Plan, WorkerId};
@@ -51,6 +51,15 @@ impl Discipline for Fifo {
         Some((job, worker))
     }
 
+    fn take_unstarted<'a>(
+        &mut self,
+        _jobs: &'a Jobs,
+        _plan: &Plan,
+        _class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        None
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.waiting.len()
@@ -61,15 +70,16 @@ impl Discipline for Fifo {
     }
 
     #[inline]
-    fn head<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
-        self.waiting.front(jobs)
+    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
+        self.waiting() > 0
     }
 
-    fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
-        Some(self.waiting.front_sequence(jobs))
-    }
+    fn replanned(&mut self, _plan: &Plan) {}
+}
 
-    fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
+impl Preview for Fifo {
+    #[inline]
+    fn peek<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
         let mut cursor = self.waiting.cursor();
         for _ in 0..others {
             cursor.advance(jobs)?;
@@ -77,5 +87,15 @@ impl Discipline for Fifo {
         cursor.advance(jobs)
     }
 
-    fn replanned(&mut self, _plan: &Plan) {}
+    fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
+        Some(self.waiting.front_sequence(jobs))
+    }
+}
+
+impl Accounting for Fifo {
+    fn resumed(&mut self, _class: ClassId) {}
+
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
+
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }

@@ -1,6 +1,6 @@
 //! A priority queue of waiting requests, and the disciplines that are one.
 
-use super::Discipline;
+use super::{Accounting, Discipline, Preview};
 use crate::role::Shed;
 use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
 use alloc::vec::Vec;
@@ -71,7 +71,7 @@ pub trait Key {
     fn of(&self, job: &mut Job) -> u64;
 
     /// A request of the class took so long in all.
-    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
+    fn completed(&mut self, class: ClassId, cpu_ns: u64);
 }
 
 /// One bounded queue for all classes, in the order of a key that does not change while a request
@@ -127,10 +127,19 @@ impl<K: Key> Discipline for ByKey<K> {
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
     ) -> Option<(&'a Job, WorkerId)> {
-        let job = self.head(jobs)?;
+        let job = self.peek(jobs, 0)?;
         let worker = place(job)?;
         self.heap.pop();
         Some((job, worker))
+    }
+
+    fn take_unstarted<'a>(
+        &mut self,
+        _jobs: &'a Jobs,
+        _plan: &Plan,
+        _class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        None
     }
 
     #[inline]
@@ -143,16 +152,36 @@ impl<K: Key> Discipline for ByKey<K> {
     }
 
     #[inline]
-    fn head<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
+    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
+        self.waiting() > 0
+    }
+
+    fn replanned(&mut self, _plan: &Plan) {}
+}
+
+impl<K: Key> Preview for ByKey<K> {
+    #[inline]
+    fn peek<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
+        if others > 0 {
+            return None;
+        }
         self.heap.entries.first().map(|first| jobs.get(first.id))
     }
+
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+}
+
+impl<K: Key> Accounting for ByKey<K> {
+    fn resumed(&mut self, _class: ClassId) {}
+
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
 
     #[inline]
     fn completed(&mut self, class: ClassId, cpu_ns: u64) {
         self.key.completed(class, cpu_ns);
     }
-
-    fn replanned(&mut self, _plan: &Plan) {}
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! The multi-level feedback queue (Corbató, Merwin-Daggett and Daley, AFIPS '62): who has run
 //! longer waits behind who has not.
 
-use super::Discipline;
+use super::{Accounting, Discipline, Preview};
 use crate::job::List;
 use crate::role::Shed;
 use crate::{BitSet, ClassId, Job, Jobs, Plan, WorkerId};
@@ -92,6 +92,15 @@ impl Discipline for Mlfq {
         Some((job, worker))
     }
 
+    fn take_unstarted<'a>(
+        &mut self,
+        _jobs: &'a Jobs,
+        _plan: &Plan,
+        _class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        None
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.waiting
@@ -102,11 +111,33 @@ impl Discipline for Mlfq {
     }
 
     #[inline]
-    fn head<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
-        self.queues[self.occupied.first()?].front(jobs)
+    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
+        self.waiting() > 0
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+}
+
+impl Preview for Mlfq {
+    #[inline]
+    fn peek<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
+        if others > 0 {
+            return None;
+        }
+        self.queues[self.occupied.first()?].front(jobs)
+    }
+
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+}
+
+impl Accounting for Mlfq {
+    fn resumed(&mut self, _class: ClassId) {}
+
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
+
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }
 
 #[cfg(test)]

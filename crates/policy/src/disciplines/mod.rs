@@ -30,10 +30,11 @@ pub use typed::Typed;
 pub use wrr::WeightedRoundRobin;
 
 use crate::role::Shed;
-use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
+use crate::{ClassId, Job, Jobs, Plan, WorkerId};
 
-/// Keeps the waiting requests and offers them in its order.
-pub trait Discipline {
+/// Keeps the waiting requests and offers them in its order. As with all traits of parts no method has a default: a wrapper
+/// that forgets one does not compile.
+pub trait Discipline: Preview + Accounting {
     /// Queues a request.
     ///
     /// # Errors
@@ -53,6 +54,16 @@ pub trait Discipline {
         place: impl FnMut(&Job) -> Option<WorkerId>,
     ) -> Option<(&'a Job, WorkerId)>;
 
+    /// Takes out the oldest request of the class, or of any class, that no worker has begun, where the discipline can tell:
+    /// for a dispatcher that works, which cannot go on with what a worker began (Concord § 3.3), and for requests that are to
+    /// be served elsewhere.
+    fn take_unstarted<'a>(
+        &mut self,
+        jobs: &'a Jobs,
+        plan: &Plan,
+        class: Option<ClassId>,
+    ) -> Option<&'a Job>;
+
     /// Requests waiting.
     fn waiting(&self) -> usize;
 
@@ -60,49 +71,31 @@ pub trait Discipline {
     fn waiting_of(&self, class: ClassId) -> usize;
 
     /// Whether something waits that the plan lets run on this worker.
-    #[inline]
-    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
-        self.waiting() > 0
-    }
-
-    /// The request that would be offered first; `None` when nothing waits or the discipline cannot
-    /// tell.
-    fn head<'a>(&self, _jobs: &'a Jobs) -> Option<&'a Job> {
-        None
-    }
-
-    /// When the request that would be offered first was admitted, relative to all others of the slab; `None` where the order
-    /// is not that of admission.
-    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
-        None
-    }
-
-    /// Takes out the oldest request that no worker has begun, where the discipline can tell
-    /// (Concord's dispatcher cannot go on with what a worker began, § 3.3).
-    fn take_unstarted(&mut self, _jobs: &Jobs) -> Option<Job> {
-        None
-    }
-
-    /// The request that would be offered after `others` more, in case these leave first; `None`
-    /// when there is none or the discipline cannot tell.
-    fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
-        if others == 0 { self.head(jobs) } else { None }
-    }
-
-    /// Takes the oldest waiting request of the class out, if no worker has begun it and the discipline tells classes apart.
-    fn withdraw(&mut self, _jobs: &Jobs, _plan: &Plan, _class: ClassId) -> Option<JobId> {
-        None
-    }
-
-    /// A request of the class that was interrupted and kept for its own worker goes on there.
-    fn resumed(&mut self, _class: ClassId) {}
-
-    /// A request of the class left its worker, finished or not, after so much service there.
-    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
-
-    /// A request of the class finished after so much service in all.
-    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
+    fn wants(&self, plan: &Plan, worker: WorkerId) -> bool;
 
     /// The plan's ranking changed.
     fn replanned(&mut self, plan: &Plan);
+}
+
+/// A look at what a discipline would offer.
+pub trait Preview {
+    /// The request that would be offered after `others` more, in case these leave first; 0 asks for the next. `None` when
+    /// there is none or the discipline cannot tell.
+    fn peek<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job>;
+
+    /// When the request that would be offered first was admitted, relative to all others of the slab; `None` where the order
+    /// is not that of admission.
+    fn front_sequence(&self, jobs: &Jobs) -> Option<u64>;
+}
+
+/// What a discipline is told of the service that its requests receive.
+pub trait Accounting {
+    /// A request of the class that was interrupted and kept for its own worker goes on there.
+    fn resumed(&mut self, class: ClassId);
+
+    /// A request of the class left its worker, finished or not, after so much service there.
+    fn served(&mut self, class: ClassId, served_ns: u64);
+
+    /// A request of the class finished after so much service in all.
+    fn completed(&mut self, class: ClassId, cpu_ns: u64);
 }

@@ -1,7 +1,7 @@
 //! Shinjuku's multi-queue (NSDI '19): a queue a class, and a rule for which goes next.
 
-use super::Discipline;
 use super::classes::ClassQueues;
+use super::{Accounting, Discipline, Preview};
 use crate::role::Shed;
 use crate::{ClassId, Job, Jobs, Plan, Shape, WorkerId};
 use alloc::vec;
@@ -140,6 +140,15 @@ impl Discipline for MultiQueue {
         Some((self.queues.pop(jobs, class)?, worker))
     }
 
+    fn take_unstarted<'a>(
+        &mut self,
+        _jobs: &'a Jobs,
+        _plan: &Plan,
+        _class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        None
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.queues.waiting()
@@ -150,11 +159,32 @@ impl Discipline for MultiQueue {
     }
 
     #[inline]
+    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
+        self.waiting() > 0
+    }
+
+    fn replanned(&mut self, _plan: &Plan) {}
+}
+
+impl Preview for MultiQueue {
+    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
+        None
+    }
+
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+}
+
+impl Accounting for MultiQueue {
+    fn resumed(&mut self, _class: ClassId) {}
+
+    #[inline]
     fn served(&mut self, class: ClassId, served_ns: u64) {
         if let Pick::VirtualTime(times) = &mut self.pick {
             times.served_ns[class.index()] += served_ns;
         }
     }
 
-    fn replanned(&mut self, _plan: &Plan) {}
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }

@@ -1,6 +1,6 @@
 //! One queue, first come first served, for a dispatcher that works.
 
-use super::Discipline;
+use super::{Accounting, Discipline, Preview};
 use crate::job::List;
 use crate::role::Shed;
 use crate::{ClassId, Job, Jobs, Plan, WorkerId};
@@ -64,6 +64,19 @@ impl Discipline for SplitFifo {
         Some((job, worker))
     }
 
+    /// Of any class: they are not told apart.
+    fn take_unstarted<'a>(
+        &mut self,
+        jobs: &'a Jobs,
+        _plan: &Plan,
+        class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        if class.is_some() {
+            return None;
+        }
+        self.fresh.pop_front(jobs)
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.fresh.len() + self.interrupted.len()
@@ -73,20 +86,18 @@ impl Discipline for SplitFifo {
         0
     }
 
-    fn head<'a>(&self, jobs: &'a Jobs) -> Option<&'a Job> {
-        match self.interrupted_first(jobs) {
-            true => self.interrupted.front(jobs),
-            false => self.fresh.front(jobs),
-        }
+    #[inline]
+    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
+        self.waiting() > 0
     }
 
-    fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
-        let interrupted = self.interrupted.front_sequence(jobs);
-        Some(interrupted.min(self.fresh.front_sequence(jobs)))
-    }
+    fn replanned(&mut self, _plan: &Plan) {}
+}
 
+impl Preview for SplitFifo {
     /// A walk along both lists.
-    fn after<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
+    #[inline]
+    fn peek<'a>(&self, jobs: &'a Jobs, others: usize) -> Option<&'a Job> {
         let (mut fresh, mut interrupted) = (self.fresh.cursor(), self.interrupted.cursor());
         let mut next = || {
             let first = interrupted.sequence(jobs) < fresh.sequence(jobs);
@@ -102,9 +113,16 @@ impl Discipline for SplitFifo {
         next()
     }
 
-    fn take_unstarted(&mut self, jobs: &Jobs) -> Option<Job> {
-        self.fresh.pop_front(jobs).copied()
+    fn front_sequence(&self, jobs: &Jobs) -> Option<u64> {
+        let interrupted = self.interrupted.front_sequence(jobs);
+        Some(interrupted.min(self.fresh.front_sequence(jobs)))
     }
+}
 
-    fn replanned(&mut self, _plan: &Plan) {}
+impl Accounting for SplitFifo {
+    fn resumed(&mut self, _class: ClassId) {}
+
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
+
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }

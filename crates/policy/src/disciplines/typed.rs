@@ -1,9 +1,9 @@
 //! One bounded queue per class (Perséphone § 4.3.3): a full one sheds its own class only.
 
-use super::Discipline;
+use super::{Accounting, Discipline, Preview};
 use crate::job::List;
 use crate::role::Shed;
-use crate::{BitSet, ClassId, Job, JobId, Jobs, Order, Plan, WorkerId};
+use crate::{BitSet, ClassId, Job, Jobs, Order, Plan, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -104,9 +104,27 @@ impl Discipline for Typed {
         }
     }
 
+    fn take_unstarted<'a>(
+        &mut self,
+        jobs: &'a Jobs,
+        plan: &Plan,
+        class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        let class = class?;
+        let head = self.queues[class.index()].front(jobs)?;
+        if head.attained_ns > 0 {
+            return None;
+        }
+        self.pop(jobs, plan, class)
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.waiting
+    }
+
+    fn waiting_of(&self, class: ClassId) -> usize {
+        self.queues[class.index()].len()
     }
 
     fn wants(&self, plan: &Plan, worker: WorkerId) -> bool {
@@ -118,22 +136,28 @@ impl Discipline for Typed {
         self.occupied.iter().any(allows)
     }
 
-    fn waiting_of(&self, class: ClassId) -> usize {
-        self.queues[class.index()].len()
-    }
-
-    fn withdraw(&mut self, jobs: &Jobs, plan: &Plan, class: ClassId) -> Option<JobId> {
-        let head = self.queues[class.index()].front(jobs)?;
-        match head.attained_ns {
-            0 => self.pop(jobs, plan, class).map(|job| job.id),
-            _ => None,
-        }
-    }
-
     fn replanned(&mut self, plan: &Plan) {
         self.occupied = (0..self.queues.len())
             .filter(|&class| self.queues[class].len() > 0)
             .map(|class| plan.rank(ClassId(class as u16)))
             .collect();
     }
+}
+
+impl Preview for Typed {
+    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
+        None
+    }
+
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+}
+
+impl Accounting for Typed {
+    fn resumed(&mut self, _class: ClassId) {}
+
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
+
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }

@@ -1,7 +1,7 @@
 //! Weighted round robin: every class that waits sends so many requests in turn.
 
-use super::Discipline;
 use super::classes::ClassQueues;
+use super::{Accounting, Discipline, Preview};
 use crate::role::Shed;
 use crate::{ClassId, Job, Jobs, Plan, WorkerId};
 use alloc::vec::Vec;
@@ -67,6 +67,15 @@ impl Discipline for WeightedRoundRobin {
         Some((self.queues.pop(jobs, class)?, worker))
     }
 
+    fn take_unstarted<'a>(
+        &mut self,
+        _jobs: &'a Jobs,
+        _plan: &Plan,
+        _class: Option<ClassId>,
+    ) -> Option<&'a Job> {
+        None
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.queues.waiting()
@@ -76,5 +85,28 @@ impl Discipline for WeightedRoundRobin {
         self.queues.waiting_of(class)
     }
 
+    #[inline]
+    fn wants(&self, _plan: &Plan, _worker: WorkerId) -> bool {
+        self.waiting() > 0
+    }
+
     fn replanned(&mut self, _plan: &Plan) {}
+}
+
+impl Preview for WeightedRoundRobin {
+    fn peek<'a>(&self, _jobs: &'a Jobs, _others: usize) -> Option<&'a Job> {
+        None
+    }
+
+    fn front_sequence(&self, _jobs: &Jobs) -> Option<u64> {
+        None
+    }
+}
+
+impl Accounting for WeightedRoundRobin {
+    fn resumed(&mut self, _class: ClassId) {}
+
+    fn served(&mut self, _class: ClassId, _served_ns: u64) {}
+
+    fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
 }

@@ -2,6 +2,7 @@
 //! of their own interrupts them; what it interrupts is back in the global queue.
 
 use super::{Stealing, Take};
+use crate::Job;
 use crate::role::{Local, Next, Queues};
 
 /// Batches of N from the shared queue into the own one; the own one first, others' last.
@@ -28,6 +29,7 @@ impl Batches {
 impl Local for Batches {
     const STEALS: bool = true;
     const SLICES: bool = true;
+    const RENEWS_ALONE: bool = false;
 
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next {
         if queues.len(queues.me()) == 0 {
@@ -52,4 +54,10 @@ impl Local for Batches {
         let alone = popped == pushed && queues.len(queues.me()) == 0;
         alone.then_some(self.slice_ns)
     }
+
+    fn yielded<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _queues: &mut Q) -> bool {
+        false
+    }
+
+    fn finished<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64, _queues: &mut Q) {}
 }

@@ -1,10 +1,8 @@
 //! A worker of SYNERGY: Algorithm 5.2, and the average of its shorts.
 
 use super::Fifo;
-use crate::monitors::Feedback;
 use crate::role::{Local, Next, Queues, Steal};
 use crate::{BitSet, Job, JobId, WorkerId};
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// What a worker of SYNERGY does and does not do: the parts of the ablation (§ 6.5).
@@ -32,33 +30,28 @@ pub struct SynergyWorker {
     longs: BitSet,
     /// The wait queue of each class.
     wait_queues: Vec<usize>,
-    feedback: Arc<Feedback>,
+    /// How many there are.
+    count: usize,
 }
 
 impl SynergyWorker {
     /// The state of worker `me`; classes in `longs` do not enter the average, and each class
-    /// has a wait queue below [`Feedback::wait_queues`].
+    /// has a wait queue, numbered from 0.
     #[must_use]
-    pub fn new(
-        me: WorkerId,
-        rules: WorkerRules,
-        longs: BitSet,
-        wait_queues: Vec<usize>,
-        feedback: Arc<Feedback>,
-    ) -> Self {
+    pub fn new(me: WorkerId, rules: WorkerRules, longs: BitSet, wait_queues: Vec<usize>) -> Self {
         Self {
             me,
             rules,
             longs,
+            count: wait_queues.iter().max().map_or(1, |last| last + 1),
             wait_queues,
-            feedback,
         }
     }
 
     /// The first that waits in the wait queues that are among these, those of shorter kinds first.
     #[inline]
     fn resume<Q: Queues>(&self, among: u64, queues: &mut Q) -> Option<JobId> {
-        let mut chosen = (0..self.feedback.wait_queues()).filter(|queue| among >> queue & 1 == 1);
+        let mut chosen = (0..self.count).filter(|queue| among >> queue & 1 == 1);
         chosen.find_map(|queue| queues.pop_shared(queue))
     }
 
@@ -82,10 +75,12 @@ impl SynergyWorker {
 
 impl Local for SynergyWorker {
     const STEALS: bool = true;
+    const SLICES: bool = false;
+    const RENEWS_ALONE: bool = false;
 
     #[inline]
     fn next<Q: Queues>(&mut self, now_ns: u64, queues: &mut Q) -> Next {
-        let resumed = self.resume(self.feedback.congested(), queues);
+        let resumed = self.resume(queues.congested(), queues);
         let own = resumed.or_else(|| queues.pop());
         if let Some(job) = own.or_else(|| self.resume(u64::MAX, queues)) {
             let slice_ns = None;
@@ -103,26 +98,31 @@ impl Local for SynergyWorker {
 
     #[inline]
     fn yielded<Q: Queues>(&mut self, _now_ns: u64, job: &Job, queues: &mut Q) -> bool {
-        match self.rules.wait_queue {
-            true => queues.push_shared(self.wait_queues[job.class.index()], job.id),
-            false => queues.push(job.id),
+        if self.rules.wait_queue {
+            queues.push_shared(self.wait_queues[job.class.index()], job.id);
+        } else {
+            queues.push(job.id);
         }
         true
     }
 
     /// The first sample starts the average.
     #[inline]
-    fn finished(&mut self, _now_ns: u64, job: &Job, cpu_ns: u64) {
+    fn finished<Q: Queues>(&mut self, _now_ns: u64, job: &Job, cpu_ns: u64, queues: &mut Q) {
         if self.longs.contains(job.class.index()) {
             return;
         }
-        let next_ns = match self.feedback.short_ns(self.me) {
+        let next_ns = match queues.short_ns(self.me) {
             0 => cpu_ns,
             before_ns => {
                 let (before, sample) = (before_ns as f64, cpu_ns as f64);
                 (before + self.rules.alpha * (sample - before)) as u64
             }
         };
-        self.feedback.set_short_ns(self.me, next_ns);
+        queues.set_short_ns(next_ns);
+    }
+
+    fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
+        None
     }
 }

@@ -1,5 +1,6 @@
 //! The worker's own queue, in order.
 
+use crate::Job;
 use crate::role::{Local, Next, Queues};
 
 /// First come, first served from the own queue. Under a dispatcher that hands out one request at
@@ -8,6 +9,10 @@ use crate::role::{Local, Next, Queues};
 pub struct Fifo;
 
 impl Local for Fifo {
+    const STEALS: bool = false;
+    const SLICES: bool = false;
+    const RENEWS_ALONE: bool = false;
+
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
         match queues.pop() {
@@ -18,4 +23,14 @@ impl Local for Fifo {
             None => Next::Idle,
         }
     }
+
+    fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
+        None
+    }
+
+    fn yielded<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _queues: &mut Q) -> bool {
+        false
+    }
+
+    fn finished<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64, _queues: &mut Q) {}
 }

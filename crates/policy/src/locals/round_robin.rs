@@ -18,6 +18,7 @@ impl RoundRobin {
 }
 
 impl Local for RoundRobin {
+    const STEALS: bool = false;
     const SLICES: bool = true;
     const RENEWS_ALONE: bool = true;
 
@@ -38,4 +39,6 @@ impl Local for RoundRobin {
         queues.push(job.id);
         true
     }
+
+    fn finished<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64, _queues: &mut Q) {}
 }

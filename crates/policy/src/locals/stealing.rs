@@ -1,8 +1,7 @@
 //! Work stealing as in ZygOS and Shenango's runtime: the own queue, then others'.
 
-use crate::Rng;
-use crate::WorkerId;
 use crate::role::{Local, Next, Queues, Steal};
+use crate::{Job, Rng, WorkerId};
 
 /// How much a thief takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -62,6 +61,8 @@ impl Stealing {
 
 impl Local for Stealing {
     const STEALS: bool = true;
+    const SLICES: bool = false;
+    const RENEWS_ALONE: bool = false;
 
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
@@ -83,4 +84,14 @@ impl Local for Stealing {
             Steal::Empty => Next::Idle,
         }
     }
+
+    fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
+        None
+    }
+
+    fn yielded<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _queues: &mut Q) -> bool {
+        false
+    }
+
+    fn finished<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64, _queues: &mut Q) {}
 }

@@ -1,7 +1,7 @@
 //! Any monitor of a dispatcher, chosen while running: for systems that are put together by name.
 
 use super::{Overtake, Quantum, Ticks};
-use crate::role::{Ingress, Monitor, Preempt, Queues, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use crate::{Job, WorkerId};
 
 /// One of the monitors. A match costs a predicted branch per call, and all these systems share
@@ -26,15 +26,24 @@ macro_rules! each {
 }
 
 impl Monitor for AnyMonitor {
+    const PREEMPTS: bool = true;
     const POLLS: bool = true;
+    const ON_DISPATCHER: bool = true;
 
     #[inline]
-    fn started(&mut self, now_ns: u64, worker: WorkerId, job: &Job, epoch: u64) -> Option<u64> {
-        each!(self, monitor => monitor.started(now_ns, worker, job, epoch))
+    fn started<Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &Q,
+    ) -> Option<u64> {
+        each!(self, monitor => monitor.started(now_ns, worker, job, epoch, queues))
     }
 
     #[inline]
-    fn expired<I: Ingress, Q: Queues>(
+    fn expired<I: Ingress, Q: Backlog>(
         &mut self,
         now_ns: u64,
         worker: WorkerId,
@@ -50,7 +59,7 @@ impl Monitor for AnyMonitor {
     }
 
     #[inline]
-    fn poll<I: Ingress, Q: Queues>(
+    fn poll<I: Ingress, Q: Backlog>(
         &mut self,
         now_ns: u64,
         ingress: &I,
@@ -64,7 +73,7 @@ impl Monitor for AnyMonitor {
         each!(self, monitor => monitor.next_deadline_ns())
     }
 
-    fn tick<Q: Queues>(&mut self, now_ns: u64, queues: &Q) {
-        each!(self, monitor => monitor.tick(now_ns, queues));
+    fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64 {
+        each!(self, monitor => monitor.tick(now_ns, queues))
     }
 }

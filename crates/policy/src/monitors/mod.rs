@@ -12,4 +12,4 @@ pub use lateness::Lateness;
 pub use overtake::{Overtake, Urgency};
 pub use quantum::Quantum;
 pub use ticks::Ticks;
-pub use timer_core::{Feedback, TimerCore, TimerRules};
+pub use timer_core::{MOST_WAIT_QUEUES, TimerCore, TimerRules};

@@ -1,7 +1,7 @@
 //! Preemption at arrivals: what is more urgent does not wait for what is less.
 
 use crate::disciplines::Deadlines;
-use crate::role::{Ingress, Monitor, Preempt, Queues, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use crate::{BitSet, Job, JobId, WorkerId};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -124,7 +124,7 @@ impl Overtake {
     /// Whom the next waiting request overtakes, if any.
     #[inline]
     fn choose<I: Ingress>(&mut self, now_ns: u64, ingress: &I) -> Option<Preempt> {
-        let Some(head) = ingress.head() else {
+        let Some(head) = ingress.peek(0) else {
             self.stopping = BitSet::EMPTY;
             return None;
         };
@@ -135,7 +135,7 @@ impl Overtake {
     fn overtaken<I: Ingress>(&mut self, now_ns: u64, ingress: &I, head: &Job) -> Option<Preempt> {
         let next = match self.stopping.is_empty() {
             true => head,
-            false => ingress.after(self.stopping.len())?,
+            false => ingress.peek(self.stopping.len())?,
         };
         self.rank_new(ingress);
         let waiting = self.urgency.of_waiting(now_ns, next);
@@ -165,10 +165,19 @@ fn greatest(ranks: &[u64]) -> Option<(usize, u64)> {
 }
 
 impl Monitor for Overtake {
+    const PREEMPTS: bool = true;
     const POLLS: bool = true;
+    const ON_DISPATCHER: bool = true;
 
     #[inline]
-    fn started(&mut self, now_ns: u64, worker: WorkerId, job: &Job, epoch: u64) -> Option<u64> {
+    fn started<Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        epoch: u64,
+        _queues: &Q,
+    ) -> Option<u64> {
         let index = worker.index();
         self.running[index] = Running {
             job: job.id,
@@ -185,7 +194,7 @@ impl Monitor for Overtake {
     }
 
     /// From now on it may be interrupted.
-    fn expired<I: Ingress, Q: Queues>(
+    fn expired<I: Ingress, Q: Backlog>(
         &mut self,
         _now_ns: u64,
         worker: WorkerId,
@@ -203,7 +212,7 @@ impl Monitor for Overtake {
     }
 
     #[inline]
-    fn poll<I: Ingress, Q: Queues>(
+    fn poll<I: Ingress, Q: Backlog>(
         &mut self,
         now_ns: u64,
         ingress: &I,
@@ -229,5 +238,9 @@ impl Monitor for Overtake {
     #[inline]
     fn next_deadline_ns(&self) -> Option<u64> {
         self.sent.front().map(|&(arrives_ns, _)| arrives_ns)
+    }
+
+    fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
+        0
     }
 }

@@ -1,7 +1,7 @@
 //! The quantum of Shinjuku and Concord: over, and something waits.
 
 use super::Lateness;
-use crate::role::{Ingress, Monitor, Queues, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use crate::{Job, Rng, WorkerId};
 
 /// Interrupts whoever has run for a quantum while something waits that could run there instead,
@@ -30,22 +30,53 @@ impl Quantum {
 }
 
 impl Monitor for Quantum {
+    const PREEMPTS: bool = true;
+    const POLLS: bool = false;
+    const ON_DISPATCHER: bool = true;
+
     #[inline]
-    fn started(&mut self, _now_ns: u64, _worker: WorkerId, _job: &Job, _epoch: u64) -> Option<u64> {
+    fn started<Q: Backlog>(
+        &mut self,
+        _now_ns: u64,
+        _worker: WorkerId,
+        _job: &Job,
+        _epoch: u64,
+        _queues: &Q,
+    ) -> Option<u64> {
         Some(self.draw_ns())
     }
 
     #[inline]
-    fn expired<I: Ingress, Q: Queues>(
+    fn expired<I: Ingress, Q: Backlog>(
         &mut self,
         _now_ns: u64,
         worker: WorkerId,
         ingress: &I,
         queues: &Q,
     ) -> Verdict {
-        match queues.len(worker) > 0 || ingress.wants(worker) {
-            true => Verdict::Preempt,
-            false => Verdict::Renew(self.draw_ns()),
+        if queues.len(worker) > 0 || ingress.wants(worker) {
+            Verdict::Preempt
+        } else {
+            Verdict::Renew(self.draw_ns())
         }
+    }
+
+    fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
+
+    fn poll<I: Ingress, Q: Backlog>(
+        &mut self,
+        _now_ns: u64,
+        _ingress: &I,
+        _queues: &Q,
+    ) -> Option<Preempt> {
+        None
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
+        0
     }
 }

@@ -1,7 +1,7 @@
 //! The clock of a multi-level feedback queue: who runs is looked at once a quantum.
 
 use crate::disciplines::Levels;
-use crate::role::{Ingress, Monitor, Queues, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use crate::{Job, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,8 +34,19 @@ impl Ticks {
 }
 
 impl Monitor for Ticks {
+    const PREEMPTS: bool = true;
+    const POLLS: bool = false;
+    const ON_DISPATCHER: bool = true;
+
     #[inline]
-    fn started(&mut self, _now_ns: u64, worker: WorkerId, job: &Job, _epoch: u64) -> Option<u64> {
+    fn started<Q: Backlog>(
+        &mut self,
+        _now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        _epoch: u64,
+        _queues: &Q,
+    ) -> Option<u64> {
         let quantum_ns = self.levels.quantum_ns;
         self.running[worker.index()] = Running {
             attained_ns: job.attained_ns + quantum_ns,
@@ -45,7 +56,7 @@ impl Monitor for Ticks {
     }
 
     #[inline]
-    fn expired<I: Ingress, Q: Queues>(
+    fn expired<I: Ingress, Q: Backlog>(
         &mut self,
         _now_ns: u64,
         worker: WorkerId,
@@ -62,11 +73,30 @@ impl Monitor for Ticks {
             let head = self.levels.at(head.attained_ns);
             head < level || over && head == level
         };
-        if ingress.head().is_some_and(waits) {
+        if ingress.peek(0).is_some_and(waits) {
             return Verdict::Preempt;
         }
         running.attained_ns += quantum_ns;
         running.turn_ns = if over { 0 } else { running.turn_ns } + quantum_ns;
         Verdict::Renew(quantum_ns)
+    }
+
+    fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
+
+    fn poll<I: Ingress, Q: Backlog>(
+        &mut self,
+        _now_ns: u64,
+        _ingress: &I,
+        _queues: &Q,
+    ) -> Option<Preempt> {
+        None
+    }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
+        0
     }
 }

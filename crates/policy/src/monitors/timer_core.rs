@@ -1,70 +1,13 @@
 //! SYNERGY's timer core (Algorithm 5.3): interrupts longs whose worker has something else to do,
 //! and watches the wait queues.
 
-use crate::role::{Ingress, Monitor, Queues, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use crate::{BitSet, Job, WorkerId};
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What workers and timer core tell each other. Each flag has one writer.
-#[derive(Debug)]
-pub struct Feedback {
-    /// The wait queues that are congested, a bit each (written by the timer core): the paper's `check_wait_queue`.
-    congested: AtomicU64,
-    wait_queues: usize,
-    /// Per worker the moving average of its shorts, ns, 0 before the first (written by the worker).
-    short_ns: Vec<AtomicU64>,
-}
-
-impl Feedback {
-    /// Most wait queues there can be.
-    pub const MOST_WAIT_QUEUES: usize = u64::BITS as usize;
-
-    /// Nothing is known yet.
-    ///
-    /// # Panics
-    /// When there are no wait queues, or more than [`MOST_WAIT_QUEUES`](Self::MOST_WAIT_QUEUES).
-    #[must_use]
-    pub fn new(workers: usize, wait_queues: usize) -> Self {
-        assert!(
-            (1..=Self::MOST_WAIT_QUEUES).contains(&wait_queues),
-            "1 to 64 wait queues, not {wait_queues}"
-        );
-        Self {
-            congested: AtomicU64::new(0),
-            wait_queues,
-            short_ns: (0..workers).map(|_| AtomicU64::new(0)).collect(),
-        }
-    }
-
-    /// The wait queues whose longs come before new requests, a bit each.
-    #[inline]
-    #[must_use]
-    pub fn congested(&self) -> u64 {
-        self.congested.load(Relaxed)
-    }
-
-    /// How many wait queues there are: one for each kind of longs, or one for all of them.
-    #[inline]
-    #[must_use]
-    pub fn wait_queues(&self) -> usize {
-        self.wait_queues
-    }
-
-    /// Average of a worker's shorts, ns; 0 before the first.
-    #[inline]
-    #[must_use]
-    pub fn short_ns(&self, worker: WorkerId) -> u64 {
-        self.short_ns[worker.index()].load(Relaxed)
-    }
-
-    #[inline]
-    pub(crate) fn set_short_ns(&self, worker: WorkerId, average_ns: u64) {
-        self.short_ns[worker.index()].store(average_ns, Relaxed);
-    }
-}
+/// Most wait queues there can be: [`Backlog::congested`] has a bit for each.
+pub const MOST_WAIT_QUEUES: usize = u64::BITS as usize;
 
 /// The knobs of § 5.4.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -87,7 +30,6 @@ pub struct TimerRules {
 /// Algorithm 5.3.
 pub struct TimerCore {
     rules: TimerRules,
-    feedback: Arc<Feedback>,
     longs: BitSet,
     next_look_ns: Option<u64>,
     /// Each wait queue's producer index at the last look.
@@ -95,25 +37,31 @@ pub struct TimerCore {
 }
 
 impl TimerCore {
-    /// Watches requests of the classes in `longs`.
+    /// Watches requests of the classes in `longs`, and so many wait queues.
+    ///
+    /// # Panics
+    /// When there are no wait queues, or more than [`MOST_WAIT_QUEUES`].
     #[must_use]
-    pub fn new(rules: TimerRules, longs: BitSet, feedback: Arc<Feedback>) -> Self {
+    pub fn new(rules: TimerRules, longs: BitSet, wait_queues: usize) -> Self {
+        assert!(
+            (1..=MOST_WAIT_QUEUES).contains(&wait_queues),
+            "1 to {MOST_WAIT_QUEUES} wait queues, not {wait_queues}"
+        );
         Self {
             rules,
             longs,
             next_look_ns: (rules.thresh_wqd_ns > 0).then_some(rules.thresh_wqd_ns),
-            produced: vec![0; feedback.wait_queues()],
-            feedback,
+            produced: vec![0; wait_queues],
         }
     }
 
     #[inline]
-    fn quantum_ns(&self, worker: WorkerId) -> u64 {
-        let factor = match self.feedback.congested() {
+    fn quantum_ns<Q: Backlog>(&self, worker: WorkerId, queues: &Q) -> u64 {
+        let factor = match queues.congested() {
             0 => self.rules.factor,
             _ => self.rules.congested_factor,
         };
-        match self.feedback.short_ns(worker) {
+        match queues.short_ns(worker) {
             short_ns @ 1.. if self.rules.dynamic => ((factor * short_ns as f64) as u64).max(1),
             _ => self.rules.first_quantum_ns,
         }
@@ -129,7 +77,7 @@ impl TimerCore {
     }
 
     /// Whether some wait queue holds something.
-    fn some_wait<Q: Queues>(&self, queues: &Q) -> bool {
+    fn some_wait<Q: Backlog>(&self, queues: &Q) -> bool {
         (0..self.produced.len()).any(|queue| {
             let (consumed, produced) = queues.shared_counters(queue);
             consumed < produced
@@ -138,17 +86,26 @@ impl TimerCore {
 }
 
 impl Monitor for TimerCore {
+    const PREEMPTS: bool = true;
+    const POLLS: bool = false;
     const ON_DISPATCHER: bool = false;
 
     /// Shorts run to completion: only what the application bracketed as long is timed (§ 4.3).
     #[inline]
-    fn started(&mut self, _now_ns: u64, worker: WorkerId, job: &Job, _epoch: u64) -> Option<u64> {
+    fn started<Q: Backlog>(
+        &mut self,
+        _now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        _epoch: u64,
+        queues: &Q,
+    ) -> Option<u64> {
         let timed = !self.rules.dynamic || self.longs.contains(job.class.index());
-        timed.then(|| self.quantum_ns(worker))
+        timed.then(|| self.quantum_ns(worker, queues))
     }
 
     #[inline]
-    fn expired<I: Ingress, Q: Queues>(
+    fn expired<I: Ingress, Q: Backlog>(
         &mut self,
         _now_ns: u64,
         worker: WorkerId,
@@ -156,11 +113,26 @@ impl Monitor for TimerCore {
         queues: &Q,
     ) -> Verdict {
         let waits = queues.len(worker) > 0 || !self.rules.conditional && self.some_wait(queues);
-        match waits {
-            true => Verdict::Preempt,
-            false if self.lasts() => Verdict::RenewAlone(self.quantum_ns(worker)),
-            false => Verdict::Renew(self.quantum_ns(worker)),
+        if waits {
+            return Verdict::Preempt;
         }
+        let quantum_ns = self.quantum_ns(worker, queues);
+        if self.lasts() {
+            Verdict::RenewAlone(quantum_ns)
+        } else {
+            Verdict::Renew(quantum_ns)
+        }
+    }
+
+    fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}
+
+    fn poll<I: Ingress, Q: Backlog>(
+        &mut self,
+        _now_ns: u64,
+        _ingress: &I,
+        _queues: &Q,
+    ) -> Option<Preempt> {
+        None
     }
 
     fn next_deadline_ns(&self) -> Option<u64> {
@@ -168,14 +140,14 @@ impl Monitor for TimerCore {
     }
 
     /// Compares indices of each wait queue: has what was there a threshold ago been taken?
-    fn tick<Q: Queues>(&mut self, now_ns: u64, queues: &Q) {
+    fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64 {
         let mut congested = 0;
         for (queue, before) in self.produced.iter_mut().enumerate() {
             let (consumed, produced) = queues.shared_counters(queue);
             congested |= u64::from(consumed < *before) << queue;
             *before = produced;
         }
-        self.feedback.congested.store(congested, Relaxed);
         self.next_look_ns = Some(now_ns + self.rules.thresh_wqd_ns);
+        congested
     }
 }

@@ -1,6 +1,7 @@
 //! Any placement of a dispatcher, chosen while running: for systems that are put together by name.
 
 use super::{Choices, Idle, Placement, Reserved, ReservedBounded, Shortest, Workers};
+use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
 /// One of the placements. A match costs a predicted branch per call, and all these systems share
@@ -19,6 +20,8 @@ pub enum AnyPlacement {
 }
 
 impl Placement for AnyPlacement {
+    const OWNER: Owner = Owner::Dispatcher;
+
     #[inline]
     fn has_room(&self, workers: &Workers) -> bool {
         match self {

@@ -1,6 +1,7 @@
 //! Join the bounded shortest queue, JBSQ(k) (R2P2; Concord § 3.2).
 
 use super::{Placement, Workers};
+use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
 /// The least occupied worker that has room; the bound `k`, which counts the running request, is
@@ -9,6 +10,8 @@ use crate::{Job, Plan, WorkerId};
 pub struct Bounded;
 
 impl Placement for Bounded {
+    const OWNER: Owner = Owner::Dispatcher;
+
     #[inline]
     fn has_room(&self, workers: &Workers) -> bool {
         workers.least().is_some()

@@ -1,6 +1,7 @@
 //! The power of d choices (Mitzenmacher, IEEE TPDS 12, 2001).
 
 use super::{Placement, Workers};
+use crate::role::Owner;
 use crate::{Job, Plan, Rng, WorkerId};
 
 /// The least occupied of `d` workers drawn with replacement, the first drawn among equals; `d = 1`
@@ -33,6 +34,13 @@ impl Choices {
 }
 
 impl Placement for Choices {
+    const OWNER: Owner = Owner::Dispatcher;
+
+    #[inline]
+    fn has_room(&self, _workers: &Workers) -> bool {
+        true
+    }
+
     #[inline]
     fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         let mut best = self.draw(workers)?;

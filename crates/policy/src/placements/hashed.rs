@@ -42,6 +42,11 @@ impl Placement for Hashed {
     const OWNER: Owner = Owner::Steering;
 
     #[inline]
+    fn has_room(&self, _workers: &Workers) -> bool {
+        true
+    }
+
+    #[inline]
     fn place(&mut self, job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         let present = workers.present();
         let count = present.len();

@@ -1,6 +1,7 @@
 //! Any idle worker: the single queue of c-FCFS.
 
 use super::{Placement, Workers};
+use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
 /// The idle worker of the lowest index.
@@ -8,6 +9,8 @@ use crate::{Job, Plan, WorkerId};
 pub struct Idle;
 
 impl Placement for Idle {
+    const OWNER: Owner = Owner::Dispatcher;
+
     #[inline]
     fn has_room(&self, workers: &Workers) -> bool {
         !workers.idle().is_empty()

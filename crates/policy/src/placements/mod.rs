@@ -26,13 +26,10 @@ use crate::{Job, Plan, WorkerId};
 /// Chooses a worker for the request that is offered.
 pub trait Placement {
     /// Who carries it out.
-    const OWNER: Owner = Owner::Dispatcher;
+    const OWNER: Owner;
 
     /// Whether any worker could take any request: where not, nobody need look for one to offer.
-    #[inline]
-    fn has_room(&self, _workers: &Workers) -> bool {
-        true
-    }
+    fn has_room(&self, workers: &Workers) -> bool;
 
     /// The worker, or `None` when the request must wait.
     fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId>;

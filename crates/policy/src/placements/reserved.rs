@@ -1,6 +1,7 @@
 //! The workers the plan allows the class: its own first, then those it may steal.
 
 use super::{Placement, Workers};
+use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
 /// An idle worker of reserved ∪ stealable, reserved ones first, lowest index first (Perséphone,
@@ -9,6 +10,8 @@ use crate::{Job, Plan, WorkerId};
 pub struct Reserved;
 
 impl Placement for Reserved {
+    const OWNER: Owner = Owner::Dispatcher;
+
     #[inline]
     fn has_room(&self, workers: &Workers) -> bool {
         !workers.idle().is_empty()

@@ -1,6 +1,7 @@
 //! JBSQ(k) within what a plan allows: typed queues in front of bounded ones.
 
 use super::{Placement, Workers};
+use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
 /// The least occupied worker with room of reserved ∪ stealable; reserved ones first among equals,
@@ -10,6 +11,8 @@ use crate::{Job, Plan, WorkerId};
 pub struct ReservedBounded;
 
 impl Placement for ReservedBounded {
+    const OWNER: Owner = Owner::Dispatcher;
+
     #[inline]
     fn has_room(&self, workers: &Workers) -> bool {
         workers.least().is_some()

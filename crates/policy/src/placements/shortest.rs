@@ -1,6 +1,7 @@
 //! Join the shortest queue.
 
 use super::{Placement, Workers};
+use crate::role::Owner;
 use crate::{Job, Plan, Rng, WorkerId};
 
 /// The worker that holds the fewest requests, ties at random (Tiny Quanta § 3).
@@ -20,6 +21,13 @@ impl Shortest {
 }
 
 impl Placement for Shortest {
+    const OWNER: Owner = Owner::Dispatcher;
+
+    #[inline]
+    fn has_room(&self, _workers: &Workers) -> bool {
+        true
+    }
+
     #[inline]
     fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         let least = workers.least()?;

@@ -5,14 +5,13 @@ use super::{Replicas, System, central, steered, system};
 use crate::controls::Fixed;
 use crate::disciplines::{Fifo, SplitFifo};
 use crate::locals::{self, Batches, RoundRobin, SynergyWorker, WorkerRules};
-use crate::monitors::{Feedback, Lateness, Quantum, TimerCore, TimerRules};
+use crate::monitors::{Lateness, MOST_WAIT_QUEUES, Quantum, TimerCore, TimerRules};
 use crate::placements::{Bounded, Idle, Shortest};
 use crate::role::{Never, Unplaced};
 use crate::spec::{Params, Reader, Spec, SpecError, Value};
 use crate::systems::Steered;
 use crate::{Central, Charge, Mechanism, Shape, WorkerId, Working};
 use alloc::string::ToString;
-use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -276,14 +275,13 @@ pub fn synergy(
     let flows = "a whole number up to 2^32, 0 for none";
     let flows = read.whole("flows", 0, 0..=1 << 32, flows)?;
     let waits = "a number of wait queues, 1 to 64";
-    let waits = read.whole("waits", 1, 1..=Feedback::MOST_WAIT_QUEUES as u64, waits)?;
+    let waits = read.whole("waits", 1, 1..=MOST_WAIT_QUEUES as u64, waits)?;
     let wait_queues = shape.wait_queues(waits as usize);
     let shared_queues = wait_queues.iter().max().map_or(1, |last| last + 1);
-    let feedback = Arc::new(Feedback::new(shape.workers, shared_queues));
     let longs = shape.longs();
     let local = |me| {
         let me = WorkerId(me as u16);
-        SynergyWorker::new(me, worker, longs, wait_queues.clone(), feedback.clone())
+        SynergyWorker::new(me, worker, longs, wait_queues.clone())
     };
     let base = System {
         shared_queues,
@@ -294,7 +292,7 @@ pub fn synergy(
             (0..shape.workers).map(local).collect(),
         )
     };
-    let monitor = TimerCore::new(timer, longs, feedback);
+    let monitor = TimerCore::new(timer, longs, shared_queues);
     Ok(base.under(monitor, mechanism, read.used()))
 }
 

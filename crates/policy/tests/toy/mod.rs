@@ -1,7 +1,7 @@
 //! The queues of a server without time: what a `Local` sees, in the plainest form.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use headway_policy::role::{Queues, Steal};
+use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::{JobId, WorkerId};
 use std::collections::VecDeque;
 
@@ -11,6 +11,9 @@ pub(crate) struct Toy {
     shared: Vec<VecDeque<JobId>>,
     /// Popped and pushed.
     counters: Vec<(u64, u64)>,
+    short_ns: Vec<u64>,
+    /// What the monitor said last.
+    pub(crate) congested: u64,
     /// Who looks.
     pub(crate) me: usize,
 }
@@ -30,6 +33,8 @@ impl Toy {
                 .map(|_| VecDeque::with_capacity(capacity))
                 .collect(),
             counters: vec![(0, 0); shared],
+            short_ns: vec![0; workers],
+            congested: 0,
             me: 0,
         }
     }
@@ -39,13 +44,31 @@ impl Toy {
     }
 }
 
+impl Backlog for Toy {
+    fn workers(&self) -> usize {
+        self.own.len()
+    }
+
+    fn len(&self, worker: WorkerId) -> usize {
+        self.own[worker.index()].len()
+    }
+
+    fn shared_counters(&self, queue: usize) -> (u64, u64) {
+        self.counters[queue]
+    }
+
+    fn congested(&self) -> u64 {
+        self.congested
+    }
+
+    fn short_ns(&self, worker: WorkerId) -> u64 {
+        self.short_ns[worker.index()]
+    }
+}
+
 impl Queues for Toy {
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
-    }
-
-    fn workers(&self) -> usize {
-        self.own.len()
     }
 
     fn pop(&mut self) -> Option<JobId> {
@@ -54,10 +77,6 @@ impl Queues for Toy {
 
     fn push(&mut self, job: JobId) {
         self.own[self.me].push_back(job);
-    }
-
-    fn len(&self, worker: WorkerId) -> usize {
-        self.own[worker.index()].len()
     }
 
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal {
@@ -86,7 +105,7 @@ impl Queues for Toy {
         self.shared[queue].push_back(job);
     }
 
-    fn shared_counters(&self, queue: usize) -> (u64, u64) {
-        self.counters[queue]
+    fn set_short_ns(&mut self, mean_ns: u64) {
+        self.short_ns[self.me] = mean_ns;
     }
 }

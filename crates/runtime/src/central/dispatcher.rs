@@ -139,11 +139,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     /// Sleeps until there may be something to do.
     pub(super) fn sleep(&self) {
-        let deadline_ns = self.ingress.next_deadline_ns();
-        let timeout_ns = deadline_ns.map_or(MAX_SLEEP_NS, |deadline_ns| {
-            deadline_ns.saturating_sub(self.now_ns).min(MAX_SLEEP_NS)
-        });
-        self.bell.sleep_unless(timeout_ns, || self.has_news());
+        self.bell.sleep_unless(MAX_SLEEP_NS, || self.has_news());
     }
 
     fn has_news(&self) -> bool {

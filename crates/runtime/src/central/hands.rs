@@ -7,7 +7,7 @@ use headway_fiber::Attached;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::SlotId;
-use headway_policy::role::{Ingress, Monitor, Stint};
+use headway_policy::role::{DispatcherSlice, Ingress, Monitor};
 use headway_policy::{ClassId, Job, WorkerId};
 
 use super::dispatcher::{Dispatcher, Waiting};
@@ -51,7 +51,7 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
         T2: Tx,
         C: Classifier,
     {
-        let Stint { job, slice_ns } = dispatcher.ingress.work(dispatcher.now_ns)?;
+        let DispatcherSlice { job, slice_ns } = dispatcher.ingress.work(dispatcher.now_ns)?;
         let waited = dispatcher.waiting[job.index()].take();
         let Waiting { slot, begun } = waited.expect("a policy works on what waits");
         self.fibers.next_epoch();

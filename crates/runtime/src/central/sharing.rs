@@ -7,7 +7,7 @@ use std::sync::Arc;
 use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempt};
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::{Prefetch, SlotId};
-use headway_policy::role::{Local, Next, Queues, Steal};
+use headway_policy::role::{Backlog, Local, Next, Queues, Steal};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::dedicated::Beds;
@@ -214,7 +214,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         let (job, slot) = self.executor.job(slot);
         self.view.desk.done.send(slot, cpu_ns);
         // The dispatcher goes on meanwhile.
-        self.local.finished(now_ns, &job, cpu_ns);
+        self.local.finished(now_ns, &job, cpu_ns, &mut self.view);
         self.executor.count(&Ran {
             class: job.class.0,
             span_ns,
@@ -314,14 +314,34 @@ impl View {
     }
 }
 
+impl Backlog for View {
+    fn workers(&self) -> usize {
+        1
+    }
+
+    /// Of the own queue only; more than one on the link counts as one.
+    #[inline]
+    fn len(&self, _worker: WorkerId) -> usize {
+        self.own.len() + usize::from(!self.desk.jobs.is_empty())
+    }
+
+    fn shared_counters(&self, _queue: usize) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn congested(&self) -> u64 {
+        0
+    }
+
+    fn short_ns(&self, _worker: WorkerId) -> u64 {
+        0
+    }
+}
+
 impl Queues for View {
     #[inline]
     fn me(&self) -> WorkerId {
         self.me
-    }
-
-    fn workers(&self) -> usize {
-        1
     }
 
     #[inline]
@@ -337,12 +357,6 @@ impl Queues for View {
         self.own.push_back(job);
     }
 
-    /// Of the own queue only; more than one on the link counts as one.
-    #[inline]
-    fn len(&self, _worker: WorkerId) -> usize {
-        self.own.len() + usize::from(!self.desk.jobs.is_empty())
-    }
-
     fn try_steal(&mut self, _victim: WorkerId, _max: usize) -> Steal {
         Steal::Empty
     }
@@ -355,7 +369,7 @@ impl Queues for View {
         unreachable!("workers of a dispatcher share no queue")
     }
 
-    fn shared_counters(&self, _queue: usize) -> (u64, u64) {
-        (0, 0)
+    fn set_short_ns(&mut self, _mean_ns: u64) {
+        unreachable!("workers of a dispatcher tell the others nothing")
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use headway_fiber::Asker;
-use headway_policy::role::{Ingress, Monitor, Preempt, Queues, Steal, Verdict};
+use headway_policy::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use headway_policy::{ClassId, JobId, WorkerId};
 
 use super::desk::Port;
@@ -158,10 +158,9 @@ impl<M: Monitor> Watch<M> {
             watched.unheeded = false;
             watched.due_ns = u64::MAX;
             let since_ns = beat.since_ns.min(now_ns);
-            ingress.started(since_ns, id, watched.job);
             if let Some(job) = ingress.dispatched(watched.job) {
                 watched.class = job.class;
-                let after_ns = monitor.started(since_ns, id, job, watched.epoch);
+                let after_ns = monitor.started(since_ns, id, job, watched.epoch, ports);
                 watched.due_ns = after_ns.map_or(u64::MAX, |after_ns| since_ns + after_ns);
             }
         }
@@ -247,12 +246,8 @@ impl Ports<'_> {
     }
 }
 
-/// A monitor asks how many requests wait at a worker, and no more.
-impl Queues for Ports<'_> {
-    fn me(&self) -> WorkerId {
-        unreachable!("a monitor is no worker")
-    }
-
+/// Workers of a dispatcher share no queue and tell the others nothing.
+impl Backlog for Ports<'_> {
     fn workers(&self) -> usize {
         self.0.len()
     }
@@ -262,27 +257,15 @@ impl Queues for Ports<'_> {
         self.0[worker.index()].held.saturating_sub(1)
     }
 
-    fn pop(&mut self) -> Option<JobId> {
-        unreachable!("a monitor only looks")
-    }
-
-    fn push(&mut self, _job: JobId) {
-        unreachable!("a monitor only looks")
-    }
-
-    fn try_steal(&mut self, _victim: WorkerId, _max: usize) -> Steal {
-        unreachable!("a monitor only looks")
-    }
-
-    fn pop_shared(&mut self, _queue: usize) -> Option<JobId> {
-        unreachable!("a monitor only looks")
-    }
-
-    fn push_shared(&mut self, _queue: usize, _job: JobId) {
-        unreachable!("a monitor only looks")
-    }
-
     fn shared_counters(&self, _queue: usize) -> (u64, u64) {
         (0, 0)
+    }
+
+    fn congested(&self) -> u64 {
+        0
+    }
+
+    fn short_ns(&self, _worker: WorkerId) -> u64 {
+        0
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::SlotId;
-use headway_policy::role::{Queues, Steal};
+use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::{JobId, WorkerId};
 
 use super::peers::Peers;
@@ -134,15 +134,39 @@ impl<R: Rx, C: Classifier> View<R, C> {
     }
 }
 
+impl<R: Rx, C: Classifier> Backlog for View<R, C> {
+    #[inline]
+    fn workers(&self) -> usize {
+        self.peers.count()
+    }
+
+    #[inline]
+    fn len(&self, worker: WorkerId) -> usize {
+        let taken_in = if worker.index() == self.me {
+            self.own.len()
+        } else {
+            0
+        };
+        taken_in + self.peers.rx(worker.index()).backlog_hint()
+    }
+
+    fn shared_counters(&self, queue: usize) -> (u64, u64) {
+        self.peers.shared_counters(queue)
+    }
+
+    fn congested(&self) -> u64 {
+        0
+    }
+
+    fn short_ns(&self, _worker: WorkerId) -> u64 {
+        0
+    }
+}
+
 impl<R: Rx, C: Classifier> Queues for View<R, C> {
     #[inline]
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
-    }
-
-    #[inline]
-    fn workers(&self) -> usize {
-        self.peers.count()
     }
 
     #[inline]
@@ -155,16 +179,6 @@ impl<R: Rx, C: Classifier> Queues for View<R, C> {
 
     fn push(&mut self, job: JobId) {
         self.own.push_back(job);
-    }
-
-    #[inline]
-    fn len(&self, worker: WorkerId) -> usize {
-        let taken_in = if worker.index() == self.me {
-            self.own.len()
-        } else {
-            0
-        };
-        taken_in + self.peers.rx(worker.index()).backlog_hint()
     }
 
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal {
@@ -186,7 +200,7 @@ impl<R: Rx, C: Classifier> Queues for View<R, C> {
         self.peers.push_shared(queue, slot);
     }
 
-    fn shared_counters(&self, queue: usize) -> (u64, u64) {
-        self.peers.shared_counters(queue)
+    fn set_short_ns(&mut self, _mean_ns: u64) {
+        unreachable!("no system that runs here tells the others anything")
     }
 }

@@ -101,7 +101,9 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         self.executor.count(&ran);
         self.patience.ran(&ran.span_ns);
         let job = Job::new(id, ClassId(class), arrived_ns);
-        self.local.finished(self.clock.now_ns(), &job, ran.cpu_ns);
+        let now_ns = self.clock.now_ns();
+        self.local
+            .finished(now_ns, &job, ran.cpu_ns, &mut self.view);
         self.view.release(slot);
     }
 

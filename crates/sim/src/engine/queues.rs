@@ -1,6 +1,6 @@
 //! The workers' queues: what rings are to the live server.
 
-use headway_policy::role::{Queues, Steal};
+use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::{JobId, WorkerId};
 use std::collections::VecDeque;
 
@@ -10,6 +10,10 @@ pub(super) struct WorkerQueues {
     shared: Vec<Shared>,
     /// Requests in all of them.
     waiting: usize,
+    /// As [`Backlog::congested`].
+    pub(super) congested: u64,
+    /// As [`Backlog::short_ns`], by worker.
+    short_ns: Vec<u64>,
 }
 
 /// A worker's own queue. Its head is kept apart: under a dispatcher that hands out one request at a time there is
@@ -59,6 +63,8 @@ impl WorkerQueues {
             own: vec![Own::default(); workers],
             shared: vec![Shared::default(); shared],
             waiting: 0,
+            congested: 0,
+            short_ns: vec![0; workers],
         }
     }
 
@@ -116,13 +122,35 @@ pub(super) struct View<'a> {
     me: usize,
 }
 
+impl Backlog for View<'_> {
+    fn workers(&self) -> usize {
+        self.queues.own.len()
+    }
+
+    #[inline]
+    fn len(&self, worker: WorkerId) -> usize {
+        self.queues.own[worker.index()].len()
+    }
+
+    fn shared_counters(&self, queue: usize) -> (u64, u64) {
+        let shared = &self.queues.shared[queue];
+        (shared.popped, shared.pushed)
+    }
+
+    #[inline]
+    fn congested(&self) -> u64 {
+        self.queues.congested
+    }
+
+    #[inline]
+    fn short_ns(&self, worker: WorkerId) -> u64 {
+        self.queues.short_ns[worker.index()]
+    }
+}
+
 impl Queues for View<'_> {
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
-    }
-
-    fn workers(&self) -> usize {
-        self.queues.own.len()
     }
 
     #[inline]
@@ -134,11 +162,6 @@ impl Queues for View<'_> {
 
     fn push(&mut self, job: JobId) {
         self.queues.push(self.me(), job);
-    }
-
-    #[inline]
-    fn len(&self, worker: WorkerId) -> usize {
-        self.queues.own[worker.index()].len()
     }
 
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal {
@@ -167,8 +190,8 @@ impl Queues for View<'_> {
         self.queues.push_shared(queue, job);
     }
 
-    fn shared_counters(&self, queue: usize) -> (u64, u64) {
-        let shared = &self.queues.shared[queue];
-        (shared.popped, shared.pushed)
+    #[inline]
+    fn set_short_ns(&mut self, mean_ns: u64) {
+        self.queues.short_ns[self.me] = mean_ns;
     }
 }

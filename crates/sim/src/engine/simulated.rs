@@ -5,8 +5,8 @@ use super::{Delayed, Engine};
 use crate::server::{Request, Sink, Work};
 use crate::simulated::Simulated;
 use crate::tape::Tape;
+use headway_policy::controls::Assignment;
 use headway_policy::host::Counters;
-use headway_policy::rack::Duty;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::{ClassId, Plan, WorkerId};
 use headway_report::schedule::Slice;
@@ -97,9 +97,9 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         self.decide(sink);
     }
 
-    fn instruct(&mut self, now_ns: u64, duty: &Duty, sink: &mut impl Sink) {
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment, sink: &mut impl Sink) {
         self.advance_to(now_ns);
-        self.ingress.instruct(now_ns, duty);
+        self.ingress.assign(now_ns, assignment);
         self.note_plan(sink);
         self.decide(sink);
     }

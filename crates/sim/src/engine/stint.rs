@@ -3,7 +3,7 @@
 use super::{Delayed, Engine};
 use crate::server::Sink;
 use headway_policy::JobId;
-use headway_policy::role::{Ingress, Local, Monitor, Stint};
+use headway_policy::role::{DispatcherSlice, Ingress, Local, Monitor};
 use headway_report::schedule::Runner;
 
 /// What the dispatcher itself is running.
@@ -29,7 +29,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     }
 
     pub(super) fn dispatcher_works(&mut self) {
-        let Some(Stint { job, slice_ns }) = self.ingress.work(self.now_ns) else {
+        let Some(DispatcherSlice { job, slice_ns }) = self.ingress.work(self.now_ns) else {
             return;
         };
         let stretch_ns = slice_ns.min(self.requests.get(job).left_ns());

@@ -9,8 +9,10 @@ use crate::engine::agenda::Agenda;
 use crate::run::Arrivals;
 use crate::server::{self, Left, NEVER, Request, Server};
 use crate::{Experiment, Outcome, SimError};
+use headway_policy::controls::{Assignment, Share};
 use headway_policy::rack::{
-    Agent, Bouncing, Control, Duty, Forward, Mark, Packet, RackSystem, Reply, ServerId, Switch,
+    Agent, Bouncing, Control, Duty, Forward, Mark, Packet, Part, RackSystem, Reply, ServerId,
+    Switch,
 };
 use headway_policy::spec::Params;
 use headway_policy::{ClassId, WorkerId};
@@ -445,7 +447,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             if duty == self.duties[at] {
                 continue;
             }
-            self.servers[at].instruct(self.now_ns, &duty, &mut self.left);
+            self.servers[at].assign(self.now_ns, &assignment(&duty), &mut self.left);
             if let Some(agents) = &mut self.agents {
                 agents[at].instructed(&duty);
             }
@@ -496,4 +498,16 @@ fn untag(tag: u64) -> (u64, Mark) {
         _ => Mark::Clone,
     };
     (tag >> 2, mark)
+}
+
+/// A server's duty, as its policy is told.
+fn assignment(duty: &Duty) -> Assignment {
+    let share = |part: &Part| Share {
+        classes: part.classes,
+        workers: part.cores,
+    };
+    Assignment {
+        shares: duty.parts.iter().map(share).collect(),
+        ascending: duty.ascending.clone(),
+    }
 }

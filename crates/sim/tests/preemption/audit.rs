@@ -1,11 +1,13 @@
 //! Keeps books on what the roles are told, and holds the engine to them: every request is done
 //! exactly once, by as much service as it asked for, on one worker at a time.
 
+use headway_policy::controls::Assignment;
 use headway_policy::role::{
-    Dispatch, Ingress, Monitor, Owner, Preempt, Queues, Shed, Stint, Verdict,
+    Assignable, Backlog, Dispatch, DispatcherSlice, DispatcherWork, Ingress, Inspect, Monitor,
+    Owner, Preempt, Shed, Verdict,
 };
 use headway_policy::systems::System;
-use headway_policy::{Job, JobId, Shape, WorkerId};
+use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
 use headway_sim::{Experiment, Outcome};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -79,7 +81,7 @@ struct Books {
 
 impl Books {
     /// No worker holds more than it may.
-    fn look<Q: Queues>(&self, queues: &Q) {
+    fn look<Q: Backlog>(&self, queues: &Q) {
         for (worker, on) in self.on.iter().enumerate() {
             let held = queues.len(WorkerId(worker as u16)) + usize::from(on.is_some());
             assert!(held <= self.depth, "worker {worker} holds {held}");
@@ -94,7 +96,7 @@ impl<R> Audited<R> {
         self.1.lock().expect("no panic before")
     }
 
-    fn judge<I: Ingress, Q: Queues>(&self, worker: WorkerId, ingress: &I, queues: &Q) {
+    fn judge<I: Ingress, Q: Backlog>(&self, worker: WorkerId, ingress: &I, queues: &Q) {
         let (job, ..) = self.books().on[worker.index()].expect("it runs");
         let sight = Sight {
             job,
@@ -107,7 +109,6 @@ impl<R> Audited<R> {
 
 impl<I: Ingress> Ingress for Audited<I> {
     const OWNER: Owner = I::OWNER;
-    const WORKS: bool = I::WORKS;
 
     fn arrived(&mut self, now_ns: u64, job: Job) -> Result<(), Shed> {
         let known = self.books().attained_ns.insert(job.id, 0);
@@ -117,40 +118,6 @@ impl<I: Ingress> Ingress for Audited<I> {
 
     fn poll(&mut self, now_ns: u64) -> Option<Dispatch> {
         self.0.poll(now_ns)
-    }
-
-    fn work(&mut self, now_ns: u64) -> Option<Stint> {
-        let stint = self.0.work(now_ns)?;
-        let mut books = self.books();
-        let before = *books.on_dispatcher.get_or_insert(stint.job);
-        assert_eq!(before, stint.job, "it has one request of its own at a time");
-        let elsewhere = books.on.iter().flatten().any(|(on, ..)| on.id == stint.job);
-        assert!(!elsewhere && books.attained_ns.contains_key(&stint.job));
-        drop(books);
-        Some(stint)
-    }
-
-    fn worked(&mut self, now_ns: u64, job: Job, cpu_ns: Option<u64>) {
-        let mut books = self.books();
-        let attained = books.attained_ns.get_mut(&job.id).expect("it was there");
-        assert!(*attained < job.attained_ns, "a stint serves");
-        *attained = job.attained_ns;
-        if let Some(cpu_ns) = cpu_ns {
-            assert_eq!(books.attained_ns.remove(&job.id), Some(cpu_ns));
-            books.on_dispatcher = None;
-            books.done += 1;
-        }
-        drop(books);
-        self.0.worked(now_ns, job, cpu_ns);
-    }
-
-    fn started(&mut self, now_ns: u64, worker: WorkerId, job: JobId) {
-        assert_ne!(
-            self.books().on_dispatcher,
-            Some(job),
-            "only its dispatcher may go on"
-        );
-        self.0.started(now_ns, worker, job);
     }
 
     fn yielded(&mut self, now_ns: u64, worker: WorkerId, job: Job) {
@@ -176,10 +143,6 @@ impl<I: Ingress> Ingress for Audited<I> {
         self.0.worker_removed(now_ns, worker);
     }
 
-    fn next_deadline_ns(&self) -> Option<u64> {
-        self.0.next_deadline_ns()
-    }
-
     fn grow(&mut self, capacity: usize) {
         self.0.grow(capacity);
     }
@@ -191,9 +154,66 @@ impl<I: Ingress> Ingress for Audited<I> {
     fn wants(&self, worker: WorkerId) -> bool {
         self.0.wants(worker)
     }
+}
 
-    fn head(&self) -> Option<&Job> {
-        self.0.head()
+impl<I: Ingress> Inspect for Audited<I> {
+    fn peek(&self, others: usize) -> Option<&Job> {
+        self.0.peek(others)
+    }
+
+    fn dispatched(&self, job: JobId) -> Option<&Job> {
+        self.0.dispatched(job)
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        self.0.plan()
+    }
+
+    fn revisions(&self) -> u64 {
+        self.0.revisions()
+    }
+}
+
+impl<I: Ingress> DispatcherWork for Audited<I> {
+    const WORKS: bool = I::WORKS;
+
+    fn work(&mut self, now_ns: u64) -> Option<DispatcherSlice> {
+        let slice = self.0.work(now_ns)?;
+        let mut books = self.books();
+        let before = *books.on_dispatcher.get_or_insert(slice.job);
+        assert_eq!(before, slice.job, "it has one request of its own at a time");
+        let elsewhere = books.on.iter().flatten().any(|(on, ..)| on.id == slice.job);
+        assert!(!elsewhere && books.attained_ns.contains_key(&slice.job));
+        drop(books);
+        Some(slice)
+    }
+
+    fn worked(&mut self, now_ns: u64, job: Job, cpu_ns: Option<u64>) {
+        let mut books = self.books();
+        let attained = books.attained_ns.get_mut(&job.id).expect("it was there");
+        assert!(*attained < job.attained_ns, "a slice serves");
+        *attained = job.attained_ns;
+        if let Some(cpu_ns) = cpu_ns {
+            assert_eq!(books.attained_ns.remove(&job.id), Some(cpu_ns));
+            books.on_dispatcher = None;
+            books.done += 1;
+        }
+        drop(books);
+        self.0.worked(now_ns, job, cpu_ns);
+    }
+}
+
+impl<I: Ingress> Assignable for Audited<I> {
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment) {
+        self.0.assign(now_ns, assignment);
+    }
+
+    fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
+        self.0.withdraw(class)
+    }
+
+    fn would_start(&self, class: ClassId) -> bool {
+        self.0.would_start(class)
     }
 }
 
@@ -202,8 +222,20 @@ impl<M: Monitor> Monitor for Audited<M> {
     const POLLS: bool = M::POLLS;
     const ON_DISPATCHER: bool = M::ON_DISPATCHER;
 
-    fn started(&mut self, now_ns: u64, worker: WorkerId, job: &Job, epoch: u64) -> Option<u64> {
+    fn started<Q: Backlog>(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &Q,
+    ) -> Option<u64> {
         let mut books = self.books();
+        assert_ne!(
+            books.on_dispatcher,
+            Some(job.id),
+            "only its dispatcher may go on"
+        );
         let elsewhere = books.on.iter().flatten().any(|(on, ..)| on.id == job.id);
         assert!(!elsewhere && books.attained_ns.contains_key(&job.id));
         let before = books.on[worker.index()].replace((*job, now_ns, epoch));
@@ -211,7 +243,7 @@ impl<M: Monitor> Monitor for Audited<M> {
         let last = std::mem::replace(&mut books.last_epoch[worker.index()], epoch);
         assert!(last < epoch, "a late flag would hit the next request");
         drop(books);
-        self.0.started(now_ns, worker, job, epoch)
+        self.0.started(now_ns, worker, job, epoch, queues)
     }
 
     fn stopped(&mut self, now_ns: u64, worker: WorkerId, epoch: u64) {
@@ -224,7 +256,7 @@ impl<M: Monitor> Monitor for Audited<M> {
         self.0.stopped(now_ns, worker, epoch);
     }
 
-    fn expired<I: Ingress, Q: Queues>(
+    fn expired<I: Ingress, Q: Backlog>(
         &mut self,
         now_ns: u64,
         worker: WorkerId,
@@ -239,7 +271,7 @@ impl<M: Monitor> Monitor for Audited<M> {
         verdict
     }
 
-    fn poll<I: Ingress, Q: Queues>(
+    fn poll<I: Ingress, Q: Backlog>(
         &mut self,
         now_ns: u64,
         ingress: &I,
@@ -255,7 +287,7 @@ impl<M: Monitor> Monitor for Audited<M> {
         self.0.next_deadline_ns()
     }
 
-    fn tick<Q: Queues>(&mut self, now_ns: u64, queues: &Q) {
-        self.0.tick(now_ns, queues);
+    fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64 {
+        self.0.tick(now_ns, queues)
     }
 }
