@@ -75,7 +75,11 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
                     .map_or((cores - 1).max(1), |workers| *workers.get_ref()),
             )
             .seed(set.seed.unwrap_or(1))
-            .layout(set.layout.as_ref().map_or_else(Layout::default, |layout| *layout.get_ref()))
+            .layout(
+                set.layout
+                    .as_ref()
+                    .map_or_else(Layout::default, |layout| *layout.get_ref()),
+            )
             .idle(set.idle.unwrap_or_default());
         if let Some(policy) = file.parsed("policy", &set.policy, |text| policy(text))? {
             builder = builder.policy_spec(policy);

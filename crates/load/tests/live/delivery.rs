@@ -57,7 +57,7 @@ fn classes_go_out_as_the_types_that_they_are_given() {
             .trace
             .iter()
             .map(reported)
-            .all(|ns| ns == u64::from(crate::support::EXECUTION_NS))
+            .all(|ns| ns == crate::support::EXECUTION_NS)
     );
     load.types = vec![7];
     assert!(load.run(|_| ControlFlow::Continue(())).is_err());

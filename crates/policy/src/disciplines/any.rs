@@ -5,7 +5,7 @@ use super::{
     Preview, Shortest, Typed, WeightedRoundRobin,
 };
 use crate::role::Shed;
-use crate::{ClassId, Job, JobId, Jobs, Plan, WorkerId};
+use crate::{ClassId, Job, Jobs, Plan, WorkerId};
 
 /// One of the disciplines. A match costs a predicted branch per call, and all these systems share
 /// one compiled type.
@@ -110,10 +110,6 @@ impl Preview for AnyDiscipline {
 impl Accounting for AnyDiscipline {
     fn resumed(&mut self, class: ClassId) {
         each!(self, discipline => discipline.resumed(class));
-    }
-
-    fn withdraw(&mut self, jobs: &Jobs, plan: &Plan, class: ClassId) -> Option<JobId> {
-        each!(self, discipline => discipline.withdraw(jobs, plan, class))
     }
 
     #[inline]
