@@ -109,10 +109,11 @@ private:
   }
 
   /// A call that becomes a jump comes back to no probe behind it, and functions that call each other so go round for ever.
-  /// Within a module that is recursion, which has its probes; what the C library calls returns to it.
+  /// Within a module that is recursion, which has its probes; what the C library calls returns to it, and allocators (Rust's have
+  /// names that the C library does not know) call nothing back.
   bool mayGoRound(const CallBase &CB) const {
     LibFunc Library;
-    return mayBecomeJump(CB) && !In.TLI.getLibFunc(CB, Library);
+    return mayBecomeJump(CB) && !In.TLI.getLibFunc(CB, Library) && !CB.hasFnAttr(Attribute::AllocKind);
   }
 
   /// Between a call and the return of its value nothing may stand, or it is no tail call any more.
