@@ -12,8 +12,9 @@ use headway_net::classify::AnyClassifier;
 use headway_policy::spec::Spec;
 use headway_runtime::{Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -58,7 +59,7 @@ pub(crate) struct Args {
     /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
     #[arg(long, value_name = "CORES")]
     pin: Option<String>,
-    /// How long to answer what was accepted after SIGTERM or SIGINT [default: 10s]
+    /// How long to answer what was accepted after SIGTERM or SIGINT; a second one ends the server at once [default: 10s]
     #[arg(long, value_name = "TIME")]
     drain: Option<String>,
     /// Seed of the policy's own randomness [default: 1]
@@ -79,7 +80,7 @@ impl Args {
             return Ok(ExitCode::SUCCESS);
         }
         let server = settings.start()?;
-        stop_on_signal(server.stopper())?;
+        heed_signals(server.stopper())?;
         announce(&server)?;
         server.wait();
         let stats = server.shutdown(settings.drain)?;
@@ -119,7 +120,7 @@ impl Args {
                 })
                 .parse(|text| text.parse())?
                 .value,
-            queue_limit: self.queue_limit.or(set.queue_limit).unwrap_or(1024) as usize,
+            queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
             layout: self.layout.or(set.layout).unwrap_or_default(),
             idle: self.idle.or(set.idle).unwrap_or_default(),
             pin: file
@@ -143,7 +144,7 @@ struct Settings {
     workers: Given<usize>,
     workload: Workload,
     classifier: AnyClassifier,
-    queue_limit: usize,
+    queue_limit: Given<u64>,
     layout: LayoutFlag,
     idle: IdleFlag,
     pin: Given<Pin>,
@@ -159,7 +160,7 @@ impl Settings {
             .policy_spec(self.policy.value.clone())
             .classes(self.app.classes(&self.workload))
             .classifier(self.classifier.clone())
-            .queue_limit(self.queue_limit)
+            .queue_limit(self.queue_limit.value as usize)
             .seed(self.seed)
             .layout(self.layout.into())
             .idle(self.idle.into())
@@ -173,6 +174,7 @@ impl Settings {
             | StartError::Preemptive { .. }
             | StartError::Dispatchers { .. } => self.policy.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
+            StartError::QueueLimit { .. } => self.queue_limit.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
             StartError::Bind(_) => self.listen.refused(error),
             other => other.into(),
@@ -223,29 +225,52 @@ fn announce(server: &Server) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// SIGTERM and SIGINT begin a graceful stop.
-fn stop_on_signal(stopper: Stopper) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+/// SIGTERM and SIGINT begin a graceful stop, and end the process when one of them comes again. The signals by which other servers read their
+/// settings anew are refused: their default is to end the process.
+fn heed_signals(stopper: Stopper) -> Result<()> {
+    let heeded = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
+    let mut signals = Signals::new(heeded).context("cannot watch for signals")?;
+    let mut stopping = false;
+    let heed = move |signal| match signal {
+        SIGTERM | SIGINT if stopping => {
+            // It ends the process, so there is nothing to do where it fails.
+            let _ = emulate_default_handler(signal);
+        }
+        SIGTERM | SIGINT => {
+            stopping = true;
+            stopper.request_stop();
+        }
+        _ => refuse(signal),
+    };
     std::thread::Builder::new()
         .name("hw-signals".into())
-        .spawn(move || {
-            if signals.forever().next().is_some() {
-                stopper.request_stop();
-            }
-        })
+        .spawn(move || signals.forever().for_each(heed))
         .context("cannot start the signal thread")?;
     Ok(())
 }
 
+/// Says that a signal has no effect. Whoever closed standard error, as a terminal does that sends SIGHUP, does not read it.
+fn refuse(signal: i32) {
+    let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+    let _ = writeln!(
+        std::io::stderr(),
+        "{name} is ignored: a running server keeps its settings; stop it with SIGTERM and start it anew to change them"
+    );
+}
+
+/// The closing line. `answered` counts what `load` counts under that name: responses, whatever their status.
 fn tell(stats: &Stats) {
     eprintln!(
-        "received {}, answered {}, shed {}, malformed {}, too large {}, refused {}, abandoned {}, panics {}, dropped by the kernel {}",
+        "received {}, answered {} (served {}, shed {}, too large {}, refused {}), unsent {}, malformed {}, abandoned {}, panics {}, \
+         dropped by the kernel {}",
         stats.received,
+        stats.responses(),
         stats.answered,
         stats.shed,
-        stats.malformed,
         stats.too_large,
         stats.refused_draining,
+        stats.unsent,
+        stats.malformed,
         stats.abandoned,
         stats.panics,
         stats.kernel_drops

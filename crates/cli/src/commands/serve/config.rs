@@ -19,7 +19,7 @@ pub(crate) struct Config {
     pub(crate) workers: Option<Spanned<usize>>,
     pub(crate) workload: Option<Spanned<String>>,
     pub(crate) classifier: Option<Spanned<String>>,
-    pub(crate) queue_limit: Option<u64>,
+    pub(crate) queue_limit: Option<Spanned<u64>>,
     pub(crate) layout: Option<LayoutFlag>,
     pub(crate) idle: Option<IdleFlag>,
     pub(crate) pin: Option<Spanned<String>>,
