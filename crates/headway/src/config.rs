@@ -89,8 +89,8 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
         {
             builder = builder.classes(classes(&workload));
         }
-        if let Some(requests) = set.queue_limit {
-            builder = builder.queue_limit(requests as usize);
+        if let Some(requests) = &set.queue_limit {
+            builder = builder.queue_limit(*requests.get_ref() as usize);
         }
         if let Some(pin) = file.parsed("pin", &set.pin, |text| pin(text))? {
             builder = builder.pin(pin);

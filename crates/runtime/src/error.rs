@@ -127,6 +127,16 @@ pub enum StartError {
         /// The most there may be.
         max: usize,
     },
+    /// The queues could hold more requests than a server has buffers.
+    #[error(
+        "queues of {requests} requests need more buffers than a server has: choose at most {most} with this many classes and workers"
+    )]
+    QueueLimit {
+        /// Requests that were to wait in one queue.
+        requests: usize,
+        /// The most that may.
+        most: usize,
+    },
     /// Fewer cores were named than there are threads.
     #[error(
         "{threads} threads cannot be pinned to {cores} cores; name more cores, use fewer workers, \

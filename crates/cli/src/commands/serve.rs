@@ -21,8 +21,9 @@ use headway_net::classify::AnyClassifier;
 use headway_policy::spec::Spec;
 use headway_runtime::{Idle, Layout, Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -69,7 +70,7 @@ pub(crate) struct Args {
     /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
     #[arg(long, value_name = "CORES")]
     pin: Option<String>,
-    /// How long to answer what was accepted after SIGTERM or SIGINT [default: 10s]
+    /// How long to answer what was accepted after SIGTERM or SIGINT; a second one ends the server at once [default: 10s]
     #[arg(long, value_name = "TIME")]
     drain: Option<String>,
     /// The longest that the spin service works for one request; who asks for more is refused [default: 100ms]
@@ -111,7 +112,7 @@ impl Args {
             eprintln!("{line}");
         }
         let watch = Watch::begin(&server, wish, admission.interrupts())?;
-        stop_on_signal(server.stopper())?;
+        heed_signals(server.stopper())?;
         announce(&server)?;
         let learner = Learner::of(&server, settings.workers.value);
         server.wait();
@@ -157,8 +158,8 @@ impl Args {
                 })
                 .parse(|text| text.parse())?
                 .value,
-            limits_queues: self.queue_limit.or(set.queue_limit).is_some(),
-            queue_limit: self.queue_limit.or(set.queue_limit).unwrap_or(1024) as usize,
+            limits_queues: self.queue_limit.is_some() || set.queue_limit.is_some(),
+            queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
             layout: file.given(
                 "layout",
                 self.layout.map(Layout::from),
@@ -190,7 +191,7 @@ struct Settings {
     workers: Given<usize>,
     workload: Workload,
     classifier: AnyClassifier,
-    queue_limit: usize,
+    queue_limit: Given<u64>,
     /// Whether it was chosen.
     limits_queues: bool,
     layout: Given<Layout>,
@@ -209,7 +210,7 @@ impl Settings {
             .policy_spec(self.policy.value.clone())
             .classes(self.app.classes(&self.workload))
             .classifier(self.classifier.clone())
-            .queue_limit(self.queue_limit)
+            .queue_limit(self.queue_limit.value as usize)
             .seed(self.seed)
             .layout(self.layout.value)
             .journal(journal)
@@ -226,6 +227,7 @@ impl Settings {
             | StartError::Dispatchers { .. } => self.policy.refused(error),
             StartError::Inline => self.layout.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
+            StartError::QueueLimit { .. } => self.queue_limit.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
             StartError::Bind(_) => self.listen.refused(error),
             other => other.into(),
@@ -255,29 +257,52 @@ fn announce(server: &Server) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// SIGTERM and SIGINT begin a graceful stop.
-fn stop_on_signal(stopper: Stopper) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+/// SIGTERM and SIGINT begin a graceful stop, and end the process when one of them comes again. The signals by which other servers read their
+/// settings anew are refused: their default is to end the process.
+fn heed_signals(stopper: Stopper) -> Result<()> {
+    let heeded = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
+    let mut signals = Signals::new(heeded).context("cannot watch for signals")?;
+    let mut stopping = false;
+    let heed = move |signal| match signal {
+        SIGTERM | SIGINT if stopping => {
+            // It ends the process, so there is nothing to do where it fails.
+            let _ = emulate_default_handler(signal);
+        }
+        SIGTERM | SIGINT => {
+            stopping = true;
+            stopper.request_stop();
+        }
+        _ => refuse(signal),
+    };
     std::thread::Builder::new()
         .name("hw-signals".into())
-        .spawn(move || {
-            if signals.forever().next().is_some() {
-                stopper.request_stop();
-            }
-        })
+        .spawn(move || signals.forever().for_each(heed))
         .context("cannot start the signal thread")?;
     Ok(())
 }
 
+/// Says that a signal has no effect. Whoever closed standard error, as a terminal does that sends SIGHUP, does not read it.
+fn refuse(signal: i32) {
+    let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+    let _ = writeln!(
+        std::io::stderr(),
+        "{name} is ignored: a running server keeps its settings; stop it with SIGTERM and start it anew to change them"
+    );
+}
+
+/// The closing line. `answered` counts what `load` counts under that name: responses, whatever their status.
 fn tell(stats: &Stats) {
     eprintln!(
-        "received {}, answered {}, shed {}, malformed {}, too large {}, refused {}, abandoned {}, panics {}, dropped by the kernel {}",
+        "received {}, answered {} (served {}, shed {}, too large {}, refused {}), unsent {}, malformed {}, abandoned {}, panics {}, \
+         dropped by the kernel {}",
         stats.received,
+        stats.responses(),
         stats.answered,
         stats.shed,
-        stats.malformed,
         stats.too_large,
         stats.refused_draining,
+        stats.unsent,
+        stats.malformed,
         stats.abandoned,
         stats.panics,
         stats.kernel_drops

@@ -22,7 +22,7 @@ pub struct Config<A, K> {
     pub workers: Option<Spanned<usize>>,
     pub workload: Option<Spanned<String>>,
     pub classifier: Option<Spanned<String>>,
-    pub queue_limit: Option<u64>,
+    pub queue_limit: Option<Spanned<u64>>,
     #[serde(default, deserialize_with = "layout")]
     pub layout: Option<Spanned<Layout>>,
     #[serde(default, deserialize_with = "idle")]

@@ -380,7 +380,7 @@ impl<S, D, C> Builder<S, D, C> {
         shape.queue_limit = self.queue_limit;
         shape.seed = self.seed;
         shape.resume = self.resume;
-        shape.job_capacity = self.slots.unwrap_or_else(|| self.slots_needed());
+        shape.job_capacity = self.slots.map_or_else(|| self.slots_needed(), Ok)?;
         Ok(shape)
     }
 
@@ -421,11 +421,16 @@ impl<S, D, C> Builder<S, D, C> {
     }
 
     /// Full queues, what the workers hold, and a batch that is being refused.
-    fn slots_needed(&self) -> usize {
+    fn slots_needed(&self) -> Result<usize, StartError> {
         let queues = self.classes.len() + 1;
-        let waiting = self.queue_limit.saturating_mul(queues);
         let held = self.workers * 2 * BATCH;
-        waiting.saturating_add(held + 2 * BATCH).min(MAX_SLOTS)
+        // With hundreds of classes the default limit asks for too much. Nobody chose it, so their queues share what there is.
+        let most = ((MAX_SLOTS - held - 2 * BATCH) / queues).max(QUEUE_LIMIT);
+        let requests = self.queue_limit;
+        if requests > most {
+            return Err(StartError::QueueLimit { requests, most });
+        }
+        Ok((requests * queues + held + 2 * BATCH).min(MAX_SLOTS))
     }
 }
 

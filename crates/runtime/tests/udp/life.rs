@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use headway_net::classify::AnyClassifier;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
+use headway_net::pool::Pool;
 use headway_policy::WorkerId;
 use headway_runtime::{
     Call, Idle, Layout, Server, Service, SetupFailure, ShutdownError, StartError, Stats,
@@ -312,6 +313,45 @@ fn a_protocols_own_requests_are_no_responses() {
         );
     }
     server.shutdown(FOREVER).unwrap();
+}
+
+/// Uses up the numbers that a process has for pools, so it runs in one of its own.
+#[test]
+#[ignore = "run by servers_one_after_another_do_not_run_out"]
+fn starts_servers_with_one_number_left() {
+    let last = Pool::new(1).unwrap();
+    // A pool's number is used up with a token that is lost.
+    while let Ok((_pool, mut free)) = Pool::new(1) {
+        let _lost = free.take();
+    }
+    drop(last);
+    each(|policy, layout| {
+        for stops in [true, false, true] {
+            let server = builder()
+                .policy(policy)
+                .layout(layout)
+                .answering(handle)
+                .listen_udp(loopback())
+                .start()
+                .unwrap();
+            if stops {
+                let mut client = Client::connect(server.local_addr().unwrap());
+                assert_eq!(client.call(0, 1, b"echo").0, Status::Ok);
+                server.shutdown(FOREVER).unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn servers_one_after_another_do_not_run_out() {
+    let test = "life::starts_servers_with_one_number_left";
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&child.stderr);
+    assert!(child.status.success(), "{said}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Settings {
         }
         let mut shape = Shape::new(self.workers.value);
         shape.classes = classes.into_iter().map(|class| class.hint).collect();
-        shape.queue_limit = self.queue_limit;
+        shape.queue_limit = self.queue_limit.value as usize;
         shape.seed = self.seed;
         shape.resume = Resume::OwnWorker;
         let admitted = admission::admit(&self.policy.value, &shape, self.layout.value);
