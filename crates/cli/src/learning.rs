@@ -17,9 +17,14 @@ pub(crate) fn tell<'a>(runs: impl Iterator<Item = &'a Run>) {
 fn remarks<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
     let mut policies: Vec<(&Run, u64, u64)> = Vec::new();
     for run in runs.filter(|run| reserves(run)) {
-        let of = |(known, ..): &&mut (&Run, u64, u64)| {
-            (&known.meta.policy, &known.meta.params) == (&run.meta.policy, &run.meta.params)
+        let same = |run: &Run| {
+            (
+                run.meta.policy.clone(),
+                run.meta.params.clone(),
+                run.meta.workers,
+            )
         };
+        let of = |(known, ..): &&mut (&Run, u64, u64)| same(known) == same(run);
         let unlearned = u64::from(is_unlearned(run));
         match policies.iter_mut().find(of) {
             Some((_, all, none)) => (*all, *none) = (*all + 1, *none + unlearned),

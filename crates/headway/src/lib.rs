@@ -66,38 +66,49 @@
 //! `headway-sim` and so on.
 
 /// Scheduling policies as pure state machines: no I/O, clock, thread or allocation.
+#[doc(inline)]
 pub use headway_policy as policy;
 
 /// Request classes, service times, arrivals, traces, and the workloads of the papers by name.
+#[doc(inline)]
 pub use headway_workload as workload;
 
 /// Histograms, slowdown, SLOs, confidence intervals; JSON, CSV, tables and HTML.
+#[doc(inline)]
 pub use headway_report as report;
 
 /// Virtual time: the engine that drives the policies against a cost model.
+#[doc(inline)]
 pub use headway_sim as sim;
 
 /// The live server: rings, dispatcher, workers.
+#[doc(inline)]
 pub use headway_runtime as runtime;
 
 /// Fibers, what makes them yield, and sections in which they do not.
+#[doc(inline)]
 pub use headway_fiber as fiber;
 
 /// Datapaths behind one trait, the wire header, the request classifiers.
+#[doc(inline)]
 pub use headway_net as net;
 
 /// The open-loop load generator.
+#[doc(inline)]
 pub use headway_load as load;
 
 /// This machine: its clock, its cores, its noise.
+#[doc(inline)]
 pub use headway_machine as machine;
 
 pub mod config;
 
 /// A probe placed by hand, and one that looks in every so many rounds of a loop.
+#[doc(inline)]
 pub use headway_fiber::{CheckpointEvery, checkpoint};
 
 /// Probes in a function's loops, where no compiler pass can be loaded.
+#[doc(inline)]
 pub use headway_macros::preemptible;
 
 /// What a program that serves, loads or simulates names most.
