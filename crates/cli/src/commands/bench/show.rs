@@ -105,7 +105,7 @@ pub(super) fn all_sustained(labels: &[String], runs: &[Run]) -> bool {
         let fraction = meta.dropped as f64 / meta.requests.max(1) as f64;
         if !run.sustained() {
             eprintln!(
-                "not sustained: {label}, seed {}, shed {:.2} % of its requests (at most {} % may be): the latencies are those of the others; lower the load",
+                "not sustained: {label}, seed {}, shed {:.2} % of its requests (at most {} % may be): the latencies are those of the others; lower the load, or stop what else runs",
                 meta.seed,
                 100.0 * fraction,
                 100.0 * LOST_FRACTION_MAX
