@@ -40,16 +40,22 @@ pub(crate) enum LayoutFlag {
 }
 
 impl LayoutFlag {
-    /// Refuses a choice where there is none: without a dispatcher nobody carries it out.
-    pub(crate) fn check(self, policy: &Spec) -> Result<()> {
-        if self == Self::Auto || headway_bench::has_dispatcher(policy)? {
+    /// Refuses a choice that is none: where no policy has a dispatcher, nobody carries one out.
+    pub(crate) fn check(self, policies: &[Spec]) -> Result<()> {
+        if self == Self::Auto {
             return Ok(());
         }
-        let name = &policy.name;
+        for policy in policies {
+            if headway_bench::has_dispatcher(policy)? {
+                return Ok(());
+            }
+        }
+        let names: Vec<&str> = policies.iter().map(|policy| policy.name.as_str()).collect();
         Err(usage(
             "--layout",
             format!(
-                "under '{name}' nobody dispatches, in a thread of its own or otherwise: leave it out"
+                "under {} nobody dispatches, in a thread of its own or otherwise: leave it out",
+                names.join(", ")
             ),
         ))
     }
@@ -231,9 +237,10 @@ impl Args {
         };
         let workload = traffic.workload()?;
         let mut trials = Vec::new();
-        for policy in self.policies()? {
+        let policies = self.policies()?;
+        self.layout.check(&policies)?;
+        for policy in policies {
             let name = policy.to_string();
-            self.layout.check(&policy)?;
             let trial = self.trial(policy, &workload, &traffic, workers, layout)?;
             let before = trials.len();
             trials.extend(self.by_mechanism(trial)?);

@@ -154,7 +154,8 @@ struct Settings {
 
 impl Settings {
     fn start(&self) -> Result<Server> {
-        self.layout.check(&self.policy.value)?;
+        self.layout
+            .check(std::slice::from_ref(&self.policy.value))?;
         let started = Server::builder()
             .workers(self.workers.value)
             .policy_spec(self.policy.value.clone())
