@@ -1,11 +1,10 @@
 //! Policies as a live server takes them: what it cannot run is refused before anything starts, for the right reason.
 
-use super::bench::LayoutFlag;
 use crate::args;
 use crate::error::explain;
 use headway_policy::Shape;
 use headway_policy::spec::Spec;
-use headway_runtime::{Admission, StartError};
+use headway_runtime::{Admission, Layout, StartError};
 
 /// Why a policy is not run live, and by which setting that can be changed.
 #[derive(Debug)]
@@ -39,14 +38,14 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
 }
 
 /// How a live server of this shape and layout carries the policy out.
-pub(crate) fn admit(spec: &Spec, shape: &Shape, layout: LayoutFlag) -> Result<Admission, Refused> {
-    let admitted = headway_runtime::admit(spec, shape, layout.into());
+pub(crate) fn admit(spec: &Spec, shape: &Shape, layout: Layout) -> Result<Admission, Refused> {
+    let admitted = headway_runtime::admit(spec, shape, layout);
     let admission = admitted.map_err(|error| match error {
         StartError::Policy(error) => Refused::Policy(explain(&error)),
         StartError::Inline => Refused::Layout(error.to_string()),
         other => Refused::Policy(other.to_string()),
     })?;
-    if !admission.has_dispatcher && layout != LayoutFlag::Auto {
+    if !admission.has_dispatcher && layout != Layout::Auto {
         return Err(Refused::Layout(format!(
             "'{spec}' has no dispatcher to be laid out: leave the layout out, or choose a policy with one, such as c-fcfs"
         )));

@@ -273,8 +273,9 @@ impl Args {
         shape.classes = classes.map(|class| class.hint).collect();
         let mut has_dispatcher = false;
         for policy in policies {
-            let admit =
-                |layout| admission::admit(policy, &shape, layout).map_err(Refused::of_flags);
+            let admit = |layout: LayoutFlag| {
+                admission::admit(policy, &shape, layout.into()).map_err(Refused::of_flags)
+            };
             let admission = admit(LayoutFlag::Auto)?;
             // Others beside it may heed the layout, but who has a dispatcher must be able to.
             if admission.has_dispatcher {

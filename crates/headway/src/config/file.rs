@@ -72,7 +72,6 @@ const KEYS: &[&str] = &[
     "kv",
     "keys",
     "data",
-    "scan_entries",
 ];
 
 /// Why a settings file cannot be used.

@@ -17,7 +17,6 @@ mod verdict;
 
 use crate::args::{self, Destination};
 use crate::commands::admission::{self, Refused};
-use crate::commands::bench::LayoutFlag;
 use crate::error::usage;
 use crate::output::{self, Format};
 use crate::progress;
@@ -25,6 +24,7 @@ use anyhow::Result;
 use findings::Findings;
 use headway_policy::Shape;
 use headway_policy::spec::Spec;
+use headway_runtime::Layout;
 use indicatif::ProgressBar;
 use interrupt::Interrupt;
 use lane::{ALL, Lane};
@@ -115,7 +115,7 @@ impl Args {
         let shape = Shape::new(workers);
         let spec = |text: &String| {
             let spec = admission::spec(text).map_err(|error| usage("--policy", error))?;
-            admission::admit(&spec, &shape, LayoutFlag::Auto).map_err(Refused::of_flags)?;
+            admission::admit(&spec, &shape, Layout::Auto).map_err(Refused::of_flags)?;
             Ok(spec)
         };
         self.policies.iter().map(spec).collect()

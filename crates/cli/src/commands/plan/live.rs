@@ -36,8 +36,8 @@ pub(super) fn validate(
     let policy: Spec = entry.policy.parse()?;
     let bar = progress::bar(0, "validating");
     bar.enable_steady_tick(Duration::from_millis(100));
-    let simulated = simulated(question, report, (&policy, entry.workers), ns)?;
-    let live = played(question, report, (&policy, entry.workers), ns)?;
+    let simulated = simulated(question, report, &policy, entry.workers, ns)?;
+    let live = played(question, report, &policy, entry.workers, ns)?;
     bar.finish_and_clear();
     Ok(Some(Validation {
         policy: entry.policy.clone(),
@@ -51,7 +51,8 @@ pub(super) fn validate(
 fn simulated(
     question: &Question,
     report: &PlanReport,
-    (policy, workers): (&Spec, usize),
+    policy: &Spec,
+    workers: usize,
     ns: u64,
 ) -> Result<Run> {
     let mut experiment = Experiment::new(question.workload.clone(), policy.clone())
@@ -68,7 +69,8 @@ fn simulated(
 fn played(
     question: &Question,
     report: &PlanReport,
-    (policy, workers): (&Spec, usize),
+    policy: &Spec,
+    workers: usize,
     ns: u64,
 ) -> Result<Run> {
     let mut builder = Server::builder()

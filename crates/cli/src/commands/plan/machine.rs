@@ -144,7 +144,6 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::unwrap_used, reason = "it is a test")]
     fn cores_are_counted_from_one() {
         assert_eq!(cores("2").unwrap(), 2);
         assert!(cores("-1").unwrap_err().contains("from 1 to 256"));

@@ -1,20 +1,19 @@
 //! What a server would refuse, found out before it starts; all that `--check` does.
 
-use super::config::Config;
 use super::{Args, Settings};
 use crate::commands::admission::{self, Refused};
-use crate::commands::apps::App;
-use crate::commands::bench::LayoutFlag;
+use crate::commands::apps::{App, KvFlags};
 use crate::error::usage;
 use anyhow::Result;
+use headway::config::Config;
 use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
-use headway_runtime::{Admission, Pin, StartError};
+use headway_runtime::{Admission, Layout, Pin, StartError};
 use headway_workload::duration;
 
 /// Refuses settings that the chosen service does not heed: whoever gives one expects it to do something.
-pub(super) fn refuse_unheeded(args: &Args, file: &Config) -> Result<()> {
+pub(super) fn refuse_unheeded(args: &Args, file: &Config<App, KvFlags>) -> Result<()> {
     let app = args.app.or(file.app).unwrap_or_default();
-    let (flags, keys) = (&args.kv, &file.kv);
+    let (flags, keys) = (&args.kv, file.kv.clone().unwrap_or_default());
     let settings = [
         (
             "--workload",
@@ -88,11 +87,9 @@ impl Settings {
         };
         let (workers, cores) = (self.workers.value, cores.len());
         let dedicated = match self.layout.value {
-            LayoutFlag::Dedicated => true,
-            LayoutFlag::Inline => false,
-            LayoutFlag::Auto => {
-                admission.interrupts() || headway_sim::available_threads() > workers
-            }
+            Layout::Dedicated => true,
+            Layout::Inline => false,
+            Layout::Auto => admission.interrupts() || headway_sim::available_threads() > workers,
         };
         let threads = workers + usize::from(admission.has_dispatcher && dedicated);
         if cores < threads {
