@@ -5,7 +5,6 @@ use std::ffi::c_char;
 use std::net::SocketAddr;
 use std::{ptr, slice};
 
-use headway_net::classify::AnyClassifier;
 use headway_policy::{self as policy, MAX_CLASSES};
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 

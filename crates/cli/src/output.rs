@@ -53,7 +53,7 @@ pub(crate) fn page(path: &Path, page: &Page) -> Result<()> {
 /// A table for where a result goes: no wider than a terminal, as it is in a file or a pipe.
 pub(crate) fn shown(table: &Table, path: Option<&Path>) -> String {
     let terminal = match path {
-        None => terminal_size::terminal_size_of(io::stdout()),
+        None => terminal_size::terminal_size_of(std::io::stdout()),
         Some(_) => None,
     };
     match terminal {
