@@ -34,6 +34,8 @@ pub struct Question {
     pub seed: u64,
     /// What the machinery costs.
     pub costs: Costs,
+    /// What receiving a request costs besides, ns: the dispatcher, or the worker under a policy without one.
+    pub receive_ns: u64,
     /// Added to every latency, ns.
     pub network_ns: u64,
     /// Most requests in one queue.
@@ -90,6 +92,7 @@ impl Question {
             replications: 5,
             seed: 1,
             costs: Costs::default(),
+            receive_ns: 0,
             network_ns: 0,
             queue_limit: usize::MAX,
             resume: Resume::Anywhere,

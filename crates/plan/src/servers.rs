@@ -6,6 +6,7 @@ use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{Replicas, System, Visit};
 use headway_policy::{Shape, systems};
+use headway_sim::Costs;
 use headway_workload::Arrival;
 use std::fmt;
 
@@ -54,6 +55,17 @@ impl Question {
         let mut shape = Shape::new(self.workers);
         shape.resume = self.resume;
         shape
+    }
+
+    /// What the machinery costs under a policy: whoever receives the requests pays for that.
+    #[must_use]
+    pub fn costs_of(&self, policy: &Spec) -> Costs {
+        let mut costs = self.costs;
+        match beside_workers(policy, &self.shape()) {
+            0 => costs.overhead_ns += self.receive_ns,
+            _ => costs.dispatch_ns += self.receive_ns,
+        }
+        costs
     }
 
     /// Workers under a policy: those that what dispatches leaves of the cores.
@@ -133,6 +145,15 @@ mod tests {
             8,
             "of those without a dispatcher"
         );
+        let paying = Question {
+            receive_ns: 700,
+            ..question.clone()
+        };
+        let paid = |policy: &str| {
+            let costs = paying.costs_of(&policy.parse().unwrap());
+            (costs.dispatch_ns, costs.overhead_ns)
+        };
+        assert_eq!(["darc", "d-fcfs"].map(paid), [(700, 0), (0, 700)]);
         let counted_alone = Question {
             cores: None,
             ..question

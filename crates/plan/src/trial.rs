@@ -75,7 +75,7 @@ impl Question {
         let mut experiment = Experiment::new(task.workload.clone(), task.policy.clone())
             .workers(task.workers)
             .offered(task.offered)
-            .costs(self.costs)
+            .costs(self.costs_of(&task.policy))
             .seed(seed);
         experiment.length = Length::Requests(task.requests);
         experiment.network_ns = self.network_ns;

@@ -58,7 +58,7 @@ fn simulated(
     let mut experiment = Experiment::new(question.workload.clone(), policy.clone())
         .workers(workers)
         .offered(Offered::Rate(report.offered_rps))
-        .costs(question.costs)
+        .costs(question.costs_of(policy))
         .seed(question.seed);
     experiment.length = Length::Duration(ns);
     experiment.queue_limit = question.queue_limit;

@@ -46,17 +46,22 @@ impl Machine {
         self.queue_limit.map_or(usize::MAX, |limit| limit as usize)
     }
 
-    /// What the machinery costs, as far as anything was said about it.
-    pub(super) fn costs(&self, cores: usize) -> Result<Costs> {
-        let mut costs = match self.costs.as_deref() {
-            None => Costs::default(),
+    /// What the machinery costs, and receiving a request, ns, as far as anything was said about it.
+    pub(super) fn costs(&self, cores: usize) -> Result<(Costs, u64)> {
+        let (mut costs, receive_ns) = match self.costs.as_deref() {
+            None => (Costs::default(), 0),
             Some("here") => measured(cores)?,
-            Some(file) => args::read_costs(Path::new(file))?,
+            Some(file) => (args::read_costs(Path::new(file))?, 0),
         };
         if let Some(dispatch_ns) = self.dispatch_cost {
             costs.dispatch_ns = dispatch_ns;
         }
-        Ok(if cores == 1 { inline(costs) } else { costs })
+        let costs = if cores == 1 {
+            inline(costs, receive_ns)
+        } else {
+            costs
+        };
+        Ok((costs, if cores == 1 { 0 } else { receive_ns }))
     }
 
     /// Notes in the report which costs it rests on.
@@ -76,19 +81,24 @@ impl Machine {
             overhead_ns,
             ..
         } = question.costs;
-        let [dispatch, handoff, completion, overhead] =
-            [dispatch_ns, handoff_ns, completion_ns, overhead_ns]
-                .map(|ns| format::duration_us(ns as f64 / 1e3));
+        let [dispatch, handoff, completion, overhead, receive] = [
+            dispatch_ns,
+            handoff_ns,
+            completion_ns,
+            overhead_ns,
+            question.receive_ns,
+        ]
+        .map(|ns| format::duration_us(ns as f64 / 1e3));
         report.caveats.push(format!(
-            "costs {source}: dispatcher {dispatch} a request, hand-off {handoff}, completion {completion}, worker {overhead} a request"
+            "costs {source}: dispatcher {dispatch} a request, hand-off {handoff}, completion {completion}, worker {overhead} a request, receiving it {receive}"
         ));
     }
 }
 
-/// The only worker does the dispatcher's work itself.
-fn inline(costs: Costs) -> Costs {
+/// The only worker does the dispatcher's work itself, and receives.
+fn inline(costs: Costs, receive_ns: u64) -> Costs {
     Costs {
-        overhead_ns: costs.overhead_ns + costs.dispatch_ns,
+        overhead_ns: costs.overhead_ns + costs.dispatch_ns + receive_ns,
         dispatch_ns: 0,
         handoff_ns: 0,
         ..costs
@@ -96,7 +106,7 @@ fn inline(costs: Costs) -> Costs {
 }
 
 /// Measures the machinery, and the way through the sockets.
-fn measured(cores: usize) -> Result<Costs> {
+fn measured(cores: usize) -> Result<(Costs, u64)> {
     let layout = if cores > 1 {
         Layout::Dedicated
     } else {
@@ -112,7 +122,11 @@ fn measured(cores: usize) -> Result<Costs> {
         );
     }
     let udp = datapath::udp().context("cannot measure the UDP sockets of this machine")?;
-    Ok(udp.added_to(calibration.costs))
+    let costs = Costs {
+        overhead_ns: calibration.costs.overhead_ns + udp.send_ns,
+        ..calibration.costs
+    };
+    Ok((costs, udp.receive_ns))
 }
 
 /// As many cores as a server's workers and its dispatcher can have.
@@ -138,8 +152,8 @@ mod tests {
             completion_ns: 50,
             ..Costs::default()
         };
-        let paid = inline(costs);
-        assert_eq!((paid.overhead_ns, paid.dispatch_ns), (500, 0));
+        let paid = inline(costs, 400);
+        assert_eq!((paid.overhead_ns, paid.dispatch_ns), (900, 0));
         assert_eq!((paid.handoff_ns, paid.completion_ns), (0, 50));
     }
 

@@ -209,12 +209,14 @@ impl Args {
             subject.workers,
             subject.offered,
         );
+        let (costs, receive_ns) = self.machine.costs(cores)?;
         Ok(Question {
             requests: self.requests,
             replications: self.replications,
             seed: self.seed,
             cores: Some(cores),
-            costs: self.machine.costs(cores)?,
+            costs,
+            receive_ns,
             network_ns: self.machine.network,
             queue_limit: self.machine.queue_limit(),
             resume: self.machine.resume.into(),
