@@ -11,7 +11,6 @@
 //!
 //! Who has nothing to do spins, then [sleeps](park); who wakes others pays for it only if they sleep.
 
-mod bell;
 mod central;
 mod control;
 mod crew;
@@ -29,6 +28,7 @@ mod parts;
 mod pulse;
 mod refusal;
 pub mod ring;
+mod rx_waker;
 mod server;
 mod service;
 mod stall;

@@ -10,10 +10,10 @@ use headway_policy::role::{Ingress, Monitor};
 use super::desk::Desk;
 use super::dispatcher::Dispatcher;
 use super::hands::{Hands, Spare};
-use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
 use crate::park::{Parker, Patience};
+use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::sync::Padded;
 
@@ -68,7 +68,7 @@ pub(super) struct Worker<S, T, R> {
     pub(super) index: usize,
     pub(super) desk: Desk,
     pub(super) executor: Executor<S, T>,
-    pub(super) bell: Arc<Bell<R>>,
+    pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
     pub(super) beds: Beds,
     pub(super) patience: Patience,
@@ -98,7 +98,7 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
         };
         self.patience.ran(&ran.span_ns);
         if self.patience.may_sleep() {
-            self.bell.ring();
+            self.rx_waker.wake();
         }
         true
     }

@@ -13,10 +13,10 @@ use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
 use super::desk::{Desk, Port, connect};
 use super::watch::{Ports, Watch};
-use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
+use crate::rx_waker::RxWaker;
 use crate::token::{Parcel, job_of};
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.
@@ -43,7 +43,7 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     pub(super) ingress: I,
     watch: Watch<M>,
     intake: Intake<R, C>,
-    bell: Arc<Bell<R>>,
+    rx_waker: Arc<RxWaker<R>>,
     tx: T,
     control: Arc<Control>,
     clock: Clock,
@@ -67,7 +67,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     pub(super) fn new(
         (ingress, watch): (I, Watch<M>),
         intake: Intake<R, C>,
-        (bell, tx): (Arc<Bell<R>>, T),
+        (rx_waker, tx): (Arc<RxWaker<R>>, T),
         control: Arc<Control>,
         (workers, depth): (usize, usize),
     ) -> (Self, Vec<Desk>) {
@@ -79,7 +79,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             ingress,
             watch,
             intake,
-            bell,
+            rx_waker,
             tx,
             control,
             clock: Clock::global(),
@@ -139,7 +139,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     /// Sleeps until there may be something to do.
     pub(super) fn sleep(&self) {
-        self.bell.sleep_unless(MAX_SLEEP_NS, || self.has_news());
+        self.rx_waker.sleep_unless(MAX_SLEEP_NS, || self.has_news());
     }
 
     fn has_news(&self) -> bool {
@@ -242,13 +242,13 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         let Self {
             ingress,
             intake,
-            bell,
+            rx_waker,
             waiting,
             in_flight,
             now_ns,
             ..
         } = self;
-        intake.receive(bell.rx(), *now_ns, max, |intake, slot| {
+        intake.receive(rx_waker.rx(), *now_ns, max, |intake, slot| {
             let (id, slot) = job_of(slot);
             let job = describe(id, intake.pool.get(&slot));
             intake.tally.class(job.class.0).accepted.add(1);
@@ -353,7 +353,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     fn stop(&mut self) {
         self.flush();
         self.intake
-            .turn_all_away(self.bell.rx(), &mut self.tx, self.now_ns);
+            .turn_all_away(self.rx_waker.rx(), &mut self.tx, self.now_ns);
         self.control.advance(Phase::Stopped);
     }
 
@@ -373,7 +373,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     #[cold]
     fn turn_away(&mut self) -> usize {
-        self.intake.turn_away(self.bell.rx(), self.now_ns)
+        self.intake.turn_away(self.rx_waker.rx(), self.now_ns)
     }
 }
 

@@ -8,11 +8,11 @@ use headway_policy::role::{Ingress, Monitor};
 
 use super::desk::Desk;
 use super::dispatcher::Dispatcher;
-use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
 use crate::leader::{Lead, Leadership};
 use crate::park::Patience;
+use crate::rx_waker::RxWaker;
 use crate::service::Service;
 
 /// The dispatcher that the workers share.
@@ -27,7 +27,7 @@ pub(super) struct Worker<I, M, S, T, R: Rx, C> {
     pub(super) desk: Desk,
     pub(super) executor: Executor<S, T>,
     pub(super) shared: Arc<Shared<I, M, R, T, C>>,
-    pub(super) bell: Arc<Bell<R>>,
+    pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
     pub(super) patience: Patience,
 }
@@ -65,7 +65,7 @@ where
         };
         self.patience.ran(&ran.span_ns);
         if self.patience.may_sleep() {
-            self.bell.ring();
+            self.rx_waker.wake();
         }
         true
     }

@@ -16,7 +16,6 @@ use super::dispatcher::Dispatcher;
 use super::hands::Spare;
 use super::watch::{Seat, Watch};
 use super::{inline, sharing};
-use crate::bell::Bell;
 use crate::control::Control;
 use crate::crew::{Crew, Seats, cores};
 use crate::error::StartError;
@@ -28,6 +27,7 @@ use crate::leader::Leadership;
 use crate::overflow;
 use crate::park::{Parker, Patience};
 use crate::parts::{Config, Engine, Layout, Parts, kernel_drops, tallies};
+use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::sync::Padded;
 use crate::tally::Tally;
@@ -48,7 +48,7 @@ struct Bench<I, M, R: Rx, T, C, S> {
     /// What the dispatcher would work with.
     spare: Option<Executor<S, T>>,
     seats: Vec<Arc<Seat>>,
-    bell: Arc<Bell<R>>,
+    rx_waker: Arc<RxWaker<R>>,
     control: Arc<Control>,
     config: Config,
     crowded: bool,
@@ -60,10 +60,10 @@ impl<I, M, R: Rx + 'static, T, C, S> Bench<I, M, R, T, C, S> {
         let beds: Beds = (0..self.workers.len())
             .map(|_| Padded(Parker::new()))
             .collect();
-        let (bell, sleepers) = (Arc::clone(&self.bell), Arc::clone(&beds));
+        let (rx_waker, sleepers) = (Arc::clone(&self.rx_waker), Arc::clone(&beds));
         self.control.set_wake_all(Box::new(move || {
             // This announces the change to the workers as well.
-            bell.ring();
+            rx_waker.wake();
             sleepers.iter().for_each(|bed| {
                 bed.wake();
             });
@@ -188,7 +188,7 @@ where
     let senders = count + 1 + usize::from(I::WORKS);
     let (rxs, mut txs) = Parts::<D, C, S>::split(parts.datapath, 1, senders)?;
     let control = Arc::new(Control::new(count, ingress.plan(), parts.config.stalls));
-    let bell = Arc::new(Bell::new(Arc::clone(&rxs[0])));
+    let rx_waker = Arc::new(RxWaker::new(Arc::clone(&rxs[0])));
     let intake = Intake::new(
         &*rxs[0],
         parts.classifier,
@@ -202,7 +202,7 @@ where
     let (dispatcher, desks) = Dispatcher::new(
         (ingress, watch),
         intake,
-        (Arc::clone(&bell), tx),
+        (Arc::clone(&rx_waker), tx),
         Arc::clone(&control),
         (count, depth),
     );
@@ -231,7 +231,7 @@ where
         workers: desks.into_iter().zip(executors).collect(),
         spare,
         seats,
-        bell,
+        rx_waker,
         control,
         config: parts.config,
         crowded: threads > cores(),
@@ -277,7 +277,7 @@ where
             watched: M::PREEMPTS,
             mechanism: bench.config.mechanism,
             seat,
-            bell: Arc::clone(&bench.bell),
+            rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&control),
             beds: Arc::clone(&beds),
             patience: patience(),
@@ -340,7 +340,7 @@ where
             index,
             desk,
             executor,
-            bell: Arc::clone(&bench.bell),
+            rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&control),
             beds: Arc::clone(&beds),
             patience: patience(),
@@ -365,9 +365,9 @@ where
 {
     let shared = Arc::new(Leadership::new(bench.dispatcher, bench.workers.len()));
     // The dispatcher has the control: a strong reference back would keep both for ever.
-    let (bell, sleepers) = (Arc::clone(&bench.bell), Arc::downgrade(&shared));
+    let (rx_waker, sleepers) = (Arc::clone(&bench.rx_waker), Arc::downgrade(&shared));
     bench.control.set_wake_all(Box::new(move || {
-        bell.ring();
+        rx_waker.wake();
         if let Some(sleepers) = sleepers.upgrade() {
             sleepers.wake_all();
         }
@@ -379,7 +379,7 @@ where
             desk,
             executor,
             shared: Arc::clone(&shared),
-            bell: Arc::clone(&bench.bell),
+            rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&bench.control),
             patience: Patience::new(bench.config.idle, bench.crowded, bench.control.stalls()),
         };

@@ -13,12 +13,12 @@ use headway_policy::{ClassId, Job, JobId, WorkerId};
 use super::dedicated::Beds;
 use super::desk::Desk;
 use super::watch::Seat;
-use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
 use crate::fibers::{Fibers, Reading, Stretch, Weft};
 use crate::park::Patience;
 use crate::pulse::Assignment;
+use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::token::{Notice, Parcel};
 
@@ -34,7 +34,7 @@ pub(super) struct Worker<L, S, T, R> {
     /// By what the dispatcher interrupts.
     pub(super) mechanism: Mechanism,
     pub(super) seat: Arc<Seat>,
-    pub(super) bell: Arc<Bell<R>>,
+    pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
     pub(super) beds: Beds,
     pub(super) patience: Patience,
@@ -47,7 +47,7 @@ struct Active<'a, L, S, T, R> {
     fibers: Fibers<'a, S>,
     executor: Executor<S, T>,
     seat: Option<Arc<Seat>>,
-    bell: Arc<Bell<R>>,
+    rx_waker: Arc<RxWaker<R>>,
     control: Arc<Control>,
     beds: Beds,
     patience: Patience,
@@ -71,7 +71,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             fibers,
             executor: self.executor,
             seat: self.watched.then_some(self.seat),
-            bell: self.bell,
+            rx_waker: self.rx_waker,
             control: self.control,
             beds: self.beds,
             patience: self.patience,
@@ -140,7 +140,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
             Next::Idle => return Turn::Idle,
         };
         if self.patience.may_sleep() {
-            self.bell.ring();
+            self.rx_waker.wake();
         }
         turn
     }

@@ -7,12 +7,12 @@ use crossbeam_queue::ArrayQueue;
 use headway_net::datapath::Rx;
 use headway_net::pool::SlotId;
 
-use crate::bell::Bell;
+use crate::rx_waker::RxWaker;
 use crate::sync::Padded;
 
 /// Receive queues, shared wait queues, and who may have to be woken.
 pub(super) struct Peers<R> {
-    bells: Box<[Bell<R>]>,
+    rx_wakers: Box<[RxWaker<R>]>,
     shared: Box<[Shared]>,
     /// Workers that have not yet answered all they accepted.
     undrained: AtomicUsize,
@@ -39,7 +39,7 @@ impl<R: Rx> Peers<R> {
     /// So many wait queues; `shared_capacity`: as many requests as there can be, in each.
     pub(super) fn new(queues: &[Arc<R>], shared: usize, shared_capacity: usize) -> Self {
         Self {
-            bells: queues.iter().cloned().map(Bell::new).collect(),
+            rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
             shared: (0..shared).map(|_| Shared::new(shared_capacity)).collect(),
             undrained: AtomicUsize::new(queues.len()),
         }
@@ -47,33 +47,33 @@ impl<R: Rx> Peers<R> {
 
     #[inline]
     pub(super) fn count(&self) -> usize {
-        self.bells.len()
+        self.rx_wakers.len()
     }
 
     #[inline]
-    pub(super) fn bell(&self, worker: usize) -> &Bell<R> {
-        &self.bells[worker]
+    pub(super) fn rx_waker(&self, worker: usize) -> &RxWaker<R> {
+        &self.rx_wakers[worker]
     }
 
     #[inline]
     pub(super) fn rx(&self, worker: usize) -> &R {
-        self.bells[worker].rx()
+        self.rx_wakers[worker].rx()
     }
 
     /// Wakes one worker that sleeps, for it to look what there is to steal.
     pub(super) fn wake_one(&self) {
-        let _ = self.bells.iter().any(Bell::ring_announced);
+        let _ = self.rx_wakers.iter().any(RxWaker::wake_announced);
     }
 
     pub(super) fn wake_all(&self) {
-        self.bells.iter().for_each(Bell::ring);
+        self.rx_wakers.iter().for_each(RxWaker::wake);
     }
 
     pub(super) fn all_asleep_but(&self, me: usize) -> bool {
-        let others = self.bells.iter().enumerate();
+        let others = self.rx_wakers.iter().enumerate();
         others
             .filter(|(worker, _)| *worker != me)
-            .all(|(_, bell)| bell.is_asleep())
+            .all(|(_, rx_waker)| rx_waker.is_asleep())
     }
 
     /// One more worker has answered all it accepted; whether it is the last.

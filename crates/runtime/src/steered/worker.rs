@@ -17,7 +17,7 @@ use crate::service::Service;
 
 /// Longest sleep while everybody sleeps; packets and orders wake earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
-/// Longest sleep of a thief while others are awake: nobody rings when a request comes to a busy one.
+/// Longest sleep of a thief while others are awake: nobody wakes it when a request comes to a busy worker.
 const THIEF_SLEEP_NS: u64 = 1_000_000;
 
 /// One worker thread.
@@ -112,7 +112,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         let timeout_ns = if thief { THIEF_SLEEP_NS } else { MAX_SLEEP_NS };
         let control = &self.control;
         self.peers
-            .bell(self.index)
+            .rx_waker(self.index)
             .sleep_unless(timeout_ns, || control.phase() != phase);
         self.patience.slept();
     }

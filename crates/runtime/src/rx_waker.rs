@@ -1,4 +1,4 @@
-//! Waking whoever sleeps at a receive queue, at no cost when nobody does.
+//! Wakes the thread that sleeps at a receive queue; costs a fence and a load while none does.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use headway_net::datapath::Rx;
 use crate::park::announce;
 use crate::sync::{AtomicBool, Ordering, Padded};
 
-/// A receive queue together with whether somebody sleeps at it.
+/// A receive queue, and whether a thread sleeps at it.
 ///
 /// [`Rx::wake`] alone would be correct; but it writes a shared line each time, and completions come by the million.
-pub(crate) struct Bell<R> {
+pub(crate) struct RxWaker<R> {
     rx: Arc<R>,
     asleep: Padded<AtomicBool>,
 }
 
-impl<R: Rx> Bell<R> {
+impl<R: Rx> RxWaker<R> {
     pub(crate) fn new(rx: Arc<R>) -> Self {
         Self {
             rx,
@@ -28,7 +28,7 @@ impl<R: Rx> Bell<R> {
         &self.rx
     }
 
-    /// Sleeps until a request may have come, the bell rings or the time is over, unless `ready` says that there is
+    /// Sleeps until a request may have come, another thread wakes this one, or the time is over, unless `ready` says that there is
     /// something to do.
     pub(crate) fn sleep_unless(&self, timeout_ns: u64, ready: impl FnOnce() -> bool) {
         self.asleep.store(true, Ordering::Relaxed);
@@ -41,13 +41,13 @@ impl<R: Rx> Bell<R> {
 
     /// Wakes the sleeper, if there is one, after the work for it was stored.
     #[inline]
-    pub(crate) fn ring(&self) {
+    pub(crate) fn wake(&self) {
         announce();
-        self.ring_announced();
+        self.wake_announced();
     }
 
     #[inline]
-    pub(crate) fn ring_announced(&self) -> bool {
+    pub(crate) fn wake_announced(&self) -> bool {
         let asleep = self.asleep.load(Ordering::Relaxed);
         if asleep {
             self.rx.wake();
@@ -55,7 +55,7 @@ impl<R: Rx> Bell<R> {
         asleep
     }
 
-    /// Whether somebody slept at the queue a moment ago.
+    /// Whether a thread slept at the queue a moment ago.
     pub(crate) fn is_asleep(&self) -> bool {
         self.asleep.load(Ordering::Relaxed)
     }
