@@ -24,7 +24,7 @@
 //!
 //! State passes from leader to leader by the lock's release and acquire.
 
-use crate::park::{Parker, announce};
+use crate::park::{Parkers, announce};
 use crate::sync::Padded;
 use crate::trylock::{Held, TryLock};
 
@@ -32,7 +32,7 @@ use crate::trylock::{Held, TryLock};
 #[derive(Debug)]
 pub struct Leadership<S> {
     state: Padded<TryLock<S>>,
-    followers: Box<[Padded<Parker>]>,
+    followers: Parkers,
 }
 
 /// The right to lead, until [resigned](Leadership::resign).
@@ -56,7 +56,7 @@ impl<S> Leadership<S> {
     pub fn new(state: S, workers: usize) -> Self {
         Self {
             state: Padded(TryLock::new(state)),
-            followers: (0..workers).map(|_| Padded(Parker::new())).collect(),
+            followers: Parkers::new(workers),
         }
     }
 
@@ -71,15 +71,15 @@ impl<S> Leadership<S> {
     pub fn resign(&self, lead: Lead<'_, S>) {
         drop(lead);
         announce();
-        // The first that slept is awake now; who does not sleep comes by itself.
-        let _ = self.followers.iter().any(|follower| follower.wake());
+        // A worker that does not sleep comes to lead by itself.
+        self.followers.wake_one();
     }
 
     /// Sleeps until woken, unless `ready` says that there is something to run, or nobody leads: then the caller does.
     #[inline]
     pub fn follow(&self, worker: usize, ready: impl FnOnce() -> bool) -> Option<Lead<'_, S>> {
         let mut lead = None;
-        self.followers[worker].park_unless(|| {
+        self.followers.park_unless(worker, || {
             ready() || {
                 lead = self.try_lead();
                 lead.is_some()
@@ -91,14 +91,12 @@ impl<S> Leadership<S> {
     /// Wakes this worker if it is parked. Call [`announce`] before.
     #[inline]
     pub fn wake(&self, worker: usize) {
-        self.followers[worker].wake();
+        self.followers.wake(worker);
     }
 
     /// Wakes everyone.
     pub fn wake_all(&self) {
         announce();
-        self.followers.iter().for_each(|follower| {
-            follower.wake();
-        });
+        self.followers.wake_all();
     }
 }

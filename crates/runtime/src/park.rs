@@ -6,7 +6,7 @@ use std::sync::Arc;
 use headway_machine::Clock;
 
 use crate::stall::{StallLog, told_since};
-use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, fence};
+use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, Padded, fence};
 
 /// What a thread without work does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -132,7 +132,7 @@ impl Patience {
     }
 }
 
-/// A thread's bed. Waking a thread that is not in it costs a load.
+/// Where one thread sleeps. Waking a thread that is awake costs a load.
 ///
 /// The sleeper stores `parked`, then looks for work; the waker stores the work, then looks at `parked`; a fence
 /// between store and look on both sides (Dekker) means that one of the two sees the other.
@@ -150,7 +150,7 @@ impl Default for Parker {
 }
 
 impl Parker {
-    /// A bed nobody is in.
+    /// No thread sleeps here yet.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -206,6 +206,41 @@ impl Parker {
         drop(self.lock.lock().expect("nothing panics under this lock"));
         self.woken.notify_one();
         true
+    }
+}
+
+/// The workers' parkers, each on cache lines of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Parkers(Arc<[Padded<Parker>]>);
+
+impl Parkers {
+    pub(crate) fn new(workers: usize) -> Self {
+        Self((0..workers).map(|_| Padded(Parker::new())).collect())
+    }
+
+    /// As [`Parker::park_unless`], for the thread of this worker.
+    #[inline]
+    pub(crate) fn park_unless(&self, worker: usize, ready: impl FnOnce() -> bool) {
+        self.0[worker].park_unless(ready);
+    }
+
+    /// Wakes this worker if it sleeps. Call [`announce`] before.
+    #[inline]
+    pub(crate) fn wake(&self, worker: usize) {
+        self.0[worker].wake();
+    }
+
+    /// Wakes the first worker that sleeps. Call [`announce`] before.
+    #[inline]
+    pub(crate) fn wake_one(&self) {
+        let _ = self.0.iter().any(|parker| parker.wake());
+    }
+
+    /// Wakes every worker that sleeps. Call [`announce`] before.
+    pub(crate) fn wake_all(&self) {
+        for parker in &*self.0 {
+            parker.wake();
+        }
     }
 }
 

@@ -94,13 +94,13 @@ fn no_wake_is_lost() {
     bounded(3).check(|| {
         let parker = Arc::new(Parker::new());
         let (mut producer, mut consumer) = ring(2);
-        let bed = Arc::clone(&parker);
+        let own = Arc::clone(&parker);
         let sleeper = thread::spawn(move || {
             let mut taken = 0;
             while taken < 2 {
                 match consumer.pop() {
                     Some(_) => taken += 1,
-                    None => bed.park_unless(|| !consumer.is_empty()),
+                    None => own.park_unless(|| !consumer.is_empty()),
                 }
             }
         });

@@ -12,20 +12,16 @@ use super::dispatcher::Dispatcher;
 use super::hands::{Hands, Spare};
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
-use crate::park::{Parker, Patience};
+use crate::park::{Parkers, Patience};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
-use crate::sync::Padded;
-
-/// Where the workers sleep.
-pub(super) type Beds = Arc<[Padded<Parker>]>;
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.
 pub(super) fn dispatch<I, M, R, T, C, S>(
     mut dispatcher: Dispatcher<I, M, R, T, C>,
     spare: Option<Spare<S, T>>,
     control: &Control,
-    beds: &Beds,
+    parkers: &Parkers,
     mut patience: Patience,
 ) where
     I: Ingress,
@@ -45,7 +41,7 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
         patience.saw(dispatcher.now_ns());
         if patience.may_sleep() {
             dispatcher.wake_given(None, |worker| {
-                beds[worker].wake();
+                parkers.wake(worker);
             });
         }
         let working = hands
@@ -70,7 +66,7 @@ pub(super) struct Worker<S, T, R> {
     pub(super) executor: Executor<S, T>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
-    pub(super) beds: Beds,
+    pub(super) parkers: Parkers,
     pub(super) patience: Patience,
 }
 
@@ -105,8 +101,9 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
 
     fn sleep(&mut self) {
         let (desk, control) = (&self.desk, &self.control);
-        self.beds[self.index]
-            .park_unless(|| !desk.jobs.is_empty() || control.phase() == Phase::Stopped);
+        self.parkers.park_unless(self.index, || {
+            !desk.jobs.is_empty() || control.phase() == Phase::Stopped
+        });
         self.patience.slept();
     }
 }

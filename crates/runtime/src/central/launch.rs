@@ -10,7 +10,7 @@ use headway_net::pool::{MAX_SLOTS, Pool};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
-use super::dedicated::{self, Beds};
+use super::dedicated;
 use super::desk::Desk;
 use super::dispatcher::Dispatcher;
 use super::hands::Spare;
@@ -25,11 +25,10 @@ use crate::heed::Heed;
 use crate::intake::{BATCH, Intake};
 use crate::leader::Leadership;
 use crate::overflow;
-use crate::park::{Parker, Patience};
+use crate::park::{Parkers, Patience};
 use crate::parts::{Config, Engine, Layout, Parts, kernel_drops, tallies};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
-use crate::sync::Padded;
 use crate::tally::Tally;
 
 /// A system whose ingress is a dispatcher.
@@ -56,19 +55,15 @@ struct Bench<I, M, R: Rx, T, C, S> {
 
 impl<I, M, R: Rx + 'static, T, C, S> Bench<I, M, R, T, C, S> {
     /// Where the workers sleep. Whoever stops the server wakes them, and the dispatcher at its queue.
-    fn beds(&self) -> Beds {
-        let beds: Beds = (0..self.workers.len())
-            .map(|_| Padded(Parker::new()))
-            .collect();
-        let (rx_waker, sleepers) = (Arc::clone(&self.rx_waker), Arc::clone(&beds));
+    fn parkers(&self) -> Parkers {
+        let parkers = Parkers::new(self.workers.len());
+        let (rx_waker, sleepers) = (Arc::clone(&self.rx_waker), parkers.clone());
         self.control.set_wake_all(Box::new(move || {
             // This announces the change to the workers as well.
             rx_waker.wake();
-            sleepers.iter().for_each(|bed| {
-                bed.wake();
-            });
+            sleepers.wake_all();
         }));
-        beds
+        parkers
     }
 }
 
@@ -257,14 +252,20 @@ where
 {
     let stalls = Arc::clone(bench.control.stalls());
     let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
-    let beds = bench.beds();
+    let parkers = bench.parkers();
     let control = Arc::clone(&bench.control);
     let spare = bench.spare.map(|executor| Spare {
         weft: weft.clone(),
         me: WorkerId(bench.workers.len() as u16),
         executor,
     });
-    start_dispatcher(bench.dispatcher, spare, (&control, &beds), patience(), crew)?;
+    start_dispatcher(
+        bench.dispatcher,
+        spare,
+        (&control, &parkers),
+        patience(),
+        crew,
+    )?;
     let workers = bench.workers.into_iter().zip(locals).zip(bench.seats);
     for (index, (((desk, executor), local), seat)) in workers.enumerate() {
         let setup = executor.setup();
@@ -279,7 +280,7 @@ where
             seat,
             rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&control),
-            beds: Arc::clone(&beds),
+            parkers: parkers.clone(),
             patience: patience(),
         };
         let name = format!("hw-worker-{index}");
@@ -291,7 +292,7 @@ where
 fn start_dispatcher<I, M, R, T, C, S>(
     dispatcher: Dispatcher<I, M, R, T, C>,
     spare: Option<Spare<S, T>>,
-    (control, beds): (&Arc<Control>, &Beds),
+    (control, parkers): (&Arc<Control>, &Parkers),
     patience: Patience,
     crew: &mut Crew,
 ) -> Result<(), StartError>
@@ -303,7 +304,7 @@ where
     C: Classifier + 'static,
     S: Service,
 {
-    let (watched, woken) = (Arc::clone(control), Arc::clone(beds));
+    let (watched, woken) = (Arc::clone(control), parkers.clone());
     let setup = spare.as_ref().map(|spare| spare.executor.setup());
     crew.spawn("hw-dispatch".to_owned(), control, setup, move || {
         dedicated::dispatch(dispatcher, spare, &watched, &woken, patience);
@@ -324,13 +325,13 @@ where
 {
     let stalls = Arc::clone(bench.control.stalls());
     let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
-    let beds = bench.beds();
+    let parkers = bench.parkers();
     let control = Arc::clone(&bench.control);
     let nobody = None::<Spare<S, T>>;
     start_dispatcher(
         bench.dispatcher,
         nobody,
-        (&control, &beds),
+        (&control, &parkers),
         patience(),
         crew,
     )?;
@@ -342,7 +343,7 @@ where
             executor,
             rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&control),
-            beds: Arc::clone(&beds),
+            parkers: parkers.clone(),
             patience: patience(),
         };
         let name = format!("hw-worker-{index}");

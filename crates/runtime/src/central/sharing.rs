@@ -10,13 +10,12 @@ use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Backlog, Local, Next, Queues, Steal};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
-use super::dedicated::Beds;
 use super::desk::Desk;
 use super::watch::Seat;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
 use crate::fibers::{Fibers, Reading, Stretch, Weft};
-use crate::park::Patience;
+use crate::park::{Parkers, Patience};
 use crate::pulse::Assignment;
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
@@ -36,7 +35,7 @@ pub(super) struct Worker<L, S, T, R> {
     pub(super) seat: Arc<Seat>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
-    pub(super) beds: Beds,
+    pub(super) parkers: Parkers,
     pub(super) patience: Patience,
 }
 
@@ -49,7 +48,7 @@ struct Active<'a, L, S, T, R> {
     seat: Option<Arc<Seat>>,
     rx_waker: Arc<RxWaker<R>>,
     control: Arc<Control>,
-    beds: Beds,
+    parkers: Parkers,
     patience: Patience,
 }
 
@@ -73,7 +72,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             seat: self.watched.then_some(self.seat),
             rx_waker: self.rx_waker,
             control: self.control,
-            beds: self.beds,
+            parkers: self.parkers,
             patience: self.patience,
         };
         // Dropping `attached` waits until the dispatcher has ended, which nobody else would tell to.
@@ -238,8 +237,9 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
 
     fn sleep(&mut self) {
         let (view, control) = (&self.view, &self.control);
-        self.beds[view.me.index()]
-            .park_unless(|| !view.is_empty() || control.phase() == Phase::Stopped);
+        self.parkers.park_unless(view.me.index(), || {
+            !view.is_empty() || control.phase() == Phase::Stopped
+        });
         self.patience.slept();
     }
 }
