@@ -10,13 +10,13 @@ use headway_net::pool::{Pool, Prefetch, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
-use crate::crew::Setup;
 use crate::journal::{Entry, JournalWriter};
 use crate::panics::{Panicked, catch};
 use crate::refusal::write_header;
 use crate::service::{Call, Service};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
+use crate::threads::Setup;
 use crate::token::job_of;
 
 /// A request that was run.

@@ -13,7 +13,6 @@
 
 mod central;
 mod control;
-mod crew;
 mod error;
 mod executor;
 mod fibers;
@@ -35,10 +34,10 @@ mod stall;
 mod steered;
 mod sync;
 mod tally;
+mod threads;
 mod token;
 mod trylock;
 
-pub use crew::Pin;
 pub use error::{ResizeError, ShutdownError, StartError};
 pub use headway_fiber::{Mechanism, NoPreempt, checkpoint, suspensions};
 pub use journal::{Entry, Journal};
@@ -50,3 +49,4 @@ pub use server::{
 pub use service::{Call, MAX_REPLY_BYTES, Service, SetupFailure, Spin};
 pub use stall::{Stall, alive};
 pub use tally::{ClassStats, Stats};
+pub use threads::Pin;

@@ -10,10 +10,10 @@ use headway_net::udp::UdpRx;
 use headway_policy::Shape;
 
 use crate::control::{Control, Phase};
-use crate::crew::{Crew, Pin};
 use crate::error::StartError;
 use crate::park::Idle;
 use crate::tally::Tally;
+use crate::threads::{Pin, Threads};
 
 /// How long threads that were told to give up may take: as long as handlers run at most, for all we hope.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -75,7 +75,7 @@ impl<D: Datapath, C, S> Parts<D, C, S> {
 
 /// An engine that runs.
 pub(crate) struct Engine {
-    pub(crate) crew: Crew,
+    pub(crate) threads: Threads,
     pub(crate) control: Arc<Control>,
     pub(crate) tallies: Vec<Arc<Tally>>,
     /// Datagrams the kernel dropped.
@@ -106,14 +106,14 @@ pub(crate) fn tallies(threads: usize, classes: usize) -> Vec<Arc<Tally>> {
 }
 
 impl Engine {
-    /// The engine, once its threads sit; else it is stopped again.
-    pub(crate) fn settled(mut self, started: Result<(), StartError>) -> Result<Self, StartError> {
-        match started.and_then(|()| self.crew.settle()) {
+    /// The engine once its threads are ready; else it is stopped again.
+    pub(crate) fn ready(mut self, started: Result<(), StartError>) -> Result<Self, StartError> {
+        match started.and_then(|()| self.threads.wait_until_ready()) {
             Ok(()) => Ok(self),
             Err(error) => {
                 // A thread that failed to set up leaves the others nobody to stop them in order.
                 self.control.advance(Phase::Stopped);
-                self.crew.wait(Some(Instant::now() + GRACE));
+                self.threads.wait(Some(Instant::now() + GRACE));
                 Err(error)
             }
         }

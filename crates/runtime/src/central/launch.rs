@@ -17,7 +17,6 @@ use super::hands::Spare;
 use super::watch::{Seat, Watch};
 use super::{inline, sharing};
 use crate::control::Control;
-use crate::crew::{Crew, Seats, cores};
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::fibers::{Shelf, Weft};
@@ -30,6 +29,7 @@ use crate::parts::{Config, Engine, Layout, Parts, kernel_drops, tallies};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::tally::Tally;
+use crate::threads::{Pinning, Threads, cores};
 
 /// A system whose ingress is a dispatcher.
 pub(crate) struct Dispatched<I, L, M> {
@@ -85,8 +85,8 @@ where
     let interrupts = M::PREEMPTS || L::SLICES;
     let count = parts.shape.workers;
     let layout = settle(parts.config.layout, count, interrupts)?;
-    let threads = count + usize::from(layout == Layout::Dedicated);
-    let mut crew = Crew::new(Seats::choose(&parts.config.pin, threads)?);
+    let thread_count = count + usize::from(layout == Layout::Dedicated);
+    let mut threads = Threads::new(Pinning::choose(&parts.config.pin, thread_count)?);
     let tallies = tallies(count + 1, parts.shape.queues());
     let config = &parts.config;
     let heed = Arc::new(Heed::new(&tallies, &config.class_names, config.feedback));
@@ -96,24 +96,24 @@ where
         system.depth,
         parts,
         (&tallies, heed),
-        threads,
+        thread_count,
     )?;
     let control = Arc::clone(&bench.control);
     let started = match (layout, weft) {
         (Layout::Dedicated, Some(weft)) => {
-            start_sharing(bench, system.locals, &weft(pool), &mut crew)
+            start_sharing(bench, system.locals, &weft(pool), &mut threads)
         }
-        (Layout::Dedicated, None) => start_dedicated(bench, &mut crew),
-        (Layout::Inline | Layout::Auto, _) => start_inline(bench, &mut crew),
+        (Layout::Dedicated, None) => start_dedicated(bench, &mut threads),
+        (Layout::Inline | Layout::Auto, _) => start_inline(bench, &mut threads),
     };
     let engine = Engine {
-        crew,
+        threads,
         control,
         tallies,
         kernel_drops: kernel_drops(&rxs),
         layout: Some(layout),
     };
-    engine.settled(started)
+    engine.ready(started)
 }
 
 /// A dispatcher that shares a core with a worker costs more than it brings; but somebody must have time to interrupt those who run.
@@ -166,7 +166,7 @@ fn prepare<I, M, D, C, S>(
     depth: usize,
     parts: Parts<D, C, S>,
     (tallies, heed): (&[Arc<Tally>], Arc<Heed>),
-    threads: usize,
+    thread_count: usize,
 ) -> Result<Prepared<I, M, D, C, S>, StartError>
 where
     I: Ingress,
@@ -229,7 +229,7 @@ where
         rx_waker,
         control,
         config: parts.config,
-        crowded: threads > cores(),
+        crowded: thread_count > cores(),
     };
     Ok((rxs, pool, bench))
 }
@@ -239,7 +239,7 @@ fn start_sharing<I, L, M, R, T, C, S>(
     bench: Bench<I, M, R, T, C, S>,
     locals: Vec<L>,
     weft: &Weft<S>,
-    crew: &mut Crew,
+    threads: &mut Threads,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
@@ -264,7 +264,7 @@ where
         spare,
         (&control, &parkers),
         patience(),
-        crew,
+        threads,
     )?;
     let workers = bench.workers.into_iter().zip(locals).zip(bench.seats);
     for (index, (((desk, executor), local), seat)) in workers.enumerate() {
@@ -284,7 +284,7 @@ where
             patience: patience(),
         };
         let name = format!("hw-worker-{index}");
-        crew.spawn(name, &control, Some(setup), || worker.run())?;
+        threads.spawn(name, &control, Some(setup), || worker.run())?;
     }
     Ok(())
 }
@@ -294,7 +294,7 @@ fn start_dispatcher<I, M, R, T, C, S>(
     spare: Option<Spare<S, T>>,
     (control, parkers): (&Arc<Control>, &Parkers),
     patience: Patience,
-    crew: &mut Crew,
+    threads: &mut Threads,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
@@ -306,14 +306,14 @@ where
 {
     let (watched, woken) = (Arc::clone(control), parkers.clone());
     let setup = spare.as_ref().map(|spare| spare.executor.setup());
-    crew.spawn("hw-dispatch".to_owned(), control, setup, move || {
+    threads.spawn("hw-dispatch".to_owned(), control, setup, move || {
         dedicated::dispatch(dispatcher, spare, &watched, &woken, patience);
     })
 }
 
 fn start_dedicated<I, M, R, T, C, S>(
     bench: Bench<I, M, R, T, C, S>,
-    crew: &mut Crew,
+    threads: &mut Threads,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
@@ -333,7 +333,7 @@ where
         nobody,
         (&control, &parkers),
         patience(),
-        crew,
+        threads,
     )?;
     for (index, (desk, executor)) in bench.workers.into_iter().enumerate() {
         let setup = executor.setup();
@@ -347,14 +347,14 @@ where
             patience: patience(),
         };
         let name = format!("hw-worker-{index}");
-        crew.spawn(name, &control, Some(setup), || worker.run())?;
+        threads.spawn(name, &control, Some(setup), || worker.run())?;
     }
     Ok(())
 }
 
 fn start_inline<I, M, R, T, C, S>(
     bench: Bench<I, M, R, T, C, S>,
-    crew: &mut Crew,
+    threads: &mut Threads,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
@@ -385,7 +385,7 @@ where
             patience: Patience::new(bench.config.idle, bench.crowded, bench.control.stalls()),
         };
         let name = format!("hw-worker-{index}");
-        crew.spawn(name, &bench.control, Some(setup), || worker.run())?;
+        threads.spawn(name, &bench.control, Some(setup), || worker.run())?;
     }
     Ok(())
 }

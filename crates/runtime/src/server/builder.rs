@@ -17,13 +17,13 @@ use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 use super::admission::admit;
 use super::{Observer, Server, Stopper};
 use crate::central::{self, Dispatched};
-use crate::crew::Pin;
 use crate::error::StartError;
 use crate::intake::BATCH;
 use crate::park::Idle;
 use crate::parts::{Config, Engine, Layout, Parts};
 use crate::service::{Call, Service};
 use crate::steered;
+use crate::threads::Pin;
 
 /// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
 const QUEUE_LIMIT: usize = 1024;

@@ -19,6 +19,7 @@ use crate::park::Idle;
 use crate::parts::{Engine, GRACE, Layout};
 use crate::stall::Stall;
 use crate::tally::Stats;
+use crate::threads::Failed;
 
 /// A server that runs. Dropping it gives up what it has not answered; [`shutdown`](Server::shutdown) does not.
 ///
@@ -95,7 +96,7 @@ impl Server {
     /// Why its threads are not pinned to cores, if they are not.
     #[must_use]
     pub fn unpinned(&self) -> Option<&str> {
-        self.engine.crew.unpinned()
+        self.engine.threads.unpinned()
     }
 
     /// What it has done so far.
@@ -155,20 +156,27 @@ impl Server {
     /// [`ShutdownError`] when a handler does not return, or a thread of the server had panicked.
     pub fn shutdown(mut self, deadline: Duration) -> Result<Stats, ShutdownError> {
         self.stopper.request_stop();
-        if !self.engine.crew.wait(Instant::now().checked_add(deadline)) {
+        if !self
+            .engine
+            .threads
+            .wait(Instant::now().checked_add(deadline))
+        {
             self.give_up();
         }
         let stats = self.stats();
-        match self.engine.crew.join_ended() {
-            (threads, _) if !threads.is_empty() => Err(ShutdownError::Stuck { threads }),
-            (_, threads) if !threads.is_empty() => Err(ShutdownError::Crashed { threads }),
-            _ => Ok(stats),
+        let Failed { stuck, crashed } = self.engine.threads.join_ended();
+        if !stuck.is_empty() {
+            Err(ShutdownError::Stuck { threads: stuck })
+        } else if !crashed.is_empty() {
+            Err(ShutdownError::Crashed { threads: crashed })
+        } else {
+            Ok(stats)
         }
     }
 
     fn give_up(&self) {
         self.engine.control.advance(Phase::Abandoning);
-        self.engine.crew.wait(Some(Instant::now() + GRACE));
+        self.engine.threads.wait(Some(Instant::now() + GRACE));
     }
 }
 

@@ -13,13 +13,13 @@ use super::peers::Peers;
 use super::view::View;
 use super::worker::Worker;
 use crate::control::Control;
-use crate::crew::{Crew, Seats, cores};
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::intake::Intake;
 use crate::park::Patience;
 use crate::parts::{Engine, Parts, kernel_drops, tallies};
 use crate::service::Service;
+use crate::threads::{Pinning, Threads, cores};
 
 /// Starts a server whose workers each serve a receive queue.
 pub(crate) fn launch<L, D, C, S>(
@@ -36,7 +36,7 @@ where
 {
     let count = parts.shape.workers;
     let config = &parts.config;
-    let mut crew = Crew::new(Seats::choose(&config.pin, count)?);
+    let mut threads = Threads::new(Pinning::choose(&config.pin, count)?);
     let tallies = tallies(count, parts.shape.queues());
     let (pool, mut free) = Pool::new(config.slots)?;
     let pool = Arc::new(pool);
@@ -77,14 +77,15 @@ where
             clock: Clock::global(),
         };
         let name = format!("hw-worker-{index}");
-        started = started.and_then(|()| crew.spawn(name, &control, Some(setup), || worker.run()));
+        started =
+            started.and_then(|()| threads.spawn(name, &control, Some(setup), || worker.run()));
     }
     let engine = Engine {
-        crew,
+        threads,
         control,
         tallies,
         kernel_drops: kernel_drops(&rxs),
         layout: None,
     };
-    engine.settled(started)
+    engine.ready(started)
 }

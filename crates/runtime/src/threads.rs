@@ -24,17 +24,17 @@ pub enum Pin {
     Cores(Vec<usize>),
 }
 
-/// The cores for the threads to come, or why there are none.
-pub(crate) enum Seats {
+/// The cores that the threads are pinned to, or why they are not pinned.
+pub(crate) enum Pinning {
     Cores { cores: Vec<usize>, insist: bool },
-    Anywhere { why: String },
+    Unpinned { why: String },
 }
 
-impl Seats {
+impl Pinning {
     /// Chooses cores for `threads` threads.
     pub(crate) fn choose(pin: &Pin, threads: usize) -> Result<Self, StartError> {
         match pin {
-            Pin::Off => Ok(Self::anywhere("as asked".to_owned())),
+            Pin::Off => Ok(Self::unpinned("as asked".to_owned())),
             Pin::Cores(cores) if cores.len() < threads => Err(StartError::TooFewCores {
                 threads,
                 cores: cores.len(),
@@ -58,17 +58,17 @@ impl Seats {
                     }
                 } else {
                     let have = cores.len();
-                    Self::anywhere(format!(
+                    Self::unpinned(format!(
                         "{threads} threads share {have} cores; expect latencies to suffer"
                     ))
                 }
             }
-            Err(error) => Self::anywhere(error.to_string()),
+            Err(error) => Self::unpinned(error.to_string()),
         }
     }
 
-    fn anywhere(why: String) -> Self {
-        Self::Anywhere { why }
+    fn unpinned(why: String) -> Self {
+        Self::Unpinned { why }
     }
 }
 
@@ -77,53 +77,51 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// What a thread does on its seat before the server counts on it; it is told the core, if it is pinned to one.
+/// What a thread does once it is pinned and before the server counts on it. Its argument is the core it is pinned to.
 pub(crate) type Setup = Box<dyn FnOnce(Option<usize>) -> Result<(), SetupFailure> + Send>;
 
-/// What a thread says when it has sat down and set up.
-struct Arrival {
-    seated: Result<(), PinError>,
+/// What a thread reports once it has tried to pin itself and to set up.
+struct Started {
+    pinned: Result<(), PinError>,
     ready: Result<(), StartError>,
 }
 
-impl Arrival {
+impl Started {
     /// Pins the calling thread and sets it up.
     fn of(name: &str, core: Option<usize>, setup: Option<Setup>) -> Self {
-        let seated = core.map_or(Ok(()), pin_current);
-        let core = core.filter(|_| seated.is_ok());
-        let set_up = || setup.map_or(Ok(()), |setup| setup(core));
-        let ready = match catch(set_up) {
+        let pinned = core.map_or(Ok(()), pin_current);
+        let core = core.filter(|_| pinned.is_ok());
+        let ready = match catch(|| setup.map_or(Ok(()), |setup| setup(core))) {
             Ok(ready) => ready,
             Err(Panicked) => Err("it panicked; its message says why".into()),
         };
-        let failed = |source| StartError::Setup {
-            name: name.to_owned(),
-            source,
-        };
         Self {
-            seated,
-            ready: ready.map_err(failed),
+            pinned,
+            ready: ready.map_err(|source| StartError::Setup {
+                name: name.to_owned(),
+                source,
+            }),
         }
     }
 }
 
 /// The threads of one server.
-pub(crate) struct Crew {
-    seats: Seats,
-    threads: Vec<JoinHandle<Result<(), Panicked>>>,
+pub(crate) struct Threads {
+    pinning: Pinning,
+    handles: Vec<JoinHandle<Result<(), Panicked>>>,
     reports: Arc<Reports>,
 }
 
-impl Crew {
-    pub(crate) fn new(seats: Seats) -> Self {
+impl Threads {
+    pub(crate) fn new(pinning: Pinning) -> Self {
         Self {
-            seats,
-            threads: Vec::new(),
+            pinning,
+            handles: Vec::new(),
             reports: Arc::default(),
         }
     }
 
-    /// Starts a thread on the next seat. If it panics, the server gives up: a server that lacks a part would
+    /// Starts a thread, on the next core where threads are pinned. If it panics, the server gives up: a server that lacks a part would
     /// hang instead.
     pub(crate) fn spawn(
         &mut self,
@@ -132,18 +130,18 @@ impl Crew {
         setup: Option<Setup>,
         body: impl FnOnce() + Send + 'static,
     ) -> Result<(), StartError> {
-        let core = match &self.seats {
-            Seats::Cores { cores, .. } => cores.get(self.threads.len()).copied(),
-            Seats::Anywhere { .. } => None,
+        let core = match &self.pinning {
+            Pinning::Cores { cores, .. } => cores.get(self.handles.len()).copied(),
+            Pinning::Unpinned { .. } => None,
         };
         let (reports, control) = (Arc::clone(&self.reports), Arc::clone(control));
         let thread_name = name.clone();
-        let thread = std::thread::Builder::new()
+        let handle = std::thread::Builder::new()
             .name(name.clone())
             .spawn(move || {
-                let arrival = Arrival::of(&thread_name, core, setup);
-                let is_ready = arrival.ready.is_ok();
-                reports.change(|counts| counts.arrivals.push(arrival));
+                let started = Started::of(&thread_name, core, setup);
+                let is_ready = started.ready.is_ok();
+                reports.change(|counts| counts.started.push(started));
                 let ended = if is_ready { catch(body) } else { Ok(()) };
                 if ended.is_err() {
                     control.advance(Phase::Stopped);
@@ -152,25 +150,25 @@ impl Crew {
                 ended
             })
             .map_err(|source| StartError::Thread { name, source })?;
-        self.threads.push(thread);
+        self.handles.push(handle);
         Ok(())
     }
 
-    /// Waits until all threads have tried to sit down and to set up.
+    /// Waits until all threads have tried to pin themselves and to set up.
     ///
     /// # Errors
     /// When a thread could not be pinned to a core that was asked for, or not be set up.
-    pub(crate) fn settle(&mut self) -> Result<(), StartError> {
-        let threads = self.threads.len();
+    pub(crate) fn wait_until_ready(&mut self) -> Result<(), StartError> {
+        let threads = self.handles.len();
         let mut unpinned = None;
-        for Arrival { seated, ready } in self.reports.arrivals(threads) {
+        for Started { pinned, ready } in self.reports.wait_for_starts(threads) {
             ready?;
-            unpinned = seated.err().or(unpinned);
+            unpinned = pinned.err().or(unpinned);
         }
-        match (unpinned, &self.seats) {
-            (Some(error), Seats::Cores { insist: true, .. }) => Err(StartError::Pin(error)),
+        match (unpinned, &self.pinning) {
+            (Some(error), Pinning::Cores { insist: true, .. }) => Err(StartError::Pin(error)),
             (Some(error), _) => {
-                self.seats = Seats::anywhere(error.to_string());
+                self.pinning = Pinning::unpinned(error.to_string());
                 Ok(())
             }
             (None, _) => Ok(()),
@@ -179,30 +177,39 @@ impl Crew {
 
     /// Why threads are not pinned, if they are not.
     pub(crate) fn unpinned(&self) -> Option<&str> {
-        match &self.seats {
-            Seats::Anywhere { why } => Some(why),
-            Seats::Cores { .. } => None,
+        match &self.pinning {
+            Pinning::Unpinned { why } => Some(why),
+            Pinning::Cores { .. } => None,
         }
     }
 
     /// Waits for the threads' end, at most until `deadline`; whether all have ended.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> bool {
-        self.reports.wait_for_ends(self.threads.len(), deadline)
+        self.reports.wait_for_ends(self.handles.len(), deadline)
     }
 
-    /// Joins the threads that have ended; names those that have not, and those that panicked.
-    pub(crate) fn join_ended(&mut self) -> (Vec<String>, Vec<String>) {
-        let (mut stuck, mut crashed) = (Vec::new(), Vec::new());
-        for thread in self.threads.drain(..) {
-            let name = thread.thread().name().unwrap_or_default().to_owned();
-            if !exited(&thread) {
-                stuck.push(name);
-            } else if !matches!(thread.join(), Ok(Ok(()))) {
-                crashed.push(name);
+    /// Joins the threads that have ended.
+    pub(crate) fn join_ended(&mut self) -> Failed {
+        let mut failed = Failed::default();
+        for handle in self.handles.drain(..) {
+            let name = handle.thread().name().unwrap_or_default().to_owned();
+            if !exited(&handle) {
+                failed.stuck.push(name);
+            } else if !matches!(handle.join(), Ok(Ok(()))) {
+                failed.crashed.push(name);
             }
         }
-        (stuck, crashed)
+        failed
     }
+}
+
+/// The threads that did not end as they should, by name.
+#[derive(Default)]
+pub(crate) struct Failed {
+    /// Still running.
+    pub(crate) stuck: Vec<String>,
+    /// Panicked.
+    pub(crate) crashed: Vec<String>,
 }
 
 /// A thread that has reported its exit has a few more instructions to go.
@@ -214,7 +221,7 @@ fn exited<T>(thread: &JoinHandle<T>) -> bool {
     thread.is_finished()
 }
 
-/// What the threads tell whoever starts and stops them.
+/// What the threads report to the one that starts and stops them.
 #[derive(Default)]
 struct Reports {
     counts: Mutex<Counts>,
@@ -223,8 +230,8 @@ struct Reports {
 
 #[derive(Default)]
 struct Counts {
-    /// Of threads that have tried to set up.
-    arrivals: Vec<Arrival>,
+    /// By the threads that have tried to set up.
+    started: Vec<Started>,
     /// Threads that have ended.
     ended: usize,
 }
@@ -239,13 +246,13 @@ impl Reports {
         self.changed.notify_all();
     }
 
-    /// Waits for the arrivals of this many threads.
-    fn arrivals(&self, threads: usize) -> Vec<Arrival> {
-        let arrived = self
+    /// Waits until this many threads have tried to set up.
+    fn wait_for_starts(&self, threads: usize) -> Vec<Started> {
+        let started = self
             .changed
-            .wait_while(self.lock(), |counts| counts.arrivals.len() < threads);
-        let mut counts = arrived.unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut counts.arrivals)
+            .wait_while(self.lock(), |counts| counts.started.len() < threads);
+        let mut counts = started.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut counts.started)
     }
 
     /// Waits for the end of this many threads, at most until `deadline`; whether they have ended.
