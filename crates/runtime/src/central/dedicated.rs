@@ -7,9 +7,9 @@ use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Ingress, Monitor};
 
-use super::desk::Desk;
 use super::dispatcher::Dispatcher;
 use super::hands::{Hands, Spare};
+use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
 use crate::park::{Parkers, Patience};
@@ -62,7 +62,7 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
 /// One worker thread.
 pub(super) struct Worker<S, T, R> {
     pub(super) index: usize,
-    pub(super) desk: Desk,
+    pub(super) link: WorkerEnd,
     pub(super) executor: Executor<S, T>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
@@ -80,7 +80,7 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
                 self.sleep();
             }
         }
-        self.desk.give_up(&self.executor.tally);
+        self.link.give_up(&self.executor.tally);
     }
 
     /// Runs one request, if there is one and the server has not given up.
@@ -89,7 +89,7 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
         if self.control.phase() >= Phase::Abandoning {
             return false;
         }
-        let Some(ran) = self.desk.turn(&mut self.executor) else {
+        let Some(ran) = self.link.turn(&mut self.executor) else {
             return false;
         };
         self.patience.ran(&ran.span_ns);
@@ -100,9 +100,9 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
     }
 
     fn sleep(&mut self) {
-        let (desk, control) = (&self.desk, &self.control);
+        let (link, control) = (&self.link, &self.control);
         self.parkers.park_unless(self.index, || {
-            !desk.jobs.is_empty() || control.phase() == Phase::Stopped
+            !link.jobs.is_empty() || control.phase() == Phase::Stopped
         });
         self.patience.slept();
     }

@@ -11,8 +11,8 @@ use headway_net::slot::Slot;
 use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
-use super::desk::{Desk, Port, connect};
-use super::watch::{Ports, Watch};
+use super::watch::{HeldRequests, Watch};
+use super::worker_link::{DispatcherEnd, WorkerEnd, worker_link};
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
@@ -50,7 +50,7 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     pub(super) now_ns: u64,
     /// The requests that wait, by job.
     pub(super) waiting: Box<[Option<Waiting>]>,
-    ports: Box<[Port]>,
+    links: Box<[DispatcherEnd]>,
     /// Whoever was given a request and not woken since.
     given: BitSet,
     door: Door,
@@ -63,17 +63,17 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
 }
 
 impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T, C> {
-    /// A dispatcher for `workers` workers that hold at most `depth` requests each, and their desks.
+    /// A dispatcher for `workers` workers that hold at most `depth` requests each, and the workers' ends of the links.
     pub(super) fn new(
         (ingress, watch): (I, Watch<M>),
         intake: Intake<R, C>,
         (rx_waker, tx): (Arc<RxWaker<R>>, T),
         control: Arc<Control>,
         (workers, depth): (usize, usize),
-    ) -> (Self, Vec<Desk>) {
+    ) -> (Self, Vec<WorkerEnd>) {
         let slots = intake.pool.len();
-        let (ports, desks) = (0..workers)
-            .map(|_| connect(depth.min(slots)))
+        let (links, worker_ends) = (0..workers)
+            .map(|_| worker_link(depth.min(slots)))
             .unzip::<_, _, Vec<_>, _>();
         let dispatcher = Self {
             ingress,
@@ -85,14 +85,14 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             clock: Clock::global(),
             now_ns: 0,
             waiting: (0..slots).map(|_| None).collect(),
-            ports: ports.into(),
+            links: links.into(),
             given: BitSet::EMPTY,
             door: Door::Open,
             in_flight: 0,
             workers,
             revisions: 0,
         };
-        (dispatcher, desks)
+        (dispatcher, worker_ends)
     }
 
     /// One turn: arrivals, completions, decisions, interruptions, refusals. Returns how much there was to do.
@@ -143,7 +143,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     }
 
     fn has_news(&self) -> bool {
-        let reported = |port: &Port| port.held > 0 && !port.done.is_empty();
+        let reported = |link: &DispatcherEnd| link.held > 0 && !link.done.is_empty();
         let drains = self.control.phase() != Phase::Running && self.can_drain();
         let stops = self.control.phase() > Phase::Draining;
         let unpublished = self.revisions != self.ingress.revisions();
@@ -151,7 +151,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             || stops
             || unpublished
             || self.workers != self.control.workers()
-            || self.ports.iter().any(reported)
+            || self.links.iter().any(reported)
     }
 
     /// Whether the next turn of a drain gets on, though nobody reports anything.
@@ -166,11 +166,11 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[inline]
     fn collect(&mut self) -> usize {
         let mut count = 0;
-        for worker in 0..self.ports.len() {
-            while self.ports[worker].held > 0
-                && let Some(parcel) = self.ports[worker].done.receive()
+        for worker in 0..self.links.len() {
+            while self.links[worker].held > 0
+                && let Some(parcel) = self.links[worker].done.receive()
             {
-                self.ports[worker].held -= 1;
+                self.links[worker].held -= 1;
                 count += 1;
                 match parcel.is_begun() {
                     false => self.finished(worker, parcel),
@@ -214,17 +214,17 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         let Self {
             ingress,
             watch,
-            ports,
+            links,
             now_ns,
             ..
         } = self;
-        watch.look(*now_ns, ingress, &Ports(ports));
+        watch.look(*now_ns, ingress, &HeldRequests(links));
     }
 
     /// Whether somebody who runs may have to be interrupted for what waits: no time to sleep.
     #[inline]
     pub(super) fn is_wakeful(&self) -> bool {
-        let waits = || self.ingress.waiting() > 0 || self.ports.iter().any(|port| port.held > 1);
+        let waits = || self.ingress.waiting() > 0 || self.links.iter().any(|link| link.held > 1);
         self.watch.is_wakeful() && waits()
     }
 
@@ -271,12 +271,12 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         while let Some(Dispatch { worker, job }) = self.ingress.poll(self.now_ns) {
             let waited = self.waiting[job.index()].take();
             let Waiting { slot, begun } = waited.expect("a policy dispatches what waits, once");
-            let port = &mut self.ports[worker.index()];
+            let link = &mut self.links[worker.index()];
             match begun {
-                false => port.jobs.send(slot, 0),
-                true => port.jobs.send_begun(slot, 0),
+                false => link.jobs.send(slot, 0),
+                true => link.jobs.send_begun(slot, 0),
             }
-            port.held += 1;
+            link.held += 1;
             self.given.insert(worker.index());
             count += 1;
         }

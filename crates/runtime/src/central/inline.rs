@@ -6,8 +6,8 @@ use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Ingress, Monitor};
 
-use super::desk::Desk;
 use super::dispatcher::Dispatcher;
+use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
 use crate::leader::{Lead, Leadership};
@@ -24,7 +24,7 @@ type Leading<'a, I, M, R, T, C> = Lead<'a, Dispatcher<I, M, R, T, C>>;
 /// One worker thread, which may lead.
 pub(super) struct Worker<I, M, S, T, R: Rx, C> {
     pub(super) index: usize,
-    pub(super) desk: Desk,
+    pub(super) link: WorkerEnd,
     pub(super) executor: Executor<S, T>,
     pub(super) shared: Arc<Shared<I, M, R, T, C>>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
@@ -51,7 +51,7 @@ where
                 self.lead(lead);
             }
         }
-        self.desk.give_up(&self.executor.tally);
+        self.link.give_up(&self.executor.tally);
     }
 
     /// Runs one request, if there is one and the server has not given up.
@@ -60,7 +60,7 @@ where
         if self.control.phase() >= Phase::Abandoning {
             return false;
         }
-        let Some(ran) = self.desk.turn(&mut self.executor) else {
+        let Some(ran) = self.link.turn(&mut self.executor) else {
             return false;
         };
         self.patience.ran(&ran.span_ns);
@@ -77,9 +77,9 @@ where
         if !self.patience.exhausted() {
             return None;
         }
-        let (desk, control) = (&self.desk, &self.control);
+        let (link, control) = (&self.link, &self.control);
         let lead = shared.follow(self.index, || {
-            !desk.jobs.is_empty() || control.phase() == Phase::Stopped
+            !link.jobs.is_empty() || control.phase() == Phase::Stopped
         });
         self.patience.slept();
         lead
@@ -96,7 +96,7 @@ where
                     self.shared.wake(worker);
                 });
             }
-            if !self.desk.jobs.is_empty() || self.control.phase() == Phase::Stopped {
+            if !self.link.jobs.is_empty() || self.control.phase() == Phase::Stopped {
                 break;
             }
             if progress > 0 {

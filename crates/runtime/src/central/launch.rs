@@ -11,10 +11,10 @@ use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
 use super::dedicated;
-use super::desk::Desk;
 use super::dispatcher::Dispatcher;
 use super::hands::Spare;
 use super::watch::{Seat, Watch};
+use super::worker_link::WorkerEnd;
 use super::{inline, sharing};
 use crate::control::Control;
 use crate::error::StartError;
@@ -43,7 +43,7 @@ pub(crate) struct Dispatched<I, L, M> {
 /// Everything but the layout's own: what one thread needs, by worker.
 struct Bench<I, M, R: Rx, T, C, S> {
     dispatcher: Dispatcher<I, M, R, T, C>,
-    workers: Vec<(Desk, Executor<S, T>)>,
+    workers: Vec<(WorkerEnd, Executor<S, T>)>,
     /// What the dispatcher would work with.
     spare: Option<Executor<S, T>>,
     seats: Vec<Arc<Seat>>,
@@ -194,7 +194,7 @@ where
     let seats: Vec<Arc<Seat>> = (0..count).map(|_| Arc::default()).collect();
     let tx = txs.pop().expect("a way out for each thread was asked for");
     let watch = Watch::new(monitor, &seats, (heed, Arc::clone(&tallies[count])));
-    let (dispatcher, desks) = Dispatcher::new(
+    let (dispatcher, worker_ends) = Dispatcher::new(
         (ingress, watch),
         intake,
         (Arc::clone(&rx_waker), tx),
@@ -223,7 +223,7 @@ where
     let spare = I::WORKS.then(|| executors.pop()).flatten();
     let bench = Bench {
         dispatcher,
-        workers: desks.into_iter().zip(executors).collect(),
+        workers: worker_ends.into_iter().zip(executors).collect(),
         spare,
         seats,
         rx_waker,
@@ -267,11 +267,11 @@ where
         threads,
     )?;
     let workers = bench.workers.into_iter().zip(locals).zip(bench.seats);
-    for (index, (((desk, executor), local), seat)) in workers.enumerate() {
+    for (index, (((link, executor), local), seat)) in workers.enumerate() {
         let setup = executor.setup();
         let worker = sharing::Worker {
             index,
-            desk,
+            link,
             local,
             executor,
             weft: weft.clone(),
@@ -335,11 +335,11 @@ where
         patience(),
         threads,
     )?;
-    for (index, (desk, executor)) in bench.workers.into_iter().enumerate() {
+    for (index, (link, executor)) in bench.workers.into_iter().enumerate() {
         let setup = executor.setup();
         let worker = dedicated::Worker {
             index,
-            desk,
+            link,
             executor,
             rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&control),
@@ -373,11 +373,11 @@ where
             sleepers.wake_all();
         }
     }));
-    for (index, (desk, executor)) in bench.workers.into_iter().enumerate() {
+    for (index, (link, executor)) in bench.workers.into_iter().enumerate() {
         let setup = executor.setup();
         let worker = inline::Worker {
             index,
-            desk,
+            link,
             executor,
             shared: Arc::clone(&shared),
             rx_waker: Arc::clone(&bench.rx_waker),

@@ -4,12 +4,12 @@
 //! them on fibers ([`sharing`]); the dispatcher [watches](watch) what runs, and may work with its own [hands].
 
 mod dedicated;
-mod desk;
 mod dispatcher;
 mod hands;
 mod inline;
 mod launch;
 mod sharing;
 mod watch;
+mod worker_link;
 
 pub(crate) use launch::{Dispatched, launch};

@@ -10,8 +10,8 @@ use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Backlog, Local, Next, Queues, Steal};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
-use super::desk::Desk;
 use super::watch::Seat;
+use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
 use crate::fibers::{Fibers, Reading, Stretch, Weft};
@@ -24,7 +24,7 @@ use crate::token::{Notice, Parcel};
 /// What one worker thread is made of.
 pub(super) struct Worker<L, S, T, R> {
     pub(super) index: usize,
-    pub(super) desk: Desk,
+    pub(super) link: WorkerEnd,
     pub(super) local: L,
     pub(super) executor: Executor<S, T>,
     pub(super) weft: Weft<S>,
@@ -65,7 +65,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
         let fibers = Fibers::new(self.weft, me, &attached);
         let control = Arc::clone(&self.control);
         let active = Active {
-            view: View::new(me, self.desk, self.executor.slots()),
+            view: View::new(me, self.link, self.executor.slots()),
             local: self.local,
             fibers,
             executor: self.executor,
@@ -155,7 +155,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
                 job: job.0,
                 since_ns: now.ns,
             });
-            let report = self.view.desk.done.next_place();
+            let report = self.view.link.done.next_place();
             self.fibers.next_writes([report, seat.pulse.place()]);
         } else {
             self.executor.prefetch(Prefetch::of(&slot));
@@ -163,7 +163,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         if !self.view.was_told {
             self.view.prefetch_next(&self.executor);
         }
-        self.fibers.next_read(self.view.desk.jobs.next_place());
+        self.fibers.next_read(self.view.link.jobs.next_place());
         let (local, view) = (&mut self.local, &self.view);
         let renew = |now_ns| local.renew(now_ns, view);
         let (slot, stretch, span) = self.fibers.run((slot, begun), now, slice_ns, renew);
@@ -186,7 +186,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
             }
             Stretch::NoStack => {
                 let slot = self.executor.refuse(slot, span_ns.end);
-                self.view.desk.done.send(slot, 0);
+                self.view.link.done.send(slot, 0);
             }
         }
         Turn::Ran
@@ -211,7 +211,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         let now_ns = span_ns.end;
         self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
         let (job, slot) = self.executor.job(slot);
-        self.view.desk.done.send(slot, cpu_ns);
+        self.view.link.done.send(slot, cpu_ns);
         // The dispatcher goes on meanwhile.
         self.local.finished(now_ns, &job, cpu_ns, &mut self.view);
         self.executor.count(&Ran {
@@ -231,7 +231,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         } else if self.local.yielded(now_ns, job, &mut self.view) {
             self.view.keep(slot);
         } else {
-            self.view.desk.done.send_begun(slot, job.attained_ns);
+            self.view.link.done.send_begun(slot, job.attained_ns);
         }
     }
 
@@ -247,7 +247,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
 /// The worker's own queue: what came over its link, and what it keeps.
 struct View {
     me: WorkerId,
-    desk: Desk,
+    link: WorkerEnd,
     own: VecDeque<JobId>,
     /// What comes next over the link, where who interrupted the last request said so.
     told: Option<Notice>,
@@ -258,10 +258,10 @@ struct View {
 }
 
 impl View {
-    fn new(me: WorkerId, desk: Desk, slots: usize) -> Self {
+    fn new(me: WorkerId, link: WorkerEnd, slots: usize) -> Self {
         Self {
             me,
-            desk,
+            link,
             own: VecDeque::with_capacity(slots),
             told: None,
             was_told: false,
@@ -274,9 +274,9 @@ impl View {
         let told = self
             .told
             .take()
-            .and_then(|notice| self.desk.jobs.receive_told(notice));
+            .and_then(|notice| self.link.jobs.receive_told(notice));
         self.was_told = told.is_some();
-        let parcel = told.or_else(|| self.desk.jobs.receive())?;
+        let parcel = told.or_else(|| self.link.jobs.receive())?;
         let job = parcel.job();
         self.parcels[job.index()] = Some(parcel);
         Some(job)
@@ -298,19 +298,19 @@ impl View {
 
     #[inline]
     fn prefetch_next(&self, executor: &Executor<impl Service, impl Tx>) {
-        if let Some(next) = self.desk.jobs.next() {
+        if let Some(next) = self.link.jobs.next() {
             executor.prefetch(next);
         }
     }
 
     fn is_empty(&self) -> bool {
-        self.own.is_empty() && self.desk.jobs.is_empty()
+        self.own.is_empty() && self.link.jobs.is_empty()
     }
 
     /// Counts what is here and will not run.
     fn give_up(&mut self) -> usize {
         let own = self.own.len();
-        own + std::iter::from_fn(|| self.desk.jobs.receive()).count()
+        own + std::iter::from_fn(|| self.link.jobs.receive()).count()
     }
 }
 
@@ -322,7 +322,7 @@ impl Backlog for View {
     /// Of the own queue only; more than one on the link counts as one.
     #[inline]
     fn len(&self, _worker: WorkerId) -> usize {
-        self.own.len() + usize::from(!self.desk.jobs.is_empty())
+        self.own.len() + usize::from(!self.link.jobs.is_empty())
     }
 
     fn shared_counters(&self, _queue: usize) -> (u64, u64) {

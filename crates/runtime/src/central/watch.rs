@@ -6,7 +6,7 @@ use headway_fiber::Asker;
 use headway_policy::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use headway_policy::{ClassId, JobId, WorkerId};
 
-use super::desk::Port;
+use super::worker_link::DispatcherEnd;
 use crate::heed::{ENDLESS_NS, Heed};
 use crate::pulse::{Assignment, Pulse};
 use crate::tally::Tally;
@@ -54,8 +54,8 @@ struct Watched {
     due_ns: u64,
 }
 
-/// What the workers hold.
-pub(super) struct Ports<'a>(pub(super) &'a [Port]);
+/// The requests that workers hold, as monitors see them.
+pub(super) struct HeldRequests<'a>(pub(super) &'a [DispatcherEnd]);
 
 impl<M: Monitor> Watch<M> {
     pub(super) fn new(
@@ -116,18 +116,23 @@ impl<M: Monitor> Watch<M> {
 
     /// Looks who began what since the last time, and interrupts whose time has come.
     #[inline]
-    pub(super) fn look<I: Ingress>(&mut self, now_ns: u64, ingress: &mut I, ports: &Ports<'_>) {
+    pub(super) fn look<I: Ingress>(
+        &mut self,
+        now_ns: u64,
+        ingress: &mut I,
+        links: &HeldRequests<'_>,
+    ) {
         if !M::PREEMPTS || !M::POLLS && now_ns < self.looked_ns + LOOK_NS {
             return;
         }
         self.looked_ns = now_ns;
         for worker in 0..self.seats.len() {
-            if ports.0[worker].held > 0 {
-                self.look_at(now_ns, worker, ingress, ports);
+            if links.0[worker].held > 0 {
+                self.look_at(now_ns, worker, ingress, links);
             }
         }
         if M::POLLS {
-            self.poll(now_ns, ingress, ports);
+            self.poll(now_ns, ingress, links);
         }
     }
 
@@ -136,7 +141,7 @@ impl<M: Monitor> Watch<M> {
         now_ns: u64,
         worker: usize,
         ingress: &mut I,
-        ports: &Ports<'_>,
+        links: &HeldRequests<'_>,
     ) {
         let id = WorkerId(worker as u16);
         let Self {
@@ -160,17 +165,17 @@ impl<M: Monitor> Watch<M> {
             let since_ns = beat.since_ns.min(now_ns);
             if let Some(job) = ingress.dispatched(watched.job) {
                 watched.class = job.class;
-                let after_ns = monitor.started(since_ns, id, job, watched.epoch, ports);
+                let after_ns = monitor.started(since_ns, id, job, watched.epoch, links);
                 watched.due_ns = after_ns.map_or(u64::MAX, |after_ns| since_ns + after_ns);
             }
         }
         if now_ns < watched.due_ns {
             return;
         }
-        match monitor.expired(now_ns, id, ingress, ports) {
+        match monitor.expired(now_ns, id, ingress, links) {
             Verdict::Preempt => {
                 watched.due_ns = now_ns + AGAIN_NS;
-                watched.ask(now_ns, ports.next(worker), tally);
+                watched.ask(now_ns, links.next(worker), tally);
                 if watched.goes_on(now_ns) {
                     heed.goes_on(tally, watched.class.0);
                 }
@@ -182,16 +187,16 @@ impl<M: Monitor> Watch<M> {
         }
     }
 
-    fn poll<I: Ingress>(&mut self, now_ns: u64, ingress: &I, ports: &Ports<'_>) {
+    fn poll<I: Ingress>(&mut self, now_ns: u64, ingress: &I, links: &HeldRequests<'_>) {
         if self
             .monitor
             .next_deadline_ns()
             .is_some_and(|due_ns| due_ns <= now_ns)
         {
-            self.monitor.tick(now_ns, ports);
+            self.monitor.tick(now_ns, links);
         }
-        while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, ports) {
-            let next = ports.next(worker.index());
+        while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, links) {
+            let next = links.next(worker.index());
             let watched = &mut self.seats[worker.index()];
             if watched.epoch == epoch {
                 watched.ask(now_ns, next, &self.tally);
@@ -237,17 +242,17 @@ impl Watched {
     }
 }
 
-impl Ports<'_> {
+impl HeldRequests<'_> {
     /// What is behind the request that the worker runs.
     #[inline]
     fn next(&self, worker: usize) -> Option<Notice> {
-        let port = &self.0[worker];
-        port.jobs.notice(port.held)
+        let link = &self.0[worker];
+        link.jobs.notice(link.held)
     }
 }
 
 /// Workers of a dispatcher share no queue and tell the others nothing.
-impl Backlog for Ports<'_> {
+impl Backlog for HeldRequests<'_> {
     fn workers(&self) -> usize {
         self.0.len()
     }

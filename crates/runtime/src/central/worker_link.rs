@@ -1,4 +1,4 @@
-//! Dispatcher and worker, either's side of the other.
+//! The link between the dispatcher and one worker: requests one way, reports the other.
 
 use headway_net::datapath::Tx;
 use headway_net::pool::Prefetch;
@@ -8,37 +8,37 @@ use crate::service::Service;
 use crate::tally::Tally;
 use crate::token::{Receiver, Sender, link};
 
-/// The dispatcher's ends of the links with one worker.
-pub(super) struct Port {
+/// The dispatcher's end of its link with one worker.
+pub(super) struct DispatcherEnd {
     pub(super) jobs: Sender,
     pub(super) done: Receiver,
-    /// Requests given and not yet reported done: a ring that must be empty is not looked into.
+    /// Requests given and not yet reported done: while there are none the ring is empty, and is not read.
     pub(super) held: usize,
 }
 
-/// Links with a worker that holds at most `depth` requests.
-pub(super) fn connect(depth: usize) -> (Port, Desk) {
+/// A link with a worker that holds at most `depth` requests: the dispatcher's end and the worker's.
+pub(super) fn worker_link(depth: usize) -> (DispatcherEnd, WorkerEnd) {
     let (jobs, from_dispatcher) = link(depth);
     let (to_dispatcher, done) = link(depth);
-    let port = Port {
+    let dispatcher_end = DispatcherEnd {
         jobs,
         done,
         held: 0,
     };
-    let desk = Desk {
+    let worker_end = WorkerEnd {
         jobs: from_dispatcher,
         done: to_dispatcher,
     };
-    (port, desk)
+    (dispatcher_end, worker_end)
 }
 
-/// A worker's ends of the links with the dispatcher.
-pub(super) struct Desk {
+/// A worker's end of its link with the dispatcher.
+pub(super) struct WorkerEnd {
     pub(super) jobs: Receiver,
     pub(super) done: Sender,
 }
 
-impl Desk {
+impl WorkerEnd {
     /// Runs the next request, if there is one, and reports it done.
     #[inline]
     pub(super) fn turn(&mut self, executor: &mut Executor<impl Service, impl Tx>) -> Option<Ran> {
