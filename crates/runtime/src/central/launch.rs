@@ -13,7 +13,7 @@ use headway_policy::role::{Ingress, Local, Monitor};
 use super::dedicated;
 use super::dispatcher::Dispatcher;
 use super::hands::Spare;
-use super::watch::{Seat, Watch};
+use super::watch::{Watch, WorkerSlot};
 use super::worker_link::WorkerEnd;
 use super::{inline, sharing};
 use crate::control::Control;
@@ -46,7 +46,7 @@ struct Bench<I, M, R: Rx, T, C, S> {
     workers: Vec<(WorkerEnd, Executor<S, T>)>,
     /// What the dispatcher would work with.
     spare: Option<Executor<S, T>>,
-    seats: Vec<Arc<Seat>>,
+    worker_slots: Vec<Arc<WorkerSlot>>,
     rx_waker: Arc<RxWaker<R>>,
     control: Arc<Control>,
     config: Config,
@@ -191,9 +191,9 @@ where
         (Arc::clone(&pool), free, spare),
         Arc::clone(&tallies[count]),
     );
-    let seats: Vec<Arc<Seat>> = (0..count).map(|_| Arc::default()).collect();
+    let worker_slots: Vec<Arc<WorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
     let tx = txs.pop().expect("a way out for each thread was asked for");
-    let watch = Watch::new(monitor, &seats, (heed, Arc::clone(&tallies[count])));
+    let watch = Watch::new(monitor, &worker_slots, (heed, Arc::clone(&tallies[count])));
     let (dispatcher, worker_ends) = Dispatcher::new(
         (ingress, watch),
         intake,
@@ -225,7 +225,7 @@ where
         dispatcher,
         workers: worker_ends.into_iter().zip(executors).collect(),
         spare,
-        seats,
+        worker_slots,
         rx_waker,
         control,
         config: parts.config,
@@ -266,8 +266,12 @@ where
         patience(),
         threads,
     )?;
-    let workers = bench.workers.into_iter().zip(locals).zip(bench.seats);
-    for (index, (((link, executor), local), seat)) in workers.enumerate() {
+    let workers = bench
+        .workers
+        .into_iter()
+        .zip(locals)
+        .zip(bench.worker_slots);
+    for (index, (((link, executor), local), worker_slot)) in workers.enumerate() {
         let setup = executor.setup();
         let worker = sharing::Worker {
             index,
@@ -277,7 +281,7 @@ where
             weft: weft.clone(),
             watched: M::PREEMPTS,
             mechanism: bench.config.mechanism,
-            seat,
+            worker_slot,
             rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&control),
             parkers: parkers.clone(),

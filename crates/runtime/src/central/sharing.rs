@@ -10,7 +10,7 @@ use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Backlog, Local, Next, Queues, Steal};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
-use super::watch::Seat;
+use super::watch::WorkerSlot;
 use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
@@ -32,7 +32,7 @@ pub(super) struct Worker<L, S, T, R> {
     pub(super) watched: bool,
     /// By what the dispatcher interrupts.
     pub(super) mechanism: Mechanism,
-    pub(super) seat: Arc<Seat>,
+    pub(super) worker_slot: Arc<WorkerSlot>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
     pub(super) parkers: Parkers,
@@ -45,7 +45,7 @@ struct Active<'a, L, S, T, R> {
     local: L,
     fibers: Fibers<'a, S>,
     executor: Executor<S, T>,
-    seat: Option<Arc<Seat>>,
+    worker_slot: Option<Arc<WorkerSlot>>,
     rx_waker: Arc<RxWaker<R>>,
     control: Arc<Control>,
     parkers: Parkers,
@@ -60,7 +60,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
         attached.self_timed(L::SLICES);
         if self.watched {
             // The dispatcher is the only one who has this: the thread waits at its end until it has let go of it.
-            let _ = self.seat.asker.set(asker(self.mechanism, &attached));
+            let _ = self.worker_slot.asker.set(asker(self.mechanism, &attached));
         }
         let fibers = Fibers::new(self.weft, me, &attached);
         let control = Arc::clone(&self.control);
@@ -69,7 +69,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             local: self.local,
             fibers,
             executor: self.executor,
-            seat: self.watched.then_some(self.seat),
+            worker_slot: self.watched.then_some(self.worker_slot),
             rx_waker: self.rx_waker,
             control: self.control,
             parkers: self.parkers,
@@ -124,7 +124,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         }
         let left = self.view.give_up();
         self.executor.tally.abandoned.add(left as u64);
-        self.seat = None;
+        self.worker_slot = None;
     }
 
     /// Runs one request for as long as it may, if there is one and the server has not given up.
@@ -149,14 +149,14 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         let parcel = self.view.take(job);
         let (begun, slot) = (parcel.is_begun(), parcel.into_slot());
         let epoch = self.fibers.next_epoch();
-        if let Some(seat) = &self.seat {
-            seat.pulse.beat(Assignment {
+        if let Some(worker_slot) = &self.worker_slot {
+            worker_slot.pulse.beat(Assignment {
                 epoch,
                 job: job.0,
                 since_ns: now.ns,
             });
             let report = self.view.link.done.next_place();
-            self.fibers.next_writes([report, seat.pulse.place()]);
+            self.fibers.next_writes([report, worker_slot.pulse.place()]);
         } else {
             self.executor.prefetch(Prefetch::of(&slot));
         }

@@ -19,9 +19,9 @@ const LOOK_NS: u64 = 500;
 /// Who was asked to yield and goes on is asked again after so long, ns: a handler may stay long where no probe is, and it costs one store.
 const AGAIN_NS: u64 = 200_000;
 
-/// What a worker that may be interrupted shares with who does it.
+/// What a worker that may be interrupted shares with the dispatcher.
 #[derive(Default)]
-pub(super) struct Seat {
+pub(super) struct WorkerSlot {
     pub(super) pulse: Pulse,
     /// Known once the worker's thread runs.
     pub(super) asker: OnceLock<Asker>,
@@ -30,16 +30,16 @@ pub(super) struct Seat {
 /// A monitor and what it watches.
 pub(super) struct Watch<M> {
     monitor: M,
-    seats: Box<[Watched]>,
+    workers: Box<[Watched]>,
     looked_ns: u64,
     heed: Arc<Heed>,
     /// The dispatcher's own.
     tally: Arc<Tally>,
 }
 
-/// A seat, and what is known of it.
+/// A worker, and what the dispatcher knows of its current assignment.
 struct Watched {
-    seat: Arc<Seat>,
+    worker_slot: Arc<WorkerSlot>,
     /// The assignment seen last.
     epoch: u64,
     job: JobId,
@@ -60,11 +60,11 @@ pub(super) struct HeldRequests<'a>(pub(super) &'a [DispatcherEnd]);
 impl<M: Monitor> Watch<M> {
     pub(super) fn new(
         monitor: M,
-        seats: &[Arc<Seat>],
+        worker_slots: &[Arc<WorkerSlot>],
         (heed, tally): (Arc<Heed>, Arc<Tally>),
     ) -> Self {
-        let watched = |seat: &Arc<Seat>| Watched {
-            seat: Arc::clone(seat),
+        let watched = |worker_slot: &Arc<WorkerSlot>| Watched {
+            worker_slot: Arc::clone(worker_slot),
             epoch: 0,
             job: JobId(u32::MAX),
             class: ClassId(0),
@@ -75,7 +75,7 @@ impl<M: Monitor> Watch<M> {
         };
         Self {
             monitor,
-            seats: seats.iter().map(watched).collect(),
+            workers: worker_slots.iter().map(watched).collect(),
             looked_ns: 0,
             heed,
             tally,
@@ -86,7 +86,7 @@ impl<M: Monitor> Watch<M> {
     #[inline]
     pub(super) fn finished(&mut self, now_ns: u64, worker: usize, job: JobId) {
         if M::PREEMPTS {
-            let watched = &self.seats[worker];
+            let watched = &self.workers[worker];
             if watched.runs && watched.job == job && !watched.unheeded {
                 let late_ns = now_ns.saturating_sub(watched.asked_ns);
                 self.heed.ended(&self.tally, watched.class.0, late_ns);
@@ -101,7 +101,7 @@ impl<M: Monitor> Watch<M> {
         if !M::PREEMPTS {
             return;
         }
-        let watched = &mut self.seats[worker];
+        let watched = &mut self.workers[worker];
         if watched.runs && watched.job == job {
             watched.runs = false;
             watched.due_ns = u64::MAX;
@@ -126,7 +126,7 @@ impl<M: Monitor> Watch<M> {
             return;
         }
         self.looked_ns = now_ns;
-        for worker in 0..self.seats.len() {
+        for worker in 0..self.workers.len() {
             if links.0[worker].held > 0 {
                 self.look_at(now_ns, worker, ingress, links);
             }
@@ -146,12 +146,12 @@ impl<M: Monitor> Watch<M> {
         let id = WorkerId(worker as u16);
         let Self {
             monitor,
-            seats,
+            workers,
             heed,
             tally,
             ..
         } = self;
-        let watched = &mut seats[worker];
+        let watched = &mut workers[worker];
         if let Some(beat) = watched.beat() {
             if watched.runs {
                 monitor.stopped(now_ns, id, watched.epoch);
@@ -197,7 +197,7 @@ impl<M: Monitor> Watch<M> {
         }
         while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, links) {
             let next = links.next(worker.index());
-            let watched = &mut self.seats[worker.index()];
+            let watched = &mut self.workers[worker.index()];
             if watched.epoch == epoch {
                 watched.ask(now_ns, next, &self.tally);
             }
@@ -207,7 +207,7 @@ impl<M: Monitor> Watch<M> {
     /// Whether somebody may have to be interrupted soon: the dispatcher does not sleep then.
     #[inline]
     pub(super) fn is_wakeful(&self) -> bool {
-        M::PREEMPTS && self.seats.iter().any(|watched| watched.runs)
+        M::PREEMPTS && self.workers.iter().any(|watched| watched.runs)
     }
 }
 
@@ -215,7 +215,7 @@ impl Watched {
     /// What the worker took up since the last look.
     #[inline]
     fn beat(&self) -> Option<Assignment> {
-        self.seat
+        self.worker_slot
             .pulse
             .look()
             .filter(|beat| beat.epoch != self.epoch)
@@ -228,7 +228,7 @@ impl Watched {
             self.asked_ns = now_ns;
             tally.class(self.class.0).preemptions_asked.add(1);
         }
-        if let Some(asker) = self.seat.asker.get() {
+        if let Some(asker) = self.worker_slot.asker.get() {
             asker.ask_with(self.epoch, next.map_or(0, Notice::into_word));
         }
     }
