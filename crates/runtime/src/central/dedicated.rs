@@ -8,7 +8,7 @@ use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
-use super::hands::{Hands, Spare};
+use super::dispatcher_worker::{DispatcherWorker, DispatcherWorkerParts};
 use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
@@ -19,7 +19,7 @@ use crate::service::Service;
 /// The dispatcher thread: until everything is answered after a drain, or given up.
 pub(super) fn dispatch<I, M, R, T, C, S>(
     mut dispatcher: Dispatcher<I, M, R, T, C>,
-    spare: Option<Spare<S, T>>,
+    worker_parts: Option<DispatcherWorkerParts<S, T>>,
     control: &Control,
     parkers: &Parkers,
     mut patience: Patience,
@@ -31,11 +31,11 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
     C: Classifier,
     S: Service,
 {
-    let attached = spare.is_some().then(Attached::new);
-    let mut hands = attached
+    let attached = worker_parts.is_some().then(Attached::new);
+    let mut dispatcher_worker = attached
         .as_ref()
-        .zip(spare)
-        .map(|(attached, spare)| Hands::new(spare, attached));
+        .zip(worker_parts)
+        .map(|(attached, parts)| DispatcherWorker::new(parts, attached));
     while control.phase() != Phase::Stopped {
         let progress = dispatcher.step();
         patience.saw(dispatcher.now_ns());
@@ -44,12 +44,13 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
                 parkers.wake(worker);
             });
         }
-        let working = hands
+        let ran_ns = dispatcher_worker
             .as_mut()
-            .filter(|_| control.phase() < Phase::Abandoning);
-        if let Some(worked) = working.and_then(|hands| hands.work(&mut dispatcher)) {
+            .filter(|_| control.phase() < Phase::Abandoning)
+            .and_then(|worker| worker.work(&mut dispatcher));
+        if let Some(ran_ns) = ran_ns {
             patience.reset();
-            patience.ran(&worked);
+            patience.ran(&ran_ns);
         } else if progress > 0 || dispatcher.is_wakeful() {
             patience.reset();
         } else if patience.exhausted() {

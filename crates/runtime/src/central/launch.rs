@@ -12,7 +12,7 @@ use headway_policy::role::{Ingress, Local, Monitor};
 
 use super::dedicated;
 use super::dispatcher::Dispatcher;
-use super::hands::Spare;
+use super::dispatcher_worker::DispatcherWorkerParts;
 use super::watch::{Watch, WorkerSlot};
 use super::worker_link::WorkerEnd;
 use super::{inline, sharing};
@@ -254,7 +254,7 @@ where
     let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
     let parkers = bench.parkers();
     let control = Arc::clone(&bench.control);
-    let spare = bench.spare.map(|executor| Spare {
+    let spare = bench.spare.map(|executor| DispatcherWorkerParts {
         weft: weft.clone(),
         me: WorkerId(bench.workers.len() as u16),
         executor,
@@ -295,7 +295,7 @@ where
 
 fn start_dispatcher<I, M, R, T, C, S>(
     dispatcher: Dispatcher<I, M, R, T, C>,
-    spare: Option<Spare<S, T>>,
+    spare: Option<DispatcherWorkerParts<S, T>>,
     (control, parkers): (&Arc<Control>, &Parkers),
     patience: Patience,
     threads: &mut Threads,
@@ -331,7 +331,7 @@ where
     let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
     let parkers = bench.parkers();
     let control = Arc::clone(&bench.control);
-    let nobody = None::<Spare<S, T>>;
+    let nobody = None::<DispatcherWorkerParts<S, T>>;
     start_dispatcher(
         bench.dispatcher,
         nobody,

@@ -1,5 +1,5 @@
-//! A dispatcher that also works (Concord § 3.3): while all workers have enough it runs requests itself, a slice at a time by
-//! its own clock, since nobody could interrupt it.
+//! The dispatcher as a worker (Concord § 3.3): while all workers hold enough requests it runs one itself, a slice at a time by
+//! its own clock, since no other thread interrupts it.
 
 use std::ops::Range;
 
@@ -15,31 +15,31 @@ use crate::executor::{Executor, Ran};
 use crate::fibers::{Fibers, Stretch, Weft};
 use crate::service::Service;
 
-/// What a dispatcher that works is made of, until its thread runs.
-pub(super) struct Spare<S, T> {
+/// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.
+pub(super) struct DispatcherWorkerParts<S, T> {
     pub(super) weft: Weft<S>,
-    /// The number it goes by as a worker.
+    /// Its number as a worker: the one after the last.
     pub(super) me: WorkerId,
     pub(super) executor: Executor<S, T>,
 }
 
-/// What a dispatcher works with.
-pub(super) struct Hands<'a, S, T> {
+/// Runs requests on the dispatcher's own thread.
+pub(super) struct DispatcherWorker<'a, S, T> {
     fibers: Fibers<'a, S>,
     executor: Executor<S, T>,
 }
 
-impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
-    /// The hands of this thread, which keeps time itself.
-    pub(super) fn new(spare: Spare<S, T>, attached: &'a Attached) -> Self {
+impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
+    /// For the calling thread, which keeps time itself from now on.
+    pub(super) fn new(parts: DispatcherWorkerParts<S, T>, attached: &'a Attached) -> Self {
         attached.self_timed(true);
         Self {
-            fibers: Fibers::new(spare.weft, spare.me, attached),
-            executor: spare.executor,
+            fibers: Fibers::new(parts.weft, parts.me, attached),
+            executor: parts.executor,
         }
     }
 
-    /// Works for a slice, if the policy says on what; from when to when.
+    /// Runs a request for a slice, if the policy chooses one. Returns from when to when, ns.
     pub(super) fn work<I, M, R, T2, C>(
         &mut self,
         dispatcher: &mut Dispatcher<I, M, R, T2, C>,
@@ -52,8 +52,8 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
         C: Classifier,
     {
         let DispatcherSlice { job, slice_ns } = dispatcher.ingress.work(dispatcher.now_ns)?;
-        let waited = dispatcher.waiting[job.index()].take();
-        let Waiting { slot, begun } = waited.expect("a policy works on what waits");
+        let waiting = dispatcher.waiting[job.index()].take();
+        let Waiting { slot, begun } = waiting.expect("a policy works on what waits");
         self.fibers.next_epoch();
         let (mut slot, stretch, span) = self.fibers.run(
             (slot, begun),
@@ -69,7 +69,7 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
                 late_ns,
             } => {
                 self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
-                let class = self.finish(dispatcher, slot, (now_ns, cpu_ns));
+                let class = self.finish(dispatcher, slot, now_ns, cpu_ns);
                 self.executor.count(&Ran {
                     class,
                     span_ns: span.start.ns..now_ns,
@@ -85,7 +85,7 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
             }
             Stretch::NoStack => {
                 let slot = self.executor.refuse(slot, now_ns);
-                self.finish(dispatcher, slot, (now_ns, 0));
+                self.finish(dispatcher, slot, now_ns, 0);
             }
         }
         Some(span.start.ns..now_ns)
@@ -96,7 +96,8 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
         &self,
         dispatcher: &mut Dispatcher<I, M, R, T2, C>,
         slot: SlotId,
-        (now_ns, cpu_ns): (u64, u64),
+        now_ns: u64,
+        cpu_ns: u64,
     ) -> u16
     where
         I: Ingress,
