@@ -126,8 +126,8 @@ pub(crate) struct Reading {
     pub(crate) ns: u64,
 }
 
-/// What is common to the fibers of all threads.
-pub(crate) struct Weft<S> {
+/// What the fibers of all threads share.
+pub(crate) struct FiberContext<S> {
     pub(crate) service: Arc<S>,
     pub(crate) stacks: Arc<Stacks>,
     pub(crate) shelf: Arc<Shelf>,
@@ -139,7 +139,7 @@ pub(crate) struct Weft<S> {
     pub(crate) heed: Arc<Heed>,
 }
 
-impl<S> Clone for Weft<S> {
+impl<S> Clone for FiberContext<S> {
     fn clone(&self) -> Self {
         Self {
             service: Arc::clone(&self.service),
@@ -155,7 +155,7 @@ impl<S> Clone for Weft<S> {
 
 /// One thread's fibers.
 pub(crate) struct Fibers<'a, S> {
-    weft: Weft<S>,
+    context: FiberContext<S>,
     me: WorkerId,
     /// Fibers between two requests, the one used last at the end.
     idle: Vec<Fiber<Work>>,
@@ -169,10 +169,10 @@ pub(crate) struct Fibers<'a, S> {
 
 impl<'a, S: Service> Fibers<'a, S> {
     /// Those of this thread.
-    pub(crate) fn new(weft: Weft<S>, me: WorkerId, attached: &'a Attached) -> Self {
+    pub(crate) fn new(context: FiberContext<S>, me: WorkerId, attached: &'a Attached) -> Self {
         let idle = Vec::with_capacity(MOST_IDLE);
         Self {
-            weft,
+            context,
             me,
             idle,
             clock: Clock::global(),
@@ -244,7 +244,7 @@ impl<'a, S: Service> Fibers<'a, S> {
         }
         let (id, mut token) = job_of(token);
         // SAFETY: we have the token until the end of this, and the shelf longer.
-        let place = unsafe { self.weft.shelf.place(id) };
+        let place = unsafe { self.context.shelf.place(id) };
         let mut turn = match begun {
             true => self.go_on(place.as_mut()),
             false => match self.idle.pop().or_else(|| self.spawn()) {
@@ -283,7 +283,7 @@ impl<'a, S: Service> Fibers<'a, S> {
         token: &mut SlotId,
         place: &mut Option<Begun>,
     ) -> Turn<Work> {
-        let slot = self.weft.pool.get_mut(token);
+        let slot = self.context.pool.get_mut(token);
         let (class, arrived_ns) = (slot.class, slot.arrived_ns);
         let work = Work {
             slot: NonNull::from(slot),
@@ -307,7 +307,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     fn go_on(&self, begun: Option<&mut Begun>) -> Turn<Work> {
         let begun = there(begun);
         assert!(
-            self.weft.resume == Resume::Anywhere || begun.worker == self.me,
+            self.context.resume == Resume::Anywhere || begun.worker == self.me,
             "a request goes on where its service allows"
         );
         begun.fiber.resume()
@@ -342,7 +342,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     pub(crate) fn count_late(&self, tally: &Tally, class: ClassId, late_ns: u64) {
         if late_ns > 0 {
             tally.class(class.0).preemptions_asked.add(1);
-            self.weft.heed.ended(tally, class.0, late_ns);
+            self.context.heed.ended(tally, class.0, late_ns);
         }
     }
 
@@ -352,15 +352,15 @@ impl<'a, S: Service> Fibers<'a, S> {
         if self.idle.len() < MOST_IDLE {
             self.idle.push(fiber);
         } else {
-            self.weft.stacks.give(fiber.into_stack());
+            self.context.stacks.give(fiber.into_stack());
         }
     }
 
     #[cold]
     fn spawn(&self) -> Option<Fiber<Work>> {
-        let stack: Stack = self.weft.stacks.take().ok()?;
-        let service = Arc::clone(&self.weft.service);
-        let heard = self.weft.feedback;
+        let stack: Stack = self.context.stacks.take().ok()?;
+        let service = Arc::clone(&self.context.service);
+        let heard = self.context.feedback;
         Some(Fiber::new(stack, move |work: &mut Work| {
             // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
             let slot = unsafe { work.slot.as_mut() };

@@ -12,12 +12,12 @@ use headway_policy::{ClassId, Job, WorkerId};
 
 use super::dispatcher::{Dispatcher, Waiting};
 use crate::executor::{Executor, Ran};
-use crate::fibers::{Fibers, Stretch, Weft};
+use crate::fibers::{FiberContext, Fibers, Stretch};
 use crate::service::Service;
 
 /// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.
 pub(super) struct DispatcherWorkerParts<S, T> {
-    pub(super) weft: Weft<S>,
+    pub(super) fiber_context: FiberContext<S>,
     /// Its number as a worker: the one after the last.
     pub(super) me: WorkerId,
     pub(super) executor: Executor<S, T>,
@@ -34,7 +34,7 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
     pub(super) fn new(parts: DispatcherWorkerParts<S, T>, attached: &'a Attached) -> Self {
         attached.self_timed(true);
         Self {
-            fibers: Fibers::new(parts.weft, parts.me, attached),
+            fibers: Fibers::new(parts.fiber_context, parts.me, attached),
             executor: parts.executor,
         }
     }

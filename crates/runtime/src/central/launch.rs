@@ -19,7 +19,7 @@ use super::{inline, sharing};
 use crate::control::Control;
 use crate::error::StartError;
 use crate::executor::Executor;
-use crate::fibers::{Shelf, Weft};
+use crate::fibers::{FiberContext, Shelf};
 use crate::heed::Heed;
 use crate::intake::{BATCH, Intake};
 use crate::leader::Leadership;
@@ -90,7 +90,9 @@ where
     let tallies = tallies(count + 1, parts.shape.queues());
     let config = &parts.config;
     let heed = Arc::new(Heed::new(&tallies, &config.class_names, config.feedback));
-    let weft = interrupts.then(|| weft(&parts, &heed)).transpose()?;
+    let fiber_context = interrupts
+        .then(|| fiber_context(&parts, &heed))
+        .transpose()?;
     let (rxs, pool, bench) = prepare(
         (system.ingress, system.monitor),
         system.depth,
@@ -99,9 +101,9 @@ where
         thread_count,
     )?;
     let control = Arc::clone(&bench.control);
-    let started = match (layout, weft) {
-        (Layout::Dedicated, Some(weft)) => {
-            start_sharing(bench, system.locals, &weft(pool), &mut threads)
+    let started = match (layout, fiber_context) {
+        (Layout::Dedicated, Some(fiber_context)) => {
+            start_sharing(bench, system.locals, &fiber_context(pool), &mut threads)
         }
         (Layout::Dedicated, None) => start_dedicated(bench, &mut threads),
         (Layout::Inline | Layout::Auto, _) => start_inline(bench, &mut threads),
@@ -130,10 +132,10 @@ fn settle(layout: Layout, workers: usize, interrupts: bool) -> Result<Layout, St
 const READY_STACKS: usize = 256;
 
 /// What fibers need; the pool is known later.
-fn weft<D, C, S>(
+fn fiber_context<D, C, S>(
     parts: &Parts<D, C, S>,
     heed: &Arc<Heed>,
-) -> Result<impl FnOnce(Arc<Pool>) -> Weft<S> + use<D, C, S>, StartError> {
+) -> Result<impl FnOnce(Arc<Pool>) -> FiberContext<S> + use<D, C, S>, StartError> {
     if !Clock::global().is_tsc() {
         return Err(StartError::NoTsc);
     }
@@ -144,7 +146,7 @@ fn weft<D, C, S>(
     let service = Arc::clone(&parts.service);
     let (resume, feedback) = (parts.shape.resume, parts.config.feedback);
     let heed = Arc::clone(heed);
-    Ok(move |pool: Arc<Pool>| Weft {
+    Ok(move |pool: Arc<Pool>| FiberContext {
         service,
         stacks: Arc::new(stacks),
         shelf: Arc::new(Shelf::new(pool.len())),
@@ -238,7 +240,7 @@ where
 fn start_sharing<I, L, M, R, T, C, S>(
     bench: Bench<I, M, R, T, C, S>,
     locals: Vec<L>,
-    weft: &Weft<S>,
+    fiber_context: &FiberContext<S>,
     threads: &mut Threads,
 ) -> Result<(), StartError>
 where
@@ -255,7 +257,7 @@ where
     let parkers = bench.parkers();
     let control = Arc::clone(&bench.control);
     let spare = bench.spare.map(|executor| DispatcherWorkerParts {
-        weft: weft.clone(),
+        fiber_context: fiber_context.clone(),
         me: WorkerId(bench.workers.len() as u16),
         executor,
     });
@@ -278,7 +280,7 @@ where
             link,
             local,
             executor,
-            weft: weft.clone(),
+            fiber_context: fiber_context.clone(),
             watched: M::PREEMPTS,
             mechanism: bench.config.mechanism,
             worker_slot,

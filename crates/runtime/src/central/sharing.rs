@@ -14,7 +14,7 @@ use super::watch::WorkerSlot;
 use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
-use crate::fibers::{Fibers, Reading, Stretch, Weft};
+use crate::fibers::{FiberContext, Fibers, Reading, Stretch};
 use crate::park::{Parkers, Patience};
 use crate::pulse::Assignment;
 use crate::rx_waker::RxWaker;
@@ -27,7 +27,7 @@ pub(super) struct Worker<L, S, T, R> {
     pub(super) link: WorkerEnd,
     pub(super) local: L,
     pub(super) executor: Executor<S, T>,
-    pub(super) weft: Weft<S>,
+    pub(super) fiber_context: FiberContext<S>,
     /// Whether the dispatcher watches what runs.
     pub(super) watched: bool,
     /// By what the dispatcher interrupts.
@@ -62,7 +62,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             // The dispatcher is the only one who has this: the thread waits at its end until it has let go of it.
             let _ = self.worker_slot.asker.set(asker(self.mechanism, &attached));
         }
-        let fibers = Fibers::new(self.weft, me, &attached);
+        let fibers = Fibers::new(self.fiber_context, me, &attached);
         let control = Arc::clone(&self.control);
         let active = Active {
             view: View::new(me, self.link, self.executor.slots()),
