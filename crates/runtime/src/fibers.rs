@@ -1,7 +1,7 @@
-//! Requests on fibers: begun, interrupted, gone on with, here or elsewhere.
+//! Runs requests on fibers: begins, suspends and resumes them, here or on another worker.
 //!
-//! A fiber is reused from request to request; a new one is needed only when the last was interrupted (SYNERGY § 5.3). What was begun is
-//! kept by the request's token: whoever holds that may go on with it, and nobody else can.
+//! A fiber is reused from request to request; a new one is needed only when the last was interrupted (SYNERGY § 5.3). A suspended
+//! request is kept under its slot's token: only the holder of the token can resume it.
 #![expect(
     unsafe_code,
     reason = "an interrupted handler keeps its borrow of the buffer while the token travels"
@@ -36,17 +36,17 @@ struct Work {
 // SAFETY: the buffer goes with its token, which is sent along.
 unsafe impl Send for Work {}
 
-/// A request that was begun and is not finished.
-pub(crate) struct Begun {
+/// A request on a fiber: it runs, or is suspended.
+pub(crate) struct Suspended {
     fiber: SendFiber<Work>,
-    /// Who began it.
+    /// The worker that began it.
     worker: WorkerId,
     class: u16,
     arrived_ns: u64,
     attained_ns: u64,
 }
 
-impl Begun {
+impl Suspended {
     /// The request as policies see it.
     #[inline]
     fn job(&self, id: JobId) -> Job {
@@ -57,18 +57,18 @@ impl Begun {
     }
 }
 
-/// Where begun requests are, while they run and while they wait: a place a slot. None is moved when it is interrupted.
-pub(crate) struct Shelf {
-    places: Box<[UnsafeCell<Option<Begun>>]>,
+/// The requests that have begun on a fiber, one place for each slot. A request keeps its place while it runs and while it is suspended.
+pub(crate) struct SuspendedRequests {
+    places: Box<[UnsafeCell<Option<Suspended>>]>,
 }
 
 // SAFETY: a place is reached only with a mutable borrow of its slot's token, of which there is one; tokens cross threads by
 // rings that synchronise (see `Pool`, whose slots are shared the same way). What lies there may be sent: it is a `SendFiber`.
-unsafe impl Sync for Shelf {}
+unsafe impl Sync for SuspendedRequests {}
 // SAFETY: as above; nothing here belongs to the thread that made it.
-unsafe impl Send for Shelf {}
+unsafe impl Send for SuspendedRequests {}
 
-impl Shelf {
+impl SuspendedRequests {
     pub(crate) fn new(slots: usize) -> Self {
         Self {
             places: (0..slots).map(|_| UnsafeCell::new(None)).collect(),
@@ -78,32 +78,31 @@ impl Shelf {
     /// The place of this request.
     ///
     /// # Safety
-    /// The caller has the request's token, which is unique (see `Sync`), and keeps it and the shelf for longer than this.
+    /// The caller has the request's token, which is unique (see `Sync`), and keeps it and `self` for longer than this.
     #[inline]
-    unsafe fn place<'a>(&self, job: JobId) -> &'a mut Option<Begun> {
+    unsafe fn place<'a>(&self, job: JobId) -> &'a mut Option<Suspended> {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.places[job.index()].get() }
     }
 }
 
-impl Drop for Shelf {
+impl Drop for SuspendedRequests {
     /// Handlers of requests that were given up never go on: their frames may be another language's, or hold what belongs to
     /// another thread, so they are left as they are.
     fn drop(&mut self) {
         for place in &mut self.places {
-            if let Some(begun) = place.get_mut().take() {
-                // A suspended fiber leaves its stack behind.
-                drop(begun);
-            }
+            // A suspended fiber leaves its stack behind.
+            drop(place.get_mut().take());
         }
     }
 }
 
-/// How a stretch of service ended.
-pub(crate) enum Stretch {
-    /// With the handler's return, after so much service in all, ns.
+/// How a slice of service ended.
+pub(crate) enum SliceEnd {
+    /// The handler returned.
     Finished {
         outcome: Outcome,
+        /// How long the handler ran in all, ns.
         cpu_ns: u64,
         /// For how long its slice had been over, ns.
         late_ns: u64,
@@ -115,8 +114,23 @@ pub(crate) enum Stretch {
         /// Whether it had a slice, which is over.
         sliced: bool,
     },
-    /// It was not begun, for want of a stack.
+    /// The request did not begin: no stack was left.
     NoStack,
+}
+
+/// A slice of service that is over.
+pub(crate) struct RanSlice {
+    pub(crate) slot: SlotId,
+    pub(crate) end: SliceEnd,
+    /// From when to when the request ran.
+    pub(crate) span: Range<Reading>,
+}
+
+/// A slice's length in both units.
+#[derive(Clone, Copy, Default)]
+struct SliceLength {
+    ns: u64,
+    ticks: u64,
 }
 
 /// One reading of the clock: slices are counted in ticks, all else in ns.
@@ -130,7 +144,7 @@ pub(crate) struct Reading {
 pub(crate) struct FiberContext<S> {
     pub(crate) service: Arc<S>,
     pub(crate) stacks: Arc<Stacks>,
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) suspended: Arc<SuspendedRequests>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) resume: Resume,
     /// Whether requests are interrupted only where they say that they are long.
@@ -144,7 +158,7 @@ impl<S> Clone for FiberContext<S> {
         Self {
             service: Arc::clone(&self.service),
             stacks: Arc::clone(&self.stacks),
-            shelf: Arc::clone(&self.shelf),
+            suspended: Arc::clone(&self.suspended),
             pool: Arc::clone(&self.pool),
             resume: self.resume,
             feedback: self.feedback,
@@ -161,8 +175,8 @@ pub(crate) struct Fibers<'a, S> {
     idle: Vec<Fiber<Work>>,
     clock: Clock,
     epoch: u64,
-    /// A slice in ns and in ticks.
-    slice: (u64, u64),
+    /// The slice converted last.
+    slice: SliceLength,
     next_writes: [*const (); 2],
     attached: &'a Attached,
 }
@@ -177,7 +191,7 @@ impl<'a, S: Service> Fibers<'a, S> {
             idle,
             clock: Clock::global(),
             epoch: 0,
-            slice: (0, 0),
+            slice: SliceLength::default(),
             next_writes: [ptr::null(); 2],
             attached,
         }
@@ -225,16 +239,17 @@ impl<'a, S: Service> Fibers<'a, S> {
         self.attached.set_next_read(address);
     }
 
-    /// Runs the request, or goes on with it, until it ends or is interrupted; when its slice is over, `renew` may give it another.
-    /// Returns from when, which is `now`, to when it ran.
+    /// Begins the request, or resumes it where it is `suspended`, until it ends or yields. When its slice is over, `renew` may give it
+    /// another. It runs from `now` on.
     #[inline(always)]
     pub(crate) fn run(
         &mut self,
-        (token, begun): (SlotId, bool),
+        slot: SlotId,
+        suspended: bool,
         now: Reading,
         mut slice_ns: Option<u64>,
         mut renew: impl FnMut(u64) -> Option<u64>,
-    ) -> (SlotId, Stretch, Range<Reading>) {
+    ) -> RanSlice {
         let start = now;
         let sliced = slice_ns.is_some();
         let mut due_ns = start.ns.saturating_add(slice_ns.unwrap_or(u64::MAX));
@@ -242,17 +257,21 @@ impl<'a, S: Service> Fibers<'a, S> {
         if let Some(slice_ns) = slice_ns {
             self.end_slice_in(now.ticks, slice_ns);
         }
-        let (id, mut token) = job_of(token);
-        // SAFETY: we have the token until the end of this, and the shelf longer.
-        let place = unsafe { self.context.shelf.place(id) };
-        let mut turn = match begun {
-            true => self.go_on(place.as_mut()),
-            false => match self.idle.pop().or_else(|| self.spawn()) {
-                Some(fiber) => self.begin(fiber, &mut token, place),
-                None => return (token, Stretch::NoStack, start..start),
-            },
+        let (id, mut slot) = job_of(slot);
+        // SAFETY: we have the token until the end of this, and the places longer.
+        let place = unsafe { self.context.suspended.place(id) };
+        let mut turn = if suspended {
+            self.resume(place.as_mut())
+        } else if let Some(fiber) = self.idle.pop().or_else(|| self.spawn()) {
+            self.begin(fiber, &mut slot, place)
+        } else {
+            return RanSlice {
+                slot,
+                end: SliceEnd::NoStack,
+                span: start..start,
+            };
         };
-        let end = loop {
+        let over = loop {
             let now = self.now().max(start);
             if matches!(turn, Turn::Finished(_)) || slice_ns.is_none() {
                 break now;
@@ -263,35 +282,39 @@ impl<'a, S: Service> Fibers<'a, S> {
             };
             due_ns = now.ns.saturating_add(slice_ns);
             self.end_slice_in(now.ticks, slice_ns);
-            turn = there(place.as_mut()).fiber.resume();
+            turn = begun(place.as_mut()).fiber.resume();
         };
-        there(place.as_mut()).attained_ns += end.ns - start.ns;
-        let stretch = match turn {
-            Turn::Yielded => Stretch::Yielded {
-                job: there(place.as_mut()).job(id),
+        begun(place.as_mut()).attained_ns += over.ns - start.ns;
+        let end = match turn {
+            Turn::Yielded => SliceEnd::Yielded {
+                job: begun(place.as_mut()).job(id),
                 sliced,
             },
-            Turn::Finished(work) => self.finish(&work, place, end.ns.saturating_sub(due_ns)),
+            Turn::Finished(work) => self.finish(&work, place, over.ns.saturating_sub(due_ns)),
         };
-        (token, stretch, start..end)
+        RanSlice {
+            slot,
+            end,
+            span: start..over,
+        }
     }
 
     #[inline(always)]
     fn begin(
         &self,
         fiber: Fiber<Work>,
-        token: &mut SlotId,
-        place: &mut Option<Begun>,
+        slot: &mut SlotId,
+        place: &mut Option<Suspended>,
     ) -> Turn<Work> {
-        let slot = self.context.pool.get_mut(token);
-        let (class, arrived_ns) = (slot.class, slot.arrived_ns);
+        let buffer = self.context.pool.get_mut(slot);
+        let (class, arrived_ns) = (buffer.class, buffer.arrived_ns);
         let work = Work {
-            slot: NonNull::from(slot),
+            slot: NonNull::from(buffer),
             worker: self.me,
             outcome: None,
         };
-        let begun = place.insert(Begun {
-            // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`go_on` sees to it), and by its loop, which ends before the
+        let request = place.insert(Suspended {
+            // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`resume` sees to it), and by its loop, which ends before the
             // thread's variables are dropped; else who built the server has promised that its handlers may go on anywhere
             // (`Builder::resume_anywhere`).
             fiber: unsafe { fiber.migratable() },
@@ -300,27 +323,27 @@ impl<'a, S: Service> Fibers<'a, S> {
             arrived_ns,
             attained_ns: 0,
         });
-        begun.fiber.run(work, u64::from(class))
+        request.fiber.run(work, u64::from(class))
     }
 
     #[inline(always)]
-    fn go_on(&self, begun: Option<&mut Begun>) -> Turn<Work> {
-        let begun = there(begun);
+    fn resume(&self, place: Option<&mut Suspended>) -> Turn<Work> {
+        let request = begun(place);
         assert!(
-            self.context.resume == Resume::Anywhere || begun.worker == self.me,
-            "a request goes on where its service allows"
+            self.context.resume == Resume::Anywhere || request.worker == self.me,
+            "a request resumes where its service allows"
         );
-        begun.fiber.resume()
+        request.fiber.resume()
     }
 
     #[inline(always)]
-    fn finish(&mut self, work: &Work, place: &mut Option<Begun>, late_ns: u64) -> Stretch {
-        let begun = place.take();
-        let Begun {
+    fn finish(&mut self, work: &Work, place: &mut Option<Suspended>, late_ns: u64) -> SliceEnd {
+        let request = place.take();
+        let Suspended {
             fiber, attained_ns, ..
-        } = begun.expect("what runs is on the shelf");
+        } = request.expect("a request that runs has its place");
         self.keep(fiber.into_inner());
-        Stretch::Finished {
+        SliceEnd::Finished {
             outcome: work
                 .outcome
                 .expect("a handler that returns leaves an outcome"),
@@ -371,11 +394,14 @@ impl<'a, S: Service> Fibers<'a, S> {
     #[inline]
     fn end_slice_in(&mut self, now_ticks: u64, slice_ns: u64) {
         // Slices are mostly alike, and a conversion is a division.
-        if self.slice.0 != slice_ns {
-            self.slice = (slice_ns, self.clock.ticks_in(slice_ns));
+        if self.slice.ns != slice_ns {
+            self.slice = SliceLength {
+                ns: slice_ns,
+                ticks: self.clock.ticks_in(slice_ns),
+            };
         }
         self.attached
-            .set_deadline(now_ticks.saturating_add(self.slice.1));
+            .set_deadline(now_ticks.saturating_add(self.slice.ticks));
     }
 }
 
@@ -385,8 +411,8 @@ const LINE_BYTES: usize = 64;
 /// More free fibers than this a thread does not keep to itself.
 const MOST_IDLE: usize = 64;
 
-/// What was begun and is not finished is on the shelf.
+/// The request that has begun in this place.
 #[inline(always)]
-fn there(begun: Option<&mut Begun>) -> &mut Begun {
-    begun.expect("what was begun is kept with its token")
+fn begun(place: Option<&mut Suspended>) -> &mut Suspended {
+    place.expect("a request that has begun is kept with its token")
 }

@@ -14,8 +14,8 @@ use crate::ring::{Consumer, Producer, ring};
 /// Nanoseconds beyond which a note saturates: 1.07 s. Only policies' profiles read it.
 const MAX_NOTE: u64 = (1 << 30) - 1;
 
-/// Set in the word of a request that was begun and is not finished: a ring's word has 63 bits.
-const BEGUN: u64 = 1 << 62;
+/// Set in the word of a suspended request: a ring's word has 63 bits.
+const SUSPENDED: u64 = 1 << 62;
 
 /// The number under which policies know the request in this slot: the slot's place in its pool.
 #[inline]
@@ -49,13 +49,13 @@ impl Sender {
         self.push(u64::from(slot.into_raw()), note);
     }
 
-    /// As [`send`](Self::send), of a request that was begun and is not finished.
+    /// As [`send`](Self::send), of a suspended request.
     ///
     /// # Panics
     /// As there.
     #[inline]
-    pub(crate) fn send_begun(&mut self, slot: SlotId, note: u64) {
-        self.push(BEGUN | u64::from(slot.into_raw()), note);
+    pub(crate) fn send_suspended(&mut self, slot: SlotId, note: u64) {
+        self.push(SUSPENDED | u64::from(slot.into_raw()), note);
     }
 
     /// Where the next word will be.
@@ -122,10 +122,10 @@ pub(crate) struct Receiver(Consumer);
 pub(crate) struct Parcel(NonZeroU64);
 
 impl Parcel {
-    /// A request that was begun and is not finished.
+    /// A suspended request.
     #[inline]
-    pub(crate) fn begun(slot: SlotId) -> Self {
-        Self::of_word(BEGUN | u64::from(slot.into_raw()))
+    pub(crate) fn suspended(slot: SlotId) -> Self {
+        Self::of_word(SUSPENDED | u64::from(slot.into_raw()))
     }
 
     #[inline]
@@ -133,10 +133,10 @@ impl Parcel {
         Self(NonZeroU64::new(word).expect("a token is not 0"))
     }
 
-    /// Whether the request was begun and is not finished.
+    /// Whether the request is suspended.
     #[inline]
-    pub(crate) fn is_begun(&self) -> bool {
-        self.0.get() & BEGUN != 0
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.0.get() & SUSPENDED != 0
     }
 
     /// Towards the dispatcher: the service it had so far, ns.
@@ -153,7 +153,7 @@ impl Parcel {
 
     #[inline]
     pub(crate) fn into_slot(self) -> SlotId {
-        // SAFETY: `begun`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; the ring delivers each
+        // SAFETY: `suspended`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; the ring delivers each
         // word once, its release store before our acquire load. So does a notice, which stands for one word and passes over that (`receive_told`);
         // the flag beside which it comes synchronises as well.
         unsafe { SlotId::from_raw(self.0.get() as u32) }
@@ -219,13 +219,13 @@ mod tests {
             let (first, second) = (2 * round + 1, 2 * round + 2);
             sender.send(token(first), 0);
             assert!(sender.notice(1).is_none(), "nothing is next");
-            sender.send_begun(token(second), 0);
+            sender.send_suspended(token(second), 0);
             assert_eq!(receiver.receive().map(forget), Some(first));
             let notice = sender.notice(2).expect("the second is next");
             // SAFETY: made here, of this link.
             let notice = unsafe { Notice::of_word(notice.into_word()) }.expect("not 0");
             let parcel = receiver.receive_told(notice).expect("it is next");
-            assert!(parcel.is_begun());
+            assert!(parcel.is_suspended());
             assert_eq!((parcel.note(), forget(parcel)), (0, second));
             assert!(receiver.receive_told(notice).is_none(), "each once");
             assert!(receiver.receive().is_none());

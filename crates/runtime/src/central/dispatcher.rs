@@ -25,8 +25,8 @@ const MAX_SLEEP_NS: u64 = 1_000_000_000;
 /// A request that waits at the dispatcher.
 pub(super) struct Waiting {
     pub(super) slot: SlotId,
-    /// Whether it was begun and interrupted.
-    pub(super) begun: bool,
+    /// Whether it was interrupted, so that its fiber goes on.
+    pub(super) suspended: bool,
 }
 
 /// How far the way in is closed.
@@ -172,9 +172,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             {
                 self.links[worker].held -= 1;
                 count += 1;
-                match parcel.is_begun() {
-                    false => self.finished(worker, parcel),
-                    true => self.yielded(worker, parcel),
+                if parcel.is_suspended() {
+                    self.yielded(worker, parcel);
+                } else {
+                    self.finished(worker, parcel);
                 }
             }
         }
@@ -197,7 +198,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         let known = self.ingress.dispatched(id);
         let mut job = *known.expect("an ingress whose requests are interrupted knows them");
         job.attained_ns = note.max(job.attained_ns);
-        self.waiting[id.index()] = Some(Waiting { slot, begun: true });
+        self.waiting[id.index()] = Some(Waiting {
+            slot,
+            suspended: true,
+        });
         self.ingress
             .yielded(self.now_ns, WorkerId(worker as u16), job);
     }
@@ -254,7 +258,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             intake.tally.class(job.class.0).accepted.add(1);
             match ingress.arrived(*now_ns, job) {
                 Ok(()) => {
-                    waiting[id.index()] = Some(Waiting { slot, begun: false });
+                    waiting[id.index()] = Some(Waiting {
+                        slot,
+                        suspended: false,
+                    });
                     *in_flight += 1;
                 }
                 Err(Shed) => {
@@ -270,11 +277,12 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         let mut count = 0;
         while let Some(Dispatch { worker, job }) = self.ingress.poll(self.now_ns) {
             let waited = self.waiting[job.index()].take();
-            let Waiting { slot, begun } = waited.expect("a policy dispatches what waits, once");
+            let Waiting { slot, suspended } = waited.expect("a policy dispatches what waits, once");
             let link = &mut self.links[worker.index()];
-            match begun {
-                false => link.jobs.send(slot, 0),
-                true => link.jobs.send_begun(slot, 0),
+            if suspended {
+                link.jobs.send_suspended(slot, 0);
+            } else {
+                link.jobs.send(slot, 0);
             }
             link.held += 1;
             self.given.insert(worker.index());
@@ -338,10 +346,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[cold]
     fn abandon(&mut self) {
         self.collect();
-        for Waiting { slot, begun } in self.waiting.iter_mut().filter_map(Option::take) {
+        for Waiting { slot, suspended } in self.waiting.iter_mut().filter_map(Option::take) {
             self.intake.tally.abandoned.add(1);
             // An interrupted handler, which never goes on, still borrows its buffer.
-            if !begun {
+            if !suspended {
                 self.intake.free.give(slot);
             }
         }

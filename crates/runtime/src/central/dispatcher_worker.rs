@@ -12,7 +12,7 @@ use headway_policy::{ClassId, Job, WorkerId};
 
 use super::dispatcher::{Dispatcher, Waiting};
 use crate::executor::{Executor, Ran};
-use crate::fibers::{FiberContext, Fibers, Stretch};
+use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::service::Service;
 
 /// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.
@@ -53,17 +53,22 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
     {
         let DispatcherSlice { job, slice_ns } = dispatcher.ingress.work(dispatcher.now_ns)?;
         let waiting = dispatcher.waiting[job.index()].take();
-        let Waiting { slot, begun } = waiting.expect("a policy works on what waits");
+        let Waiting { slot, suspended } = waiting.expect("a policy works on what waits");
         self.fibers.next_epoch();
-        let (mut slot, stretch, span) = self.fibers.run(
-            (slot, begun),
+        let RanSlice {
+            mut slot,
+            end,
+            span,
+        } = self.fibers.run(
+            slot,
+            suspended,
             self.fibers.now(),
             Some(slice_ns),
             |_now_ns| None,
         );
         let now_ns = span.end.ns;
-        match stretch {
-            Stretch::Finished {
+        match end {
+            SliceEnd::Finished {
                 outcome,
                 cpu_ns,
                 late_ns,
@@ -78,12 +83,15 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
                 self.fibers
                     .count_late(&self.executor.tally, ClassId(class), late_ns);
             }
-            Stretch::Yielded { job, sliced } => {
+            SliceEnd::Yielded { job, sliced } => {
                 Fibers::<S>::count_yield(&self.executor.tally, job.class, sliced);
-                dispatcher.waiting[job.id.index()] = Some(Waiting { slot, begun: true });
+                dispatcher.waiting[job.id.index()] = Some(Waiting {
+                    slot,
+                    suspended: true,
+                });
                 dispatcher.ingress.worked(now_ns, job, None);
             }
-            Stretch::NoStack => {
+            SliceEnd::NoStack => {
                 let slot = self.executor.refuse(slot, now_ns);
                 self.finish(dispatcher, slot, now_ns, 0);
             }

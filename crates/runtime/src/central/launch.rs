@@ -19,7 +19,7 @@ use super::{inline, sharing};
 use crate::control::Control;
 use crate::error::StartError;
 use crate::executor::Executor;
-use crate::fibers::{FiberContext, Shelf};
+use crate::fibers::{FiberContext, SuspendedRequests};
 use crate::heed::Heed;
 use crate::intake::{BATCH, Intake};
 use crate::leader::Leadership;
@@ -149,7 +149,7 @@ fn fiber_context<D, C, S>(
     Ok(move |pool: Arc<Pool>| FiberContext {
         service,
         stacks: Arc::new(stacks),
-        shelf: Arc::new(Shelf::new(pool.len())),
+        suspended: Arc::new(SuspendedRequests::new(pool.len())),
         pool,
         resume,
         feedback,

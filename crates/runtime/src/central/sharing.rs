@@ -14,7 +14,7 @@ use super::watch::WorkerSlot;
 use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
-use crate::fibers::{FiberContext, Fibers, Reading, Stretch};
+use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
 use crate::park::{Parkers, Patience};
 use crate::pulse::Assignment;
 use crate::rx_waker::RxWaker;
@@ -147,7 +147,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
     #[inline(always)]
     fn run(&mut self, job: JobId, now: Reading, slice_ns: Option<u64>) -> Turn {
         let parcel = self.view.take(job);
-        let (begun, slot) = (parcel.is_begun(), parcel.into_slot());
+        let (suspended, slot) = (parcel.is_suspended(), parcel.into_slot());
         let epoch = self.fibers.next_epoch();
         if let Some(worker_slot) = &self.worker_slot {
             worker_slot.pulse.beat(Assignment {
@@ -166,11 +166,11 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         self.fibers.next_read(self.view.link.jobs.next_place());
         let (local, view) = (&mut self.local, &self.view);
         let renew = |now_ns| local.renew(now_ns, view);
-        let (slot, stretch, span) = self.fibers.run((slot, begun), now, slice_ns, renew);
+        let RanSlice { slot, end, span } = self.fibers.run(slot, suspended, now, slice_ns, renew);
         let span_ns = span.start.ns..span.end.ns;
         self.patience.ran(&span_ns);
-        match stretch {
-            Stretch::Finished {
+        match end {
+            SliceEnd::Finished {
                 outcome,
                 cpu_ns,
                 late_ns,
@@ -178,13 +178,13 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
                 let class = self.finish(slot, outcome, (span_ns, cpu_ns));
                 self.fibers.count_late(&self.executor.tally, class, late_ns);
             }
-            Stretch::Yielded { job, sliced } => {
+            SliceEnd::Yielded { job, sliced } => {
                 self.view.told = self.told();
                 Fibers::<S>::count_yield(&self.executor.tally, job.class, sliced);
                 self.give_back(slot, &job, span.end.ns);
                 return Turn::Interrupted(span.end);
             }
-            Stretch::NoStack => {
+            SliceEnd::NoStack => {
                 let slot = self.executor.refuse(slot, span_ns.end);
                 self.view.link.done.send(slot, 0);
             }
@@ -231,7 +231,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         } else if self.local.yielded(now_ns, job, &mut self.view) {
             self.view.keep(slot);
         } else {
-            self.view.link.done.send_begun(slot, job.attained_ns);
+            self.view.link.done.send_suspended(slot, job.attained_ns);
         }
     }
 
@@ -289,9 +289,9 @@ impl View {
         parcel.expect("a policy runs what it was given, once")
     }
 
-    /// A begun request stays here.
+    /// A suspended request stays here.
     fn keep(&mut self, slot: SlotId) {
-        let parcel = Parcel::begun(slot);
+        let parcel = Parcel::suspended(slot);
         let job = parcel.job();
         self.parcels[job.index()] = Some(parcel);
     }
