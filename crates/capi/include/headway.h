@@ -230,7 +230,7 @@ struct headway_class_stats {
     uint64_t preemptions;
     // Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
     // names a class once, on standard error, where this is all that its requests do.
-    uint64_t unheeded;
+    uint64_t overruns;
 };
 
 #ifdef __cplusplus

@@ -78,7 +78,7 @@ pub struct ClassStats {
     pub preemptions: u64,
     /// Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
     /// names a class once, on standard error, where this is all that its requests do.
-    pub unheeded: u64,
+    pub overruns: u64,
 }
 
 // SAFETY: as asked: numbers, the size first.
@@ -95,7 +95,7 @@ impl From<&runtime::ClassStats> for ClassStats {
             cpu_ns: stats.cpu_ns,
             preemptions_asked: stats.preemptions_asked,
             preemptions: stats.preemptions,
-            unheeded: stats.unheeded,
+            overruns: stats.overruns,
         }
     }
 }

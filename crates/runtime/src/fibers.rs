@@ -19,7 +19,7 @@ use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::executor::{Outcome, handle};
-use crate::heed::Heed;
+use crate::overruns::Overruns;
 use crate::pulse::next_epoch;
 use crate::service::Service;
 use crate::stall::turned_to_request;
@@ -150,7 +150,7 @@ pub(crate) struct FiberContext<S> {
     /// Whether requests are interrupted only where they say that they are long.
     pub(crate) feedback: bool,
     /// What becomes of requests that do not yield.
-    pub(crate) heed: Arc<Heed>,
+    pub(crate) overruns: Arc<Overruns>,
 }
 
 impl<S> Clone for FiberContext<S> {
@@ -162,7 +162,7 @@ impl<S> Clone for FiberContext<S> {
             pool: Arc::clone(&self.pool),
             resume: self.resume,
             feedback: self.feedback,
-            heed: Arc::clone(&self.heed),
+            overruns: Arc::clone(&self.overruns),
         }
     }
 }
@@ -365,7 +365,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     pub(crate) fn count_late(&self, tally: &Tally, class: ClassId, late_ns: u64) {
         if late_ns > 0 {
             tally.class(class.0).preemptions_asked.add(1);
-            self.context.heed.ended(tally, class.0, late_ns);
+            self.context.overruns.ended(tally, class.0, late_ns);
         }
     }
 

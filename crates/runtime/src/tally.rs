@@ -49,7 +49,7 @@ pub(crate) struct ClassTally {
     pub(crate) cpu_ns: Count,
     pub(crate) preemptions_asked: Count,
     pub(crate) preemptions: Count,
-    pub(crate) unheeded: Count,
+    pub(crate) overruns: Count,
 }
 
 impl Tally {
@@ -129,7 +129,7 @@ pub struct ClassStats {
     pub preemptions: u64,
     /// Requests that went on for more than 20 µs after they were asked to yield, and ended without: their handler met no probe
     /// meanwhile. The server names a class once, on standard error, where this is all that its requests do.
-    pub unheeded: u64,
+    pub overruns: u64,
 }
 
 impl ClassStats {
@@ -170,7 +170,7 @@ impl Stats {
             stats.cpu_ns += tally.cpu_ns.get();
             stats.preemptions_asked += tally.preemptions_asked.get();
             stats.preemptions += tally.preemptions.get();
-            stats.unheeded += tally.unheeded.get();
+            stats.overruns += tally.overruns.get();
             self.preemptions_asked += tally.preemptions_asked.get();
             self.preemptions += tally.preemptions.get();
             self.answered += tally.answered.get();

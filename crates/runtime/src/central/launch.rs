@@ -20,10 +20,10 @@ use crate::control::Control;
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::fibers::{FiberContext, SuspendedRequests};
-use crate::heed::Heed;
 use crate::intake::{BATCH, Intake};
 use crate::leader::Leadership;
 use crate::overflow;
+use crate::overruns::Overruns;
 use crate::park::{Parkers, Patience};
 use crate::parts::{Config, Engine, Layout, Parts, kernel_drops, tallies};
 use crate::rx_waker::RxWaker;
@@ -89,15 +89,19 @@ where
     let mut threads = Threads::new(Pinning::choose(&parts.config.pin, thread_count)?);
     let tallies = tallies(count + 1, parts.shape.queues());
     let config = &parts.config;
-    let heed = Arc::new(Heed::new(&tallies, &config.class_names, config.feedback));
+    let overruns = Arc::new(Overruns::new(
+        &tallies,
+        &config.class_names,
+        config.feedback,
+    ));
     let fiber_context = interrupts
-        .then(|| fiber_context(&parts, &heed))
+        .then(|| fiber_context(&parts, &overruns))
         .transpose()?;
     let (rxs, pool, bench) = prepare(
         (system.ingress, system.monitor),
         system.depth,
         parts,
-        (&tallies, heed),
+        (&tallies, overruns),
         thread_count,
     )?;
     let control = Arc::clone(&bench.control);
@@ -134,7 +138,7 @@ const READY_STACKS: usize = 256;
 /// What fibers need; the pool is known later.
 fn fiber_context<D, C, S>(
     parts: &Parts<D, C, S>,
-    heed: &Arc<Heed>,
+    overruns: &Arc<Overruns>,
 ) -> Result<impl FnOnce(Arc<Pool>) -> FiberContext<S> + use<D, C, S>, StartError> {
     if !Clock::global().is_tsc() {
         return Err(StartError::NoTsc);
@@ -145,7 +149,7 @@ fn fiber_context<D, C, S>(
         Stacks::new(bytes, READY_STACKS).map_err(|source| StartError::Stacks { bytes, source })?;
     let service = Arc::clone(&parts.service);
     let (resume, feedback) = (parts.shape.resume, parts.config.feedback);
-    let heed = Arc::clone(heed);
+    let overruns = Arc::clone(overruns);
     Ok(move |pool: Arc<Pool>| FiberContext {
         service,
         stacks: Arc::new(stacks),
@@ -153,7 +157,7 @@ fn fiber_context<D, C, S>(
         pool,
         resume,
         feedback,
-        heed,
+        overruns,
     })
 }
 
@@ -167,7 +171,7 @@ fn prepare<I, M, D, C, S>(
     (ingress, monitor): (I, M),
     depth: usize,
     parts: Parts<D, C, S>,
-    (tallies, heed): (&[Arc<Tally>], Arc<Heed>),
+    (tallies, overruns): (&[Arc<Tally>], Arc<Overruns>),
     thread_count: usize,
 ) -> Result<Prepared<I, M, D, C, S>, StartError>
 where
@@ -195,7 +199,11 @@ where
     );
     let worker_slots: Vec<Arc<WorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
     let tx = txs.pop().expect("a way out for each thread was asked for");
-    let watch = Watch::new(monitor, &worker_slots, (heed, Arc::clone(&tallies[count])));
+    let watch = Watch::new(
+        monitor,
+        &worker_slots,
+        (overruns, Arc::clone(&tallies[count])),
+    );
     let (dispatcher, worker_ends) = Dispatcher::new(
         (ingress, watch),
         intake,

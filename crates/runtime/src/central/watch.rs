@@ -7,7 +7,7 @@ use headway_policy::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use headway_policy::{ClassId, JobId, WorkerId};
 
 use super::worker_link::DispatcherEnd;
-use crate::heed::{ENDLESS_NS, Heed};
+use crate::overruns::{ENDLESS_NS, Overruns};
 use crate::pulse::{Assignment, Pulse};
 use crate::tally::Tally;
 use crate::token::Notice;
@@ -32,7 +32,7 @@ pub(super) struct Watch<M> {
     monitor: M,
     workers: Box<[Watched]>,
     looked_ns: u64,
-    heed: Arc<Heed>,
+    overruns: Arc<Overruns>,
     /// The dispatcher's own.
     tally: Arc<Tally>,
 }
@@ -46,8 +46,8 @@ struct Watched {
     class: ClassId,
     /// When it was first asked to yield; never where it is `u64::MAX`.
     asked_ns: u64,
-    /// Whether it was counted as one that does not.
-    unheeded: bool,
+    /// Whether it was counted as an overrun.
+    overran: bool,
     /// Whether it was not reported ended.
     runs: bool,
     /// When to ask the monitor about it; never where it is `u64::MAX`.
@@ -61,7 +61,7 @@ impl<M: Monitor> Watch<M> {
     pub(super) fn new(
         monitor: M,
         worker_slots: &[Arc<WorkerSlot>],
-        (heed, tally): (Arc<Heed>, Arc<Tally>),
+        (overruns, tally): (Arc<Overruns>, Arc<Tally>),
     ) -> Self {
         let watched = |worker_slot: &Arc<WorkerSlot>| Watched {
             worker_slot: Arc::clone(worker_slot),
@@ -69,7 +69,7 @@ impl<M: Monitor> Watch<M> {
             job: JobId(u32::MAX),
             class: ClassId(0),
             asked_ns: u64::MAX,
-            unheeded: false,
+            overran: false,
             runs: false,
             due_ns: u64::MAX,
         };
@@ -77,7 +77,7 @@ impl<M: Monitor> Watch<M> {
             monitor,
             workers: worker_slots.iter().map(watched).collect(),
             looked_ns: 0,
-            heed,
+            overruns,
             tally,
         }
     }
@@ -87,9 +87,9 @@ impl<M: Monitor> Watch<M> {
     pub(super) fn finished(&mut self, now_ns: u64, worker: usize, job: JobId) {
         if M::PREEMPTS {
             let watched = &self.workers[worker];
-            if watched.runs && watched.job == job && !watched.unheeded {
+            if watched.runs && watched.job == job && !watched.overran {
                 let late_ns = now_ns.saturating_sub(watched.asked_ns);
-                self.heed.ended(&self.tally, watched.class.0, late_ns);
+                self.overruns.ended(&self.tally, watched.class.0, late_ns);
             }
         }
         self.ended(now_ns, worker, job);
@@ -147,7 +147,7 @@ impl<M: Monitor> Watch<M> {
         let Self {
             monitor,
             workers,
-            heed,
+            overruns,
             tally,
             ..
         } = self;
@@ -160,7 +160,7 @@ impl<M: Monitor> Watch<M> {
             watched.job = JobId(beat.job);
             watched.runs = true;
             watched.asked_ns = u64::MAX;
-            watched.unheeded = false;
+            watched.overran = false;
             watched.due_ns = u64::MAX;
             let since_ns = beat.since_ns.min(now_ns);
             if let Some(job) = ingress.dispatched(watched.job) {
@@ -176,8 +176,8 @@ impl<M: Monitor> Watch<M> {
             Verdict::Preempt => {
                 watched.due_ns = now_ns + AGAIN_NS;
                 watched.ask(now_ns, links.next(worker), tally);
-                if watched.goes_on(now_ns) {
-                    heed.goes_on(tally, watched.class.0);
+                if watched.overruns_for_long(now_ns) {
+                    overruns.still_runs(tally, watched.class.0);
                 }
             }
             Verdict::Renew(for_ns) | Verdict::RenewAlone(for_ns) => {
@@ -233,11 +233,11 @@ impl Watched {
         }
     }
 
-    /// Whether it has not heeded that for so long that it may never; true once.
+    /// Whether it was asked so long ago that it may never yield; true once.
     #[inline]
-    fn goes_on(&mut self, now_ns: u64) -> bool {
-        let endless = !self.unheeded && now_ns.saturating_sub(self.asked_ns) > ENDLESS_NS;
-        self.unheeded |= endless;
+    fn overruns_for_long(&mut self, now_ns: u64) -> bool {
+        let endless = !self.overran && now_ns.saturating_sub(self.asked_ns) > ENDLESS_NS;
+        self.overran |= endless;
         endless
     }
 }

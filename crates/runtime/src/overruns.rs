@@ -1,4 +1,4 @@
-//! Requests that do not yield when they are asked to: counted by class, and told once.
+//! Requests that run on although they were asked to yield: counted by class, and named once.
 //!
 //! A handler without probes under a policy that interrupts is served as if the policy did not. Nothing else shows that, so the server
 //! writes one line to standard error, as it does for a stack overflow: off the path of requests that yield.
@@ -9,17 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::tally::Tally;
 
-/// A request with probes yields within microseconds; one that goes on for longer than this after it was asked did not heed it.
+/// A request with probes yields within microseconds; one that runs on for longer than this after it was asked overruns.
 const PROMPT_NS: u64 = 20_000;
 
-/// So many requests of a class must not have yielded, and none have, before the class is named: a stop of the machine may hide one.
+/// A class is named once this many of its requests have overrun and none has yielded: a stop of the machine may explain one.
 const ENOUGH: u64 = 8;
 
-/// A single request that goes on for so long names its class: it may never end.
+/// A single request that runs on for this long names its class: it may never end.
 pub(crate) const ENDLESS_NS: u64 = 100_000_000;
 
-/// What all threads of a server counted, and which classes it has named.
-pub(crate) struct Heed {
+/// The overruns that all threads of a server counted, and the classes it has named.
+pub(crate) struct Overruns {
     tallies: Box<[Arc<Tally>]>,
     classes: Box<[Named]>,
     /// Whether requests say where they may be interrupted: those that say nothing are right.
@@ -28,14 +28,14 @@ pub(crate) struct Heed {
 
 struct Named {
     name: String,
-    told: AtomicBool,
+    is_named: AtomicBool,
 }
 
-impl Heed {
+impl Overruns {
     pub(crate) fn new(tallies: &[Arc<Tally>], classes: &[String], feedback: bool) -> Self {
         let named = |name: &String| Named {
             name: name.clone(),
-            told: AtomicBool::new(false),
+            is_named: AtomicBool::new(false),
         };
         Self {
             tallies: tallies.into(),
@@ -48,31 +48,31 @@ impl Heed {
     #[inline]
     pub(crate) fn ended(&self, tally: &Tally, class: u16, late_ns: u64) {
         if late_ns > PROMPT_NS {
-            self.unheeded(tally, class, ENOUGH);
+            self.count(tally, class, ENOUGH);
         }
     }
 
-    /// A request that was asked to yield [long ago](ENDLESS_NS) goes on.
+    /// A request that was asked to yield [long ago](ENDLESS_NS) still runs.
     #[cold]
-    pub(crate) fn goes_on(&self, tally: &Tally, class: u16) {
-        self.unheeded(tally, class, 1);
+    pub(crate) fn still_runs(&self, tally: &Tally, class: u16) {
+        self.count(tally, class, 1);
     }
 
     #[cold]
-    fn unheeded(&self, tally: &Tally, class: u16, enough: u64) {
-        tally.class(class).unheeded.add(1);
-        let (mut unheeded, mut yielded) = (0, 0);
+    fn count(&self, tally: &Tally, class: u16, enough: u64) {
+        tally.class(class).overruns.add(1);
+        let (mut overruns, mut yielded) = (0, 0);
         for tally in &self.tallies {
-            unheeded += tally.class(class).unheeded.get();
+            overruns += tally.class(class).overruns.get();
             yielded += tally.class(class).preemptions.get();
         }
         let named = &self.classes[usize::from(class)];
-        let tell = unheeded >= enough && yielded == 0 && !self.feedback;
-        if tell && !named.told.swap(true, Ordering::Relaxed) {
+        let tell = overruns >= enough && yielded == 0 && !self.feedback;
+        if tell && !named.is_named.swap(true, Ordering::Relaxed) {
             // Nobody is left to be told that standard error is closed.
             let _ = writeln!(
                 std::io::stderr(),
-                "headway: requests of class {} do not yield: {unheeded} went on long after the policy asked them to, and none \
+                "headway: requests of class {} do not yield: {overruns} went on long after the policy asked them to, and none \
                  yielded. Their handler meets no probe: build it with Headway's pass (`cargo headway build`, headway-cc), mark \
                  its loops `#[preemptible]`, or call checkpoint() in them; or choose a policy that interrupts nobody, such as darc",
                 named.name
