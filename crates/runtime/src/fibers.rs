@@ -18,9 +18,9 @@ use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
+use crate::assignment::next_epoch;
 use crate::executor::{Outcome, handle};
 use crate::overruns::Overruns;
-use crate::pulse::next_epoch;
 use crate::service::Service;
 use crate::stall::turned_to_request;
 use crate::tally::Tally;

@@ -11,6 +11,7 @@
 //!
 //! Who has nothing to do spins, then [sleeps](park); who wakes others pays for it only if they sleep.
 
+mod assignment;
 mod central;
 mod control;
 mod error;
@@ -24,7 +25,6 @@ mod overruns;
 mod panics;
 pub mod park;
 mod parts;
-mod pulse;
 mod refusal;
 pub mod ring;
 mod rx_waker;

@@ -12,11 +12,11 @@ use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::watch::WorkerSlot;
 use super::worker_link::WorkerEnd;
+use crate::assignment::Assignment;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Outcome, Ran};
 use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
 use crate::park::{Parkers, Patience};
-use crate::pulse::Assignment;
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::token::{Notice, Parcel};
@@ -150,13 +150,14 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         let (suspended, slot) = (parcel.is_suspended(), parcel.into_slot());
         let epoch = self.fibers.next_epoch();
         if let Some(worker_slot) = &self.worker_slot {
-            worker_slot.pulse.beat(Assignment {
+            worker_slot.assignment.publish(Assignment {
                 epoch,
                 job: job.0,
                 since_ns: now.ns,
             });
             let report = self.view.link.done.next_place();
-            self.fibers.next_writes([report, worker_slot.pulse.place()]);
+            self.fibers
+                .next_writes([report, worker_slot.assignment.address()]);
         } else {
             self.executor.prefetch(Prefetch::of(&slot));
         }

@@ -7,12 +7,12 @@ use headway_policy::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
 use headway_policy::{ClassId, JobId, WorkerId};
 
 use super::worker_link::DispatcherEnd;
+use crate::assignment::{Assignment, AssignmentCell};
 use crate::overruns::{ENDLESS_NS, Overruns};
-use crate::pulse::{Assignment, Pulse};
 use crate::tally::Tally;
 use crate::token::Notice;
 
-/// Without a monitor that wants to know at once, pulses are read this often, ns: each that changed costs a cache miss, and a
+/// Without a monitor that wants to know at once, assignments are read this often, ns: each that changed costs a cache miss, and a
 /// quantum is counted from when the request began, not from when that was seen.
 const LOOK_NS: u64 = 500;
 
@@ -22,7 +22,7 @@ const AGAIN_NS: u64 = 200_000;
 /// What a worker that may be interrupted shares with the dispatcher.
 #[derive(Default)]
 pub(super) struct WorkerSlot {
-    pub(super) pulse: Pulse,
+    pub(super) assignment: AssignmentCell,
     /// Known once the worker's thread runs.
     pub(super) asker: OnceLock<Asker>,
 }
@@ -108,9 +108,12 @@ impl<M: Monitor> Watch<M> {
             let id = WorkerId(worker as u16);
             return self.monitor.stopped(now_ns, id, watched.epoch);
         }
-        // Its beat was not seen: it must not be taken for running when it is.
-        if let Some(beat) = watched.beat().filter(|beat| beat.job == job.0) {
-            watched.epoch = beat.epoch;
+        // The assignment was over before it was read: it must not count as running later.
+        if let Some(assignment) = watched
+            .new_assignment()
+            .filter(|assignment| assignment.job == job.0)
+        {
+            watched.epoch = assignment.epoch;
         }
     }
 
@@ -152,17 +155,17 @@ impl<M: Monitor> Watch<M> {
             ..
         } = self;
         let watched = &mut workers[worker];
-        if let Some(beat) = watched.beat() {
+        if let Some(assignment) = watched.new_assignment() {
             if watched.runs {
                 monitor.stopped(now_ns, id, watched.epoch);
             }
-            watched.epoch = beat.epoch;
-            watched.job = JobId(beat.job);
+            watched.epoch = assignment.epoch;
+            watched.job = JobId(assignment.job);
             watched.runs = true;
             watched.asked_ns = u64::MAX;
             watched.overran = false;
             watched.due_ns = u64::MAX;
-            let since_ns = beat.since_ns.min(now_ns);
+            let since_ns = assignment.since_ns.min(now_ns);
             if let Some(job) = ingress.dispatched(watched.job) {
                 watched.class = job.class;
                 let after_ns = monitor.started(since_ns, id, job, watched.epoch, links);
@@ -214,11 +217,11 @@ impl<M: Monitor> Watch<M> {
 impl Watched {
     /// What the worker took up since the last look.
     #[inline]
-    fn beat(&self) -> Option<Assignment> {
+    fn new_assignment(&self) -> Option<Assignment> {
         self.worker_slot
-            .pulse
-            .look()
-            .filter(|beat| beat.epoch != self.epoch)
+            .assignment
+            .read()
+            .filter(|assignment| assignment.epoch != self.epoch)
     }
 
     /// Asks the request that runs to yield.

@@ -1,4 +1,4 @@
-//! What a worker tells of the assignment it runs: the clock of a quantum starts where the request does, since dispatch
+//! The assignment that a worker runs, published for the dispatcher: a quantum starts where the request does, since dispatch
 //! is asynchronous (Concord § 3.2).
 
 use crate::sync::{AtomicU64, Ordering, Padded, fence};
@@ -25,48 +25,48 @@ pub(crate) struct Assignment {
 
 /// The last assignment a worker took up, on a line of its own: one thread writes it, one reads it, neither waits.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse(Padded<Beat>);
+pub(crate) struct AssignmentCell(Padded<Words>);
 
 #[derive(Debug, Default)]
-struct Beat {
+struct Words {
     epoch: AtomicU64,
     job: AtomicU64,
     since_ns: AtomicU64,
 }
 
-impl Pulse {
-    /// Where it lies: its line can be fetched early.
+impl AssignmentCell {
+    /// Its address, for a prefetch of its line.
     #[inline]
-    pub(crate) fn place(&self) -> *const () {
+    pub(crate) fn address(&self) -> *const () {
         (&raw const *self.0).cast()
     }
 
-    /// The worker takes this up.
+    /// The worker takes this assignment up.
     #[inline]
-    pub(crate) fn beat(&self, assignment: Assignment) {
+    pub(crate) fn publish(&self, assignment: Assignment) {
         let Assignment {
             epoch,
             job,
             since_ns,
         } = assignment;
-        let beat = &*self.0;
-        // A reader that meets us here sees an epoch that is neither the last nor the next, and looks again later.
-        beat.epoch.store(0, Ordering::Relaxed);
+        let words = &*self.0;
+        // A reader that comes in between sees an epoch that is neither the last nor the next, and looks again later.
+        words.epoch.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
-        beat.job.store(u64::from(job), Ordering::Relaxed);
-        beat.since_ns.store(since_ns, Ordering::Relaxed);
-        beat.epoch.store(epoch, Ordering::Release);
+        words.job.store(u64::from(job), Ordering::Relaxed);
+        words.since_ns.store(since_ns, Ordering::Relaxed);
+        words.epoch.store(epoch, Ordering::Release);
     }
 
-    /// What the worker took up last; `None` before the first, and while it changes.
+    /// The assignment taken up last; `None` before the first, and while it changes.
     #[inline]
-    pub(crate) fn look(&self) -> Option<Assignment> {
-        let beat = &*self.0;
-        let epoch = beat.epoch.load(Ordering::Acquire);
-        let job = beat.job.load(Ordering::Relaxed) as u32;
-        let since_ns = beat.since_ns.load(Ordering::Relaxed);
+    pub(crate) fn read(&self) -> Option<Assignment> {
+        let words = &*self.0;
+        let epoch = words.epoch.load(Ordering::Acquire);
+        let job = words.job.load(Ordering::Relaxed) as u32;
+        let since_ns = words.since_ns.load(Ordering::Relaxed);
         fence(Ordering::Acquire);
-        let unchanged = beat.epoch.load(Ordering::Relaxed) == epoch;
+        let unchanged = words.epoch.load(Ordering::Relaxed) == epoch;
         (epoch != 0 && unchanged).then_some(Assignment {
             epoch,
             job,
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn what_is_read_was_written_as_a_whole() {
-        const BEATS: u64 = 200_000;
-        let pulse = Pulse::default();
-        assert_eq!(pulse.look(), None);
+        const ASSIGNMENTS: u64 = 200_000;
+        let cell = AssignmentCell::default();
+        assert_eq!(cell.read(), None);
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
-                for epoch in 1..=BEATS {
-                    pulse.beat(Assignment {
+                for epoch in 1..=ASSIGNMENTS {
+                    cell.publish(Assignment {
                         epoch,
                         job: (3 * epoch) as u32,
                         since_ns: 7 * epoch,
@@ -103,7 +103,7 @@ mod tests {
             });
             let mut last = 0;
             while !writer.is_finished() {
-                let Some(seen) = pulse.look() else { continue };
+                let Some(seen) = cell.read() else { continue };
                 assert!(seen.epoch >= last, "time goes on");
                 assert_eq!(
                     (u64::from(seen.job), seen.since_ns),
@@ -112,6 +112,6 @@ mod tests {
                 last = seen.epoch;
             }
         });
-        assert_eq!(pulse.look().map(|last| last.epoch), Some(BEATS));
+        assert_eq!(cell.read().map(|last| last.epoch), Some(ASSIGNMENTS));
     }
 }
