@@ -23,7 +23,7 @@ pub const ASKED_OFFSET: usize = 0;
 pub(crate) const MESSAGE_OFFSET: usize = 8;
 /// In [`__headway_preempt`], private to this crate: `u64`, the message of the request that the current assignment was granted. The thread's own
 /// word, in this line since a grant has it at hand and writes to it anyway.
-pub(crate) const TOLD_OFFSET: usize = 16;
+pub(crate) const GRANTED_MESSAGE_OFFSET: usize = 16;
 /// In [`__headway_preempt`], private to this crate: two addresses that the thread will write to once it has yielded. Its own words, in this line
 /// because the other has no room.
 pub(crate) const NEXT_WRITES_OFFSET: usize = 24;

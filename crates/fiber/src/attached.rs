@@ -72,8 +72,8 @@ impl Attached {
         local::set_epoch(epoch);
         local::set_no_preempt(0);
         local::set_deferred(0);
-        if local::told() != 0 {
-            local::set_told(0);
+        if local::granted_message() != 0 {
+            local::set_granted_message(0);
         }
         let (asked, resting) = (local::asked(), local::resting());
         if asked != resting && asked != epoch {
@@ -97,10 +97,10 @@ impl Attached {
         local::set_deadline(tsc);
     }
 
-    /// What who asked said [beside](Flag::raise_with) the request that this assignment was granted; 0 for nothing, or if it was granted none.
+    /// The message sent [with](Flag::raise_with) the request to yield that this assignment was granted; 0 for none.
     #[inline]
-    pub fn told(&self) -> u64 {
-        local::told()
+    pub fn granted_message(&self) -> u64 {
+        local::granted_message()
     }
 
     /// What this thread will write to once another has made it yield, such as where it reports to that one: the probe begins to fetch the lines. Any
@@ -149,7 +149,7 @@ impl Flag {
         self.raise_with(epoch, 0);
     }
 
-    /// As [`raise`](Self::raise), with something to [tell](Attached::told) whom the request is granted: it comes over with the same cache line. What
+    /// As [`raise`](Self::raise), with something to [tell](Attached::granted_message) whom the request is granted: it comes over with the same cache line. What
     /// is said later beside another request for the same assignment may be told in its place.
     #[inline]
     pub fn raise_with(&self, epoch: u64, message: u64) {

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicU64;
 
 use crate::abi::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
-    EPOCH_OFFSET, FIBER_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET, NEXT_READ_OFFSET, NEXT_WRITES_OFFSET,
-    NO_PREEMPT_OFFSET, RESTING_OFFSET, TOLD_OFFSET,
+    EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET,
+    NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
 };
 use crate::control::Control;
 
@@ -192,8 +192,8 @@ pub(crate) fn message() -> u64 {
 
 /// The message of the request that the current assignment was granted, or 0.
 #[inline(always)]
-pub(crate) fn told() -> u64 {
-    preempt_word::<TOLD_OFFSET>()
+pub(crate) fn granted_message() -> u64 {
+    preempt_word::<GRANTED_MESSAGE_OFFSET>()
 }
 
 #[inline(always)]
@@ -207,13 +207,13 @@ fn preempt_word<const OFFSET: usize>() -> u64 {
     word
 }
 
-/// Sets what [`told`] tells.
+/// Sets [`granted_message`].
 #[inline(always)]
-pub(crate) fn set_told(message: u64) {
+pub(crate) fn set_granted_message(message: u64) {
     // SAFETY: writes a word of this thread's own line that nobody else touches.
     unsafe {
         asm!("mov qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) message,
-            const TOLD_OFFSET, options(nostack, preserves_flags));
+            const GRANTED_MESSAGE_OFFSET, options(nostack, preserves_flags));
     }
 }
 

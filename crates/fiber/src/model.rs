@@ -44,7 +44,7 @@ struct Fiber {
     sections: Cell<u32>,
     deferred: Cell<bool>,
     /// Whether its sections keep it from being suspended: not so in a negative control.
-    heeds_sections: bool,
+    honours_sections: bool,
 }
 
 loom::thread_local! {
@@ -52,7 +52,7 @@ loom::thread_local! {
         worker: None,
         sections: Cell::new(0),
         deferred: Cell::new(false),
-        heeds_sections: true,
+        honours_sections: true,
     }));
 }
 
@@ -61,12 +61,12 @@ fn current() -> Rc<Fiber> {
 }
 
 /// Runs `job` in a fiber of the worker, which this thread of the model is from now on.
-pub fn run(worker: &Arc<Worker>, heeds_sections: bool, job: impl FnOnce()) {
+pub fn run(worker: &Arc<Worker>, honours_sections: bool, job: impl FnOnce()) {
     let fiber = Fiber {
         worker: Some(Arc::clone(worker)),
         sections: Cell::new(0),
         deferred: Cell::new(false),
-        heeds_sections,
+        honours_sections,
     };
     CURRENT.with(|current| *current.borrow_mut() = Rc::new(fiber));
     worker.take();
@@ -79,16 +79,17 @@ pub fn probe() {
     let fiber = current();
     let Some(worker) = &fiber.worker else { return };
     if worker.asked.swap(false, Ordering::Acquire) {
-        match fiber.sections.get() > 0 && fiber.heeds_sections {
-            true => fiber.deferred.set(true),
-            false => suspend(&fiber),
+        if fiber.sections.get() > 0 && fiber.honours_sections {
+            fiber.deferred.set(true);
+        } else {
+            suspend(&fiber);
         }
     }
 }
 
 fn suspend(fiber: &Fiber) {
     assert!(
-        fiber.sections.get() == 0 || !fiber.heeds_sections,
+        fiber.sections.get() == 0 || !fiber.honours_sections,
         "suspended in a section"
     );
     if let Some(worker) = &fiber.worker {

@@ -38,7 +38,7 @@ impl Request {
         match self {
             Request::Asked(epoch) => {
                 let taken = local::take(epoch, local::resting());
-                local::set_told(local::message());
+                local::set_granted_message(local::message());
                 taken
             }
             Request::Late => self.withdraw(),

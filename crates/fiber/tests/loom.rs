@@ -81,17 +81,17 @@ fn who_tries_in_vain_leaves_no_trace() {
 
 /// Two fibers of a worker that is asked to yield at any time; whether the second ever finds the lock taken by the first, which cannot go on
 /// before the second lets it.
-fn finds_it_taken(heeds_sections: bool) -> bool {
+fn finds_it_taken(honours_sections: bool) -> bool {
     let taken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&taken);
     bounded(3).check(move || {
         let (worker, mutex) = (Arc::new(Worker::default()), count());
         let (of_first, first) = (Arc::clone(&worker), Arc::clone(&mutex));
-        let first = thread::spawn(move || run(&of_first, heeds_sections, || add(&first)));
+        let first = thread::spawn(move || run(&of_first, honours_sections, || add(&first)));
         let (of_second, second) = (Arc::clone(&worker), Arc::clone(&mutex));
         let taken = std::sync::Arc::clone(&taken);
         let second = thread::spawn(move || {
-            run(&of_second, heeds_sections, || {
+            run(&of_second, honours_sections, || {
                 if second.try_lock().is_none() {
                     taken.store(true, std::sync::atomic::Ordering::Relaxed);
                 }

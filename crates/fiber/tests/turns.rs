@@ -96,19 +96,19 @@ fn what_is_said_beside_a_request_is_told_to_the_assignment_that_it_was_for() {
     let mut fiber = Fiber::new(stacks().take().unwrap(), |_: &mut ()| checkpoint());
     attached.begin(1);
     flag.raise_with(1, 17);
-    assert_eq!(attached.told(), 0, "nothing is granted yet");
+    assert_eq!(attached.granted_message(), 0, "nothing is granted yet");
     assert_eq!(fiber.run((), 0), Turn::Yielded);
-    assert_eq!(attached.told(), 17);
+    assert_eq!(attached.granted_message(), 17);
     attached.begin(2);
-    assert_eq!(attached.told(), 0);
+    assert_eq!(attached.granted_message(), 0);
     // One that comes late tells nothing.
     flag.raise_with(1, 18);
     assert_eq!(resume(&mut fiber), Turn::Finished(()));
     assert_eq!(fiber.run((), 0), Turn::Finished(()));
-    assert_eq!(attached.told(), 0);
+    assert_eq!(attached.granted_message(), 0);
     flag.raise(2);
     assert_eq!(fiber.run((), 0), Turn::Yielded);
-    assert_eq!(attached.told(), 0, "nothing was said");
+    assert_eq!(attached.granted_message(), 0, "nothing was said");
 }
 
 #[test]

@@ -227,10 +227,10 @@ impl<'a, S: Service> Fibers<'a, S> {
         }
     }
 
-    /// What the last request was told that was interrupted, until the next begins.
+    /// The message that came with the interruption of the last request, until the next assignment begins.
     #[inline]
-    pub(crate) fn told(&self) -> u64 {
-        self.attached.told()
+    pub(crate) fn granted_message(&self) -> u64 {
+        self.attached.granted_message()
     }
 
     /// What this thread will look at when the next request is interrupted.

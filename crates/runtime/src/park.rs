@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use headway_machine::Clock;
 
-use crate::stall::{StallLog, told_since};
+use crate::stall::{StallLog, last_alive};
 use crate::sync::{AtomicBool, Condvar, Mutex, Ordering, Padded, fence};
 
 /// What a thread without work does.
@@ -92,14 +92,15 @@ impl Patience {
         self.looked_ns = Some(now_ns);
     }
 
-    /// The thread ran a handler from when to when; what that took is the handler's business, but for the time since it last said that it gets on.
+    /// The thread ran a handler during `span_ns`. Gaps inside a handler are no stalls, except the one since its last call of
+    /// [`alive`](crate::stall::alive).
     #[inline]
-    pub(crate) fn ran(&mut self, ran: &Range<u64>) {
-        self.saw(ran.start);
-        if let Some(told_ns) = told_since(ran.start) {
-            self.stalls.between(told_ns, ran.end);
+    pub(crate) fn ran(&mut self, span_ns: &Range<u64>) {
+        self.saw(span_ns.start);
+        if let Some(alive_ns) = last_alive(span_ns.start) {
+            self.stalls.between(alive_ns, span_ns.end);
         }
-        self.looked_ns = Some(ran.end);
+        self.looked_ns = Some(span_ns.end);
     }
 
     /// There was nothing to do: spins one turn. `true` when it is time to sleep.

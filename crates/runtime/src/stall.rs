@@ -43,9 +43,9 @@ pub(crate) fn turned_to_request(now_ns: u64) {
     ALIVE_NS.set(now_ns);
 }
 
-/// When the request that this thread turned to at that time said last that it gets on, if it ever did.
+/// The last call of [`alive`] by the request that this thread turned to at `start_ns`, if there was one.
 #[inline]
-pub(crate) fn told_since(start_ns: u64) -> Option<u64> {
+pub(crate) fn last_alive(start_ns: u64) -> Option<u64> {
     let alive_ns = ALIVE_NS.get();
     (alive_ns > start_ns).then_some(alive_ns)
 }
@@ -98,12 +98,12 @@ mod tests {
     #[test]
     fn a_request_says_that_its_thread_gets_on() {
         turned_to_request(100);
-        assert_eq!(told_since(100), None, "it has said nothing yet");
+        assert_eq!(last_alive(100), None, "it has said nothing yet");
         assert_eq!(alive(150), 100);
         assert_eq!(alive(170), 150);
-        assert_eq!(told_since(100), Some(170));
+        assert_eq!(last_alive(100), Some(170));
         turned_to_request(200);
-        assert_eq!(told_since(200), None, "that was the one before");
+        assert_eq!(last_alive(200), None, "that was the one before");
     }
 
     #[test]

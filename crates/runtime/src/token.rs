@@ -64,16 +64,16 @@ impl Sender {
         self.0.next_place().cast()
     }
 
-    /// What to tell whoever has so many of the slots sent, all but the last `held`, and took up the first of these: which one comes next, and
-    /// where it is in the ring. `None` where there is no next one.
+    /// The hint for a receiver that holds the last `held` slots sent and runs the first of them: which slot comes next, and its place in the
+    /// ring. `None` where there is no next one.
     #[inline]
-    pub(crate) fn notice(&self, held: usize) -> Option<Notice> {
+    pub(crate) fn next_hint(&self, held: usize) -> Option<NextHint> {
         if held < 2 {
             return None;
         }
         let place = self.0.sent().wrapping_sub(held - 1);
         let word = self.0.sent_at(place) & !NOTE_BITS;
-        NonZeroU64::new(word | place_bits(place)).map(Notice)
+        NonZeroU64::new(word | place_bits(place)).map(NextHint)
     }
 
     #[inline]
@@ -85,21 +85,21 @@ impl Sender {
     }
 }
 
-/// A word of a link, with its place there instead of its note: what can be told by another way than the link itself.
+/// A word of a link, with its place there instead of its note. It travels beside the link, and stands for the word there.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Notice(NonZeroU64);
+pub(crate) struct NextHint(NonZeroU64);
 
-impl Notice {
+impl NextHint {
     /// To be read back by [`of_word`](Self::of_word).
     #[inline]
     pub(crate) fn into_word(self) -> u64 {
         self.0.get()
     }
 
-    /// The notice that was made a word; `None` of 0.
+    /// The hint in this word; `None` of 0.
     ///
     /// # Safety
-    /// The word is 0 or came from [`into_word`](Self::into_word), and is used with the link whose notice it was, before as many slots have
+    /// The word is 0 or came from [`into_word`](Self::into_word), and is used with the link whose hint it was, before as many slots have
     /// crossed that as make its places begin anew (2³⁰).
     #[inline]
     pub(crate) unsafe fn of_word(word: u64) -> Option<Self> {
@@ -107,7 +107,7 @@ impl Notice {
     }
 }
 
-/// Where a link's word has its note, and a notice the low bits of the place.
+/// Where a link's word has its note, and a hint the low bits of the place.
 const NOTE_BITS: u64 = MAX_NOTE << 32;
 
 #[inline]
@@ -154,7 +154,7 @@ impl Parcel {
     #[inline]
     pub(crate) fn into_slot(self) -> SlotId {
         // SAFETY: `suspended`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; the ring delivers each
-        // word once, its release store before our acquire load. So does a notice, which stands for one word and passes over that (`receive_told`);
+        // word once, its release store before our acquire load. So does a hint, which stands for one word and passes over that (`receive_hinted`);
         // the flag beside which it comes synchronises as well.
         unsafe { SlotId::from_raw(self.0.get() as u32) }
     }
@@ -172,10 +172,10 @@ impl Receiver {
         self.0.pop().map(Parcel::of_word)
     }
 
-    /// As [`receive`](Self::receive), of what this notice of the link tells, if that is what comes next: the link is not looked into.
+    /// As [`receive`](Self::receive), without reading the ring: the slot that this hint of the link names, if it comes next.
     #[inline]
-    pub(crate) fn receive_told(&mut self, notice: Notice) -> Option<Parcel> {
-        let word = notice.into_word();
+    pub(crate) fn receive_hinted(&mut self, hint: NextHint) -> Option<Parcel> {
+        let word = hint.into_word();
         if word & NOTE_BITS != place_bits(self.0.taken()) {
             return None;
         }
@@ -211,35 +211,35 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_tells_what_comes_next_and_stands_for_it() {
+    fn a_hint_tells_what_comes_next_and_stands_for_it() {
         let (mut sender, mut receiver) = link(2);
-        assert!(sender.notice(0).is_none());
+        assert!(sender.next_hint(0).is_none());
         // Several laps of the ring.
         for round in 0..1000 {
             let (first, second) = (2 * round + 1, 2 * round + 2);
             sender.send(token(first), 0);
-            assert!(sender.notice(1).is_none(), "nothing is next");
+            assert!(sender.next_hint(1).is_none(), "nothing is next");
             sender.send_suspended(token(second), 0);
             assert_eq!(receiver.receive().map(forget), Some(first));
-            let notice = sender.notice(2).expect("the second is next");
+            let hint = sender.next_hint(2).expect("the second is next");
             // SAFETY: made here, of this link.
-            let notice = unsafe { Notice::of_word(notice.into_word()) }.expect("not 0");
-            let parcel = receiver.receive_told(notice).expect("it is next");
+            let hint = unsafe { NextHint::of_word(hint.into_word()) }.expect("not 0");
+            let parcel = receiver.receive_hinted(hint).expect("it is next");
             assert!(parcel.is_suspended());
             assert_eq!((parcel.note(), forget(parcel)), (0, second));
-            assert!(receiver.receive_told(notice).is_none(), "each once");
+            assert!(receiver.receive_hinted(hint).is_none(), "each once");
             assert!(receiver.receive().is_none());
         }
     }
 
     #[test]
-    fn a_notice_of_what_was_taken_already_is_void() {
+    fn a_hint_of_what_was_taken_already_is_void() {
         let (mut sender, mut receiver) = link(2);
         (1..=3).for_each(|raw| sender.send(token(raw), 0));
         assert_eq!(receiver.receive().map(forget), Some(1));
-        let notice = sender.notice(3).expect("the second is next");
+        let hint = sender.next_hint(3).expect("the second is next");
         assert_eq!(receiver.receive().map(forget), Some(2));
-        assert!(receiver.receive_told(notice).is_none());
+        assert!(receiver.receive_hinted(hint).is_none());
         assert_eq!(receiver.receive().map(forget), Some(3));
     }
 }

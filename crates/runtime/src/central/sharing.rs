@@ -19,7 +19,7 @@ use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
 use crate::park::{Parkers, Patience};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
-use crate::token::{Notice, Parcel};
+use crate::token::{NextHint, Parcel};
 
 /// What one worker thread is made of.
 pub(super) struct Worker<L, S, T, R> {
@@ -161,7 +161,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         } else {
             self.executor.prefetch(Prefetch::of(&slot));
         }
-        if !self.view.was_told {
+        if !self.view.was_hinted {
             self.view.prefetch_next(&self.executor);
         }
         self.fibers.next_read(self.view.link.jobs.next_place());
@@ -180,7 +180,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
                 self.fibers.count_late(&self.executor.tally, class, late_ns);
             }
             SliceEnd::Yielded { job, sliced } => {
-                self.view.told = self.told();
+                self.view.hint = self.next_hint();
                 Fibers::<S>::count_yield(&self.executor.tally, job.class, sliced);
                 self.give_back(slot, &job, span.end.ns);
                 return Turn::Interrupted(span.end);
@@ -193,13 +193,13 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         Turn::Ran
     }
 
-    /// What the dispatcher said is next, when it interrupted the last request.
+    /// The hint that the dispatcher gave when it interrupted the last request.
     #[inline(always)]
-    #[expect(unsafe_code, reason = "a notice comes as a word")]
-    fn told(&self) -> Option<Notice> {
-        // SAFETY: only the dispatcher, whose watch says nothing else, tells this thread anything, and only notices of its link with it; what was told is
+    #[expect(unsafe_code, reason = "a hint comes as a word")]
+    fn next_hint(&self) -> Option<NextHint> {
+        // SAFETY: only the dispatcher sends this thread messages, and only hints of its link with it (`Watched::ask`). A message is
         // forgotten when the next assignment begins.
-        unsafe { Notice::of_word(self.fibers.told()) }
+        unsafe { NextHint::of_word(self.fibers.granted_message()) }
     }
 
     #[inline]
@@ -250,10 +250,10 @@ struct View {
     me: WorkerId,
     link: WorkerEnd,
     own: VecDeque<JobId>,
-    /// What comes next over the link, where who interrupted the last request said so.
-    told: Option<Notice>,
-    /// Whether what came last was told, so that the link's line lies with the dispatcher.
-    was_told: bool,
+    /// The request that comes next over the link, where the dispatcher named it as it interrupted the last one.
+    hint: Option<NextHint>,
+    /// Whether the last request came by a hint: the ring's line is then still in the dispatcher's cache.
+    was_hinted: bool,
     /// What was taken off the link and does not run, by job.
     parcels: Box<[Option<Parcel>]>,
 }
@@ -264,20 +264,20 @@ impl View {
             me,
             link,
             own: VecDeque::with_capacity(slots),
-            told: None,
-            was_told: false,
+            hint: None,
+            was_hinted: false,
             parcels: (0..slots).map(|_| None).collect(),
         }
     }
 
     #[inline]
     fn receive(&mut self) -> Option<JobId> {
-        let told = self
-            .told
+        let hinted = self
+            .hint
             .take()
-            .and_then(|notice| self.link.jobs.receive_told(notice));
-        self.was_told = told.is_some();
-        let parcel = told.or_else(|| self.link.jobs.receive())?;
+            .and_then(|hint| self.link.jobs.receive_hinted(hint));
+        self.was_hinted = hinted.is_some();
+        let parcel = hinted.or_else(|| self.link.jobs.receive())?;
         let job = parcel.job();
         self.parcels[job.index()] = Some(parcel);
         Some(job)

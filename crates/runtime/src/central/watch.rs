@@ -10,7 +10,7 @@ use super::worker_link::DispatcherEnd;
 use crate::assignment::{Assignment, AssignmentCell};
 use crate::overruns::{ENDLESS_NS, Overruns};
 use crate::tally::Tally;
-use crate::token::Notice;
+use crate::token::NextHint;
 
 /// Without a monitor that wants to know at once, assignments are read this often, ns: each that changed costs a cache miss, and a
 /// quantum is counted from when the request began, not from when that was seen.
@@ -226,13 +226,13 @@ impl Watched {
 
     /// Asks the request that runs to yield.
     #[inline]
-    fn ask(&mut self, now_ns: u64, next: Option<Notice>, tally: &Tally) {
+    fn ask(&mut self, now_ns: u64, next: Option<NextHint>, tally: &Tally) {
         if self.asked_ns == u64::MAX {
             self.asked_ns = now_ns;
             tally.class(self.class.0).preemptions_asked.add(1);
         }
         if let Some(asker) = self.worker_slot.asker.get() {
-            asker.ask_with(self.epoch, next.map_or(0, Notice::into_word));
+            asker.ask_with(self.epoch, next.map_or(0, NextHint::into_word));
         }
     }
 
@@ -246,11 +246,11 @@ impl Watched {
 }
 
 impl HeldRequests<'_> {
-    /// What is behind the request that the worker runs.
+    /// The request behind the one that the worker runs.
     #[inline]
-    fn next(&self, worker: usize) -> Option<Notice> {
+    fn next(&self, worker: usize) -> Option<NextHint> {
         let link = &self.0[worker];
-        link.jobs.notice(link.held)
+        link.jobs.next_hint(link.held)
     }
 }
 
