@@ -117,11 +117,11 @@ fn place_bits(place: usize) -> u64 {
 
 pub(crate) struct Receiver(Consumer);
 
-/// What came over a link, as the word that came: it is stored and fetched in one piece.
+/// A request as the word that came over a link: it is stored and fetched in one piece.
 #[derive(Debug)]
-pub(crate) struct Parcel(NonZeroU64);
+pub(crate) struct RequestWord(NonZeroU64);
 
-impl Parcel {
+impl RequestWord {
     /// A suspended request.
     #[inline]
     pub(crate) fn suspended(slot: SlotId) -> Self {
@@ -168,13 +168,13 @@ impl Receiver {
     }
 
     #[inline]
-    pub(crate) fn receive(&mut self) -> Option<Parcel> {
-        self.0.pop().map(Parcel::of_word)
+    pub(crate) fn receive(&mut self) -> Option<RequestWord> {
+        self.0.pop().map(RequestWord::of_word)
     }
 
     /// As [`receive`](Self::receive), without reading the ring: the slot that this hint of the link names, if it comes next.
     #[inline]
-    pub(crate) fn receive_hinted(&mut self, hint: NextHint) -> Option<Parcel> {
+    pub(crate) fn receive_hinted(&mut self, hint: NextHint) -> Option<RequestWord> {
         let word = hint.into_word();
         if word & NOTE_BITS != place_bits(self.0.taken()) {
             return None;
@@ -182,7 +182,7 @@ impl Receiver {
         let word = word & !NOTE_BITS;
         debug_assert_eq!(self.0.peek().map(|next| next & !NOTE_BITS), Some(word));
         self.0.skip();
-        Some(Parcel::of_word(word))
+        Some(RequestWord::of_word(word))
     }
 
     /// Where the next word is, or will be.
@@ -206,8 +206,8 @@ mod tests {
         unsafe { SlotId::from_raw(raw) }
     }
 
-    fn forget(parcel: Parcel) -> u32 {
-        parcel.into_slot().into_raw()
+    fn forget(request: RequestWord) -> u32 {
+        request.into_slot().into_raw()
     }
 
     #[test]
@@ -224,9 +224,9 @@ mod tests {
             let hint = sender.next_hint(2).expect("the second is next");
             // SAFETY: made here, of this link.
             let hint = unsafe { NextHint::of_word(hint.into_word()) }.expect("not 0");
-            let parcel = receiver.receive_hinted(hint).expect("it is next");
-            assert!(parcel.is_suspended());
-            assert_eq!((parcel.note(), forget(parcel)), (0, second));
+            let request = receiver.receive_hinted(hint).expect("it is next");
+            assert!(request.is_suspended());
+            assert_eq!((request.note(), forget(request)), (0, second));
             assert!(receiver.receive_hinted(hint).is_none(), "each once");
             assert!(receiver.receive().is_none());
         }

@@ -17,7 +17,7 @@ use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
 use crate::rx_waker::RxWaker;
-use crate::token::{Parcel, job_of};
+use crate::token::{RequestWord, job_of};
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
@@ -168,14 +168,14 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         let mut count = 0;
         for worker in 0..self.links.len() {
             while self.links[worker].held > 0
-                && let Some(parcel) = self.links[worker].done.receive()
+                && let Some(request) = self.links[worker].done.receive()
             {
                 self.links[worker].held -= 1;
                 count += 1;
-                if parcel.is_suspended() {
-                    self.yielded(worker, parcel);
+                if request.is_suspended() {
+                    self.yielded(worker, request);
                 } else {
-                    self.finished(worker, parcel);
+                    self.finished(worker, request);
                 }
             }
         }
@@ -183,8 +183,8 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     }
 
     #[inline]
-    fn finished(&mut self, worker: usize, parcel: Parcel) {
-        let (job, note, slot) = (parcel.job(), parcel.note(), parcel.into_slot());
+    fn finished(&mut self, worker: usize, request: RequestWord) {
+        let (job, note, slot) = (request.job(), request.note(), request.into_slot());
         self.watch.finished(self.now_ns, worker, job);
         self.ingress
             .finished(self.now_ns, WorkerId(worker as u16), job, note);
@@ -192,8 +192,8 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         self.in_flight -= 1;
     }
 
-    fn yielded(&mut self, worker: usize, parcel: Parcel) {
-        let (id, note, slot) = (parcel.job(), parcel.note(), parcel.into_slot());
+    fn yielded(&mut self, worker: usize, request: RequestWord) {
+        let (id, note, slot) = (request.job(), request.note(), request.into_slot());
         self.watch.ended(self.now_ns, worker, id);
         let known = self.ingress.dispatched(id);
         let mut job = *known.expect("an ingress whose requests are interrupted knows them");

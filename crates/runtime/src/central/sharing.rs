@@ -19,7 +19,7 @@ use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
 use crate::park::{Parkers, Patience};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
-use crate::token::{NextHint, Parcel};
+use crate::token::{NextHint, RequestWord};
 
 /// What one worker thread is made of.
 pub(super) struct Worker<L, S, T, R> {
@@ -146,8 +146,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
 
     #[inline(always)]
     fn run(&mut self, job: JobId, now: Reading, slice_ns: Option<u64>) -> Turn {
-        let parcel = self.view.take(job);
-        let (suspended, slot) = (parcel.is_suspended(), parcel.into_slot());
+        let request = self.view.take(job);
+        let (suspended, slot) = (request.is_suspended(), request.into_slot());
         let epoch = self.fibers.next_epoch();
         if let Some(worker_slot) = &self.worker_slot {
             worker_slot.assignment.publish(Assignment {
@@ -254,8 +254,8 @@ struct View {
     hint: Option<NextHint>,
     /// Whether the last request came by a hint: the ring's line is then still in the dispatcher's cache.
     was_hinted: bool,
-    /// What was taken off the link and does not run, by job.
-    parcels: Box<[Option<Parcel>]>,
+    /// The requests that came over the link and do not run, by job.
+    requests: Box<[Option<RequestWord>]>,
 }
 
 impl View {
@@ -266,7 +266,7 @@ impl View {
             own: VecDeque::with_capacity(slots),
             hint: None,
             was_hinted: false,
-            parcels: (0..slots).map(|_| None).collect(),
+            requests: (0..slots).map(|_| None).collect(),
         }
     }
 
@@ -277,24 +277,24 @@ impl View {
             .take()
             .and_then(|hint| self.link.jobs.receive_hinted(hint));
         self.was_hinted = hinted.is_some();
-        let parcel = hinted.or_else(|| self.link.jobs.receive())?;
-        let job = parcel.job();
-        self.parcels[job.index()] = Some(parcel);
+        let request = hinted.or_else(|| self.link.jobs.receive())?;
+        let job = request.job();
+        self.requests[job.index()] = Some(request);
         Some(job)
     }
 
     /// What is to run now.
     #[inline]
-    fn take(&mut self, job: JobId) -> Parcel {
-        let parcel = self.parcels[job.index()].take();
-        parcel.expect("a policy runs what it was given, once")
+    fn take(&mut self, job: JobId) -> RequestWord {
+        let request = self.requests[job.index()].take();
+        request.expect("a policy runs what it was given, once")
     }
 
     /// A suspended request stays here.
     fn keep(&mut self, slot: SlotId) {
-        let parcel = Parcel::suspended(slot);
-        let job = parcel.job();
-        self.parcels[job.index()] = Some(parcel);
+        let request = RequestWord::suspended(slot);
+        let job = request.job();
+        self.requests[job.index()] = Some(request);
     }
 
     #[inline]
