@@ -28,12 +28,12 @@ pub(crate) struct Ran {
     pub(crate) cpu_ns: u64,
 }
 
-/// What a handler made of a request.
+/// What a handler made of a request, beside the payload in the buffer.
 #[derive(Clone, Copy)]
-pub(crate) struct Outcome {
-    status: Status,
-    reply_bytes: usize,
-    panicked: bool,
+pub(crate) struct Response {
+    pub(crate) status: Status,
+    pub(crate) payload_bytes: usize,
+    pub(crate) panicked: bool,
 }
 
 /// Calls the handler. One that panics may leave its own data half changed, as with any poisoned lock; the server's is only
@@ -44,17 +44,15 @@ pub(crate) fn handle(
     slot: &mut Slot,
     worker: WorkerId,
     heard: bool,
-) -> Outcome {
+) -> Response {
     let mut call = Call::new(slot, worker, heard);
-    let handled = catch(|| service.handle(&mut call));
-    let (status, reply_bytes) = match handled {
-        Ok(()) => call.outcome(),
-        Err(Panicked) => (Status::Error, 0),
-    };
-    Outcome {
-        status,
-        reply_bytes,
-        panicked: handled.is_err(),
+    match catch(|| service.handle(&mut call)) {
+        Ok(()) => call.response(),
+        Err(Panicked) => Response {
+            status: Status::Error,
+            payload_bytes: 0,
+            panicked: true,
+        },
     }
 }
 
@@ -129,10 +127,10 @@ impl<S: Service, T: Tx> Executor<S, T> {
         let class = slot.class;
         let start_ns = self.clock.now_ns();
         turned_to_request(start_ns);
-        let outcome = handle(&*self.service, slot, self.worker, false);
+        let response = handle(&*self.service, slot, self.worker, false);
         let end_ns = self.clock.now_ns().max(start_ns);
         let cpu_ns = end_ns - start_ns;
-        self.respond(id, outcome, cpu_ns, end_ns);
+        self.respond(id, response, cpu_ns, end_ns);
         Ran {
             class,
             span_ns: start_ns..end_ns,
@@ -142,10 +140,16 @@ impl<S: Service, T: Tx> Executor<S, T> {
 
     /// Sends what the handler, which took `cpu_ns`, made of the request.
     #[inline]
-    pub(crate) fn respond(&mut self, id: &mut SlotId, outcome: Outcome, cpu_ns: u64, now_ns: u64) {
+    pub(crate) fn respond(
+        &mut self,
+        id: &mut SlotId,
+        response: Response,
+        cpu_ns: u64,
+        now_ns: u64,
+    ) {
         let slot = self.pool.get_mut(id);
-        write_header(slot, outcome.status, cpu_ns, outcome.reply_bytes);
-        if outcome.panicked {
+        write_header(slot, response.status, cpu_ns, response.payload_bytes);
+        if response.panicked {
             self.tally.panics.add(1);
         }
         let (class, arrived_ns) = (slot.class, slot.arrived_ns);

@@ -19,18 +19,18 @@ use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::assignment::next_epoch;
-use crate::executor::{Outcome, handle};
+use crate::executor::{Response, handle};
 use crate::overruns::Overruns;
 use crate::service::Service;
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
 use crate::token::job_of;
 
-/// What a fiber is handed: the buffer, and where it puts what came of it.
+/// What a fiber is handed: the buffer, and the place for the handler's response.
 struct Work {
     slot: NonNull<Slot>,
     worker: WorkerId,
-    outcome: Option<Outcome>,
+    response: Option<Response>,
 }
 
 // SAFETY: the buffer goes with its token, which is sent along.
@@ -101,7 +101,7 @@ impl Drop for SuspendedRequests {
 pub(crate) enum SliceEnd {
     /// The handler returned.
     Finished {
-        outcome: Outcome,
+        response: Response,
         /// How long the handler ran in all, ns.
         cpu_ns: u64,
         /// For how long its slice had been over, ns.
@@ -311,7 +311,7 @@ impl<'a, S: Service> Fibers<'a, S> {
         let work = Work {
             slot: NonNull::from(buffer),
             worker: self.me,
-            outcome: None,
+            response: None,
         };
         let request = place.insert(Suspended {
             // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`resume` sees to it), and by its loop, which ends before the
@@ -344,9 +344,9 @@ impl<'a, S: Service> Fibers<'a, S> {
         } = request.expect("a request that runs has its place");
         self.keep(fiber.into_inner());
         SliceEnd::Finished {
-            outcome: work
-                .outcome
-                .expect("a handler that returns leaves an outcome"),
+            response: work
+                .response
+                .expect("a handler that returns leaves a response"),
             cpu_ns: attained_ns,
             late_ns,
         }
@@ -387,7 +387,7 @@ impl<'a, S: Service> Fibers<'a, S> {
         Some(Fiber::new(stack, move |work: &mut Work| {
             // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
             let slot = unsafe { work.slot.as_mut() };
-            work.outcome = Some(handle(&*service, slot, work.worker, heard));
+            work.response = Some(handle(&*service, slot, work.worker, heard));
         }))
     }
 

@@ -37,9 +37,9 @@ const TURNS_PER_LOOK: u32 = 16;
 /// while requests take a microsecond comes before the first one.
 const EAGER_TURNS: u32 = 256;
 
-/// One thread's patience: counts the turns in which it found nothing to do.
+/// How one thread waits: counts the turns in which it found nothing to do, and logs the stalls it notices.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub(crate) struct Backoff {
     idle: Idle,
     clock: Clock,
     turns: u32,
@@ -48,11 +48,11 @@ pub(crate) struct Patience {
     looked_ns: Option<u64>,
     stalls: Arc<StallLog>,
     /// More threads than cores: who spins keeps the one it waits for from running.
-    crowded: bool,
+    oversubscribed: bool,
 }
 
-impl Patience {
-    pub(crate) fn new(idle: Idle, crowded: bool, stalls: &Arc<StallLog>) -> Self {
+impl Backoff {
+    pub(crate) fn new(idle: Idle, oversubscribed: bool, stalls: &Arc<StallLog>) -> Self {
         Self {
             idle,
             clock: Clock::global(),
@@ -60,7 +60,7 @@ impl Patience {
             since_ns: 0,
             looked_ns: None,
             stalls: Arc::clone(stalls),
-            crowded,
+            oversubscribed,
         }
     }
 
@@ -121,7 +121,7 @@ impl Patience {
     }
 
     fn look(&mut self, spin_ns: u64) -> bool {
-        if self.crowded {
+        if self.oversubscribed {
             std::thread::yield_now();
         }
         let now_ns = self.clock.now_ns();
@@ -259,19 +259,19 @@ mod tests {
 
     const STOP_NS: u64 = 50_000;
 
-    fn noted(run: impl FnOnce(&mut Patience)) -> Vec<Stall> {
+    fn noted(run: impl FnOnce(&mut Backoff)) -> Vec<Stall> {
         let stalls = Arc::new(StallLog::new(8));
-        run(&mut Patience::new(Idle::Spin, false, &stalls));
+        run(&mut Backoff::new(Idle::Spin, false, &stalls));
         stalls.stalls()
     }
 
     #[test]
     fn who_is_stopped_after_it_said_that_it_gets_on_has_stalled() {
-        let stalls = noted(|patience| {
+        let stalls = noted(|backoff| {
             turned_to_request(1_000);
             alive(1_500);
             alive(2_000);
-            patience.ran(&(1_000..2_000 + STOP_NS));
+            backoff.ran(&(1_000..2_000 + STOP_NS));
         });
         let stall = Stall {
             from_ns: 2_000,
@@ -282,11 +282,11 @@ mod tests {
 
     #[test]
     fn a_handler_that_says_nothing_may_take_as_long_as_it_likes() {
-        let stalls = noted(|patience| {
+        let stalls = noted(|backoff| {
             turned_to_request(1_000);
-            patience.ran(&(1_000..1_000 + STOP_NS));
+            backoff.ran(&(1_000..1_000 + STOP_NS));
             // Until the next one the thread was seen to run all the time.
-            patience.saw(2_000 + STOP_NS);
+            backoff.saw(2_000 + STOP_NS);
         });
         assert_eq!(stalls, []);
     }

@@ -8,6 +8,8 @@ use headway_net::header::{HEADER_BYTES, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Slot};
 use headway_policy::{ClassId, WorkerId};
 
+use crate::executor::Response;
+
 /// The most bytes a response may have, wire header not included.
 pub const MAX_REPLY_BYTES: usize = PAYLOAD_BYTES - HEADER_BYTES;
 
@@ -201,15 +203,19 @@ impl<'a> Call<'a> {
         self.refuse(Status::BadRequest);
     }
 
-    /// The status to be sent, and the response's length.
+    /// The response to be sent.
     #[inline]
-    pub(crate) fn outcome(&self) -> (Status, usize) {
-        let len = if self.replied {
+    pub(crate) fn response(&self) -> Response {
+        let payload_bytes = if self.replied {
             self.payload().len()
         } else {
             0
         };
-        (self.status, len)
+        Response {
+            status: self.status,
+            payload_bytes,
+            panicked: false,
+        }
     }
 
     #[inline]

@@ -214,8 +214,8 @@ pub(crate) struct Failed {
 
 /// A thread that has reported its exit has a few more instructions to go.
 fn exited<T>(thread: &JoinHandle<T>) -> bool {
-    let patience = Instant::now() + Duration::from_secs(1);
-    while !thread.is_finished() && Instant::now() < patience {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while !thread.is_finished() && Instant::now() < deadline {
         std::thread::yield_now();
     }
     thread.is_finished()

@@ -12,7 +12,7 @@ use super::dispatcher_worker::{DispatcherWorker, DispatcherWorkerParts};
 use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
-use crate::park::{Parkers, Patience};
+use crate::park::{Backoff, Parkers};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 
@@ -22,7 +22,7 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
     worker_parts: Option<DispatcherWorkerParts<S, T>>,
     control: &Control,
     parkers: &Parkers,
-    mut patience: Patience,
+    mut backoff: Backoff,
 ) where
     I: Ingress,
     M: Monitor,
@@ -38,8 +38,8 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
         .map(|(attached, parts)| DispatcherWorker::new(parts, attached));
     while control.phase() != Phase::Stopped {
         let progress = dispatcher.step();
-        patience.saw(dispatcher.now_ns());
-        if patience.may_sleep() {
+        backoff.saw(dispatcher.now_ns());
+        if backoff.may_sleep() {
             dispatcher.wake_given(None, |worker| {
                 parkers.wake(worker);
             });
@@ -49,13 +49,13 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
             .filter(|_| control.phase() < Phase::Abandoning)
             .and_then(|worker| worker.work(&mut dispatcher));
         if let Some(ran_ns) = ran_ns {
-            patience.reset();
-            patience.ran(&ran_ns);
+            backoff.reset();
+            backoff.ran(&ran_ns);
         } else if progress > 0 || dispatcher.is_wakeful() {
-            patience.reset();
-        } else if patience.exhausted() {
+            backoff.reset();
+        } else if backoff.exhausted() {
             dispatcher.sleep();
-            patience.slept();
+            backoff.slept();
         }
     }
 }
@@ -68,7 +68,7 @@ pub(super) struct Worker<S, T, R> {
     pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
     pub(super) parkers: Parkers,
-    pub(super) patience: Patience,
+    pub(super) backoff: Backoff,
 }
 
 impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
@@ -76,8 +76,8 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
     pub(super) fn run(mut self) {
         while self.control.phase() != Phase::Stopped {
             if self.turn() {
-                self.patience.reset();
-            } else if self.patience.exhausted() {
+                self.backoff.reset();
+            } else if self.backoff.exhausted() {
                 self.sleep();
             }
         }
@@ -93,8 +93,8 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
         let Some(ran) = self.link.turn(&mut self.executor) else {
             return false;
         };
-        self.patience.ran(&ran.span_ns);
-        if self.patience.may_sleep() {
+        self.backoff.ran(&ran.span_ns);
+        if self.backoff.may_sleep() {
             self.rx_waker.wake();
         }
         true
@@ -105,6 +105,6 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
         self.parkers.park_unless(self.index, || {
             !link.jobs.is_empty() || control.phase() == Phase::Stopped
         });
-        self.patience.slept();
+        self.backoff.slept();
     }
 }

@@ -29,13 +29,13 @@ pub(super) struct Waiting {
     pub(super) suspended: bool,
 }
 
-/// How far the way in is closed.
+/// How many of the requests that arrive are still accepted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Door {
-    Open,
-    /// Draining: what was sent before is still accepted, up to so many.
-    Closing(usize),
-    Closed,
+enum Accepting {
+    All,
+    /// Draining: what was sent before is still accepted, up to this many.
+    AtMost(usize),
+    Nothing,
 }
 
 /// One dispatcher's state; [`step`](Dispatcher::step) is a turn of its loop.
@@ -53,7 +53,7 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     links: Box<[DispatcherEnd]>,
     /// Whoever was given a request and not woken since.
     given: BitSet,
-    door: Door,
+    accepting: Accepting,
     /// Accepted and not yet answered.
     in_flight: usize,
     /// Workers in use.
@@ -87,7 +87,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             waiting: (0..slots).map(|_| None).collect(),
             links: links.into(),
             given: BitSet::EMPTY,
-            door: Door::Open,
+            accepting: Accepting::All,
             in_flight: 0,
             workers,
             revisions: 0,
@@ -98,7 +98,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     /// One turn: arrivals, completions, decisions, interruptions, refusals. Returns how much there was to do.
     #[inline]
     pub(super) fn step(&mut self) -> usize {
-        self.obey();
+        self.apply_control();
         if self.control.phase() == Phase::Stopped {
             return 0;
         }
@@ -156,10 +156,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     /// Whether the next turn of a drain gets on, though nobody reports anything.
     fn can_drain(&self) -> bool {
-        match self.door {
-            Door::Open => true,
-            Door::Closing(_) => !self.intake.free.is_empty(),
-            Door::Closed => self.in_flight == 0,
+        match self.accepting {
+            Accepting::All => true,
+            Accepting::AtMost(_) => !self.intake.free.is_empty(),
+            Accepting::Nothing => self.in_flight == 0,
         }
     }
 
@@ -234,10 +234,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     #[inline]
     fn receive(&mut self) -> usize {
-        match self.door {
-            Door::Open => self.accept(BATCH),
-            Door::Closing(left) => self.accept_last(left),
-            Door::Closed => self.turn_away(),
+        match self.accepting {
+            Accepting::All => self.accept(BATCH),
+            Accepting::AtMost(left) => self.accept_last(left),
+            Accepting::Nothing => self.turn_away(),
         }
     }
 
@@ -304,9 +304,9 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         }
     }
 
-    /// Carries out what the server's owner wants.
+    /// Follows the phase and the number of workers that the server's owner asks for.
     #[inline]
-    fn obey(&mut self) {
+    fn apply_control(&mut self) {
         if self.control.workers() != self.workers {
             self.resize();
         }
@@ -334,10 +334,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     #[cold]
     fn drain(&mut self) {
-        if self.door == Door::Open {
-            self.door = Door::Closing(self.intake.pool.len());
+        if self.accepting == Accepting::All {
+            self.accepting = Accepting::AtMost(self.intake.pool.len());
         }
-        if self.door == Door::Closed && self.in_flight == 0 {
+        if self.accepting == Accepting::Nothing && self.in_flight == 0 {
             self.stop();
         }
     }
@@ -371,10 +371,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         let count = self.accept(left.min(BATCH));
         let left = left - count;
         let done = left == 0 || (count == 0 && !no_room);
-        self.door = if done {
-            Door::Closed
+        self.accepting = if done {
+            Accepting::Nothing
         } else {
-            Door::Closing(left)
+            Accepting::AtMost(left)
         };
         count
     }

@@ -69,11 +69,11 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
         let now_ns = span.end.ns;
         match end {
             SliceEnd::Finished {
-                outcome,
+                response,
                 cpu_ns,
                 late_ns,
             } => {
-                self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
+                self.executor.respond(&mut slot, response, cpu_ns, now_ns);
                 let class = self.finish(dispatcher, slot, now_ns, cpu_ns);
                 self.executor.count(&Ran {
                     class,

@@ -11,7 +11,7 @@ use super::worker_link::WorkerEnd;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
 use crate::leader::{Lead, Leadership};
-use crate::park::Patience;
+use crate::park::Backoff;
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 
@@ -29,7 +29,7 @@ pub(super) struct Worker<I, M, S, T, R: Rx, C> {
     pub(super) shared: Arc<Shared<I, M, R, T, C>>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
-    pub(super) patience: Patience,
+    pub(super) backoff: Backoff,
 }
 
 impl<I, M, S, T, R, C> Worker<I, M, S, T, R, C>
@@ -46,7 +46,7 @@ where
         let shared = Arc::clone(&self.shared);
         while self.control.phase() != Phase::Stopped {
             if self.turn() {
-                self.patience.reset();
+                self.backoff.reset();
             } else if let Some(lead) = shared.try_lead().or_else(|| self.follow(&shared)) {
                 self.lead(lead);
             }
@@ -63,8 +63,8 @@ where
         let Some(ran) = self.link.turn(&mut self.executor) else {
             return false;
         };
-        self.patience.ran(&ran.span_ns);
-        if self.patience.may_sleep() {
+        self.backoff.ran(&ran.span_ns);
+        if self.backoff.may_sleep() {
             self.rx_waker.wake();
         }
         true
@@ -74,24 +74,24 @@ where
         &mut self,
         shared: &'a Shared<I, M, R, T, C>,
     ) -> Option<Leading<'a, I, M, R, T, C>> {
-        if !self.patience.exhausted() {
+        if !self.backoff.exhausted() {
             return None;
         }
         let (link, control) = (&self.link, &self.control);
         let lead = shared.follow(self.index, || {
             !link.jobs.is_empty() || control.phase() == Phase::Stopped
         });
-        self.patience.slept();
+        self.backoff.slept();
         lead
     }
 
     /// Leads until there is something to run here.
     fn lead(&mut self, mut lead: Leading<'_, I, M, R, T, C>) {
-        self.patience.reset();
+        self.backoff.reset();
         loop {
             let progress = lead.step();
-            self.patience.saw(lead.now_ns());
-            if self.patience.may_sleep() {
+            self.backoff.saw(lead.now_ns());
+            if self.backoff.may_sleep() {
                 lead.wake_given(Some(self.index), |worker| {
                     self.shared.wake(worker);
                 });
@@ -100,19 +100,19 @@ where
                 break;
             }
             if progress > 0 {
-                self.patience.reset();
-            } else if self.patience.exhausted() {
+                self.backoff.reset();
+            } else if self.backoff.exhausted() {
                 lead.sleep();
-                self.patience.slept();
+                self.backoff.slept();
             }
         }
-        self.patience.reset();
+        self.backoff.reset();
         self.resign(lead);
     }
 
     #[inline]
     fn resign(&self, lead: Leading<'_, I, M, R, T, C>) {
-        if self.patience.may_sleep() {
+        if self.backoff.may_sleep() {
             self.shared.resign(lead);
         } else {
             drop(lead);

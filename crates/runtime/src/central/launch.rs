@@ -24,7 +24,7 @@ use crate::intake::{BATCH, Intake};
 use crate::leader::Leadership;
 use crate::overflow;
 use crate::overruns::Overruns;
-use crate::park::{Parkers, Patience};
+use crate::park::{Backoff, Parkers};
 use crate::parts::{Config, Engine, Layout, Parts, kernel_drops, tallies};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
@@ -50,7 +50,7 @@ struct Bench<I, M, R: Rx, T, C, S> {
     rx_waker: Arc<RxWaker<R>>,
     control: Arc<Control>,
     config: Config,
-    crowded: bool,
+    oversubscribed: bool,
 }
 
 impl<I, M, R: Rx + 'static, T, C, S> Bench<I, M, R, T, C, S> {
@@ -239,7 +239,7 @@ where
         rx_waker,
         control,
         config: parts.config,
-        crowded: thread_count > cores(),
+        oversubscribed: thread_count > cores(),
     };
     Ok((rxs, pool, bench))
 }
@@ -261,7 +261,7 @@ where
     S: Service,
 {
     let stalls = Arc::clone(bench.control.stalls());
-    let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
+    let backoff = || Backoff::new(bench.config.idle, bench.oversubscribed, &stalls);
     let parkers = bench.parkers();
     let control = Arc::clone(&bench.control);
     let spare = bench.spare.map(|executor| DispatcherWorkerParts {
@@ -273,7 +273,7 @@ where
         bench.dispatcher,
         spare,
         (&control, &parkers),
-        patience(),
+        backoff(),
         threads,
     )?;
     let workers = bench
@@ -295,7 +295,7 @@ where
             rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&control),
             parkers: parkers.clone(),
-            patience: patience(),
+            backoff: backoff(),
         };
         let name = format!("hw-worker-{index}");
         threads.spawn(name, &control, Some(setup), || worker.run())?;
@@ -307,7 +307,7 @@ fn start_dispatcher<I, M, R, T, C, S>(
     dispatcher: Dispatcher<I, M, R, T, C>,
     spare: Option<DispatcherWorkerParts<S, T>>,
     (control, parkers): (&Arc<Control>, &Parkers),
-    patience: Patience,
+    backoff: Backoff,
     threads: &mut Threads,
 ) -> Result<(), StartError>
 where
@@ -321,7 +321,7 @@ where
     let (watched, woken) = (Arc::clone(control), parkers.clone());
     let setup = spare.as_ref().map(|spare| spare.executor.setup());
     threads.spawn("hw-dispatch".to_owned(), control, setup, move || {
-        dedicated::dispatch(dispatcher, spare, &watched, &woken, patience);
+        dedicated::dispatch(dispatcher, spare, &watched, &woken, backoff);
     })
 }
 
@@ -338,7 +338,7 @@ where
     S: Service,
 {
     let stalls = Arc::clone(bench.control.stalls());
-    let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
+    let backoff = || Backoff::new(bench.config.idle, bench.oversubscribed, &stalls);
     let parkers = bench.parkers();
     let control = Arc::clone(&bench.control);
     let nobody = None::<DispatcherWorkerParts<S, T>>;
@@ -346,7 +346,7 @@ where
         bench.dispatcher,
         nobody,
         (&control, &parkers),
-        patience(),
+        backoff(),
         threads,
     )?;
     for (index, (link, executor)) in bench.workers.into_iter().enumerate() {
@@ -358,7 +358,7 @@ where
             rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&control),
             parkers: parkers.clone(),
-            patience: patience(),
+            backoff: backoff(),
         };
         let name = format!("hw-worker-{index}");
         threads.spawn(name, &control, Some(setup), || worker.run())?;
@@ -396,7 +396,11 @@ where
             shared: Arc::clone(&shared),
             rx_waker: Arc::clone(&bench.rx_waker),
             control: Arc::clone(&bench.control),
-            patience: Patience::new(bench.config.idle, bench.crowded, bench.control.stalls()),
+            backoff: Backoff::new(
+                bench.config.idle,
+                bench.oversubscribed,
+                bench.control.stalls(),
+            ),
         };
         let name = format!("hw-worker-{index}");
         threads.spawn(name, &bench.control, Some(setup), || worker.run())?;

@@ -14,9 +14,9 @@ use super::watch::WorkerSlot;
 use super::worker_link::WorkerEnd;
 use crate::assignment::Assignment;
 use crate::control::{Control, Phase};
-use crate::executor::{Executor, Outcome, Ran};
+use crate::executor::{Executor, Ran, Response};
 use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
-use crate::park::{Parkers, Patience};
+use crate::park::{Backoff, Parkers};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::token::{NextHint, RequestWord};
@@ -36,7 +36,7 @@ pub(super) struct Worker<L, S, T, R> {
     pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<Control>,
     pub(super) parkers: Parkers,
-    pub(super) patience: Patience,
+    pub(super) backoff: Backoff,
 }
 
 /// The same, running.
@@ -49,7 +49,7 @@ struct Active<'a, L, S, T, R> {
     rx_waker: Arc<RxWaker<R>>,
     control: Arc<Control>,
     parkers: Parkers,
-    patience: Patience,
+    backoff: Backoff,
 }
 
 impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
@@ -73,7 +73,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             rx_waker: self.rx_waker,
             control: self.control,
             parkers: self.parkers,
-            patience: self.patience,
+            backoff: self.backoff,
         };
         // Dropping `attached` waits until the dispatcher has ended, which nobody else would tell to.
         let _stop = control.stop_on_panic();
@@ -115,12 +115,12 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         while self.control.phase() != Phase::Stopped {
             let now = read.take().unwrap_or_else(|| self.fibers.now());
             match self.turn(now) {
-                Turn::Idle if self.patience.exhausted() => self.sleep(),
+                Turn::Idle if self.backoff.exhausted() => self.sleep(),
                 Turn::Idle => continue,
                 Turn::Ran => {}
                 Turn::Interrupted(now) => read = Some(now),
             }
-            self.patience.reset();
+            self.backoff.reset();
         }
         let left = self.view.give_up();
         self.executor.tally.abandoned.add(left as u64);
@@ -138,7 +138,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
             Next::Retry => Turn::Ran,
             Next::Idle => return Turn::Idle,
         };
-        if self.patience.may_sleep() {
+        if self.backoff.may_sleep() {
             self.rx_waker.wake();
         }
         turn
@@ -169,14 +169,14 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         let renew = |now_ns| local.renew(now_ns, view);
         let RanSlice { slot, end, span } = self.fibers.run(slot, suspended, now, slice_ns, renew);
         let span_ns = span.start.ns..span.end.ns;
-        self.patience.ran(&span_ns);
+        self.backoff.ran(&span_ns);
         match end {
             SliceEnd::Finished {
-                outcome,
+                response,
                 cpu_ns,
                 late_ns,
             } => {
-                let class = self.finish(slot, outcome, (span_ns, cpu_ns));
+                let class = self.finish(slot, response, (span_ns, cpu_ns));
                 self.fibers.count_late(&self.executor.tally, class, late_ns);
             }
             SliceEnd::Yielded { job, sliced } => {
@@ -206,11 +206,11 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
     fn finish(
         &mut self,
         mut slot: SlotId,
-        outcome: Outcome,
+        response: Response,
         (span_ns, cpu_ns): (Range<u64>, u64),
     ) -> ClassId {
         let now_ns = span_ns.end;
-        self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
+        self.executor.respond(&mut slot, response, cpu_ns, now_ns);
         let (job, slot) = self.executor.job(slot);
         self.view.link.done.send(slot, cpu_ns);
         // The dispatcher goes on meanwhile.
@@ -241,7 +241,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         self.parkers.park_unless(view.me.index(), || {
             !view.is_empty() || control.phase() == Phase::Stopped
         });
-        self.patience.slept();
+        self.backoff.slept();
     }
 }
 

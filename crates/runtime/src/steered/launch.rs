@@ -16,7 +16,7 @@ use crate::control::Control;
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::intake::Intake;
-use crate::park::Patience;
+use crate::park::Backoff;
 use crate::parts::{Engine, Parts, kernel_drops, tallies};
 use crate::service::Service;
 use crate::threads::{Pinning, Threads, cores};
@@ -73,7 +73,7 @@ where
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&control),
-            patience: Patience::new(config.idle, count > cores(), control.stalls()),
+            backoff: Backoff::new(config.idle, count > cores(), control.stalls()),
             clock: Clock::global(),
         };
         let name = format!("hw-worker-{index}");

@@ -12,7 +12,7 @@ use super::peers::Peers;
 use super::view::View;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
-use crate::park::Patience;
+use crate::park::Backoff;
 use crate::service::Service;
 
 /// Longest sleep while everybody sleeps; packets and orders wake earlier.
@@ -28,7 +28,7 @@ pub(super) struct Worker<L, S, R: Rx, T, C> {
     pub(super) executor: Executor<S, T>,
     pub(super) peers: Arc<Peers<R>>,
     pub(super) control: Arc<Control>,
-    pub(super) patience: Patience,
+    pub(super) backoff: Backoff,
     pub(super) clock: Clock,
 }
 
@@ -69,8 +69,8 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     #[inline]
     fn rest_unless(&mut self, busy: bool, phase: Phase) {
         if busy {
-            self.patience.reset();
-        } else if self.patience.exhausted() {
+            self.backoff.reset();
+        } else if self.backoff.exhausted() {
             self.sleep_in(phase);
         }
     }
@@ -92,14 +92,14 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
 
     #[inline]
     fn serve(&mut self, id: JobId) {
-        if L::STEALS && self.patience.may_sleep() {
+        if L::STEALS && self.backoff.may_sleep() {
             self.peers.wake_one();
         }
         let mut slot = self.view.take(id);
         let (class, arrived_ns) = self.executor.describe(&slot);
         let ran = self.executor.run(&mut slot);
         self.executor.count(&ran);
-        self.patience.ran(&ran.span_ns);
+        self.backoff.ran(&ran.span_ns);
         let job = Job::new(id, ClassId(class), arrived_ns);
         let now_ns = self.clock.now_ns();
         self.local
@@ -114,6 +114,6 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         self.peers
             .rx_waker(self.index)
             .sleep_unless(timeout_ns, || control.phase() != phase);
-        self.patience.slept();
+        self.backoff.slept();
     }
 }
