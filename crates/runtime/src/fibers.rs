@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use headway_fiber::{Attached, Fiber, SendFiber, Stack, Stacks, Turn};
+use headway_fiber::{Attached, Fiber, Mechanism, SendFiber, Stack, Stacks, Turn};
 use headway_machine::Clock;
 use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
@@ -147,6 +147,8 @@ pub(crate) struct FiberContext<S> {
     pub(crate) suspended: Arc<SuspendedRequests>,
     pub(crate) pool: Arc<Pool>,
     pub(crate) resume: Resume,
+    /// By what the dispatcher interrupts.
+    pub(crate) mechanism: Mechanism,
     /// Whether requests are interrupted only where they say that they are long.
     pub(crate) feedback: bool,
     /// What becomes of requests that do not yield.
@@ -161,6 +163,7 @@ impl<S> Clone for FiberContext<S> {
             suspended: Arc::clone(&self.suspended),
             pool: Arc::clone(&self.pool),
             resume: self.resume,
+            mechanism: self.mechanism,
             feedback: self.feedback,
             overruns: Arc::clone(&self.overruns),
         }

@@ -15,6 +15,14 @@ use crate::tally::Tally;
 /// waiting.
 pub(crate) const BATCH: usize = 64;
 
+/// The pool, and the buffers of it that one thread receives into.
+pub(crate) struct Buffers {
+    pub(crate) pool: Arc<Pool>,
+    pub(crate) free: FreeList,
+    /// For the refusals of a server that ends with all others in use.
+    pub(crate) spare: FreeList,
+}
+
 /// One thread's way from a receive queue to classified requests.
 pub(crate) struct Intake<R: Rx, C> {
     scratch: R::Scratch,
@@ -35,16 +43,16 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
         rx: &R,
         classifier: Arc<C>,
         unknown: u16,
-        (pool, free, spare): (Arc<Pool>, FreeList, FreeList),
+        buffers: Buffers,
         tally: Arc<Tally>,
     ) -> Self {
         Self {
             scratch: rx.scratch(),
             classifier,
             unknown,
-            pool,
-            free,
-            spare,
+            pool: buffers.pool,
+            free: buffers.free,
+            spare: buffers.spare,
             refusals: Refusals::new(2 * BATCH),
             tally,
             batch: Vec::with_capacity(BATCH),

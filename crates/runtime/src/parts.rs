@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headway_fiber::Mechanism;
-use headway_net::datapath::{Datapath, Queues, Rx};
+use headway_net::datapath::{Datapath, Queues, Rx, Tx};
+use headway_net::pool::Pool;
 use headway_net::udp::UdpRx;
-use headway_policy::Shape;
+use headway_policy::{Shape, WorkerId};
 
 use crate::control::{Control, Phase};
 use crate::error::StartError;
+use crate::executor::Executor;
+use crate::journal::JournalWriter;
 use crate::park::Idle;
+use crate::service::Service;
 use crate::tally::Tally;
 use crate::threads::{Pin, Threads};
 
@@ -68,8 +72,9 @@ impl<D: Datapath, C, S> Parts<D, C, S> {
         queues: usize,
         senders: usize,
     ) -> Result<Queues<D::Rx, D::Tx>, StartError> {
-        let error = |source| StartError::Datapath { queues, source };
-        datapath.split(queues, senders).map_err(error)
+        datapath
+            .split(queues, senders)
+            .map_err(|source| StartError::Datapath { queues, source })
     }
 }
 
@@ -102,6 +107,31 @@ pub(crate) fn kernel_drops<R: Rx + 'static>(
 pub(crate) fn tallies(threads: usize, classes: usize) -> Vec<Arc<Tally>> {
     (0..threads)
         .map(|_| Arc::new(Tally::new(classes)))
+        .collect()
+}
+
+/// An executor for each way out, worker by worker, and its part of the journal.
+pub(crate) fn executors<S: Service, T: Tx>(
+    service: &Arc<S>,
+    txs: Vec<T>,
+    journals: Vec<Option<JournalWriter>>,
+    pool: &Arc<Pool>,
+    tallies: &[Arc<Tally>],
+) -> Vec<Executor<S, T>> {
+    txs.into_iter()
+        .zip(journals)
+        .zip(tallies)
+        .enumerate()
+        .map(|(worker, ((tx, journal), tally))| {
+            Executor::new(
+                Arc::clone(service),
+                tx,
+                WorkerId(worker as u16),
+                Arc::clone(pool),
+                Arc::clone(tally),
+                journal,
+            )
+        })
         .collect()
 }
 

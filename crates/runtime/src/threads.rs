@@ -154,6 +154,17 @@ impl Threads {
         Ok(())
     }
 
+    /// Starts the thread of this worker.
+    pub(crate) fn spawn_worker(
+        &mut self,
+        worker: usize,
+        control: &Arc<Control>,
+        setup: Setup,
+        body: impl FnOnce() + Send + 'static,
+    ) -> Result<(), StartError> {
+        self.spawn(format!("hw-worker-{worker}"), control, Some(setup), body)
+    }
+
     /// Waits until all threads have tried to pin themselves and to set up.
     ///
     /// # Errors

@@ -1,7 +1,5 @@
 //! The layout with a dispatcher on a core of its own.
 
-use std::sync::Arc;
-
 use headway_fiber::Attached;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
@@ -9,11 +7,9 @@ use headway_policy::role::{Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::dispatcher_worker::{DispatcherWorker, DispatcherWorkerParts};
-use super::worker_link::WorkerEnd;
+use super::worker::Worker;
 use crate::control::{Control, Phase};
-use crate::executor::Executor;
 use crate::park::{Backoff, Parkers};
-use crate::rx_waker::RxWaker;
 use crate::service::Service;
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.
@@ -60,51 +56,28 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
     }
 }
 
-/// One worker thread.
-pub(super) struct Worker<S, T, R> {
-    pub(super) index: usize,
-    pub(super) link: WorkerEnd,
-    pub(super) executor: Executor<S, T>,
-    pub(super) rx_waker: Arc<RxWaker<R>>,
-    pub(super) control: Arc<Control>,
+/// A worker thread beside the dispatcher's.
+pub(super) struct DedicatedWorker<S, T, R> {
+    pub(super) worker: Worker<S, T, R>,
     pub(super) parkers: Parkers,
-    pub(super) backoff: Backoff,
 }
 
-impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
+impl<S: Service, T: Tx, R: Rx> DedicatedWorker<S, T, R> {
     /// Runs what it is given until the server stops.
     pub(super) fn run(mut self) {
-        while self.control.phase() != Phase::Stopped {
-            if self.turn() {
-                self.backoff.reset();
-            } else if self.backoff.exhausted() {
+        while self.worker.control.phase() != Phase::Stopped {
+            if self.worker.turn() {
+                self.worker.backoff.reset();
+            } else if self.worker.backoff.exhausted() {
                 self.sleep();
             }
         }
-        self.link.give_up(&self.executor.tally);
-    }
-
-    /// Runs one request, if there is one and the server has not given up.
-    #[inline]
-    fn turn(&mut self) -> bool {
-        if self.control.phase() >= Phase::Abandoning {
-            return false;
-        }
-        let Some(ran) = self.link.turn(&mut self.executor) else {
-            return false;
-        };
-        self.backoff.ran(&ran.span_ns);
-        if self.backoff.may_sleep() {
-            self.rx_waker.wake();
-        }
-        true
+        self.worker.give_up();
     }
 
     fn sleep(&mut self) {
-        let (link, control) = (&self.link, &self.control);
-        self.parkers.park_unless(self.index, || {
-            !link.jobs.is_empty() || control.phase() == Phase::Stopped
-        });
-        self.backoff.slept();
+        let worker = &self.worker;
+        self.parkers.park_unless(worker.index, || worker.has_news());
+        self.worker.backoff.slept();
     }
 }

@@ -12,7 +12,7 @@ use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
 use super::watch::{HeldRequests, Watch};
-use super::worker_link::{DispatcherEnd, WorkerEnd, worker_link};
+use super::worker_link::DispatcherEnd;
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
@@ -36,6 +36,18 @@ enum Accepting {
     /// Draining: what was sent before is still accepted, up to this many.
     AtMost(usize),
     Nothing,
+}
+
+/// What a [`Dispatcher`] is made of.
+pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
+    pub(super) ingress: I,
+    pub(super) watch: Watch<M>,
+    pub(super) intake: Intake<R, C>,
+    pub(super) rx_waker: Arc<RxWaker<R>>,
+    pub(super) tx: T,
+    pub(super) control: Arc<Control>,
+    /// One for each worker.
+    pub(super) links: Vec<DispatcherEnd>,
 }
 
 /// One dispatcher's state; [`step`](Dispatcher::step) is a turn of its loop.
@@ -63,36 +75,26 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
 }
 
 impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T, C> {
-    /// A dispatcher for `workers` workers that hold at most `depth` requests each, and the workers' ends of the links.
-    pub(super) fn new(
-        (ingress, watch): (I, Watch<M>),
-        intake: Intake<R, C>,
-        (rx_waker, tx): (Arc<RxWaker<R>>, T),
-        control: Arc<Control>,
-        (workers, depth): (usize, usize),
-    ) -> (Self, Vec<WorkerEnd>) {
-        let slots = intake.pool.len();
-        let (links, worker_ends) = (0..workers)
-            .map(|_| worker_link(depth.min(slots)))
-            .unzip::<_, _, Vec<_>, _>();
-        let dispatcher = Self {
-            ingress,
-            watch,
-            intake,
-            rx_waker,
-            tx,
-            control,
+    pub(super) fn new(parts: DispatcherParts<I, M, R, T, C>) -> Self {
+        let slots = parts.intake.pool.len();
+        let workers = parts.links.len();
+        Self {
+            ingress: parts.ingress,
+            watch: parts.watch,
+            intake: parts.intake,
+            rx_waker: parts.rx_waker,
+            tx: parts.tx,
+            control: parts.control,
             clock: Clock::global(),
             now_ns: 0,
             waiting: (0..slots).map(|_| None).collect(),
-            links: links.into(),
+            links: parts.links.into(),
             given: BitSet::EMPTY,
             accepting: Accepting::All,
             in_flight: 0,
             workers,
             revisions: 0,
-        };
-        (dispatcher, worker_ends)
+        }
     }
 
     /// One turn: arrivals, completions, decisions, interruptions, refusals. Returns how much there was to do.

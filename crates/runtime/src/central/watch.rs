@@ -61,21 +61,12 @@ impl<M: Monitor> Watch<M> {
     pub(super) fn new(
         monitor: M,
         worker_slots: &[Arc<WorkerSlot>],
-        (overruns, tally): (Arc<Overruns>, Arc<Tally>),
+        overruns: Arc<Overruns>,
+        tally: Arc<Tally>,
     ) -> Self {
-        let watched = |worker_slot: &Arc<WorkerSlot>| Watched {
-            worker_slot: Arc::clone(worker_slot),
-            epoch: 0,
-            job: JobId(u32::MAX),
-            class: ClassId(0),
-            asked_ns: u64::MAX,
-            overran: false,
-            runs: false,
-            due_ns: u64::MAX,
-        };
         Self {
             monitor,
-            workers: worker_slots.iter().map(watched).collect(),
+            workers: worker_slots.iter().map(Watched::new).collect(),
             looked_ns: 0,
             overruns,
             tally,
@@ -215,6 +206,19 @@ impl<M: Monitor> Watch<M> {
 }
 
 impl Watched {
+    fn new(worker_slot: &Arc<WorkerSlot>) -> Self {
+        Self {
+            worker_slot: Arc::clone(worker_slot),
+            epoch: 0,
+            job: JobId(u32::MAX),
+            class: ClassId(0),
+            asked_ns: u64::MAX,
+            overran: false,
+            runs: false,
+            due_ns: u64::MAX,
+        }
+    }
+
     /// What the worker took up since the last look.
     #[inline]
     fn new_assignment(&self) -> Option<Assignment> {

@@ -515,7 +515,7 @@ where
                 central::launch(dispatched, self.0)
             }
             Owner::Nobody => unreachable!("refused at admission"),
-            Owner::Steering => steered::launch((system.locals, system.shared_queues), self.0),
+            Owner::Steering => steered::launch(system.locals, system.shared_queues, self.0),
         };
         Ok((engine?, (system.name, system.params)))
     }

@@ -6,7 +6,6 @@ use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::Datapath;
 use headway_net::pool::Pool;
-use headway_policy::WorkerId;
 use headway_policy::role::Local;
 
 use super::peers::Peers;
@@ -14,16 +13,16 @@ use super::view::View;
 use super::worker::Worker;
 use crate::control::Control;
 use crate::error::StartError;
-use crate::executor::Executor;
-use crate::intake::Intake;
+use crate::intake::{Buffers, Intake};
 use crate::park::Backoff;
-use crate::parts::{Engine, Parts, kernel_drops, tallies};
+use crate::parts::{Engine, Parts, executors, kernel_drops, tallies};
 use crate::service::Service;
 use crate::threads::{Pinning, Threads, cores};
 
 /// Starts a server whose workers each serve a receive queue.
 pub(crate) fn launch<L, D, C, S>(
-    (locals, shared_queues): (Vec<L>, usize),
+    locals: Vec<L>,
+    shared_queues: usize,
     parts: Parts<D, C, S>,
 ) -> Result<Engine, StartError>
 where
@@ -47,23 +46,19 @@ where
     control.set_wake_all(Box::new(move || sleepers.wake_all()));
     let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
-    for (index, ((local, tx), journal)) in locals.into_iter().zip(txs).zip(journals).enumerate() {
-        let partition = free.split_off(config.slots / count);
-        let tally = &tallies[index];
+    let executors = executors(&parts.service, txs, journals, &pool, &tallies);
+    for (index, (local, executor)) in locals.into_iter().zip(executors).enumerate() {
+        let buffers = Buffers {
+            pool: Arc::clone(&pool),
+            free: free.split_off(config.slots / count),
+            spare: free.split_off(0),
+        };
         let intake = Intake::new(
             &*rxs[index],
             Arc::clone(&parts.classifier),
             parts.shape.unknown().0,
-            (Arc::clone(&pool), partition, free.split_off(0)),
-            Arc::clone(tally),
-        );
-        let executor = Executor::new(
-            Arc::clone(&parts.service),
-            tx,
-            WorkerId(index as u16),
-            Arc::clone(&pool),
-            Arc::clone(tally),
-            journal,
+            buffers,
+            Arc::clone(&tallies[index]),
         );
         let setup = executor.setup();
         let worker = Worker {
@@ -76,9 +71,8 @@ where
             backoff: Backoff::new(config.idle, count > cores(), control.stalls()),
             clock: Clock::global(),
         };
-        let name = format!("hw-worker-{index}");
         started =
-            started.and_then(|()| threads.spawn(name, &control, Some(setup), || worker.run()));
+            started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));
     }
     let engine = Engine {
         threads,

@@ -11,6 +11,7 @@ use headway_policy::role::{Backlog, Local, Next, Queues, Steal};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::watch::WorkerSlot;
+use super::worker::Worker;
 use super::worker_link::WorkerEnd;
 use crate::assignment::Assignment;
 use crate::control::{Control, Phase};
@@ -21,25 +22,17 @@ use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::token::{NextHint, RequestWord};
 
-/// What one worker thread is made of.
-pub(super) struct Worker<L, S, T, R> {
-    pub(super) index: usize,
-    pub(super) link: WorkerEnd,
+/// A worker thread whose requests may be interrupted.
+pub(super) struct FiberWorker<L, S, T, R> {
+    pub(super) worker: Worker<S, T, R>,
     pub(super) local: L,
-    pub(super) executor: Executor<S, T>,
     pub(super) fiber_context: FiberContext<S>,
-    /// Whether the dispatcher watches what runs.
-    pub(super) watched: bool,
-    /// By what the dispatcher interrupts.
-    pub(super) mechanism: Mechanism,
-    pub(super) worker_slot: Arc<WorkerSlot>,
-    pub(super) rx_waker: Arc<RxWaker<R>>,
-    pub(super) control: Arc<Control>,
+    /// Shared with the dispatcher, where it interrupts requests.
+    pub(super) worker_slot: Option<Arc<WorkerSlot>>,
     pub(super) parkers: Parkers,
-    pub(super) backoff: Backoff,
 }
 
-/// The same, running.
+/// The same, once its thread can run fibers.
 struct Active<'a, L, S, T, R> {
     view: View,
     local: L,
@@ -52,40 +45,46 @@ struct Active<'a, L, S, T, R> {
     backoff: Backoff,
 }
 
-impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
+impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<L, S, T, R> {
     /// Runs what it is given until the server stops.
     pub(super) fn run(self) {
-        let me = WorkerId(self.index as u16);
+        let Worker {
+            index,
+            link,
+            executor,
+            rx_waker,
+            control,
+            backoff,
+        } = self.worker;
+        let me = WorkerId(index as u16);
         let attached = Attached::new();
         attached.self_timed(L::SLICES);
-        if self.watched {
-            // The dispatcher is the only one who has this: the thread waits at its end until it has let go of it.
-            let _ = self.worker_slot.asker.set(asker(self.mechanism, &attached));
+        if let Some(worker_slot) = &self.worker_slot {
+            // Only the dispatcher has this: the thread waits at its end until the dispatcher has dropped it.
+            let asker = asker(self.fiber_context.mechanism, &attached);
+            let _ = worker_slot.asker.set(asker);
         }
-        let fibers = Fibers::new(self.fiber_context, me, &attached);
-        let control = Arc::clone(&self.control);
         let active = Active {
-            view: View::new(me, self.link, self.executor.slots()),
+            view: View::new(me, link, executor.slots()),
             local: self.local,
-            fibers,
-            executor: self.executor,
-            worker_slot: self.watched.then_some(self.worker_slot),
-            rx_waker: self.rx_waker,
-            control: self.control,
+            fibers: Fibers::new(self.fiber_context, me, &attached),
+            executor,
+            worker_slot: self.worker_slot,
+            rx_waker,
+            control: Arc::clone(&control),
             parkers: self.parkers,
-            backoff: self.backoff,
+            backoff,
         };
-        // Dropping `attached` waits until the dispatcher has ended, which nobody else would tell to.
+        // Dropping `attached` waits until the dispatcher has ended, which after a panic here no other thread would stop.
         let _stop = control.stop_on_panic();
         active.serve();
     }
 }
 
-/// What a worker did.
+/// What a worker did in one turn.
 enum Turn {
-    /// Nothing: there is nothing to do.
+    /// There was nothing to do.
     Idle,
-    /// Something.
     Ran,
     /// It ran a request that was interrupted at this time. The next begins then, without another reading of the clock: nothing was sent in
     /// between.
@@ -165,9 +164,10 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
             self.view.prefetch_next(&self.executor);
         }
         self.fibers.next_read(self.view.link.jobs.next_place());
-        let (local, view) = (&mut self.local, &self.view);
-        let renew = |now_ns| local.renew(now_ns, view);
-        let RanSlice { slot, end, span } = self.fibers.run(slot, suspended, now, slice_ns, renew);
+        let RanSlice { slot, end, span } =
+            self.fibers.run(slot, suspended, now, slice_ns, |now_ns| {
+                self.local.renew(now_ns, &self.view)
+            });
         let span_ns = span.start.ns..span.end.ns;
         self.backoff.ran(&span_ns);
         match end {
@@ -176,7 +176,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
                 cpu_ns,
                 late_ns,
             } => {
-                let class = self.finish(slot, response, (span_ns, cpu_ns));
+                let class = self.finish(slot, response, span_ns, cpu_ns);
                 self.fibers.count_late(&self.executor.tally, class, late_ns);
             }
             SliceEnd::Yielded { job, sliced } => {
@@ -207,7 +207,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         &mut self,
         mut slot: SlotId,
         response: Response,
-        (span_ns, cpu_ns): (Range<u64>, u64),
+        span_ns: Range<u64>,
+        cpu_ns: u64,
     ) -> ClassId {
         let now_ns = span_ns.end;
         self.executor.respond(&mut slot, response, cpu_ns, now_ns);

@@ -1,0 +1,63 @@
+//! What a worker of a dispatcher consists of, and a turn of one that nobody interrupts.
+
+use std::sync::Arc;
+
+use headway_net::datapath::{Rx, Tx};
+use headway_net::pool::Prefetch;
+
+use super::worker_link::WorkerEnd;
+use crate::control::{Control, Phase};
+use crate::executor::Executor;
+use crate::park::Backoff;
+use crate::rx_waker::RxWaker;
+use crate::service::Service;
+
+/// A worker of any layout.
+pub(super) struct Worker<S, T, R> {
+    pub(super) index: usize,
+    pub(super) link: WorkerEnd,
+    pub(super) executor: Executor<S, T>,
+    pub(super) rx_waker: Arc<RxWaker<R>>,
+    pub(super) control: Arc<Control>,
+    pub(super) backoff: Backoff,
+}
+
+impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
+    /// Runs the next request to its end and reports it done, if there is one and the server has not given up.
+    #[inline]
+    pub(super) fn turn(&mut self) -> bool {
+        if self.control.phase() >= Phase::Abandoning {
+            return false;
+        }
+        let Some(request) = self.link.jobs.receive() else {
+            return false;
+        };
+        let mut slot = request.into_slot();
+        self.executor.prefetch(Prefetch::of(&slot));
+        // The next request comes over while the handler runs.
+        if let Some(next) = self.link.jobs.next() {
+            self.executor.prefetch(next);
+        }
+        let ran = self.executor.run(&mut slot);
+        self.link.done.send(slot, ran.cpu_ns);
+        // The dispatcher goes on meanwhile.
+        self.executor.count(&ran);
+        self.backoff.ran(&ran.span_ns);
+        if self.backoff.may_sleep() {
+            self.rx_waker.wake();
+        }
+        true
+    }
+
+    /// Whether a request waits, or the server stopped: no time to sleep.
+    #[inline]
+    pub(super) fn has_news(&self) -> bool {
+        !self.link.jobs.is_empty() || self.control.phase() == Phase::Stopped
+    }
+
+    /// Counts the requests that it was given and will not run.
+    pub(super) fn give_up(&mut self) {
+        let left = std::iter::from_fn(|| self.link.jobs.receive()).count();
+        self.executor.tally.abandoned.add(left as u64);
+    }
+}
