@@ -92,14 +92,13 @@ impl Memcached {
         {
             return Err(word);
         }
-        let class_of = |command: &Command| {
+        Ok(Self::new(|command: &Command| {
             commands
                 .iter()
                 .rev()
                 .find(|(word, _)| *word == command.word)
                 .map(|&(_, class)| class)
-        };
-        Ok(Self::new(class_of))
+        }))
     }
 
     /// Expects memcached's 8-byte UDP frame header in front of each request. Requests that

@@ -360,10 +360,9 @@ fn find(known: &[&'static str], word: &str) -> Option<&'static str> {
 
 fn nearest(known: &[&'static str], word: &str) -> String {
     let word = word.to_ascii_lowercase();
-    let by_distance = |name: &&&str| strsim::osa_distance(name, &word);
     known
         .iter()
-        .min_by_key(by_distance)
+        .min_by_key(|name| strsim::osa_distance(name, &word))
         .map(ToString::to_string)
         .unwrap_or_default()
 }

@@ -129,10 +129,9 @@ impl Topology {
     }
 
     fn rank_among_siblings(&self, core: &Core) -> usize {
-        let usable = |id: &&usize| self.cores.iter().any(|other| other.id == **id);
         core.siblings
             .iter()
-            .filter(usable)
+            .filter(|id| self.cores.iter().any(|other| other.id == **id))
             .take_while(|id| **id != core.id)
             .count()
     }
