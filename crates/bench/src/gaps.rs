@@ -24,19 +24,21 @@ impl Aftermath {
     /// `g/(1 − ρ)` on average until the queue is what it would have been; [`RECOVERY`] times that is allowed for.
     #[must_use]
     pub fn of(gaps: &[Gap], load: f64) -> Self {
-        let whole = |gap: &Gap| (gap.clone(), gap.end - gap.start);
-        Self::of_lost(gaps.iter().map(whole), load, RECOVERY)
+        let whole = gaps.iter().map(|gap| (gap.clone(), gap.end - gap.start));
+        Self::of_lost(whole, load, RECOVERY)
     }
 
     /// As [`of`](Self::of), where only so many ns, somewhere within each time, were lost, and `recovery` times the average is allowed for.
     #[must_use]
     pub fn of_lost(lost: impl IntoIterator<Item = (Gap, u64)>, load: f64, recovery: f64) -> Self {
-        let stretch = recovery / (1.0 - load).max(0.05);
-        let reach = |(within, lost_ns): (Gap, u64)| {
-            let recovery_ns = lost_ns as f64 * stretch;
-            within.start..within.end.saturating_add(recovery_ns as u64)
-        };
-        let mut reaches: Vec<Range<u64>> = lost.into_iter().map(reach).collect();
+        let factor = recovery / (1.0 - load).max(0.05);
+        let mut reaches: Vec<Range<u64>> = lost
+            .into_iter()
+            .map(|(within, lost_ns)| {
+                let recovery_ns = lost_ns as f64 * factor;
+                within.start..within.end.saturating_add(recovery_ns as u64)
+            })
+            .collect();
         reaches.sort_unstable_by_key(|reach| reach.start);
         let mut windows: Vec<Range<u64>> = Vec::new();
         for reach in reaches {

@@ -60,13 +60,14 @@ pub(crate) struct Probe {
 impl Probe {
     /// For so many workers, and a dispatcher that works.
     pub(crate) fn new(workers: usize) -> Self {
-        let log = |_| Log {
-            observed_ns: AtomicU64::new(0),
-            gaps: Mutex::new(Vec::with_capacity(ROOM)),
-        };
         Self {
             clock: Clock::global(),
-            logs: (0..=workers).map(log).collect(),
+            logs: (0..=workers)
+                .map(|_| Log {
+                    observed_ns: AtomicU64::new(0),
+                    gaps: Mutex::new(Vec::with_capacity(ROOM)),
+                })
+                .collect(),
         }
     }
 

@@ -67,8 +67,11 @@ impl Observed {
             .map(|served| served.arrived_ns + served.latency_ns)
             .max();
         let end_ns = end_ns.unwrap_or(0).max(1);
-        let within = |gap: &Gap| gap.end.min(end_ns).saturating_sub(gap.start);
-        let lost_ns: u64 = self.gaps.iter().map(within).sum();
+        let lost_ns: u64 = self
+            .gaps
+            .iter()
+            .map(|gap| gap.end.min(end_ns).saturating_sub(gap.start))
+            .sum();
         let of_run = lost_ns as f64 / end_ns as f64;
         self.disturbance.lost_fraction().max(of_run).min(1.0)
     }
@@ -274,18 +277,23 @@ impl Trial {
     /// As the simulator tells the policy of them.
     fn classes(&self) -> Vec<Class> {
         let workload = &self.experiment.workload;
-        let named = workload.union().zip(class_hints(workload));
-        let class = |(class, hint): (&headway_workload::Class, ClassHint)| Class {
-            name: class.name.clone(),
-            hint,
-        };
-        named.map(class).collect()
+        workload
+            .union()
+            .zip(class_hints(workload))
+            .map(|(class, hint)| Class {
+                name: class.name.clone(),
+                hint,
+            })
+            .collect()
     }
 
     /// The classes as they are reported.
     pub(crate) fn class_metas(&self) -> Vec<ClassMeta> {
-        let meta = |class: &headway_workload::Class| ClassMeta::new(&class.name, class.mean_ns());
-        self.experiment.workload.union().map(meta).collect()
+        self.experiment
+            .workload
+            .union()
+            .map(|class| ClassMeta::new(&class.name, class.mean_ns()))
+            .collect()
     }
 
     fn watch(&self) -> noise::Noise {

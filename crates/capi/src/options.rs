@@ -230,23 +230,25 @@ unsafe fn read_hints(options: &Options) -> Result<Vec<policy::ClassHint>, Failur
     }
     // SAFETY: the caller's promise.
     let hints = unsafe { slice::from_raw_parts(options.class_hints, options.class_count) };
-    let read = |hint: &ClassHint| {
-        let long = match hint.length {
-            HEADWAY_CLASS_AUTO => None,
-            HEADWAY_CLASS_SHORT => Some(false),
-            HEADWAY_CLASS_LONG => Some(true),
-            other => return Err(unknown("class_hints.length", other)),
-        };
-        if hint.reserved != 0 {
-            return Err(unknown("class_hints.reserved", hint.reserved));
-        }
-        Ok(policy::ClassHint {
-            long,
-            slo_ns: (hint.slo_ns > 0).then_some(hint.slo_ns),
-            ..policy::ClassHint::default()
+    hints
+        .iter()
+        .map(|hint| {
+            let long = match hint.length {
+                HEADWAY_CLASS_AUTO => None,
+                HEADWAY_CLASS_SHORT => Some(false),
+                HEADWAY_CLASS_LONG => Some(true),
+                other => return Err(unknown("class_hints.length", other)),
+            };
+            if hint.reserved != 0 {
+                return Err(unknown("class_hints.reserved", hint.reserved));
+            }
+            Ok(policy::ClassHint {
+                long,
+                slo_ns: (hint.slo_ns > 0).then_some(hint.slo_ns),
+                ..policy::ClassHint::default()
+            })
         })
-    };
-    hints.iter().map(read).collect()
+        .collect()
 }
 
 fn address(text: &str) -> Result<SocketAddr, Failure> {

@@ -354,11 +354,11 @@ unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut Control) -> Ended {
     // SAFETY: the control lives as long as its fiber.
     let shadow = unsafe { &(*control).shadow };
     shadow.arrived();
-    let work = || {
+    let finished = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: `Fiber::run` put a job there before it entered this, and nobody touches either before the end.
         unsafe { (*(*control).body().cast::<F>())((*core).job.assume_init_mut()) };
-    };
-    let ended = match catch_unwind(AssertUnwindSafe(work)) {
+    }));
+    let ended = match finished {
         Ok(()) => Ended::Finished,
         Err(panic) if panic.is::<Unwinding>() => Ended::Finished,
         Err(panic) => {

@@ -77,13 +77,14 @@ fn main() {
         let lost = 100.0 * (median(&mut series.ratios) - 1.0);
         let often = median(&mut series.interruptions);
         print!("{policy:<36} {lost:6.2} % lost {often:7.1} interruptions/request");
-        match series.costs_ns.is_empty() {
-            true => println!(),
-            false => println!(
+        if series.costs_ns.is_empty() {
+            println!();
+        } else {
+            println!(
                 " {:7.1} ns each, gap {:6.1} ns",
                 median(&mut series.costs_ns),
                 median(&mut series.gaps_ns)
-            ),
+            );
         }
     }
 }
@@ -94,8 +95,10 @@ fn chosen() -> Vec<&'static str> {
         .skip(1)
         .filter(|part| !part.starts_with("--"))
         .collect();
-    let named = |system: &&str| parts.is_empty() || parts.iter().any(|part| system.contains(part));
-    SYSTEMS.into_iter().filter(named).collect()
+    SYSTEMS
+        .into_iter()
+        .filter(|system| parts.is_empty() || parts.iter().any(|part| system.contains(part)))
+        .collect()
 }
 
 /// ns of a whole run, and how often it interrupted.

@@ -83,22 +83,23 @@ struct Lane {
 impl Journal {
     /// A journal with a ring for `entries` of each of `workers`, and their ends of it.
     pub(crate) fn new(workers: usize, entries: usize) -> (Self, Vec<JournalWriter>) {
-        let lane = |_| {
-            let (producer, consumer) = ring(entries * WORDS);
-            let dropped = Arc::new(Padded::default());
-            let writer = JournalWriter {
-                ring: producer,
-                dropped: Arc::clone(&dropped),
-            };
-            let lane = Lane {
-                ring: consumer,
-                words: [0; WORDS],
-                filled: 0,
-                dropped,
-            };
-            (lane, writer)
-        };
-        let (lanes, writers) = (0..workers).map(lane).unzip();
+        let (lanes, writers) = (0..workers)
+            .map(|_| {
+                let (producer, consumer) = ring(entries * WORDS);
+                let dropped = Arc::new(Padded::default());
+                let writer = JournalWriter {
+                    ring: producer,
+                    dropped: Arc::clone(&dropped),
+                };
+                let lane = Lane {
+                    ring: consumer,
+                    words: [0; WORDS],
+                    filled: 0,
+                    dropped,
+                };
+                (lane, writer)
+            })
+            .unzip();
         (Self { lanes }, writers)
     }
 

@@ -21,25 +21,27 @@ pub(crate) const ENDLESS_NS: u64 = 100_000_000;
 /// The overruns that all threads of a server counted, and the classes it has named.
 pub(crate) struct Overruns {
     tallies: Box<[Arc<Tally>]>,
-    classes: Box<[Named]>,
+    classes: Box<[NamedClass]>,
     /// Whether requests say where they may be interrupted: those that say nothing are right.
     feedback: bool,
 }
 
-struct Named {
+struct NamedClass {
     name: String,
     is_named: AtomicBool,
 }
 
 impl Overruns {
     pub(crate) fn new(tallies: &[Arc<Tally>], classes: &[String], feedback: bool) -> Self {
-        let named = |name: &String| Named {
-            name: name.clone(),
-            is_named: AtomicBool::new(false),
-        };
         Self {
             tallies: tallies.into(),
-            classes: classes.iter().map(named).collect(),
+            classes: classes
+                .iter()
+                .map(|name| NamedClass {
+                    name: name.clone(),
+                    is_named: AtomicBool::new(false),
+                })
+                .collect(),
             feedback,
         }
     }

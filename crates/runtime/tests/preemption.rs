@@ -451,15 +451,16 @@ fn three_parts(call: &mut Call<'_>, says: bool) -> [u64; 3] {
     };
     let before = suspensions();
     let first = interruptions();
-    let second = match says {
-        true => call.long(|call| {
+    let second = if says {
+        call.long(|call| {
             call.feedback_start();
             interruptions();
             call.feedback_finished();
             interruptions();
             suspensions() - before - first
-        }),
-        false => interruptions(),
+        })
+    } else {
+        interruptions()
     };
     call.feedback_finished(); // One too many changes nothing.
     [first, second, interruptions()]

@@ -145,7 +145,6 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     }
 
     fn has_news(&self) -> bool {
-        let reported = |link: &DispatcherEnd| link.held > 0 && !link.done.is_empty();
         let drains = self.control.phase() != Phase::Running && self.can_drain();
         let stops = self.control.phase() > Phase::Draining;
         let unpublished = self.revisions != self.ingress.revisions();
@@ -153,7 +152,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             || stops
             || unpublished
             || self.workers != self.control.workers()
-            || self.links.iter().any(reported)
+            || self
+                .links
+                .iter()
+                .any(|link| link.held > 0 && !link.done.is_empty())
     }
 
     /// Whether the next turn of a drain gets on, though nobody reports anything.
@@ -230,8 +232,8 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     /// Whether somebody who runs may have to be interrupted for what waits: no time to sleep.
     #[inline]
     pub(super) fn is_wakeful(&self) -> bool {
-        let waits = || self.ingress.waiting() > 0 || self.links.iter().any(|link| link.held > 1);
-        self.watch.is_wakeful() && waits()
+        self.watch.is_wakeful()
+            && (self.ingress.waiting() > 0 || self.links.iter().any(|link| link.held > 1))
     }
 
     #[inline]

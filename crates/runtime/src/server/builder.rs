@@ -390,11 +390,11 @@ impl<S, D, C> Builder<S, D, C> {
             let class = class.clone();
             return Err(StartError::NoTime { class });
         }
-        let unusable = |class: &&Class| {
+        let unusable = self.classes.iter().find(|class| {
             let hint = &class.hint;
             !(hint.mean_ns.is_finite() && hint.mean_ns >= 0.0 && (0.0..=1.0).contains(&hint.share))
-        };
-        if let Some(class) = self.classes.iter().find(unusable) {
+        });
+        if let Some(class) = unusable {
             return Err(StartError::Hint {
                 class: class.name.clone(),
                 mean_ns: class.hint.mean_ns,

@@ -30,16 +30,19 @@ impl Observer {
     /// What the server has done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let class = |name: &String| ClassStats {
-            name: name.clone(),
-            ..ClassStats::default()
-        };
         let published = self.control.published();
         let mut stats = Stats {
             kernel_drops: (self.kernel_drops)(),
             plan_revisions: published.revisions,
             plan: published.plan,
-            classes: self.classes.iter().map(class).collect(),
+            classes: self
+                .classes
+                .iter()
+                .map(|name| ClassStats {
+                    name: name.clone(),
+                    ..ClassStats::default()
+                })
+                .collect(),
             ..Stats::default()
         };
         self.tallies.iter().for_each(|tally| stats.add(tally));
