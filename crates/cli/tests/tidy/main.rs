@@ -1,0 +1,20 @@
+//! What the repository says of itself is so: links, the list of unsafe modules, the table of imports, the length of files.
+//!
+//! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.
+
+mod document;
+mod lengths;
+mod links;
+mod rooms;
+mod tree;
+mod unsafe_modules;
+
+/// Fails with all faults, if there are any.
+fn assert_tidy(faults: &[String]) {
+    assert!(
+        faults.is_empty(),
+        "{} to tidy:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}

@@ -1,0 +1,69 @@
+//! SECURITY.md lists the modules that may have `unsafe` code: by a link to each.
+
+use crate::assert_tidy;
+use crate::document::Document;
+use crate::tree;
+use std::collections::BTreeMap;
+
+const LIST: &str = "SECURITY.md";
+
+#[test]
+fn the_list_of_unsafe_modules_is_that_of_the_tree() {
+    let document = Document::read(LIST);
+    let listed: BTreeMap<&str, usize> = document
+        .links
+        .iter()
+        .filter(|link| link.item.ends_with(".rs"))
+        .map(|link| (link.item.as_str(), link.line))
+        .collect();
+    let modules: BTreeMap<String, usize> = tree::files(&["rs"])
+        .into_iter()
+        .filter(|path| is_product(path))
+        .filter_map(|path| Some((path.clone(), exception(&tree::read(&path))?)))
+        .collect();
+    let mut faults = Vec::new();
+    for (path, line) in &modules {
+        if !listed.contains_key(path.as_str()) {
+            faults.push(format!(
+                "{path}:{line}: unsafe code is excepted here, and {LIST} does not link to it; add it to the list, with the reason"
+            ));
+        }
+    }
+    for (path, &line) in &listed {
+        if !modules.contains_key(*path) {
+            let what = format!("`{path}` excepts no unsafe code; take it off the list");
+            faults.push(document.fault(line, what));
+        }
+    }
+    assert_tidy(&faults);
+}
+
+/// Whether a file is part of what users run, no test or bench.
+fn is_product(path: &str) -> bool {
+    let mut parts = path.split('/');
+    matches!(parts.next(), Some("crates" | "apps")) && parts.nth(1) == Some("src")
+}
+
+/// The first line with an exception from `unsafe_code = "deny"`.
+fn exception(text: &str) -> Option<usize> {
+    let excepts = |line: &str| {
+        let line = line.trim_start();
+        let refuses = line.contains("forbid(") || line.contains("deny(");
+        line.contains("unsafe_code") && !refuses && !line.starts_with("//")
+    };
+    Some(1 + text.lines().position(excepts)?)
+}
+
+#[test]
+fn an_exception_is_seen_however_it_is_written() {
+    let code = "unsafe_code";
+    assert_eq!(
+        exception(&format!("#![expect({code}, reason = \"\")]")),
+        Some(1)
+    );
+    assert_eq!(
+        exception(&format!("//! x\n#[allow(\n    {code},\n")),
+        Some(3)
+    );
+    assert_eq!(exception(&format!("#![forbid({code})]\n// {code}")), None);
+}
