@@ -1,7 +1,7 @@
 //! A Markdown document, as far as the tests look at it.
 
 use crate::tree;
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use std::collections::{HashMap, HashSet};
 
 /// Something in a document, and the line where it starts.
@@ -9,6 +9,14 @@ use std::collections::{HashMap, HashSet};
 pub(crate) struct At<T> {
     pub(crate) line: usize,
     pub(crate) item: T,
+}
+
+/// A fenced block of code.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block {
+    /// What follows the opening fence.
+    pub(crate) info: String,
+    pub(crate) text: String,
 }
 
 /// A cell of a table: its text without markup, and where its links point.
@@ -30,6 +38,9 @@ pub(crate) struct Document {
     pub(crate) links: Vec<At<String>>,
     /// The fragments by which headings are linked to.
     pub(crate) anchors: HashSet<String>,
+    pub(crate) blocks: Vec<At<Block>>,
+    /// Code within sentences.
+    pub(crate) codes: Vec<At<String>>,
     pub(crate) tables: Vec<Table>,
 }
 
@@ -66,13 +77,6 @@ impl Document {
     pub(crate) fn fault(&self, line: usize, what: impl std::fmt::Display) -> String {
         format!("{}:{line}: {what}", self.path)
     }
-
-    /// The table whose head has this text in its first cell.
-    pub(crate) fn table(&self, head: &str) -> &Table {
-        let is_it = |table: &&Table| table[0].item[0].text == head;
-        let table = self.tables.iter().find(is_it);
-        table.unwrap_or_else(|| panic!("{}: no table starts with `{head}`", self.path))
-    }
 }
 
 #[derive(Default)]
@@ -81,6 +85,7 @@ struct Reader {
     heading: Option<String>,
     /// How many headings have each fragment: GitHub numbers the later ones.
     fragments: HashMap<String, usize>,
+    in_block: bool,
     in_cell: bool,
 }
 
@@ -89,7 +94,12 @@ impl Reader {
         match event {
             Event::Start(tag) => self.start(tag, line),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) | Event::Code(text) => self.text(&text),
+            Event::Text(text) => self.text(&text),
+            Event::Code(code) => {
+                self.text(&code);
+                let item = code.to_string();
+                self.document.codes.push(At { line, item });
+            }
             Event::Html(html) | Event::InlineHtml(html) => self.html(&html, line),
             Event::SoftBreak | Event::HardBreak => self.text(" "),
             _ => {}
@@ -105,6 +115,14 @@ impl Reader {
                     cell.links.push(item.clone());
                 }
                 self.document.links.push(At { line, item });
+            }
+            Tag::CodeBlock(CodeBlockKind::Fenced(info)) => {
+                let item = Block {
+                    info: info.to_string(),
+                    text: String::new(),
+                };
+                self.document.blocks.push(At { line, item });
+                self.in_block = true;
             }
             Tag::Table(_) => self.document.tables.push(Table::new()),
             Tag::TableHead | Tag::TableRow => {
@@ -135,6 +153,7 @@ impl Reader {
                 *earlier += 1;
                 self.document.anchors.insert(anchor);
             }
+            TagEnd::CodeBlock => self.in_block = false,
             TagEnd::TableCell => self.in_cell = false,
             _ => {}
         }
@@ -143,6 +162,9 @@ impl Reader {
     fn text(&mut self, text: &str) {
         if let Some(heading) = &mut self.heading {
             heading.push_str(text);
+        } else if self.in_block {
+            let block = self.document.blocks.last_mut();
+            block.expect("a block has begun").item.text.push_str(text);
         } else if self.in_cell
             && let Some(cell) = self.cell()
         {

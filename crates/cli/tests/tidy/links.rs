@@ -30,7 +30,9 @@ fn every_link_resolves() {
 fn every_document_that_source_files_name_exists() {
     let documents = tree::files(&["md"]);
     let mut faults = Vec::new();
-    for path in tree::files(&["rs", "c", "h", "cpp", "hpp", "cc", "py", "sh", "toml", "mk"]) {
+    for path in tree::files(&[
+        "rs", "c", "h", "cpp", "hpp", "cc", "py", "sh", "toml", "mk", "Makefile",
+    ]) {
         for (number, line) in tree::read(&path).lines().enumerate() {
             for named in documents_named(line) {
                 if !documents.iter().any(|document| document == named) {

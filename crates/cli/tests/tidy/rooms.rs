@@ -1,10 +1,10 @@
 //! ARCHITECTURE.md's table of rooms has every crate, what it imports directly, and imports before importers.
 
 use crate::assert_tidy;
-use crate::document::{At, Cell, Document};
+use crate::document::{At, Cell, Document, Table};
 use crate::tree;
 use std::collections::{BTreeMap, BTreeSet};
-use toml::{Table, Value};
+use toml::Value;
 
 const TABLE: &str = "ARCHITECTURE.md";
 
@@ -18,39 +18,51 @@ struct Crate {
     dependencies: usize,
 }
 
+/// What a row says of a crate.
+struct Room<'a> {
+    line: usize,
+    name: &'a str,
+    imports: BTreeSet<&'a str>,
+    is: &'a Crate,
+}
+
 #[test]
 fn the_table_of_rooms_is_that_of_the_manifests() {
     let document = Document::read(TABLE);
     let crates = crates();
-    let mut missing: BTreeSet<&str> = crates.iter().map(|room| room.folder.as_str()).collect();
+    let rooms: Vec<Room> = rows(&document)
+        .filter_map(|row| room(row, &crates))
+        .collect();
+    let places: BTreeMap<&str, (usize, &str)> = rooms
+        .iter()
+        .enumerate()
+        .map(|(place, room)| (room.is.folder.as_str(), (place, room.name)))
+        .collect();
     let mut faults = Vec::new();
-    let mut above: BTreeMap<String, String> = BTreeMap::new();
-    for row in &document.table("room")[1..] {
-        let Some((name, room)) = room(row, &crates) else {
-            continue;
-        };
-        missing.remove(room.folder.as_str());
-        let mut names = BTreeSet::new();
-        for import in &room.imports {
-            match above.get(import) {
-                Some(name) => drop(names.insert(name.as_str())),
-                None => faults.push(document.fault(
-                    row.line,
-                    format!("`{name}` imports {import}, which stands below it; arrows only go down: move the row, or drop the import"),
-                )),
-            }
+    for (place, room) in rooms.iter().enumerate() {
+        let name = room.name;
+        let imports = room.is.imports.iter();
+        let imports = imports.filter_map(|folder| places.get(folder.as_str()));
+        for (_, import) in imports.clone().filter(|(above, _)| *above > place) {
+            faults.push(document.fault(
+                room.line,
+                format!("`{name}` imports `{import}`, which stands below it, and arrows only go down; move a row, or drop the import"),
+            ));
         }
-        let stated = imports(row);
-        if stated != names {
+        let names: BTreeSet<&str> = imports.map(|(_, name)| *name).collect();
+        if room.imports != names {
             let names: Vec<_> = names.into_iter().collect();
             let what = format!(
                 "by its Cargo.toml `{name}` imports {}; say that in the row",
                 names.join(", ")
             );
-            faults.push(document.fault(row.line, what));
+            faults.push(document.fault(room.line, what));
         }
-        above.insert(room.folder.clone(), name.to_string());
     }
+    let missing = crates
+        .iter()
+        .map(|is| &is.folder)
+        .filter(|folder| !places.contains_key(folder.as_str()));
     for folder in missing {
         faults.push(format!(
             "{folder}/Cargo.toml:1: the crate has no row in {TABLE}; add one"
@@ -70,24 +82,33 @@ fn the_policies_import_nothing() {
     );
 }
 
-/// The room of a row and its name, unless it is no crate.
-fn room<'a>(row: &'a At<Vec<Cell>>, crates: &'a [Crate]) -> Option<(&'a str, &'a Crate)> {
-    let cell = row.item.first()?;
-    let link = cell.links.first()?;
-    let room = crates.iter().find(|room| {
-        link.strip_prefix(&room.folder)
-            .is_some_and(|rest| rest.starts_with('/'))
-    })?;
-    Some((&cell.text, room))
+/// The rows of every table whose last column is about imports.
+fn rows(document: &Document) -> impl Iterator<Item = &At<Vec<Cell>>> {
+    let is_of_imports = |table: &&Table| {
+        let head = table.first().and_then(|row| row.item.last());
+        head.is_some_and(|cell| cell.text.starts_with("imports"))
+    };
+    let tables = document.tables.iter().filter(is_of_imports);
+    tables.flat_map(|table| &table[1..])
 }
 
-/// What a row says its room imports.
-fn imports(row: &At<Vec<Cell>>) -> BTreeSet<&str> {
-    let cell = row.item.last().map_or("", |cell| cell.text.as_str());
-    let names = cell.split(',').map(str::trim);
-    names
-        .filter(|name| !name.is_empty() && *name != "–")
-        .collect()
+/// The room of a row, unless it is no crate.
+fn room<'a>(row: &'a At<Vec<Cell>>, crates: &'a [Crate]) -> Option<Room<'a>> {
+    let (first, last) = (row.item.first()?, row.item.last()?);
+    let link = first.links.first()?;
+    let is_in = |folder: &str| {
+        let rest = link.strip_prefix(folder);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    };
+    let stated = last.text.split(',').map(str::trim);
+    Some(Room {
+        line: row.line,
+        name: &first.text,
+        imports: stated
+            .filter(|name| !name.is_empty() && *name != "–")
+            .collect(),
+        is: crates.iter().find(|is| is_in(&is.folder))?,
+    })
 }
 
 /// The crates of the workspace.
@@ -113,13 +134,13 @@ fn crates() -> Vec<Crate> {
         .collect()
 }
 
-fn manifest(path: &str) -> Table {
+fn manifest(path: &str) -> toml::Table {
     let text = tree::read(path);
     text.parse()
         .unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-fn table(value: &Value, key: &str) -> Table {
+fn table(value: &Value, key: &str) -> toml::Table {
     value
         .get(key)
         .and_then(Value::as_table)

@@ -16,12 +16,13 @@ pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Paths from the root of all files with one of these extensions, in order.
+/// Paths from the root of all files with one of these extensions, or names where they have none, in order.
 pub(crate) fn files(extensions: &[&str]) -> Vec<String> {
     let root = root();
     let mut found = Vec::new();
     walk(&root, &mut |path| {
-        let extension = path.extension().and_then(|extension| extension.to_str());
+        let extension = path.extension().or(path.file_name());
+        let extension = extension.and_then(|extension| extension.to_str());
         if extension.is_some_and(|extension| extensions.contains(&extension)) {
             let path = path.strip_prefix(&root).expect("the walk starts there");
             found.push(path.to_str().expect("file names are UTF-8").to_string());
