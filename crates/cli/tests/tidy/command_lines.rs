@@ -91,7 +91,11 @@ fn parse(arguments: &[String]) -> Result<(), String> {
         Ok(_) => Ok(()),
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Ok(()),
-            _ => Err(error.to_string()),
+            _ => {
+                let text = error.to_string();
+                let why = text.split("\n\nUsage:").next();
+                Err(why.unwrap_or_default().trim_end().to_string())
+            }
         },
     }
 }

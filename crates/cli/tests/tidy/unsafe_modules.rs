@@ -29,6 +29,13 @@ fn the_list_of_unsafe_modules_is_that_of_the_tree() {
             ));
         }
     }
+    for path in modules.keys() {
+        if let Some(line) = child(&tree::read(path)) {
+            faults.push(format!(
+                "{path}:{line}: the exception from the lint on unsafe code holds for this module's file as well; except items, or move what needs it into a file of its own"
+            ));
+        }
+    }
     for (path, &line) in &listed {
         if !modules.contains_key(*path) {
             let what = format!("`{path}` excepts no unsafe code; take it off the list");
@@ -52,6 +59,32 @@ fn exception(text: &str) -> Option<usize> {
         line.contains("unsafe_code") && !refuses && !line.starts_with("//")
     };
     Some(1 + text.lines().position(excepts)?)
+}
+
+/// Where the whole file is excepted, the first module with a file of its own: it would be excepted unseen.
+fn child(text: &str) -> Option<usize> {
+    let mut attribute = text
+        .split("#![")
+        .skip(1)
+        .filter_map(|rest| rest.split(']').next());
+    let declares = |line: &str| {
+        let name = line.trim_end().strip_suffix(';').unwrap_or_default();
+        name.starts_with("mod ") || name.starts_with("pub") && name.contains(" mod ")
+    };
+    let is_whole = attribute.any(|attribute| attribute.contains("unsafe_code"));
+    is_whole.then(|| text.lines().position(declares).map(|line| 1 + line))?
+}
+
+#[test]
+fn a_module_that_would_be_excepted_unseen_is_found() {
+    let code = "unsafe_code";
+    let whole = format!("//! x\n#![expect(\n    {code},\n)]\n");
+    assert_eq!(child(&format!("{whole}pub(crate) mod deeper;\n")), Some(5));
+    assert_eq!(child(&format!("{whole}mod here {{}}\n")), None);
+    assert_eq!(
+        child(&format!("#[expect({code})]\nfn f() {{}}\nmod a;\n")),
+        None
+    );
 }
 
 #[test]
