@@ -9,7 +9,12 @@ SHELL := /bin/bash
 # Property tests draw the same cases in every run here; `cargo test` by itself explores others.
 export PROPTEST_RNG_SEED ?= 20211026
 
-HEADWAY := target/release/headway
+# Where cargo builds, and where `make install`, `install-capi` and `install-pass` put things; DESTDIR is set before it.
+CARGO_OUT := $(or $(CARGO_TARGET_DIR),$(CARGO_BUILD_TARGET_DIR),target)
+PREFIX ?= /usr/local
+override PREFIX := $(abspath $(PREFIX))
+
+HEADWAY := $(CARGO_OUT)/release/headway
 NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 
@@ -20,8 +25,8 @@ demo: build
 
 # Minutes: every figure of the papers, at full length.
 reproduce: build
-	$(HEADWAY) reproduce all --format markdown -o docs/reproduction.md --html target/reproduction.html
-	@echo "docs/reproduction.md is new; the curves are in target/reproduction.html"
+	$(HEADWAY) reproduce all --format markdown -o docs/reproduction.md --html $(CARGO_OUT)/reproduction.html
+	@echo "docs/reproduction.md is new; the curves are in $(CARGO_OUT)/reproduction.html"
 
 build: toolchain
 	$(CARGO) build --release --locked -p headway-cli -p cargo-headway
@@ -43,12 +48,12 @@ unit: toolchain
 
 # Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber --release --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber --release --test loom
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler.
 SOAK ?= 1000000
-SOAK_OUT := $(abspath $(or $(CARGO_TARGET_DIR),target))/soak
+SOAK_OUT := $(abspath $(CARGO_OUT))/soak
 soak: toolchain
 	@flags=; \
 	if command -v c++ >/dev/null; then \
@@ -81,11 +86,11 @@ ifeq ($(NIGHTLY),yes)
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
-ASAN = RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=target/asan \
+ASAN = RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
 	$(CARGO) +nightly test --locked --target $(HOST)
 
 # What threads share, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
-TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=target/tsan \
+TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
 	$(CARGO) +nightly test -Zbuild-std --locked --target $(HOST)
 tsan: toolchain
 ifeq ($(NIGHTLY),yes)
@@ -154,18 +159,15 @@ fuzz: toolchain
 	done
 
 install: build
-	install -Dm755 $(HEADWAY) $(DESTDIR)/usr/local/bin/headway
-	install -Dm755 $(dir $(HEADWAY))cargo-headway $(DESTDIR)/usr/local/bin/cargo-headway
-	$(HEADWAY) man --dir $(DESTDIR)/usr/local/share/man/man1
-	mkdir -p $(DESTDIR)/usr/local/share/bash-completion/completions
-	$(HEADWAY) completions bash > $(DESTDIR)/usr/local/share/bash-completion/completions/headway
+	install -Dm755 $(HEADWAY) $(DESTDIR)$(PREFIX)/bin/headway
+	install -Dm755 $(dir $(HEADWAY))cargo-headway $(DESTDIR)$(PREFIX)/bin/cargo-headway
+	$(HEADWAY) man --dir $(DESTDIR)$(PREFIX)/share/man/man1
+	mkdir -p $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	$(HEADWAY) completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/headway
 
 # The C interface: both libraries, the headers, the shim for programs with locks, and what pkg-config needs.
 .PHONY: install-capi
 CAPI_ABI := $(shell sed -n 's/^pub const HEADWAY_ABI_VERSION: u32 = \([0-9]*\);/\1/p' crates/capi/src/server.rs)
-PREFIX ?= /usr/local
-
-CARGO_OUT := $(or $(CARGO_TARGET_DIR),target)
 
 install-capi: toolchain
 	$(CARGO) build --release --locked -p headway-capi

@@ -126,12 +126,15 @@ void Emitter::before(Instruction *Point, Cost Weight, Offset Where) {
   callSlowPath(B);
 }
 
-void Emitter::onEdge(BasicBlock *From, BasicBlock *To, Cost Weight, Offset Where) {
+bool Emitter::onEdge(BasicBlock *From, BasicBlock *To, Cost Weight, Offset Where) {
   Instruction *Branch = From->getTerminator();
   const bool Splits = isa<BranchInst, SwitchInst>(Branch) && !To->isEHPad() && count(successors(From), To) == 1;
-  if (!Splits || Branch->getNumSuccessors() == 1)
-    return before(Branch, Weight, Where);
+  if (!Splits || Branch->getNumSuccessors() == 1) {
+    before(Branch, Weight, Where);
+    return true;
+  }
   before(SplitEdge(From, To)->getTerminator(), Weight, Where);
+  return false;
 }
 
 } // namespace headway

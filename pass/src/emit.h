@@ -23,8 +23,9 @@ public:
   /// A probe in front of `Point`, which ends up in a block of its own. `Weight` is what a TSC probe
   /// takes from the countdown.
   void before(llvm::Instruction *Point, Cost Weight, Offset Where);
-  /// A probe on the edge `From` → `To`; in front of the branch where the edge cannot be split.
-  void onEdge(llvm::BasicBlock *From, llvm::BasicBlock *To, Cost Weight, Offset Where);
+  /// A probe on the edge `From` → `To`; in front of the branch where the edge cannot be split. Returns whether it is
+  /// there: then it is on every other edge from `From` as well.
+  bool onEdge(llvm::BasicBlock *From, llvm::BasicBlock *To, Cost Weight, Offset Where);
 
 private:
   llvm::Module &M;

@@ -3,6 +3,7 @@
 #include "blocks.h"
 #include "emit.h"
 #include "loops.h"
+#include "note.h"
 #include "opaque.h"
 #include "plan.h"
 #include "report.h"
@@ -47,6 +48,8 @@ public:
         Changed |= visit(*F);
     }
     Out.write();
+    if (Changed)
+      noteProbes(M);
     return Changed;
   }
 
@@ -184,8 +187,10 @@ private:
       Emit.before(Done.ProbePoint, Covers, Emitter::Offset::AtProbe);
       Unused.push_back(Done.OldCondition);
     }
+    SmallPtrSet<const BasicBlock *, 4> Ended;
     for (const auto &[E, Where] : Edges)
-      Emit.onEdge(E.From, E.To, E.Covers, Where);
+      if (!Ended.contains(E.From) && Emit.onEdge(E.From, E.To, E.Covers, Where))
+        Ended.insert(E.From);
     for (const Marked &Point : Points) {
       Emit.before(Point.Marker, Point.Covers, Point.Where);
       Point.Marker->eraseFromParent();

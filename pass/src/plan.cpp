@@ -19,6 +19,7 @@ const char *text(Reason R) {
   case Reason::StraightLine: return "straight-line";
   case Reason::BeforeCall: return "before-external-call";
   case Reason::AfterCall: return "after-external-call";
+  case Reason::TailCall: return "tail-call";
   case Reason::Recursion: return "recursion";
   case Reason::HeavyLoop: return "heavy-loop";
   case Reason::HeavyWay: return "heavy-way";

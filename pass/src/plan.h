@@ -18,6 +18,7 @@ enum class Reason {
   StraightLine,  ///< The code since the last probe has used up the bound.
   BeforeCall,    ///< In front of a call that leaves instrumented code.
   AfterCall,     ///< Behind such a call, or behind code that returned with the bound used up.
+  TailCall,      ///< In front of a call that becomes a jump and may lead back here.
   Recursion,     ///< On the way into a function that goes on in itself.
   HeavyWay,      ///< The way through a light loop that makes some of its iterations long.
   HeavyLoop,     ///< Each iteration may be long: a probe on the back-edge.

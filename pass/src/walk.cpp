@@ -1,4 +1,5 @@
 #include "walk.h"
+#include "tail.h"
 
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/Instructions.h"
@@ -52,7 +53,7 @@ private:
   void visitLoop(const Loop &L, Way W) {
     const Residual &R = Inner.lookup(&L);
     if (W.Due || W.Since + R.Before > In.Half)
-      probe(W, firstPoint(*L.getLoopPreheader()->getTerminator()), W.Due ? Reason::AfterCall : Reason::StraightLine);
+      probe(W, firstPointBefore(L), W.Due ? Reason::AfterCall : Reason::StraightLine);
     across(W, R);
     SmallVector<BasicBlock *, 8> Exits;
     L.getUniqueExitBlocks(Exits);
@@ -98,11 +99,21 @@ private:
       probe(W, &I, Reason::AfterCall);
     else if (W.Since + Ahead > Allowed)
       probe(W, &I, C.Kind == CallCost::Leaves ? Reason::BeforeCall : Reason::StraightLine);
+    else if (W.FromEntry && C.Kind == CallCost::Leaves && mayGoRound(CB))
+      probe(W, &I, Reason::TailCall);
     across(W, C.What);
     if (C.Kind == CallCost::Leaves) {
       W.Due = !CB.doesNotReturn();
       W.Since = std::min(W.Since, In.Half);
     }
+  }
+
+  /// A call that becomes a jump comes back to no probe behind it, and functions that call each other so go round for ever.
+  /// Within a module that is recursion, which has its probes; what the C library calls returns to it, and allocators (Rust's have
+  /// names that the C library does not know) call nothing back.
+  bool mayGoRound(const CallBase &CB) const {
+    LibFunc Library;
+    return mayBecomeJump(CB) && !In.TLI.getLibFunc(CB, Library) && !CB.hasFnAttr(Attribute::AllocKind);
   }
 
   /// Between a call and the return of its value nothing may stand, or it is no tail call any more.
@@ -158,7 +169,11 @@ private:
       At = W;
   }
 
-  static Instruction *firstPoint(Instruction &I) { return &I; }
+  /// Where a probe in front of a loop goes. A loop that a computed goto enters has no block of its own in front: the probe stands in its header.
+  static Instruction *firstPointBefore(const Loop &L) {
+    BasicBlock *Preheader = L.getLoopPreheader();
+    return Preheader ? Preheader->getTerminator() : firstPointOf(*L.getHeader());
+  }
 
   /// Where a probe at the start of a block goes; null if nothing can stand there.
   static Instruction *firstPointOf(BasicBlock &BB) {

@@ -6,7 +6,10 @@ unset HEADWAY_PASS_DIR
 prefix=$work/prefix examples=$(realpath "$test_dir/../examples")
 cmake --install "$build" --prefix "$prefix" >/dev/null
 
-has_probes() { nm "$1" | grep -q __headway_preempted || fail "$1 has no probes"; }
+has_probes() {
+  nm "$1" | grep -q __headway_preempted || fail "$1 has no probes"
+  readelf --notes "$1" | grep -q '^  Headway ' || fail "$1 does not say that it has probes"
+}
 finds_primes() {
   has_probes "$1"
   [ "$("$1" 100000)" = "9592 primes below 100000" ] || fail "$1 is wrong"

@@ -191,6 +191,89 @@ static uint64_t rarely_heavy(uint64_t n) { return light_and_heavy(n, 1009); }
 static uint64_t always_heavy(uint64_t n) { return light_and_heavy(n, 1); }
 static uint64_t never_heavy(uint64_t n) { return light_and_heavy(n, UINT64_MAX); }
 
+// A computed goto enters a loop, which so has no block of its own in front of it.
+static uint64_t entered_by_goto(uint64_t n) {
+    static void *const table[] = {&&loop, &&end};
+    volatile unsigned char code[] = {0, 0, 1};
+    uint64_t x = n, left = n;
+    const volatile unsigned char *at = code;
+    goto *table[*at++];
+loop:
+    x = outside(x);
+    if (left-- > 1) goto loop;
+    goto *table[*at++];
+end:
+    return x;
+}
+
+// An interpreter that jumps from each instruction to the next one, some of which are loops.
+static uint64_t threaded(uint64_t n) {
+    static void *const table[] = {&&add, &&mix, &&again, &&halt};
+    static const unsigned char code[] = {0, 1, 0, 2, 1, 1, 2, 0};
+    uint64_t x = 1, at = 0;
+    goto *table[code[0]];
+add:
+    x += at;
+    goto *table[at++ < n ? code[at & 7] : 3];
+mix:
+    x = (x ^ (x >> 5)) * 3;
+    if (x & 1) goto mix;
+    goto *table[at++ < n ? code[at & 7] : 3];
+again:
+    x++;
+    if (x & 3) goto again;
+    goto *table[at++ < n ? code[at & 7] : 3];
+halt:
+    return x;
+}
+
+// Two functions in two files, each of which calls the other last: jumps, but where nothing is optimised.
+#ifdef __OPTIMIZE__
+enum { CALLS_ARE_JUMPS = 1 };
+#else
+enum { CALLS_ARE_JUMPS = 0 };
+#endif
+uint64_t ping(uint64_t n, uint64_t x) {
+    if (n == 0) return x;
+    return pong(n - 1, x * 3);
+}
+
+static uint64_t calls_last(uint64_t n) {
+    const uint64_t rounds = CALLS_ARE_JUMPS ? n : 1000;
+    uint64_t sum = 0;
+    for (uint64_t done = 0; done < n; done += rounds) sum += ping(rounds, done);
+    return sum;
+}
+
+uint64_t must_ping(uint64_t n, uint64_t x) {
+    if (n == 0) return x;
+    __attribute__((musttail)) return must_pong(n - 1, x * 3);
+}
+
+static uint64_t must_call_last(uint64_t n) { return must_ping(n, 1); }
+
+// An interpreter whose handlers end in an indirect call.
+struct machine {
+    uint64_t (*const *code)(struct machine *, uint64_t);
+    uint64_t left;
+};
+
+static uint64_t handle_add(struct machine *m, uint64_t x) {
+    if (m->left-- == 0) return x;
+    __attribute__((musttail)) return m->code[m->left & 3](m, x + 1);
+}
+
+static uint64_t handle_mix(struct machine *m, uint64_t x) {
+    if (m->left-- == 0) return x;
+    __attribute__((musttail)) return m->code[m->left & 3](m, x ^ (x >> 3));
+}
+
+static uint64_t handlers_call_last(uint64_t n) {
+    static uint64_t (*const code[])(struct machine *, uint64_t) = {handle_add, handle_mix, handle_mix, handle_add};
+    struct machine m = {code, n};
+    return handle_add(&m, n);
+}
+
 const struct loop loops[] = {
     {"call_free", call_free},
     {"vectorisable", vectorisable},
@@ -211,5 +294,10 @@ const struct loop loops[] = {
     {"rarely_heavy", rarely_heavy},
     {"always_heavy", always_heavy},
     {"never_heavy", never_heavy},
+    {"entered_by_goto", entered_by_goto},
+    {"threaded", threaded},
+    {"calls_last", calls_last},
+    {"must_call_last", must_call_last},
+    {"handlers_call_last", handlers_call_last},
 };
 const int loop_count = sizeof loops / sizeof *loops;

@@ -14,6 +14,12 @@ extern const int loop_count;
 
 void loops_setup(void);
 
+// In another file with probes: calls back here, and returns what that returns.
+uint64_t pong(uint64_t n, uint64_t x);
+uint64_t ping(uint64_t n, uint64_t x);
+uint64_t must_pong(uint64_t n, uint64_t x);
+uint64_t must_ping(uint64_t n, uint64_t x);
+
 // In a file without probes: what instrumented code calls out to.
 uint64_t outside(uint64_t x);
 

@@ -2,7 +2,7 @@
 # The report names every probe with its reason and place, and the loops that need none.
 . "$(dirname "$0")/lib.sh"
 cat >"$work/subject.c" <<'C'
-long elsewhere(long);
+long elsewhere(long); int puts(const char *);
 static int leaf(int x) { return x * 3 + 1; }                                          // 2
 long counted(long n, long x) { for (long i = 0; i < n; i++) x = x * x + i; return x; } // 3
 long small(const long *a) {                                                           // 4
@@ -21,6 +21,10 @@ long rarely(const unsigned *a, long n) {                                        
       x = x / a[i] + x / (a[i] ^ 3) + x / (a[i] ^ 5) + x / (a[i] ^ 7) + x / (a[i] ^ 9) + x / (a[i] ^ 11) + 7; // 17
   return x;
 }
+long last(long n) { return n < 2 ? n : elsewhere(n + 1); }                            // 20
+long not_last(long n) { return elsewhere(n + 1) * 3; }                                // 21
+long indirectly(long (*f)(long), long n) { return f(n); }                             // 22
+int put(const char *s) { return puts(s); }                                            // 23
 C
 cat >"$work/unrolled.c" <<'C'
 double gather(const double *a, const unsigned *at, unsigned begin, unsigned end) {
@@ -58,6 +62,11 @@ assert ("after-external-call", 10) in probes("calls"), probes("calls")
 assert [r for r, _ in probes("again")] == ["recursion"], probes("again")
 # Heavy iterations have a probe, and all are counted.
 assert sorted(probes("rarely")) == [("heavy-way", 17), ("strip-mined-loop", 16)], probes("rarely")
+# A call that becomes a jump may lead back here, but not out of the C library; behind other calls there is a probe.
+assert probes("last") == [("tail-call", 20)], probes("last")
+assert probes("not_last") == [("after-external-call", 21)], probes("not_last")
+assert probes("indirectly") == [("tail-call", 22)], probes("indirectly")
+assert probes("put") == [], probes("put")
 assert {"name": "left_alone", "reason": "annotated"} in report["skipped"], report["skipped"]
 assert report["probes"] == sum(len(f["probes"]) for f in functions.values())
 half = report["distance"] / 2

@@ -8,7 +8,7 @@ parts=("$work/yield.o" "$work/stub.o" "$work/outside.o")
 run() { # NAME FLAGS…
   local name=$1; shift
   say "== $name"
-  "$bin/headway-cc" "$@" -I"$test_dir" "$test_dir/loops.c" "${parts[@]}" -lpthread -o "$work/loops"
+  "$bin/headway-cc" "$@" -I"$test_dir" "$test_dir"/{loops,pong}.c "${parts[@]}" -lpthread -o "$work/loops"
   timeout 60 "$work/loops" || fail "$name"
 }
 
@@ -22,5 +22,5 @@ run "-O2 -fPIC, distance 500" -O2 -fPIC -mllvm -headway-probe-distance=500
 run "-O2, TSC probes" -O2 -mllvm -headway-probe=tsc
 
 say "== negative control: a plain load, put in before the optimiser (these are to fail)"
-"$bin/headway-cc" -O3 -mllvm -headway-naive-plain-load -I"$test_dir" "$test_dir/loops.c" "${parts[@]}" -lpthread -o "$work/naive"
+"$bin/headway-cc" -O3 -mllvm -headway-naive-plain-load -I"$test_dir" "$test_dir"/{loops,pong}.c "${parts[@]}" -lpthread -o "$work/naive"
 timeout 60 "$work/naive" --never call_free,one_long_vector_loop || fail "the negative control yields: the test proves nothing"

@@ -16,6 +16,19 @@ pub enum KvError {
         /// What the storage engine said.
         source: fjall::Error,
     },
+    /// The store has another number of keys than was asked for.
+    #[error(
+        "the store at {} was filled with {found} keys, not {asked}: ask for {found}, leave the number out, or use another folder",
+        path.display()
+    )]
+    OtherKeys {
+        /// Its folder.
+        path: PathBuf,
+        /// Keys it was filled with.
+        found: u64,
+        /// Keys asked for.
+        asked: u64,
+    },
     /// No folder for a temporary store.
     #[error("cannot make a temporary folder for the store: {0}; set TMPDIR to a writable one")]
     Temporary(#[source] io::Error),

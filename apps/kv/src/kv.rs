@@ -1,12 +1,13 @@
 //! The service: requests in, replies out.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use headway_net::header::Status;
 use headway_runtime::{Call, Service};
 
 use crate::reply::Reply;
-use crate::store::Scanned;
+use crate::store::{Filling, Scanned};
 use crate::{KvError, Request, Store};
 
 /// The key-value service on a store.
@@ -18,6 +19,9 @@ pub struct Kv {
 }
 
 impl Kv {
+    /// Keys of a new store, unless chosen otherwise.
+    pub const DEFAULT_KEYS: u64 = 100_000;
+
     /// The service on this store.
     #[must_use]
     pub fn new(store: Store) -> Self {
@@ -39,6 +43,39 @@ impl Kv {
     pub fn filled(keys: u64, value_len: usize, seed: u64) -> Result<Self, KvError> {
         let store = Store::temporary()?;
         store.fill(keys, value_len, seed)?;
+        Ok(Self::new(store))
+    }
+
+    /// A service on the store in a folder. A new store, and one whose last fill was cut off, is filled with `keys` keys, by default
+    /// [`DEFAULT_KEYS`](Self::DEFAULT_KEYS); any other is served as it is.
+    ///
+    /// # Errors
+    /// [`KvError::OtherKeys`] when the store was filled with another number of keys than `keys`; those of [`Store::open`] and
+    /// [`Store::fill`].
+    pub fn open_filled(
+        path: impl AsRef<Path>,
+        keys: Option<u64>,
+        value_len: usize,
+        seed: u64,
+    ) -> Result<Self, KvError> {
+        let store = Store::open(&path)?;
+        let filling = store.filling()?;
+        if let (Some(Filling { keys: found, .. }), Some(asked)) = (filling, keys)
+            && found != asked
+        {
+            let path = path.as_ref().to_owned();
+            return Err(KvError::OtherKeys { path, found, asked });
+        }
+        let missing = match filling {
+            Some(filling) if filling.is_complete => None,
+            Some(filling) => Some(filling.keys),
+            None if store.is_empty()? => Some(keys.unwrap_or(Self::DEFAULT_KEYS)),
+            // Written by others: their entries count.
+            None => None,
+        };
+        if let Some(keys) = missing {
+            store.fill(keys, value_len, seed)?;
+        }
         Ok(Self::new(store))
     }
 

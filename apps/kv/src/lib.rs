@@ -39,5 +39,5 @@ pub use error::KvError;
 pub use kv::Kv;
 pub use protocol::{Malformed, NoRoom, Operation, Request};
 pub use reply::{ScanReply, read_get, read_scan};
-pub use store::{KEY_BYTES, Store, key_of};
+pub use store::{Filling, KEY_BYTES, Store, key_of};
 pub use workload::{KeyChoice, KvWorkload, UnknownOperation};

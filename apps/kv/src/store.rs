@@ -34,12 +34,42 @@ pub fn key_of(i: u64) -> [u8; KEY_BYTES] {
     key
 }
 
+/// Where a store says how it was filled.
+const FILLING: &[u8] = b"filling";
+
+/// What [`Store::fill`] was asked for, and whether it came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filling {
+    /// Keys asked for.
+    pub keys: u64,
+    /// Whether all of them were written; a process that was killed meanwhile leaves some out.
+    pub is_complete: bool,
+}
+
+impl Filling {
+    fn encode(self) -> [u8; 9] {
+        let mut bytes = [u8::from(self.is_complete); 9];
+        bytes[1..].copy_from_slice(&self.keys.to_be_bytes());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        let (is_complete, keys) = bytes.split_first()?;
+        Some(Self {
+            keys: u64::from_be_bytes(keys.try_into().ok()?),
+            is_complete: *is_complete == 1,
+        })
+    }
+}
+
 /// An ordered map from byte strings to byte strings, on disk and mostly in memory.
 ///
 /// Any number of threads may read and write at once. What was written is found again after a restart.
 pub struct Store {
     // Dropped in this order: the folder goes when nobody writes to it any more.
     entries: Keyspace,
+    /// What the store says of itself, apart from the entries.
+    about: Keyspace,
     database: Database,
     folder: Option<TempDir>,
 }
@@ -81,32 +111,60 @@ impl Store {
                 .worker_threads(1);
             let database = builder.open()?;
             let entries = database.keyspace("entries", KeyspaceCreateOptions::default)?;
-            Ok((database, entries))
+            let about = database.keyspace("about", KeyspaceCreateOptions::default)?;
+            Ok((database, entries, about))
         };
-        let (database, entries) = open().map_err(|source| KvError::Open {
+        let (database, entries, about) = open().map_err(|source| KvError::Open {
             path: path.to_owned(),
             source,
         })?;
         Ok(Self {
             entries,
+            about,
             database,
             folder,
         })
     }
 
     /// Writes the keys [`key_of`]`(0..keys)` with values of `value_len` random bytes, the same for the
-    /// same seed.
+    /// same seed. What [`filling`](Self::filling) says is complete only after the last one.
     ///
     /// # Errors
     /// [`KvError::Storage`].
     pub fn fill(&self, keys: u64, value_len: usize, seed: u64) -> Result<(), KvError> {
+        self.say(Filling {
+            keys,
+            is_complete: false,
+        })?;
+        self.write_keys(keys, value_len, seed)?;
+        self.say(Filling {
+            keys,
+            is_complete: true,
+        })?;
+        self.persist()
+    }
+
+    /// The last [`fill`](Self::fill) of this store; `None` where there was none.
+    ///
+    /// # Errors
+    /// [`KvError::Storage`].
+    pub fn filling(&self) -> Result<Option<Filling>, KvError> {
+        let said = self.about.get(FILLING)?;
+        Ok(said.and_then(|bytes| Filling::decode(&bytes)))
+    }
+
+    fn say(&self, filling: Filling) -> Result<(), KvError> {
+        Ok(self.about.insert(FILLING, filling.encode())?)
+    }
+
+    fn write_keys(&self, keys: u64, value_len: usize, seed: u64) -> Result<(), KvError> {
         let mut random = Pcg64Mcg::seed_from_u64(seed);
         let mut value = vec![0; value_len];
         for i in 0..keys {
             random.fill_bytes(&mut value);
             self.put(&key_of(i), &value)?;
         }
-        self.persist()
+        Ok(())
     }
 
     /// Waits until everything written is on disk. Dropping the store does so, too; without either a crash
@@ -170,4 +228,29 @@ pub(crate) struct Scanned {
     pub(crate) entries: u32,
     pub(crate) checksum: Checksum,
     pub(crate) last: Option<Slice>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kv;
+
+    #[test]
+    fn a_fill_that_was_cut_off_is_done_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let cut_off = Store::open(folder.path()).unwrap();
+        // What a fill of 300 keys leaves when it is killed at the 100th.
+        cut_off
+            .say(Filling {
+                keys: 300,
+                is_complete: false,
+            })
+            .unwrap();
+        cut_off.write_keys(100, 10, 1).unwrap();
+        drop(cut_off);
+        let kv = Kv::open_filled(folder.path(), None, 10, 1).unwrap();
+        assert_eq!(kv.store().len().unwrap(), 300);
+        let filling = kv.store().filling().unwrap().unwrap();
+        assert_eq!((filling.keys, filling.is_complete), (300, true));
+    }
 }

@@ -144,6 +144,19 @@ impl KvWorkload {
         }
     }
 
+    /// The number of the key that request `index` asks for, below the number of keys, for bodies written elsewhere. Allocates nothing.
+    #[inline]
+    #[must_use]
+    pub fn key_number(&self, index: u32) -> u64 {
+        self.key(mix(self.seed.wrapping_add(mix(u64::from(index)))))
+    }
+
+    /// The operation of each class.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
     fn key(&self, random: u64) -> u64 {
         match &self.zipf {
             None => below(random, self.keys),
@@ -229,6 +242,17 @@ mod tests {
                 .to_string()
                 .starts_with("class \"POKE\" is no operation")
         );
+    }
+
+    #[test]
+    fn a_key_by_number_is_the_one_of_the_body() {
+        for choice in [KeyChoice::Uniform, KeyChoice::Zipf { theta: 0.9 }] {
+            let workload = KvWorkload::new(KEYS, 1).with_choice(choice);
+            for (index, body) in (0..).zip(bodies(&workload, 0)) {
+                let key = &key_of(workload.key_number(index));
+                assert_eq!(Request::decode(&body).unwrap(), Request::Get { key });
+            }
+        }
     }
 
     #[test]

@@ -14,8 +14,8 @@ use headway_workload::{Class, Offered, Service, Workload};
 fn serve(kv: Kv) -> Server {
     let server = Server::builder()
         .policy("c-fcfs")
-        .class("GET", 2_000)
-        .class("SCAN", 20_000)
+        .class("GET", Duration::from_nanos(2_000))
+        .class("SCAN", Duration::from_nanos(20_000))
         .workers(1)
         .service(kv)
         .listen_udp("127.0.0.1:0".parse().unwrap());

@@ -62,6 +62,41 @@ fn what_was_written_is_found_after_a_restart() {
 }
 
 #[test]
+fn a_store_that_is_complete_or_of_others_is_served_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |keys| Kv::open_filled(folder.path(), keys, 10, 1);
+    let kv = open(Some(200)).unwrap();
+    ask(&kv, Request::Delete { key: &key_of(3) });
+    drop(kv);
+    assert_eq!(open(None).unwrap().store().len().unwrap(), 199);
+    assert_eq!(open(Some(200)).unwrap().store().len().unwrap(), 199);
+    let error = open(Some(300)).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            KvError::OtherKeys {
+                found: 200,
+                asked: 300,
+                ..
+            }
+        ),
+        "{error}"
+    );
+    let others = tempfile::tempdir().unwrap();
+    let kv = Kv::new(Store::open(others.path()).unwrap());
+    ask(
+        &kv,
+        Request::Put {
+            key: b"theirs",
+            value: b"kept",
+        },
+    );
+    drop(kv);
+    let kv = Kv::open_filled(others.path(), None, 10, 1).unwrap();
+    assert_eq!(kv.store().len().unwrap(), 1);
+}
+
+#[test]
 fn a_temporary_store_leaves_nothing_behind() {
     let store = Store::temporary().unwrap();
     let text = format!("{store:?}");

@@ -7,10 +7,11 @@
 
 pub mod calibrate;
 pub mod compare;
+pub mod datapath;
 pub mod gaps;
 mod probe;
 mod trial;
 
 pub use gaps::{Aftermath, Gap};
 pub use probe::Disturbance;
-pub use trial::{Observed, Served, Trial, TrialError};
+pub use trial::{Observed, Served, Trial, TrialError, has_dispatcher};

@@ -12,9 +12,10 @@ use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta}
 use headway_runtime::{
     Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
 };
-use headway_sim::{Experiment, Length};
+use headway_sim::{Experiment, Length, class_hints};
 use headway_workload::{Arrival, Generator};
 use serde_json::{Map, Value};
+use std::ops::Range;
 use std::time::Duration;
 
 /// Time for the threads to settle before the first arrival.
@@ -55,6 +56,22 @@ pub struct Observed {
     pub gaps: Vec<Gap>,
     /// By place in the workload: how a request that counts went; none where it was shed.
     pub served: Vec<Option<Served>>,
+}
+
+impl Observed {
+    /// Part of the run's time that was taken from its threads, handlers or not: 0 to 1.
+    #[must_use]
+    pub fn lost_fraction(&self) -> f64 {
+        let ends = self.served.iter().flatten();
+        let end_ns = ends
+            .map(|served| served.arrived_ns + served.latency_ns)
+            .max();
+        let end_ns = end_ns.unwrap_or(0).max(1);
+        let within = |gap: &Gap| gap.end.min(end_ns).saturating_sub(gap.start);
+        let lost_ns: u64 = self.gaps.iter().map(within).sum();
+        let of_run = lost_ns as f64 / end_ns as f64;
+        self.disturbance.lost_fraction().max(of_run).min(1.0)
+    }
 }
 
 /// How a request went.
@@ -254,15 +271,15 @@ impl Trial {
         Ok(schedules)
     }
 
+    /// As the simulator tells the policy of them.
     fn classes(&self) -> Vec<Class> {
         let workload = &self.experiment.workload;
-        let mix = workload.initial_mix();
-        let share = |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
-        let class = |class: &headway_workload::Class| Class {
+        let named = workload.union().zip(class_hints(workload));
+        let class = |(class, hint): (&headway_workload::Class, ClassHint)| Class {
             name: class.name.clone(),
-            hint: ClassHint::new(class.mean_ns(), share(&class.name)),
+            hint,
         };
-        workload.union().map(class).collect()
+        named.map(class).collect()
     }
 
     /// The classes as they are reported.
@@ -288,11 +305,32 @@ impl Trial {
             let latency_ns = completion.latency_ns + experiment.network_ns;
             recorder.record(class, latency_ns, completion.service_ns);
         }
-        Run::new(
-            self.meta(arrivals, played),
-            &recorder,
-            extras(workload, played, noise),
-        )
+        let extras = RunExtras {
+            wasted_cores: Some(self.wasted_cores(arrivals, played)),
+            expected_waste_cores: played
+                .stats
+                .plan
+                .as_ref()
+                .and_then(|plan| headway_sim::expected_waste_of(plan, experiment.workers)),
+            ..extras(workload, played, noise)
+        };
+        Run::new(self.meta(arrivals, played), &recorder, extras)
+    }
+
+    /// Cores idle on average while a request waited: with `n` requests in the server `min(n, workers)` of them could
+    /// run, and what they did not run of that time was wasted.
+    fn wasted_cores(&self, arrivals: &[Arrival], played: &Played) -> f64 {
+        let present = played
+            .completions
+            .iter()
+            .filter(|done| !done.shed)
+            .map(|done| {
+                let from_ns = arrivals[done.index as usize].at_ns;
+                from_ns..from_ns + done.latency_ns
+            });
+        let present: Vec<Range<u64>> = present.collect();
+        let busy_ns: u64 = played.stats.classes.iter().map(|class| class.cpu_ns).sum();
+        wasted_cores(&present, busy_ns, self.experiment.workers)
     }
 
     /// What came after the warm-up.
@@ -356,6 +394,22 @@ impl Trial {
             overloaded: played.stats.shed as f64 > 0.001 * arrivals.len() as f64,
         }
     }
+}
+
+/// The time that requests, present during these times, could have run on so many workers and did not, over all of it.
+fn wasted_cores(present: &[Range<u64>], busy_ns: u64, workers: usize) -> f64 {
+    let came = present.iter().map(|request| (request.start, 1_i64));
+    let went = present.iter().map(|request| (request.end, -1));
+    let mut events: Vec<(u64, i64)> = came.chain(went).collect();
+    events.sort_unstable();
+    let (mut requests, mut before_ns, mut could_run_ns) = (0, 0, 0);
+    for &(at_ns, change) in &events {
+        could_run_ns += (at_ns - before_ns) * requests.min(workers as i64) as u64;
+        before_ns = at_ns;
+        requests += change;
+    }
+    let span_ns = before_ns - events.first().map_or(before_ns, |(first_ns, _)| *first_ns);
+    could_run_ns.saturating_sub(busy_ns) as f64 / span_ns.max(1) as f64
 }
 
 /// What a run left behind.
@@ -423,6 +477,14 @@ fn interrupts(spec: &Spec) -> Result<(bool, bool), SpecError> {
     headway_policy::systems::with(spec, &shape, Ask)
 }
 
+/// Whether requests pass through a dispatcher under a policy; else the network steers them, or workers help themselves.
+///
+/// # Errors
+/// [`SpecError`] when there is no such policy.
+pub fn has_dispatcher(spec: &Spec) -> Result<bool, SpecError> {
+    Ok(owner(spec)? == Owner::Dispatcher)
+}
+
 /// Who places requests under a policy.
 fn owner(spec: &Spec) -> Result<Owner, SpecError> {
     struct Ask;
@@ -434,4 +496,51 @@ fn owner(spec: &Spec) -> Result<Owner, SpecError> {
     }
     let shape = headway_policy::Shape::new(headway_policy::MAX_WORKERS).class(1_000, 1.0);
     headway_policy::systems::with(spec, &shape, Ask)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_workload::Workload;
+
+    /// Else `--compare-sim` compares two policies.
+    #[test]
+    fn the_server_is_told_of_the_classes_what_the_simulator_is() {
+        let text = r#"
+            [[class]]
+            name = "short"
+            share = 0.9
+            service = { dist = "constant", mean = "2us" }
+            slo = "latency.p99<=30us"
+
+            [[class]]
+            name = "long"
+            share = 0.1
+            service = { dist = "constant", mean = "5us" }
+            slo = "slowdown.p99<=4"
+            long = true
+        "#;
+        let workload = Workload::from_toml_str(text, "mix.toml").unwrap();
+        let trial = Trial::new(Experiment::new(workload, "edf".parse().unwrap()));
+        let classes = trial.classes();
+        let told = |class: &Class| (class.hint.slo_ns, class.hint.long, class.hint.mean_ns);
+        assert_eq!(told(&classes[0]), (Some(30_000), None, 2_000.0));
+        assert_eq!(told(&classes[1]), (Some(20_000), Some(true), 5_000.0));
+        let hints: Vec<ClassHint> = classes.iter().map(|class| class.hint).collect();
+        assert_eq!(hints, class_hints(&trial.experiment.workload));
+    }
+
+    #[test]
+    fn workers_that_idle_beside_waiting_requests_are_wasted() {
+        // Two workers and three requests at once, one after the other on one worker.
+        let present = [0..10, 0..20, 0..30];
+        let wasted = wasted_cores(&present, 30, 2);
+        assert!(
+            (wasted - (2.0 * 20.0 + 10.0 - 30.0) / 30.0).abs() < 1e-12,
+            "{wasted}"
+        );
+        // Side by side, nothing is: two for 10 ns, then the third.
+        assert_eq!(wasted_cores(&[0..10, 0..10, 0..20], 30, 2), 0.0);
+        assert_eq!(wasted_cores(&[], 0, 2), 0.0);
+    }
 }

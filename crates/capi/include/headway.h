@@ -10,12 +10,12 @@
 #include "headway_preempt.h"
 
 
+// An interrupted request goes on at the worker that began it.
+#define HEADWAY_RESUME_OWN_WORKER 0
+
 // An interrupted request goes on wherever there is time for it, as in the papers. Its code holds nothing of its thread over a probe: see
 // docs/c-api.md, "Threads".
-#define HEADWAY_RESUME_ANYWHERE 0
-
-// An interrupted request goes on at the worker that began it.
-#define HEADWAY_RESUME_OWN_WORKER 1
+#define HEADWAY_RESUME_ANYWHERE 1
 
 // Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
 #define HEADWAY_PREEMPT_PROBES 0
@@ -54,6 +54,17 @@
 
 // They sleep at once.
 #define HEADWAY_IDLE_PARK 2
+
+// Long are the classes of ten times the shortest one's service time or more.
+#define HEADWAY_CLASS_AUTO 0
+
+// The class is not long.
+#define HEADWAY_CLASS_SHORT 1
+
+// The class is long.
+#define HEADWAY_CLASS_LONG 2
+// The most classes a server may have.
+#define HEADWAY_MAX_CLASSES 255
 
 // The most bytes a response may have, wire header not included; also what headway_buffer() has room for.
 #define HEADWAY_MAX_REPLY_BYTES 1990
@@ -105,6 +116,16 @@ struct headway_class {
     uint64_t mean_ns;
 };
 
+// What else policies may be told of a class. All of it may stay 0.
+struct headway_class_hint {
+    // How long a request of the class may stay in the server, ns, by which edf and shinjuku-mq rank it; 0 for several of its service times.
+    uint64_t slo_ns;
+    // Whether policies that treat long requests apart count the class among them: HEADWAY_CLASS_...
+    uint32_t length;
+    // 0.
+    uint32_t reserved;
+};
+
 // What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
 struct headway_options {
     // sizeof(struct headway_options).
@@ -115,11 +136,11 @@ struct headway_options {
     const char *listen;
     // The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
     const struct headway_class *classes;
-    // How many classes there are.
+    // How many classes there are, at most HEADWAY_MAX_CLASSES.
     size_t class_count;
     // How many workers; 0 for 1.
     uint32_t workers;
-    // Where interrupted requests go on: HEADWAY_RESUME_...
+    // Where interrupted requests go on: HEADWAY_RESUME_... They change threads only if asked for.
     uint32_t resume;
     // Who carries the dispatcher out: HEADWAY_LAYOUT_...
     uint32_t layout;
@@ -139,6 +160,8 @@ struct headway_options {
     uint32_t feedback;
     // 0.
     uint32_t reserved;
+    // What else is known of the classes: one element a class, in the same order; null for nothing.
+    const struct headway_class_hint *class_hints;
 };
 
 // What the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave one of
@@ -187,6 +210,8 @@ struct headway_stats {
     uint64_t unsent;
     // Datagrams that the kernel dropped because the server did not take them in time.
     uint64_t kernel_drops;
+    // How often the policy asked a running request to yield; preemptions of them did, or yielded by themselves.
+    uint64_t preemptions_asked;
 };
 
 // What a server has done for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
@@ -199,6 +224,13 @@ struct headway_class_stats {
     uint64_t shed;
     // Time the handlers took in all, ns.
     uint64_t cpu_ns;
+    // How often the policy asked a running request to yield.
+    uint64_t preemptions_asked;
+    // How often a request was interrupted.
+    uint64_t preemptions;
+    // Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
+    // names a class once, on standard error, where this is all that its requests do.
+    uint64_t unheeded;
 };
 
 #ifdef __cplusplus
@@ -237,11 +269,11 @@ unsigned int headway_worker(struct headway_request *request);
 // As headway_buffer().
 uint32_t headway_time_ns(struct headway_request *request);
 
-// Answers with these bytes, which may lie in headway_buffer(). Of several replies the last one counts. Returns HEADWAY_OK or
-// HEADWAY_E_TOO_LARGE.
+// Answers with these bytes, which may lie in headway_buffer(). Of several replies the last one counts. Returns HEADWAY_OK,
+// HEADWAY_E_TOO_LARGE, or HEADWAY_E_ARGUMENT for a length without bytes.
 //
 // # Safety
-// As headway_buffer(); `bytes` has as many readable bytes as `length` says.
+// As headway_buffer(); `bytes` is null or has as many readable bytes as `length` says.
 int headway_reply(struct headway_request *request,
                   const void *bytes,
                   size_t length);
@@ -290,17 +322,17 @@ uint32_t headway_abi_version(void);
 //
 // # Safety
 // `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be
-// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. Unless
-// headway_options.resume is HEADWAY_RESUME_OWN_WORKER, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it
+// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. If
+// headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it
 // may be interrupted at any instruction (docs/c-api.md, "Interrupting by signal").
 int headway_start(const struct headway_options *options,
                   const struct headway_service *service,
                   struct headway_server **server);
 
-// The port the server listens on.
+// The port the server listens on; 0 if `server` is null, with words for headway_last_error().
 //
 // # Safety
-// `server` came from headway_start() and was not stopped.
+// `server` is null, or came from headway_start() and was not stopped.
 uint16_t headway_port(const struct headway_server *server);
 
 // What the server has done so far.
@@ -322,7 +354,7 @@ int headway_read_class_stats(const struct headway_server *server, size_t index, 
 // As headway_port().
 int headway_request_stop(const struct headway_server *server);
 
-// Waits until the server has stopped because some thread called headway_request_stop(). Call headway_stop() afterwards.
+// Waits until some thread calls headway_request_stop(), or a thread of the server fails. Call headway_stop() then: its deadline begins with its call.
 //
 // # Safety
 // As headway_port().
@@ -337,6 +369,8 @@ int headway_wait(const struct headway_server *server);
 int headway_stop(struct headway_server *server,
                  uint64_t deadline_ns,
                  struct headway_stats *stats);
+
+extern void *dlsym(void *handle, const char *symbol);
 
 // What went wrong in this thread's last call that failed, in English; empty before the first. Valid until the next call that fails.
 const char *headway_last_error(void);

@@ -42,9 +42,19 @@ due:
     __headway_deferred();
 }
 
+/* Says of the object that it has probes: an ELF note, once in each assembly. The shim suspends requests in calls from such objects only. */
+#define HEADWAY_NOTE_OF_PROBES                                   \
+    ".ifndef .Lheadway_note_of_probes\n\t"                       \
+    ".set .Lheadway_note_of_probes, 1\n\t"                       \
+    ".pushsection .note.headway,\"a\",@note\n\t"                 \
+    ".p2align 2\n\t.long 8, 4, 1\n\t.asciz \"Headway\"\n\t.long 1\n\t" \
+    ".popsection\n\t"                                            \
+    ".endif\n\t"
+
 /* A probe placed by hand, for code that headway-cc does not compile: yields if the request was asked to. */
 static inline __attribute__((always_inline)) void headway_checkpoint(void) {
-    __asm__ goto("movq " HEADWAY_PREEMPT_WORD ", %%rax\n\t"
+    __asm__ goto(HEADWAY_NOTE_OF_PROBES
+                 "movq " HEADWAY_PREEMPT_WORD ", %%rax\n\t"
                  "cmpq $0, %%fs:0(%%rax)\n\t"
                  "jne %l[asked]"
                  :

@@ -1,11 +1,14 @@
 /* Locks (SYNERGY, "Locks"): a request that holds one is not interrupted until it has released it; one that cannot get one lets
- * others run if it holds none, and else waits as any thread does. So whoever holds a lock runs, or is a thread that is not
- * Headway's, and the wait ends. A lock that is held is a no-preempt section. Outside a request nothing is different. */
+ * others run if it holds none and its code can be suspended here (callers.h), and else waits as any thread does. So whoever holds a
+ * lock runs, or is a thread that is not Headway's, and the wait ends. A lock that is held is a no-preempt section. Outside a request
+ * nothing is different. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
 
+#include "callers.h"
+#include "locks.h"
 #include "real.h"
 #include "self.h"
 
@@ -18,14 +21,22 @@ static int got(int code) {
     return code;
 }
 
-/* Ends the section of a lock that was released, and yields if that was asked meanwhile. */
+/* Ends the section of a lock that was released. The caller may be a library without probes, so a request to yield that came meanwhile
+ * is for the next probe: in code that has some, there is one right behind the call. */
 static int released(int code) {
-    if (code == 0 && headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end();
+    if (code == 0 && headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end_quietly();
     return code;
 }
 
-/* Takes the lock by `try`, which says EBUSY as long as it cannot, and at last by `wait`. */
-#define TAKE(try, wait)                                                    \
+/* Whether there is nothing left to wait for; then the C library says so, or what is wrong with the deadline. */
+static int is_over(clockid_t clock, const struct timespec *until) {
+    struct timespec now;
+    if (clock_gettime(clock, &now) != 0 || until->tv_nsec < 0 || until->tv_nsec >= 1000000000) return 1;
+    return now.tv_sec != until->tv_sec ? now.tv_sec > until->tv_sec : now.tv_nsec >= until->tv_nsec;
+}
+
+/* Takes the lock by `try`, which says EBUSY as long as it cannot, and at last by `wait`; at once by that if it is `late`. */
+#define TAKE_FOR(caller, try, wait, late)                                  \
     do {                                                                   \
         if (headway_fiber() == NULL) return wait;                          \
         for (int tries = 0; tries < PATIENCE; tries++) {                   \
@@ -33,13 +44,17 @@ static int released(int code) {
             headway_no_preempt_begin();                                    \
             int code = try;                                                \
             if (code != EBUSY) return got(code);                           \
-            if (!alone) return got(wait);                                  \
+            if (!alone || (late) || !headway_may_suspend_at_lock(caller))  \
+                return got(wait);                                          \
             headway_no_preempt_end_quietly();                              \
             headway_step_aside();                                          \
         }                                                                  \
         headway_no_preempt_begin();                                        \
         return got(wait);                                                  \
     } while (0)
+
+#define TAKE(try, wait) TAKE_FOR(CALLER, try, wait, 0)
+#define TAKE_UNTIL(try, wait, clock, until) TAKE_FOR(CALLER, try, wait, is_over(clock, until))
 
 #define TRY(try)                                                           \
     do {                                                                   \
@@ -48,18 +63,20 @@ static int released(int code) {
         return got(try);                                                   \
     } while (0)
 
-int pthread_mutex_lock(pthread_mutex_t *mutex) {
-    TAKE(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_lock)(mutex));
+int headway_lock(pthread_mutex_t *mutex, const void *caller) {
+    TAKE_FOR(caller, REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_lock)(mutex), 0);
 }
+
+int pthread_mutex_lock(pthread_mutex_t *mutex) { return headway_lock(mutex, CALLER); }
 
 int pthread_mutex_trylock(pthread_mutex_t *mutex) { TRY(REAL(pthread_mutex_trylock)(mutex)); }
 
 int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
-    TAKE(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_timedlock)(mutex, until));
+    TAKE_UNTIL(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_timedlock)(mutex, until), CLOCK_REALTIME, until);
 }
 
 int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
-    TAKE(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_clocklock)(mutex, clock, until));
+    TAKE_UNTIL(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_clocklock)(mutex, clock, until), clock, until);
 }
 
 int pthread_mutex_unlock(pthread_mutex_t *mutex) { return released(REAL(pthread_mutex_unlock)(mutex)); }
@@ -77,11 +94,19 @@ int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock) { TRY(REAL(pthread_rwlock_t
 int pthread_rwlock_trywrlock(pthread_rwlock_t *lock) { TRY(REAL(pthread_rwlock_trywrlock)(lock)); }
 
 int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *until) {
-    TAKE(REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_timedrdlock)(lock, until));
+    TAKE_UNTIL(REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_timedrdlock)(lock, until), CLOCK_REALTIME, until);
 }
 
 int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *until) {
-    TAKE(REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_timedwrlock)(lock, until));
+    TAKE_UNTIL(REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_timedwrlock)(lock, until), CLOCK_REALTIME, until);
+}
+
+int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until) {
+    TAKE_UNTIL(REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_clockrdlock)(lock, clock, until), clock, until);
+}
+
+int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until) {
+    TAKE_UNTIL(REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_clockwrlock)(lock, clock, until), clock, until);
 }
 
 int pthread_rwlock_unlock(pthread_rwlock_t *lock) { return released(REAL(pthread_rwlock_unlock)(lock)); }

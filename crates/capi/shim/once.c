@@ -1,5 +1,5 @@
 /* What is initialised once. Who comes second waits until it is done, for ever if the first one was interrupted on the same thread: so
- * an initialisation is not interrupted. */
+ * an initialisation is not interrupted. A request to yield that came meanwhile is for the next probe, as at the end of a lock. */
 #include <pthread.h>
 
 #include "real.h"
@@ -9,7 +9,7 @@ int pthread_once(pthread_once_t *once, void (*initialise)(void)) {
     if (headway_fiber() == NULL) return REAL(pthread_once)(once, initialise);
     headway_no_preempt_begin();
     int code = REAL(pthread_once)(once, initialise);
-    headway_no_preempt_end();
+    headway_no_preempt_end_quietly();
     return code;
 }
 
@@ -19,7 +19,7 @@ void __cxa_guard_release(int64_t *guard);
 void __cxa_guard_abort(int64_t *guard);
 
 static void end(void) {
-    if (headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end();
+    if (headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end_quietly();
 }
 
 int __cxa_guard_acquire(int64_t *guard) {

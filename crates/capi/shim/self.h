@@ -20,19 +20,25 @@ static inline __attribute__((always_inline)) uint32_t headway_sections(void) {
     return (uint32_t)sections;
 }
 
+void __headway_deferred_in_library(void);
+
 /* Ends a section without yielding here: whoever calls may hold what the shim does not know of, such as a stream of the C
- * library's. If it was the last one, and a request to yield came meanwhile, that is made anew, for the next probe. */
+ * library's. If it was the last one, and a request to yield came meanwhile, that is made anew, for the next probe. (One that came by signal could
+ * have met the caller itself, and is granted.) */
 static inline __attribute__((always_inline)) void headway_no_preempt_end_quietly(void) {
-    __asm__ volatile("movq " HEADWAY_SELF_WORDS ", %%rax\n\t"
-                     "decl %%fs:8(%%rax)\n\t"
-                     "jnz 1f\n\t"
-                     "cmpl $0, %%fs:12(%%rax)\n\t"
-                     "je 1f\n\t"
-                     "movl $0, %%fs:12(%%rax)\n\t"
-                     "movq %%fs:32(%%rax), %%rcx\n\t"
-                     "movq " HEADWAY_PREEMPT_WORD ", %%rax\n\t"
-                     "movq %%rcx, %%fs:0(%%rax)\n"
-                     "1:" ::: "rax", "rcx", "cc", "memory");
+    __asm__ goto("movq " HEADWAY_SELF_WORDS ", %%rax\n\t"
+                 "decl %%fs:8(%%rax)\n\t"
+                 "jnz 1f\n\t"
+                 "cmpl $0, %%fs:12(%%rax)\n\t"
+                 "jne %l[due]\n"
+                 "1:"
+                 :
+                 :
+                 : "rax", "cc", "memory"
+                 : due);
+    return;
+due:
+    __headway_deferred_in_library();
 }
 
 /* Lets others run, errno as it was. Returns at once where a request cannot yield. */

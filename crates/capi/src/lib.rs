@@ -16,6 +16,7 @@ pub mod options;
 pub mod request;
 pub mod server;
 pub mod service;
+mod shim;
 pub mod stats;
 pub mod status;
 mod text;

@@ -3,21 +3,20 @@
 
 use std::ffi::c_char;
 use std::net::SocketAddr;
-use std::ptr;
+use std::{ptr, slice};
 
-use headway_net::classify::AnyClassifier;
-use headway_policy::ClassHint;
+use headway_policy::{self as policy, MAX_CLASSES};
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 
 use crate::status::{Failure, HEADWAY_E_ADDRESS};
 use crate::text;
 use crate::versioned::{self, Versioned};
 
+/// An interrupted request goes on at the worker that began it.
+pub const HEADWAY_RESUME_OWN_WORKER: u32 = 0;
 /// An interrupted request goes on wherever there is time for it, as in the papers. Its code holds nothing of its thread over a probe: see
 /// docs/c-api.md, "Threads".
-pub const HEADWAY_RESUME_ANYWHERE: u32 = 0;
-/// An interrupted request goes on at the worker that began it.
-pub const HEADWAY_RESUME_OWN_WORKER: u32 = 1;
+pub const HEADWAY_RESUME_ANYWHERE: u32 = 1;
 
 /// Requests are interrupted at probes: those of the compiler pass, and headway_checkpoint().
 pub const HEADWAY_PREEMPT_PROBES: u32 = 0;
@@ -50,6 +49,10 @@ pub const HEADWAY_IDLE_SPIN: u32 = 1;
 /// They sleep at once.
 pub const HEADWAY_IDLE_PARK: u32 = 2;
 
+/// The most classes a server may have.
+pub const HEADWAY_MAX_CLASSES: usize = 255;
+const _: () = assert!(HEADWAY_MAX_CLASSES == MAX_CLASSES);
+
 /// A class of requests.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +61,25 @@ pub struct Class {
     pub name: *const c_char,
     /// Its expected service time in ns, by which policies that do not measure order the classes; 0 if unknown.
     pub mean_ns: u64,
+}
+
+/// Long are the classes of ten times the shortest one's service time or more.
+pub const HEADWAY_CLASS_AUTO: u32 = 0;
+/// The class is not long.
+pub const HEADWAY_CLASS_SHORT: u32 = 1;
+/// The class is long.
+pub const HEADWAY_CLASS_LONG: u32 = 2;
+
+/// What else policies may be told of a class. All of it may stay 0.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ClassHint {
+    /// How long a request of the class may stay in the server, ns, by which edf and shinjuku-mq rank it; 0 for several of its service times.
+    pub slo_ns: u64,
+    /// Whether policies that treat long requests apart count the class among them: HEADWAY_CLASS_...
+    pub length: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
@@ -72,11 +94,11 @@ pub struct Options {
     pub listen: *const c_char,
     /// The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
     pub classes: *const Class,
-    /// How many classes there are.
+    /// How many classes there are, at most HEADWAY_MAX_CLASSES.
     pub class_count: usize,
     /// How many workers; 0 for 1.
     pub workers: u32,
-    /// Where interrupted requests go on: HEADWAY_RESUME_...
+    /// Where interrupted requests go on: HEADWAY_RESUME_... They change threads only if asked for.
     pub resume: u32,
     /// Who carries the dispatcher out: HEADWAY_LAYOUT_...
     pub layout: u32,
@@ -96,6 +118,8 @@ pub struct Options {
     pub feedback: u32,
     /// 0.
     pub reserved: u32,
+    /// What else is known of the classes: one element a class, in the same order; null for nothing.
+    pub class_hints: *const ClassHint,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
@@ -105,7 +129,7 @@ unsafe impl Versioned for Options {
 
 /// What a server is made of but for its service.
 pub(crate) struct Chosen {
-    pub(crate) builder: Builder<(), (), AnyClassifier>,
+    pub(crate) builder: Builder,
     pub(crate) listen: SocketAddr,
     pub(crate) roams: bool,
     pub(crate) by_signal: bool,
@@ -145,7 +169,7 @@ impl Chosen {
         let (roams, by_signal) = (roams(options.resume)?, by_signal(options.preempt)?);
         if roams && by_signal {
             return Err(Failure::argument(
-                "headway_options.preempt is HEADWAY_PREEMPT_SIGNAL, which needs resume to be HEADWAY_RESUME_OWN_WORKER: code \
+                "headway_options.preempt is HEADWAY_PREEMPT_SIGNAL, which needs resume to be HEADWAY_RESUME_OWN_WORKER, the default: code \
                  interrupted between two probes may hold addresses of its thread",
             ));
         }
@@ -167,21 +191,62 @@ unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::Class>, Failure
             "headway_options.class_count is {count}, and classes is null"
         )));
     }
+    // As many as a mistaken count says could not be read.
+    if count > MAX_CLASSES {
+        return Err(Failure::argument(format!(
+            "headway_options.class_count is {count}: a server has at most {MAX_CLASSES} classes"
+        )));
+    }
     let classes = match count {
         0 => ptr::slice_from_raw_parts(ptr::dangling(), 0),
         _ => ptr::slice_from_raw_parts(options.classes, count),
     };
     let mut read = Vec::new();
+    // SAFETY: the caller's promise.
+    let hints = unsafe { read_hints(options) }?;
     // SAFETY: dangling only if empty; else the caller's promise.
     for (index, class) in unsafe { &*classes }.iter().enumerate() {
         // SAFETY: the caller's promise.
         let name = unsafe { text::optional(class.name, "headway_class.name") }?;
         read.push(runtime::Class {
             name: name.map_or_else(|| format!("class-{index}"), str::to_owned),
-            hint: ClassHint::new(class.mean_ns as f64, 1.0 / count as f64),
+            hint: policy::ClassHint {
+                mean_ns: class.mean_ns as f64,
+                share: 1.0 / count as f64,
+                ..hints.get(index).copied().unwrap_or_default()
+            },
         });
     }
     Ok(read)
+}
+
+/// Of each class its SLO and whether it is long; none where the program says nothing.
+///
+/// # Safety
+/// As [`Chosen::read`].
+unsafe fn read_hints(options: &Options) -> Result<Vec<policy::ClassHint>, Failure> {
+    if options.class_hints.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: the caller's promise.
+    let hints = unsafe { slice::from_raw_parts(options.class_hints, options.class_count) };
+    let read = |hint: &ClassHint| {
+        let long = match hint.length {
+            HEADWAY_CLASS_AUTO => None,
+            HEADWAY_CLASS_SHORT => Some(false),
+            HEADWAY_CLASS_LONG => Some(true),
+            other => return Err(unknown("class_hints.length", other)),
+        };
+        if hint.reserved != 0 {
+            return Err(unknown("class_hints.reserved", hint.reserved));
+        }
+        Ok(policy::ClassHint {
+            long,
+            slo_ns: (hint.slo_ns > 0).then_some(hint.slo_ns),
+            ..policy::ClassHint::default()
+        })
+    };
+    hints.iter().map(read).collect()
 }
 
 fn address(text: &str) -> Result<SocketAddr, Failure> {

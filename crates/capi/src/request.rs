@@ -77,17 +77,24 @@ pub unsafe extern "C" fn headway_time_ns(request: *mut Request) -> u32 {
     unsafe { call(request) }.header_time_ns()
 }
 
-/// Answers with these bytes, which may lie in headway_buffer(). Of several replies the last one counts. Returns HEADWAY_OK or
-/// HEADWAY_E_TOO_LARGE.
+/// Answers with these bytes, which may lie in headway_buffer(). Of several replies the last one counts. Returns HEADWAY_OK,
+/// HEADWAY_E_TOO_LARGE, or HEADWAY_E_ARGUMENT for a length without bytes.
 ///
 /// # Safety
-/// As headway_buffer(); `bytes` has as many readable bytes as `length` says.
+/// As headway_buffer(); `bytes` is null or has as many readable bytes as `length` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_reply(
     request: *mut Request,
     bytes: *const c_void,
     length: usize,
 ) -> c_int {
+    if bytes.is_null() && length > 0 {
+        return report(|| {
+            Err(Failure::argument(format!(
+                "a reply of {length} bytes is null"
+            )))
+        });
+    }
     if length > 0 && length <= MAX_REPLY_BYTES {
         // SAFETY: the caller's promise; the buffer has room, and the two may overlap.
         unsafe { ptr::copy(bytes.cast::<u8>(), headway_buffer(request), length) };

@@ -8,6 +8,7 @@ use headway_runtime as runtime;
 
 use crate::options::{Chosen, Options};
 use crate::service::{Callbacks, Service};
+use crate::shim;
 use crate::stats::{ClassStats, Stats};
 use crate::status::{Failure, report};
 use crate::versioned;
@@ -29,8 +30,8 @@ pub struct Server(runtime::Server);
 ///
 /// # Safety
 /// `options` and `service` are valid as their fields say, what they point to for the time of this call; the service's functions may be
-/// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. Unless
-/// headway_options.resume is HEADWAY_RESUME_OWN_WORKER, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it
+/// called, with its context and by any thread, until headway_stop() has returned HEADWAY_OK. `server` can be written. If
+/// headway_options.resume is HEADWAY_RESUME_ANYWHERE, handle_request may go on in another thread after a probe (docs/c-api.md, "Threads"). With HEADWAY_PREEMPT_SIGNAL it
 /// may be interrupted at any instruction (docs/c-api.md, "Interrupting by signal").
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_start(
@@ -44,6 +45,7 @@ pub unsafe extern "C" fn headway_start(
         }
         // SAFETY: the caller's promise.
         let (chosen, callbacks) = unsafe { (Chosen::read(options)?, Callbacks::read(service)?) };
+        shim::tell(chosen.roams, chosen.by_signal)?;
         callbacks.setup()?;
         let builder = match chosen.roams {
             // SAFETY: the caller's promise.
@@ -66,15 +68,34 @@ pub unsafe extern "C" fn headway_start(
     })
 }
 
-/// The port the server listens on.
+/// The server behind a handle; a null one is refused.
 ///
 /// # Safety
-/// `server` came from headway_start() and was not stopped.
+/// `server` is null or came from headway_start() and was not stopped.
+unsafe fn running<'a>(server: *const Server) -> Result<&'a runtime::Server, Failure> {
+    // SAFETY: the caller's promise.
+    match unsafe { server.as_ref() } {
+        Some(server) => Ok(&server.0),
+        None => Err(Failure::argument(
+            "the server is null: pass what headway_start() wrote",
+        )),
+    }
+}
+
+/// The port the server listens on; 0 if `server` is null, with words for headway_last_error().
+///
+/// # Safety
+/// `server` is null, or came from headway_start() and was not stopped.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_port(server: *const Server) -> u16 {
-    // SAFETY: the caller's promise.
-    let addr = unsafe { &*server }.0.local_addr();
-    addr.map_or(0, |addr| addr.port())
+    let mut port = 0;
+    report(|| {
+        // SAFETY: the caller's promise.
+        let addr = unsafe { running(server) }?.local_addr();
+        port = addr.map_or(0, |addr| addr.port());
+        Ok(())
+    });
+    port
 }
 
 /// What the server has done so far.
@@ -85,7 +106,7 @@ pub unsafe extern "C" fn headway_port(server: *const Server) -> u16 {
 pub unsafe extern "C" fn headway_read_stats(server: *const Server, stats: *mut Stats) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
-        unsafe { versioned::write(&Stats::from(&(*server).0.stats()), stats) }
+        unsafe { versioned::write(&Stats::from(&running(server)?.stats()), stats) }
     })
 }
 
@@ -101,7 +122,7 @@ pub unsafe extern "C" fn headway_read_class_stats(
 ) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
-        let all = unsafe { &*server }.0.stats();
+        let all = unsafe { running(server) }?.stats();
         let Some(of_class) = all.classes.get(index) else {
             let last = all.classes.len() - 1;
             return Err(Failure::argument(format!(
@@ -122,12 +143,12 @@ pub unsafe extern "C" fn headway_read_class_stats(
 pub unsafe extern "C" fn headway_request_stop(server: *const Server) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
-        unsafe { &*server }.0.stopper().request_stop();
+        unsafe { running(server) }?.stopper().request_stop();
         Ok(())
     })
 }
 
-/// Waits until the server has stopped because some thread called headway_request_stop(). Call headway_stop() afterwards.
+/// Waits until some thread calls headway_request_stop(), or a thread of the server fails. Call headway_stop() then: its deadline begins with its call.
 ///
 /// # Safety
 /// As headway_port().
@@ -135,7 +156,7 @@ pub unsafe extern "C" fn headway_request_stop(server: *const Server) -> c_int {
 pub unsafe extern "C" fn headway_wait(server: *const Server) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
-        unsafe { &*server }.0.wait();
+        unsafe { running(server) }?.wait();
         Ok(())
     })
 }
@@ -154,7 +175,9 @@ pub unsafe extern "C" fn headway_stop(
 ) -> c_int {
     report(|| {
         if server.is_null() {
-            return Err(Failure::argument("the server is null"));
+            return Err(Failure::argument(
+                "the server is null: pass what headway_start() wrote",
+            ));
         }
         // SAFETY: the caller's promise.
         let server = unsafe { Box::from_raw(server) };

@@ -32,6 +32,8 @@ pub struct Stats {
     pub unsent: u64,
     /// Datagrams that the kernel dropped because the server did not take them in time.
     pub kernel_drops: u64,
+    /// How often the policy asked a running request to yield; preemptions of them did, or yielded by themselves.
+    pub preemptions_asked: u64,
 }
 
 // SAFETY: as asked: numbers, the size first.
@@ -53,6 +55,7 @@ impl From<&runtime::Stats> for Stats {
             preemptions: stats.preemptions,
             unsent: stats.unsent,
             kernel_drops: stats.kernel_drops,
+            preemptions_asked: stats.preemptions_asked,
         }
     }
 }
@@ -69,6 +72,13 @@ pub struct ClassStats {
     pub shed: u64,
     /// Time the handlers took in all, ns.
     pub cpu_ns: u64,
+    /// How often the policy asked a running request to yield.
+    pub preemptions_asked: u64,
+    /// How often a request was interrupted.
+    pub preemptions: u64,
+    /// Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
+    /// names a class once, on standard error, where this is all that its requests do.
+    pub unheeded: u64,
 }
 
 // SAFETY: as asked: numbers, the size first.
@@ -83,6 +93,9 @@ impl From<&runtime::ClassStats> for ClassStats {
             answered: stats.answered,
             shed: stats.shed,
             cpu_ns: stats.cpu_ns,
+            preemptions_asked: stats.preemptions_asked,
+            preemptions: stats.preemptions,
+            unheeded: stats.unheeded,
         }
     }
 }

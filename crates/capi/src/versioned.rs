@@ -10,7 +10,7 @@ use crate::status::Failure;
 /// A struct of the interface.
 ///
 /// # Safety
-/// `repr(C)`, begins with a `usize`, its size; may have all bytes 0.
+/// `repr(C)`, begins with a `usize`, its size; may have all bytes 0. No field lies across a multiple of its alignment.
 pub(crate) unsafe trait Versioned {
     /// What C programs call it.
     const NAME: &'static str;
@@ -30,6 +30,12 @@ unsafe fn size_of_theirs<T: Versioned>(from: *const T) -> Result<usize, Failure>
     if size < size_of::<usize>() {
         return Err(Failure::argument(format!(
             "{name}.size is {size}: set it to sizeof(struct {name})"
+        )));
+    }
+    // Every version's fields fill words: in between, one would be cut in half.
+    if !size.is_multiple_of(align_of::<T>()) {
+        return Err(Failure::argument(format!(
+            "{name}.size is {size}, which no version of the struct has: set it to sizeof(struct {name})"
         )));
     }
     if size > size_of::<T>() {

@@ -12,12 +12,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_capi::options::{
-    Class, HEADWAY_PIN_OFF, HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_OWN_WORKER, Options,
+    Class, ClassHint, HEADWAY_CLASS_AUTO, HEADWAY_LAYOUT_DEDICATED, HEADWAY_PIN_OFF,
+    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_ANYWHERE, Options,
 };
-use headway_capi::request::{Request, headway_class_of, headway_length, headway_reply_in_place};
+use headway_capi::request::{
+    Request, headway_class_of, headway_length, headway_reply, headway_reply_in_place,
+};
 use headway_capi::server::{
     HEADWAY_ABI_VERSION, Server, headway_abi_version, headway_port, headway_read_class_stats,
-    headway_read_stats, headway_start, headway_stop,
+    headway_read_stats, headway_request_stop, headway_start, headway_stop, headway_wait,
 };
 use headway_capi::service::Service;
 use headway_capi::stats::{ClassStats, Stats};
@@ -127,9 +130,33 @@ fn ask(server: *mut Server, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>)
 fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
     let refused = |options: &Options, service: &Service| start(options, service).unwrap_err();
     let sized = |size| Options { size, ..options() };
+    let unnamed = [Class {
+        name: ptr::null(),
+        mean_ns: 0,
+    }];
+    let odd = [ClassHint {
+        slo_ns: 0,
+        length: 9,
+        reserved: 0,
+    }];
     let cases = [
         (sized(0), HEADWAY_E_ARGUMENT, "sizeof"),
         (sized(4096), HEADWAY_E_ARGUMENT, "later headway.h"),
+        (sized(9), HEADWAY_E_ARGUMENT, "size is 9, which no version"),
+        (
+            sized(12),
+            HEADWAY_E_ARGUMENT,
+            "size is 12, which no version",
+        ),
+        (
+            Options {
+                classes: unnamed.as_ptr(),
+                class_count: usize::MAX,
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "at most 255 classes",
+        ),
         (
             Options {
                 policy: c"dacr".as_ptr(),
@@ -188,6 +215,16 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
         ),
         (
             Options {
+                classes: unnamed.as_ptr(),
+                class_count: 1,
+                class_hints: odd.as_ptr(),
+                ..options()
+            },
+            HEADWAY_E_ARGUMENT,
+            "class_hints.length has no value 9",
+        ),
+        (
+            Options {
                 reserved: 1,
                 ..options()
             },
@@ -197,6 +234,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
         (
             Options {
                 preempt: HEADWAY_PREEMPT_SIGNAL,
+                resume: HEADWAY_RESUME_ANYWHERE,
                 ..options()
             },
             HEADWAY_E_ARGUMENT,
@@ -214,6 +252,50 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
     // SAFETY: null is allowed for, and refused.
     let code = unsafe { headway_start(ptr::null(), &raw const nothing, &raw mut server) };
     assert!(code == HEADWAY_E_ARGUMENT && last_error().contains("headway_options is null"));
+}
+
+#[test]
+fn a_null_server_is_refused() {
+    let (mut stats, mut of_class) = (zeroed!(Stats), zeroed!(ClassStats));
+    let none = ptr::null_mut();
+    // SAFETY: null is allowed for, and refused; the structs have as many bytes as they say.
+    let (codes, port) = unsafe {
+        let codes = [
+            headway_read_stats(none, &raw mut stats),
+            headway_read_class_stats(none, 0, &raw mut of_class),
+            headway_request_stop(none),
+            headway_wait(none),
+            headway_stop(none, 0, &raw mut stats),
+        ];
+        (codes, headway_port(none))
+    };
+    assert_eq!((codes, port), ([HEADWAY_E_ARGUMENT; 5], 0));
+    assert!(last_error().contains("the server is null"));
+}
+
+/// Answers with nothing of some length, then as it should.
+unsafe extern "C" fn reply_null(_context: *mut c_void, request: *mut Request) {
+    // SAFETY: the request is the one at hand; null bytes are allowed for.
+    let codes = unsafe {
+        (
+            headway_reply(request, ptr::null(), 3),
+            headway_reply(request, ptr::null(), 0),
+        )
+    };
+    assert_eq!(codes, (HEADWAY_E_ARGUMENT, HEADWAY_OK));
+    // SAFETY: as above, with three bytes.
+    unsafe { headway_reply(request, c"yes".as_ptr().cast(), 3) };
+}
+
+#[test]
+fn a_reply_of_null_bytes_is_refused() {
+    let service = Service {
+        handle_request: Some(reply_null),
+        ..zeroed!(Service)
+    };
+    let server = start(&options(), &service).unwrap();
+    assert_eq!(ask(server, &[0], b"").1, b"yes");
+    stop(server);
 }
 
 #[test]
@@ -395,6 +477,63 @@ fn the_program_can_tell_classes_apart_itself() {
     stop(server);
 }
 
+/// Class 2 keeps the worker until it is told.
+unsafe extern "C" fn until_told(context: *mut c_void, request: *mut Request) {
+    // SAFETY: the test's own, which outlives the server; the request is the one at hand.
+    let (told, class) = unsafe { (&*context.cast::<AtomicU32>(), headway_class_of(request)) };
+    let end = Instant::now() + Duration::from_secs(60);
+    while class == 2 && told.load(Ordering::Relaxed) == 0 && Instant::now() < end {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// By their SLOs, the request that came last is the more urgent one.
+#[test]
+fn edf_is_told_of_the_classes_slos() {
+    let told = AtomicU32::new(0);
+    let classes = [c"patient", c"urgent", c"first"].map(|name| Class {
+        name: name.as_ptr(),
+        mean_ns: 1_000,
+    });
+    let hints = [60_000_000_000, 1_000, 0].map(|slo_ns| ClassHint {
+        slo_ns,
+        length: HEADWAY_CLASS_AUTO,
+        reserved: 0,
+    });
+    let options = Options {
+        policy: c"edf".as_ptr(),
+        classes: classes.as_ptr(),
+        class_count: classes.len(),
+        class_hints: hints.as_ptr(),
+        layout: HEADWAY_LAYOUT_DEDICATED,
+        ..options()
+    };
+    let service = Service {
+        context: ptr::from_ref(&told).cast_mut().cast(),
+        handle_request: Some(until_told),
+        ..zeroed!(Service)
+    };
+    let server = start(&options, &service).unwrap();
+    let socket = connected(server);
+    for class in [2, 0, 1] {
+        send(&socket, class, u32::from(class), b"");
+        let mut stats = zeroed!(Stats);
+        let end = Instant::now() + Duration::from_secs(60);
+        let wanted = [2, 3, 1][usize::from(class)];
+        while stats.received < wanted {
+            assert!(Instant::now() < end);
+            // SAFETY: it runs, and the struct has as many bytes as it says.
+            let code = unsafe { headway_read_stats(server, &raw mut stats) };
+            assert_eq!(code, HEADWAY_OK);
+        }
+    }
+    told.store(1, Ordering::Relaxed);
+    let order = [(); 3].map(|()| receive(&socket).0.class);
+    assert_eq!(order, [2, 1, 0]);
+    let stats = stop(server);
+    assert_eq!((stats.answered, stats.preemptions_asked), (3, 0));
+}
+
 /// Class 1 runs until a request of class 0 has been answered, and has no probe.
 unsafe extern "C" fn until_overtaken(context: *mut c_void, request: *mut Request) {
     // SAFETY: the test's own, which outlives the server; the request is the one at hand.
@@ -421,7 +560,6 @@ fn by_signal_a_handler_without_probes_is_interrupted() {
         policy: c"shinjuku-sq,q=200us".as_ptr(),
         classes: classes.as_ptr(),
         class_count: classes.len(),
-        resume: HEADWAY_RESUME_OWN_WORKER,
         preempt: HEADWAY_PREEMPT_SIGNAL,
         ..options()
     };

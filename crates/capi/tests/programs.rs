@@ -194,17 +194,22 @@ fn says_so(source: &str) {
         .flatten()
     {
         let program = toolchain.build(source, Linked::Shared);
-        let done = (0..ATTEMPTS).any(|_| {
-            let output = Command::new(&program).output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            match output.status.code() {
-                Some(0) => true,
-                Some(NOT_ASKED) => false,
-                _ => panic!("{said}"),
-            }
-        });
-        assert!(done, "in {ATTEMPTS} attempts");
+        until_asked(&mut Command::new(&program));
     }
+}
+
+/// Runs a program that checks itself until something was interrupted that should have been.
+fn until_asked(program: &mut Command) {
+    let done = (0..ATTEMPTS).any(|_| {
+        let output = program.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        match output.status.code() {
+            Some(0) => true,
+            Some(NOT_ASKED) => false,
+            _ => panic!("{program:?}: {said}"),
+        }
+    });
+    assert!(done, "{program:?}: in {ATTEMPTS} attempts");
 }
 
 /// What the locks protect adds up and nobody waits for ever, with thousands of interruptions; without the shim the program
@@ -231,6 +236,127 @@ fn a_program_with_locks_is_safe_behind_the_shim() {
     }
     // Where nobody is interrupted, consumers that wait keep their workers: one more than there are consumers in flight.
     assert_eq!(run("c-fcfs", "7"), 0);
+}
+
+/// A library without probes keeps what belongs to its thread, so a request is not suspended in its calls for locks. Outside it
+/// goes on in other threads only where the program asked for that.
+#[test]
+fn a_library_without_probes_is_left_by_the_thread_that_entered_it() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let library = Toolchain::plain().library("tests/c/keeper.c");
+    let program = toolchain.build_with("tests/c/keeps.c", Linked::Shimmed, &[library]);
+    for resume in ["stay", "roam"] {
+        until_asked(Command::new(&program).arg(resume));
+    }
+}
+
+/// An allocator that is part of a program with probes: the code that takes its locks stands beside code that may be suspended.
+#[test]
+fn an_allocator_linked_into_the_program_is_not_suspended_at_its_locks() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let plain = Toolchain::plain();
+    let parts = [
+        plain.object("tests/c/keeper.c", &["-DLOCKS_ONLY"]),
+        plain.object("tests/c/allocator.c", &[]),
+    ];
+    let program = toolchain.build_with("tests/c/keeps.c", Linked::Shimmed, &parts);
+    until_asked(Command::new(&program).arg("roam"));
+}
+
+/// Runs of a program with an allocator that stands before the shim: once in a while is not enough.
+const ALLOCATOR_RUNS: usize = 12;
+
+#[test]
+fn an_allocator_before_the_shim_is_safe() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let Some(jemalloc) = jemalloc() else {
+        eprintln!(
+            "SKIPPED with jemalloc: libjemalloc.so.2 is not there (apt-get install libjemalloc2)"
+        );
+        return;
+    };
+    let program = toolchain.build("tests/c/allocates.c", Linked::Shimmed);
+    for preload in [
+        jemalloc.clone(),
+        [shim().display().to_string(), jemalloc].join(":"),
+    ] {
+        let interrupted = (0..ALLOCATOR_RUNS)
+            .filter(|_| {
+                preemptions(
+                    Command::new(&program)
+                        .arg("probes")
+                        .env("LD_PRELOAD", &preload),
+                ) > 100
+            })
+            .count();
+        assert!(interrupted > 0, "{preload}: in {ALLOCATOR_RUNS} attempts");
+    }
+}
+
+/// The library as the dynamic linker finds it.
+fn jemalloc() -> Option<String> {
+    let probe = Command::new("true")
+        .env("LD_PRELOAD", "libjemalloc.so.2")
+        .output()
+        .unwrap();
+    probe
+        .stderr
+        .is_empty()
+        .then(|| "libjemalloc.so.2".to_owned())
+}
+
+/// Where a request could be interrupted inside it, the server does not start, and says what to do.
+#[test]
+fn an_allocator_that_the_shim_cannot_keep_safe_is_refused() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let program = toolchain.build("tests/c/allocates.c", Linked::Shimmed);
+    let plain = Toolchain::plain().library("tests/c/allocator.c");
+    let probed = toolchain.library("tests/c/allocator.c");
+    for (allocator, mechanism, why) in [
+        (None, "probes", None),
+        (None, "signal", None),
+        (Some(&plain), "probes", None),
+        (Some(&plain), "signal", Some("can be interrupted by signal")),
+        (Some(&probed), "probes", Some("has probes in it")),
+        (Some(&probed), "signal", Some("has probes in it")),
+    ] {
+        let mut command = Command::new(&program);
+        command.arg(mechanism);
+        if let Some(allocator) = allocator {
+            command.env("LD_PRELOAD", allocator);
+        }
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        match why {
+            None => assert!(output.status.success(), "{command:?}: {said}"),
+            Some(why) => {
+                assert_eq!(output.status.code(), Some(1), "{command:?}: {said}");
+                assert!(said.contains(why) && said.contains("LD_PRELOAD="), "{said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deadline_that_is_over_is_looked_at_before_others_run() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::headway() else {
+        return;
+    };
+    let program = toolchain.build("tests/c/late.c", Linked::Shimmed);
+    until_asked(&mut Command::new(&program));
 }
 
 /// Each request finds the C++ exceptions in flight that are its own, with thousands of interruptions.

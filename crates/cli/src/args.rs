@@ -1,15 +1,18 @@
 //! Flags that several commands share.
 
-use crate::error::{explain, explain_beside, usage};
+use crate::error::{explain, explain_any_level, usage};
 use crate::output::Format;
 use anyhow::Result;
 use clap::Args;
 use headway_policy::fluid::ProcessorSharing;
 use headway_policy::rack::RackShape;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape};
+use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape, WorkerId};
 use headway_report::Slo;
-use headway_sim::{Costs, Experiment, Figure, Length, MAX_SERVERS, Offered};
+use headway_sim::{
+    Classifier, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
+};
+use headway_workload::file::{self, SETTINGS_BYTES_MAX};
 use headway_workload::{Arrivals, Workload, duration, rate};
 use std::path::PathBuf;
 
@@ -20,10 +23,10 @@ pub(crate) struct Traffic {
     #[arg(long, value_name = "NAME|FILE", default_value = "high-bimodal")]
     pub(crate) workload: String,
     /// Offered load: rate × mean service time / workers
-    #[arg(long, value_name = "FRACTION", conflicts_with = "rate", value_parser = load)]
+    #[arg(long, value_name = "FRACTION", conflicts_with = "rate", value_parser = load, allow_negative_numbers = true)]
     pub(crate) load: Option<f64>,
     /// Offered rate, requests per second: 5.1M, 260k
-    #[arg(long, value_name = "RATE", value_parser = rate_rps)]
+    #[arg(long, value_name = "RATE", value_parser = rate_rps, allow_negative_numbers = true)]
     pub(crate) rate: Option<f64>,
 }
 
@@ -31,7 +34,7 @@ pub(crate) struct Traffic {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Extent {
     /// Arrivals, the first tenth of which is not measured
-    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = count)]
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = count, allow_negative_numbers = true)]
     pub(crate) requests: Option<u64>,
     /// Arrivals during this time, instead of a number of them: 20ms, 3s
     #[arg(long, value_name = "TIME", value_parser = time)]
@@ -54,7 +57,7 @@ pub(crate) struct CostFlags {
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time)]
     pub(crate) network: u64,
     /// Most requests in one queue; the rest is shed. Unbounded by default
-    #[arg(long, value_name = "N", value_parser = count)]
+    #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     pub(crate) queue_limit: Option<u64>,
     /// Where an interrupted request may go on: handlers that keep thread-local state must stay on their worker
     #[arg(long, value_enum, value_name = "WHERE", default_value_t)]
@@ -78,6 +81,89 @@ impl From<ResumeFlag> for Resume {
             ResumeFlag::OwnWorker => Self::OwnWorker,
         }
     }
+}
+
+/// What the simulated server takes requests for, and which workers it has when.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Circumstances {
+    /// What the server takes a request for
+    #[arg(long, value_enum, value_name = "HOW", default_value_t)]
+    pub(crate) classifier: ClassifierFlag,
+    /// Part of the requests that the classifier does not recognise: UNKNOWN to the policy
+    #[arg(long, value_name = "FRACTION", default_value = "0", value_parser = fraction, allow_negative_numbers = true)]
+    pub(crate) unknown: f64,
+    /// A worker, counted from 0 over all servers, goes (20ms:-3) or comes back (50ms:+3); repeatable
+    #[arg(long = "core-change", value_name = "TIME:-N|TIME:+N", value_parser = core_change)]
+    pub(crate) core_changes: Vec<CoreChange>,
+}
+
+/// `--classifier`.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum ClassifierFlag {
+    /// What it is
+    #[default]
+    Exact,
+    /// Any class, whatever it is
+    Random,
+}
+
+impl Circumstances {
+    /// Puts them into an experiment.
+    pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
+        if ProcessorSharing::asked_for(&experiment.policy)?.is_some() {
+            self.refuse(
+                "'ps' treats all requests alike, whatever they are taken for",
+                false,
+            )?;
+        }
+        experiment.classifier = match self.classifier {
+            ClassifierFlag::Exact => Classifier::Exact,
+            ClassifierFlag::Random => Classifier::Random,
+        };
+        experiment.unknown_share = self.unknown;
+        experiment.core_changes.clone_from(&self.core_changes);
+        experiment.core_changes.sort_by_key(|change| change.at_ns);
+        Ok(())
+    }
+
+    /// Refuses the flags that what is simulated has no use for, and says why.
+    pub(crate) fn refuse(&self, why: &str, core_changes_too: bool) -> Result<()> {
+        let given = [
+            ("--classifier", self.classifier != ClassifierFlag::default()),
+            ("--unknown", self.unknown > 0.0),
+            (
+                "--core-change",
+                core_changes_too && !self.core_changes.is_empty(),
+            ),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(usage(flag, why)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// 0 to 1.
+fn fraction(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(fraction),
+        _ => Err(format!(
+            "'{text}' is not a fraction from 0 to 1, such as 0.05"
+        )),
+    }
+}
+
+/// `20ms:-3`.
+fn core_change(text: &str) -> Result<CoreChange, String> {
+    let wrong = || format!("'{text}' is not a core change, such as 20ms:-3 or 50ms:+3");
+    let (at, worker) = text.split_once(':').ok_or_else(wrong)?;
+    let present = worker.starts_with('+');
+    let number = worker.strip_prefix(['+', '-']).ok_or_else(wrong)?;
+    Ok(CoreChange {
+        at_ns: time(at)?,
+        worker: WorkerId(number.parse().map_err(|_| wrong())?),
+        present,
+    })
 }
 
 /// Where the result goes.
@@ -135,6 +221,11 @@ impl Extent {
 impl CostFlags {
     /// Puts the costs into an experiment.
     pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
+        if ProcessorSharing::asked_for(&experiment.policy)?.is_some() {
+            self.refuse_all_but_network(
+                "'ps' is an ideal that shares the workers among all requests at once: it has no dispatcher, queues or interruptions",
+            )?;
+        }
         if let Some(path) = &self.costs {
             experiment.costs = read_costs(path)?;
         }
@@ -148,10 +239,26 @@ impl CostFlags {
     }
 }
 
+impl CostFlags {
+    /// Refuses every flag that what is simulated has no use for, and says why.
+    pub(crate) fn refuse_all_but_network(&self, why: &str) -> Result<()> {
+        let given = [
+            ("--costs", self.costs.is_some()),
+            ("--dispatch-cost", self.dispatch_cost.is_some()),
+            ("--queue-limit", self.queue_limit.is_some()),
+            ("--resume", self.resume != ResumeFlag::default()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(usage(flag, why)),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Reads what `headway calibrate` wrote, or the costs alone.
-fn read_costs(path: &std::path::Path) -> Result<Costs> {
+pub(crate) fn read_costs(path: &std::path::Path) -> Result<Costs> {
     let place = path.display();
-    let text = std::fs::read_to_string(path)
+    let text = file::read_text(path, SETTINGS_BYTES_MAX)
         .map_err(|error| usage("--costs", format!("{place}: {error}")))?;
     let value: serde_json::Value = serde_json::from_str(&text)
         .map_err(|error| usage("--costs", format!("{place}: {error}")))?;
@@ -162,22 +269,29 @@ fn read_costs(path: &std::path::Path) -> Result<Costs> {
 /// A policy and its parameters, checked at once so that an error names its place.
 pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     let spec: Spec = text.parse().map_err(|error| explain(&error))?;
+    if let Some(name) = headway_policy::host::systems::find(&spec.name) {
+        return Err(format!(
+            "'{name}' deals the cores of a host out to applications: only 'headway sim' simulates it"
+        ));
+    }
     let fluid = ProcessorSharing::asked_for(&spec).map_err(|error| explain(&error))?;
     let is_rack = headway_sim::rack::is_rack_policy(&spec.name);
-    let server = match is_rack {
-        true => rack(&spec).map_err(|error| explain(&error))?,
-        false if fluid.is_some() => None,
-        false => Some(spec.clone()),
+    let server = if is_rack {
+        rack(&spec).map_err(|error| explain(&error))?
+    } else {
+        fluid.is_none().then(|| spec.clone())
     };
     if let Some(server) = server {
         // What a policy can be at all: as many workers as there may be.
         let shape = Shape::new(MAX_WORKERS);
-        let switches = match is_rack {
-            true => &[],
-            false => headway_policy::rack::systems::NAMES,
-        };
-        headway_policy::systems::check(&server, &shape)
-            .map_err(|error| explain_beside(&error, switches))?;
+        let checked = headway_policy::systems::check(&server, &shape);
+        checked.map_err(|error| {
+            if is_rack {
+                explain(&error)
+            } else {
+                explain_any_level(&error)
+            }
+        })?;
     }
     Ok(spec)
 }
@@ -198,10 +312,10 @@ fn rack(spec: &Spec) -> Result<Option<Spec>, SpecError> {
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Size {
     /// Workers of a server; of a host, the cores it deals out
-    #[arg(long, value_name = "N", default_value_t = 14, value_parser = workers)]
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = workers, allow_negative_numbers = true)]
     pub(crate) workers: usize,
     /// Servers behind a switch; load is over all their workers. Takes a rack's policy: pallas, racksched,inner=darc
-    #[arg(long, value_name = "S", default_value_t = 1, value_parser = servers)]
+    #[arg(long, value_name = "S", default_value_t = 1, value_parser = servers, allow_negative_numbers = true)]
     pub(crate) servers: usize,
 }
 
@@ -228,6 +342,18 @@ pub(crate) fn policy(text: &str) -> Result<Spec> {
 /// Policies, each checked.
 pub(crate) fn policies(texts: &[String]) -> Result<Vec<Spec>> {
     texts.iter().map(|text| policy(text)).collect()
+}
+
+/// The workload of a flag, to be offered at several loads.
+pub(crate) fn scalable_workload(name_or_file: &str) -> Result<Workload> {
+    let workload = workload(name_or_file)?;
+    match workload.arrivals {
+        Arrivals::Trace(_) => Err(usage(
+            "--workload",
+            "a trace is replayed at the times it recorded, whatever the load: 'headway fit TRACE --fit-out FILE' makes a workload of it",
+        )),
+        _ => Ok(workload),
+    }
 }
 
 /// The workload of a flag.
@@ -300,7 +426,7 @@ pub(crate) fn load(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(load) if load > 0.0 && load <= 100.0 => Ok(load),
         _ => Err(format!(
-            "'{text}' is not a load: a fraction above 0, such as 0.8"
+            "'{text}' is not a load: a fraction above 0 and at most 100, such as 0.8"
         )),
     }
 }

@@ -1,6 +1,9 @@
 //! Errors as their readers need them: what was wrong, where, and what to write instead.
 
+pub(crate) use headway::config::nearest;
+use headway_policy::fluid::ProcessorSharing;
 use headway_policy::spec::SpecError;
+use headway_policy::{host, rack};
 use headway_sim::SimError;
 
 /// Something the user wrote cannot be: exit status 2.
@@ -49,30 +52,30 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
 
 /// A policy's error with the nearest valid word.
 pub(crate) fn explain(error: &SpecError) -> String {
-    explain_beside(error, &[])
-}
-
-/// The same where these names of policies would be right as well.
-pub(crate) fn explain_beside(error: &SpecError, names: &[&'static str]) -> String {
-    let others = match error {
-        SpecError::UnknownPolicy { .. } => names,
-        _ => &[],
-    };
     let suggestion = error
         .alternatives()
-        .and_then(|(word, valid)| nearest(word, &[valid, others].concat()));
+        .and_then(|(word, valid)| nearest(word, valid));
     match suggestion {
         Some(word) => format!("{error}; did you mean '{word}'?"),
         None => error.to_string(),
     }
 }
 
-/// The valid word most like `word`, if any is like it.
-pub(crate) fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
-    const ALIKE: f64 = 0.7;
-    let scored = valid
-        .iter()
-        .map(|&candidate| (strsim::jaro_winkler(word, candidate), candidate));
-    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (best.0 >= ALIKE).then_some(best.1)
+/// The same of a policy that may be of any level: a server's, a rack's or a host's.
+pub(crate) fn explain_any_level(error: &SpecError) -> String {
+    let SpecError::UnknownPolicy { name, .. } = error else {
+        return explain(error);
+    };
+    let servers = [headway_policy::systems::NAMES, &[ProcessorSharing::NAME]].concat();
+    let (racks, hosts) = (rack::systems::NAMES, host::systems::NAMES);
+    let all = [&servers[..], racks, hosts].concat();
+    let hint =
+        nearest(name, &all).map_or(String::new(), |word| format!("; did you mean '{word}'?"));
+    let hint = if hint.is_empty() { ";" } else { &hint };
+    format!(
+        "no policy is called '{name}'{hint} Of a server there are: {}; of a rack: {}; of a host: {}",
+        servers.join(", "),
+        racks.join(", "),
+        hosts.join(", "),
+    )
 }

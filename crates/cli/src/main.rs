@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod error;
+mod learning;
 mod output;
 mod progress;
 

@@ -1,14 +1,17 @@
 //! Where results go, and in which shape.
 
-use crate::error::usage;
+mod replace;
+
 use anyhow::Result;
 use clap::ValueEnum;
+use headway_report::html::Page;
 use headway_report::{Recorder, Run, Table, csv, hlog};
 use serde::Serialize;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+
+pub(crate) use replace::Output;
 
 /// How a result is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
@@ -22,23 +25,47 @@ pub(crate) enum Format {
     Csv,
 }
 
-/// Standard output, or the file that was named.
-pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn Write>> {
-    Ok(match path {
-        None => Box::new(BufWriter::new(io::stdout().lock())),
-        Some(path) => Box::new(BufWriter::new(create("--output", path)?)),
-    })
+/// Standard output, or the file that `--output` names. A flush completes it.
+pub(crate) fn open(path: Option<&Path>) -> Result<Output> {
+    match path {
+        None => Ok(Output::standard()),
+        Some(path) => create("--output", path),
+    }
 }
 
-/// The file that a flag names.
-pub(crate) fn create(flag: &str, path: &Path) -> Result<File> {
-    File::create(path)
-        .map_err(|error| usage(flag, format!("cannot write {}: {error}", path.display())))
+/// The file that a flag names. A flush puts it in its place.
+pub(crate) fn create(flag: &str, path: &Path) -> Result<Output> {
+    Output::create(flag, path)
+}
+
+/// Writes the file that a flag names.
+pub(crate) fn save(flag: &str, path: &Path, text: &str) -> Result<()> {
+    let mut file = create(flag, path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(file.flush()?)
+}
+
+/// Writes the page that `--html` names.
+pub(crate) fn page(path: &Path, page: &Page) -> Result<()> {
+    save("--html", path, &page.render())
+}
+
+/// A table for where a result goes: no wider than a terminal, as it is in a file or a pipe.
+pub(crate) fn shown(table: &Table, path: Option<&Path>) -> String {
+    let terminal = match path {
+        None => terminal_size::terminal_size_of(std::io::stdout()),
+        Some(_) => None,
+    };
+    match terminal {
+        Some((terminal_size::Width(columns), _)) => table.within(usize::from(columns)),
+        None => table.to_string(),
+    }
 }
 
 /// One JSON value and a newline.
 pub(crate) fn json(value: &impl Serialize, mut writer: impl Write) -> Result<()> {
-    serde_json::to_writer_pretty(&mut writer, value)?;
+    // As an I/O error it keeps the kind of what the writer said: a closed pipe is none.
+    serde_json::to_writer_pretty(&mut writer, value).map_err(std::io::Error::from)?;
     writeln!(writer)?;
     writer.flush()?;
     Ok(())
@@ -61,7 +88,7 @@ pub(crate) fn histograms(
     began: SystemTime,
     length: Duration,
 ) -> Result<()> {
-    let file = create("--hlog", path)?;
-    hlog::write_hlog(recorder, began, length, &mut &file)?;
-    Ok(())
+    let mut file = create("--hlog", path)?;
+    hlog::write_hlog(recorder, began, length, &mut file)?;
+    Ok(file.flush()?)
 }

@@ -217,6 +217,11 @@ struct Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
+        // No thread ends on a fiber: its code called `exit`, which runs the destructors of this thread while all threads go on. The line stays
+        // until the process is gone, and nobody need let go of a flag before. Till then the fiber keeps the thread.
+        if !local::fiber().is_null() {
+            return local::set_no_preempt(local::no_preempt() + 1);
+        }
         self.flags.wait();
     }
 }

@@ -42,9 +42,8 @@ pub enum Turn<J> {
 ///     *job += 1;
 /// });
 /// assert_eq!(fiber.run(40, 0), Turn::Yielded);
-/// assert_eq!(fiber.resume(), Turn::Finished(42));
-/// assert_eq!(fiber.run(50, 0), Turn::Yielded);
-/// assert_eq!(fiber.resume(), Turn::Finished(52));
+/// // SAFETY: this is no destructor of a thread-local variable.
+/// assert_eq!(unsafe { fiber.resume() }, Turn::Finished(42));
 /// stacks.give(fiber.into_stack());
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -58,6 +57,26 @@ pub enum Turn<J> {
 /// let stacks = Stacks::new(64 << 10, 1).unwrap();
 /// let mut fiber = Fiber::new(stacks.take().unwrap(), |_: &mut ()| {});
 /// std::thread::spawn(move || fiber.run((), 0));
+/// ```
+///
+/// # Thread-local variables
+/// A job that is suspended inside [`LocalKey::with`](std::thread::LocalKey::with) keeps a reference to the variable. The thread drops its
+/// variables one after another as it ends, so a destructor among them could go on with a job whose variable is gone. This is why
+/// [`resume`](Fiber::resume) is `unsafe`:
+///
+/// ```compile_fail,E0133
+/// use headway_fiber::{Fiber, Stacks};
+/// use std::cell::RefCell;
+///
+/// struct ResumedAtTheEnd(Option<Fiber<()>>);
+///
+/// impl Drop for ResumedAtTheEnd {
+///     fn drop(&mut self) {
+///         self.0.take().map(|mut fiber| fiber.resume());
+///     }
+/// }
+///
+/// thread_local!(static LAST: RefCell<ResumedAtTheEnd> = const { RefCell::new(ResumedAtTheEnd(None)) });
 /// ```
 ///
 /// # Panics in the body
@@ -169,8 +188,12 @@ impl<J> Fiber<J> {
     ///
     /// # Panics
     /// The fiber is not suspended. A panic of the body goes on here.
+    ///
+    /// # Safety
+    /// The thread is not dropping its thread-local variables, to which the suspended job may hold references: the call is not
+    /// made from the destructor of one.
     #[inline(always)]
-    pub fn resume(&mut self) -> Turn<J> {
+    pub unsafe fn resume(&mut self) -> Turn<J> {
         let control = self.control();
         assert!(control.is_suspended(), "the fiber was suspended in a job");
         self.turn(control.stack_pointer.get(), false)
@@ -200,7 +223,8 @@ impl<J> Fiber<J> {
     /// The fiber was suspended by a probe or a signal, through which nothing can unwind: here it is again.
     ///
     /// # Safety
-    /// All frames between the body and the call of `yield_now` may be unwound: no foreign language's, and none that relies on not being.
+    /// All frames between the body and the call of `yield_now` may be unwound: no foreign language's, and none that relies on not being. And as
+    /// [`resume`](Fiber::resume).
     pub unsafe fn unwind(mut self) -> Result<Stack, Self> {
         if !self.is_suspended() {
             return Ok(self.into_stack());
@@ -376,12 +400,13 @@ impl<J> SendFiber<J> {
         self.0.run(job, label)
     }
 
-    /// As [`Fiber::resume`].
+    /// As [`Fiber::resume`]. It is safe here: a suspended job holds nothing of a thread's, by the promise of [`Fiber::migratable`].
     ///
     /// # Panics
     /// As there.
     #[inline(always)]
     pub fn resume(&mut self) -> Turn<J> {
-        self.0.resume()
+        // SAFETY: promised by the caller of `migratable`.
+        unsafe { self.0.resume() }
     }
 }

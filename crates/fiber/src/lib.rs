@@ -45,5 +45,5 @@ pub use mutex::{FiberMutex, FiberMutexGuard};
 pub use no_preempt::{NoPreempt, NoPreemptAlloc, shield, unshield};
 pub use overflow::{LabelName, report_overflows};
 pub use signal::BySignal;
-pub use stack::{MIN_STACK_BYTES, Stack, StackCache, Stacks};
+pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
 pub use switch::{in_fiber, suspensions, yield_now};

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 use crate::abi::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
 use crate::local::{no_preempt, self_offset, set_deferred};
-use crate::slow::{__headway_deferred, deferred_in_library};
+use crate::slow::{__headway_deferred, __headway_deferred_in_library};
 
 /// While it lives, the fiber that made it does not yield; when the last one is dropped, it does if it was asked to meanwhile.
 ///
@@ -87,7 +87,7 @@ fn close_in_library() {
     // SAFETY: as in `close`.
     unsafe {
         asm!("dec dword ptr fs:[{0} + {2}]", "jnz 2f", "cmp dword ptr fs:[{0} + {3}], 0", "jne {1}", "2:",
-            in(reg) self_offset(), label { deferred_in_library() },
+            in(reg) self_offset(), label { __headway_deferred_in_library() },
             const NO_PREEMPT_OFFSET, const DEFERRED_OFFSET, options(nostack));
     }
 }

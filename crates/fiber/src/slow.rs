@@ -142,8 +142,11 @@ pub extern "C-unwind" fn __headway_deferred() {
 
 /// As [`__headway_deferred`], for sections inside a library whose callers may hold locks: a request that a probe met waits for the next
 /// probe, since a probe would not stand in such a caller. One that came by signal could have met that caller itself.
+///
+/// For C: as [`__headway_deferred`].
+#[unsafe(no_mangle)]
 #[cold]
-pub(crate) fn deferred_in_library() {
+pub extern "C-unwind" fn __headway_deferred_in_library() {
     match local::deferred() {
         deferral::SIGNALLED => __headway_deferred(),
         deferral::LATE => {

@@ -10,6 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// a panic some more.
 pub const MIN_STACK_BYTES: usize = 16 << 10;
 
+/// The most usable bytes of a stack: 1 GiB. Thousands of them fit the address space, and no size overflows when the
+/// guard is added to it.
+pub const MAX_STACK_BYTES: usize = 1 << 30;
+
 /// Inaccessible bytes below each stack. More than a page, since C code does not touch every page of a large frame.
 const GUARD_BYTES: usize = 64 << 10;
 
@@ -114,14 +118,25 @@ impl Stacks {
     /// them are mapped now, and the page used first made present.
     ///
     /// # Errors
-    /// The kernel refuses a mapping: out of memory, or more than `vm.max_map_count` (two for each stack).
+    /// `bytes` is more than [`MAX_STACK_BYTES`], there is no memory for a list of `prealloc` stacks, or the kernel refuses a mapping: out of memory,
+    /// or more than `vm.max_map_count` (two for each stack).
     pub fn new(bytes: usize, prealloc: usize) -> io::Result<Stacks> {
+        if bytes > MAX_STACK_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!(
+                    "a stack has at most {MAX_STACK_BYTES} bytes, not {bytes}: choose a smaller one"
+                ),
+            ));
+        }
+        let mut free = Vec::new();
+        free.try_reserve_exact(prealloc)?;
         // The colour costs at most a page.
         let bytes = bytes.max(MIN_STACK_BYTES).next_multiple_of(PAGE_BYTES) + PAGE_BYTES;
         let stacks = Stacks {
             bytes,
             mapped: AtomicUsize::new(0),
-            free: Mutex::new(Vec::with_capacity(prealloc)),
+            free: Mutex::new(free),
         };
         let mut warm = (0..prealloc)
             .map(|_| stacks.map())

@@ -9,7 +9,7 @@ mod common;
 use std::backtrace::Backtrace;
 use std::cell::{Cell, RefCell};
 
-use common::stacks;
+use common::{resume, stacks};
 use headway_fiber::abi::__headway_preempted;
 use headway_fiber::{Attached, Fiber, Turn, checkpoint, yield_now};
 
@@ -57,8 +57,8 @@ fn exceptions_in_flight_are_the_fibers_own() {
         assert_eq!(second.run(by_probe, 0), Turn::Yielded);
         attached.begin(3);
         // In the order in which C++'s own stack of exceptions would be torn.
-        assert_eq!(first.resume(), Turn::Finished(by_probe));
-        assert_eq!(second.resume(), Turn::Finished(by_probe));
+        assert_eq!(resume(&mut first), Turn::Finished(by_probe));
+        assert_eq!(resume(&mut second), Turn::Finished(by_probe));
         assert_eq!(GLOBALS.get(), (0, 0));
     }
 }
@@ -112,5 +112,5 @@ fn a_backtrace_in_a_probes_slow_path_reaches_whoever_runs_the_fiber() {
     ] {
         assert!(trace.contains(frame), "no {frame} in\n{trace}");
     }
-    assert_eq!(fiber.resume(), Turn::Finished(()));
+    assert_eq!(resume(&mut fiber), Turn::Finished(()));
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use common::{AbortOnPanic, Rng, stacks};
+use common::{AbortOnPanic, Rng, resume, stacks};
 use headway_fiber::{Attached, Fiber, FiberMutex, SendFiber, Turn, checkpoint, yield_now};
 
 #[test]
@@ -36,7 +36,7 @@ fn a_holder_yields_on_release_if_it_was_asked_meanwhile() {
         mutex.try_lock().is_some(),
         "it holds nothing while it waits"
     );
-    assert_eq!(fiber.resume(), Turn::Finished(3));
+    assert_eq!(resume(&mut fiber), Turn::Finished(3));
     drop(fiber); // It holds the flag.
 }
 
@@ -58,7 +58,7 @@ fn who_cannot_get_it_yields_if_it_holds_none() {
                     },
                 );
                 assert!(matches!(fiber.run(Arc::clone(&mutex), 0), Turn::Yielded));
-                assert!(matches!(fiber.resume(), Turn::Yielded));
+                assert!(matches!(resume(&mut fiber), Turn::Yielded));
                 std::mem::forget(fiber);
             })
             .join()
@@ -179,7 +179,7 @@ fn sections_exclude_each_other_however_fibers_are_interleaved_and_moved() {
                     attached.begin(1);
                     let mut fiber = fiber.into_inner();
                     let turn = if fiber.is_suspended() {
-                        fiber.resume()
+                        resume(&mut fiber)
                     } else {
                         let rng = Rng::new(queue.lock().unwrap().1.next());
                         let shared = Arc::clone(&shared);

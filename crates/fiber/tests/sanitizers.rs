@@ -7,7 +7,7 @@
 
 mod common;
 
-use common::{run_alone, stacks};
+use common::{resume, run_alone, stacks};
 use headway_fiber::{Fiber, Turn, yield_now};
 
 /// The report must be there, and name the function that made the mistake.
@@ -23,7 +23,7 @@ fn assert_reported(test: &str, options: &str, report: &str) {
 fn in_two_turns(body: fn(&mut ())) {
     let mut fiber = Fiber::new(stacks().take().unwrap(), body);
     assert_eq!(fiber.run((), 0), Turn::Yielded);
-    assert_eq!(fiber.resume(), Turn::Finished(()));
+    assert_eq!(resume(&mut fiber), Turn::Finished(()));
 }
 
 #[cfg(headway_asan)]
@@ -195,7 +195,7 @@ mod thread {
                 };
                 // SAFETY: none: the fiber's frames may not be seen here yet.
                 let mut fiber = unsafe { Fiber::<u64>::from_raw(raw) };
-                assert_eq!(fiber.resume(), Turn::Finished(2));
+                assert_eq!(resume(&mut fiber), Turn::Finished(2));
             });
             assert_eq!(fiber.run(0, 0), Turn::Yielded);
             // SAFETY: nothing on the stack is the thread's.

@@ -11,7 +11,7 @@ use std::thread;
 
 use common::registers::{Image, Probe, Width};
 use common::relay::Relay;
-use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, set_errno, stacks};
+use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, resume, set_errno, stacks};
 use headway_fiber::{
     Asker, Attached, BySignal, Fiber, FiberMutex, Mechanism, NoPreempt, NoPreemptAlloc, Preempt,
     SendFiber, Turn, report_overflows, shield, unshield, yield_now,
@@ -205,7 +205,7 @@ fn drive(index: usize, soak: &Soak, from: From, to_main: &mpsc::Sender<Asked>) {
         let turn = if fiber.is_suspended() {
             let moved = u64::from(before != index);
             soak.soaked.migrations.fetch_add(moved, Relaxed);
-            fiber.resume()
+            resume(&mut fiber)
         } else {
             let job = Job {
                 rng: Rng::new(turns << 8 | index as u64),
@@ -314,7 +314,7 @@ fn a_signal_in_a_section_waits_for_its_end() {
     assert_eq!(fiber.run(Vec::with_capacity(4), 0), Turn::Yielded);
     // An epoch that is over: no effect.
     thread.begin(3, u64::MAX);
-    assert_eq!(fiber.resume(), Turn::Yielded);
-    assert_eq!(fiber.resume(), Turn::Finished(vec![1, 2, 3]));
+    assert_eq!(resume(&mut fiber), Turn::Yielded);
+    assert_eq!(resume(&mut fiber), Turn::Finished(vec![1, 2, 3]));
     drop(fiber); // It holds the asker, for which `attached` waits.
 }

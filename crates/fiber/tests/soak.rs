@@ -12,7 +12,7 @@ use std::thread;
 
 use common::registers::{Image, Probe, Width};
 use common::relay::Relay;
-use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, set_errno, stacks};
+use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, resume, set_errno, stacks};
 use headway_fiber::{Attached, Fiber, Flag, SendFiber, Stacks, Turn, checkpoint};
 
 /// The threads of a soak, as a fiber sees them: it finds out in which it is by what the thread told it, never by a thread-local.
@@ -243,7 +243,7 @@ fn drive(mut driver: Driver, relay: &Relay<Runner>, soaked: &Arc<Soaked>, jobs: 
         let turn = if fiber.is_suspended() {
             let moved = runner.here.load(Relaxed) != driver.index;
             soaked.migrations.fetch_add(u64::from(moved), Relaxed);
-            driver.turn(&runner.here, || fiber.resume())
+            driver.turn(&runner.here, || resume(&mut fiber))
         } else {
             let job = Rounds {
                 rng: Rng::new(runner.seed << 32 | u64::from(runner.jobs)),

@@ -1,19 +1,25 @@
 //! Fibers, asked in every way there is, on one thread.
 
-#![expect(unsafe_code, reason = "unwinding a fiber")]
+#![expect(unsafe_code, reason = "resuming and unwinding fibers")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use headway_fiber::abi::MOST_SKIPPED;
 use headway_fiber::{
-    Attached, Fiber, NoPreempt, StackCache, Stacks, Turn, abandoned, checkpoint, in_fiber,
-    suspensions, yield_now,
+    Attached, Fiber, MAX_STACK_BYTES, NoPreempt, StackCache, Stacks, Turn, abandoned, checkpoint,
+    in_fiber, suspensions, yield_now,
 };
 use headway_machine::Clock;
 
 fn stacks() -> Stacks {
     Stacks::new(64 << 10, 2).expect("there is memory for two stacks")
+}
+
+/// As [`Fiber::resume`], which is unsafe in the destructor of a thread-local variable.
+fn resume<J>(fiber: &mut Fiber<J>) -> Turn<J> {
+    // SAFETY: no destructor of a thread-local variable calls this.
+    unsafe { fiber.resume() }
 }
 
 #[test]
@@ -27,7 +33,7 @@ fn a_fiber_is_reused_across_jobs() {
     for _ in 0..1000 {
         assert_eq!(fiber.run(vec![0], 7), Turn::Yielded);
         assert!(fiber.is_suspended());
-        assert_eq!(fiber.resume(), Turn::Finished(vec![0, 1, 2]));
+        assert_eq!(resume(&mut fiber), Turn::Finished(vec![0, 1, 2]));
         assert!(!fiber.is_suspended());
     }
     stacks.give(fiber.into_stack());
@@ -63,7 +69,7 @@ fn a_raised_flag_is_seen_at_the_next_checkpoint_and_once() {
     flag.raise(2);
     assert_eq!(fiber.run(0, 0), Turn::Yielded);
     attached.begin(3);
-    assert_eq!(fiber.resume(), Turn::Finished(3));
+    assert_eq!(resume(&mut fiber), Turn::Finished(3));
 }
 
 #[test]
@@ -97,7 +103,7 @@ fn what_is_said_beside_a_request_is_told_to_the_assignment_that_it_was_for() {
     assert_eq!(attached.told(), 0);
     // One that comes late tells nothing.
     flag.raise_with(1, 18);
-    assert_eq!(fiber.resume(), Turn::Finished(()));
+    assert_eq!(resume(&mut fiber), Turn::Finished(()));
     assert_eq!(fiber.run((), 0), Turn::Finished(()));
     assert_eq!(attached.told(), 0);
     flag.raise(2);
@@ -123,7 +129,7 @@ fn a_section_defers_the_yield_to_its_end() {
     attached.begin(1);
     flag.raise(1);
     let mut seen = match fiber.run(vec![], 0) {
-        Turn::Yielded => fiber.resume(),
+        Turn::Yielded => resume(&mut fiber),
         Turn::Finished(steps) => panic!("it did not yield: {steps:?}"),
     };
     let Turn::Finished(steps) = &mut seen else {
@@ -142,7 +148,7 @@ fn a_self_timed_thread_yields_past_its_deadline_only() {
     attached.begin(2);
     attached.set_deadline(1);
     assert_eq!(fiber.run((), 0), Turn::Yielded);
-    assert_eq!(fiber.resume(), Turn::Finished(()));
+    assert_eq!(resume(&mut fiber), Turn::Finished(()));
     // It was used up.
     assert_eq!(fiber.run((), 0), Turn::Finished(()));
     // It can be asked nonetheless.
@@ -174,7 +180,7 @@ fn a_self_timed_thread_skips_few_probes() {
         let deadline = clock.ticks() + ticks;
         attached.set_deadline(deadline);
         assert_eq!(fiber.run(deadline, 0), Turn::Yielded);
-        let Turn::Finished(late) = fiber.resume() else {
+        let Turn::Finished(late) = resume(&mut fiber) else {
             panic!("it yielded twice")
         };
         assert!(
@@ -259,7 +265,7 @@ fn a_fiber_suspended_by_a_probe_cannot_be_unwound() {
     let Err(mut fiber) = (unsafe { fiber.unwind() }) else {
         panic!("a probe was unwound")
     };
-    assert_eq!(fiber.resume(), Turn::Finished(()));
+    assert_eq!(resume(&mut fiber), Turn::Finished(()));
 }
 
 #[test]
@@ -273,14 +279,14 @@ fn fibers_nest() {
         });
         assert_eq!(inner.run(1, 0), Turn::Yielded);
         yield_now();
-        let Turn::Finished(two) = inner.resume() else {
+        let Turn::Finished(two) = resume(&mut inner) else {
             panic!("it yields once")
         };
         *sum += two;
         own.give(inner.into_stack());
     });
     assert_eq!(outer.run(40, 0), Turn::Yielded);
-    assert_eq!(outer.resume(), Turn::Finished(42));
+    assert_eq!(resume(&mut outer), Turn::Finished(42));
 }
 
 #[test]
@@ -295,4 +301,18 @@ fn a_cache_gives_all_back() {
         std::mem::forget(pool.take().unwrap());
     }
     assert_eq!(pool.mapped(), 40);
+}
+
+#[test]
+fn a_size_that_would_overflow_is_refused() {
+    for bytes in [MAX_STACK_BYTES + 1, usize::MAX - 5000, usize::MAX] {
+        let error = Stacks::new(bytes, 1).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
+        assert!(error.to_string().contains("choose a smaller"), "{error}");
+    }
+    let most = Stacks::new(MAX_STACK_BYTES, 1).unwrap();
+    let mut fiber = Fiber::new(most.take().unwrap(), |job: &mut u32| *job += 1);
+    assert_eq!(fiber.run(1, 0), Turn::Finished(2));
+    let error = Stacks::new(64 << 10, usize::MAX).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::OutOfMemory);
 }

@@ -35,6 +35,18 @@ pub enum LoadError {
         /// Its classes.
         found: usize,
     },
+    /// Some classes have a type in the wire header, others none.
+    #[error(
+        "workload {workload:?} has {found} classes and {types} wire types for them; give one to each, or to none"
+    )]
+    Types {
+        /// The workload's name.
+        workload: String,
+        /// Its classes.
+        found: usize,
+        /// Types given.
+        types: usize,
+    },
     /// The warm-up is not a fraction that leaves something to measure.
     #[error("a warm-up of {fraction} leaves nothing to measure; use at least 0 and less than 1")]
     WarmUp {

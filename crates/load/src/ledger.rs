@@ -150,7 +150,7 @@ impl Reply {
         let (header, _) = Header::parse(bytes).ok()?;
         let index = header.index as usize;
         let departed_ns = departures.time_ns(index)?;
-        let matches = header.flag.is_response() && header.class == plan[index].class;
+        let matches = header.flag.is_response() && header.class == plan[index].wire_type;
         matches.then_some(Self {
             header,
             departed_ns,

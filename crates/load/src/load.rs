@@ -82,8 +82,10 @@ pub enum Threads {
 pub struct Load {
     /// The server's address.
     pub target: SocketAddr,
-    /// What is sent. A class's index is its type in the wire header.
+    /// What is sent.
     pub workload: Workload,
+    /// The type of each class in the wire header, in the workload's order; where it is empty, a class's index is its type.
+    pub types: Vec<u8>,
     /// At which rate.
     pub offered: Offered,
     /// For how long.
@@ -105,6 +107,8 @@ pub struct Load {
     pub threads: Threads,
     /// Whether the report lists the answers one by one.
     pub keep_answers: bool,
+    /// Whether the report has the requests served as a trace.
+    pub keep_trace: bool,
     /// The server's policy, for the report; the generator does not know it.
     pub policy: String,
     /// The parameters of the server's policy, for the report.
@@ -147,6 +151,7 @@ impl Load {
         Self {
             target,
             workload,
+            types: Vec::new(),
             offered,
             extent,
             seed: 1,
@@ -157,6 +162,7 @@ impl Load {
             service_time: ServiceTime::Nominal,
             threads: Threads::Auto,
             keep_answers: false,
+            keep_trace: false,
             policy: "unknown".into(),
             params: Map::new(),
             workers,

@@ -15,18 +15,10 @@ pub(crate) struct Planned {
     pub(crate) at_ns: u64,
     /// Its service time by the workload.
     pub(crate) service_ns: u64,
-    /// Its class, as an index into the workload's classes and as the wire header's type.
+    /// Its class, an index into the workload's classes.
     pub(crate) class: u8,
-}
-
-impl From<Arrival> for Planned {
-    fn from(arrival: Arrival) -> Self {
-        Self {
-            at_ns: arrival.at_ns,
-            service_ns: arrival.service_ns,
-            class: u8::try_from(arrival.class).expect("checked: at most 255 classes"),
-        }
-    }
+    /// Its type in the wire header.
+    pub(crate) wire_type: u8,
 }
 
 /// All requests of a run, in order of their times.
@@ -43,7 +35,24 @@ impl Plan {
             let workload = name();
             return Err(LoadError::TooManyClasses { workload, found });
         }
-        let arrivals = Generator::new(&load.workload, load.offered, load.seed).map(Planned::from);
+        if !load.types.is_empty() && load.types.len() != found {
+            let (workload, types) = (name(), load.types.len());
+            return Err(LoadError::Types {
+                workload,
+                found,
+                types,
+            });
+        }
+        let planned = |arrival: Arrival| {
+            let class = u8::try_from(arrival.class).expect("checked: at most 255 classes");
+            Planned {
+                at_ns: arrival.at_ns,
+                service_ns: arrival.service_ns,
+                class,
+                wire_type: load.types.get(usize::from(class)).copied().unwrap_or(class),
+            }
+        };
+        let arrivals = Generator::new(&load.workload, load.offered, load.seed).map(planned);
         let requests = take(arrivals, load.extent)?;
         match requests.is_empty() {
             true => Err(LoadError::Empty { workload: name() }),

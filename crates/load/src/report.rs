@@ -5,6 +5,7 @@ use headway_net::header::Status;
 use headway_report::{
     ClassMeta, Delivery, Histogram, Level, Recorder, Run as RunResult, RunExtras, RunMeta,
 };
+use headway_workload::TraceRecord;
 
 use crate::backlog::Backlog;
 use crate::client::Harvest;
@@ -27,6 +28,9 @@ pub struct LoadReport {
     pub lag_ns: Histogram,
     /// Each of them, where [`Load::keep_answers`] asks for that; else none.
     pub answers: Vec<Answered>,
+    /// Every request served, as a trace records it, where [`Load::keep_trace`] asks for that: when it was meant to leave, its class, and
+    /// what the server says that it took (what the workload says, where the server says nothing). Warm-up included.
+    pub trace: Vec<TraceRecord>,
     /// Where every request and reply went, warm-up included.
     pub delivery: Delivery,
     /// The answered requests by their replies' status, warm-up included.
@@ -145,6 +149,7 @@ impl<'a> Outcome<'a> {
             raw: tally.raw,
             lag_ns: tally.lag_ns,
             answers: tally.kept,
+            trace: tally.trace,
             delivery,
             statuses: tally.statuses,
             receive_clock: self.receive_clock(),
@@ -182,6 +187,18 @@ impl<'a> Outcome<'a> {
         match self.load.service_time {
             ServiceTime::Nominal => self.plan.requests[index].service_ns,
             ServiceTime::Reported => u64::from(answer.execution_ns).max(1),
+        }
+    }
+
+    fn trace_record(&self, index: usize, answer: &Answer) -> TraceRecord {
+        let planned = &self.plan.requests[index];
+        TraceRecord {
+            at_ns: planned.at_ns,
+            class: u16::from(planned.class),
+            service_ns: match answer.execution_ns {
+                0 => planned.service_ns,
+                execution_ns => u64::from(execution_ns),
+            },
         }
     }
 
@@ -297,6 +314,7 @@ struct Tally {
     raw: Recorder,
     lag_ns: Histogram,
     kept: Vec<Answered>,
+    trace: Vec<TraceRecord>,
     backlog: Backlog,
     statuses: Statuses,
     late: u64,
@@ -320,6 +338,7 @@ impl Tally {
             raw: Recorder::new(metas),
             lag_ns: Histogram::new(),
             kept: Vec::new(),
+            trace: Vec::new(),
             backlog: Backlog::new(metas.len(), start_ns, end_ns),
             statuses: Statuses::default(),
             late: 0,
@@ -344,6 +363,9 @@ impl Tally {
         };
         self.statuses.count(answer.status);
         self.backlog.add(class, departed_ns, answer.received_ns());
+        if outcome.load.keep_trace && answer.status == Status::Ok {
+            self.trace.push(outcome.trace_record(index, answer));
+        }
         let measured = index >= outcome.first_measured();
         match answer.status {
             Status::Ok if measured => self.complete(outcome, index, answer, departed_ns),

@@ -95,7 +95,7 @@ impl<'a> Sender<'a> {
     fn encode(&mut self, i: usize, index: usize) {
         let request = self.run.plan[index];
         let header = Header {
-            class: request.class,
+            class: request.wire_type,
             flag: Flag::REQUEST,
             index: index as u32,
             // A synthetic service takes from here how long to work.

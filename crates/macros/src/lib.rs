@@ -2,11 +2,12 @@
 
 mod options;
 mod place;
+mod recursion;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
-use quote::quote;
-use syn::{Error, ItemFn, Signature};
+use quote::{quote, quote_spanned};
+use syn::{Error, Item, ItemFn, Signature, Stmt};
 
 use options::Options;
 
@@ -44,6 +45,9 @@ use options::Options;
 /// What the function calls; iterator chains (`for_each`, `sum`), which loop in code of others; loops that a macro makes; functions
 /// and other items written inside the function, which take the attribute themselves; `async` blocks and closures. A vectorised loop becomes one that
 /// is not. The compiler pass knows none of these limits, and costs less: docs/preemption.md.
+///
+/// Where it sees no loop, nor a call of the function itself, the compiler warns (of a deprecated `preemptible_without_a_loop`): one checkpoint at the
+/// entry interrupts nothing that takes long. `#[allow(deprecated)]` on the function says that it is meant.
 ///
 /// # Where it may go on
 ///
@@ -87,8 +91,34 @@ fn expand(options: Tokens, item: &Tokens) -> syn::Result<Tokens> {
     let options = syn::parse2::<Options>(options)?;
     let mut function = syn::parse2::<ItemFn>(item.clone()).map_err(|_| no_function(item))?;
     refuse(&function.sig)?;
-    place::checkpoints(&mut function.block, &options);
+    let calls_itself = recursion::calls_itself(&function);
+    let has_loop = place::checkpoints(&mut function.block, &options);
+    if !has_loop && !calls_itself {
+        warn(&mut function);
+    }
     Ok(quote!(#function))
+}
+
+/// Makes the compiler warn that there is nothing to interrupt. A macro cannot warn by itself on a stable compiler: the use of a deprecated item
+/// in the function does, which stands where the function's name does.
+fn warn(function: &mut ItemFn) {
+    let name = &function.sig.ident;
+    let note = format!(
+        "#[preemptible] sees no loop in `{name}`, nor a call of itself, so it places one checkpoint, where the function begins: mark the \
+         function that has the loop, write an iterator chain as a `for` loop, or call checkpoint() where the time goes; \
+         #[allow(deprecated)] on the function says that one is enough"
+    );
+    let warning = quote_spanned!(name.span()=>
+        const _: () = {
+            #[deprecated(note = #note)]
+            const fn preemptible_without_a_loop() {}
+            preemptible_without_a_loop()
+        };
+    );
+    function
+        .block
+        .stmts
+        .insert(0, Stmt::Item(Item::Verbatim(warning)));
 }
 
 fn no_function(item: &Tokens) -> Error {
@@ -212,6 +242,37 @@ mod tests {
                 1
             }
         );
-        assert_eq!(marked.to_string(), expected.to_string());
+        let (marked, expected) = (marked.to_string(), expected.to_string());
+        assert!(
+            marked.ends_with(expected.split_once('{').unwrap().1),
+            "{marked}"
+        );
+    }
+
+    /// Whether the compiler will warn.
+    fn warns(item: &str) -> bool {
+        let marked = marked(Tokens::new(), &item.parse().unwrap()).to_string();
+        marked.contains("sees no loop in `f`")
+    }
+
+    #[test]
+    fn a_function_without_a_loop_is_warned_of() {
+        for without in [
+            "fn f(v: &[u8]) -> u8 { v.iter().sum() }",
+            "fn f() { fn g() { loop {} } g() }",
+            "fn f() -> impl Future { async { loop {} } }",
+            "fn f() { g::h() }",
+        ] {
+            assert!(warns(without), "{without}");
+        }
+        for with in [
+            "fn f() { loop {} }",
+            "fn f() { let g = || while true {}; g() }",
+            "fn f(n: u64) -> u64 { if n < 2 { n } else { f(n - 1) + f(n - 2) } }",
+            "fn f(&self) { self.next().f() }",
+            "fn f() { Self::f() }",
+        ] {
+            assert!(!warns(with), "{with}");
+        }
     }
 }

@@ -10,11 +10,12 @@ use syn::{
 
 use crate::options::Options;
 
-/// Places them at the function's entry and in each round of its loops.
-pub(crate) fn checkpoints(body: &mut Block, options: &Options) {
+/// Places them at the function's entry and in each round of its loops. Returns whether it has any, closures' included.
+pub(crate) fn checkpoints(body: &mut Block, options: &Options) -> bool {
     let mut places = Places {
         options,
         has_loop: false,
+        any_loop: false,
     };
     places.visit_block_mut(body);
     if places.has_loop {
@@ -26,12 +27,15 @@ pub(crate) fn checkpoints(body: &mut Block, options: &Options) {
         body,
         Some(parse_quote_spanned!(span=> #library::checkpoint();)),
     );
+    places.any_loop
 }
 
 /// A function's or closure's own code.
 struct Places<'a> {
     options: &'a Options,
     has_loop: bool,
+    /// Its own, or of a closure in it.
+    any_loop: bool,
 }
 
 /// When the first of counted rounds meets a checkpoint.
@@ -59,6 +63,7 @@ impl Places<'_> {
 
     fn mark(&mut self, body: &mut Block) {
         self.has_loop = true;
+        self.any_loop = true;
         let library = &self.options.library;
         let span = Span::mixed_site();
         let mark = match self.options.every {
@@ -100,8 +105,10 @@ impl VisitMut for Places<'_> {
         let mut inside = Places {
             options: self.options,
             has_loop: false,
+            any_loop: false,
         };
         inside.visit_expr_mut(&mut found.body);
+        self.any_loop |= inside.any_loop;
         if inside.has_loop
             && let Some(counter) = inside.counter(First::Now)
         {

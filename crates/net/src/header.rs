@@ -181,6 +181,18 @@ impl Flag {
         self.0 & RESPONSE_BIT != 0
     }
 
+    /// Whether these are the bits of a response that this version sends: the reserved ones 0, a status it has. Narrower than
+    /// [`is_response`](Self::is_response), for datagrams that need not begin with the wire header, such as a protocol's own requests: the second
+    /// byte of `get key` has the response's bit as well.
+    #[inline]
+    #[must_use]
+    pub const fn is_sent_response(self) -> bool {
+        const LAST_STATUS: u8 = (Status::BadRequest as u8) << STATUS_SHIFT;
+        self.is_response()
+            && self.0 & !(CLONE_MASK | RESPONSE_BIT | STATUS_MASK) == 0
+            && self.0 & STATUS_MASK <= LAST_STATUS
+    }
+
     /// What became of the request; [`Status::Ok`] in requests.
     #[inline]
     #[must_use]
@@ -266,6 +278,23 @@ mod tests {
                 assert_eq!((flag.clone_role(), flag.status()), (role, status));
                 assert_eq!(flag.bits() & 0b1100_0000, 0, "reserved bits are sent as 0");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_sent_as_a_response_is_known_as_one_and_little_else() {
+        for role in ROLES {
+            for status in STATUSES {
+                let flag = Flag::response(status).with_clone_role(role);
+                assert!(flag.is_sent_response(), "{flag:?}");
+            }
+            assert!(!Flag::REQUEST.with_clone_role(role).is_sent_response());
+        }
+        let known = (0..=u8::MAX).filter(|bits| Flag::from_bits(*bits).is_sent_response());
+        assert_eq!(known.count(), 4 * STATUSES.len());
+        for request in ["get key\r\n", "*4\r\n$3\r\nSET\r\n", "PING\r\n"] {
+            let second = request.as_bytes()[1];
+            assert!(!Flag::from_bits(second).is_sent_response(), "{request}");
         }
     }
 

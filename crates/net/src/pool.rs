@@ -10,17 +10,18 @@
 
 use std::cell::UnsafeCell;
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::slot::Slot;
 
 /// The low bits of a token number the slot, the others the pool.
 const INDEX_BITS: u32 = 18;
 
-/// The most slots a pool can have: 512 MiB of them.
+/// The most slots a pool can have: 528 MiB of them.
 pub const MAX_SLOTS: usize = 1 << INDEX_BITS;
 
-/// The most pools a process can make: tags are never reused, a token must not fit a later pool.
+/// The most pools whose tokens can be told apart.
 const MAX_POOLS: u32 = 1 << (u32::BITS - INDEX_BITS);
 
 /// Why a pool cannot be made.
@@ -32,8 +33,11 @@ pub enum PoolError {
         /// The slots asked for.
         slots: usize,
     },
-    /// More pools than a token can tell apart.
-    #[error("this process has made {} pools; reuse them instead of making more", MAX_POOLS - 1)]
+    /// More pools than a token can tell apart: of each some token is still in use, or was lost, such as those of requests that a server gave up.
+    #[error(
+        "this process has {} pools of which a slot is still in use, or was never given back; drop servers only once they have answered what they took",
+        MAX_POOLS - 1
+    )]
     TooMany,
 }
 
@@ -107,10 +111,12 @@ pub struct Pool {
     /// What tokens of this pool start counting from.
     first_raw: u32,
     slots: Box<[UnsafeCell<Slot>]>,
+    /// Shared with its free lists.
+    _tag: Arc<Tag>,
 }
 
-// SAFETY: a slot is reached only through its token. Tokens are unique (made once each by `new`, under a tag no
-// other pool has; `from_raw` is unsafe), so `&mut SlotId` excludes every other access, and moving a token to
+// SAFETY: a slot is reached only through its token. Tokens are unique (made once each by `new`, under a tag that no
+// other pool has, nor any token of an earlier one, see `Tag`; `from_raw` is unsafe), so `&mut SlotId` excludes every other access, and moving a token to
 // another thread synchronises by Rust's rules for moves, or by those of `from_raw`.
 unsafe impl Sync for Pool {}
 
@@ -124,14 +130,24 @@ impl Pool {
         if slots > MAX_SLOTS {
             return Err(PoolError::TooLarge { slots });
         }
-        let first_raw = next_tag()? << INDEX_BITS;
+        let tag = Arc::new(Tag::take(slots)?);
+        let first_raw = tag.first_raw();
         let tokens = (0..slots as u32)
             .rev()
             .filter_map(|index| NonZeroU32::new(first_raw | index))
             .map(SlotId)
             .collect();
         let slots = (0..slots).map(|_| UnsafeCell::new(Slot::EMPTY)).collect();
-        Ok((Pool { first_raw, slots }, FreeList { tokens }))
+        let free = FreeList {
+            tokens,
+            tag: Arc::clone(&tag),
+        };
+        let pool = Pool {
+            first_raw,
+            slots,
+            _tag: tag,
+        };
+        Ok((pool, free))
     }
 
     /// How many slots there are.
@@ -199,13 +215,74 @@ fn fetch_for_writing(line: *const u8) {
     let _ = line;
 }
 
-/// Tags start at 1, so that no token is zero.
-fn next_tag() -> Result<u32, PoolError> {
-    static NEXT: AtomicU32 = AtomicU32::new(1);
-    NEXT.try_update(Ordering::Relaxed, Ordering::Relaxed, |tag| {
-        (tag < MAX_POOLS).then_some(tag + 1)
-    })
-    .map_err(|_| PoolError::TooMany)
+/// What the tokens of one pool have in common, and the pools' tokens do not.
+///
+/// Another pool gets the number once this one and its free lists are gone and every token went with one of these. A token elsewhere
+/// might open the later pool, so its number is used up.
+#[derive(Debug)]
+struct Tag {
+    number: u32,
+    tokens: usize,
+    /// Tokens dropped with a free list of this pool.
+    dropped: AtomicUsize,
+}
+
+/// The numbers that no pool has.
+static FREE_TAGS: Mutex<FreeTags> = Mutex::new(FreeTags {
+    // No token is zero.
+    never_used: 1,
+    used: Vec::new(),
+});
+
+struct FreeTags {
+    never_used: u32,
+    used: Vec<u32>,
+}
+
+impl FreeTags {
+    fn lock() -> MutexGuard<'static, Self> {
+        FREE_TAGS.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        if let Some(number) = self.used.pop() {
+            return Some(number);
+        }
+        let number = self.never_used;
+        (number < MAX_POOLS).then(|| {
+            self.never_used += 1;
+            number
+        })
+    }
+}
+
+impl Tag {
+    /// A number for a pool of so many tokens.
+    fn take(tokens: usize) -> Result<Self, PoolError> {
+        let number = FreeTags::lock().take().ok_or(PoolError::TooMany)?;
+        Ok(Self {
+            number,
+            tokens,
+            dropped: AtomicUsize::new(0),
+        })
+    }
+
+    fn first_raw(&self) -> u32 {
+        self.number << INDEX_BITS
+    }
+
+    fn is_of(&self, id: &SlotId) -> bool {
+        id.0.get() >> INDEX_BITS == self.number
+    }
+}
+
+impl Drop for Tag {
+    fn drop(&mut self) {
+        // The pool and its free lists share this: they are gone.
+        if *self.dropped.get_mut() == self.tokens {
+            FreeTags::lock().used.push(self.number);
+        }
+    }
 }
 
 /// Tokens of slots not in use, last in first out: the slot reused next is the one most likely in the cache.
@@ -214,6 +291,19 @@ fn next_tag() -> Result<u32, PoolError> {
 #[derive(Debug)]
 pub struct FreeList {
     tokens: Vec<SlotId>,
+    tag: Arc<Tag>,
+}
+
+impl Drop for FreeList {
+    fn drop(&mut self) {
+        // A list takes tokens of any pool.
+        let own = self
+            .tokens
+            .drain(..)
+            .filter(|id| self.tag.is_of(id))
+            .count();
+        self.tag.dropped.fetch_add(own, Ordering::Relaxed);
+    }
 }
 
 impl FreeList {
@@ -249,7 +339,10 @@ impl FreeList {
         let keep = self.tokens.len().saturating_sub(count);
         let mut tokens = Vec::with_capacity(total);
         tokens.extend(self.tokens.drain(keep..));
-        FreeList { tokens }
+        FreeList {
+            tokens,
+            tag: Arc::clone(&self.tag),
+        }
     }
 
     /// The tokens in the order in which [`take`](FreeList::take) would return them.
@@ -300,6 +393,37 @@ mod tests {
         let (_other, mut foreign) = Pool::new(4).unwrap();
         let (pool, _free) = Pool::new(4).unwrap();
         let _ = pool.get(&foreign.take().unwrap());
+    }
+
+    #[test]
+    fn a_process_makes_any_number_of_pools_one_after_another() {
+        for _ in 0..2 * MAX_POOLS {
+            let (pool, mut free) = Pool::new(3).unwrap();
+            let (mut half, token) = (free.split_off(1), free.take().unwrap());
+            drop(pool);
+            half.give(token);
+        }
+    }
+
+    #[test]
+    fn a_number_is_used_again_only_without_its_tokens() {
+        let first = |slots| {
+            let (pool, mut free) = Pool::new(slots).unwrap();
+            let token = free.take().unwrap();
+            (pool, free, token)
+        };
+        let (pool, free, lost) = first(2);
+        let (other, mut other_free, foreign) = first(2);
+        let (number, other_number) = (pool.first_raw, other.first_raw);
+        // Foreign tokens do not stand for the one that is missing.
+        other_free.give(lost);
+        let _kept = foreign;
+        drop((pool, free));
+        drop((other, other_free));
+        let later: Vec<_> = (0..64).map(|_| Pool::new(1).unwrap()).collect();
+        for (pool, _) in &later {
+            assert!(![number, other_number].contains(&pool.first_raw));
+        }
     }
 
     #[test]

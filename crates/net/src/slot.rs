@@ -2,11 +2,11 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
-/// Bytes of a slot: metadata and payload.
-pub const SLOT_BYTES: usize = 2048;
+/// Bytes of a slot: metadata, payload, the address asked; whole cache lines.
+pub const SLOT_BYTES: usize = 2112;
 
 /// Room for the payload: more than an Ethernet frame carries.
-pub const PAYLOAD_BYTES: usize = SLOT_BYTES - 48;
+pub const PAYLOAD_BYTES: usize = 2000;
 
 /// One request in flight: who sent it, when it came, and its bytes.
 ///
@@ -31,6 +31,9 @@ pub struct Slot {
     /// The class a replay gave the request, whatever the classifier makes of it.
     pub(crate) replay_class: u8,
     data: [u8; PAYLOAD_BYTES],
+    /// Of this machine's addresses the one that the request came to, IPv4 mapped; [`Slot::ANY_IP`] where the socket has only one. Behind
+    /// the payload, since only servers on all addresses look at it.
+    pub(crate) asked_ip: [u8; 16],
 }
 
 const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
@@ -49,7 +52,11 @@ impl Slot {
         truncated: false,
         replay_class: 0,
         data: [0; PAYLOAD_BYTES],
+        asked_ip: Slot::ANY_IP,
     };
+
+    /// No address in particular.
+    pub(crate) const ANY_IP: [u8; 16] = [0; 16];
 
     /// The request, or the response once written over it.
     #[inline]
@@ -114,6 +121,12 @@ impl Peer {
             Some(ip) => SocketAddr::new(IpAddr::V4(ip), self.port),
             None => SocketAddr::V6(v6),
         }
+    }
+
+    /// Whether this is that address, an IPv4 one mapped, and that port.
+    #[inline]
+    pub(crate) fn is_at(&self, ip: [u8; 16], port: u16) -> bool {
+        self.port == port && self.ip == ip
     }
 
     /// The address as an IPv6 socket wants it, an IPv4 one mapped.

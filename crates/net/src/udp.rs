@@ -39,7 +39,8 @@ pub struct UdpDatapath {
 }
 
 impl UdpDatapath {
-    /// Binds `addr`; port 0 lets the system choose one. `[::]` also takes IPv4.
+    /// Binds `addr`; port 0 lets the system choose one. `[::]` also takes IPv4. On `0.0.0.0` and `[::]` a response comes from the address
+    /// that its request was sent to.
     ///
     /// # Errors
     ///
@@ -91,14 +92,14 @@ impl Datapath for UdpDatapath {
             let what = "a UDP datapath needs at least one receive queue";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
         }
-        let is_v4 = self.addr.is_ipv4();
+        let addr = self.addr;
         let sockets = self.sockets(rx_queues)?;
         let txs = (0..tx)
-            .map(|i| UdpTx::new(Arc::clone(&sockets[i % rx_queues]), is_v4))
+            .map(|i| UdpTx::new(Arc::clone(&sockets[i % rx_queues]), addr))
             .collect();
         let rxs = sockets
             .into_iter()
-            .map(|socket| UdpRx::new(socket).map(Arc::new))
+            .map(|socket| UdpRx::new(socket, addr).map(Arc::new))
             .collect::<io::Result<_>>()?;
         Ok((rxs, txs))
     }

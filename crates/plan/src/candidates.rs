@@ -123,15 +123,18 @@ pub struct Candidate {
     pub simulated: Spec,
 }
 
-/// Every candidate for a workload on so many workers.
+/// Every candidate for a workload on a server of this shape: what cannot keep to its resume mode is none.
 ///
 /// # Errors
 /// [`SpecError`] when a line of the table names what the policies do not have.
-pub fn candidates(workload: &Workload, workers: usize) -> Result<Vec<Candidate>, SpecError> {
-    let mut field = Field::new(workload, workers);
+pub fn candidates(workload: &Workload, shape: &Shape) -> Result<Vec<Candidate>, SpecError> {
+    let mut field = Field::new(workload, shape);
     for family in FAMILIES {
-        for policy in family.specs(&family.bare(), workload, workers) {
-            field.push(family, policy)?;
+        for policy in family.specs(&family.bare(), workload, shape.workers) {
+            match field.push(family, policy) {
+                Err(SpecError::Roams { .. }) => {}
+                pushed => pushed?,
+            }
         }
     }
     Ok(field.candidates)
@@ -141,13 +144,13 @@ pub fn candidates(workload: &Workload, workers: usize) -> Result<Vec<Candidate>,
 /// tried as in the table. A policy that the table does not have is tried as given.
 ///
 /// # Errors
-/// [`SpecError`] when there is no such policy, parameter or value on so many workers.
+/// [`SpecError`] when there is no such policy, parameter or value on such a server.
 pub fn candidates_of(
     given: &[Spec],
     workload: &Workload,
-    workers: usize,
+    shape: &Shape,
 ) -> Result<Vec<Candidate>, SpecError> {
-    let mut field = Field::new(workload, workers);
+    let mut field = Field::new(workload, shape);
     for spec in given {
         let own = Spec {
             name: systems::find(&spec.name).unwrap_or(&spec.name).into(),
@@ -155,7 +158,7 @@ pub fn candidates_of(
         };
         let mut in_table = false;
         for family in FAMILIES.iter().filter(|family| family.policy == own.name) {
-            for policy in family.specs(&own, workload, workers) {
+            for policy in family.specs(&own, workload, shape.workers) {
                 // The table's other values need not go with what is given.
                 if systems::check(&policy, &field.shape).is_ok() {
                     in_table = true;
@@ -181,10 +184,10 @@ struct Field {
 }
 
 impl Field {
-    fn new(workload: &Workload, workers: usize) -> Self {
+    fn new(workload: &Workload, shape: &Shape) -> Self {
         Self {
             classes: workload.class_names().len(),
-            shape: Shape::new(workers),
+            shape: shape.clone(),
             candidates: Vec::new(),
             used: Vec::new(),
         }
@@ -327,7 +330,7 @@ mod tests {
 
     fn specs(name: &str, workers: usize) -> Vec<String> {
         let workload = Workload::named(name).unwrap();
-        let all = candidates(&workload, workers).unwrap();
+        let all = candidates(&workload, &Shape::new(workers)).unwrap();
         all.iter()
             .map(|candidate| candidate.policy.to_string())
             .collect()
@@ -349,7 +352,7 @@ mod tests {
     fn given(texts: &[&str], workload: &str, workers: usize) -> Result<Vec<String>, SpecError> {
         let specs: Vec<Spec> = texts.iter().map(|text| text.parse().unwrap()).collect();
         let workload = Workload::named(workload).unwrap();
-        let all = candidates_of(&specs, &workload, workers)?;
+        let all = candidates_of(&specs, &workload, &Shape::new(workers))?;
         Ok(all.iter().map(|one| one.policy.to_string()).collect())
     }
 
@@ -416,7 +419,7 @@ mod tests {
     fn what_is_known_in_simulation_only_yields_to_what_is_given() {
         let workload = Workload::named("tpcc").unwrap();
         let simulated = |text: &str| {
-            let all = candidates_of(&[text.parse().unwrap()], &workload, 14).unwrap();
+            let all = candidates_of(&[text.parse().unwrap()], &workload, &Shape::new(14)).unwrap();
             all[0].simulated.to_string()
         };
         assert_eq!(simulated("darc,delta=3"), "darc,delta=3,profile=known");
@@ -434,6 +437,24 @@ mod tests {
         );
         assert!(given(&["darc,dleta=2"], "high-bimodal", 14).is_err());
         assert!(given(&["drac"], "high-bimodal", 14).is_err());
+    }
+
+    #[test]
+    fn what_moves_requests_is_no_candidate_where_they_must_stay() {
+        let workload = Workload::named("high-bimodal").unwrap();
+        let mut shape = Shape::new(14);
+        let names = |shape: &Shape| {
+            let all = candidates(&workload, shape).unwrap();
+            all.iter()
+                .map(|one| one.policy.name.clone())
+                .collect::<Vec<_>>()
+        };
+        assert!(names(&shape).contains(&"tardis".into()));
+        shape.resume = headway_policy::Resume::OwnWorker;
+        let staying = names(&shape);
+        assert!(!staying.contains(&"tardis".into()) && staying.contains(&"concord".into()));
+        let given = candidates_of(&["tardis".parse().unwrap()], &workload, &shape);
+        assert!(matches!(given, Err(SpecError::Roams { .. })));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::search::{Ranked, Search, search};
 use crate::situations::{cores, sensitivity};
 use crate::trial::{Task, try_all};
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{Shape, systems};
+use headway_policy::{Resume, Shape, systems};
 use headway_report::slo::{Slo, SloError, Statistic};
 use headway_report::{PlanReport, PlanVerdict, Run, ShownBy, Trial, format};
 use headway_sim::{Costs, Offered, SimError, available_threads};
@@ -21,8 +21,11 @@ pub struct Question {
     pub offered: Offered,
     /// What must hold.
     pub slo: Slo,
-    /// Workers that the candidates are ranked with.
+    /// Workers that the candidates are ranked with, one dispatcher beside them not counted.
     pub workers: usize,
+    /// Cores of the machine, where the candidates share them with what dispatches: each has those as workers that its
+    /// dispatchers and timers leave. None: every candidate has `workers`, whatever else it takes.
+    pub cores: Option<usize>,
     /// Arrivals of each run of the last round; the first tenth is not measured.
     pub requests: u64,
     /// Runs of each candidate in the last round, of consecutive seeds; at least 2 for intervals.
@@ -31,10 +34,14 @@ pub struct Question {
     pub seed: u64,
     /// What the machinery costs.
     pub costs: Costs,
+    /// What receiving a request costs besides, ns: the dispatcher, or the worker under a policy without one.
+    pub receive_ns: u64,
     /// Added to every latency, ns.
     pub network_ns: u64,
     /// Most requests in one queue.
     pub queue_limit: usize,
+    /// Where interrupted requests may go on; policies that cannot keep to it are not tried.
+    pub resume: Resume,
     /// Policies to be tried, with the parameters that are fixed; all of the table where none is given.
     pub policies: Option<Vec<Spec>>,
     /// Whether the live server runs a policy.
@@ -80,12 +87,15 @@ impl Question {
             offered,
             slo,
             workers,
+            cores: None,
             requests: 400_000,
             replications: 5,
             seed: 1,
             costs: Costs::default(),
+            receive_ns: 0,
             network_ns: 0,
             queue_limit: usize::MAX,
+            resume: Resume::Anywhere,
             policies: None,
             live: |_| true,
             replay: None,
@@ -127,6 +137,8 @@ pub fn plan(
     Ok(PlanReport {
         slo: question.slo.to_string(),
         workload: question.workload.name.clone(),
+        ideal: question.costs.is_free(),
+        machine_cores: question.cores,
         workers: question.workers,
         load: question.workload.load_for_rate(rate, question.workers),
         offered_rps: rate,
@@ -145,6 +157,7 @@ pub fn plan(
         rounds: found.rounds,
         sensitivity,
         impossible,
+        validation: None,
     })
 }
 
@@ -185,7 +198,7 @@ fn replay(
     let task = Task {
         policy: best.tried.task.policy.clone(),
         workload: workload.clone(),
-        workers: question.workers,
+        workers: best.tried.task.workers,
         offered: question.offered,
         requests: u64::MAX >> 16,
         replications: 1,
@@ -201,7 +214,10 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
         caveats.push("the best met the SLO on what was drawn for this plan, which longer runs would not repeat".into());
     }
     if question.costs.is_free() {
-        caveats.push("ideal machinery that costs nothing was assumed; `headway calibrate -o FILE` and --costs FILE use this machine's".into());
+        caveats.push("on an ideal machine, whose machinery costs nothing; --costs here measures this machine's, --costs FILE takes those of `headway calibrate -o FILE`".into());
+    }
+    if question.resume == Resume::OwnWorker && question.policies.is_none() {
+        caveats.push("interrupted requests go on where they were interrupted; --resume anywhere also tries policies that move them".into());
     }
     if matches!(question.workload.arrivals, Arrivals::Trace(_)) {
         caveats.push("the trace is replayed as recorded: replications differ in the policy's own randomness only".into());
@@ -219,7 +235,7 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
     let best = found.best();
     let used = systems::check(&best.policy, &Shape::new(question.workers));
     let dispatchers = used.as_ref().map_or(1, dispatchers);
-    if dispatchers > 1 {
+    if dispatchers > 1 && question.cores.is_none() {
         caveats.push(format!(
             "{} takes {dispatchers} cores for its dispatchers, besides those of the workers",
             best.policy

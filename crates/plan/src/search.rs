@@ -44,8 +44,8 @@ pub(crate) fn search(
     progress: &mut impl FnMut(Progress),
 ) -> Result<Search, PlanError> {
     let mut field = match &question.policies {
-        Some(given) => candidates_of(given, &question.workload, question.workers)?,
-        None => candidates(&question.workload, question.workers)?,
+        Some(given) => candidates_of(given, &question.workload, &question.shape())?,
+        None => candidates(&question.workload, &question.shape())?,
     };
     if field.is_empty() {
         return Err(PlanError::NoCandidates);
@@ -110,7 +110,7 @@ fn round(
     let task = |candidate: &Candidate| Task {
         policy: candidate.simulated.clone(),
         workload: question.workload.clone(),
-        workers: question.workers,
+        workers: question.workers_of(&candidate.policy),
         offered: question.offered,
         requests,
         replications: effort.replications,
@@ -178,7 +178,9 @@ impl Ranked {
         PlanEntry {
             policy: self.policy.to_string(),
             params: self.tried.replications[0].run.meta.params.clone(),
+            workers: self.tried.task.workers,
             live: self.live,
+            lost_fraction: self.tried.lost(),
             met: self.tried.met(),
             replications: self.tried.task.replications,
             overloaded: self.tried.overloaded(),

@@ -1,8 +1,12 @@
 //! What can run requests at all, whichever of the policies in question is chosen.
 
-use crate::candidates::{Candidate, candidates_of, working_dispatchers};
+use crate::candidates::{Candidate, candidates, candidates_of, working_dispatchers};
 use crate::question::Question;
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::spec::Spec;
+use headway_policy::systems::{Replicas, System, Visit};
 use headway_policy::{Shape, systems};
+use headway_sim::Costs;
 use headway_workload::Arrival;
 use std::fmt;
 
@@ -17,14 +21,25 @@ pub(crate) struct Servers {
 impl Servers {
     /// The most, and the least overhead, that a policy in question has.
     pub(crate) fn of(question: &Question) -> Self {
-        let working = most_working(question);
+        let tried = match &question.policies {
+            // What cannot be built is refused where it is tried.
+            Some(given) => candidates_of(given, &question.workload, &question.shape()),
+            None => candidates(&question.workload, &question.shape()),
+        };
+        let tried = tried.unwrap_or_default();
+        let working = |one: &Candidate| {
+            systems::check(&one.policy, &question.shape())
+                .map_or(0, |used| working_dispatchers(&used))
+        };
+        let count = |one: &Candidate| question.workers_of(&one.policy) + working(one);
+        let most_working = tried.iter().map(working).max().unwrap_or(0);
         Self {
-            count: question.workers + working,
-            overhead_ns: match working {
+            count: tried.iter().map(count).max().unwrap_or(question.workers),
+            overhead_ns: match most_working {
                 0 => question.costs.overhead_ns,
                 _ => 0,
             },
-            dispatchers_work: working > 0,
+            dispatchers_work: most_working > 0,
         }
     }
 
@@ -34,18 +49,57 @@ impl Servers {
     }
 }
 
-/// Dispatchers that work, of the candidate that has the most. Of the table's own none does.
-fn most_working(question: &Question) -> usize {
-    let Some(given) = &question.policies else {
-        return 0;
-    };
-    let shape = Shape::new(question.workers);
-    // What cannot be built is refused where it is tried.
-    let tried = candidates_of(given, &question.workload, question.workers).unwrap_or_default();
-    let works = |one: &Candidate| {
-        systems::check(&one.policy, &shape).map_or(0, |used| working_dispatchers(&used))
-    };
-    tried.iter().map(works).max().unwrap_or(0)
+impl Question {
+    /// What the policies are told of the server.
+    pub(crate) fn shape(&self) -> Shape {
+        let mut shape = Shape::new(self.workers);
+        shape.resume = self.resume;
+        shape
+    }
+
+    /// What the machinery costs under a policy: whoever receives the requests pays for that.
+    #[must_use]
+    pub fn costs_of(&self, policy: &Spec) -> Costs {
+        let mut costs = self.costs;
+        match beside_workers(policy, &self.shape()) {
+            0 => costs.overhead_ns += self.receive_ns,
+            _ => costs.dispatch_ns += self.receive_ns,
+        }
+        costs
+    }
+
+    /// Workers under a policy: those that what dispatches leaves of the cores.
+    pub(crate) fn workers_of(&self, policy: &Spec) -> usize {
+        let Some(cores) = self.cores else {
+            return self.workers;
+        };
+        let beside = beside_workers(policy, &self.shape());
+        cores.saturating_sub(beside).max(1)
+    }
+}
+
+/// Cores that a policy takes beside those of its workers: of its dispatchers, and of a timer that is no dispatcher's.
+pub(crate) fn beside_workers(policy: &Spec, shape: &Shape) -> usize {
+    struct Beside;
+    impl Visit for Beside {
+        type Output = usize;
+
+        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> usize {
+            let dispatcher = I::OWNER == Owner::Dispatcher;
+            let timer = M::PREEMPTS && !M::ON_DISPATCHER;
+            usize::from(dispatcher) + usize::from(timer)
+        }
+
+        fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> usize
+        where
+            I: Ingress + Send + 'static,
+            L: Local + Send + 'static,
+            M: Monitor + Send + 'static,
+        {
+            replicas.instances.len()
+        }
+    }
+    systems::with(policy, shape, Beside).unwrap_or(1)
 }
 
 impl fmt::Display for Servers {
@@ -56,5 +110,54 @@ impl fmt::Display for Servers {
             ""
         };
         write!(f, "{}{who}", self.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_sim::Offered;
+    use headway_workload::Workload;
+
+    #[test]
+    fn dispatchers_and_timers_have_cores_of_their_own() {
+        let slo = "class.*.slowdown.p999<=10".parse().unwrap();
+        let workload = Workload::named("high-bimodal").unwrap();
+        let offered = Offered::Load {
+            load: 0.5,
+            workers: 7,
+        };
+        let question = Question {
+            cores: Some(8),
+            ..Question::new(workload, slo, 7, offered)
+        };
+        let workers = |policy: &str| question.workers_of(&policy.parse().unwrap());
+        assert_eq!(
+            ["c-fcfs", "d-fcfs", "darc", "work-stealing"].map(workers),
+            [7, 8, 7, 8]
+        );
+        assert_eq!(
+            ["concord", "concord,dispatchers=2", "tardis"].map(workers),
+            [7, 6, 8]
+        );
+        assert_eq!(
+            Servers::of(&question).count,
+            8,
+            "of those without a dispatcher"
+        );
+        let paying = Question {
+            receive_ns: 700,
+            ..question.clone()
+        };
+        let paid = |policy: &str| {
+            let costs = paying.costs_of(&policy.parse().unwrap());
+            (costs.dispatch_ns, costs.overhead_ns)
+        };
+        assert_eq!(["darc", "d-fcfs"].map(paid), [(700, 0), (0, 700)]);
+        let counted_alone = Question {
+            cores: None,
+            ..question
+        };
+        assert_eq!(counted_alone.workers_of(&"d-fcfs".parse().unwrap()), 7);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::question::{PlanError, Progress, Question};
 use crate::search::Ranked;
+use crate::servers::beside_workers;
 use crate::trial::{Task, try_all};
 use headway_policy::spec::Spec;
 use headway_policy::{MAX_WORKERS, Shape, systems};
@@ -27,7 +28,7 @@ impl Question {
         Task {
             policy: policy.clone(),
             workload: self.workload.clone(),
-            workers: self.workers,
+            workers: self.workers_of(policy),
             offered: self.offered,
             requests: self.requests,
             replications: self.replications,
@@ -46,7 +47,11 @@ pub(crate) fn cores(
     let rate = question.rate_rps();
     let mut meets = |workers: usize| -> Result<bool, PlanError> {
         // Several dispatchers need as many workers.
-        if systems::check(&ranked.tried.task.policy, &Shape::new(workers)).is_err() {
+        let shape = Shape {
+            workers,
+            ..question.shape()
+        };
+        if systems::check(&ranked.tried.task.policy, &shape).is_err() {
             return Ok(false);
         }
         let task = Task {
@@ -60,7 +65,8 @@ pub(crate) fn cores(
     let demand = rate * question.workload.mean_service_ns() / 1e9;
     // Fewer than the demand cannot: that many are overloaded.
     let mut missed = (demand as usize).min(MAX_WORKERS);
-    let mut searched_to = question.workers.max(missed + 1).min(MAX_WORKERS);
+    let own = ranked.tried.task.workers;
+    let mut searched_to = own.max(missed + 1).min(MAX_WORKERS);
     let mut met = None;
     loop {
         if meets(searched_to)? {
@@ -83,6 +89,9 @@ pub(crate) fn cores(
     Ok(CoresNeeded {
         policy: ranked.policy.to_string(),
         workers: met,
+        cores: met
+            .filter(|_| question.cores.is_some())
+            .map(|workers| workers + beside_workers(&ranked.policy, &question.shape())),
         searched_to,
         load: met.map(|workers| question.workload.load_for_rate(rate, workers)),
     })

@@ -27,6 +27,8 @@ pub(crate) struct Task {
 pub(crate) struct Judged {
     pub(crate) met: bool,
     pub(crate) overloaded: bool,
+    /// The part of its requests that was shed.
+    lost: f64,
     /// Largest value ÷ bound; none where that cannot be told.
     pub(crate) used: Option<f64>,
     /// The bound it belongs to.
@@ -73,11 +75,12 @@ impl Question {
         let mut experiment = Experiment::new(task.workload.clone(), task.policy.clone())
             .workers(task.workers)
             .offered(task.offered)
-            .costs(self.costs)
+            .costs(self.costs_of(&task.policy))
             .seed(seed);
         experiment.length = Length::Requests(task.requests);
         experiment.network_ns = self.network_ns;
         experiment.queue_limit = self.queue_limit;
+        experiment.resume = self.resume;
         experiment
     }
 }
@@ -88,6 +91,7 @@ fn judge(slo: &Slo, experiment: &Experiment) -> Result<Judged, PlanError> {
     Ok(Judged {
         met: slo.evaluate(&run)?.is_met() && run.sustained(),
         overloaded: run.meta.overloaded,
+        lost: run.lost_fraction(),
         used: tightest.as_ref().map(|(_, used)| *used),
         tightest: tightest.map(|(bound, _)| bound.to_string()),
         run,
@@ -105,6 +109,12 @@ impl Tried {
 
     pub(crate) fn overloaded(&self) -> bool {
         self.replications.iter().any(|one| one.overloaded)
+    }
+
+    /// The largest part of its requests that a replication shed.
+    pub(crate) fn lost(&self) -> f64 {
+        let each = self.replications.iter().map(|one| one.lost);
+        each.fold(0.0, f64::max)
     }
 
     /// Whether every class fared the same in every replication, to the last digit.
@@ -156,6 +166,7 @@ impl Tried {
             met: self.met(),
             replications: self.task.replications,
             overloaded: self.overloaded(),
+            lost_fraction: self.lost(),
             slo_use: self.used(),
         }
     }

@@ -125,6 +125,16 @@ impl Plan {
         self.index_ranks();
     }
 
+    /// Orders the classes as listed.
+    ///
+    /// # Panics
+    /// When not every class is listed exactly once.
+    pub fn rank_as(&mut self, ranked: &[ClassId]) {
+        assert_eq!(ranked.len(), self.ranked.len(), "every class has a place");
+        self.ranked.copy_from_slice(ranked);
+        self.index_ranks();
+    }
+
     fn index_ranks(&mut self) {
         for (rank, class) in self.ranked.iter().enumerate() {
             self.rank[class.index()] = rank as u16;

@@ -186,6 +186,9 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(f, "{number}"),
+            Self::Time(ns) if *ns > 0 && ns % 1_000_000_000 == 0 => {
+                write!(f, "{}s", ns / 1_000_000_000)
+            }
             Self::Time(ns) if *ns > 0 && ns % 1_000_000 == 0 => write!(f, "{}ms", ns / 1_000_000),
             Self::Time(ns) if ns % 1_000 == 0 => write!(f, "{}us", ns / 1_000),
             Self::Time(ns) => write!(f, "{ns}ns"),

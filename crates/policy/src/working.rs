@@ -129,6 +129,7 @@ impl<D: Discipline, P: Placement, C: Control> Assignable for Working<D, P, C> {
         self.central.withdraw(class)
     }
 
+    /// What the dispatcher began itself keeps no worker from starting.
     fn would_start(&self, class: ClassId) -> bool {
         self.central.would_start(class)
     }

@@ -68,6 +68,7 @@ fn assignment(short: usize, long: usize) -> Assignment {
     };
     Assignment {
         shares: vec![share(&[0], short), share(&[1, 2], long)],
+        ascending: Vec::new(),
     }
 }
 

@@ -65,6 +65,11 @@ pub fn percent(fraction: f64) -> String {
     }
 }
 
+/// A count of things whose plural ends in s: 1 worker, 14 workers.
+pub fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// An estimate and its interval, all with three significant digits: 1.31 [1.27, 1.35].
 pub fn interval(interval: &Interval) -> String {
     let Interval {
@@ -101,6 +106,12 @@ mod tests {
         assert_eq!(duration_us(2.5e6), "2.50 s");
         assert_eq!(duration_us(0.0), "0 µs");
         assert_eq!(percent(0.955), "95.5 %");
+    }
+
+    #[test]
+    fn one_of_a_thing_is_no_plural() {
+        assert_eq!(counted(1, "server"), "1 server");
+        assert_eq!(counted(2, "server"), "2 servers");
     }
 
     #[test]

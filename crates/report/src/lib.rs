@@ -27,7 +27,7 @@ mod testing;
 pub use histogram::{Histogram, nearest_rank};
 pub use plan::{
     CompareMethod, CoresNeeded, Impossible, PlanComparison, PlanEntry, PlanReport, PlanRound,
-    PlanVerdict, Sensitivity, ShownBy, Trial,
+    PlanVerdict, Sensitivity, ShownBy, Trial, Validation,
 };
 pub use rack::{RackFigures, ServerFigures};
 pub use recorder::{ClassMeta, ClassRecord, Recorder};
@@ -36,5 +36,5 @@ pub use run::{
     Overall, Reservation, Run, RunExtras, RunMeta, Summary,
 };
 pub use schedule::Schedule;
-pub use slo::{Slo, SloError, Verdict, Violation};
+pub use slo::{Loss, Slo, SloError, Verdict, Violation};
 pub use table::Table;

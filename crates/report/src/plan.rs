@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::run::Run;
 use crate::stats::Interval;
 
 /// Which policy, with which parameters, on how many workers meets an SLO.
@@ -12,7 +13,12 @@ pub struct PlanReport {
     pub slo: String,
     /// The workload's name.
     pub workload: String,
-    /// Workers that the candidates were ranked with.
+    /// Whether the machinery was taken to cost nothing.
+    pub ideal: bool,
+    /// Cores that the candidates shared with their dispatchers; absent where workers were counted alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_cores: Option<usize>,
+    /// Workers of a server with one dispatcher.
     pub workers: usize,
     /// Offered load of these workers.
     pub load: f64,
@@ -40,8 +46,24 @@ pub struct PlanReport {
     /// The best, on the recorded trace itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Trial>,
+    /// The best that the live server runs, run live; absent unless it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub validation: Option<Validation>,
     /// What the reader should know before trusting the figures.
     pub caveats: Vec<String>,
+}
+
+/// A policy simulated and run live, with the same arrivals for the same time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// The policy.
+    pub policy: String,
+    /// Whether the live run met the SLO.
+    pub met: bool,
+    /// What the simulation says.
+    pub simulated: Run,
+    /// What the server did.
+    pub live: Run,
 }
 
 /// What came of planning.
@@ -120,8 +142,13 @@ pub struct PlanEntry {
     pub policy: String,
     /// All its parameters as used.
     pub params: Map<String, Value>,
+    /// Its workers.
+    pub workers: usize,
     /// Whether the live server runs it.
     pub live: bool,
+    /// The largest part of its requests that a replication shed, 0 to 1.
+    #[serde(default)]
+    pub lost_fraction: f64,
     /// Replications that met the SLO.
     pub met: u64,
     /// Replications made.
@@ -154,6 +181,9 @@ pub struct CoresNeeded {
     /// The fewest workers that met the SLO in every replication; `None` when not even
     /// `searched_to` did.
     pub workers: Option<usize>,
+    /// Those and what dispatches, where the machine's cores were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<usize>,
     /// Most workers tried.
     pub searched_to: usize,
     /// The load of the workers needed.
@@ -184,6 +214,9 @@ pub struct Trial {
     pub replications: u64,
     /// Whether some replication was overloaded.
     pub overloaded: bool,
+    /// The largest part of its requests that a replication shed, 0 to 1.
+    #[serde(default)]
+    pub lost_fraction: f64,
     /// The geometric mean of how much of the SLO was used; absent where a replication has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slo_use: Option<f64>,

@@ -123,7 +123,7 @@ pub struct ClassResult {
     pub name: String,
     /// Requests measured.
     pub count: u64,
-    /// Requests shed or lost.
+    /// Measured requests shed or lost.
     pub dropped: u64,
     /// Mean un-instrumented service time, in µs.
     pub service_us: f64,
@@ -149,6 +149,12 @@ impl ClassResult {
             latency_us,
             slowdown,
         }
+    }
+
+    /// The fraction of the class's measured requests that were shed or lost.
+    #[must_use]
+    pub fn lost_fraction(&self) -> f64 {
+        self.dropped as f64 / (self.count + self.dropped).max(1) as f64
     }
 }
 
@@ -223,7 +229,7 @@ pub struct RunMeta {
     pub load: f64,
     /// Fraction (0 to 1) of all workers' time that was busy.
     pub utilization: f64,
-    /// Requests shed or lost, of all classes.
+    /// Measured requests shed or lost, of all classes: the sum of theirs, which [`Run::new`] enters.
     pub dropped: u64,
     /// Times a request was taken off its worker before it was done.
     pub preemptions: u64,
@@ -244,6 +250,13 @@ pub struct RunExtras {
     /// Workers set aside, for policies that reserve.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation: Option<Vec<Reservation>>,
+    /// Cores idle on average while some request waited: what the policy, and the machinery's hand-overs, left unused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wasted_cores: Option<f64>,
+    /// Cores that the plan at the end of the run sets aside beyond what its groups need, nothing stolen (Perséphone,
+    /// Equation 2); for policies that reserve.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected_waste_cores: Option<f64>,
     /// Classes whose backlog grew without bound.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub starved: Vec<String>,
@@ -309,9 +322,13 @@ pub struct Run {
 impl Run {
     /// The result of the run described by `meta`, with what `recorder` measured.
     pub fn new(meta: RunMeta, recorder: &Recorder, extras: RunExtras) -> Self {
+        let overall = recorder.overall();
         Self {
-            meta,
-            overall: Overall::of(&recorder.overall()),
+            meta: RunMeta {
+                dropped: overall.dropped(),
+                ..meta
+            },
+            overall: Overall::of(&overall),
             classes: recorder.classes().iter().map(ClassResult::of).collect(),
             extras,
         }
@@ -322,15 +339,22 @@ impl Run {
         self.classes.iter().find(|class| class.name == name)
     }
 
+    /// The fraction of requests that were shed or lost: of those measured, or of all that a load generator sent,
+    /// whichever is larger.
+    #[must_use]
+    pub fn lost_fraction(&self) -> f64 {
+        let measured: u64 = self.classes.iter().map(|class| class.count).sum();
+        let dropped = self.meta.dropped;
+        let of_measured = dropped as f64 / (measured + dropped).max(1) as f64;
+        let delivery = self.extras.delivery;
+        of_measured.max(delivery.map_or(0.0, |delivery| delivery.lost_fraction()))
+    }
+
     /// Whether the run kept up: not overloaded, and at most [`LOST_FRACTION_MAX`] of its requests
     /// dropped or lost.
+    #[must_use]
     pub fn sustained(&self) -> bool {
-        let dropped = self.meta.dropped as f64 / self.meta.requests.max(1) as f64;
-        let lost = self
-            .extras
-            .delivery
-            .map_or(0.0, |delivery| delivery.lost_fraction());
-        !self.meta.overloaded && dropped.max(lost) <= LOST_FRACTION_MAX
+        !self.meta.overloaded && self.lost_fraction() <= LOST_FRACTION_MAX
     }
 }
 

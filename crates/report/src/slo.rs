@@ -5,7 +5,8 @@ mod parse;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::run::{Run, Summary};
+use crate::format::{duration_us, percent};
+use crate::run::{LOST_FRACTION_MAX, Run, Summary};
 
 pub use parse::SloError;
 
@@ -16,7 +17,7 @@ pub use parse::SloError;
 /// - scope: `class.NAME`, `class.*` (each class by itself) or `overall`;
 /// - measure: `latency`, bounded by a duration (`250us`, `1.5ms`), or `slowdown`, bounded by a
 ///   number;
-/// - statistic: `mean`, `p50`, `p90`, `p99`, `p999` or `max`.
+/// - statistic: `mean`, `p50`, `p90`, `p99`, `p999` (also `p99.9`) or `max`.
 ///
 /// # Examples
 ///
@@ -110,6 +111,18 @@ pub enum Verdict {
     Missed(Vec<Violation>),
     /// The run was overloaded: its tail measures only its length, so no bound was looked at.
     Overloaded,
+    /// The run lost more than [`LOST_FRACTION_MAX`] of all requests, or of a bounded class: the latencies of the
+    /// others say nothing about it, so no bound was looked at.
+    Lossy(Loss),
+}
+
+/// The requests that a run lost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Loss {
+    /// Whose: all requests, or those of one class.
+    pub scope: Scope,
+    /// How much of them, 0 to 1.
+    pub fraction: f64,
 }
 
 impl Verdict {
@@ -161,6 +174,9 @@ impl Slo {
         if run.meta.overloaded {
             return Ok(Verdict::Overloaded);
         }
+        if let Some(loss) = self.loss(run) {
+            return Ok(Verdict::Lossy(loss));
+        }
         let violations: Vec<_> = self
             .bounds
             .iter()
@@ -176,10 +192,10 @@ impl Slo {
 
 impl Slo {
     /// The bound that `run` uses most of, its scope narrowed to the class, with value ÷ bound: up
-    /// to 1 it is kept. `None` when the run is overloaded, or some bound's requests were not
+    /// to 1 it is kept. `None` when the run is overloaded or lossy, or some bound's requests were not
     /// measured: then nothing is shown.
     pub fn tightest(&self, run: &Run) -> Option<(Bound, f64)> {
-        if run.meta.overloaded {
+        if run.meta.overloaded || self.loss(run).is_some() {
             return None;
         }
         let uses = self.bounds.iter().flat_map(|bound| {
@@ -197,6 +213,29 @@ impl Slo {
         let shown = uses.iter().all(|(_, used)| used.is_finite());
         let tightest = uses.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
         tightest.filter(|_| shown)
+    }
+
+    /// The loss that keeps `run` from meeting anything: of all requests, or else of a bounded class.
+    fn loss(&self, run: &Run) -> Option<Loss> {
+        let of_all = Loss {
+            scope: Scope::Overall,
+            fraction: run.lost_fraction(),
+        };
+        let of_classes = run.classes.iter().map(|class| Loss {
+            scope: Scope::Class(class.name.clone()),
+            fraction: class.lost_fraction(),
+        });
+        let is_bounded = |loss: &Loss| {
+            loss.scope == Scope::Overall
+                || self
+                    .bounds
+                    .iter()
+                    .any(|bound| bound.scope == Scope::EveryClass || bound.scope == loss.scope)
+        };
+        std::iter::once(of_all)
+            .chain(of_classes)
+            .filter(is_bounded)
+            .find(|loss| loss.fraction > LOST_FRACTION_MAX)
     }
 }
 
@@ -244,13 +283,27 @@ impl Bound {
         })
     }
 
-    fn unit(&self) -> &'static str {
+    /// A value of the measure, for people.
+    fn shown(&self, value: f64) -> String {
         match self.measure {
-            Measure::Latency => "us",
-            Measure::Slowdown => "",
+            Measure::Latency => duration_us(value),
+            Measure::Slowdown => format!("{value:.1}"),
         }
     }
 }
+
+/// A latency in the largest unit that keeps the number at 1 or above and reads back as the same: 250us, 20ms.
+fn written_us(us: f64) -> String {
+    let reads_back = |&&(_, scale): &&(&str, f64)| us / scale >= 1.0 && us / scale * scale == us;
+    let (unit, scale) = LATENCY_UNITS
+        .iter()
+        .find(reads_back)
+        .unwrap_or(&("us", 1.0));
+    format!("{}{unit}", us / scale)
+}
+
+/// Units that latencies are written in, in µs.
+const LATENCY_UNITS: [(&str, f64); 3] = [("s", 1e6), ("ms", 1e3), ("us", 1.0)];
 
 impl FromStr for Slo {
     type Err = SloError;
@@ -277,21 +330,27 @@ impl fmt::Display for Bound {
             statistic,
             at_most,
         } = self;
-        write!(f, "{scope}.{measure}.{statistic}<={at_most}{}", self.unit())
+        write!(f, "{scope}.{measure}.{statistic}<=")?;
+        match measure {
+            Measure::Latency => f.write_str(&written_us(*at_most)),
+            Measure::Slowdown => write!(f, "{at_most}"),
+        }
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
-            Some(value) => write!(
-                f,
-                "{} is broken: {value:.1}{}",
-                self.bound,
-                self.bound.unit()
-            ),
+            Some(value) => write!(f, "{} is broken: {}", self.bound, self.bound.shown(value)),
             None => write!(f, "{} is not shown: no request was measured", self.bound),
         }
+    }
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (lost, most) = (percent(self.fraction), percent(LOST_FRACTION_MAX));
+        write!(f, "{lost} of {} was lost, more than {most}", self.scope)
     }
 }
 

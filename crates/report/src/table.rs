@@ -88,8 +88,22 @@ fn reads_as_number(cell: &str) -> bool {
     matches!(cell, "" | "–" | "-") || digits.starts_with(|c: char| c.is_ascii_digit())
 }
 
-impl fmt::Display for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Table {
+    /// As text of lines of at most `columns` characters: cells are broken into several lines where they must be.
+    pub fn within(&self, columns: usize) -> String {
+        let mut table = self.laid_out();
+        let as_it_is = table.to_string();
+        let fits = |line: &str| line.chars().count() <= columns;
+        if as_it_is.lines().all(fits) {
+            return as_it_is;
+        }
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(columns.min(usize::from(u16::MAX)) as u16);
+        table.to_string()
+    }
+
+    fn laid_out(&self) -> comfy_table::Table {
         let mut table = comfy_table::Table::new();
         table
             .load_style(STYLE)
@@ -101,7 +115,13 @@ impl fmt::Display for Table {
                 column.set_cell_alignment(CellAlignment::Right);
             }
         }
-        write!(f, "{table}")
+        table
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.laid_out())
     }
 }
 
@@ -230,6 +250,20 @@ mod tests {
         );
         let table = Table::new(["a"]).row(["≥3"]).row(["–"]);
         assert!(table.is_numeric(0));
+    }
+
+    #[test]
+    fn a_table_fits_the_columns_that_there_are() {
+        let policy = "compose,discipline=typed,placement=reserved,control=darc,preemption=quantum";
+        let table = Table::new(["policy", "slowdown p99.9"]).row([policy, "3.10 [3.05, 3.14]"]);
+        assert_eq!(table.within(200), table.to_string());
+        let narrow = table.within(60);
+        assert!(
+            narrow.lines().all(|line| line.chars().count() <= 60),
+            "{narrow}"
+        );
+        let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
+        assert_eq!(letters(&narrow), letters(&table.to_string()), "{narrow}");
     }
 
     #[test]

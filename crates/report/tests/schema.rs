@@ -4,7 +4,7 @@ use headway_report::{
     BenchReport, Capacity, CapacityReport, ClassMeta, CompareMethod, CoresNeeded, Delivery,
     Impossible, Level, Noise, PlanComparison, PlanEntry, PlanReport, PlanRound, PlanVerdict,
     RackFigures, Recorder, Reservation, Run, RunExtras, RunMeta, Sensitivity, ServerFigures,
-    ShownBy, Trial, stats::Interval,
+    ShownBy, Trial, Validation, stats::Interval,
 };
 use serde_json::{Value, json};
 
@@ -190,6 +190,8 @@ fn full() -> RunExtras {
             reserved: vec![0],
             stealable: vec![1, 2],
         }]),
+        wasted_cores: Some(0.67),
+        expected_waste_cores: Some(0.86),
         starved: vec!["long".into()],
         costs: object(json!({"dispatch_ns": 0})),
         machine: object(json!({"cores": 2})),
@@ -285,12 +287,26 @@ fn a_plan_keeps_to_its_schema() {
         met: 0,
         replications: 5,
         overloaded: false,
+        lost_fraction: 0.0,
         slo_use,
+    };
+    let measured = || {
+        let mut run = run(RunExtras::default());
+        // A class without requests holds NaNs, which equal nothing.
+        run.classes.truncate(1);
+        Validation {
+            policy: "darc".into(),
+            met: true,
+            simulated: run.clone(),
+            live: run,
+        }
     };
     let entry = |full: bool| PlanEntry {
         policy: "darc,delta=2".into(),
         params: meta().params,
+        workers: 14,
         live: true,
+        lost_fraction: 0.002,
         met: 5,
         replications: 5,
         overloaded: !full,
@@ -307,12 +323,15 @@ fn a_plan_keeps_to_its_schema() {
     let cores = |workers| CoresNeeded {
         policy: "darc".into(),
         workers,
+        cores: workers.map(|workers| workers + 1),
         searched_to: 256,
         load: workers.map(|_| 0.9),
     };
     let plan = |full: bool| PlanReport {
         slo: "overall.slowdown.p99<=10".into(),
         workload: "tpcc".into(),
+        ideal: !full,
+        machine_cores: full.then_some(15),
         workers: 14,
         load: 0.8,
         offered_rps: 1e5,
@@ -345,6 +364,7 @@ fn a_plan_keeps_to_its_schema() {
             trial: trial(Some(1.5)),
         }],
         replay: full.then(|| trial(None)),
+        validation: full.then(measured),
         caveats: vec!["ideal".into()],
     };
     for full in [true, false] {
@@ -405,7 +425,7 @@ fn a_saved_run_reads_back_as_written() {
 #[test]
 fn a_run_that_loses_more_than_one_in_a_thousand_is_not_sustained() {
     let mut run = run(RunExtras::default());
-    (run.meta.requests, run.meta.dropped) = (1000, 1);
+    (run.classes[0].count, run.meta.dropped) = (999, 1);
     assert!(run.sustained());
     run.meta.dropped = 2;
     assert!(!run.sustained());

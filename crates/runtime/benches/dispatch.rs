@@ -122,7 +122,7 @@ fn request(policy: &str, workers: usize, layout: Layout) -> f64 {
     let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
     let server = Server::builder()
         .policy(policy)
-        .class("empty", 100)
+        .class("empty", Duration::from_nanos(100))
         .workers(workers)
         .layout(layout)
         .idle(Idle::Spin)

@@ -1,10 +1,11 @@
 //! What the server's owner tells its threads, and what they tell back.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use headway_policy::Plan;
 
+use crate::journal::{Journal, JournalWriter};
 use crate::stall::StallLog;
 use crate::sync::Padded;
 
@@ -31,13 +32,23 @@ impl Phase {
     ];
 }
 
-/// Read in every turn of every loop, hardly ever written: a line of its own that stays in all caches.
-#[derive(Debug)]
+/// Wakes every thread of the server that sleeps.
+pub(crate) type WakeAll = Box<dyn Fn() + Send + Sync>;
+
+/// What the owner wants, and how far the server is.
 pub(crate) struct Control {
+    /// Read in every turn of every loop, hardly ever written: a line of its own that stays in all caches.
     phase: Padded<AtomicU8>,
+    /// Set before the first thread starts.
+    wake_all: OnceLock<WakeAll>,
+    /// For threads outside of the server that wait for a phase.
+    waiting: Mutex<()>,
+    changed: Condvar,
     workers: AtomicUsize,
     published: Padded<Mutex<Published>>,
     stalls: Arc<StallLog>,
+    /// Until somebody takes it.
+    journal: Mutex<Option<Journal>>,
 }
 
 /// A copy for the server's owner of what the dispatcher follows.
@@ -58,9 +69,13 @@ impl Control {
         };
         Self {
             phase: Padded(AtomicU8::new(Phase::Running as u8)),
+            wake_all: OnceLock::new(),
+            waiting: Mutex::new(()),
+            changed: Condvar::new(),
             workers: AtomicUsize::new(workers),
             published: Padded(Mutex::new(published)),
             stalls: Arc::new(StallLog::new(stalls)),
+            journal: Mutex::new(None),
         }
     }
 
@@ -69,14 +84,64 @@ impl Control {
         Phase::ALL[usize::from(self.phase.load(Ordering::Acquire))]
     }
 
-    /// Goes on to a later phase; never back.
+    /// Goes on to a later phase, never back, and then wakes every thread: none sleeps on after a change of the phase.
     pub(crate) fn advance(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        self.wake();
+        // Whoever waits looks at the phase under this lock: holding it once means that it sleeps, or has seen the change.
+        drop(self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    /// Says how the server's threads are woken. Later calls have no effect.
+    pub(crate) fn set_wake_all(&self, wake_all: WakeAll) {
+        let _ = self.wake_all.set(wake_all);
+    }
+
+    /// Wakes every thread of the server that sleeps, to look at what changed here.
+    pub(crate) fn wake(&self) {
+        if let Some(wake_all) = self.wake_all.get() {
+            wake_all();
+        }
+    }
+
+    /// Waits until the server is past this phase.
+    pub(crate) fn wait_past(&self, phase: Phase) {
+        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let passed = self.changed.wait_while(waiting, |()| self.phase() <= phase);
+        drop(passed.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Stops the server when the calling thread unwinds past this. For threads with destructors that wait for other threads.
+    pub(crate) fn stop_on_panic(&self) -> StopOnPanic<'_> {
+        StopOnPanic(self)
     }
 
     /// Where threads note that they were kept from running.
     pub(crate) fn stalls(&self) -> &Arc<StallLog> {
         &self.stalls
+    }
+
+    /// Opens the journal with room for so many `entries` of each of `workers`: their ends of it, none where there is no room.
+    pub(crate) fn open_journal(
+        &self,
+        workers: usize,
+        entries: usize,
+    ) -> Vec<Option<JournalWriter>> {
+        if entries == 0 {
+            return (0..workers).map(|_| None).collect();
+        }
+        let (journal, writers) = Journal::new(workers, entries);
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Some(journal);
+        writers.into_iter().map(Some).collect()
+    }
+
+    /// The journal, once.
+    pub(crate) fn take_journal(&self) -> Option<Journal> {
+        self.journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// How many workers the dispatcher may use.
@@ -109,6 +174,17 @@ impl Control {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+}
+
+/// Stops the server when it is dropped by a panic.
+pub(crate) struct StopOnPanic<'a>(&'a Control);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.advance(Phase::Stopped);
+        }
     }
 }
 

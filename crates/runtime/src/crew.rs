@@ -1,7 +1,6 @@
 //! Starting the server's threads: named, pinned where that helps, watched for their end.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use headway_machine::thread::{PinError, pin_current};
 
 use crate::control::{Control, Phase};
 use crate::error::StartError;
+use crate::panics::{Panicked, catch};
 use crate::service::SetupFailure;
 
 /// Whether threads are bound to cores.
@@ -86,25 +86,40 @@ struct Arrival {
     ready: Result<(), StartError>,
 }
 
+impl Arrival {
+    /// Pins the calling thread and sets it up.
+    fn of(name: &str, core: Option<usize>, setup: Option<Setup>) -> Self {
+        let seated = core.map_or(Ok(()), pin_current);
+        let core = core.filter(|_| seated.is_ok());
+        let set_up = || setup.map_or(Ok(()), |setup| setup(core));
+        let ready = match catch(set_up) {
+            Ok(ready) => ready,
+            Err(Panicked) => Err("it panicked; its message says why".into()),
+        };
+        let failed = |source| StartError::Setup {
+            name: name.to_owned(),
+            source,
+        };
+        Self {
+            seated,
+            ready: ready.map_err(failed),
+        }
+    }
+}
+
 /// The threads of one server.
 pub(crate) struct Crew {
     seats: Seats,
-    threads: Vec<JoinHandle<()>>,
-    exits: Arc<Exits>,
-    /// For threads to come; none once all are there.
-    arrivals: Option<Sender<Arrival>>,
-    arrived: Receiver<Arrival>,
+    threads: Vec<JoinHandle<Result<(), Panicked>>>,
+    reports: Arc<Reports>,
 }
 
 impl Crew {
     pub(crate) fn new(seats: Seats) -> Self {
-        let (arrivals, arrived) = channel();
         Self {
             seats,
             threads: Vec::new(),
-            exits: Arc::default(),
-            arrivals: Some(arrivals),
-            arrived,
+            reports: Arc::default(),
         }
     }
 
@@ -121,32 +136,20 @@ impl Crew {
             Seats::Cores { cores, .. } => cores.get(self.threads.len()).copied(),
             Seats::Anywhere { .. } => None,
         };
-        let guard = Guard {
-            exits: Arc::clone(&self.exits),
-            control: Arc::clone(control),
-        };
-        let arrivals = self.arrivals.clone();
+        let (reports, control) = (Arc::clone(&self.reports), Arc::clone(control));
         let thread_name = name.clone();
         let thread = std::thread::Builder::new()
             .name(name.clone())
             .spawn(move || {
-                let _guard = guard;
-                let seated = core.map_or(Ok(()), pin_current);
-                let core = core.filter(|_| seated.is_ok());
-                let ready = setup.map_or(Ok(()), |setup| {
-                    setup(core).map_err(|source| StartError::Setup {
-                        name: thread_name,
-                        source,
-                    })
-                });
-                let is_ready = ready.is_ok();
-                if let Some(arrivals) = arrivals {
-                    // The starter may have given up already.
-                    let _ = arrivals.send(Arrival { seated, ready });
+                let arrival = Arrival::of(&thread_name, core, setup);
+                let is_ready = arrival.ready.is_ok();
+                reports.change(|counts| counts.arrivals.push(arrival));
+                let ended = if is_ready { catch(body) } else { Ok(()) };
+                if ended.is_err() {
+                    control.advance(Phase::Stopped);
                 }
-                if is_ready {
-                    body();
-                }
+                reports.change(|counts| counts.ended += 1);
+                ended
             })
             .map_err(|source| StartError::Thread { name, source })?;
         self.threads.push(thread);
@@ -158,10 +161,9 @@ impl Crew {
     /// # Errors
     /// When a thread could not be pinned to a core that was asked for, or not be set up.
     pub(crate) fn settle(&mut self) -> Result<(), StartError> {
-        // The loop then ends without a thread that panicked; that it did is found out when it is joined.
-        self.arrivals = None;
+        let threads = self.threads.len();
         let mut unpinned = None;
-        for Arrival { seated, ready } in &self.arrived {
+        for Arrival { seated, ready } in self.reports.arrivals(threads) {
             ready?;
             unpinned = seated.err().or(unpinned);
         }
@@ -185,7 +187,7 @@ impl Crew {
 
     /// Waits for the threads' end, at most until `deadline`; whether all have ended.
     pub(crate) fn wait(&self, deadline: Option<Instant>) -> bool {
-        self.exits.wait_for(self.threads.len(), deadline)
+        self.reports.wait_for_ends(self.threads.len(), deadline)
     }
 
     /// Joins the threads that have ended; names those that have not, and those that panicked.
@@ -195,7 +197,7 @@ impl Crew {
             let name = thread.thread().name().unwrap_or_default().to_owned();
             if !exited(&thread) {
                 stuck.push(name);
-            } else if thread.join().is_err() {
+            } else if !matches!(thread.join(), Ok(Ok(()))) {
                 crashed.push(name);
             }
         }
@@ -204,7 +206,7 @@ impl Crew {
 }
 
 /// A thread that has reported its exit has a few more instructions to go.
-fn exited(thread: &JoinHandle<()>) -> bool {
+fn exited<T>(thread: &JoinHandle<T>) -> bool {
     let patience = Instant::now() + Duration::from_secs(1);
     while !thread.is_finished() && Instant::now() < patience {
         std::thread::yield_now();
@@ -212,50 +214,57 @@ fn exited(thread: &JoinHandle<()>) -> bool {
     thread.is_finished()
 }
 
-/// Counts threads that have ended.
+/// What the threads tell whoever starts and stops them.
 #[derive(Default)]
-struct Exits {
-    count: Mutex<usize>,
+struct Reports {
+    counts: Mutex<Counts>,
     changed: Condvar,
 }
 
-impl Exits {
-    fn wait_for(&self, threads: usize, deadline: Option<Instant>) -> bool {
-        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
-        while *count < threads {
-            count =
-                match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
-                    Some(Duration::ZERO) => return false,
-                    Some(left) => {
-                        let waited = self.changed.wait_timeout(count, left);
-                        waited.unwrap_or_else(PoisonError::into_inner).0
-                    }
-                    None => {
-                        let waited = self.changed.wait(count);
-                        waited.unwrap_or_else(PoisonError::into_inner)
-                    }
-                };
+#[derive(Default)]
+struct Counts {
+    /// Of threads that have tried to set up.
+    arrivals: Vec<Arrival>,
+    /// Threads that have ended.
+    ended: usize,
+}
+
+impl Reports {
+    fn lock(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Counts)) {
+        change(&mut self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Waits for the arrivals of this many threads.
+    fn arrivals(&self, threads: usize) -> Vec<Arrival> {
+        let arrived = self
+            .changed
+            .wait_while(self.lock(), |counts| counts.arrivals.len() < threads);
+        let mut counts = arrived.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut counts.arrivals)
+    }
+
+    /// Waits for the end of this many threads, at most until `deadline`; whether they have ended.
+    fn wait_for_ends(&self, threads: usize, deadline: Option<Instant>) -> bool {
+        let mut counts = self.lock();
+        while counts.ended < threads {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            counts = match left {
+                Some(Duration::ZERO) => return false,
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(counts, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let waited = self.changed.wait(counts);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
         }
         true
-    }
-}
-
-/// Lives on a thread's stack and reports its end, however it comes.
-struct Guard {
-    exits: Arc<Exits>,
-    control: Arc<Control>,
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.control.advance(Phase::Stopped);
-        }
-        *self
-            .exits
-            .count
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) += 1;
-        self.exits.changed.notify_all();
     }
 }

@@ -87,6 +87,38 @@ pub enum StartError {
         /// The most there may be.
         max: usize,
     },
+    /// A number of the builder's is out of range.
+    #[error("{what} is {number}: {}", range(what, *least, *most))]
+    OutOfRange {
+        /// The builder's method.
+        what: &'static str,
+        /// What it was told.
+        number: usize,
+        /// The least it may be.
+        least: usize,
+        /// The most it may be.
+        most: usize,
+    },
+    /// A class was declared to take no time.
+    #[error(
+        "class {class} has a service time of 0: give what one of its requests takes, roughly; policies order the classes by it"
+    )]
+    NoTime {
+        /// The class.
+        class: String,
+    },
+    /// A class's time or share is no such thing.
+    #[error(
+        "class {class} has a service time of {mean_ns} ns and a share of {share}: a time is 0 (unknown) or more, and a share 0 to 1"
+    )]
+    Hint {
+        /// The class.
+        class: String,
+        /// Its service time, ns.
+        mean_ns: f64,
+        /// Its share of the requests.
+        share: f64,
+    },
     /// Too many classes were declared.
     #[error("a server has at most {max} classes, not {classes}; merge some in the classifier")]
     Classes {
@@ -94,6 +126,16 @@ pub enum StartError {
         classes: usize,
         /// The most there may be.
         max: usize,
+    },
+    /// The queues could hold more requests than a server has buffers.
+    #[error(
+        "queues of {requests} requests need more buffers than a server has: choose at most {most} with this many classes and workers"
+    )]
+    QueueLimit {
+        /// Requests that were to wait in one queue.
+        requests: usize,
+        /// The most that may.
+        most: usize,
     },
     /// Fewer cores were named than there are threads.
     #[error(
@@ -181,4 +223,15 @@ pub enum ResizeError {
         /// The policy.
         policy: &'static str,
     },
+}
+
+/// What to choose instead, where a number is out of range.
+fn range(what: &str, least: usize, most: usize) -> String {
+    match what {
+        "slots" => format!(
+            "choose {least}, one buffer per worker, to {most}, or leave it out: the queues then get as many as they need"
+        ),
+        _ if most == usize::MAX => format!("choose at least {least}"),
+        _ => format!("choose {least} to {most}"),
+    }
 }

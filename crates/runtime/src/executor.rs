@@ -1,7 +1,6 @@
 //! Running one request: the handler, the response, the counts.
 
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use headway_machine::Clock;
@@ -12,6 +11,8 @@ use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
 use crate::crew::Setup;
+use crate::journal::{Entry, JournalWriter};
+use crate::panics::{Panicked, catch};
 use crate::refusal::write_header;
 use crate::service::{Call, Service};
 use crate::stall::turned_to_request;
@@ -45,10 +46,10 @@ pub(crate) fn handle(
     heard: bool,
 ) -> Outcome {
     let mut call = Call::new(slot, worker, heard);
-    let handled = catch_unwind(AssertUnwindSafe(|| service.handle(&mut call)));
+    let handled = catch(|| service.handle(&mut call));
     let (status, reply_bytes) = match handled {
         Ok(()) => call.outcome(),
-        Err(_) => (Status::Error, 0),
+        Err(Panicked) => (Status::Error, 0),
     };
     Outcome {
         status,
@@ -64,6 +65,7 @@ pub(crate) struct Executor<S, T> {
     worker: WorkerId,
     pool: Arc<Pool>,
     pub(crate) tally: Arc<Tally>,
+    journal: Option<JournalWriter>,
     clock: Clock,
 }
 
@@ -74,6 +76,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
         worker: WorkerId,
         pool: Arc<Pool>,
         tally: Arc<Tally>,
+        journal: Option<JournalWriter>,
     ) -> Self {
         Self {
             service,
@@ -81,6 +84,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
             worker,
             pool,
             tally,
+            journal,
             clock: Clock::global(),
         }
     }
@@ -144,8 +148,17 @@ impl<S: Service, T: Tx> Executor<S, T> {
         if outcome.panicked {
             self.tally.panics.add(1);
         }
+        let (class, arrived_ns) = (slot.class, slot.arrived_ns);
         if self.tx.send(&self.pool, id, now_ns).is_err() {
             self.tally.unsent.add(1);
+        }
+        if let Some(journal) = &mut self.journal {
+            journal.write(Entry {
+                arrived_ns,
+                class,
+                cpu_ns,
+                sojourn_ns: now_ns.saturating_sub(arrived_ns),
+            });
         }
     }
 

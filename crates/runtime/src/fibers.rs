@@ -19,9 +19,11 @@ use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::executor::{Outcome, handle};
+use crate::heed::Heed;
 use crate::pulse::next_epoch;
 use crate::service::Service;
 use crate::stall::turned_to_request;
+use crate::tally::Tally;
 use crate::token::job_of;
 
 /// What a fiber is handed: the buffer, and where it puts what came of it.
@@ -100,9 +102,19 @@ impl Drop for Shelf {
 /// How a stretch of service ended.
 pub(crate) enum Stretch {
     /// With the handler's return, after so much service in all, ns.
-    Finished { outcome: Outcome, cpu_ns: u64 },
-    /// Interrupted; the request as policies see it.
-    Yielded(Job),
+    Finished {
+        outcome: Outcome,
+        cpu_ns: u64,
+        /// For how long its slice had been over, ns.
+        late_ns: u64,
+    },
+    /// Interrupted.
+    Yielded {
+        /// The request as policies see it.
+        job: Job,
+        /// Whether it had a slice, which is over.
+        sliced: bool,
+    },
     /// It was not begun, for want of a stack.
     NoStack,
 }
@@ -123,6 +135,8 @@ pub(crate) struct Weft<S> {
     pub(crate) resume: Resume,
     /// Whether requests are interrupted only where they say that they are long.
     pub(crate) feedback: bool,
+    /// What becomes of requests that do not yield.
+    pub(crate) heed: Arc<Heed>,
 }
 
 impl<S> Clone for Weft<S> {
@@ -134,6 +148,7 @@ impl<S> Clone for Weft<S> {
             pool: Arc::clone(&self.pool),
             resume: self.resume,
             feedback: self.feedback,
+            heed: Arc::clone(&self.heed),
         }
     }
 }
@@ -221,6 +236,8 @@ impl<'a, S: Service> Fibers<'a, S> {
         mut renew: impl FnMut(u64) -> Option<u64>,
     ) -> (SlotId, Stretch, Range<Reading>) {
         let start = now;
+        let sliced = slice_ns.is_some();
+        let mut due_ns = start.ns.saturating_add(slice_ns.unwrap_or(u64::MAX));
         turned_to_request(start.ns);
         if let Some(slice_ns) = slice_ns {
             self.end_slice_in(now.ticks, slice_ns);
@@ -244,13 +261,17 @@ impl<'a, S: Service> Fibers<'a, S> {
             let Some(slice_ns) = slice_ns else {
                 break now;
             };
+            due_ns = now.ns.saturating_add(slice_ns);
             self.end_slice_in(now.ticks, slice_ns);
             turn = there(place.as_mut()).fiber.resume();
         };
         there(place.as_mut()).attained_ns += end.ns - start.ns;
         let stretch = match turn {
-            Turn::Yielded => Stretch::Yielded(there(place.as_mut()).job(id)),
-            Turn::Finished(work) => self.finish(&work, place),
+            Turn::Yielded => Stretch::Yielded {
+                job: there(place.as_mut()).job(id),
+                sliced,
+            },
+            Turn::Finished(work) => self.finish(&work, place, end.ns.saturating_sub(due_ns)),
         };
         (token, stretch, start..end)
     }
@@ -270,8 +291,9 @@ impl<'a, S: Service> Fibers<'a, S> {
             outcome: None,
         };
         let begun = place.insert(Begun {
-            // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`go_on` sees to it); else who built the server
-            // has promised that its handlers may go on anywhere (`Builder::resume_anywhere`).
+            // SAFETY: with `Resume::OwnWorker` it is resumed by this thread only (`go_on` sees to it), and by its loop, which ends before the
+            // thread's variables are dropped; else who built the server has promised that its handlers may go on anywhere
+            // (`Builder::resume_anywhere`).
             fiber: unsafe { fiber.migratable() },
             worker: self.me,
             class,
@@ -292,7 +314,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, work: &Work, place: &mut Option<Begun>) -> Stretch {
+    fn finish(&mut self, work: &Work, place: &mut Option<Begun>, late_ns: u64) -> Stretch {
         let begun = place.take();
         let Begun {
             fiber, attained_ns, ..
@@ -303,6 +325,24 @@ impl<'a, S: Service> Fibers<'a, S> {
                 .outcome
                 .expect("a handler that returns leaves an outcome"),
             cpu_ns: attained_ns,
+            late_ns,
+        }
+    }
+
+    /// Counts a request that was interrupted, in this thread's tally.
+    #[inline]
+    pub(crate) fn count_yield(tally: &Tally, class: ClassId, sliced: bool) {
+        let class = tally.class(class.0);
+        class.preemptions.add(1);
+        class.preemptions_asked.add(u64::from(sliced));
+    }
+
+    /// Counts a request that ended when its slice had been over for `late_ns`.
+    #[inline]
+    pub(crate) fn count_late(&self, tally: &Tally, class: ClassId, late_ns: u64) {
+        if late_ns > 0 {
+            tally.class(class.0).preemptions_asked.add(1);
+            self.weft.heed.ended(tally, class.0, late_ns);
         }
     }
 

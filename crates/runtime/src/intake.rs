@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use headway_net::classify::Classifier;
-use headway_net::datapath::Rx;
-use headway_net::header::{HEADER_BYTES, Status};
+use headway_net::datapath::{Rx, Tx};
+use headway_net::header::{Flag, HEADER_BYTES, Status};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::Slot;
 
@@ -23,6 +23,8 @@ pub(crate) struct Intake<R: Rx, C> {
     unknown: u16,
     pub(crate) pool: Arc<Pool>,
     pub(crate) free: FreeList,
+    /// Buffers for the refusals of a server that ends with all others in use.
+    spare: FreeList,
     pub(crate) refusals: Refusals,
     pub(crate) tally: Arc<Tally>,
     batch: Vec<SlotId>,
@@ -33,7 +35,7 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
         rx: &R,
         classifier: Arc<C>,
         unknown: u16,
-        (pool, free): (Arc<Pool>, FreeList),
+        (pool, free, spare): (Arc<Pool>, FreeList, FreeList),
         tally: Arc<Tally>,
     ) -> Self {
         Self {
@@ -42,6 +44,7 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
             unknown,
             pool,
             free,
+            spare,
             refusals: Refusals::new(2 * BATCH),
             tally,
             batch: Vec::with_capacity(BATCH),
@@ -80,19 +83,46 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
         count
     }
 
-    /// Refuses up to [`BATCH`] waiting requests, since the server drains. Returns how many came.
+    /// Refuses up to [`BATCH`] waiting requests, since the server drains. Returns how many came. From the first call on none is accepted.
     #[cold]
     pub(crate) fn turn_away(&mut self, rx: &R, now_ns: u64) -> usize {
+        while let Some(slot) = self.spare.take() {
+            self.free.give(slot);
+        }
         self.receive(rx, now_ns, BATCH, |intake, slot| {
             intake.tally.refused_draining.add(1);
             intake.refuse(slot, Status::Draining);
         })
     }
 
+    /// Refuses all that waits at the queue now, since the server ends: with the queue it would go without an answer, in no count. What
+    /// comes meanwhile may stay: a flood does not keep the server from its end.
+    #[cold]
+    pub(crate) fn turn_all_away(&mut self, rx: &R, tx: &mut impl Tx, now_ns: u64) {
+        let mut waiting = rx.backlog_hint();
+        while waiting > 0 {
+            let count = self.turn_away(rx, now_ns);
+            self.flush(tx, now_ns);
+            if count == 0 {
+                break;
+            }
+            waiting = waiting.saturating_sub(count);
+        }
+    }
+
+    /// Sends the refusals so far and frees their slots.
+    #[inline]
+    pub(crate) fn flush(&mut self, tx: &mut impl Tx, now_ns: u64) {
+        let unsent = self.refusals.flush(tx, &self.pool, &mut self.free, now_ns);
+        if unsent > 0 {
+            self.tally.unsent.add(unsent);
+        }
+    }
+
     #[inline]
     fn check(&mut self, mut id: SlotId) -> Option<SlotId> {
         let slot = self.pool.get_mut(&mut id);
-        if slot.payload().len() < HEADER_BYTES || !self.classifier.is_request(slot.payload()) {
+        if !is_answerable(slot.payload()) || !self.classifier.is_request(slot.payload()) {
             self.tally.malformed.add(1);
             self.free.give(id);
             return None;
@@ -118,4 +148,11 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
     pub(crate) fn refuse(&mut self, slot: SlotId, status: Status) {
         self.refusals.refuse(&self.pool, slot, status);
     }
+}
+
+/// Whether there may be somebody to answer: the datagram has a header, and is no response of a server like this one. Two servers that
+/// answered responses would go on for ever after one forged datagram, whatever their classifiers.
+#[inline]
+fn is_answerable(datagram: &[u8]) -> bool {
+    datagram.len() >= HEADER_BYTES && !Flag::from_bits(datagram[1]).is_sent_response()
 }

@@ -18,9 +18,12 @@ mod crew;
 mod error;
 mod executor;
 mod fibers;
+mod heed;
 mod intake;
+mod journal;
 pub mod leader;
 mod overflow;
+mod panics;
 pub mod park;
 mod parts;
 mod pulse;
@@ -38,9 +41,12 @@ mod trylock;
 pub use crew::Pin;
 pub use error::{ResizeError, ShutdownError, StartError};
 pub use headway_fiber::{Mechanism, NoPreempt, checkpoint, suspensions};
+pub use journal::{Entry, Journal};
 pub use park::Idle;
 pub use parts::Layout;
-pub use server::{Builder, Class, Server, Stopper};
+pub use server::{
+    Admission, Builder, Class, NoService, NoSource, Observer, Server, Stopper, Udp, admit,
+};
 pub use service::{Call, MAX_REPLY_BYTES, Service, SetupFailure, Spin};
 pub use stall::{Stall, alive};
 pub use tally::{ClassStats, Stats};

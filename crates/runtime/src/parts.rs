@@ -38,6 +38,8 @@ pub(crate) struct Config {
     pub(crate) pin: Pin,
     /// How many stalls are kept.
     pub(crate) stalls: usize,
+    /// Requests for which each worker's part of the journal has room.
+    pub(crate) journal: usize,
     /// Buffers, and so the most requests in the server at once.
     pub(crate) slots: usize,
     /// Of the classes, UNKNOWN last.
@@ -76,10 +78,8 @@ pub(crate) struct Engine {
     pub(crate) crew: Crew,
     pub(crate) control: Arc<Control>,
     pub(crate) tallies: Vec<Arc<Tally>>,
-    /// Wakes whoever sleeps at a receive queue.
-    pub(crate) wake: Arc<dyn Fn() + Send + Sync>,
     /// Datagrams the kernel dropped.
-    pub(crate) kernel_drops: Box<dyn Fn() -> u64 + Send + Sync>,
+    pub(crate) kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// The layout chosen; none where there is no dispatcher.
     pub(crate) layout: Option<Layout>,
 }
@@ -87,7 +87,7 @@ pub(crate) struct Engine {
 /// Counts the drops of the queues that are sockets.
 pub(crate) fn kernel_drops<R: Rx + 'static>(
     queues: &[Arc<R>],
-) -> Box<dyn Fn() -> u64 + Send + Sync> {
+) -> Arc<dyn Fn() -> u64 + Send + Sync> {
     let sockets: Vec<Arc<UdpRx>> = queues
         .iter()
         .filter_map(|queue| {
@@ -95,7 +95,7 @@ pub(crate) fn kernel_drops<R: Rx + 'static>(
             any.downcast().ok()
         })
         .collect();
-    Box::new(move || sockets.iter().map(|socket| socket.dropped()).sum())
+    Arc::new(move || sockets.iter().map(|socket| socket.dropped()).sum())
 }
 
 /// One tally a thread.
@@ -111,20 +111,11 @@ impl Engine {
         match started.and_then(|()| self.crew.settle()) {
             Ok(()) => Ok(self),
             Err(error) => {
-                self.give_up();
+                // A thread that failed to set up leaves the others nobody to stop them in order.
+                self.control.advance(Phase::Stopped);
+                self.crew.wait(Some(Instant::now() + GRACE));
                 Err(error)
             }
         }
-    }
-
-    /// Tells all threads to go on to a later phase.
-    pub(crate) fn advance(&self, phase: Phase) {
-        self.control.advance(phase);
-        (self.wake)();
-    }
-
-    fn give_up(&mut self) {
-        self.advance(Phase::Abandoning);
-        self.crew.wait(Some(Instant::now() + GRACE));
     }
 }

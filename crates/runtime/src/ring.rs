@@ -164,6 +164,20 @@ impl Producer {
         self.shared.word(index).load(Ordering::Relaxed) & !PARITY_BIT
     }
 
+    /// Whether so many words more fit now: the consumer can only make more room.
+    #[inline]
+    #[must_use]
+    pub fn has_room(&mut self, words: usize) -> bool {
+        self.free() >= words || {
+            self.consumed = self.shared.consumed.load(Ordering::Acquire);
+            self.free() >= words
+        }
+    }
+
+    fn free(&self) -> usize {
+        self.lap.capacity - self.lap.position.wrapping_sub(self.consumed)
+    }
+
     /// How many words the ring holds at most.
     #[must_use]
     pub fn capacity(&self) -> usize {
@@ -268,6 +282,8 @@ mod tests {
                 match op {
                     Some(word) => {
                         let fits = model.len() < producer.capacity();
+                        prop_assert!(producer.has_room(producer.capacity() - model.len()));
+                        prop_assert!(!producer.has_room(producer.capacity() - model.len() + 1));
                         prop_assert_eq!(producer.push(word), if fits { Ok(()) } else { Err(Full(word)) });
                         if fits {
                             model.push_back(word);

@@ -22,6 +22,12 @@ pub type SetupFailure = Box<dyn Error + Send + Sync>;
 /// fn runs(_: impl Service) {}
 /// runs(|call: &mut Call<'_>| call.reply(b"pong"));
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not answer requests",
+    label = "not a `Service`",
+    note = "give the builder what answers requests before `.start()`: `.service(…)` with a type that implements `Service`, or `.handler(|call| …)`",
+    note = "a closure is a service if it takes `&mut Call<'_>`, and is `Send + Sync + 'static`; in `.service(…)` it must say so: `|call: &mut Call<'_>| …`"
+)]
 pub trait Service: Send + Sync + 'static {
     /// Answers one request. Returning without a reply sends an empty one; a panic is answered as an error.
     fn handle(&self, call: &mut Call<'_>);

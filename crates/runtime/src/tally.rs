@@ -36,7 +36,6 @@ pub(crate) struct Tally {
     pub(crate) unsent: Count,
     pub(crate) panics: Count,
     pub(crate) abandoned: Count,
-    pub(crate) preemptions: Count,
     classes: Box<[ClassTally]>,
 }
 
@@ -44,9 +43,13 @@ pub(crate) struct Tally {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct ClassTally {
+    pub(crate) accepted: Count,
     pub(crate) answered: Count,
     pub(crate) shed: Count,
     pub(crate) cpu_ns: Count,
+    pub(crate) preemptions_asked: Count,
+    pub(crate) preemptions: Count,
+    pub(crate) unheeded: Count,
 }
 
 impl Tally {
@@ -60,7 +63,6 @@ impl Tally {
             unsent: Count::default(),
             panics: Count::default(),
             abandoned: Count::default(),
-            preemptions: Count::default(),
             classes: (0..classes).map(|_| ClassTally::default()).collect(),
         }
     }
@@ -81,7 +83,8 @@ pub struct Stats {
     pub answered: u64,
     /// Requests refused because the queue of their class was full.
     pub shed: u64,
-    /// Datagrams too short for the wire header, or marked as responses: dropped, since there is nothing to answer.
+    /// Datagrams too short for the wire header, marked as responses, or sent from the server's own address: dropped, since there is
+    /// nobody to answer.
     pub malformed: u64,
     /// Datagrams larger than a buffer: refused.
     pub too_large: u64,
@@ -89,7 +92,9 @@ pub struct Stats {
     pub refused_draining: u64,
     /// Requests accepted but given up when the deadline of a shutdown was over.
     pub abandoned: u64,
-    /// How often a request was interrupted.
+    /// How often the policy asked a running request to yield, once per turn on its worker. Some end before they meet a probe.
+    pub preemptions_asked: u64,
+    /// How often a request was interrupted: it yielded as it was asked to, or by itself (`FiberMutex`, `yield_now`).
     pub preemptions: u64,
     /// Responses that the system did not take.
     pub unsent: u64,
@@ -110,15 +115,30 @@ pub struct Stats {
 pub struct ClassStats {
     /// As declared; the last one is `unknown`.
     pub name: String,
+    /// Requests taken in, those refused as shed among them: accepted − answered − shed of them wait or run, or were abandoned.
+    pub accepted: u64,
     /// Requests run to their end.
     pub answered: u64,
     /// Requests refused because the queue was full.
     pub shed: u64,
     /// Time the handlers took in all, ns.
     pub cpu_ns: u64,
+    /// How often the policy asked a running request to yield.
+    pub preemptions_asked: u64,
+    /// How often a request was interrupted.
+    pub preemptions: u64,
+    /// Requests that went on for more than 20 µs after they were asked to yield, and ended without: their handler met no probe
+    /// meanwhile. The server names a class once, on standard error, where this is all that its requests do.
+    pub unheeded: u64,
 }
 
 impl ClassStats {
+    /// Requests that wait or run.
+    #[must_use]
+    pub fn pending(&self) -> u64 {
+        self.accepted.saturating_sub(self.answered + self.shed)
+    }
+
     /// Mean time a handler took, ns; `None` before the first.
     #[must_use]
     pub fn mean_cpu_ns(&self) -> Option<f64> {
@@ -127,6 +147,13 @@ impl ClassStats {
 }
 
 impl Stats {
+    /// Responses that left the server, whatever their status. A client that loses none counts as many as answered.
+    #[must_use]
+    pub fn responses(&self) -> u64 {
+        let written = self.answered + self.shed + self.too_large + self.refused_draining;
+        written.saturating_sub(self.unsent)
+    }
+
     /// Adds one thread's counts. `classes` must be as many as the thread's.
     pub(crate) fn add(&mut self, tally: &Tally) {
         self.received += tally.received.get();
@@ -134,13 +161,18 @@ impl Stats {
         self.too_large += tally.too_large.get();
         self.refused_draining += tally.refused_draining.get();
         self.abandoned += tally.abandoned.get();
-        self.preemptions += tally.preemptions.get();
         self.unsent += tally.unsent.get();
         self.panics += tally.panics.get();
         for (stats, tally) in self.classes.iter_mut().zip(&tally.classes) {
+            stats.accepted += tally.accepted.get();
             stats.answered += tally.answered.get();
             stats.shed += tally.shed.get();
             stats.cpu_ns += tally.cpu_ns.get();
+            stats.preemptions_asked += tally.preemptions_asked.get();
+            stats.preemptions += tally.preemptions.get();
+            stats.unheeded += tally.unheeded.get();
+            self.preemptions_asked += tally.preemptions_asked.get();
+            self.preemptions += tally.preemptions.get();
             self.answered += tally.answered.get();
             self.shed += tally.shed.get();
         }

@@ -5,6 +5,7 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout as Block, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use common::{Client, FOREVER, ServeBoxed, is_steered, live_policies, play, replay};
 use headway_net::header::Status;
@@ -53,10 +54,11 @@ const REVISING: [&str; 2] = ["darc,window=100", "darc-stable,window=100"];
 
 fn server() -> headway_runtime::Builder {
     Server::builder()
-        .class("short", 500)
-        .class("long", 5_000)
+        .class("short", Duration::from_nanos(500))
+        .class("long", Duration::from_nanos(5_000))
         .workers(2)
         .queue_limit(64)
+        .journal(4)
 }
 
 // One test, since the counter is everybody's.

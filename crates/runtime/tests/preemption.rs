@@ -54,8 +54,8 @@ fn alone() -> MutexGuard<'static, ()> {
 fn builder(policy: &str, workers: usize) -> Builder {
     Server::builder()
         .policy(policy)
-        .class("short", 500)
-        .class("long", LONG_NS)
+        .class("short", Duration::from_nanos(500))
+        .class("long", Duration::from_nanos(LONG_NS))
         .workers(workers)
         .queue_limit(REQUESTS as usize)
         .pin(Pin::Off)
@@ -85,6 +85,10 @@ fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle) -> Stats 
     let stats = server.shutdown(FOREVER).unwrap();
     let context = format!("{policy}, {workers} workers, roams {roams}, {idle:?}");
     assert_all_answered(&stats, &control, LONG_NS, &context);
+    assert!(
+        stats.preemptions_asked >= stats.preemptions,
+        "{context}: {stats:?}"
+    );
     stats
 }
 
@@ -325,6 +329,89 @@ fn a_stack_overflow_is_reported_with_its_class() {
         said.contains("stack overflow in a request of class long"),
         "{said}"
     );
+}
+
+/// Ends its process, so another one has to watch it.
+#[test]
+#[ignore = "run by a_handler_may_end_the_process"]
+fn exits() {
+    let (datapath, control) = replay(1, 2, 1_000, [0, 0]);
+    let server = builder("shinjuku-sq", 1)
+        .answering(|call: &mut Call<'_>| {
+            if call.class().0 == 1 {
+                std::process::exit(7);
+            }
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    server.wait();
+}
+
+/// The destructors of the handler's thread run while the dispatcher still holds that thread's flag.
+#[test]
+fn a_handler_may_end_the_process() {
+    let _alone = alone();
+    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "exits", "--ignored", "--nocapture"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let end = Instant::now() + FOREVER;
+    let status = loop {
+        match child.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None if Instant::now() > end => break child.kill().ok().and(None),
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    assert_eq!(status, Some(7));
+}
+
+/// The server itself writes what another process has to read.
+#[test]
+#[ignore = "run by a_handler_without_probes_is_counted_and_named_once"]
+fn without_probes() {
+    let policy = std::env::var("HEADWAY_POLICY").unwrap();
+    let (datapath, control) = replay(1, 100, 100_000, [0, 0]);
+    let server = builder(&policy, 1)
+        .answering(|call: &mut Call<'_>| {
+            let begun = Instant::now();
+            while call.class().0 == 1 && begun.elapsed() < Duration::from_micros(500) {}
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    let long = &stats.classes[1];
+    assert_eq!((stats.preemptions, long.answered), (0, 50));
+    assert!(stats.preemptions_asked >= long.unheeded);
+    println!("unheeded={}", long.unheeded);
+}
+
+#[test]
+fn a_handler_without_probes_is_counted_and_named_once() {
+    let _alone = alone();
+    for policy in ["shinjuku-sq,q=5us", TINY_QUANTA] {
+        until_interrupted(policy, || {
+            let child = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "without_probes", "--ignored", "--nocapture"])
+                .env("HEADWAY_POLICY", policy)
+                .output()
+                .unwrap();
+            let printed = String::from_utf8_lossy(&child.stdout);
+            let said = String::from_utf8_lossy(&child.stderr);
+            assert!(child.status.success(), "{printed}{said}");
+            let unheeded = printed.split("unheeded=").nth(1).unwrap();
+            let unheeded: u64 = unheeded.split_whitespace().next().unwrap().parse().unwrap();
+            let lines = said.matches("requests of class long do not yield").count();
+            assert_eq!(lines, usize::from(unheeded >= 8), "{unheeded}: {said}");
+            assert!(lines == 0 || said.contains("cargo headway build"), "{said}");
+            unheeded.saturating_sub(7)
+        });
+    }
 }
 
 #[test]

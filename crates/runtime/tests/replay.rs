@@ -4,13 +4,15 @@ mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use common::{
     FOREVER, ServeBoxed, assert_all_answered, gated, is_steered, live_policies, play, replay,
     wait_until,
 };
 use headway_net::replay::{Replay, ReplayArrival};
-use headway_runtime::{Builder, Idle, Layout, Pin, Server, Spin};
+use headway_policy::ClassHint;
+use headway_runtime::{Builder, Class, Idle, Layout, Observer, Pin, Server, Spin};
 
 const REQUESTS: u32 = 4_000;
 const IDLES: [Idle; 3] = [
@@ -22,10 +24,11 @@ const IDLES: [Idle; 3] = [
 fn builder(policy: &str, workers: usize) -> Builder {
     Server::builder()
         .policy(policy)
-        .class("short", 500)
-        .class("long", 20_000)
+        .class("short", Duration::from_nanos(500))
+        .class("long", Duration::from_nanos(20_000))
         .workers(workers)
         .queue_limit(REQUESTS as usize)
+        .journal(REQUESTS as usize)
         .pin(Pin::Off)
 }
 
@@ -40,10 +43,30 @@ fn all_answered(policy: &str, workers: usize, layout: Layout, idle: Idle) {
         .datapath(datapath)
         .start()
         .unwrap();
+    let observer = server.observer();
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
     let context = format!("{policy}, {workers} workers, {layout:?}, {idle:?}");
     assert_all_answered(&stats, &control, 3_000, &context);
+    assert_all_in_journal(&observer, &context);
+}
+
+/// Each request has an entry of its own, and nothing is left in the server.
+fn assert_all_in_journal(observer: &Observer, context: &str) {
+    let mut journal = observer.take_journal().expect("nobody has it yet");
+    let mut entries = [0_u64; 3];
+    journal.drain(|entry| {
+        entries[usize::from(entry.class)] += 1;
+        assert!(entry.cpu_ns <= entry.sojourn_ns, "{context}: {entry:?}");
+    });
+    assert_eq!(journal.dropped(), 0, "{context}");
+    let classes = observer.stats().classes;
+    let answered: Vec<u64> = classes.iter().map(|class| class.answered).collect();
+    assert_eq!(entries[..], answered, "{context}");
+    for class in &classes {
+        assert_eq!((class.accepted, class.pending()), (class.answered, 0));
+    }
+    assert!(observer.take_journal().is_none(), "it is given once");
 }
 
 #[test]
@@ -95,7 +118,7 @@ fn the_number_of_workers_changes_while_running() {
             control.start(headway_machine::Clock::global().now_ns());
             for workers in [1, 2, 3, 1, 3] {
                 server.set_workers(workers).unwrap();
-                std::thread::sleep(std::time::Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(1));
             }
             assert!(
                 server
@@ -128,6 +151,106 @@ fn darc_revises_and_shows_its_plan() {
     let stats = server.shutdown(FOREVER).unwrap();
     assert!(stats.plan_revisions > 0, "{stats:?}");
     assert!(!stats.plan.unwrap().groups.is_empty());
+}
+
+/// A buffer per worker is the least: every policy gets along with it, and answers or sheds what comes.
+#[test]
+fn every_policy_gets_along_with_one_buffer_per_worker() {
+    for policy in live_policies() {
+        let queues = if is_steered(policy) { 2 } else { 1 };
+        let (datapath, control) = replay(queues, 400, 1_000, [500, 3_000]);
+        let server = builder(policy, 2)
+            .slots(2)
+            .answering(Spin::default())
+            .datapath(datapath)
+            .start()
+            .unwrap();
+        play(&control);
+        let stats = server.shutdown(FOREVER).unwrap();
+        assert_eq!(stats.answered + stats.shed, 400, "{policy}: {stats:?}");
+    }
+}
+
+/// Why a server with two workers does not start when it is built like this.
+fn refused(change: impl Fn(Builder) -> Builder) -> String {
+    let (datapath, _control) = replay(1, 1, 0, [0, 0]);
+    let started = change(builder("c-fcfs", 2))
+        .answering(Spin::default())
+        .datapath(datapath)
+        .start();
+    started.map(drop).unwrap_err().to_string()
+}
+
+#[test]
+fn every_number_is_checked_and_the_error_says_what_to_choose() {
+    let hint = |mean_ns, share| {
+        vec![Class {
+            name: "odd".into(),
+            hint: ClassHint::new(mean_ns, share),
+        }]
+    };
+    for (message, remedy) in [
+        (
+            refused(|b| b.slots(0)),
+            "slots is 0: choose 2, one buffer per worker",
+        ),
+        (
+            refused(|b| b.slots(1)),
+            "slots is 1: choose 2, one buffer per worker",
+        ),
+        (
+            refused(|b| b.slots(usize::MAX)),
+            "to 262144, or leave it out",
+        ),
+        (
+            refused(|b| b.keep_stalls(usize::MAX)),
+            "choose 0 to 16777216",
+        ),
+        (
+            refused(|b| b.queue_limit(0)),
+            "queue_limit is 0: choose at least 1",
+        ),
+        (
+            refused(|b| b.stack_bytes(usize::MAX - 5_000)),
+            "choose 0 to 1073741824",
+        ),
+        (refused(|b| b.workers(0)), "1 to 256 workers, not 0"),
+        (
+            refused(|b| b.workers(usize::MAX)),
+            "choose at most one per core",
+        ),
+        (
+            refused(|b| b.class("none", Duration::ZERO)),
+            "class none has a service time of 0",
+        ),
+        (
+            refused(|b| b.classes(hint(f64::NAN, 0.5))),
+            "class odd has a service time of NaN",
+        ),
+        (
+            refused(|b| b.classes(hint(-1.0, 0.5))),
+            "0 (unknown) or more",
+        ),
+        (refused(|b| b.classes(hint(1.0, 7.0))), "a share of 7"),
+    ] {
+        assert!(message.contains(remedy), "{message}");
+    }
+}
+
+#[test]
+fn the_largest_numbers_start() {
+    let (datapath, control) = replay(1, 2, 0, [0, 0]);
+    let server = builder("concord", 1)
+        .queue_limit(usize::MAX)
+        .slots(64)
+        .stack_bytes(0)
+        .class("eternal", Duration::MAX)
+        .answering(Spin::default())
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    assert_eq!(server.shutdown(FOREVER).unwrap().answered, 2);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The server over loopback UDP: what clients see.
 
 mod common;
+#[path = "udp/life.rs"]
+mod life;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,8 +22,8 @@ fn loopback() -> SocketAddr {
 fn builder() -> Builder {
     Server::builder()
         .policy("c-fcfs")
-        .class("short", 1_000)
-        .class("long", 100_000)
+        .class("short", Duration::from_nanos(1_000))
+        .class("long", Duration::from_nanos(100_000))
         .workers(2)
         .pin(Pin::Off)
 }
@@ -269,10 +271,15 @@ fn a_deadline_gives_up_what_has_not_begun() {
         let stats = server.shutdown(Duration::from_millis(50)).unwrap();
         opener.join().unwrap();
         assert_eq!(client.receive().0.index, 0);
+        // What had not come in yet is refused.
+        for _ in 0..stats.refused_draining {
+            assert_eq!(client.receive().0.flag.status(), Status::Draining);
+        }
         client.assert_silent();
         assert_eq!(stats.answered, 1, "{layout:?} {stats:?}");
+        assert_eq!(stats.received, 10, "{layout:?} {stats:?}");
         assert_eq!(
-            stats.answered + stats.abandoned,
+            stats.responses() + stats.abandoned,
             stats.received,
             "{layout:?} {stats:?}"
         );

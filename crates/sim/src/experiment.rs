@@ -7,7 +7,7 @@ use headway_policy::fluid::ProcessorSharing;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
-use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape, WorkerId};
+use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape, WorkerId};
 use headway_report::slo::{Measure, Slo};
 use headway_workload::{Offered, Workload};
 use std::ops::Range;
@@ -74,6 +74,8 @@ pub struct Experiment {
     pub resume: Resume,
     /// What the server takes requests for.
     pub classifier: Classifier,
+    /// Part of the requests, 0 to 1, that the classifier does not recognise: they are UNKNOWN to the server, whatever they are.
+    pub unknown_share: f64,
     /// Workers coming and going, in order of time.
     pub core_changes: Vec<CoreChange>,
     /// Length of the intervals of [`Outcome::timeline`], ns; none unless said. Each takes some
@@ -137,6 +139,7 @@ impl Experiment {
             queue_limit: usize::MAX,
             resume: Resume::Anywhere,
             classifier: Classifier::Exact,
+            unknown_share: 0.0,
             core_changes: Vec::new(),
             timeline_ns: None,
             trace_window: None,
@@ -254,6 +257,13 @@ impl Experiment {
             MAX_CLASSES as f64,
         )?;
         in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
+        in_range(
+            "the share of unknown requests",
+            self.unknown_share,
+            0.0,
+            1.0,
+        )?;
+        self.check_core_changes()?;
         let least = f64::MIN_POSITIVE;
         match self.offered {
             Offered::Rate(rate) => in_range("the rate", rate, least, 1e12)?,
@@ -289,6 +299,42 @@ impl Experiment {
         }
     }
 
+    /// In order of time, of workers that there are, and each a change.
+    fn check_core_changes(&self) -> Result<(), SimError> {
+        let workers = self.total_workers();
+        let mut present = vec![true; workers];
+        let mut last_ns = 0;
+        for change in &self.core_changes {
+            let worker = change.worker.index();
+            in_range(
+                "a worker that comes or goes",
+                worker as f64,
+                0.0,
+                workers as f64 - 1.0,
+            )?;
+            in_range(
+                "the time of a core change in ns",
+                change.at_ns as f64,
+                last_ns as f64,
+                1e18,
+            )?;
+            last_ns = change.at_ns;
+            if present[worker] == change.present {
+                let (doing, state) = match change.present {
+                    true => ("comes", "there"),
+                    false => ("goes", "away"),
+                };
+                return Err(SimError::OutOfRange {
+                    what: "a core change",
+                    expected: "of a worker that is not in that state already".into(),
+                    given: format!("worker {worker}, which {doing} although it is {state}"),
+                });
+            }
+            present[worker] = change.present;
+        }
+        Ok(())
+    }
+
     /// Offered rate of the first phase, requests per second.
     #[must_use]
     pub fn rate_rps(&self) -> f64 {
@@ -316,22 +362,25 @@ impl Experiment {
 /// What the policy of a server is told of its workload beforehand.
 pub(crate) fn shape_of(workload: &Workload, rate_rps: f64, workers: usize) -> Shape {
     const JOBS_AT_FIRST: usize = 1024;
-    let mix = workload.initial_mix();
     let mut shape = Shape::new(workers);
-    for class in workload.union() {
-        let share = mix
-            .iter()
-            .find(|c| c.name == class.name)
-            .map_or(0.0, |c| c.share);
-        shape = shape.class(class.mean_ns() as u64, share);
-        if let Some(hint) = shape.classes.last_mut() {
-            hint.long = class.long;
-            hint.slo_ns = slo_ns(class);
-        }
-    }
+    shape.classes = class_hints(workload);
     shape.job_capacity = JOBS_AT_FIRST;
     shape.known_load = Some(workload.load_for_rate(rate_rps, workers));
     shape
+}
+
+/// What a policy is told of a workload's classes before the first request, in the order of [`Workload::union`]: their mean service times, shares in the
+/// first phase, which are long, and how long their requests may stay. A live server that is told the same runs the policy that was simulated.
+#[must_use]
+pub fn class_hints(workload: &Workload) -> Vec<ClassHint> {
+    let mix = workload.initial_mix();
+    let share = |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
+    let hint = |class: &headway_workload::Class| ClassHint {
+        long: class.long,
+        slo_ns: slo_ns(class),
+        ..ClassHint::new(class.mean_ns().trunc(), share(&class.name))
+    };
+    workload.union().map(hint).collect()
 }
 
 /// How long a request of the class may stay, by the first bound of its own SLO.

@@ -40,9 +40,11 @@ mod timeline;
 
 pub use capacity::{CapacityError, CapacitySearch, Found};
 pub use costs::Costs;
-pub use experiment::{Classifier, CoreChange, Experiment, Length, MAX_SERVERS, SimError};
+pub use experiment::{
+    Classifier, CoreChange, Experiment, Length, MAX_SERVERS, SimError, class_hints,
+};
 pub use headway_workload::Offered;
-pub use outcome::{Outcome, reservation_of, value_json};
+pub use outcome::{Outcome, expected_waste_of, reservation_of, value_json};
 pub use parallel::{available_threads, in_parallel};
 pub use precision::{CONFIDENCE, Figure, Precision};
 pub use run::PlanChange;

@@ -6,6 +6,7 @@ use crate::rack::is_rack_policy;
 use crate::run::PlanChange;
 use crate::server::{Request, Work};
 use headway_policy::Plan;
+use headway_policy::reservation::expected_waste_cores;
 use headway_policy::spec::{Params, Value};
 use headway_report::schedule::Slice;
 use headway_report::{Level, Recorder, Reservation, Run, RunExtras, RunMeta};
@@ -15,7 +16,6 @@ use headway_report::{Level, Recorder, Reservation, Run, RunExtras, RunMeta};
 pub(crate) struct Totals {
     pub(crate) arrivals: u64,
     pub(crate) counted: u64,
-    pub(crate) shed: u64,
     pub(crate) work: Work,
     pub(crate) last_arrival_ns: u64,
     first_counted_ns: Option<u64>,
@@ -88,19 +88,20 @@ impl Outcome {
             achieved_rps: completed as f64 * 1e9 / measured_ns.max(1) as f64,
             load: experiment.workload.load_for_rate(rate_rps, workers),
             utilization: totals.work.busy_ns as f64 / elapsed_ns / workers as f64,
-            dropped: totals.shed,
+            dropped: recorder.classes().iter().map(|class| class.dropped()).sum(),
             preemptions: totals.work.preemptions,
             overloaded: !starved.is_empty(),
         };
         let names = experiment.workload.class_names();
+        let wasted_cores = totals.work.wasted_ns as f64 / elapsed_ns;
         let extras = RunExtras {
+            wasted_cores: Some(wasted_cores),
             starved: starved.iter().map(|&class| names[class].into()).collect(),
             costs: costs_json(experiment),
             servers: rack.then_some(experiment.servers),
             ..RunExtras::default()
         };
         let run = Run::new(meta, &recorder, extras);
-        let wasted_cores = totals.work.wasted_ns as f64 / elapsed_ns;
         Self {
             run,
             recorder,
@@ -144,6 +145,13 @@ pub fn reservation_of(plan: &Plan, names: &[&str]) -> Vec<Reservation> {
         }
     };
     plan.groups.iter().map(group).collect()
+}
+
+/// What Equation 2 expects such a plan to waste of so many workers; none where it reserves nothing.
+#[must_use]
+pub fn expected_waste_of(plan: &Plan, workers: usize) -> Option<f64> {
+    let reserves = !plan.groups.is_empty();
+    reserves.then(|| expected_waste_cores(plan, workers))
 }
 
 /// A policy's parameter as JSON.

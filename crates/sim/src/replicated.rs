@@ -143,9 +143,9 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
         }
     }
 
-    /// Nobody can tell: which instance it comes to is up to its flow.
-    fn would_start(&self, _class: ClassId) -> bool {
-        false
+    /// Its flow says which instance it comes to.
+    fn would_start(&self, request: &Request) -> bool {
+        self.engines[self.division.steer(request.flow)].would_start(request)
     }
 
     fn idle(&self) -> usize {

@@ -4,7 +4,7 @@ use crate::Costs;
 use crate::backlog::Backlog;
 use crate::engine::Engine;
 use crate::experiment::{Classifier, Experiment, Length};
-use crate::outcome::{Outcome, Totals, reservation_of};
+use crate::outcome::{Outcome, Totals, expected_waste_of, reservation_of};
 use crate::replicated::Replicated;
 use crate::server::{NEVER, Request, Sink, Work};
 use crate::simulated::Simulated;
@@ -114,6 +114,7 @@ pub(crate) struct Arrivals<'a> {
     index: u64,
     classes: usize,
     classifier: Rng,
+    recognition: Rng,
     experiment: &'a Experiment,
 }
 
@@ -133,6 +134,7 @@ impl<'a> Arrivals<'a> {
             index: 0,
             classes: experiment.workload.class_names().len(),
             classifier: Rng::new(experiment.seed ^ 0xC1A5_51F1_E72A_4D03),
+            recognition: Rng::new(experiment.seed ^ 0x0DD5_0A11_57A7_E5E1),
             experiment,
         };
         arrivals.draw();
@@ -148,11 +150,8 @@ impl<'a> Arrivals<'a> {
     /// The next one, in the order of time.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<Request> {
-        let arrival = self.drawn.get(self.next)?;
-        let taken_for = match self.experiment.classifier {
-            Classifier::Exact => arrival.class,
-            Classifier::Random => self.classifier.below(self.classes) as u16,
-        };
+        let arrival = *self.drawn.get(self.next)?;
+        let taken_for = self.classify(arrival.class);
         let request = Request {
             tag: self.index,
             arrived_ns: arrival.at_ns,
@@ -168,6 +167,20 @@ impl<'a> Arrivals<'a> {
             self.draw();
         }
         Some(request)
+    }
+
+    /// What the server takes a request of the class for; nothing is drawn for an exact classifier that knows them all.
+    #[inline]
+    fn classify(&mut self, class: u16) -> u16 {
+        let unknown_share = self.experiment.unknown_share;
+        let unit = |word: u64| (word >> 11) as f64 / (1_u64 << 53) as f64;
+        if unknown_share > 0.0 && unit(self.recognition.next_u64()) < unknown_share {
+            return self.classes as u16;
+        }
+        match self.experiment.classifier {
+            Classifier::Exact => class,
+            Classifier::Random => self.classifier.below(self.classes) as u16,
+        }
     }
 
     /// Draws the next ones; none are left where none are drawn.
@@ -240,6 +253,8 @@ impl<'a> Measures<'a> {
             &starved,
         );
         outcome.run.extras.reservation = reservation;
+        outcome.run.extras.expected_waste_cores =
+            plan.and_then(|plan| expected_waste_of(plan, self.experiment.workers));
         outcome.plan_changes = self.plan_changes;
         outcome.timeline = self
             .timeline
@@ -267,7 +282,6 @@ impl Sink for Measures<'_> {
     fn shed(&mut self, _now_ns: u64, request: &Request) {
         let class = usize::from(request.class);
         self.backlog.left(class);
-        self.totals.shed += 1;
         if request.counted {
             self.recorder.dropped(class);
         }

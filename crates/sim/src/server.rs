@@ -80,7 +80,7 @@ impl Sink for Vec<Left> {
 pub struct Work {
     /// Worker time spent on requests and on the machinery's costs, ns.
     pub busy_ns: u64,
-    /// Worker time idle while some request waited, ns.
+    /// Worker time idle while some request waited, ns; in a rack, anywhere in it.
     pub wasted_ns: u64,
     /// Requests interrupted.
     pub preemptions: u64,
@@ -114,8 +114,11 @@ pub trait Server: Send {
     /// Takes all requests of a class back that wait and were not begun, the oldest first; none where the policy cannot.
     fn withdraw(&mut self, class: u16, withdrawn: &mut Vec<Request>);
 
-    /// Whether a request of the class that came now would start at once; `false` where that cannot be told.
-    fn would_start(&self, class: u16) -> bool;
+    /// Whether the request, if it came now, would start at once; `false` where that cannot be told.
+    fn would_start(&self, request: &Request) -> bool;
+
+    /// Workers that are there and run nothing.
+    fn idle(&self) -> usize;
 
     /// Requests that wait, at the ingress or at workers.
     fn waiting(&self) -> usize;
@@ -213,8 +216,12 @@ impl<T: Simulated + Send> Server for T {
         Simulated::withdraw(self, ClassId(class), withdrawn);
     }
 
-    fn would_start(&self, class: u16) -> bool {
-        Simulated::would_start(self, ClassId(class))
+    fn would_start(&self, request: &Request) -> bool {
+        Simulated::would_start(self, request)
+    }
+
+    fn idle(&self) -> usize {
+        Simulated::idle(self)
     }
 
     fn waiting(&self) -> usize {

@@ -19,7 +19,7 @@ pub(crate) trait Simulated {
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink);
     fn assign(&mut self, now_ns: u64, assignment: &Assignment, sink: &mut impl Sink);
     fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>);
-    fn would_start(&self, class: ClassId) -> bool;
+    fn would_start(&self, request: &Request) -> bool;
     /// Workers that are there and run nothing.
     fn idle(&self) -> usize;
     fn waiting(&self) -> usize;

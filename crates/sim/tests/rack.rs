@@ -118,6 +118,35 @@ fn the_same_experiment_gives_the_same_figures_and_nothing_is_lost() {
     }
 }
 
+#[test]
+fn a_clone_starts_wherever_a_worker_is_free_to_take_it() {
+    for inner in [
+        "c-fcfs",
+        "concord",
+        "concord,dispatchers=2",
+        "work-stealing",
+        "tardis",
+    ] {
+        let outcome = at("pallas-normal", &format!("netclone,inner={inner}"), 0.3);
+        let rack = outcome.run.extras.rack.unwrap();
+        assert!(rack.cloned > 10_000, "{inner}: {} cloned", rack.cloned);
+        let dropped = rack.clones_dropped as f64 / rack.cloned as f64;
+        assert!(dropped < 0.3, "{inner}: {dropped} of the clones dropped");
+    }
+}
+
+/// JBSQ(1) over servers of many cores: the switch holds requests although cores idle, and the servers see none wait.
+#[test]
+fn cores_that_idle_while_the_switch_holds_requests_are_wasted() {
+    let bounded = at("pallas-normal", "r2p2,n=1", 0.05);
+    assert!(bounded.wasted_cores > 5.0, "{}", bounded.wasted_cores);
+    // One server, no round trip: what waits in the switch waits for its cores.
+    let workload = Workload::named("high-bimodal").unwrap();
+    let one_queue = Experiment::new(workload, "draconis,rtt=0us".parse().unwrap());
+    let outcome = one_queue.load(0.8).requests(50_000).run().unwrap();
+    assert_eq!(outcome.wasted_cores, 0.0);
+}
+
 /// Both copies of a request that is cloned run, unless the clone was dropped: one response passes.
 #[test]
 fn a_clone_is_answered_once() {

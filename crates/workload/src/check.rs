@@ -77,7 +77,8 @@ pub(crate) fn across(workload: &Workload) -> Result<(), (&'static str, Problem)>
 
 pub(crate) fn arrivals(arrivals: &Arrivals) -> Result<(), (&'static str, Problem)> {
     match arrivals {
-        Arrivals::Gamma { cv } => check_number("cv", *cv, 100.0, "above 0 and at most 100"),
+        // Gaps of a smaller cv are equal to a clock; far below, their shape 1 ÷ cv² is not a number to draw with.
+        Arrivals::Gamma { cv } => check_number("cv", *cv, 0.001..=100.0, "from 0.001 to 100"),
         Arrivals::Poisson | Arrivals::Deterministic | Arrivals::Trace(_) => Ok(()),
     }
 }

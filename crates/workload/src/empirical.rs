@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Problem, unreadable};
+use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::section::Document;
 use crate::{duration, trace};
 
@@ -50,7 +51,7 @@ impl Empirical {
     /// [`Error::Read`] when the file cannot be read, [`Error::Located`] when a line is no service
     /// time.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = read_regular_file(path)
+        let text = read_regular(path, TRACE_BYTES_MAX)
             .map_err(|source| unreadable("service times", path.to_owned(), source))?;
         Self::from_csv_str(&text, path)
     }
@@ -140,14 +141,6 @@ fn weight(text: &str) -> Result<f64, Problem> {
             given: format!("`{text}`"),
         }),
     }
-}
-
-/// Devices and pipes may never end; only regular files are read.
-pub(crate) fn read_regular_file(path: &Path) -> std::io::Result<String> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(std::io::Error::other("not a regular file"));
-    }
-    std::fs::read_to_string(path)
 }
 
 /// A service time as in trace and sample files, at least 1 ns.

@@ -1,5 +1,6 @@
 //! Service-time distributions and their moments in closed form.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::Empirical;
@@ -23,7 +24,7 @@ pub enum Service {
     Lognormal {
         /// The mean of the service time itself, not of its logarithm.
         mean_ns: u64,
-        /// Coefficient of variation: standard deviation ÷ mean, above 0 and at most 1000.
+        /// Coefficient of variation: standard deviation ÷ mean, from 0.001 to 1000.
         cv: f64,
     },
     /// Uniform between two bounds.
@@ -39,7 +40,7 @@ pub enum Service {
         min_ns: u64,
         /// The most.
         max_ns: u64,
-        /// The tail's exponent, above 0 and at most 100; the smaller, the heavier.
+        /// The tail's exponent, from 0.001 to 100; the smaller, the heavier.
         alpha: f64,
     },
     /// Drawn from measured samples.
@@ -135,7 +136,7 @@ impl Service {
             }
             Self::Lognormal { mean_ns, cv } => {
                 check_ns("mean", *mean_ns)?;
-                check_number("cv", *cv, 1000.0, "above 0 and at most 1000")
+                check_number("cv", *cv, 0.001..=1000.0, "from 0.001 to 1000")
             }
             Self::Uniform { min_ns, max_ns } => check_bounds(*min_ns, *max_ns),
             Self::Pareto {
@@ -144,7 +145,7 @@ impl Service {
                 alpha,
             } => {
                 check_bounds(*min_ns, *max_ns)?;
-                check_number("alpha", *alpha, 100.0, "above 0 and at most 100")
+                check_number("alpha", *alpha, 0.001..=100.0, "from 0.001 to 100")
             }
             Self::Empirical(empirical) => check_points(empirical.points()),
         }
@@ -202,10 +203,10 @@ fn check_bounds(min_ns: u64, max_ns: u64) -> Result<(), (&'static str, Problem)>
 pub(crate) fn check_number(
     key: &'static str,
     value: f64,
-    most: f64,
+    range: RangeInclusive<f64>,
     required: &'static str,
 ) -> Result<(), (&'static str, Problem)> {
-    if value > 0.0 && value <= most {
+    if range.contains(&value) {
         return Ok(());
     }
     Err((
@@ -230,7 +231,12 @@ fn check_points(points: &[(u64, f64)]) -> Result<(), (&'static str, Problem)> {
     }
     for (service_ns, weight) in points {
         check_ns("samples", *service_ns)?;
-        check_number("weights", *weight, 1e15, "above 0 and at most 1e15")?;
+        check_number(
+            "weights",
+            *weight,
+            f64::MIN_POSITIVE..=1e15,
+            "above 0 and at most 1e15",
+        )?;
     }
     Ok(())
 }

@@ -1,12 +1,14 @@
 //! Recorded arrivals, and the CSV that traces and sample files are written in.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use csv::StringRecord;
 
-use crate::empirical::{read_regular_file, service_time};
+use crate::empirical::service_time;
 use crate::error::{Error, Problem, unreadable};
+use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::nearest::nearest;
 use crate::section::Document;
 use crate::{Arrivals, Class, Empirical, Service, Workload, duration};
@@ -55,7 +57,7 @@ impl Trace {
     /// [`Error::Read`] when the file cannot be read, [`Error::Located`] when a line is wrong.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = read_regular_file(path)
+        let text = read_regular(path, TRACE_BYTES_MAX)
             .map_err(|source| unreadable("trace", path.to_owned(), source))?;
         Self::from_csv_str(&text, path)
     }
@@ -233,6 +235,60 @@ impl Trace {
             self.classes.push(name.to_owned());
         }
         Ok(index as u16)
+    }
+}
+
+/// Writes a trace file, record by record: what [`Trace::read`] reads.
+///
+/// ```
+/// use headway_workload::{Trace, TraceRecord, TraceWriter};
+/// let classes = vec!["GET".to_owned(), "SCAN".to_owned()];
+/// let mut writer = TraceWriter::new(Vec::new(), classes)?;
+/// let record = TraceRecord { at_ns: 2_500, class: 1, service_ns: 635_000 };
+/// writer.write(&record)?;
+/// let text = String::from_utf8(writer.finish()?).unwrap();
+/// assert_eq!(text, "time,class,service\n2.500,SCAN,635.000\n");
+/// assert_eq!(Trace::from_csv_str(&text, "db.csv").unwrap().records()[0].at_ns, record.at_ns);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TraceWriter<W: Write> {
+    rows: csv::Writer<W>,
+    classes: Vec<String>,
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// A trace of these classes; writes the header row.
+    ///
+    /// # Errors
+    /// What the writer answers.
+    pub fn new(writer: W, classes: Vec<String>) -> io::Result<Self> {
+        let mut rows = csv::Writer::from_writer(writer);
+        rows.write_record(COLUMNS)?;
+        Ok(Self { rows, classes })
+    }
+
+    /// Writes the next record. Records are in order of arrival, or the file cannot be read as a trace.
+    ///
+    /// # Errors
+    /// What the writer answers.
+    ///
+    /// # Panics
+    /// When the record's class is none of the trace's.
+    pub fn write(&mut self, record: &TraceRecord) -> io::Result<()> {
+        let us = |ns: u64| format!("{}.{:03}", ns / 1_000, ns % 1_000);
+        let class = &self.classes[usize::from(record.class)];
+        let row = [&us(record.at_ns), class, &us(record.service_ns.max(1))];
+        Ok(self.rows.write_record(row)?)
+    }
+
+    /// Flushes everything, and returns the writer.
+    ///
+    /// # Errors
+    /// What the writer answers.
+    pub fn finish(self) -> io::Result<W> {
+        let rows = self.rows.into_inner();
+        rows.map_err(csv::IntoInnerError::into_error)
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::empirical::read_regular_file;
 use crate::error::{Error, UnknownWorkload, unreadable};
+use crate::file::{SETTINGS_BYTES_MAX, read_regular};
 use crate::nearest::nearest;
 use crate::{NAMES, Service, Trace, check, named, toml_read, toml_write};
 
@@ -50,7 +50,7 @@ pub enum Arrivals {
     Deterministic,
     /// Independent gamma gaps: burstier than Poisson when `cv` is above 1.
     Gamma {
-        /// Coefficient of variation of the gaps, above 0 and at most 100.
+        /// Coefficient of variation of the gaps, from 0.001 to 100.
         cv: f64,
     },
     /// Arrival times, classes and service times exactly as recorded; the offered rate is ignored.
@@ -155,7 +155,7 @@ impl Workload {
     /// mistake in one of them.
     pub fn from_toml_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        let text = read_regular_file(path)
+        let text = read_regular(path, SETTINGS_BYTES_MAX)
             .map_err(|source| unreadable("workload", path.to_owned(), source))?;
         Self::from_toml_str(&text, path)
     }

@@ -1,7 +1,9 @@
 /* What the programs that check themselves have in common: a client of their own server, and how they say what is not so. */
+#include <arpa/inet.h>
 #include <headway.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -25,6 +27,32 @@ static inline int await(int socket, int answers) {
         if (recv(socket, datagram, sizeof datagram, 0) != HEADWAY_HEADER_BYTES + 4) return -1;
     return 0;
 }
+
+/* A socket to the server at this port, which waits for an answer for a minute and a half; -1 if there is none. */
+static inline int connected(uint16_t port) {
+    const int fd = socket(AF_INET, SOCK_DGRAM, 0);
+    const struct timeval patience = {90, 0};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    struct sockaddr_in address;
+    memset(&address, 0, sizeof address);
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? fd : -1;
+}
+
+/* Sends so many requests of class 0, so many of them at once; 0 when all were answered. */
+static inline int answer_all(int socket, int requests, int in_flight) {
+    for (int sent = 0, answered = 0; answered < requests; answered++) {
+        for (; sent < requests && sent - answered < in_flight; sent++)
+            if (ask(socket, 0)) return -1;
+        if (await(socket, 1)) return -1;
+    }
+    return 0;
+}
+
+/* What a program returns when nothing was interrupted that should have been: once more. */
+#define NOT_ASKED 2
 
 /* Ends the function that uses it with 1, and says where. */
 #define CHECK(condition) \

@@ -115,6 +115,7 @@ int main(int argc, char **argv) {
     options.class_count = 1;
     options.policy = argv[1];
     options.workers = static_cast<uint32_t>(std::atoi(argv[2]));
+    options.resume = HEADWAY_RESUME_ANYWHERE;
     struct headway_service service = {};
     service.size = sizeof service;
     service.handle_request = handle_request;

@@ -13,7 +13,6 @@
 enum { SHORT, SILENT, TELLING, CLASSES };
 
 /* The exit code when the machine gave the dispatcher no time to ask the long part to yield. */
-enum { NOT_ASKED = 2 };
 
 /* Milliseconds of each part of a long. */
 enum { PART = 30 };

@@ -153,6 +153,7 @@ int main(int argc, char **argv) {
     struct headway_options options = {.size = sizeof options, .classes = classes, .class_count = CLASSES};
     options.policy = argv[1];
     options.workers = (uint32_t)atoi(argv[2]);
+    options.resume = HEADWAY_RESUME_ANYWHERE;
     struct headway_service service = {.size = sizeof service, .handle_request = handle_request};
     struct headway_server *server;
     if (headway_start(&options, &service, &server) != HEADWAY_OK) return fprintf(stderr, "%s\n", headway_last_error()), 1;

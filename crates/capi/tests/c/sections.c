@@ -13,7 +13,6 @@
 enum { SHORT, SECTION, CHECKPOINTS, CLASSES };
 
 /* The exit code when the machine gave the dispatcher no time to ask the section to yield. */
-enum { NOT_ASKED = 2 };
 
 /* How many shorts were handled; a long looks at it to see whether it was interrupted. */
 static atomic_uint shorts;

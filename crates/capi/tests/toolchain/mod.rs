@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 pub(crate) enum Linked {
     Shared,
     Static,
+    /// Shared, behind the shim.
+    Shimmed,
 }
 
 /// A compiler of C and C++.
@@ -54,8 +56,38 @@ impl Toolchain {
         None
     }
 
+    /// Compiles one file of this crate to a shared library, which links nothing of Headway's.
+    pub(crate) fn library(&self, source: &str) -> PathBuf {
+        self.part(source, "so", &["-fPIC", "-shared"])
+    }
+
+    /// Compiles one file of this crate to an object, with options of its own.
+    pub(crate) fn object(&self, source: &str, options: &[&str]) -> PathBuf {
+        self.part(source, "o", &[&["-c"], options].concat())
+    }
+
+    fn part(&self, source: &str, extension: &str, options: &[&str]) -> PathBuf {
+        let stem = Path::new(source).file_stem().unwrap().to_str().unwrap();
+        let thread = std::thread::current().id();
+        let part = sdk().join(format!("{stem}-{}-{thread:?}.{extension}", self.name));
+        let mut command = Command::new(&self.c);
+        command
+            .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror"])
+            .args(options)
+            .arg(root().join(source))
+            .arg("-o")
+            .arg(&part);
+        run(&mut command);
+        part
+    }
+
     /// Compiles one file of this crate to a program.
     pub(crate) fn build(&self, source: &str, linked: Linked) -> PathBuf {
+        self.build_with(source, linked, &[])
+    }
+
+    /// Likewise, with libraries and objects of its own.
+    pub(crate) fn build_with(&self, source: &str, linked: Linked, parts: &[PathBuf]) -> PathBuf {
         let sdk = sdk();
         let stem = Path::new(source).file_stem().unwrap().to_str().unwrap();
         let name = format!("{stem}-{}-{linked:?}", self.name);
@@ -71,27 +103,32 @@ impl Toolchain {
             .arg("-I")
             .arg(root().join("include"))
             .arg(root().join(source))
+            .args(parts)
             .arg("-o")
             .arg(&program);
-        // As headway.pc says.
-        command.arg("-Wl,-z,now");
+        if linked == Linked::Shimmed {
+            command.arg(shim());
+        }
         match linked {
-            Linked::Shared => command
-                .arg("-L")
-                .arg(sdk)
-                .arg(format!("-Wl,-rpath,{}", sdk.display()))
-                .args(["-lheadway", "-lpthread"]),
-            Linked::Static => {
-                command
-                    .arg(sdk.join("libheadway.a"))
-                    .args(["-lpthread", "-ldl", "-lm", "-lgcc_s"])
-            }
+            Linked::Shared | Linked::Shimmed => command.args(pc_libs()).arg("-lpthread"),
+            Linked::Static => command.arg(sdk.join("libheadway.a")).args([
+                "-lpthread",
+                "-ldl",
+                "-lm",
+                "-lgcc_s",
+                "-Wl,-z,now",
+            ]),
         };
-        let output = command.output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{command:?}: {said}");
+        run(&mut command);
         program
     }
+}
+
+/// Runs a compiler, which is to succeed.
+fn run(command: &mut Command) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {said}");
 }
 
 /// The shim that stands before locks and allocator, as `make install-capi` builds it.
@@ -112,10 +149,17 @@ pub(crate) fn shim() -> PathBuf {
         .arg(sdk())
         .arg(format!("-Wl,-rpath,{}", sdk().display()))
         .arg("-lheadway");
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{command:?}: {said}");
+    run(&mut command);
     shim
+}
+
+/// What `pkg-config --libs headway` says, installed where the tests are.
+fn pc_libs() -> Vec<String> {
+    let pc = fs::read_to_string(root().join("headway.pc.in")).unwrap();
+    let libs = pc.lines().find_map(|line| line.strip_prefix("Libs:"));
+    let libdir = sdk().to_str().unwrap();
+    let libs = libs.unwrap().replace("${libdir}", libdir);
+    libs.split_whitespace().map(str::to_owned).collect()
 }
 
 /// A directory with the libraries by the names under which they are installed.

@@ -3,14 +3,12 @@
 use crate::error::usage;
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_kv::{Kv, KvWorkload, Store};
-use headway_load::Body;
+use headway_kv::{Kv, KvError};
 use headway_policy::ClassHint;
 use headway_runtime::{Call, Class, Service, Spin};
 use headway_workload::Workload;
 use serde::Deserialize;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// A service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
@@ -29,20 +27,15 @@ pub(crate) enum App {
 #[derive(clap::Args, Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct KvFlags {
-    /// Keys of the key-value store
+    /// Keys of a new key-value store [default: 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) keys: Option<u64>,
     /// Folder of the key-value store; a temporary one, filled at the start, by default
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
-    /// Entries that a SCAN reads
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) scan_entries: Option<u32>,
 }
 
-pub(crate) const KEYS: u64 = 100_000;
 const VALUE_BYTES: usize = 100;
-const SCAN_ENTRIES: u32 = 1_000;
 /// Rough service times of the store, by which fixed policies order the classes.
 const KV_HINTS_NS: [(&str, f64); 4] = [
     ("GET", 2_000.0),
@@ -57,37 +50,33 @@ impl KvFlags {
         Self {
             keys: self.keys.or(other.keys),
             data: self.data.or(other.data),
-            scan_entries: self.scan_entries.or(other.scan_entries),
         }
     }
 
     /// The service, its store opened or filled.
-    pub(crate) fn service(&self) -> Result<Kv> {
-        let keys = self.keys.unwrap_or(KEYS);
-        let Some(path) = &self.data else {
-            return Ok(Kv::filled(keys, VALUE_BYTES, 1)?);
+    fn service(&self) -> Result<Kv> {
+        let opened = match &self.data {
+            None => Kv::filled(self.keys.unwrap_or(Kv::DEFAULT_KEYS), VALUE_BYTES, 1),
+            Some(path) => Kv::open_filled(path, self.keys, VALUE_BYTES, 1),
         };
-        let store = Store::open(path)?;
-        if store.is_empty()? {
-            store.fill(keys, VALUE_BYTES, 1)?;
-            store.persist()?;
-        }
-        Ok(Kv::new(store))
-    }
-
-    /// Bodies for the classes of a workload, by their names.
-    pub(crate) fn bodies(&self, workload: &Workload, seed: u64) -> Result<Body> {
-        let bodies = KvWorkload::new(self.keys.unwrap_or(KEYS), seed)
-            .with_classes(workload.class_names())
-            .map_err(|error| usage("--workload", error))?
-            .with_scan_entries(self.scan_entries.unwrap_or(SCAN_ENTRIES));
-        Ok(Arc::new(move |class, index, room: &mut [u8]| {
-            bodies.body(class, index, room)
-        }))
+        opened.map_err(|error| match error {
+            KvError::OtherKeys { .. } => usage("--keys", error),
+            KvError::Open { .. } => usage("--data", error),
+            other => other.into(),
+        })
     }
 }
 
 impl App {
+    /// As `--app` names it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Kv => "kv",
+            Self::Spin => "spin",
+            Self::Echo => "echo",
+        }
+    }
+
     /// The classes it is sent, in the order of the header's type byte.
     pub(crate) fn classes(self, workload: &Workload) -> Vec<Class> {
         let class = |name: &str, mean_ns: f64, share: f64| Class {
@@ -100,23 +89,18 @@ impl App {
                 .map(|&(name, mean_ns)| class(name, mean_ns, 0.25))
                 .collect(),
             Self::Echo => vec![class("request", 1_000.0, 1.0)],
-            Self::Spin => {
-                let mix = workload.initial_mix();
-                let share =
-                    |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
-                workload
-                    .union()
-                    .map(|c| class(&c.name, c.mean_ns(), share(&c.name)))
-                    .collect()
-            }
+            Self::Spin => headway::config::classes(workload),
         }
     }
 
-    /// The service.
-    pub(crate) fn service(self, kv: &KvFlags) -> Result<AnyService> {
+    /// The service; `spin` works for `max_spin_ns` at most.
+    pub(crate) fn service(self, kv: &KvFlags, max_spin_ns: u64) -> Result<AnyService> {
         Ok(match self {
             Self::Kv => AnyService::Kv(kv.service()?),
-            Self::Spin => AnyService::Spin(Spin::default()),
+            Self::Spin => AnyService::Spin {
+                spin: Spin::default(),
+                max_ns: max_spin_ns,
+            },
             Self::Echo => AnyService::Echo,
         })
     }
@@ -125,7 +109,11 @@ impl App {
 /// The service that was chosen.
 pub(crate) enum AnyService {
     Kv(Kv),
-    Spin(Spin),
+    Spin {
+        spin: Spin,
+        /// Who asks for more is refused: whoever reaches the port could keep a worker for seconds with one datagram.
+        max_ns: u64,
+    },
     Echo,
 }
 
@@ -134,7 +122,10 @@ impl Service for AnyService {
     fn handle(&self, call: &mut Call<'_>) {
         match self {
             Self::Kv(kv) => kv.handle(call),
-            Self::Spin(spin) => spin.handle(call),
+            Self::Spin { max_ns, .. } if u64::from(call.header_time_ns()) > *max_ns => {
+                call.bad_request();
+            }
+            Self::Spin { spin, .. } => spin.handle(call),
             Self::Echo => call.reply_in_place(),
         }
     }

@@ -1,10 +1,14 @@
 //! `headway bench`: policies live on this machine, through the replay datapath.
 
 mod compared;
+mod show;
 
+use super::admission::{self, Refused};
+use super::apps::App;
 use super::sim::tell_verdict;
 use crate::args::{self, Destination, Extent, Traffic};
 use crate::error::usage;
+use crate::learning;
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
@@ -12,23 +16,20 @@ use clap::ValueEnum;
 use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
+use headway_policy::Shape;
 use headway_policy::spec::Spec;
-use headway_report::stats::ratio_interval;
-use headway_report::{BenchReport, Noise, Run, Slo, Table, format};
+use headway_report::{BenchReport, Noise, Run, Slo, format};
 use headway_runtime::{Idle, Layout, Mechanism};
 use headway_sim::Experiment;
 use headway_workload::Workload;
-use serde::Deserialize;
 use std::io::Write;
 use std::process::ExitCode;
 
 const DEFAULT_LOAD: f64 = 0.5;
 const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
-const CONFIDENCE: f64 = 0.95;
 
 /// Who carries the dispatcher out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum LayoutFlag {
     /// Dedicated if there is a core to spare, else inline
     #[default]
@@ -50,8 +51,7 @@ impl From<LayoutFlag> for Layout {
 }
 
 /// What threads without work do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum IdleFlag {
     /// Never sleep
     Spin,
@@ -74,12 +74,14 @@ impl From<IdleFlag> for Idle {
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// A policy and its parameters; repeat for more [default: c-fcfs and darc; with --preempt c-fcfs and those that interrupt so, concord or tiny-quanta]
+    /// A policy and its parameters; repeat for more [default: c-fcfs, and darc with a window that fits into the warm-up; with --preempt c-fcfs
+    /// and those that interrupt so, concord or tiny-quanta]
     #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
     policies: Vec<String>,
     #[command(flatten)]
     traffic: BenchTraffic,
-    /// Workers; one core less than there are by default, the dispatcher has the last
+    /// Workers [default: one core less than there are, the dispatcher has the last; two at least for the default policies, since darc
+    /// reserves nothing with one]
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     #[command(flatten)]
@@ -126,9 +128,7 @@ struct BenchTraffic {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let workers = self
-            .workers
-            .unwrap_or_else(|| (headway_sim::available_threads() - 1).max(1));
+        let workers = self.workers.unwrap_or_else(|| self.default_workers());
         let layout = self.layout(workers);
         let trials = self.trials(workers, layout)?;
         let slo = self
@@ -153,7 +153,9 @@ impl Args {
             Some(calibration) => compare(&trials, observed, calibration)?,
             None => Vec::new(),
         };
-        self.write(&report, &comparisons, calibration.as_ref())?;
+        let labels = show::labels(&trials, &report.runs);
+        self.write(&report, &labels, &comparisons, calibration.as_ref())?;
+        learning::tell(report.runs.iter());
         let differs = comparisons
             .iter()
             .any(|comparison| comparison.agreement() == Agreement::Differs);
@@ -161,17 +163,30 @@ impl Args {
             Some(slo) => all_meet(slo, &report.runs)?,
             None => true,
         };
-        Ok(if differs || !met {
+        let sustained = show::all_sustained(&labels, &report.runs);
+        Ok(if differs || !met || !sustained {
             ExitCode::FAILURE
         } else {
             ExitCode::SUCCESS
         })
     }
 
+    /// Whether the policies are ours to choose, and nothing is asked for but them.
+    fn compares_defaults(&self) -> bool {
+        self.policies.is_empty() && self.preempt.is_empty()
+    }
+
+    fn default_workers(&self) -> usize {
+        let least = if self.compares_defaults() { 2 } else { 1 };
+        (headway_sim::available_threads() - 1).max(least)
+    }
+
     /// Who asks for mechanisms alone is shown policies that differ by them.
     fn policies(&self) -> Result<Vec<Spec>> {
         if !self.policies.is_empty() {
-            return args::policies(&self.policies);
+            let specs = self.policies.iter().map(|text| admission::spec(text));
+            let specs: Result<Vec<Spec>, String> = specs.collect();
+            return specs.map_err(|error| usage("--policy", error));
         }
         let (itself, watched): (Vec<Mechanism>, Vec<Mechanism>) = self
             .preempt
@@ -215,9 +230,14 @@ impl Args {
         };
         let workload = traffic.workload()?;
         let mut trials = Vec::new();
-        for policy in self.policies()? {
+        let policies = self.policies()?;
+        self.check_live(&policies, &workload, workers)?;
+        for policy in policies {
             let name = policy.to_string();
-            let trial = self.trial(policy, &workload, &traffic, workers, layout)?;
+            let mut trial = self.trial(policy, &workload, &traffic, workers, layout)?;
+            if self.compares_defaults() {
+                close_windows_early(&mut trial.experiment);
+            }
             let before = trials.len();
             trials.extend(self.by_mechanism(trial)?);
             if trials.len() == before {
@@ -230,7 +250,44 @@ impl Args {
                 ));
             }
         }
+        for mechanism in &self.preempt {
+            let is_used = |trial: &Trial| {
+                trial
+                    .interrupted_by()
+                    .is_ok_and(|by| by == Some(*mechanism))
+            };
+            if !trials.iter().any(is_used) {
+                let why = format!(
+                    "no policy here interrupts by {mechanism}: leave it out, or add one such as concord (flag, signal) or tiny-quanta (tsc)"
+                );
+                return Err(usage("--preempt", why));
+            }
+        }
         Ok(trials)
+    }
+
+    /// Refuses what no live server runs, and a layout that none of the policies heeds.
+    fn check_live(&self, policies: &[Spec], workload: &Workload, workers: usize) -> Result<()> {
+        let mut shape = Shape::new(workers);
+        let classes = App::Spin.classes(workload).into_iter();
+        shape.classes = classes.map(|class| class.hint).collect();
+        let mut has_dispatcher = false;
+        for policy in policies {
+            let admit = |layout: LayoutFlag| {
+                admission::admit(policy, &shape, layout.into()).map_err(Refused::of_flags)
+            };
+            let admission = admit(LayoutFlag::Auto)?;
+            // Others beside it may heed the layout, but who has a dispatcher must be able to.
+            if admission.has_dispatcher {
+                admit(self.layout)?;
+            }
+            has_dispatcher |= admission.has_dispatcher;
+        }
+        if self.layout != LayoutFlag::Auto && !has_dispatcher {
+            let why = "no policy here has a dispatcher to be laid out: leave it out, or add one such as c-fcfs";
+            return Err(usage("--layout", why));
+        }
+        Ok(())
     }
 
     /// The trial once for each mechanism that is asked for and that the policy can use; once where it interrupts nobody.
@@ -310,6 +367,7 @@ impl Args {
     fn write(
         &self,
         report: &BenchReport,
+        labels: &[String],
         comparisons: &[Comparison],
         calibration: Option<&Calibration>,
     ) -> Result<()> {
@@ -324,9 +382,8 @@ impl Args {
             Format::Csv => return output::runs_csv(&report.runs, writer),
             Format::Table => {}
         }
-        let policies = report.runs.len() / self.rounds as usize;
-        writeln!(writer, "{}\n", describe(&report.runs[0], self.rounds))?;
-        writeln!(writer, "{}", summary(&report.runs, policies))?;
+        writeln!(writer, "{}\n", show::describe(&report.runs[0], self.rounds))?;
+        writeln!(writer, "{}", show::summary(&report.runs, labels))?;
         writeln!(
             writer,
             "\nnoise: {} of the time lost, {} gaps over 10 µs",
@@ -370,11 +427,26 @@ fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
     Ok(all)
 }
 
+/// Has DARC revise its plan from the warm-up on: by default its first window, in which it is c-FCFS, is as long as the whole run.
+fn close_windows_early(experiment: &mut Experiment) {
+    if experiment.policy.name == "darc" {
+        let warm_up = experiment.warm_up * experiment.expected_requests();
+        let window = ((warm_up / 2.0) as u64).max(1);
+        experiment
+            .policy
+            .params
+            .push(("window".into(), window.to_string()));
+    }
+}
+
 /// Measures the machinery under the layout the runs will have.
 fn measured_costs(layout: Layout) -> Result<Calibration> {
     let bar = progress::bar(headway_bench::calibrate::STEPS as u64, "calibrating");
     let calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
     bar.finish_and_clear();
+    if let Some(doubt) = calibration.doubt() {
+        eprintln!("the simulation rests on doubtful costs: {doubt}");
+    }
     Ok(calibration)
 }
 
@@ -401,91 +473,4 @@ fn worst(runs: &[Run]) -> Noise {
             .fold(0.0, f64::max),
         gaps_over_10us: noises().map(|noise| noise.gaps_over_10us).sum(),
     }
-}
-
-fn describe(run: &Run, rounds: u64) -> String {
-    let machine = run.extras.machine.as_ref();
-    let of = |key: &str| {
-        machine
-            .and_then(|m| m.get(key))
-            .and_then(|v| v.as_str())
-            .unwrap_or("")
-    };
-    format!(
-        "{} · {} workers, {} · load {} ({} rps) · {} requests × {rounds} rounds\n{}",
-        run.meta.workload,
-        run.meta.workers,
-        of("layout"),
-        format::significant(run.meta.load, 3),
-        format::metric(run.meta.offered_rps),
-        run.meta.requests,
-        of("description"),
-    )
-}
-
-/// Medians over rounds, and the tail's ratio to the first policy, paired by round.
-/// The policy, and by what it interrupted.
-fn label(run: &Run) -> String {
-    let policy = &run.meta.policy;
-    match run.meta.params.get("preempt").and_then(|by| by.as_str()) {
-        Some(mechanism) => format!("{policy} by {mechanism}"),
-        None => policy.clone(),
-    }
-}
-
-fn summary(runs: &[Run], policies: usize) -> Table {
-    let mut table = Table::new([
-        "policy",
-        "class",
-        "p50",
-        "p99",
-        "p99.9",
-        "slowdown p99.9",
-        "shed",
-        "p99.9 vs first",
-    ]);
-    for policy in 0..policies {
-        let of = |policy: usize| runs.iter().skip(policy).step_by(policies);
-        let first: Vec<&Run> = of(0).collect();
-        let mine: Vec<&Run> = of(policy).collect();
-        for (index, class) in mine[0].classes.iter().enumerate() {
-            let median =
-                |measure: &dyn Fn(&Run) -> f64| median_of(mine.iter().map(|run| measure(run)));
-            let pairs: Vec<(f64, f64)> = mine
-                .iter()
-                .zip(&first)
-                .map(|(a, b)| {
-                    (
-                        a.classes[index].latency_us.p999,
-                        b.classes[index].latency_us.p999,
-                    )
-                })
-                .collect();
-            let ratio = match policy {
-                0 => String::new(),
-                _ => ratio_interval(&pairs, CONFIDENCE)
-                    .map_or("–".into(), |interval| format::interval(&interval)),
-            };
-            table.push([
-                label(mine[0]),
-                class.name.clone(),
-                format::duration_us(median(&|run| run.classes[index].latency_us.p50)),
-                format::duration_us(median(&|run| run.classes[index].latency_us.p99)),
-                format::duration_us(median(&|run| run.classes[index].latency_us.p999)),
-                format::significant(median(&|run| run.classes[index].slowdown.p999), 3),
-                mine.iter()
-                    .map(|run| run.classes[index].dropped)
-                    .sum::<u64>()
-                    .to_string(),
-                ratio,
-            ]);
-        }
-    }
-    table
-}
-
-fn median_of(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }

@@ -6,19 +6,19 @@ use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
 use headway_bench::calibrate::{Calibration, STEPS, calibrate};
-use headway_report::{Table, format};
+use headway_report::Table;
 use headway_runtime::Layout;
 use std::io::Write;
 use std::process::ExitCode;
-
-/// What a machine may lose to others before its costs look larger than they are.
-const LOST_MAX: f64 = 0.05;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Who carries the dispatcher out
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
+    /// Write costs that were measured on a busy machine, too
+    #[arg(long)]
+    accept_noise: bool,
     #[command(flatten)]
     to: Destination,
 }
@@ -33,18 +33,28 @@ impl Args {
         let bar = progress::bar(STEPS as u64, "calibrating");
         let calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
         bar.finish_and_clear();
-        if calibration.lost_fraction > LOST_MAX {
-            eprintln!(
-                "the machine lost {} of its time while calibrating: do not trust these costs; stop what else runs, and measure again",
-                format::percent(calibration.lost_fraction)
-            );
+        let doubt = calibration.doubt().filter(|_| !self.accept_noise);
+        if let Some(doubt) = &doubt {
+            eprintln!("not valid: {doubt}; --accept-noise takes the costs as they are");
         }
-        let table = table(&calibration);
+        match doubt {
+            // A file is read by others, later, who do not see what was said here.
+            Some(_) if self.to.output.is_some() => {}
+            _ => self.write(&calibration)?,
+        }
+        Ok(match doubt {
+            Some(_) => ExitCode::FAILURE,
+            None => ExitCode::SUCCESS,
+        })
+    }
+
+    fn write(&self, calibration: &Calibration) -> Result<()> {
+        let table = table(calibration);
         let mut writer = output::open(self.to.output.as_deref())?;
         // A file is what `--costs` reads, so it is JSON unless something else was asked for.
         match (self.to.format, &self.to.output) {
             (Format::Json, _) | (Format::Table, Some(_)) => {
-                return output::json(&calibration, writer).map(|()| ExitCode::SUCCESS);
+                return output::json(calibration, writer);
             }
             (Format::Csv, _) => output::table_csv(&table, &mut writer)?,
             (Format::Table, None) => {
@@ -59,8 +69,7 @@ impl Args {
                 )?;
             }
         }
-        writer.flush()?;
-        Ok(ExitCode::SUCCESS)
+        Ok(writer.flush()?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `headway capacity`: the highest load that meets an SLO, per policy.
 
-use crate::args::{self, CostFlags, Destination, Extent, Size};
+use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size};
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
@@ -27,19 +27,26 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: Size,
     /// Stop when the answer is known this well
-    #[arg(long, value_name = "LOAD", default_value_t = 0.005)]
+    #[arg(
+        long,
+        value_name = "LOAD",
+        default_value_t = 0.005,
+        allow_negative_numbers = true
+    )]
     tolerance: f64,
     #[command(flatten)]
     extent: Extent,
     #[command(flatten)]
     costs: CostFlags,
     #[command(flatten)]
+    circumstances: Circumstances,
+    #[command(flatten)]
     to: Destination,
 }
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let workload = args::workload(&self.workload)?;
+        let workload = args::scalable_workload(&self.workload)?;
         let slo = args::slo(&self.slo, &workload)?;
         if !(1e-4..=0.5).contains(&self.tolerance) {
             return Err(crate::error::usage("--tolerance", "must be 0.0001 to 0.5"));
@@ -69,11 +76,17 @@ impl Args {
                 run,
             });
         }
+        let found_any = results.iter().any(|result| result.load > 0.0);
         self.write(&CapacityReport {
             slo: self.slo.clone(),
             results,
         })?;
-        Ok(ExitCode::SUCCESS)
+        if found_any {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let lowest = format::significant(search.lowest, 2);
+        eprintln!("SLO missed: no policy meets it even at load {lowest}");
+        Ok(ExitCode::FAILURE)
     }
 
     fn experiments(&self, workload: &Workload) -> Result<Vec<Experiment>> {
@@ -85,6 +98,7 @@ impl Args {
                 .seed(self.extent.seed);
             experiment.length = self.extent.length(DEFAULT_REQUESTS);
             self.costs.apply(&mut experiment)?;
+            self.circumstances.apply(&mut experiment)?;
             experiment.check()?;
             experiments.push(experiment);
         }
@@ -101,7 +115,7 @@ impl Args {
                     writer,
                     "highest load with {}\n\n{}",
                     report.slo,
-                    table(report)
+                    output::shown(&table(report), self.to.output.as_deref())
                 )?;
                 Ok(writer.flush()?)
             }

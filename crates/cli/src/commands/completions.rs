@@ -5,6 +5,7 @@ use crate::output;
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 use clap_complete::Shell;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 

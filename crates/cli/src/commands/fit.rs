@@ -17,10 +17,10 @@ use std::process::ExitCode;
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TraceFlags {
     /// The trace's format: csv, twitter-cache or redis-monitor [default: guessed from its first line]
-    #[arg(long, value_name = "FORMAT", value_parser = Format::from_name)]
+    #[arg(long, value_name = "FORMAT", value_parser = Format::from_name, requires = "trace")]
     trace_format: Option<Format>,
     /// How long the operations of a cache's log take: get=1.2us,set=2us+300ns/KiB,*=5us
-    #[arg(long, value_name = "MODEL")]
+    #[arg(long, value_name = "MODEL", requires = "trace")]
     service: Option<ServiceModel>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct TraceFlags {
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct FitFlags {
     /// Write the fitted workload to a file that --workload reads
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", requires = "trace")]
     pub(crate) fit_out: Option<PathBuf>,
 }
 
@@ -59,12 +59,7 @@ impl FitFlags {
         let Some(path) = &self.fit_out else {
             return Ok(());
         };
-        std::fs::write(path, workload_file(fitted, trace)).map_err(|error| {
-            usage(
-                "--fit-out",
-                format!("cannot write {}: {error}", path.display()),
-            )
-        })
+        output::save("--fit-out", path, &workload_file(fitted, trace))
     }
 }
 

@@ -1,6 +1,9 @@
 //! `headway load`: open-loop load on a server.
 
-use super::apps::{App, KvFlags};
+mod body;
+mod requests;
+pub(crate) mod types;
+
 use super::serve::address;
 use super::sim::tell_verdict;
 use crate::args::{self, Destination, Extent as ExtentFlags, Traffic};
@@ -12,9 +15,11 @@ use headway_load::{Extent, Load, LoadReport, ReceiveClock, ServiceTime};
 use headway_report::format;
 use headway_report::table::class_table;
 use headway_sim::Length;
+use headway_workload::TraceWriter;
+use requests::RequestFlags;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
@@ -33,11 +38,8 @@ pub(crate) struct Args {
     workers: u64,
     #[command(flatten)]
     extent: ExtentFlags,
-    /// What the server runs, which says what a request looks like
-    #[arg(long, value_enum, default_value_t)]
-    app: App,
     #[command(flatten)]
-    kv: KvFlags,
+    requests: RequestFlags,
     /// Divide latencies by the service times that the server reports, not by the workload's
     #[arg(long)]
     reported_service: bool,
@@ -53,6 +55,10 @@ pub(crate) struct Args {
     /// Write the histograms of latency, one per class, as an HDR histogram log
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
+    /// Write the requests served as a trace that fit, plan --trace and sim read: when each was meant to leave, and what the server
+    /// says that it took
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     to: Destination,
 }
@@ -67,7 +73,10 @@ impl Args {
             .transpose()?;
         let began = SystemTime::now();
         let report = send(&load)?;
-        self.write(&report)?;
+        self.write(&load, &report)?;
+        if let Some(path) = &self.record {
+            record(path, &load, &report)?;
+        }
         if let Some(path) = &self.hlog {
             let length = began.elapsed().unwrap_or(Duration::ZERO);
             output::histograms(path, &report.corrected, began, length)?;
@@ -116,13 +125,16 @@ impl Args {
         if self.reported_service {
             load.service_time = ServiceTime::Reported;
         }
-        if self.app == App::Kv {
-            load.body = self.kv.bodies(&load.workload, load.seed)?;
+        let requests = self.requests.requests(&load.workload, load.seed)?;
+        load.types = requests.types;
+        if let Some(body) = requests.body {
+            load.body = body;
         }
+        load.keep_trace = self.record.is_some();
         Ok(load)
     }
 
-    fn write(&self, report: &LoadReport) -> Result<()> {
+    fn write(&self, load: &Load, report: &LoadReport) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             Format::Json => output::json(&report.run, writer),
@@ -130,8 +142,9 @@ impl Args {
             Format::Table => {
                 writeln!(
                     writer,
-                    "{}\n\n{}\n",
+                    "{}\nclasses by type: {}\n\n{}\n",
                     headline(report),
+                    types::line(&load.types, &load.workload.class_names()),
                     class_table(&report.run)
                 )?;
                 writeln!(writer, "{}", counts(report))?;
@@ -150,6 +163,24 @@ fn send(load: &Load) -> Result<LoadReport> {
     })?;
     bar.finish_and_clear();
     Ok(report)
+}
+
+/// Writes what was served as a trace, and says what is not in it.
+fn record(path: &Path, load: &Load, report: &LoadReport) -> Result<()> {
+    let names = load.workload.class_names();
+    let names = names.into_iter().map(str::to_owned).collect();
+    let mut trace = TraceWriter::new(output::create("--record", path)?, names)?;
+    for record in &report.trace {
+        trace.write(record)?;
+    }
+    trace.finish()?.flush()?;
+    let (recorded, sent) = (report.trace.len() as u64, report.delivery.sent);
+    eprintln!(
+        "recorded {recorded} requests; {} of the {sent} sent were not served, and are not in {}",
+        sent - recorded,
+        path.display()
+    );
+    Ok(())
 }
 
 fn headline(report: &LoadReport) -> String {

@@ -1,5 +1,6 @@
 //! The subcommands, a file each.
 
+mod admission;
 mod apps;
 mod bench;
 mod calibrate;

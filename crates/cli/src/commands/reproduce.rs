@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
 use headway_reproduce::{Experiment, Extent, NAMES, Reproduction, run, show};
 use headway_sim::available_threads;
+use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -89,7 +90,7 @@ impl Args {
         bar.finish_and_clear();
         let results = results.map_err(|error| usage("reproduce", error))?;
         if let Some(path) = &self.html {
-            show::page(&results).write(path)?;
+            output::page(path, &show::page(&results))?;
         }
         self.write(&results)?;
         Ok(ExitCode::SUCCESS)
@@ -132,7 +133,7 @@ impl Args {
             other => other.into(),
         })?;
         if let Some(path) = &self.html {
-            live::show::page(&result).write(path)?;
+            output::page(path, &live::show::page(&result))?;
         }
         self.write_live(&result)?;
         Ok(ExitCode::SUCCESS)
@@ -198,7 +199,8 @@ fn live_one(name: &str) -> Result<Option<LiveExperiment>> {
     if !is_file(name) {
         return Ok(LiveExperiment::named(name));
     }
-    let text = std::fs::read_to_string(name).map_err(|error| usage(name, error))?;
+    let text =
+        read_text(Path::new(name), SETTINGS_BYTES_MAX).map_err(|error| usage(name, error))?;
     if !LiveExperiment::is_one(&text) {
         return Ok(None);
     }
@@ -244,7 +246,8 @@ fn simulated(names: &[String]) -> Result<Vec<Experiment>> {
 }
 
 fn from_file(path: &str) -> Result<Experiment> {
-    let text = std::fs::read_to_string(path).map_err(|error| usage(path, error))?;
+    let text =
+        read_text(Path::new(path), SETTINGS_BYTES_MAX).map_err(|error| usage(path, error))?;
     Experiment::read(&stem(path), &text).map_err(|error| usage(path, error))
 }
 

@@ -1,26 +1,38 @@
 //! `headway serve`: a service under a policy.
 
+mod check;
 mod config;
+mod describe;
+mod meter;
+mod record;
+mod watch;
 
+use super::admission;
 use super::apps::{App, KvFlags};
 use super::bench::{IdleFlag, LayoutFlag};
 use crate::args;
 use crate::error::explain;
+use crate::learning::Learner;
 use anyhow::{Context, Result};
-use config::{File, Given};
+use config::{Flags, Given};
+pub(crate) use headway::config::address;
+use headway::config::{LISTEN, pin};
 use headway_net::classify::AnyClassifier;
 use headway_policy::spec::Spec;
-use headway_runtime::{Pin, Server, StartError, Stats, Stopper};
+use headway_runtime::{Idle, Layout, Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
+use watch::{Watch, Wish};
 
-const LISTEN: &str = "udp://127.0.0.1:7000";
+/// No request may keep a worker for longer, unless that is asked for: the wire header alone can ask for 4.3 s.
+const MAX_SPIN: &str = "100ms";
 const DRAIN_NS: u64 = 10_000_000_000;
 
 #[derive(clap::Args)]
@@ -58,9 +70,20 @@ pub(crate) struct Args {
     /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
     #[arg(long, value_name = "CORES")]
     pin: Option<String>,
-    /// How long to answer what was accepted after SIGTERM or SIGINT [default: 10s]
+    /// How long to answer what was accepted after SIGTERM or SIGINT; a second one ends the server at once [default: 10s]
     #[arg(long, value_name = "TIME")]
     drain: Option<String>,
+    /// The longest that the spin service works for one request; who asks for more is refused [default: 100ms]
+    #[arg(long, value_name = "TIME")]
+    max_spin: Option<String>,
+    /// Say what the server does on standard error every so often, a line per class: rate, queued, sheds, times in the server,
+    /// where it may run
+    #[arg(long, value_name = "TIME", value_parser = stats_every)]
+    stats: Option<u64>,
+    /// Write the requests served as a trace that fit, plan --trace and sim read: when each came, and how long its handler ran.
+    /// The file is there when the server has stopped
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     /// Seed of the policy's own randomness [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -73,17 +96,32 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let check = self.check;
+        let (check, stats, record) = (self.check, self.stats, self.record.clone());
         let settings = self.settings()?;
+        let admission = settings.admit()?;
         if check {
             return Ok(ExitCode::SUCCESS);
         }
-        let server = settings.start()?;
-        stop_on_signal(server.stopper())?;
+        let classes = settings.app.classes(&settings.workload);
+        let names = classes.iter().map(|class| class.name.clone());
+        let names = names.chain(["unknown".to_owned()]).collect();
+        let wish = Wish::new(stats, record.as_deref(), names)?;
+        let server = settings.start(wish.journal_entries())?;
+        let workers = settings.workers.value;
+        for line in describe::lines(&server, workers, admission, &settings.classifier, &classes) {
+            eprintln!("{line}");
+        }
+        let watch = Watch::begin(&server, wish, admission.interrupts())?;
+        heed_signals(server.stopper())?;
         announce(&server)?;
+        let learner = Learner::of(&server, settings.workers.value);
         server.wait();
-        let stats = server.shutdown(settings.drain)?;
+        let stopped = server.shutdown(settings.drain);
+        let watched = watch.map_or(Ok(()), Watch::end);
+        let stats = stopped?;
         tell(&stats);
+        learner.tell(&stats);
+        watched?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -92,10 +130,11 @@ impl Args {
         let file = self
             .config
             .as_deref()
-            .map(File::read)
+            .map(config::read)
             .transpose()?
             .unwrap_or_default();
         let set = &file.config;
+        check::refuse_unheeded(&self, set)?;
         let one_core_less = || (headway_sim::available_threads() - 1).max(1);
         let drain = duration::format(DRAIN_NS);
         Ok(Settings {
@@ -105,7 +144,7 @@ impl Args {
             app: self.app.or(set.app).unwrap_or_default(),
             policy: file
                 .given("policy", self.policy, &set.policy, || "darc".into())
-                .parse(|text| args::spec(text))?,
+                .parse(|text| admission::spec(text))?,
             workers: file.given("workers", self.workers, &set.workers, one_core_less),
             workload: file
                 .given("workload", self.workload, &set.workload, || {
@@ -119,9 +158,15 @@ impl Args {
                 })
                 .parse(|text| text.parse())?
                 .value,
-            queue_limit: self.queue_limit.or(set.queue_limit).unwrap_or(1024) as usize,
-            layout: self.layout.or(set.layout).unwrap_or_default(),
-            idle: self.idle.or(set.idle).unwrap_or_default(),
+            limits_queues: self.queue_limit.is_some() || set.queue_limit.is_some(),
+            queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
+            layout: file.given(
+                "layout",
+                self.layout.map(Layout::from),
+                &set.layout,
+                Layout::default,
+            ),
+            idle: self.idle.map(Idle::from).or(set.idle).unwrap_or_default(),
             pin: file
                 .given("pin", self.pin, &set.pin, || "auto".into())
                 .parse(|text| pin(text))?,
@@ -129,8 +174,11 @@ impl Args {
                 .given("drain", self.drain, &set.drain, || drain)
                 .parse(|text| args::time(text).map(Duration::from_nanos))?
                 .value,
+            max_spin_ns: file
+                .given("max-spin", self.max_spin, &set.max_spin, || MAX_SPIN.into())
+                .parse(|text| args::time(text))?,
             seed: self.seed.or(set.seed).unwrap_or(1),
-            kv: self.kv.or(set.kv.clone()),
+            kv: self.kv.or(set.kv.clone().unwrap_or_default()),
         })
     }
 }
@@ -143,28 +191,33 @@ struct Settings {
     workers: Given<usize>,
     workload: Workload,
     classifier: AnyClassifier,
-    queue_limit: usize,
-    layout: LayoutFlag,
-    idle: IdleFlag,
+    queue_limit: Given<u64>,
+    /// Whether it was chosen.
+    limits_queues: bool,
+    layout: Given<Layout>,
+    idle: Idle,
     pin: Given<Pin>,
     drain: Duration,
+    max_spin_ns: Given<u64>,
     seed: u64,
     kv: KvFlags,
 }
 
 impl Settings {
-    fn start(&self) -> Result<Server> {
+    fn start(&self, journal: usize) -> Result<Server> {
         let started = Server::builder()
             .workers(self.workers.value)
             .policy_spec(self.policy.value.clone())
             .classes(self.app.classes(&self.workload))
             .classifier(self.classifier.clone())
-            .queue_limit(self.queue_limit)
+            .queue_limit(self.queue_limit.value as usize)
             .seed(self.seed)
-            .layout(self.layout.into())
-            .idle(self.idle.into())
+            .layout(self.layout.value)
+            .journal(journal)
+            .idle(self.idle)
             .pin(self.pin.value.clone())
-            .service(self.app.service(&self.kv)?)
+            .drain(self.drain)
+            .service(self.app.service(&self.kv, self.max_spin_ns.value)?)
             .listen_udp(self.listen.value)
             .start();
         started.map_err(|error| match error {
@@ -172,7 +225,9 @@ impl Settings {
             StartError::Unplaced { .. }
             | StartError::Preemptive { .. }
             | StartError::Dispatchers { .. } => self.policy.refused(error),
+            StartError::Inline => self.layout.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
+            StartError::QueueLimit { .. } => self.queue_limit.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
             StartError::Bind(_) => self.listen.refused(error),
             other => other.into(),
@@ -180,34 +235,13 @@ impl Settings {
     }
 }
 
-/// `auto`, `off`, or cores.
-fn pin(text: &str) -> Result<Pin, String> {
-    let core = |part: &str| part.trim().parse::<usize>().ok();
-    match text {
-        "auto" => Ok(Pin::Auto),
-        "off" => Ok(Pin::Off),
-        list => match list.split(',').map(core).collect() {
-            Some(cores) => Ok(Pin::Cores(cores)),
-            None => Err(format!(
-                "'{list}' is not auto, off or a list of cores such as 0,1,2"
-            )),
-        },
+/// Long enough for lines to be read.
+fn stats_every(text: &str) -> Result<u64, String> {
+    const LEAST_NS: u64 = 10_000_000;
+    match args::time(text)? {
+        ns if ns >= LEAST_NS => Ok(ns),
+        _ => Err(format!("'{text}' is too short: at least 10ms")),
     }
-}
-
-/// `udp://HOST:PORT`.
-pub(crate) fn address(url: &str) -> Result<SocketAddr, String> {
-    let wrong = |why: &str| format!("'{url}' {why}: write udp://HOST:PORT");
-    let Some((scheme, place)) = url.split_once("://") else {
-        return Err(wrong("has no scheme"));
-    };
-    if scheme != "udp" {
-        return Err(wrong("is not udp"));
-    }
-    let mut addresses = place
-        .to_socket_addrs()
-        .map_err(|error| wrong(&format!("cannot be resolved ({error})")))?;
-    addresses.next().ok_or_else(|| wrong("names no address"))
 }
 
 /// One line for whoever waits for the server, the rest for people.
@@ -223,29 +257,52 @@ fn announce(server: &Server) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// SIGTERM and SIGINT begin a graceful stop.
-fn stop_on_signal(stopper: Stopper) -> Result<()> {
-    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+/// SIGTERM and SIGINT begin a graceful stop, and end the process when one of them comes again. The signals by which other servers read their
+/// settings anew are refused: their default is to end the process.
+fn heed_signals(stopper: Stopper) -> Result<()> {
+    let heeded = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
+    let mut signals = Signals::new(heeded).context("cannot watch for signals")?;
+    let mut stopping = false;
+    let heed = move |signal| match signal {
+        SIGTERM | SIGINT if stopping => {
+            // It ends the process, so there is nothing to do where it fails.
+            let _ = emulate_default_handler(signal);
+        }
+        SIGTERM | SIGINT => {
+            stopping = true;
+            stopper.request_stop();
+        }
+        _ => refuse(signal),
+    };
     std::thread::Builder::new()
         .name("hw-signals".into())
-        .spawn(move || {
-            if signals.forever().next().is_some() {
-                stopper.request_stop();
-            }
-        })
+        .spawn(move || signals.forever().for_each(heed))
         .context("cannot start the signal thread")?;
     Ok(())
 }
 
+/// Says that a signal has no effect. Whoever closed standard error, as a terminal does that sends SIGHUP, does not read it.
+fn refuse(signal: i32) {
+    let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
+    let _ = writeln!(
+        std::io::stderr(),
+        "{name} is ignored: a running server keeps its settings; stop it with SIGTERM and start it anew to change them"
+    );
+}
+
+/// The closing line. `answered` counts what `load` counts under that name: responses, whatever their status.
 fn tell(stats: &Stats) {
     eprintln!(
-        "received {}, answered {}, shed {}, malformed {}, too large {}, refused {}, abandoned {}, panics {}, dropped by the kernel {}",
+        "received {}, answered {} (served {}, shed {}, too large {}, refused {}), unsent {}, malformed {}, abandoned {}, panics {}, \
+         dropped by the kernel {}",
         stats.received,
+        stats.responses(),
         stats.answered,
         stats.shed,
-        stats.malformed,
         stats.too_large,
         stats.refused_draining,
+        stats.unsent,
+        stats.malformed,
         stats.abandoned,
         stats.panics,
         stats.kernel_drops

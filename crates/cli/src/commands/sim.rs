@@ -3,15 +3,17 @@
 mod apps;
 mod host;
 
-use crate::args::{self, CostFlags, Destination, Extent, Size, Traffic};
+use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size, Traffic};
 use crate::error::usage;
+use crate::learning;
 use crate::output::{self, Format};
 use anyhow::Result;
+use headway_policy::fluid::ProcessorSharing;
 use headway_report::html::Page;
 use headway_report::table::class_table;
 use headway_report::{Run, Schedule, Verdict, format};
 use headway_sim::{Experiment, Outcome};
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,6 +36,8 @@ pub(crate) struct Args {
     extent: Extent,
     #[command(flatten)]
     costs: CostFlags,
+    #[command(flatten)]
+    circumstances: Circumstances,
     #[command(flatten)]
     host: host::Flags,
     /// Exit with 1 when this is not met: class.*.slowdown.p999<=10
@@ -67,6 +71,7 @@ impl Args {
         if let Some(allocator) = self.host.allocator(&self.policy)? {
             return self.run_host(allocator);
         }
+        self.host.refuse_without_host()?;
         let mut experiment = self.experiment()?;
         experiment.trace_window = self.look.window(&experiment)?;
         let slo = self
@@ -77,6 +82,7 @@ impl Args {
         let outcome = experiment.run()?;
         self.look.write(&experiment, &outcome)?;
         self.write(&outcome)?;
+        learning::tell(std::iter::once(&outcome.run));
         if let Some(path) = &self.hlog {
             let length =
                 Duration::from_secs_f64(outcome.run.meta.requests as f64 / experiment.rate_rps());
@@ -100,6 +106,7 @@ impl Args {
             .seed(self.extent.seed);
         experiment.length = self.extent.length(DEFAULT_REQUESTS);
         self.costs.apply(&mut experiment)?;
+        self.circumstances.apply(&mut experiment)?;
         experiment.check()?;
         Ok(experiment)
     }
@@ -114,7 +121,7 @@ impl Args {
                     writer,
                     "{}\n\n{}",
                     headline(&outcome.run),
-                    class_table(&outcome.run)
+                    output::shown(&class_table(&outcome.run), self.to.output.as_deref())
                 )?;
                 for line in remarks(outcome) {
                     writeln!(writer, "{line}")?;
@@ -126,9 +133,30 @@ impl Args {
 }
 
 impl Look {
+    /// Refuses every flag where nothing can be shown, and says why.
+    fn refuse(&self, why: &str) -> Result<()> {
+        let given = [
+            ("--trace-out", self.trace_out.is_some()),
+            ("--html", self.html.is_some()),
+            ("--trace-window", self.trace_window.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(usage(flag, why)),
+            None => Ok(()),
+        }
+    }
+
     /// The window to be recorded, where one was asked for.
     fn window(&self, experiment: &Experiment) -> Result<Option<Range<u64>>> {
         const SHOWN: f64 = 500.0;
+        if headway_sim::rack::is_rack_policy(&experiment.policy.name) {
+            self.refuse("only the workers of a single server are drawn, not those of a rack")?;
+        }
+        if experiment.policy.name == ProcessorSharing::NAME {
+            self.refuse(
+                "under 'ps' every worker runs all requests at once: there is nothing to draw",
+            )?;
+        }
         if self.trace_out.is_none() && self.html.is_none() {
             return match self.trace_window {
                 Some(_) => Err(usage(
@@ -164,13 +192,13 @@ impl Look {
             ));
         }
         if let Some(path) = &self.trace_out {
-            schedule.write_trace(BufWriter::new(output::create("--trace-out", path)?))?;
+            schedule.write_trace(output::create("--trace-out", path)?)?;
         }
         if let Some(path) = &self.html {
-            Page::new(headline(&outcome.run))
+            let page = Page::new(headline(&outcome.run))
                 .table("Latency and slowdown", &class_table(&outcome.run))
-                .schedule(&schedule)
-                .write(path)?;
+                .schedule(&schedule);
+            output::page(path, &page)?;
         }
         Ok(())
     }
@@ -193,6 +221,7 @@ pub(crate) fn tell_verdict(verdict: &Verdict) -> ExitCode {
     match verdict {
         Verdict::Met => return ExitCode::SUCCESS,
         Verdict::Overloaded => eprintln!("SLO missed: the run is overloaded"),
+        Verdict::Lossy(loss) => eprintln!("SLO missed: {loss}"),
         Verdict::Missed(violations) => {
             for violation in violations {
                 eprintln!("SLO missed: {violation}");
@@ -210,16 +239,15 @@ pub(crate) fn headline(run: &Run) -> String {
         .iter()
         .map(|(key, value)| format!(",{key}={}", bare(value)))
         .collect();
-    let servers = run
-        .extras
-        .servers
-        .map_or(String::new(), |servers| format!("{servers} servers × "));
+    let servers = run.extras.servers.map_or(String::new(), |servers| {
+        format!("{} × ", format::counted(servers, "server"))
+    });
     format!(
-        "{}{params} · {} · {}{} workers · load {} ({} rps) · {} requests · seed {}",
+        "{}{params} · {} · {}{} · load {} ({} rps) · {} requests · seed {}",
         meta.policy,
         meta.workload,
         servers,
-        meta.workers,
+        format::counted(meta.workers, "worker"),
         format::significant(meta.load, 3),
         format::metric(meta.offered_rps),
         meta.requests,
@@ -267,7 +295,7 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
 }
 
 /// 0–1, 3: ascending numbers, runs of them joined.
-fn ranges(numbers: &[usize]) -> String {
+pub(crate) fn ranges(numbers: &[usize]) -> String {
     let mut parts: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
         match parts.last_mut() {

@@ -160,6 +160,197 @@ fn capacity_prints_policy_load_and_rate() {
     }
 }
 
+/// A queue of one sheds what would wait, and what is left is fast: that is no capacity.
+#[test]
+fn a_run_that_loses_requests_has_no_capacity() {
+    let lossy = [
+        "--policy",
+        "c-fcfs",
+        "--workload",
+        "extreme-bimodal",
+        "--workers",
+        "16",
+        "--queue-limit",
+        "1",
+        "--requests",
+        "50k",
+    ];
+    let capacity = [
+        &["capacity"][..],
+        &lossy,
+        &["--tolerance", "0.1", "--format", "json"],
+    ]
+    .concat();
+    let report = json(&capacity);
+    let load = report["results"][0]["load"].as_f64().unwrap();
+    assert!(load < 0.6, "{load}");
+    let sweep = [
+        &["sweep"][..],
+        &lossy,
+        &["--loads", "0.9", "--slo", "class.*.slowdown.p99.9<=10"],
+    ]
+    .concat();
+    assert_eq!(headway(&sweep).status.code(), Some(1));
+    let sim = [
+        &["sim"][..],
+        &lossy,
+        &["--load", "0.9", "--slo", "overall.slowdown.p50<=1000"],
+    ]
+    .concat();
+    let done = headway(&sim);
+    assert_eq!(done.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("was lost, more than 0.1 %"), "{said}");
+}
+
+#[test]
+fn a_search_that_finds_no_capacity_fails() {
+    let done = headway(&[
+        "capacity",
+        "--policy",
+        "c-fcfs",
+        "--requests",
+        "5k",
+        "--slo",
+        "overall.slowdown.max<=0.5",
+    ]);
+    assert_eq!(done.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&done.stderr).contains("no policy meets it even at load 0.02"));
+}
+
+#[test]
+fn a_sweep_of_one_load_or_rate_has_one_point() {
+    for given in [["--load", "0.5"], ["--rate", "1M"]] {
+        let sweep = [
+            "sweep",
+            "--policy",
+            "c-fcfs",
+            "--requests",
+            "2k",
+            "--format",
+            "json",
+        ];
+        let report = json(&[&sweep[..], &given].concat());
+        assert_eq!(report["points"].as_array().unwrap().len(), 1, "{given:?}");
+    }
+}
+
+fn simulated(more: &[&str]) -> serde_json::Value {
+    let sim = [
+        "sim",
+        "--policy",
+        "darc,profile=known",
+        "--workers",
+        "8",
+        "--load",
+        "0.7",
+        "--requests",
+        "50k",
+        "--format",
+        "json",
+    ];
+    json(&[&sim[..], more].concat())
+}
+
+#[test]
+fn the_server_may_take_requests_for_others_or_not_know_them() {
+    let short = |run: &serde_json::Value| run["classes"][0]["slowdown"]["p999"].as_f64().unwrap();
+    let exact = simulated(&[]);
+    for mistaken in [["--classifier", "random"], ["--unknown", "0.5"]] {
+        let run = simulated(&mistaken);
+        assert!(short(&run) > 1.5 * short(&exact), "{mistaken:?}: {run}");
+        assert_eq!(run["classes"][0]["count"], exact["classes"][0]["count"]);
+    }
+    assert_eq!(simulated(&["--unknown", "0"]), exact);
+}
+
+#[test]
+fn workers_come_and_go() {
+    let base = [
+        "sim",
+        "--policy",
+        "c-fcfs",
+        "--rate",
+        "1k",
+        "--requests",
+        "2k",
+        "--format",
+        "json",
+    ];
+    let latencies = |more: &[&str]| json(&[&base[..], more].concat())["classes"].clone();
+    let one = latencies(&["--workers", "1"]);
+    assert_eq!(
+        latencies(&["--workers", "2", "--core-change", "0us:-1"]),
+        one
+    );
+    let (gone, back) = ("0us:-1", "1ns:+1");
+    let both = [
+        "--workers",
+        "2",
+        "--core-change",
+        back,
+        "--core-change",
+        gone,
+    ];
+    assert_ne!(latencies(&both), one);
+}
+
+#[test]
+fn what_a_policy_wastes_is_in_its_result() {
+    // Perséphone, § 5.2: 0.86 cores of High Bimodal on 14 workers, by Equation 2 and before stealing.
+    let run = json(&[
+        "sim",
+        "--policy",
+        "darc,profile=known",
+        "--requests",
+        "50k",
+        "--format",
+        "json",
+    ]);
+    let expected = run["expected_waste_cores"].as_f64().unwrap();
+    assert!((expected - 0.86).abs() < 0.01, "{expected}");
+    let wasted = run["wasted_cores"].as_f64().unwrap();
+    assert!(wasted > 0.0 && wasted < expected, "{wasted}");
+    let one_queue = json(&[
+        "sim",
+        "--policy",
+        "c-fcfs",
+        "--requests",
+        "20k",
+        "--format",
+        "json",
+    ]);
+    assert_eq!(one_queue["wasted_cores"], 0.0);
+    assert!(one_queue.get("expected_waste_cores").is_none());
+}
+
+/// Of one run all losses are counted alike: those of the warm-up in neither figure.
+#[test]
+fn the_total_of_what_was_dropped_is_that_of_the_classes() {
+    for policy in ["c-fcfs", "d-fcfs", "racksched"] {
+        let run = json(&[
+            "sim",
+            "--policy",
+            policy,
+            "--queue-limit",
+            "1",
+            "--load",
+            "0.95",
+            "--requests",
+            "20k",
+            "--format",
+            "json",
+        ]);
+        let classes = run["classes"].as_array().unwrap();
+        let dropped: u64 = classes
+            .iter()
+            .map(|class| class["dropped"].as_u64().unwrap())
+            .sum();
+        assert!(dropped > 0, "{policy}");
+        assert_eq!(run["dropped"], dropped, "{policy}");
+    }
+}
+
 #[test]
 fn capacity_tells_apart_what_differs_in_parameters_only() {
     let specs = ["jbsq,k=1", "jbsq,k=8", "persephone"];
@@ -445,4 +636,83 @@ fn bench_runs_every_policy_in_every_round() {
     }
     assert!(report["noise"]["lost_fraction"].is_number());
     assert!(report["noise"]["gaps_over_10us"].is_number());
+}
+
+#[test]
+fn bench_that_sheds_is_not_sustained() {
+    let done = headway(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--workers",
+        "1",
+        "--layout",
+        "inline",
+        "--rounds",
+        "1",
+        "--load",
+        "5",
+        "--requests",
+        "40k",
+    ]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("not sustained: c-fcfs, seed 1, shed "),
+        "{said}"
+    );
+}
+
+/// With the default window of 50 000 requests darc would be c-fcfs for the whole run.
+#[test]
+fn bench_by_default_runs_a_darc_that_plans() {
+    let report = json(&[
+        "bench",
+        "--idle",
+        "park",
+        "--rounds",
+        "1",
+        "--rate",
+        "2k",
+        "--requests",
+        "1k",
+        "--format",
+        "json",
+    ]);
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs[0]["policy"], "c-fcfs");
+    assert_eq!(runs[1]["policy"], "darc");
+    assert_eq!(runs[1]["params"]["window"], 50);
+    assert!(runs[1]["workers"].as_u64() >= Some(2));
+    let reservation = &runs[1]["reservation"];
+    assert!(
+        reservation
+            .as_array()
+            .is_some_and(|groups| !groups.is_empty()),
+        "{}",
+        runs[1]
+    );
+}
+
+/// Whatever this machine lets be seen: a file is written if and only if the costs are to be trusted.
+#[test]
+fn calibrate_writes_no_costs_that_it_doubts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("costs.json");
+    std::fs::write(&path, "old").unwrap();
+    let done = headway(&["calibrate", "-o", path.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    let written = std::fs::read_to_string(&path).unwrap();
+    if said.contains("not valid") {
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        assert_eq!(written, "old");
+    } else {
+        assert_eq!(done.status.code(), Some(0), "{said}");
+        let costs: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert!(
+            costs["costs"]["handoff_ns"].as_u64() < Some(100_000),
+            "{costs}"
+        );
+        assert!(costs["lost_fraction"].as_f64() <= Some(0.05), "{costs}");
+    }
 }

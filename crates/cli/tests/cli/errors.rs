@@ -80,7 +80,35 @@ fn wrong_values_name_their_flag() {
         &["--duration", "parsecs"],
     );
     refused(&["sim", "--rate", "fast"], &["--rate", "fast"]);
-    refused(&["sim", "--load", "-1"], &["-1"]);
+    for command in ["sim", "sweep", "plan"] {
+        let said = ["--load", "'-1'", "above 0 and at most 100"];
+        refused(&[command, "--load", "-1"], &said);
+    }
+    refused(&["sim", "--load", "101"], &["--load", "at most 100"]);
+    refused(&["sim", "--unknown", "1.5"], &["--unknown", "from 0 to 1"]);
+    for change in ["20ms", "20ms:3", "20:-3", "20ms:-x"] {
+        refused(
+            &["sim", "--core-change", change],
+            &["--core-change", change],
+        );
+    }
+    refused(
+        &["sim", "--core-change", "1ms:-14"],
+        &["worker", "0 to 13", "14"],
+    );
+    refused(
+        &["sim", "--core-change", "1ms:+3"],
+        &["core change", "worker 3"],
+    );
+    for flag in [
+        "--rate",
+        "--workers",
+        "--servers",
+        "--requests",
+        "--queue-limit",
+    ] {
+        refused(&["sim", flag, "-1"], &[flag, "-1"]);
+    }
     for command in ["sim", "sweep", "capacity", "bench", "serve"] {
         refused(&[command, "--workers", "0"], &["--workers", "'0'", "256"]);
         refused(&[command, "--workers", "9999"], &["--workers", "256"]);
@@ -123,6 +151,70 @@ fn wrong_values_name_their_flag() {
         &["serve", "--classifier", "respp:GET=0"],
         &["--classifier", "resp"],
     );
+}
+
+#[test]
+fn a_full_disk_is_named_and_is_no_usage_error() {
+    for (flag, args) in [
+        ("--output", &["sim", "--requests", "1k", "-o"][..]),
+        ("--hlog", &["sim", "--requests", "1k", "--hlog"]),
+        ("--trace-out", &["sim", "--requests", "1k", "--trace-out"]),
+        ("--html", &["sim", "--requests", "1k", "--html"]),
+    ] {
+        let output = headway(&[args, &["/dev/full"]].concat());
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
+        assert!(
+            stderr.contains(&format!("cannot write {flag}: /dev/full")),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_leaves_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("result");
+    std::fs::write(&path, "old").unwrap();
+    // A limit on the size of files stands for a disk that is full.
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            "trap '' XFSZ; ulimit -f 1; exec \"$0\" sim --requests 20k --html \"$1\"",
+        ])
+        .args([env!("CARGO_BIN_EXE_headway"), path.to_str().unwrap()])
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("unchanged"), "{stderr}");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn standard_output_by_name_and_a_pipe_are_written_as_they_come() {
+    let by_name = headway(&["sim", "--requests", "1k", "-o", "/dev/stdout"]);
+    let plain = headway(&["sim", "--requests", "1k"]);
+    assert_eq!(by_name.status.code(), Some(0));
+    assert_eq!(by_name.stdout, plain.stdout);
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let path = fifo.to_str().unwrap();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let reader = std::thread::spawn({
+        let fifo = fifo.clone();
+        move || std::fs::read(fifo).unwrap()
+    });
+    let written = headway(&["sim", "--requests", "1k", "-o", path]);
+    assert_eq!(written.status.code(), Some(0));
+    assert_eq!(reader.join().unwrap(), plain.stdout);
 }
 
 #[test]
@@ -258,4 +350,228 @@ fn a_sweep_names_what_is_wrong_with_its_pieces_and_its_precision() {
         &["sweep", "--merge", "a.json", "--policy", "darc"],
         &["--merge", "--policy"],
     );
+}
+
+#[test]
+fn what_no_live_server_runs_is_refused_by_every_live_tool() {
+    for (policy, why) in [
+        ("synergy", "without a dispatcher"),
+        ("tardis", "no dispatcher"),
+        ("ps", "headway sim"),
+        ("pallas", "rack"),
+        ("concord,dispatchers=2", "one dispatcher"),
+        ("darc,profile=known", "profile=known"),
+    ] {
+        for command in [&["serve", "--check"][..], &["serve"], &["bench"], &["demo"]] {
+            let flags = ["--workers", "2", "--policy", policy];
+            refused(&[command, &flags].concat(), &["--policy: ", why]);
+        }
+    }
+    for command in [&["serve", "--check"][..], &["serve"], &["bench"]] {
+        let args = [command, &["--policy", "concord", "--layout", "inline"]].concat();
+        refused(&args, &["--layout: ", "dedicated"]);
+    }
+    let pinned = [
+        "serve",
+        "--check",
+        "--policy",
+        "concord",
+        "--workers",
+        "2",
+        "--pin",
+        "0,1",
+    ];
+    refused(&pinned, &["--pin: ", "3 threads", "2 cores"]);
+    let ok = headway(&[
+        "serve",
+        "--check",
+        "--policy",
+        "concord",
+        "--layout",
+        "dedicated",
+    ]);
+    assert_eq!(ok.status.code(), Some(0), "{ok:?}");
+}
+
+#[test]
+fn flags_that_nothing_heeds_are_refused() {
+    for policy in ["d-fcfs", "work-stealing"] {
+        for layout in ["inline", "dedicated"] {
+            let flags = ["--policy", policy, "--layout", layout];
+            for command in [&["serve", "--check"][..], &["bench"]] {
+                refused(&[command, &flags].concat(), &["--layout: ", "dispatcher"]);
+            }
+        }
+        let limited = ["serve", "--check", "--policy", policy, "--queue-limit", "9"];
+        refused(&limited, &["--queue-limit: ", policy, "c-fcfs"]);
+    }
+    for (flags, flag) in [
+        (&["--app", "echo", "--workload", "tpcc"][..], "--workload"),
+        (&["--app", "kv", "--max-spin", "1s"], "--max-spin"),
+        (&["--app", "spin", "--keys", "9"], "--keys"),
+        (&["--data", "/tmp"], "--data"),
+        (&["--scan-entries", "9"], "--scan-entries"),
+    ] {
+        refused(&[&["serve", "--check"], flags].concat(), &[flag]);
+    }
+    let target = "udp://127.0.0.1:9";
+    for (flags, flag) in [
+        (&["--scan-entries", "9"][..], "--scan-entries"),
+        (&["--keys", "9"], "--keys"),
+        (&["--key-choice", "uniform"], "--key-choice"),
+        (&["--app", "kv", "--data", "/tmp"], "--data"),
+        (&["--app", "kv", "--body-file", "x"], "--body-file"),
+        (&["--key-choice", "zipf:1"], "--key-choice"),
+        (&["--map", "short=0"], "long=N"),
+    ] {
+        refused(&[&["load", target], flags].concat(), &[flag]);
+    }
+    for mechanism in ["flag", "tsc", "signal"] {
+        let args = ["bench", "--policy", "darc", "--preempt", mechanism];
+        refused(&args, &["--preempt: ", "concord"]);
+    }
+    let args = ["bench", "--policy", "concord", "--preempt", "flag,tsc"];
+    refused(&args, &["--preempt: ", "by tsc", "tiny-quanta"]);
+}
+
+#[test]
+fn spin_must_be_allowed_to_work_as_long_as_its_classes() {
+    let check = [
+        "serve",
+        "--check",
+        "--workload",
+        "high-bimodal",
+        "--max-spin",
+    ];
+    refused(
+        &[&check[..], &["50us"]].concat(),
+        &["--max-spin: ", "'long'", "100us"],
+    );
+    assert_eq!(
+        headway(&[&check[..], &["100us"]].concat()).status.code(),
+        Some(0)
+    );
+}
+
+/// What a flag asks for and the chosen level cannot do is refused, not ignored.
+#[test]
+fn flags_without_an_effect_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let costs = dir.path().join("costs.json").display().to_string();
+    std::fs::write(&costs, "{\"dispatch_ns\": 3}").unwrap();
+    let of_costs = [
+        ["--queue-limit", "3"],
+        ["--dispatch-cost", "1us"],
+        ["--resume", "own-worker"],
+        ["--costs", &costs],
+    ];
+    for [flag, value] in of_costs {
+        for command in ["sim", "sweep", "capacity"] {
+            refused(
+                &[command, "--policy", "ps", flag, value],
+                &[&format!("{flag}: "), "'ps'"],
+            );
+        }
+        let host = ["sim", "--policy", "shenango", flag, value];
+        refused(&host, &[&format!("{flag}: "), "--host-costs"]);
+    }
+    let of_circumstances = [
+        ["--classifier", "random"],
+        ["--unknown", "0.1"],
+        ["--core-change", "1ms:-1"],
+    ];
+    for [flag, value] in of_circumstances {
+        refused(
+            &["sim", "--policy", "shenango", flag, value],
+            &[&format!("{flag}: "), "host"],
+        );
+    }
+    for [flag, value] in &of_circumstances[..2] {
+        for command in ["sim", "sweep", "capacity"] {
+            refused(
+                &[command, "--policy", "ps", flag, value],
+                &[&format!("{flag}: "), "'ps'"],
+            );
+        }
+    }
+    let out = dir.path().join("out").display().to_string();
+    let looks = [
+        ["--trace-out", &out],
+        ["--html", &out],
+        ["--trace-window", "1ms..2ms"],
+    ];
+    for [flag, value] in looks {
+        for policy in [&["shenango"][..], &["ps"], &["racksched", "--servers", "2"]] {
+            let args = [&["sim", "--policy"][..], policy, &[flag, value]].concat();
+            refused(&args, &[&format!("{flag}: ")]);
+        }
+    }
+    refused(
+        &["sim", "--policy", "shenango", "--servers", "2"],
+        &["--servers: ", "host"],
+    );
+    let app = ["sim", "--policy", "shenango", "--app", "b:batch"];
+    for given in [["--workload", "tpcc"], ["--load", "0.5"], ["--rate", "1k"]] {
+        refused(&[&app[..], &given].concat(), &["--app", given[0]]);
+    }
+    for given in [["--host-costs", "spin=1us"], ["--threads-per-core", "1"]] {
+        refused(
+            &[&["sim"][..], &given].concat(),
+            &[&format!("{}: ", given[0]), "shenango"],
+        );
+    }
+    for command in ["sweep", "capacity"] {
+        refused(
+            &[command, "--policy", "shenango"],
+            &["--policy", "headway sim"],
+        );
+    }
+    refused(
+        &["sweep", "--ci-of", "overall.latency.p99"],
+        &["--until-ci"],
+    );
+    for flag in ["--trace-format", "--service", "--fit-out"] {
+        let value = match flag {
+            "--trace-format" => "csv",
+            "--service" => "*=1us",
+            _ => &out,
+        };
+        refused(&["plan", flag, value], &["--trace <FILE>"]);
+    }
+    let trace = dir.path().join("t.csv").display().to_string();
+    std::fs::write(&trace, "time,class,service\n0,a,1\n5,a,1\n").unwrap();
+    for command in ["sweep", "capacity"] {
+        refused(&[command, "--workload", &trace], &["--workload: ", "fit"]);
+    }
+}
+
+#[test]
+fn a_device_without_end_is_no_settings_file() {
+    let longer = "longer than 64 MiB";
+    refused(&["sim", "--costs", "/dev/zero"], &["--costs: ", longer]);
+    refused(&["sweep", "--merge", "/dev/zero"], &["--merge: ", longer]);
+    refused(&["serve", "-c", "/dev/zero"], &["--config: ", longer]);
+    refused(
+        &["sim", "--workload", "/dev/zero"],
+        &["--workload: ", "not a regular file"],
+    );
+    refused(&["plan", "--costs", "/dev/zero"], &["--costs: ", longer]);
+}
+
+#[test]
+fn an_unknown_policy_is_told_those_of_every_level() {
+    for command in ["sim", "sweep", "capacity"] {
+        refused(
+            &[command, "--policy", "xyz"],
+            &[
+                "darc",
+                "tardis",
+                " ps;",
+                "of a rack: ",
+                "netclone",
+                "of a host: ",
+                "shenango",
+            ],
+        );
+    }
 }

@@ -5,10 +5,12 @@
 mod contract;
 mod errors;
 mod hosts;
+mod learning;
 mod live;
 mod looking;
 mod planning;
 mod racks;
+mod recording;
 mod reproduce;
 mod serving;
 mod sweeps;

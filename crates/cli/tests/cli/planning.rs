@@ -12,7 +12,7 @@ const PLAN: [&str; 9] = [
     "--workload",
     "high-bimodal",
     "--cores",
-    "4",
+    "5",
     "--requests",
     "20k",
     "--replications",
@@ -54,6 +54,19 @@ fn a_plan_ranks_counts_cores_and_does_not_depend_on_its_threads() {
     assert!(ranking.iter().any(|entry| entry["policy"] == "c-fcfs"));
     let workers = |of: usize| report["cores"][of]["workers"].as_u64().unwrap();
     assert!(workers(0) <= 4);
+    assert_eq!(
+        report["cores"][0]["cores"].as_u64().unwrap(),
+        workers(0) + 1
+    );
+    assert_eq!(
+        (&report["machine_cores"], &report["ideal"]),
+        (&5.into(), &true.into())
+    );
+    let steered = ranking.iter().find(|entry| entry["policy"] == "d-fcfs");
+    assert!(
+        steered.is_none_or(|entry| entry["workers"] == 5),
+        "{steered:?}"
+    );
     // The baseline is last, and needs more: that is the point.
     assert_eq!(report["cores"][1]["policy"], "c-fcfs");
     assert!(workers(1) > workers(0), "{}", report["cores"]);
@@ -72,11 +85,12 @@ fn what_nobody_can_do_is_said_with_what_shows_it() {
         text.contains("class.long.latency.p99<=90us: service time: 100.0 %"),
         "{text}"
     );
-    let done = plan(&["--load", "1.1", "--slo", "overall.slowdown.p50<=1000"]);
+    // More than all five cores, of which d-fcfs leaves none to a dispatcher.
+    let done = plan(&["--load", "1.3", "--slo", "overall.slowdown.p50<=1000"]);
     assert_eq!(done.status.code(), Some(1));
     let text = String::from_utf8(done.stdout).unwrap();
     assert!(
-        text.contains("utilization: the requests take 4.400 workers"),
+        text.contains("utilization: the requests take 5.200 workers, and there are 5"),
         "{text}"
     );
 }
@@ -85,7 +99,7 @@ fn what_nobody_can_do_is_said_with_what_shows_it() {
 fn parameters_that_are_given_are_fixed_and_the_others_searched() {
     let done = plan(&[
         "--cores",
-        "6",
+        "7",
         "--load",
         "0.5",
         "--slo",
@@ -128,7 +142,7 @@ fn parameters_that_are_given_are_fixed_and_the_others_searched() {
         ("shinjuku-sq,q=5", ["q=5", "a time above 0 such as 5us"]),
         ("shinjuku-sq,q", ["'q'", "key=value"]),
     ] {
-        let done = plan(&["--cores", "6", "--policy", policy]);
+        let done = plan(&["--cores", "7", "--policy", policy]);
         assert_eq!(done.status.code(), Some(2), "{policy}: {}", said(&done));
         for part in [&["--policy"][..], &parts[..]].concat() {
             assert!(said(&done).contains(part), "{policy}: {}", said(&done));
@@ -140,22 +154,208 @@ fn parameters_that_are_given_are_fixed_and_the_others_searched() {
 fn the_settings_written_are_settings_that_serve_reads() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("serve.toml").display().to_string();
-    let done = plan(&[
+    let asked = [
         "--load",
         "0.5",
         "--slo",
         "class.short.slowdown.p99<=50",
+        "--policy",
+        "darc",
         "--config-out",
         &path,
-    ]);
+    ];
+    // An ideal machine is nobody's, unless that is meant.
+    for more in [&[][..], &["--ideal", "--resume", "anywhere"]] {
+        let refused = plan(&[&asked[..], more].concat());
+        assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+        assert!(
+            said(&refused).contains("--config-out: "),
+            "{}",
+            said(&refused)
+        );
+        assert!(!std::path::Path::new(&path).exists());
+    }
+    let done = plan(&[&asked[..], &["--ideal"]].concat());
     assert_eq!(done.status.code(), Some(0), "{}", said(&done));
+    let shown = String::from_utf8_lossy(&done.stdout);
+    let verdict = "meets the SLO in every replication on an ideal machine";
+    assert!(shown.contains(verdict), "{shown}");
     let checked = headway(&["serve", "-c", &path, "--check"]);
     assert_eq!(checked.status.code(), Some(0), "{}", said(&checked));
+    // A program's own server takes the same file.
+    use ::headway::config::FromConfig;
+    let builder = ::headway::runtime::Builder::from_config(&path).unwrap();
+    let built = format!("{builder:?}");
+    assert!(
+        built.contains("workers: 4") && built.contains("name: \"short\""),
+        "{built}"
+    );
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(
         text.contains("workers = 4") && !text.contains("profile"),
         "{text}"
     );
+    assert!(
+        text.contains("layout = \"dedicated\"") && text.contains("on an ideal machine"),
+        "{text}"
+    );
+}
+
+/// A lookup of a microsecond beside a search of a millisecond, and the costs of a machine with sockets.
+fn lookups(dir: &std::path::Path) -> (String, String) {
+    let class = |name: &str, share: f64, mean: &str| {
+        format!(
+            "[[class]]\nname = \"{name}\"\nshare = {share}\nservice = {{ dist = \"constant\", mean = \"{mean}\" }}\n"
+        )
+    };
+    let write = |name: &str, text: String| {
+        let path = dir.join(name).display().to_string();
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let text = class("lookup", 0.999, "1us") + &class("search", 0.001, "1ms");
+    let costs =
+        r#"{"dispatch_ns": 9000, "handoff_ns": 300, "completion_ns": 300, "overhead_ns": 3000}"#;
+    (
+        write("lookups.toml", text),
+        write("costs.json", costs.into()),
+    )
+}
+
+#[test]
+fn what_an_ideal_machine_sustains_a_real_one_need_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (workload, costs) = lookups(dir.path());
+    let asked = [
+        "plan",
+        "--workload",
+        &workload,
+        "--cores",
+        "2",
+        "--load",
+        "0.3",
+        "--network",
+        "20us",
+        "--slo",
+        "class.lookup.latency.p99<=2ms",
+        "--policy",
+        "c-fcfs",
+        "--requests",
+        "20k",
+        "--replications",
+        "2",
+        "--format",
+        "json",
+    ];
+    let ideal = json(&asked);
+    assert_eq!(
+        (&ideal["verdict"], &ideal["ideal"]),
+        (&"met".into(), &true.into())
+    );
+    assert_eq!(
+        ideal["ranking"][0]["workers"], 1,
+        "the dispatcher has the other core"
+    );
+    // 150 000 requests a second, of each of which the dispatcher has 9 us.
+    let real = headway(&[&asked[..], &["--costs", &costs]].concat());
+    assert_eq!(real.status.code(), Some(1), "{}", said(&real));
+    let real: serde_json::Value = serde_json::from_slice(&real.stdout).unwrap();
+    assert_eq!(
+        (&real["verdict"], &real["ideal"]),
+        (&"missed".into(), &false.into())
+    );
+    assert_eq!(real["ranking"][0]["overloaded"], true);
+    let bounded = headway(&[&asked[..], &["--costs", &costs, "--queue-limit", "10"]].concat());
+    assert_eq!(bounded.status.code(), Some(1), "{}", said(&bounded));
+    let bounded: serde_json::Value = serde_json::from_slice(&bounded.stdout).unwrap();
+    assert_eq!(bounded["verdict"], "missed");
+    let lost = bounded["ranking"][0]["lost_fraction"].as_f64().unwrap();
+    assert!(lost > 0.05, "{bounded}");
+}
+
+/// What the costs are is the machine's business, which may be too busy to tell.
+#[test]
+fn costs_measured_here_know_the_sockets() {
+    let done = headway(&[
+        "plan",
+        "--workload",
+        "shenango-bimodal",
+        "--cores",
+        "2",
+        "--rate",
+        "1k",
+        "--costs",
+        "here",
+        "--policy",
+        "c-fcfs",
+        "--requests",
+        "5k",
+        "--replications",
+        "2",
+        "--format",
+        "json",
+    ]);
+    assert_ne!(done.status.code(), Some(2), "{}", said(&done));
+    let Ok(report) = serde_json::from_slice::<serde_json::Value>(&done.stdout) else {
+        assert!(said(&done).contains("calibrat"), "{}", said(&done));
+        return;
+    };
+    assert_eq!(report["ideal"], false);
+    let caveats = report["caveats"].as_array().unwrap();
+    let told = |note: &serde_json::Value| note.as_str().unwrap().contains("UDP sockets included");
+    assert!(caveats.iter().any(told), "{caveats:?}");
+}
+
+#[test]
+fn the_answer_runs_live_beside_its_simulation() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, costs) = lookups(dir.path());
+    let ask = |format| {
+        headway(&[
+            "plan",
+            "--workload",
+            "shenango-bimodal",
+            "--cores",
+            "2",
+            "--rate",
+            "1k",
+            "--costs",
+            &costs,
+            "--slo",
+            "overall.slowdown.p50<=100000",
+            "--policy",
+            "c-fcfs",
+            "--requests",
+            "5k",
+            "--replications",
+            "2",
+            "--validate",
+            "500ms",
+            "--format",
+            format,
+        ])
+    };
+    let done = ask("json");
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let validation = &report["validation"];
+    assert_eq!(validation["policy"], "c-fcfs", "{report}");
+    assert_eq!(validation["simulated"]["level"], "server");
+    assert_eq!(validation["live"]["level"], "live");
+    assert!(
+        validation["live"]["requests"].as_u64().unwrap() > 300,
+        "{validation}"
+    );
+    // Exactly a missed SLO is an exit status of 1.
+    let met = validation["met"].as_bool().unwrap();
+    assert_eq!(
+        done.status.code(),
+        Some(if met { 0 } else { 1 }),
+        "{}",
+        said(&done)
+    );
+    let shown = String::from_utf8(ask("table").stdout).unwrap();
+    assert!(shown.contains("c-fcfs live, over loopback UDP"), "{shown}");
+    assert!(shown.contains("simulated p99.9"), "{shown}");
 }
 
 /// Writes a trace of Poisson GETs and rare exponential SCANs.

@@ -3,17 +3,18 @@
 use super::json;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::process::{Child, Command, Stdio};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// A server that is stopped when dropped.
-struct Serving {
+pub(super) struct Serving {
     child: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Serving {
-    fn start(args: &[&str]) -> Self {
+    pub(super) fn start(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
             .args(["serve", "--listen", "udp://127.0.0.1:0"])
             .args(args)
@@ -34,7 +35,7 @@ impl Serving {
         Self { child, url }
     }
 
-    fn addr(&self) -> &str {
+    pub(super) fn addr(&self) -> &str {
         self.url.strip_prefix("udp://").expect("a UDP address")
     }
 
@@ -63,19 +64,25 @@ impl Serving {
         run
     }
 
-    fn signal(&self, signal: i32) {
+    pub(super) fn signal(&self, signal: i32) {
         // SAFETY: kill has no memory effects; the process is our child and not yet waited for.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
-    /// Waits for the end: exit status and what it said.
-    fn end(mut self) -> (Option<i32>, String) {
+    fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + Duration::from_secs(60);
-        while self.child.try_wait().expect("it is our child").is_none() {
+        loop {
+            if let Some(status) = self.child.try_wait().expect("it is our child") {
+                return status;
+            }
             assert!(Instant::now() < deadline, "the server does not stop");
             std::thread::sleep(Duration::from_millis(20));
         }
-        let status = self.child.wait().expect("it has ended").code();
+    }
+
+    /// Waits for the end: exit status and what it said.
+    pub(super) fn end(mut self) -> (Option<i32>, String) {
+        let status = self.wait().code();
         let mut said = String::new();
         std::io::Read::read_to_string(
             &mut self.child.stderr.take().expect("it is piped"),
@@ -93,13 +100,13 @@ impl Drop for Serving {
     }
 }
 
-fn count(run: &serde_json::Value, field: &str) -> u64 {
+pub(super) fn count(run: &serde_json::Value, field: &str) -> u64 {
     run[field]
         .as_u64()
         .unwrap_or_else(|| panic!("no {field} in {run}"))
 }
 
-fn figure(said: &str, what: &str) -> u64 {
+pub(super) fn figure(said: &str, what: &str) -> u64 {
     let rest = said
         .split(what)
         .nth(1)
@@ -109,6 +116,108 @@ fn figure(said: &str, what: &str) -> u64 {
         .next()
         .and_then(|n| n.parse().ok())
         .unwrap()
+}
+
+/// Whatever the server took is in one of the counts of its closing line, and what it answered in one of the statuses.
+fn assert_all_counted(said: &str) {
+    let sum = |kinds: &[&str]| kinds.iter().map(|kind| figure(said, kind)).sum::<u64>();
+    let answered = ["served ", "shed ", "too large ", "refused "];
+    assert_eq!(sum(&["answered ", "unsent "]), sum(&answered), "{said}");
+    let kinds = ["answered ", "unsent ", "malformed ", "abandoned "];
+    assert_eq!(figure(said, "received "), sum(&kinds), "{said}");
+}
+
+/// A request of the spin service that takes this long.
+fn request(index: u32, service_ns: u32) -> [u8; 10] {
+    let mut bytes = [0; 10];
+    bytes[2..6].copy_from_slice(&index.to_be_bytes());
+    bytes[6..].copy_from_slice(&service_ns.to_be_bytes());
+    bytes
+}
+
+/// More work than the test has time for: 400 requests of 0.4 s for one worker.
+fn overloaded(policy: &str, drain: &str) -> (Serving, UdpSocket) {
+    let server = Serving::start(&["--policy", policy, "--workers", "1", "--drain", drain]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server.addr()).unwrap();
+    for index in 0..400 {
+        socket.send(&request(index, 400_000_000)).unwrap();
+    }
+    (server, socket)
+}
+
+#[test]
+fn a_drain_ends_at_its_deadline() {
+    for policy in ["c-fcfs", "d-fcfs", "concord"] {
+        // `end` waits for a minute: all of the work would take two and a half.
+        let (server, _socket) = overloaded(policy, "100ms");
+        server.signal(libc::SIGTERM);
+        let (status, said) = server.end();
+        assert_eq!(status, Some(0), "{policy}: {said}");
+        assert_all_counted(&said);
+        assert!(figure(&said, "abandoned ") > 0, "{policy}: {said}");
+    }
+}
+
+#[test]
+fn a_second_signal_ends_the_server_at_once() {
+    for (first, second) in [
+        (libc::SIGTERM, libc::SIGTERM),
+        (libc::SIGTERM, libc::SIGINT),
+        (libc::SIGINT, libc::SIGTERM),
+    ] {
+        let (mut server, socket) = overloaded("c-fcfs", "1000s");
+        server.signal(first);
+        // Two signals under way at once may be heeded in any order, or as one: the second comes after a refusal.
+        await_refusal(&socket);
+        server.signal(second);
+        assert_eq!(server.wait().signal(), Some(second));
+    }
+}
+
+/// Sends requests until one is refused because the server stops.
+fn await_refusal(socket: &UdpSocket) {
+    let mut response = [0; 64];
+    socket
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        assert!(Instant::now() < deadline, "the server refuses nothing");
+        socket.send(&request(1000, 0)).unwrap();
+        // The flag of a response whose status is "draining".
+        if socket.recv(&mut response).is_ok() && response[1] == 0b0010_0100 {
+            return;
+        }
+    }
+}
+
+#[test]
+fn signals_that_mean_nothing_leave_the_server_serving() {
+    for signal in [libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
+        let mut server = Serving::start(&["--policy", "c-fcfs", "--workers", "1"]);
+        let stderr = server.child.stderr.take().expect("it is piped");
+        let mut lines = BufReader::new(stderr).lines();
+        server.signal(signal);
+        let refused = |line: &String| line.contains("is ignored");
+        let line = lines.find_map(|line| line.ok().filter(refused));
+        assert!(line.is_some(), "{signal} is refused with a word");
+        assert!(count(&server.load("1k", "100ms"), "answered") > 0);
+        server.signal(libc::SIGTERM);
+        assert_eq!(server.wait().code(), Some(0));
+    }
+}
+
+#[test]
+fn a_queue_limit_beyond_all_buffers_is_refused() {
+    let refused = super::headway(&["serve", "--queue-limit", "1000000000"]);
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("--queue-limit: queues of 1000000000"),
+        "{said}"
+    );
+    assert!(said.contains("choose at most"), "{said}");
 }
 
 #[test]
@@ -165,12 +274,14 @@ fn sigterm_under_load_loses_nothing_accepted() {
     let run = load.join().unwrap();
     assert_eq!(status, Some(0), "{said}");
     // What the server took, it answered: served, shed or refused because it was stopping.
-    let kinds = ["answered ", "shed ", "malformed ", "too large ", "refused "];
-    let told: u64 = kinds.iter().map(|kind| figure(&said, kind)).sum();
-    assert!(told > 0, "{said}");
-    assert_eq!(figure(&said, "received "), told, "{said}");
+    assert_all_counted(&said);
+    assert!(figure(&said, "served ") > 0, "{said}");
     assert_eq!(figure(&said, "abandoned "), 0, "{said}");
-    assert!(count(&run, "answered") >= figure(&said, "answered "));
+    assert_eq!(
+        count(&run, "answered"),
+        figure(&said, "answered "),
+        "client and server mean the same by it: {said}"
+    );
     assert_eq!(
         count(&run, "answered") + count(&run, "lost"),
         count(&run, "sent")

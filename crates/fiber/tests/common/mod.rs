@@ -10,11 +10,17 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use headway_fiber::{Stacks, suspensions};
+use headway_fiber::{Fiber, Stacks, Turn, suspensions};
 
 /// A pool for tests.
 pub(crate) fn stacks() -> Stacks {
     Stacks::new(64 << 10, 2).expect("there is memory for two stacks")
+}
+
+/// As [`Fiber::resume`], which is unsafe in the destructor of a thread-local variable.
+pub(crate) fn resume<J>(fiber: &mut Fiber<J>) -> Turn<J> {
+    // SAFETY: no destructor of a thread-local variable calls this.
+    unsafe { fiber.resume() }
 }
 
 /// A small generator (xorshift64*), seeded: the same turns in every run.

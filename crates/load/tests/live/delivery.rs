@@ -31,6 +31,38 @@ fn all_fates() -> Vec<Fate> {
         .collect()
 }
 
+#[test]
+fn classes_go_out_as_the_types_that_they_are_given() {
+    let server = Server::with(Vec::new());
+    let mut load = load(server.addr, 200);
+    // The server answers with the type it was sent, so replies match only where both ends heed the map.
+    load.types = vec![7, 200];
+    load.keep_trace = true;
+    let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let classes = std::sync::Arc::clone(&seen);
+    load.body = std::sync::Arc::new(move |class, _, _: &mut [u8]| {
+        classes.lock().unwrap().push(u16::from(class));
+        0
+    });
+    let report = run(&load);
+    assert_eq!(report.delivery.invalid, 0);
+    assert_eq!(report.statuses.ok, report.delivery.answered);
+    assert_eq!(server.types(), [7, 200]);
+    let traced: Vec<u16> = report.trace.iter().map(|record| record.class).collect();
+    assert_eq!(traced, *seen.lock().unwrap(), "bodies are those of classes");
+    assert!(report.trace.is_sorted_by_key(|record| record.at_ns));
+    let reported = |record: &headway_workload::TraceRecord| record.service_ns;
+    assert!(
+        report
+            .trace
+            .iter()
+            .map(reported)
+            .all(|ns| ns == crate::support::EXECUTION_NS)
+    );
+    load.types = vec![7];
+    assert!(load.run(|_| ControlFlow::Continue(())).is_err());
+}
+
 fn check_all_fates(threads: Threads) {
     let fates = all_fates();
     let server = Server::with(fates.clone());

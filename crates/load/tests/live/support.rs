@@ -1,8 +1,9 @@
 //! A server that answers by plan.
 
+use std::collections::BTreeSet;
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -35,6 +36,8 @@ pub(crate) enum Fate {
 pub(crate) struct Server {
     pub(crate) addr: SocketAddr,
     stop: Arc<AtomicBool>,
+    /// Which types came.
+    types: Arc<Mutex<BTreeSet<u8>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -52,8 +55,22 @@ impl Server {
         let addr = socket.local_addr().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = Some(std::thread::spawn(move || serve(&socket, &fates, &stopped)));
-        Self { addr, stop, thread }
+        let types = Arc::<Mutex<BTreeSet<u8>>>::default();
+        let came = Arc::clone(&types);
+        let thread = Some(std::thread::spawn(move || {
+            serve(&socket, &fates, &stopped, &came);
+        }));
+        Self {
+            addr,
+            stop,
+            types,
+            thread,
+        }
+    }
+
+    /// The types of the requests so far, each once, in order.
+    pub(crate) fn types(&self) -> Vec<u8> {
+        self.types.lock().unwrap().iter().copied().collect()
     }
 }
 
@@ -74,7 +91,7 @@ fn hold_all_requests(socket: &UdpSocket) {
         .unwrap();
 }
 
-fn serve(socket: &UdpSocket, fates: &[Fate], stop: &AtomicBool) {
+fn serve(socket: &UdpSocket, fates: &[Fate], stop: &AtomicBool, types: &Mutex<BTreeSet<u8>>) {
     let mut held = Vec::new();
     let mut buffer = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
@@ -82,6 +99,7 @@ fn serve(socket: &UdpSocket, fates: &[Fate], stop: &AtomicBool) {
             continue;
         };
         let (request, _) = Header::parse(&buffer[..len]).unwrap();
+        types.lock().unwrap().insert(request.class);
         let index = request.index as usize;
         let ok = request.response(Status::Ok, EXECUTION_NS).encode();
         let send = |bytes: &[u8]| drop(socket.send_to(bytes, client));

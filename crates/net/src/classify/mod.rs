@@ -49,8 +49,8 @@ pub trait Classifier: Send + Sync {
     fn classify(&self, datagram: &[u8]) -> Option<u16>;
 
     /// Whether `datagram` may be a request at all. A protocol that marks its responses says `false`
-    /// to them: a server that answered responses could be set talking to another for ever by one
-    /// forged datagram.
+    /// to them. The server asks this of what is no response of its own kind: these it answers never, for one forged datagram
+    /// could set two servers answering each other for ever.
     fn is_request(&self, datagram: &[u8]) -> bool {
         let _ = datagram;
         true

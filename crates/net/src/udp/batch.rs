@@ -8,7 +8,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::os::fd::AsRawFd;
 
-use libc::{iovec, mmsghdr, sockaddr_in, sockaddr_in6};
+use libc::{cmsghdr, in_pktinfo, in6_pktinfo, iovec, mmsghdr, sockaddr_in, sockaddr_in6};
 use nix::errno::Errno;
 
 use crate::pool::{FreeList, Pool, SlotId};
@@ -22,6 +22,7 @@ pub struct Batch {
     headers: Box<[mmsghdr; BATCH]>,
     iovecs: Box<[iovec; BATCH]>,
     names: Box<[sockaddr_in6; BATCH]>,
+    controls: Box<[Control; BATCH]>,
 }
 
 // SAFETY: the pointers lead to the batch's own boxes and to slots that are only dereferenced by the kernel during
@@ -33,16 +34,19 @@ pub(super) struct Received {
     pub(super) len: usize,
     pub(super) truncated: bool,
     pub(super) peer: Peer,
+    /// The address it was sent to, where the socket has several and tells.
+    pub(super) asked_ip: [u8; 16],
 }
 
 impl Batch {
     pub(super) fn new() -> Batch {
-        // SAFETY: all three are structures of integers and raw pointers, for which zeros are values.
-        let (headers, iovecs, names) = unsafe { std::mem::zeroed() };
+        // SAFETY: all four are structures of integers and raw pointers, for which zeros are values.
+        let (headers, iovecs, names, controls) = unsafe { std::mem::zeroed() };
         let mut batch = Batch {
             headers: Box::new(headers),
             iovecs: Box::new(iovecs),
             names: Box::new(names),
+            controls: Box::new(controls),
         };
         for i in 0..BATCH {
             let message = &mut batch.headers[i].msg_hdr;
@@ -50,6 +54,7 @@ impl Batch {
             message.msg_iovlen = 1;
             message.msg_name = (&raw mut batch.names[i]).cast();
             message.msg_namelen = NAME_BYTES;
+            message.msg_control = (&raw mut batch.controls[i]).cast();
         }
         batch
     }
@@ -68,7 +73,7 @@ impl Batch {
             return Ok(0);
         }
         self.arm(pool, free, count);
-        // SAFETY: the first `count` headers point to names and iovecs of this batch, and these, since `arm`, to slots of
+        // SAFETY: the first `count` headers point to names, controls and iovecs of this batch, and the iovecs, since `arm`, to slots of
         // `pool`, borrowed through the call. Nobody else reaches the slots: their tokens are in `free`, borrowed exclusively.
         let result = unsafe {
             libc::recvmmsg(
@@ -85,7 +90,10 @@ impl Batch {
     /// Points each message at its slot, every time: what it pointed at before may be gone with its pool. Panics if a
     /// token is another pool's.
     fn arm(&mut self, pool: &Pool, free: &FreeList, count: usize) {
-        for (iovec, id) in self.iovecs.iter_mut().zip(free.next().take(count)) {
+        let headers = self.headers.iter_mut();
+        let places = headers.zip(self.iovecs.iter_mut());
+        for ((header, iovec), id) in places.zip(free.next().take(count)) {
+            header.msg_hdr.msg_controllen = size_of::<Control>();
             iovec.iov_base = Slot::data_ptr(pool.slot_ptr(id)).cast();
             iovec.iov_len = PAYLOAD_BYTES;
         }
@@ -99,10 +107,11 @@ impl Batch {
             len: header.msg_len as usize,
             truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             peer: read_name(&self.names[i]),
+            asked_ip: self.controls[i].read(header.msg_hdr.msg_controllen),
         }
     }
 
-    /// Sends the payloads of up to [`BATCH`] slots to their peers, without blocking; returns how many the kernel
+    /// Sends the payloads of up to [`BATCH`] slots to their peers, from the addresses that these asked, without blocking; returns how many the kernel
     /// took before it refused one.
     pub(super) fn send(
         &mut self,
@@ -116,9 +125,11 @@ impl Batch {
             let slot = pool.get_mut(id);
             self.iovecs[i].iov_len = slot.payload().len();
             self.iovecs[i].iov_base = slot.payload_mut().as_mut_ptr().cast();
-            self.headers[i].msg_hdr.msg_namelen = write_name(&mut self.names[i], slot.peer, is_v4);
+            let message = &mut self.headers[i].msg_hdr;
+            message.msg_namelen = write_name(&mut self.names[i], slot.peer, is_v4);
+            message.msg_controllen = self.controls[i].write(slot.asked_ip, is_v4);
         }
-        // SAFETY: the first `count` headers point to names, iovecs and slots that live through the call, and nobody
+        // SAFETY: the first `count` headers point to names, controls, iovecs and slots that live through the call, and nobody
         // else reaches the slots: their tokens are borrowed exclusively.
         let result = unsafe {
             libc::sendmmsg(
@@ -139,6 +150,83 @@ impl std::fmt::Debug for Batch {
 }
 
 const NAME_BYTES: libc::socklen_t = size_of::<sockaddr_in6>() as libc::socklen_t;
+
+/// Room for one control message: the address of this machine that a datagram came to, or is to come from.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Control {
+    header: cmsghdr,
+    info: PacketInfo,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+union PacketInfo {
+    v4: in_pktinfo,
+    v6: in6_pktinfo,
+}
+
+/// The kernel finds a message's data behind its header.
+const _: () = assert!(std::mem::offset_of!(Control, info) == size_of::<cmsghdr>());
+
+impl Control {
+    /// The address that the kernel told in so many bytes, IPv4 mapped. Addresses of groups are nobody's to answer from.
+    fn read(&self, bytes: usize) -> [u8; 16] {
+        if bytes < size_of::<cmsghdr>() {
+            return Slot::ANY_IP;
+        }
+        let ip = match (self.header.cmsg_level, self.header.cmsg_type) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                // SAFETY: integers, which any bytes are; the kernel wrote these.
+                let addr = unsafe { self.info.v4.ipi_spec_dst.s_addr };
+                Ipv4Addr::from(u32::from_be(addr)).to_ipv6_mapped()
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                // SAFETY: as above.
+                Ipv6Addr::from(unsafe { self.info.v6.ipi6_addr.s6_addr })
+            }
+            _ => return Slot::ANY_IP,
+        };
+        let v4 = ip.to_ipv4_mapped();
+        let is_group =
+            ip.is_multicast() || v4.is_some_and(|ip| ip.is_multicast() || ip.is_broadcast());
+        if is_group { Slot::ANY_IP } else { ip.octets() }
+    }
+
+    /// Has a datagram come from this address, where it is one; how many bytes it takes to say so.
+    fn write(&mut self, ip: [u8; 16], is_v4: bool) -> usize {
+        if ip == Slot::ANY_IP {
+            return 0;
+        }
+        let (level, kind, info_bytes) = match Ipv6Addr::from(ip).to_ipv4_mapped() {
+            Some(ip) if is_v4 => {
+                self.info.v4 = in_pktinfo {
+                    ipi_ifindex: 0,
+                    ipi_spec_dst: libc::in_addr {
+                        s_addr: u32::from(ip).to_be(),
+                    },
+                    ipi_addr: libc::in_addr { s_addr: 0 },
+                };
+                (libc::IPPROTO_IP, libc::IP_PKTINFO, size_of::<in_pktinfo>())
+            }
+            _ => {
+                self.info.v6 = in6_pktinfo {
+                    ipi6_addr: libc::in6_addr { s6_addr: ip },
+                    ipi6_ifindex: 0,
+                };
+                (
+                    libc::IPPROTO_IPV6,
+                    libc::IPV6_PKTINFO,
+                    size_of::<in6_pktinfo>(),
+                )
+            }
+        };
+        self.header.cmsg_level = level;
+        self.header.cmsg_type = kind;
+        self.header.cmsg_len = size_of::<cmsghdr>() + info_bytes;
+        size_of::<Control>()
+    }
+}
 
 /// Names are kept as the larger of the two families' structures; the family says which it is.
 fn read_name(name: &sockaddr_in6) -> Peer {

@@ -1,7 +1,7 @@
 //! Binding UDP sockets, with errors that say what to do.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -27,7 +27,7 @@ pub enum BindError {
     /// The address belongs to no interface of this machine.
     #[error(
         "cannot bind udp://{addr}: no interface of this machine has that address (`ip addr` lists \
-         them); use 0.0.0.0 or [::] for all"
+         them); use {} for all", all_addresses(*addr)
     )]
     NotLocal {
         /// The address asked for.
@@ -75,6 +75,16 @@ pub(super) fn local_addr(socket: &UdpSocket, asked: SocketAddr) -> Result<Socket
     })
 }
 
+/// What takes all addresses of this family.
+fn all_addresses(addr: SocketAddr) -> SocketAddr {
+    let ip = if addr.is_ipv4() {
+        IpAddr::from(Ipv4Addr::UNSPECIFIED)
+    } else {
+        IpAddr::from(Ipv6Addr::UNSPECIFIED)
+    };
+    SocketAddr::new(ip, addr.port())
+}
+
 fn open(addr: SocketAddr) -> Result<OwnedFd, BindError> {
     let family = if addr.is_ipv4() {
         AddressFamily::Inet
@@ -86,6 +96,15 @@ fn open(addr: SocketAddr) -> Result<OwnedFd, BindError> {
     if addr.is_ipv6() {
         // The system's default varies; a wildcard that takes both families is what servers expect.
         setsockopt(&fd, sockopt::Ipv6V6Only, &false).map_err(other(addr, "IPV6_V6ONLY"))?;
+    }
+    if addr.ip().is_unspecified() {
+        // Of each datagram the kernel then says which address it came to, and a response can come from there.
+        match addr {
+            SocketAddr::V4(_) => setsockopt(&fd, sockopt::Ipv4PacketInfo, &true)
+                .map_err(other(addr, "IP_PKTINFO"))?,
+            SocketAddr::V6(_) => setsockopt(&fd, sockopt::Ipv6RecvPacketInfo, &true)
+                .map_err(other(addr, "IPV6_RECVPKTINFO"))?,
+        }
     }
     options::enlarge_receive_buffer(&fd).map_err(other(addr, "SO_RCVBUF"))?;
     Ok(fd)

@@ -1,13 +1,13 @@
 //! The receive side of a UDP socket.
 
 use std::io;
-use std::net::UdpSocket;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use headway_machine::Clock;
 
-use super::batch::Batch;
+use super::batch::{Batch, Received};
 use super::options;
 use crate::datapath::Rx;
 use crate::pool::{FreeList, Pool, SlotId};
@@ -23,15 +23,51 @@ pub struct UdpRx {
     socket: Arc<UdpSocket>,
     waker: Waker,
     clock: Clock,
+    /// What the socket is bound to.
+    ip: [u8; 16],
+    port: u16,
 }
 
 impl UdpRx {
-    pub(super) fn new(socket: Arc<UdpSocket>) -> io::Result<UdpRx> {
+    /// `addr` is what the socket is bound to.
+    pub(super) fn new(socket: Arc<UdpSocket>, addr: SocketAddr) -> io::Result<UdpRx> {
+        let ip = match addr.ip() {
+            ip if ip.is_unspecified() => Slot::ANY_IP,
+            IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+            IpAddr::V6(ip) => ip.octets(),
+        };
         Ok(UdpRx {
             socket,
             waker: Waker::new()?,
             clock: Clock::global(),
+            ip,
+            port: addr.port(),
         })
+    }
+
+    /// Whether a datagram claims to come from where it was sent to. Nobody but this server is there, so it is forged, to make the server
+    /// answer itself.
+    #[inline]
+    fn is_own(&self, received: &Received) -> bool {
+        let ip = if self.ip == Slot::ANY_IP {
+            received.asked_ip
+        } else {
+            self.ip
+        };
+        received.peer.is_at(ip, self.port)
+    }
+
+    fn describe(&self, slot: &mut Slot, received: &Received, arrived_ns: u64) {
+        slot.arrived_ns = arrived_ns;
+        slot.service_hint_ns = 0;
+        slot.index = 0;
+        slot.peer = received.peer;
+        slot.class = Slot::UNCLASSIFIED;
+        slot.truncated = received.truncated;
+        slot.asked_ip = received.asked_ip;
+        // Nothing that is empty is answered.
+        let is_own = self.is_own(received);
+        slot.set_len(if is_own { 0 } else { received.len });
     }
 
     /// Requests the kernel dropped because this queue was full, since it was opened: the server never saw them,
@@ -69,7 +105,7 @@ impl Rx for UdpRx {
             let mut id = free
                 .take()
                 .expect("a batch is no larger than the free list");
-            describe(pool.get_mut(&mut id), batch, i, arrived_ns);
+            self.describe(pool.get_mut(&mut id), &batch.received(i), arrived_ns);
             out.push(id);
         }
         received
@@ -91,15 +127,4 @@ impl Rx for UdpRx {
     fn finished(&self) -> bool {
         false
     }
-}
-
-fn describe(slot: &mut Slot, batch: &mut Batch, i: usize, arrived_ns: u64) {
-    let received = batch.received(i);
-    slot.arrived_ns = arrived_ns;
-    slot.service_hint_ns = 0;
-    slot.index = 0;
-    slot.peer = received.peer;
-    slot.class = Slot::UNCLASSIFIED;
-    slot.truncated = received.truncated;
-    slot.set_len(received.len);
 }

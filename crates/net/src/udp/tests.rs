@@ -132,6 +132,73 @@ fn a_wildcard_v6_socket_serves_both_families() {
 }
 
 #[test]
+fn a_server_on_all_addresses_answers_from_the_one_it_was_asked_at() {
+    for (all, ip, queues) in [
+        ("0.0.0.0", "127.0.0.2", 1),
+        ("0.0.0.0", "127.0.0.2", 3),
+        ("[::]", "127.0.0.3", 1),
+        ("[::]", "[::1]", 1),
+    ] {
+        let mut net = loopback(all, 8, queues, Spread::Flow);
+        let asked: SocketAddr = format!("{ip}:{}", net.server.port()).parse().unwrap();
+        let own = if asked.is_ipv4() {
+            "127.0.0.1:0"
+        } else {
+            "[::1]:0"
+        };
+        let client = UdpSocket::bind(own).unwrap();
+        client
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .unwrap();
+        // A connected socket takes nothing from another address.
+        client.connect(asked).unwrap();
+        for _ in 0..2 {
+            client.send(b"who is there?").unwrap();
+        }
+        let mut ids = Vec::new();
+        while ids.len() < 2 {
+            for rx in &net.rxs {
+                rx.poll(0, &mut rx.scratch(), &net.pool, &mut net.free, &mut ids, 2);
+            }
+        }
+        net.txs[0].send(&net.pool, &mut ids[0], 0).unwrap();
+        assert_eq!(net.txs[0].send_sheds(&net.pool, &mut ids[1..], 0), 1);
+        for _ in 0..2 {
+            let mut reply = [0; 64];
+            let len = client.recv(&mut reply).unwrap();
+            assert_eq!(&reply[..len], b"who is there?", "{all} {ip}");
+        }
+    }
+}
+
+#[test]
+fn what_claims_to_come_from_the_server_itself_is_emptied() {
+    for ip in ["127.0.0.1", "0.0.0.0", "[::]"] {
+        let mut net = loopback(ip, 4, 1, Spread::Flow);
+        let near = if net.server.is_ipv4() {
+            "127.0.0.1"
+        } else {
+            "[::1]"
+        };
+        let asked: SocketAddr = format!("{near}:{}", net.server.port()).parse().unwrap();
+        let mut id = net.free.take().unwrap();
+        let slot = net.pool.get_mut(&mut id);
+        slot.set_len(20);
+        slot.peer = asked.into();
+        // The server's own socket: what a forger writes as the sender, and no other process can have.
+        net.txs[0].send(&net.pool, &mut id, 0).unwrap();
+        net.client = client(near);
+        net.client.send_to(&[1; 20], asked).unwrap();
+        let ids = net.receive(2);
+        let lengths: Vec<usize> = ids
+            .iter()
+            .map(|id| net.pool.get(id).payload().len())
+            .collect();
+        assert_eq!(lengths, [0, 20], "{ip}");
+    }
+}
+
+#[test]
 fn a_datagram_too_long_for_a_slot_is_marked() {
     let mut net = loopback("127.0.0.1", 4, 1, Spread::Flow);
     for len in [PAYLOAD_BYTES, PAYLOAD_BYTES + 1, 0] {
@@ -262,8 +329,12 @@ fn a_port_in_use_is_refused_with_a_remedy_even_if_shared() {
 
 #[test]
 fn an_address_of_another_machine_is_refused() {
-    let error = UdpDatapath::bind("192.0.2.1:0".parse().unwrap()).unwrap_err();
-    assert!(matches!(error, BindError::NotLocal { .. }), "{error}");
+    for (addr, works) in [("192.0.2.1:0", "0.0.0.0:0"), ("[2001:db8::1]:0", "[::]:0")] {
+        let error = UdpDatapath::bind(addr.parse().unwrap()).unwrap_err();
+        assert!(matches!(error, BindError::NotLocal { .. }), "{error}");
+        assert!(error.to_string().contains(&format!("use {works} for all")));
+        UdpDatapath::bind(works.parse().unwrap()).unwrap();
+    }
 }
 
 #[test]

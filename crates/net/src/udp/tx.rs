@@ -14,14 +14,18 @@ use crate::slot::Peer;
 pub struct UdpTx {
     socket: Arc<UdpSocket>,
     is_v4: bool,
+    /// Whether the socket has all addresses, so that each response must name its own.
+    on_all: bool,
     batch: Batch,
 }
 
 impl UdpTx {
-    pub(super) fn new(socket: Arc<UdpSocket>, is_v4: bool) -> UdpTx {
+    /// `addr` is what the socket is bound to.
+    pub(super) fn new(socket: Arc<UdpSocket>, addr: SocketAddr) -> UdpTx {
         UdpTx {
             socket,
-            is_v4,
+            is_v4: addr.is_ipv4(),
+            on_all: addr.ip().is_unspecified(),
             batch: Batch::new(),
         }
     }
@@ -37,6 +41,13 @@ impl UdpTx {
 
 impl Tx for UdpTx {
     fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
+        if self.on_all {
+            let one = std::slice::from_mut(slot);
+            return self
+                .batch
+                .send(&self.socket, self.is_v4, pool, one)
+                .map(drop);
+        }
         let slot = pool.get(slot);
         self.socket
             .send_to(slot.payload(), self.destination(slot.peer))

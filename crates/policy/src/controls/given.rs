@@ -18,13 +18,18 @@ pub struct Share {
 pub struct Assignment {
     /// The groups. One, or none: first come first served by all workers.
     pub shares: Vec<Share>,
+    /// All classes by service time as last measured, UNKNOWN last. Empty: the order stays as it was.
+    pub ascending: Vec<ClassId>,
 }
 
 /// Follows the assignment it is given: one group is served first come first served by all workers; several have their workers
-/// reserved and may use those of longer ones, as under DARC. The order of types is the declared one.
+/// reserved and may use those of longer ones, as under DARC. The order of classes is the declared one until an assignment tells
+/// another.
 pub struct Given {
     /// Workers and types of each group, shortest first; no more than one: nothing is reserved.
     parts: Vec<(BitSet, usize)>,
+    /// All types by execution time, as the last duty that tells it lists them.
+    ascending: Vec<ClassId>,
 }
 
 impl Given {
@@ -33,6 +38,7 @@ impl Given {
     pub fn new(classes: usize) -> Self {
         Self {
             parts: Vec::with_capacity(classes),
+            ascending: Vec::with_capacity(classes),
         }
     }
 
@@ -84,11 +90,18 @@ impl Control for Given {
         let shares = assignment.shares.iter();
         self.parts
             .extend(shares.map(|share| (share.classes, share.workers)));
+        if !assignment.ascending.is_empty() {
+            self.ascending.clear();
+            self.ascending.extend_from_slice(&assignment.ascending);
+        }
         true
     }
 
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         let classes = plan.ranked().len() as u16;
+        if !self.ascending.is_empty() {
+            plan.rank_as(&self.ascending);
+        }
         if self.parts.len() < 2 {
             plan.order = Order::Arrival;
             (0..classes).for_each(|class| plan.allow(ClassId(class), BitSet::EMPTY, *present));
@@ -128,6 +141,7 @@ mod tests {
         };
         assert!(given.assigned(&Assignment {
             shares: parts.iter().map(share).collect(),
+            ascending: Vec::new(),
         }));
         given
     }
@@ -150,6 +164,25 @@ mod tests {
         assert_eq!(*plan.reserved(ClassId(2)), BitSet::range(3, 10));
         // A stranger runs with the first group that is as long.
         assert_eq!(plan.reserved(ClassId(1)), plan.reserved(ClassId(2)));
+    }
+
+    #[test]
+    fn classes_are_served_in_the_order_that_the_assignment_tells() {
+        let mut plan = plan();
+        let mut given = given(&[(&[0], 3), (&[2, 3], 7)]);
+        let swapped = [2, 1, 0, 3].map(ClassId);
+        let share = |classes: &[usize], workers| Share {
+            classes: classes.iter().copied().collect(),
+            workers,
+        };
+        given.assigned(&Assignment {
+            shares: alloc::vec![share(&[2], 3), share(&[0, 3], 7)],
+            ascending: swapped.to_vec(),
+        });
+        given.workers_changed(&mut plan, &BitSet::range(0, 10));
+        assert_eq!(plan.ranked(), swapped);
+        // A stranger runs with the first group that is as long: now that of type 0.
+        assert_eq!(plan.reserved(ClassId(1)), plan.reserved(ClassId(0)));
     }
 
     #[test]

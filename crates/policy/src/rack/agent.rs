@@ -18,6 +18,8 @@ pub struct Part {
 pub struct Duty {
     /// Its groups, by ascending execution time.
     pub parts: Vec<Part>,
+    /// All types by execution time as last measured, UNKNOWN last. Empty: the order stays as it was.
+    pub ascending: Vec<ClassId>,
 }
 
 impl Duty {
@@ -60,21 +62,26 @@ impl Agent {
     /// Serves whatever comes. `ascending` lists all types by execution time, UNKNOWN last.
     #[must_use]
     pub fn new(ascending: &[ClassId]) -> Self {
-        let mut rank = alloc::vec![0; ascending.len()];
-        for (place, class) in ascending.iter().enumerate() {
-            rank[class.index()] = place as u16;
-        }
-        Self {
+        let mut agent = Self {
             duty: BitSet::range(0, ascending.len()),
-            rank,
+            rank: alloc::vec![0; ascending.len()],
             strangers: BitSet::EMPTY,
             longest_stranger: 0,
             seen: BitSet::EMPTY,
+        };
+        agent.reorder(ascending);
+        agent
+    }
+
+    fn reorder(&mut self, ascending: &[ClassId]) {
+        for (place, class) in ascending.iter().enumerate() {
+            self.rank[class.index()] = place as u16;
         }
     }
 
-    /// The control plane changed the server's duty.
+    /// The control plane changed the server's duty. Types keep their order where the duty tells none.
     pub fn instructed(&mut self, duty: &Duty) {
+        self.reorder(&duty.ascending);
         self.duty = duty.classes();
         self.keep(self.seen.difference(&self.duty));
     }
@@ -124,7 +131,27 @@ mod tests {
                 classes: [class.index()].into_iter().collect(),
                 cores: 1,
             }],
+            ascending: Vec::new(),
         }
+    }
+
+    #[test]
+    fn the_duty_says_which_types_are_long_now() {
+        let mut agent = Agent::new(&[SHORT, LONG]);
+        // Service times swap: what was declared long is the short type now, and keeps this server.
+        agent.instructed(&Duty {
+            ascending: alloc::vec![LONG, SHORT],
+            ..serves(LONG)
+        });
+        assert!(
+            agent.arrived(SHORT).is_empty(),
+            "late, and not in the way yet"
+        );
+        assert_eq!(agent.arrived(LONG), [0].into_iter().collect());
+        // A duty that tells no order leaves it.
+        agent.instructed(&serves(LONG));
+        assert!(agent.arrived(SHORT).is_empty());
+        assert_eq!(agent.arrived(LONG), [0].into_iter().collect());
     }
 
     #[test]

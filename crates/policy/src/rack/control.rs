@@ -1,7 +1,7 @@
 //! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
 
 use super::{Demand, Duty, Grouping, Layout, Part, ServerId, Shaper, provision};
-use crate::{BitSet, ClassHint};
+use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -255,7 +255,21 @@ impl Control {
         };
         Duty {
             parts: (0..self.grouping.groups()).filter(here).map(part).collect(),
+            ascending: self.ascending(),
         }
+    }
+
+    /// All types by execution time as last measured, ties in the order of declaration, UNKNOWN last.
+    fn ascending(&self) -> Vec<ClassId> {
+        let types = self.demand.types();
+        let mut order: Vec<ClassId> = (0..types.len() as u16).map(ClassId).collect();
+        order.sort_by(|a, b| {
+            types[a.index()]
+                .mean_ns
+                .total_cmp(&types[b.index()].mean_ns)
+        });
+        order.push(ClassId(types.len() as u16));
+        order
     }
 
     /// The group's types, UNKNOWN among those of the longest.
@@ -270,7 +284,6 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ClassId;
     use crate::rack::{Cloning, Mark, Packet, Reply, Switch, Turns};
 
     fn hint(us: f64, share: f64) -> ClassHint {
@@ -338,6 +351,32 @@ mod tests {
         // 7 + 73 was seven servers of longs and a mixed one; 38 + 42 is four, three of shorts and a mixed one.
         assert_eq!(kept.count(), 4);
         assert_eq!(control.layout().mixed(), 1);
+    }
+
+    #[test]
+    fn a_duty_lists_the_types_by_what_was_measured() {
+        let (mut control, mut shaper) = bimodal(0.5);
+        let ascending = |control: &Control| control.duty(ServerId(0)).ascending;
+        let unknown = ClassId(2);
+        assert_eq!(ascending(&control), [ClassId(0), ClassId(1), unknown]);
+        for (class, execution_ns) in [(0, 90_000), (1, 9_000)] {
+            let class = ClassId(class);
+            for index in 0..1_000 {
+                shaper.request(0, Packet::new(class, index));
+                let (server, mark) = (ServerId(0), Mark::Plain);
+                let reply = Reply {
+                    server,
+                    class,
+                    index,
+                    mark,
+                    execution_ns,
+                    queue: 0,
+                };
+                shaper.reply(0, &reply);
+            }
+        }
+        control.observe(&mut shaper);
+        assert_eq!(ascending(&control), [ClassId(1), ClassId(0), unknown]);
     }
 
     #[test]

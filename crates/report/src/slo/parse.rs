@@ -7,12 +7,13 @@ const MEASURES: [(&str, Measure); 2] = [
     ("latency", Measure::Latency),
     ("slowdown", Measure::Slowdown),
 ];
-const STATISTICS: [(&str, Statistic); 6] = [
+const STATISTICS: [(&str, Statistic); 7] = [
     ("mean", Statistic::Mean),
     ("p50", Statistic::P50),
     ("p90", Statistic::P90),
     ("p99", Statistic::P99),
     ("p999", Statistic::P999),
+    ("p99.9", Statistic::P999),
     ("max", Statistic::Max),
 ];
 /// Units of time, in µs.
@@ -128,6 +129,21 @@ impl<'a> Span<'a> {
         ))
     }
 
+    /// The parts on both sides of the dot before the statistic: `p99.9` has a dot itself.
+    fn rsplit_statistic(self) -> Option<(Self, Self)> {
+        let (rest, last) = self.rsplit(".")?;
+        match rest.rsplit(".") {
+            Some((before, percentile)) if percentile.text == "p99" && last.text == "9" => {
+                let whole = Self {
+                    text: &self.text[self.text.len() - "p99.9".len()..],
+                    column: percentile.column,
+                };
+                Some((before, whole))
+            }
+            _ => Some((rest, last)),
+        }
+    }
+
     fn shape(self, problem: &'static str) -> SloError {
         SloError::Shape {
             column: self.column,
@@ -181,7 +197,7 @@ fn path(span: Span<'_>) -> Result<(Scope, Measure, Statistic), SloError> {
     let incomplete = || span.shape("scope, measure and statistic are needed");
     let (head, rest) = span.split(".").ok_or_else(incomplete)?;
     head.one_of("scope", &SCOPES)?;
-    let (rest, statistic) = rest.rsplit(".").ok_or_else(incomplete)?;
+    let (rest, statistic) = rest.rsplit_statistic().ok_or_else(incomplete)?;
     let (scope, measure) = match rest.rsplit(".") {
         Some((name, measure)) if head.text == "class" => (class(name)?, measure),
         Some((extra, _)) => return Err(extra.shape("`overall` takes no name")),

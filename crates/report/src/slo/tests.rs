@@ -16,10 +16,34 @@ fn what_is_written_is_read_back() {
         "class.*.slowdown.p999<=10",
         "overall.slowdown.p999<=50,class.GET.latency.p99<=250us",
         "class.v1.2-get.latency.mean<=0.5us",
-        "overall.latency.max<=1500us",
+        "overall.latency.max<=1.5ms",
+        "overall.latency.p99<=20ms",
+        "overall.latency.p99<=999us",
+        "overall.latency.p99<=2s",
     ] {
         assert_eq!(slo(text).to_string(), text);
     }
+}
+
+#[test]
+fn latencies_are_written_in_the_unit_that_suits_them() {
+    for (text, written) in [
+        ("20000us", "20ms"),
+        ("1000000ns", "1ms"),
+        ("90000ms", "90s"),
+        ("800ns", "0.8us"),
+    ] {
+        let slo = slo(&format!("overall.latency.p50<={text}"));
+        assert_eq!(slo.to_string(), format!("overall.latency.p50<={written}"));
+    }
+    let verdict = slo("class.long.latency.max<=1ms").evaluate(&run()).unwrap();
+    let Verdict::Missed(violations) = verdict else {
+        panic!("{verdict:?}")
+    };
+    assert_eq!(
+        violations[0].to_string(),
+        "class.long.latency.max<=1ms is broken: 2.00 ms"
+    );
 }
 
 #[test]
@@ -164,4 +188,58 @@ fn errors_say_what_is_missing() {
         let found = error(text);
         assert!(found.contains(expected), "{text}: {found}");
     }
+}
+
+#[test]
+fn a_percentile_is_written_with_or_without_its_point() {
+    let text = "class.v1.2-get.slowdown.p99.9<=10,overall.latency.p99.9<=3us";
+    let written = "class.v1.2-get.slowdown.p999<=10,overall.latency.p999<=3us";
+    assert_eq!(slo(text).to_string(), written);
+}
+
+/// A run of so many requests at slowdown 1, answered and dropped, of `short` and `long`.
+fn lossy(answered: [u64; 2], dropped: [u64; 2]) -> Run {
+    let classes = ["short", "long"].map(|name| crate::ClassMeta::new(name, 500.0));
+    let mut recorder = crate::Recorder::new(&classes);
+    for class in 0..2 {
+        (0..answered[class]).for_each(|_| {
+            recorder.record(class, 500, 500);
+        });
+        (0..dropped[class]).for_each(|_| recorder.dropped(class));
+    }
+    Run::new(run().meta, &recorder, crate::RunExtras::default())
+}
+
+#[test]
+fn a_run_that_loses_more_than_one_in_a_thousand_meets_nothing() {
+    let every = slo("class.*.slowdown.p999<=10");
+    let kept = lossy([9_990, 10_000], [10, 10]);
+    assert!(every.evaluate(&kept).unwrap().is_met());
+    assert!(every.tightest(&kept).is_some());
+
+    let run = lossy([5_000, 5_000], [5_000, 0]);
+    let Verdict::Lossy(loss) = every.evaluate(&run).unwrap() else {
+        panic!("a third is lost");
+    };
+    assert_eq!(
+        loss.to_string(),
+        "33.3 % of overall was lost, more than 0.1 %"
+    );
+    assert_eq!(every.tightest(&run), None);
+}
+
+#[test]
+fn a_rare_class_is_not_lost_among_the_others() {
+    let run = lossy([100_000, 50], [0, 50]);
+    assert!(run.sustained(), "of all requests few are lost");
+    let Verdict::Lossy(loss) = slo("class.long.slowdown.p50<=10").evaluate(&run).unwrap() else {
+        panic!("half of the class is lost");
+    };
+    assert_eq!(loss.scope, Scope::Class("long".into()));
+    assert!(
+        slo("class.short.slowdown.p99<=10")
+            .evaluate(&run)
+            .unwrap()
+            .is_met()
+    );
 }

@@ -32,7 +32,7 @@ pub(crate) fn serve(
     let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
     let server = Server::builder()
         .policy(policy)
-        .class("work", service_ns)
+        .class("work", Duration::from_nanos(service_ns))
         .workers(1)
         .layout(Layout::Dedicated)
         .idle(Idle::Spin)

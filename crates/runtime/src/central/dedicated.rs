@@ -13,7 +13,7 @@ use super::hands::{Hands, Spare};
 use crate::bell::Bell;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
-use crate::park::{Parker, Patience, announce};
+use crate::park::{Parker, Patience};
 use crate::service::Service;
 use crate::sync::Padded;
 
@@ -35,7 +35,6 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
     C: Classifier,
     S: Service,
 {
-    let _farewell = Farewell(beds);
     let attached = spare.is_some().then(Attached::new);
     let mut hands = attached
         .as_ref()
@@ -61,18 +60,6 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
             dispatcher.sleep();
             patience.slept();
         }
-    }
-}
-
-/// Wakes all workers when the dispatcher ends, even by a panic: nobody else would.
-struct Farewell<'a>(&'a Beds);
-
-impl Drop for Farewell<'_> {
-    fn drop(&mut self) {
-        announce();
-        self.0.iter().for_each(|bed| {
-            bed.wake();
-        });
     }
 }
 

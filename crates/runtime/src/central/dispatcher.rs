@@ -144,7 +144,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     fn has_news(&self) -> bool {
         let reported = |port: &Port| port.held > 0 && !port.done.is_empty();
-        let drains = self.control.phase() != Phase::Running && self.door == Door::Open;
+        let drains = self.control.phase() != Phase::Running && self.can_drain();
         let stops = self.control.phase() > Phase::Draining;
         let unpublished = self.revisions != self.ingress.revisions();
         drains
@@ -152,6 +152,15 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             || unpublished
             || self.workers != self.control.workers()
             || self.ports.iter().any(reported)
+    }
+
+    /// Whether the next turn of a drain gets on, though nobody reports anything.
+    fn can_drain(&self) -> bool {
+        match self.door {
+            Door::Open => true,
+            Door::Closing(_) => !self.intake.free.is_empty(),
+            Door::Closed => self.in_flight == 0,
+        }
     }
 
     #[inline]
@@ -175,7 +184,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[inline]
     fn finished(&mut self, worker: usize, parcel: Parcel) {
         let (job, note, slot) = (parcel.job(), parcel.note(), parcel.into_slot());
-        self.watch.ended(self.now_ns, worker, job);
+        self.watch.finished(self.now_ns, worker, job);
         self.ingress
             .finished(self.now_ns, WorkerId(worker as u16), job, note);
         self.intake.free.give(slot);
@@ -242,6 +251,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         intake.receive(bell.rx(), *now_ns, max, |intake, slot| {
             let (id, slot) = job_of(slot);
             let job = describe(id, intake.pool.get(&slot));
+            intake.tally.class(job.class.0).accepted.add(1);
             match ingress.arrived(*now_ns, job) {
                 Ok(()) => {
                     waiting[id.index()] = Some(Waiting { slot, begun: false });
@@ -275,17 +285,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     #[inline]
     fn flush(&mut self) {
-        let Intake {
-            refusals,
-            pool,
-            free,
-            tally,
-            ..
-        } = &mut self.intake;
-        let unsent = refusals.flush(&mut self.tx, pool, free, self.now_ns);
-        if unsent > 0 {
-            tally.unsent.add(unsent);
-        }
+        self.intake.flush(&mut self.tx, self.now_ns);
     }
 
     #[inline]
@@ -330,7 +330,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             self.door = Door::Closing(self.intake.pool.len());
         }
         if self.door == Door::Closed && self.in_flight == 0 {
-            self.control.advance(Phase::Stopped);
+            self.stop();
         }
     }
 
@@ -338,8 +338,22 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[cold]
     fn abandon(&mut self) {
         self.collect();
-        let waiting = self.waiting.iter().flatten().count();
-        self.intake.tally.abandoned.set(waiting as u64);
+        for Waiting { slot, begun } in self.waiting.iter_mut().filter_map(Option::take) {
+            self.intake.tally.abandoned.add(1);
+            // An interrupted handler, which never goes on, still borrows its buffer.
+            if !begun {
+                self.intake.free.give(slot);
+            }
+        }
+        self.stop();
+    }
+
+    /// Ends the server: nothing that it took is left to answer or to give up.
+    #[cold]
+    fn stop(&mut self) {
+        self.flush();
+        self.intake
+            .turn_all_away(self.bell.rx(), &mut self.tx, self.now_ns);
         self.control.advance(Phase::Stopped);
     }
 

@@ -8,7 +8,7 @@ use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::SlotId;
 use headway_policy::role::{DispatcherSlice, Ingress, Monitor};
-use headway_policy::{Job, WorkerId};
+use headway_policy::{ClassId, Job, WorkerId};
 
 use super::dispatcher::{Dispatcher, Waiting};
 use crate::executor::{Executor, Ran};
@@ -63,7 +63,11 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
         );
         let now_ns = span.end.ns;
         match stretch {
-            Stretch::Finished { outcome, cpu_ns } => {
+            Stretch::Finished {
+                outcome,
+                cpu_ns,
+                late_ns,
+            } => {
                 self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
                 let class = self.finish(dispatcher, slot, (now_ns, cpu_ns));
                 self.executor.count(&Ran {
@@ -71,9 +75,11 @@ impl<'a, S: Service, T: Tx> Hands<'a, S, T> {
                     span_ns: span.start.ns..now_ns,
                     cpu_ns,
                 });
+                self.fibers
+                    .count_late(&self.executor.tally, ClassId(class), late_ns);
             }
-            Stretch::Yielded(job) => {
-                self.executor.tally.preemptions.add(1);
+            Stretch::Yielded { job, sliced } => {
+                Fibers::<S>::count_yield(&self.executor.tally, job.class, sliced);
                 dispatcher.waiting[job.id.index()] = Some(Waiting { slot, begun: true });
                 dispatcher.ingress.worked(now_ns, job, None);
             }

@@ -44,7 +44,6 @@ where
     /// Runs and leads until the server stops.
     pub(super) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
-        let _farewell = Farewell(&shared);
         while self.control.phase() != Phase::Stopped {
             if self.turn() {
                 self.patience.reset();
@@ -118,14 +117,5 @@ where
         } else {
             drop(lead);
         }
-    }
-}
-
-/// Wakes all workers when one ends, even by a panic: it may have been the one that was to wake them.
-struct Farewell<'a, S>(&'a Leadership<S>);
-
-impl<S> Drop for Farewell<'_, S> {
-    fn drop(&mut self) {
-        self.0.wake_all();
     }
 }

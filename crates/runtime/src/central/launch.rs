@@ -6,7 +6,7 @@ use headway_fiber::Stacks;
 use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, Rx, Tx};
-use headway_net::pool::Pool;
+use headway_net::pool::{MAX_SLOTS, Pool};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
@@ -22,7 +22,8 @@ use crate::crew::{Crew, Seats, cores};
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::fibers::{Shelf, Weft};
-use crate::intake::Intake;
+use crate::heed::Heed;
+use crate::intake::{BATCH, Intake};
 use crate::leader::Leadership;
 use crate::overflow;
 use crate::park::{Parker, Patience};
@@ -53,6 +54,24 @@ struct Bench<I, M, R: Rx, T, C, S> {
     crowded: bool,
 }
 
+impl<I, M, R: Rx + 'static, T, C, S> Bench<I, M, R, T, C, S> {
+    /// Where the workers sleep. Whoever stops the server wakes them, and the dispatcher at its queue.
+    fn beds(&self) -> Beds {
+        let beds: Beds = (0..self.workers.len())
+            .map(|_| Padded(Parker::new()))
+            .collect();
+        let (bell, sleepers) = (Arc::clone(&self.bell), Arc::clone(&beds));
+        self.control.set_wake_all(Box::new(move || {
+            // This announces the change to the workers as well.
+            bell.ring();
+            sleepers.iter().for_each(|bed| {
+                bed.wake();
+            });
+        }));
+        beds
+    }
+}
+
 /// Starts a server whose ingress is a dispatcher.
 pub(crate) fn launch<I, L, M, D, C, S>(
     system: Dispatched<I, L, M>,
@@ -74,23 +93,17 @@ where
     let threads = count + usize::from(layout == Layout::Dedicated);
     let mut crew = Crew::new(Seats::choose(&parts.config.pin, threads)?);
     let tallies = tallies(count + 1, parts.shape.queues());
-    let weft = interrupts.then(|| weft(&parts)).transpose()?;
+    let config = &parts.config;
+    let heed = Arc::new(Heed::new(&tallies, &config.class_names, config.feedback));
+    let weft = interrupts.then(|| weft(&parts, &heed)).transpose()?;
     let (rxs, pool, bench) = prepare(
         (system.ingress, system.monitor),
         system.depth,
         parts,
-        &tallies,
+        (&tallies, heed),
         threads,
     )?;
-    let engine = |crew, bell: Arc<Bell<D::Rx>>, control| Engine {
-        crew,
-        control,
-        tallies,
-        wake: Arc::new(move || bell.ring()),
-        kernel_drops: kernel_drops(&rxs),
-        layout: Some(layout),
-    };
-    let (bell, control) = (Arc::clone(&bench.bell), Arc::clone(&bench.control));
+    let control = Arc::clone(&bench.control);
     let started = match (layout, weft) {
         (Layout::Dedicated, Some(weft)) => {
             start_sharing(bench, system.locals, &weft(pool), &mut crew)
@@ -98,7 +111,13 @@ where
         (Layout::Dedicated, None) => start_dedicated(bench, &mut crew),
         (Layout::Inline | Layout::Auto, _) => start_inline(bench, &mut crew),
     };
-    let engine = engine(crew, bell, control);
+    let engine = Engine {
+        crew,
+        control,
+        tallies,
+        kernel_drops: kernel_drops(&rxs),
+        layout: Some(layout),
+    };
     engine.settled(started)
 }
 
@@ -118,6 +137,7 @@ const READY_STACKS: usize = 256;
 /// What fibers need; the pool is known later.
 fn weft<D, C, S>(
     parts: &Parts<D, C, S>,
+    heed: &Arc<Heed>,
 ) -> Result<impl FnOnce(Arc<Pool>) -> Weft<S> + use<D, C, S>, StartError> {
     if !Clock::global().is_tsc() {
         return Err(StartError::NoTsc);
@@ -128,6 +148,7 @@ fn weft<D, C, S>(
         Stacks::new(bytes, READY_STACKS).map_err(|source| StartError::Stacks { bytes, source })?;
     let service = Arc::clone(&parts.service);
     let (resume, feedback) = (parts.shape.resume, parts.config.feedback);
+    let heed = Arc::clone(heed);
     Ok(move |pool: Arc<Pool>| Weft {
         service,
         stacks: Arc::new(stacks),
@@ -135,6 +156,7 @@ fn weft<D, C, S>(
         pool,
         resume,
         feedback,
+        heed,
     })
 }
 
@@ -148,7 +170,7 @@ fn prepare<I, M, D, C, S>(
     (ingress, monitor): (I, M),
     depth: usize,
     parts: Parts<D, C, S>,
-    tallies: &[Arc<Tally>],
+    (tallies, heed): (&[Arc<Tally>], Arc<Heed>),
     threads: usize,
 ) -> Result<Prepared<I, M, D, C, S>, StartError>
 where
@@ -159,8 +181,10 @@ where
     S: Service,
 {
     let count = parts.shape.workers;
-    let (pool, free) = Pool::new(parts.config.slots)?;
-    let pool = Arc::new(pool);
+    let slots = parts.config.slots;
+    // At the end of the pool, so that the numbers of the others are below the policy's bound.
+    let (pool, mut spare) = Pool::new(slots.max(MAX_SLOTS.min(slots + BATCH)))?;
+    let (pool, free) = (Arc::new(pool), spare.split_off(slots));
     let senders = count + 1 + usize::from(I::WORKS);
     let (rxs, mut txs) = Parts::<D, C, S>::split(parts.datapath, 1, senders)?;
     let control = Arc::new(Control::new(count, ingress.plan(), parts.config.stalls));
@@ -169,19 +193,21 @@ where
         &*rxs[0],
         parts.classifier,
         parts.shape.unknown().0,
-        (Arc::clone(&pool), free),
+        (Arc::clone(&pool), free, spare),
         Arc::clone(&tallies[count]),
     );
     let seats: Vec<Arc<Seat>> = (0..count).map(|_| Arc::default()).collect();
     let tx = txs.pop().expect("a way out for each thread was asked for");
+    let watch = Watch::new(monitor, &seats, (heed, Arc::clone(&tallies[count])));
     let (dispatcher, desks) = Dispatcher::new(
-        (ingress, Watch::new(monitor, &seats)),
+        (ingress, watch),
         intake,
         (Arc::clone(&bell), tx),
         Arc::clone(&control),
         (count, depth),
     );
-    let executor = |(worker, tx)| {
+    let journals = control.open_journal(txs.len(), parts.config.journal);
+    let executor = |(worker, (tx, journal))| {
         let service = Arc::clone(&parts.service);
         let tally = Arc::clone(&tallies[worker]);
         Executor::new(
@@ -190,9 +216,15 @@ where
             WorkerId(worker as u16),
             Arc::clone(&pool),
             tally,
+            journal,
         )
     };
-    let mut executors: Vec<_> = txs.into_iter().enumerate().map(executor).collect();
+    let mut executors: Vec<_> = txs
+        .into_iter()
+        .zip(journals)
+        .enumerate()
+        .map(executor)
+        .collect();
     let spare = I::WORKS.then(|| executors.pop()).flatten();
     let bench = Bench {
         dispatcher,
@@ -225,9 +257,7 @@ where
 {
     let stalls = Arc::clone(bench.control.stalls());
     let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
-    let beds: Beds = (0..bench.workers.len())
-        .map(|_| Padded(Parker::new()))
-        .collect();
+    let beds = bench.beds();
     let control = Arc::clone(&bench.control);
     let spare = bench.spare.map(|executor| Spare {
         weft: weft.clone(),
@@ -294,9 +324,7 @@ where
 {
     let stalls = Arc::clone(bench.control.stalls());
     let patience = || Patience::new(bench.config.idle, bench.crowded, &stalls);
-    let beds: Beds = (0..bench.workers.len())
-        .map(|_| Padded(Parker::new()))
-        .collect();
+    let beds = bench.beds();
     let control = Arc::clone(&bench.control);
     let nobody = None::<Spare<S, T>>;
     start_dispatcher(
@@ -336,6 +364,14 @@ where
     S: Service,
 {
     let shared = Arc::new(Leadership::new(bench.dispatcher, bench.workers.len()));
+    // The dispatcher has the control: a strong reference back would keep both for ever.
+    let (bell, sleepers) = (Arc::clone(&bench.bell), Arc::downgrade(&shared));
+    bench.control.set_wake_all(Box::new(move || {
+        bell.ring();
+        if let Some(sleepers) = sleepers.upgrade() {
+            sleepers.wake_all();
+        }
+    }));
     for (index, (desk, executor)) in bench.workers.into_iter().enumerate() {
         let setup = executor.setup();
         let worker = inline::Worker {

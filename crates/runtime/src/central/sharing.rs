@@ -8,7 +8,7 @@ use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempt};
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Backlog, Local, Next, Queues, Steal};
-use headway_policy::{Job, JobId, WorkerId};
+use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::dedicated::Beds;
 use super::desk::Desk;
@@ -64,6 +64,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             let _ = self.seat.asker.set(asker(self.mechanism, &attached));
         }
         let fibers = Fibers::new(self.weft, me, &attached);
+        let control = Arc::clone(&self.control);
         let active = Active {
             view: View::new(me, self.desk, self.executor.slots()),
             local: self.local,
@@ -75,6 +76,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Worker<L, S, T, R> {
             beds: self.beds,
             patience: self.patience,
         };
+        // Dropping `attached` waits until the dispatcher has ended, which nobody else would tell to.
+        let _stop = control.stop_on_panic();
         active.serve();
     }
 }
@@ -168,9 +171,17 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
         let span_ns = span.start.ns..span.end.ns;
         self.patience.ran(&span_ns);
         match stretch {
-            Stretch::Finished { outcome, cpu_ns } => self.finish(slot, outcome, (span_ns, cpu_ns)),
-            Stretch::Yielded(job) => {
+            Stretch::Finished {
+                outcome,
+                cpu_ns,
+                late_ns,
+            } => {
+                let class = self.finish(slot, outcome, (span_ns, cpu_ns));
+                self.fibers.count_late(&self.executor.tally, class, late_ns);
+            }
+            Stretch::Yielded { job, sliced } => {
                 self.view.told = self.told();
+                Fibers::<S>::count_yield(&self.executor.tally, job.class, sliced);
                 self.give_back(slot, &job, span.end.ns);
                 return Turn::Interrupted(span.end);
             }
@@ -192,7 +203,12 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
     }
 
     #[inline]
-    fn finish(&mut self, mut slot: SlotId, outcome: Outcome, (span_ns, cpu_ns): (Range<u64>, u64)) {
+    fn finish(
+        &mut self,
+        mut slot: SlotId,
+        outcome: Outcome,
+        (span_ns, cpu_ns): (Range<u64>, u64),
+    ) -> ClassId {
         let now_ns = span_ns.end;
         self.executor.respond(&mut slot, outcome, cpu_ns, now_ns);
         let (job, slot) = self.executor.job(slot);
@@ -204,12 +220,12 @@ impl<L: Local, S: Service, T: Tx, R: Rx> Active<'_, L, S, T, R> {
             span_ns,
             cpu_ns,
         });
+        job.class
     }
 
     /// The request was interrupted: it stays here, or goes back to the dispatcher.
     #[inline(always)]
     fn give_back(&mut self, slot: SlotId, job: &Job, now_ns: u64) {
-        self.executor.tally.preemptions.add(1);
         if self.control.phase() >= Phase::Abandoning {
             self.view.keep(slot);
             self.view.push(job.id);

@@ -4,10 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use headway_fiber::Asker;
 use headway_policy::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
-use headway_policy::{JobId, WorkerId};
+use headway_policy::{ClassId, JobId, WorkerId};
 
 use super::desk::Port;
+use crate::heed::{ENDLESS_NS, Heed};
 use crate::pulse::{Assignment, Pulse};
+use crate::tally::Tally;
 use crate::token::Notice;
 
 /// Without a monitor that wants to know at once, pulses are read this often, ns: each that changed costs a cache miss, and a
@@ -30,6 +32,9 @@ pub(super) struct Watch<M> {
     monitor: M,
     seats: Box<[Watched]>,
     looked_ns: u64,
+    heed: Arc<Heed>,
+    /// The dispatcher's own.
+    tally: Arc<Tally>,
 }
 
 /// A seat, and what is known of it.
@@ -38,6 +43,11 @@ struct Watched {
     /// The assignment seen last.
     epoch: u64,
     job: JobId,
+    class: ClassId,
+    /// When it was first asked to yield; never where it is `u64::MAX`.
+    asked_ns: u64,
+    /// Whether it was counted as one that does not.
+    unheeded: bool,
     /// Whether it was not reported ended.
     runs: bool,
     /// When to ask the monitor about it; never where it is `u64::MAX`.
@@ -48,11 +58,18 @@ struct Watched {
 pub(super) struct Ports<'a>(pub(super) &'a [Port]);
 
 impl<M: Monitor> Watch<M> {
-    pub(super) fn new(monitor: M, seats: &[Arc<Seat>]) -> Self {
+    pub(super) fn new(
+        monitor: M,
+        seats: &[Arc<Seat>],
+        (heed, tally): (Arc<Heed>, Arc<Tally>),
+    ) -> Self {
         let watched = |seat: &Arc<Seat>| Watched {
             seat: Arc::clone(seat),
             epoch: 0,
             job: JobId(u32::MAX),
+            class: ClassId(0),
+            asked_ns: u64::MAX,
+            unheeded: false,
             runs: false,
             due_ns: u64::MAX,
         };
@@ -60,7 +77,22 @@ impl<M: Monitor> Watch<M> {
             monitor,
             seats: seats.iter().map(watched).collect(),
             looked_ns: 0,
+            heed,
+            tally,
         }
+    }
+
+    /// The worker reported that it finished the request.
+    #[inline]
+    pub(super) fn finished(&mut self, now_ns: u64, worker: usize, job: JobId) {
+        if M::PREEMPTS {
+            let watched = &self.seats[worker];
+            if watched.runs && watched.job == job && !watched.unheeded {
+                let late_ns = now_ns.saturating_sub(watched.asked_ns);
+                self.heed.ended(&self.tally, watched.class.0, late_ns);
+            }
+        }
+        self.ended(now_ns, worker, job);
     }
 
     /// The worker reported that it finished the request, or gave it back.
@@ -107,7 +139,13 @@ impl<M: Monitor> Watch<M> {
         ports: &Ports<'_>,
     ) {
         let id = WorkerId(worker as u16);
-        let Self { monitor, seats, .. } = self;
+        let Self {
+            monitor,
+            seats,
+            heed,
+            tally,
+            ..
+        } = self;
         let watched = &mut seats[worker];
         if let Some(beat) = watched.beat() {
             if watched.runs {
@@ -116,9 +154,12 @@ impl<M: Monitor> Watch<M> {
             watched.epoch = beat.epoch;
             watched.job = JobId(beat.job);
             watched.runs = true;
+            watched.asked_ns = u64::MAX;
+            watched.unheeded = false;
             watched.due_ns = u64::MAX;
             let since_ns = beat.since_ns.min(now_ns);
             if let Some(job) = ingress.dispatched(watched.job) {
+                watched.class = job.class;
                 let after_ns = monitor.started(since_ns, id, job, watched.epoch, ports);
                 watched.due_ns = after_ns.map_or(u64::MAX, |after_ns| since_ns + after_ns);
             }
@@ -129,7 +170,10 @@ impl<M: Monitor> Watch<M> {
         match monitor.expired(now_ns, id, ingress, ports) {
             Verdict::Preempt => {
                 watched.due_ns = now_ns + AGAIN_NS;
-                watched.interrupt(watched.epoch, ports.next(worker));
+                watched.ask(now_ns, ports.next(worker), tally);
+                if watched.goes_on(now_ns) {
+                    heed.goes_on(tally, watched.class.0);
+                }
             }
             Verdict::Renew(for_ns) | Verdict::RenewAlone(for_ns) => {
                 watched.due_ns = now_ns + for_ns;
@@ -148,7 +192,10 @@ impl<M: Monitor> Watch<M> {
         }
         while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, ports) {
             let next = ports.next(worker.index());
-            self.seats[worker.index()].interrupt(epoch, next);
+            let watched = &mut self.seats[worker.index()];
+            if watched.epoch == epoch {
+                watched.ask(now_ns, next, &self.tally);
+            }
         }
     }
 
@@ -169,11 +216,24 @@ impl Watched {
             .filter(|beat| beat.epoch != self.epoch)
     }
 
+    /// Asks the request that runs to yield.
     #[inline]
-    fn interrupt(&self, epoch: u64, next: Option<Notice>) {
-        if let Some(asker) = self.seat.asker.get() {
-            asker.ask_with(epoch, next.map_or(0, Notice::into_word));
+    fn ask(&mut self, now_ns: u64, next: Option<Notice>, tally: &Tally) {
+        if self.asked_ns == u64::MAX {
+            self.asked_ns = now_ns;
+            tally.class(self.class.0).preemptions_asked.add(1);
         }
+        if let Some(asker) = self.seat.asker.get() {
+            asker.ask_with(self.epoch, next.map_or(0, Notice::into_word));
+        }
+    }
+
+    /// Whether it has not heeded that for so long that it may never; true once.
+    #[inline]
+    fn goes_on(&mut self, now_ns: u64) -> bool {
+        let endless = !self.unheeded && now_ns.saturating_sub(self.asked_ns) > ENDLESS_NS;
+        self.unheeded |= endless;
+        endless
     }
 }
 

@@ -2,25 +2,27 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use headway_fiber::Mechanism;
+use headway_fiber::{MAX_STACK_BYTES, Mechanism};
 use headway_net::classify::{AnyClassifier, Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::{BindError, UdpDatapath};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::spec::{Params, Spec, SpecError, Value};
+use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{self, Replicas, System, Visit};
 use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
-use super::{Server, Stopper};
+use super::admission::admit;
+use super::{Observer, Server, Stopper};
 use crate::central::{self, Dispatched};
 use crate::crew::Pin;
 use crate::error::StartError;
 use crate::intake::BATCH;
 use crate::park::Idle;
 use crate::parts::{Config, Engine, Layout, Parts};
-use crate::service::Service;
+use crate::service::{Call, Service};
 use crate::steered;
 
 /// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
@@ -29,7 +31,21 @@ const QUEUE_LIMIT: usize = 1024;
 /// Of a fiber's stack, unless chosen otherwise.
 const STACK_BYTES: usize = 256 << 10;
 
+/// For a stop, unless chosen otherwise.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// The most stalls a server keeps: 256 MiB of them.
+const MAX_STALLS: usize = 1 << 24;
+
 /// A request class, as declared.
+///
+/// ```
+/// use headway_runtime::Class;
+/// use std::time::Duration;
+///
+/// let scan = Class::new("scan", Duration::from_micros(500)).slo(Duration::from_millis(5)).long(true);
+/// assert_eq!(scan.hint.slo_ns, Some(5_000_000));
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Class {
     /// What reports call it.
@@ -38,16 +54,77 @@ pub struct Class {
     pub hint: ClassHint,
 }
 
+impl Class {
+    /// A class of this name and expected service time; 0 where nobody knows it.
+    #[must_use]
+    pub fn new(name: impl Into<String>, mean: Duration) -> Self {
+        Self {
+            name: name.into(),
+            hint: ClassHint::new(mean.as_nanos() as f64, 0.0),
+        }
+    }
+
+    /// How long a request of the class may stay in the server, by which `edf` and `shinjuku-mq` rank it; several of its service times
+    /// unless chosen.
+    #[must_use]
+    pub fn slo(mut self, within: Duration) -> Self {
+        self.hint.slo_ns = Some(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
+        self
+    }
+
+    /// Whether policies that treat long requests apart count the class among them; unless chosen, those of ten times the shortest class's
+    /// service time or more are.
+    #[must_use]
+    pub fn long(mut self, long: bool) -> Self {
+        self.hint.long = Some(long);
+        self
+    }
+}
+
+/// Stands for the service that a [`Builder`] has not been given yet: [`service`](Builder::service) and [`handler`](Builder::handler) do.
+#[derive(Clone, Copy, Debug)]
+pub struct NoService;
+
+/// Stands for the place where requests come from, which a [`Builder`] has not been told yet: [`listen_udp`](Builder::listen_udp) and
+/// [`datapath`](Builder::datapath) do.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSource;
+
 /// What is to be chosen before a server starts. A service and a datapath must be; the rest has defaults.
+///
+/// ```
+/// use headway_runtime::{Builder, Server};
+/// use std::time::Duration;
+///
+/// fn configured() -> Builder {
+///     Server::builder().class("get", Duration::from_micros(2)).workers(2)
+/// }
+/// let server = configured()
+///     .handler(|call| call.reply(b"pong"))
+///     .listen_udp("127.0.0.1:0".parse().unwrap())
+///     .start()?;
+/// # drop(server);
+/// # Ok::<(), headway_runtime::StartError>(())
+/// ```
+///
+/// Without a service it does not compile, and the compiler says what is missing:
+///
+/// ```compile_fail
+/// # use headway_runtime::Server;
+/// Server::builder().listen_udp("127.0.0.1:0".parse().unwrap()).start()?;
+/// # Ok::<(), headway_runtime::StartError>(())
+/// ```
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Builder<S = (), D = (), C = AnyClassifier> {
+pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
     service: S,
     datapath: D,
     classifier: C,
     policy: Result<Spec, SpecError>,
     workers: usize,
     classes: Vec<Class>,
+    /// A class that was declared to take no time.
+    timeless: Option<String>,
     queue_limit: usize,
     slots: Option<usize>,
     seed: u64,
@@ -55,21 +132,24 @@ pub struct Builder<S = (), D = (), C = AnyClassifier> {
     layout: Layout,
     pin: Pin,
     stalls: usize,
+    journal: usize,
     resume: Resume,
     stack_bytes: usize,
     mechanism: Mechanism,
     feedback: bool,
+    drain: Duration,
 }
 
 impl Default for Builder {
     fn default() -> Self {
         Self {
-            service: (),
-            datapath: (),
+            service: NoService,
+            datapath: NoSource,
             classifier: AnyClassifier::Header(WireType::identity()),
             policy: "darc".parse(),
             workers: 1,
             classes: Vec::new(),
+            timeless: None,
             queue_limit: QUEUE_LIMIT,
             slots: None,
             seed: 0,
@@ -77,10 +157,12 @@ impl Default for Builder {
             layout: Layout::default(),
             pin: Pin::default(),
             stalls: 0,
+            journal: 0,
             resume: Resume::OwnWorker,
             stack_bytes: STACK_BYTES,
             mechanism: Mechanism::Flag,
             feedback: false,
+            drain: DRAIN,
         }
     }
 }
@@ -104,14 +186,13 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
-    /// Declares the next class, with its expected service time in ns, by which fixed policies order the classes.
+    /// Declares the next class, with its expected service time, more than 0, by which fixed policies order the classes.
     /// Shares of the requests are taken as equal; see [`classes`](Self::classes).
-    pub fn class(mut self, name: &str, mean_ns: u64) -> Self {
-        let hint = ClassHint::new(mean_ns as f64, 0.0);
-        self.classes.push(Class {
-            name: name.to_owned(),
-            hint,
-        });
+    pub fn class(mut self, name: &str, mean: Duration) -> Self {
+        if mean.is_zero() {
+            self.timeless.get_or_insert_with(|| name.to_owned());
+        }
+        self.classes.push(Class::new(name, mean));
         let share = 1.0 / self.classes.len() as f64;
         self.classes
             .iter_mut()
@@ -119,21 +200,23 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
-    /// Declares all classes. A request of another class, or none, is UNKNOWN.
+    /// Declares all classes, in place of those declared before. A request of another class, or none, is UNKNOWN. Here a service time of 0 is
+    /// allowed, and says that nobody knows it; times are finite and not negative, shares 0 to 1.
     pub fn classes(mut self, classes: Vec<Class>) -> Self {
         self.classes = classes;
+        self.timeless = None;
         self
     }
 
-    /// Most requests that wait in one queue (one per class where the policy has typed queues); 1024 unless chosen. What
+    /// Most requests that wait in one queue (one per class where the policy has typed queues), at least 1; 1024 unless chosen. What
     /// comes on top is answered as shed.
     pub fn queue_limit(mut self, requests: usize) -> Self {
-        self.queue_limit = requests.max(1);
+        self.queue_limit = requests;
         self
     }
 
-    /// Buffers of 2 KiB, hence the most requests in the server at once. Unless chosen, as many as the queues may hold
-    /// and some more, so that one class's full queue never keeps another class out.
+    /// Buffers of 2 KiB, hence the most requests in the server at once: one per worker to [`MAX_SLOTS`]. Unless chosen, as many as the queues
+    /// may hold and some more, so that one class's full queue never keeps another class out.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = Some(slots);
         self
@@ -163,13 +246,27 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
-    /// Keeps up to so many [stalls](Server::stalls) for who asks; none unless chosen, since noting one takes a lock.
+    /// Keeps up to `most` [stalls](Server::stalls), 0 to 16 777 216; 0 unless chosen, since noting one takes a lock.
     pub fn keep_stalls(mut self, most: usize) -> Self {
         self.stalls = most;
         self
     }
 
-    /// Bytes of the stack that a request is given where the policy interrupts requests; 256 KiB unless chosen. Only what is touched takes memory.
+    /// How long a stop is to answer what was accepted, for who stops the server: [`Server::drain`] has it; 10 s unless chosen.
+    pub fn drain(mut self, time: Duration) -> Self {
+        self.drain = time;
+        self
+    }
+
+    /// Keeps a [journal](Observer::take_journal) with room for so many requests of each worker that nobody has read yet; none unless chosen. A
+    /// request costs 24 bytes of it, and a few nanoseconds.
+    pub fn journal(mut self, requests: usize) -> Self {
+        self.journal = requests;
+        self
+    }
+
+    /// Bytes of the stack that a request is given where the policy interrupts requests; 256 KiB unless chosen, at most
+    /// [`MAX_STACK_BYTES`]; less than [`MIN_STACK_BYTES`](headway_fiber::MIN_STACK_BYTES) is rounded up. Only what is touched takes memory.
     pub fn stack_bytes(mut self, bytes: usize) -> Self {
         self.stack_bytes = bytes;
         self
@@ -218,9 +315,17 @@ impl<S, D, C> Builder<S, D, C> {
         self.with(|service, datapath, _| (service, datapath, classifier))
     }
 
-    /// What answers the requests.
+    /// What answers the requests: a type of your own, or a closure whose parameter's type is written out (`|call: &mut Call<'_>| …`).
     pub fn service<S2: Service>(self, service: S2) -> Builder<S2, D, C> {
         self.with(|_, datapath, classifier| (service, datapath, classifier))
+    }
+
+    /// A closure that answers the requests; the compiler knows what its parameter is.
+    pub fn handler<F>(self, handler: F) -> Builder<F, D, C>
+    where
+        F: Fn(&mut Call<'_>) + Send + Sync + 'static,
+    {
+        self.service(handler)
     }
 
     /// Where requests come from.
@@ -242,6 +347,7 @@ impl<S, D, C> Builder<S, D, C> {
             policy: self.policy,
             workers: self.workers,
             classes: self.classes,
+            timeless: self.timeless,
             queue_limit: self.queue_limit,
             slots: self.slots,
             seed: self.seed,
@@ -249,10 +355,12 @@ impl<S, D, C> Builder<S, D, C> {
             layout: self.layout,
             pin: self.pin,
             stalls: self.stalls,
+            journal: self.journal,
             resume: self.resume,
             stack_bytes: self.stack_bytes,
             mechanism: self.mechanism,
             feedback: self.feedback,
+            drain: self.drain,
         }
     }
 
@@ -266,39 +374,81 @@ impl<S, D, C> Builder<S, D, C> {
             let max = MAX_CLASSES;
             return Err(StartError::Classes { classes, max });
         }
+        self.check_numbers()?;
         let mut shape = Shape::new(workers);
         shape.classes = self.classes.iter().map(|class| class.hint).collect();
         shape.queue_limit = self.queue_limit;
         shape.seed = self.seed;
         shape.resume = self.resume;
-        shape.job_capacity = self.slots.unwrap_or_else(|| self.slots_needed());
+        shape.job_capacity = self.slots.map_or_else(|| self.slots_needed(), Ok)?;
         Ok(shape)
     }
 
+    /// Numbers that would hang a thread, or ask for more memory than there is.
+    fn check_numbers(&self) -> Result<(), StartError> {
+        if let Some(class) = &self.timeless {
+            let class = class.clone();
+            return Err(StartError::NoTime { class });
+        }
+        let unusable = |class: &&Class| {
+            let hint = &class.hint;
+            !(hint.mean_ns.is_finite() && hint.mean_ns >= 0.0 && (0.0..=1.0).contains(&hint.share))
+        };
+        if let Some(class) = self.classes.iter().find(unusable) {
+            return Err(StartError::Hint {
+                class: class.name.clone(),
+                mean_ns: class.hint.mean_ns,
+                share: class.hint.share,
+            });
+        }
+        let within = |what, number, least, most| {
+            if (least..=most).contains(&number) {
+                return Ok(());
+            }
+            Err(StartError::OutOfRange {
+                what,
+                number,
+                least,
+                most,
+            })
+        };
+        within("queue_limit", self.queue_limit, 1, usize::MAX)?;
+        within("keep_stalls", self.stalls, 0, MAX_STALLS)?;
+        within("stack_bytes", self.stack_bytes, 0, MAX_STACK_BYTES)?;
+        self.slots.map_or(Ok(()), |slots| {
+            within("slots", slots, self.workers, MAX_SLOTS)
+        })
+    }
+
     /// Full queues, what the workers hold, and a batch that is being refused.
-    fn slots_needed(&self) -> usize {
+    fn slots_needed(&self) -> Result<usize, StartError> {
         let queues = self.classes.len() + 1;
-        let waiting = self.queue_limit.saturating_mul(queues);
         let held = self.workers * 2 * BATCH;
-        waiting.saturating_add(held + 2 * BATCH).min(MAX_SLOTS)
+        // With hundreds of classes the default limit asks for too much. Nobody chose it, so their queues share what there is.
+        let most = ((MAX_SLOTS - held - 2 * BATCH) / queues).max(QUEUE_LIMIT);
+        let requests = self.queue_limit;
+        if requests > most {
+            return Err(StartError::QueueLimit { requests, most });
+        }
+        Ok((requests * queues + held + 2 * BATCH).min(MAX_SLOTS))
     }
 }
 
-impl<S, D, C> Builder<S, D, C>
-where
-    S: Service,
-    D: Source<Path: Datapath<Rx: 'static, Tx: 'static>>,
-    C: Classifier + 'static,
-{
+impl<S, D, C> Builder<S, D, C> {
     /// Starts the server.
     ///
     /// # Errors
     /// [`StartError`], which says what to do.
-    pub fn start(self) -> Result<Server, StartError> {
+    pub fn start(self) -> Result<Server, StartError>
+    where
+        S: Service,
+        D: Source<Path: Datapath<Rx: 'static, Tx: 'static>>,
+        C: Classifier + 'static,
+    {
         self.mechanism.check()?;
         let shape = self.shape()?;
         let spec = self.policy?;
-        systems::check(&spec, &shape)?;
+        admit(&spec, &shape, self.layout)?;
         let (datapath, addr) = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
@@ -308,6 +458,7 @@ where
             layout: self.layout,
             pin: self.pin,
             stalls: self.stalls,
+            journal: self.journal,
             slots: shape.job_capacity,
             stack_bytes: self.stack_bytes,
             mechanism: self.mechanism,
@@ -323,12 +474,13 @@ where
         let (engine, policy) = systems::with(&spec, &shape, Launch(parts))??;
         Ok(Server {
             stopper: Stopper::of(&engine),
+            observer: Observer::of(&engine, class_names),
             engine,
             addr,
             policy,
             workers: self.workers,
             idle: self.idle,
-            classes: class_names,
+            drain: self.drain,
         })
     }
 }
@@ -352,10 +504,6 @@ where
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        let policy = system.name;
-        if system.params.contains(&("profile", Value::Word("known"))) {
-            return Err(StartError::KnownProfile { policy });
-        }
         let engine = match I::OWNER {
             Owner::Dispatcher => {
                 let dispatched = Dispatched {
@@ -366,25 +514,28 @@ where
                 };
                 central::launch(dispatched, self.0)
             }
-            Owner::Nobody => Err(StartError::Unplaced { policy }),
-            Owner::Steering if M::PREEMPTS || L::SLICES => Err(StartError::Preemptive { policy }),
+            Owner::Nobody => unreachable!("refused at admission"),
             Owner::Steering => steered::launch((system.locals, system.shared_queues), self.0),
         };
         Ok((engine?, (system.name, system.params)))
     }
 
-    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Self::Output
+    fn visit_replicas<I, L, M>(self, _: Replicas<I, L, M>) -> Self::Output
     where
         I: Ingress + Send + 'static,
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        let policy = replicas.instances[0].name;
-        Err(StartError::Dispatchers { policy })
+        unreachable!("refused at admission")
     }
 }
 
 /// Something that becomes a datapath when the server starts.
+#[diagnostic::on_unimplemented(
+    message = "the server is not told where its requests come from",
+    label = "no requests come from `{Self}`",
+    note = "call `.listen_udp(address)` or `.datapath(…)` on the builder before `.start()`"
+)]
 pub trait Source {
     /// What it becomes.
     type Path: Datapath<Rx: 'static, Tx: 'static>;

@@ -1,20 +1,24 @@
 //! The server: what users start, watch and stop.
 
+mod admission;
 mod builder;
+mod observer;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use builder::{Builder, Class};
+pub use admission::{Admission, admit};
+pub use builder::{Builder, Class, NoService, NoSource, Udp};
 use headway_policy::spec::Params;
+pub use observer::Observer;
 
 use crate::control::{Control, Phase};
 use crate::error::{ResizeError, ShutdownError};
 use crate::park::Idle;
 use crate::parts::{Engine, GRACE, Layout};
 use crate::stall::Stall;
-use crate::tally::{ClassStats, Stats};
+use crate::tally::Stats;
 
 /// A server that runs. Dropping it gives up what it has not answered; [`shutdown`](Server::shutdown) does not.
 ///
@@ -24,8 +28,8 @@ use crate::tally::{ClassStats, Stats};
 ///
 /// let server = Server::builder()
 ///     .policy("darc,delta=3")
-///     .class("get", 2_000)
-///     .class("scan", 500_000)
+///     .class("get", Duration::from_nanos(2_000))
+///     .class("scan", Duration::from_nanos(500_000))
 ///     .workers(2)
 ///     .service(|call: &mut Call<'_>| call.reply(b"hello"))
 ///     .listen_udp("127.0.0.1:0".parse().unwrap())
@@ -42,7 +46,8 @@ pub struct Server {
     policy: (&'static str, Params),
     workers: usize,
     idle: Idle,
-    classes: Vec<String>,
+    drain: Duration,
+    observer: Observer,
 }
 
 impl Server {
@@ -81,6 +86,12 @@ impl Server {
         self.idle
     }
 
+    /// How long a stop is to answer what was accepted: the deadline to [shut down](Self::shutdown) with, as [built](Builder::drain).
+    #[must_use]
+    pub fn drain(&self) -> Duration {
+        self.drain
+    }
+
     /// Why its threads are not pinned to cores, if they are not.
     #[must_use]
     pub fn unpinned(&self) -> Option<&str> {
@@ -90,23 +101,13 @@ impl Server {
     /// What it has done so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let class = |name: &String| ClassStats {
-            name: name.clone(),
-            ..ClassStats::default()
-        };
-        let published = self.engine.control.published();
-        let mut stats = Stats {
-            kernel_drops: (self.engine.kernel_drops)(),
-            plan_revisions: published.revisions,
-            plan: published.plan,
-            classes: self.classes.iter().map(class).collect(),
-            ..Stats::default()
-        };
-        self.engine
-            .tallies
-            .iter()
-            .for_each(|tally| stats.add(tally));
-        stats
+        self.observer.stats()
+    }
+
+    /// A handle that reads the counters on any thread, and the journal.
+    #[must_use]
+    pub fn observer(&self) -> Observer {
+        self.observer.clone()
     }
 
     /// When its threads did not get on for more than 5 µs outside of handlers, system calls included, in no particular order; as
@@ -130,7 +131,7 @@ impl Server {
             return Err(ResizeError::OutOfRange { workers, max });
         }
         self.engine.control.set_workers(workers);
-        (self.engine.wake)();
+        self.engine.control.wake();
         Ok(())
     }
 
@@ -140,20 +141,21 @@ impl Server {
         self.stopper.clone()
     }
 
-    /// Waits until the server has stopped: somebody asked it to and it has answered everything it accepted.
+    /// Waits until somebody asks the server to stop, or a thread of it panics. What it accepted is not yet answered then:
+    /// [`shutdown`](Self::shutdown) sees to that, by a deadline that begins with its call.
     pub fn wait(&self) {
-        self.engine.crew.wait(None);
+        self.engine.control.wait_past(Phase::Running);
     }
 
     /// Stops gracefully: takes what was sent before this call, answers everything it accepted, refuses what comes later
     /// (with [`Status::Draining`](headway_net::header::Status::Draining)), and ends its threads. What is not begun
-    /// when `deadline` has passed is given up, and counted as [`abandoned`](Stats::abandoned).
+    /// when `deadline` has passed is given up, and counted as [`abandoned`](Stats::abandoned); one beyond what the clock can tell never passes.
     ///
     /// # Errors
     /// [`ShutdownError`] when a handler does not return, or a thread of the server had panicked.
     pub fn shutdown(mut self, deadline: Duration) -> Result<Stats, ShutdownError> {
         self.stopper.request_stop();
-        if !self.engine.crew.wait(Some(Instant::now() + deadline)) {
+        if !self.engine.crew.wait(Instant::now().checked_add(deadline)) {
             self.give_up();
         }
         let stats = self.stats();
@@ -165,7 +167,7 @@ impl Server {
     }
 
     fn give_up(&self) {
-        self.engine.advance(Phase::Abandoning);
+        self.engine.control.advance(Phase::Abandoning);
         self.engine.crew.wait(Some(Instant::now() + GRACE));
     }
 }
@@ -180,20 +182,17 @@ impl Drop for Server {
 #[derive(Clone)]
 pub struct Stopper {
     control: Arc<Control>,
-    wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Stopper {
     fn of(engine: &Engine) -> Self {
         Self {
             control: Arc::clone(&engine.control),
-            wake: Arc::clone(&engine.wake),
         }
     }
 
     /// Begins to drain, and returns at once.
     pub fn request_stop(&self) {
         self.control.advance(Phase::Draining);
-        (self.wake)();
     }
 }

@@ -43,15 +43,18 @@ where
     let (rxs, txs) = Parts::<D, C, S>::split(parts.datapath, count, count)?;
     let peers = Arc::new(Peers::new(&rxs, shared_queues, config.slots));
     let control = Arc::new(Control::new(count, None, config.stalls));
+    let sleepers = Arc::clone(&peers);
+    control.set_wake_all(Box::new(move || sleepers.wake_all()));
+    let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
-    for (index, (local, tx)) in locals.into_iter().zip(txs).enumerate() {
+    for (index, ((local, tx), journal)) in locals.into_iter().zip(txs).zip(journals).enumerate() {
         let partition = free.split_off(config.slots / count);
         let tally = &tallies[index];
         let intake = Intake::new(
             &*rxs[index],
             Arc::clone(&parts.classifier),
             parts.shape.unknown().0,
-            (Arc::clone(&pool), partition),
+            (Arc::clone(&pool), partition, free.split_off(0)),
             Arc::clone(tally),
         );
         let executor = Executor::new(
@@ -60,6 +63,7 @@ where
             WorkerId(index as u16),
             Arc::clone(&pool),
             Arc::clone(tally),
+            journal,
         );
         let setup = executor.setup();
         let worker = Worker {
@@ -79,7 +83,6 @@ where
         crew,
         control,
         tallies,
-        wake: Arc::new(move || peers.wake_all()),
         kernel_drops: kernel_drops(&rxs),
         layout: None,
     };

@@ -67,17 +67,7 @@ impl<R: Rx, C: Classifier> View<R, C> {
     /// Sends the refusals of the last poll.
     #[inline]
     pub(super) fn flush(&mut self, tx: &mut impl Tx, now_ns: u64) {
-        let Intake {
-            refusals,
-            pool,
-            free,
-            tally,
-            ..
-        } = &mut self.intake;
-        let unsent = refusals.flush(tx, pool, free, now_ns);
-        if unsent > 0 {
-            tally.unsent.add(unsent);
-        }
+        self.intake.flush(tx, now_ns);
     }
 
     /// Takes no more than so many requests in from now on.
@@ -95,9 +85,16 @@ impl<R: Rx, C: Classifier> View<R, C> {
         self.intake.turn_away(self.peers.rx(self.me), self.now_ns)
     }
 
-    /// Requests taken in and not run, given up with the server.
-    pub(super) fn give_up(&mut self) {
-        self.intake.tally.abandoned.add(self.own.len() as u64);
+    /// Gives up requests that were taken in and not run, and refuses those that wait at the own queue.
+    pub(super) fn give_up(&mut self, tx: &mut impl Tx, now_ns: u64) {
+        self.flush(tx, now_ns);
+        while let Some(job) = self.own.pop_front() {
+            self.intake.tally.abandoned.add(1);
+            let slot = self.take(job);
+            self.release(slot);
+        }
+        let rx = self.peers.rx(self.me);
+        self.intake.turn_all_away(rx, tx, now_ns);
     }
 
     /// Polls a receive queue into the own list; returns how many requests came that can run.
@@ -112,7 +109,9 @@ impl<R: Rx, C: Classifier> View<R, C> {
             ..
         } = self;
         let before = own.len();
-        let received = intake.receive(peers.rx(worker), *now_ns, max, |_, slot| {
+        let received = intake.receive(peers.rx(worker), *now_ns, max, |intake, slot| {
+            let class = intake.pool.get(&slot).class;
+            intake.tally.class(class).accepted.add(1);
             let (job, slot) = job_of(slot);
             tokens[job.index()] = Some(slot);
             own.push_back(job);

@@ -41,7 +41,8 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         }
         self.drain();
         self.turn_away();
-        self.view.give_up();
+        self.view
+            .give_up(&mut self.executor.tx, self.clock.now_ns());
     }
 
     /// Answers what was sent before, as far as buffers would have held it.
@@ -54,7 +55,6 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     fn turn_away(&mut self) {
         if self.peers.drained() {
             self.control.advance(Phase::Stopped);
-            self.peers.wake_all();
         }
         while self.control.phase() == Phase::Draining {
             let now_ns = self.clock.now_ns();

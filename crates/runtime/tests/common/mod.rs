@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
-use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, System, Visit};
-use headway_runtime::{Builder, Call, Service, Stats};
+use headway_policy::{Shape, WorkerId};
+use headway_runtime::{Builder, Call, Service, SetupFailure, Stats};
 
 /// Any service, so that the server is compiled once for all the tests of a file: each closure is a type of its own.
 pub(crate) struct Boxed(Box<dyn Service>);
@@ -22,6 +22,10 @@ pub(crate) struct Boxed(Box<dyn Service>);
 impl Service for Boxed {
     fn handle(&self, call: &mut Call<'_>) {
         self.0.handle(call);
+    }
+
+    fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
+        self.0.setup_worker(worker, core)
     }
 }
 

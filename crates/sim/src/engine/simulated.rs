@@ -111,8 +111,12 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         }
     }
 
-    fn would_start(&self, class: ClassId) -> bool {
-        self.ingress.would_start(class)
+    fn would_start(&self, request: &Request) -> bool {
+        match I::OWNER {
+            Owner::Dispatcher => self.ingress.would_start(ClassId(request.taken_for)),
+            // Idle workers help themselves to whatever lies anywhere.
+            Owner::Steering | Owner::Nobody => L::STEALS && self.idle > 0,
+        }
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use super::flights::Flights;
 use super::links::{Delivery, Link, Upward};
 use super::measures::Measures;
 use super::score::{self, Rival};
+use super::standings::Standings;
 use crate::engine::agenda::Agenda;
 use crate::run::Arrivals;
 use crate::server::{self, Left, NEVER, Request, Server};
@@ -55,6 +56,7 @@ struct Rack<'a, S> {
     /// Cores that each server has at present.
     cores: Vec<usize>,
     steps: Agenda,
+    standings: Standings,
     flights: Flights,
     down: Link<Delivery>,
     up: Link<Upward>,
@@ -101,6 +103,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             bounces_all: system.bouncing == Bouncing::All,
             agents,
             duties: vec![Duty::default(); count],
+            standings: Standings::new(count, experiment.workers),
             servers,
             cores: vec![experiment.workers; count],
             steps: Agenda::new(count),
@@ -144,7 +147,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             if work_ns == NEVER {
                 return Ok(true);
             }
-            self.now_ns = work_ns.min(clock_ns);
+            self.advance_to(work_ns.min(clock_ns));
             if step_ns <= self.now_ns {
                 self.step_server(self.steps.first());
             } else if up_ns <= self.now_ns {
@@ -161,6 +164,14 @@ impl<'a, S: Switch> Rack<'a, S> {
         }
     }
 
+    /// Cores that idle while a request waits, at a server or in the switch, are wasted.
+    #[inline]
+    fn advance_to(&mut self, now_ns: u64) {
+        let held = self.switch.held();
+        self.standings.elapsed(now_ns - self.now_ns, held);
+        self.now_ns = now_ns;
+    }
+
     #[inline]
     fn step_server(&mut self, server: usize) {
         self.servers[server].step(&mut self.left);
@@ -171,6 +182,7 @@ impl<'a, S: Switch> Rack<'a, S> {
     #[inline]
     fn after(&mut self, server: usize) {
         self.steps.set(server, self.servers[server].next_ns());
+        self.standings.note(server, self.servers[server].as_ref());
         if self.left.is_empty() {
             return;
         }
@@ -296,7 +308,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         };
         let at = server.index();
         let request = self.flights.get(index).request;
-        if mark == Mark::Clone && !self.servers[at].would_start(request.taken_for) {
+        if mark == Mark::Clone && !self.servers[at].would_start(&request) {
             self.measures.figures.clones_dropped += 1;
             return self.flights.end_copy(index);
         }
@@ -329,6 +341,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         for class in classes {
             self.servers[server].withdraw(class as u16, &mut self.withdrawn);
         }
+        self.standings.note(server, self.servers[server].as_ref());
         self.measures.figures.bounced += self.withdrawn.len() as u64;
         for request in self.withdrawn.drain(..) {
             let (index, mark) = untag(request.tag);
@@ -449,11 +462,11 @@ impl<'a, S: Switch> Rack<'a, S> {
             let work = server.work();
             let total = &mut self.measures.totals.work;
             total.busy_ns += work.busy_ns;
-            total.wasted_ns += work.wasted_ns;
             total.preemptions += work.preemptions;
             total.dispatcher_ns += work.dispatcher_ns;
             busy_ns.push(work.busy_ns);
         }
+        self.measures.totals.work.wasted_ns = self.standings.wasted_ns();
         let control = self.control.as_ref();
         self.measures
             .into_outcome(self.name, &self.params, control, &busy_ns)
@@ -495,5 +508,6 @@ fn assignment(duty: &Duty) -> Assignment {
     };
     Assignment {
         shares: duty.parts.iter().map(share).collect(),
+        ascending: duty.ascending.clone(),
     }
 }

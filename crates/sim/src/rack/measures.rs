@@ -74,7 +74,6 @@ impl<'a> Measures<'a> {
     pub(super) fn shed(&mut self, request: &Request) {
         let class = usize::from(request.class);
         self.backlog.left(class);
-        self.totals.shed += 1;
         if request.counted {
             self.recorder.dropped(class);
         }

@@ -11,6 +11,7 @@ mod links;
 mod measures;
 mod ring;
 mod score;
+mod standings;
 
 pub use headway_report::{RackFigures, ServerFigures};
 

@@ -16,8 +16,8 @@ pub use model::{ModelError, ServiceModel};
 use std::path::Path;
 
 use crate::duration;
-use crate::empirical::read_regular_file;
 use crate::error::{Error, Problem, unreadable};
+use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::section::Document;
 use crate::trace::Outcome;
 use crate::{Trace, nearest};
@@ -147,7 +147,7 @@ impl Trace {
         format: Option<Format>,
         model: &ServiceModel,
     ) -> Result<Self, Error> {
-        let text = read_regular_file(path)
+        let text = read_regular(path, TRACE_BYTES_MAX)
             .map_err(|source| unreadable("trace", path.to_owned(), source))?;
         let format = format.unwrap_or_else(|| Format::guess(&text));
         Self::from_log_str(&text, path, format, model)

@@ -54,7 +54,9 @@ fn main() {
     let probes = std::env::args().nth(1).as_deref() != Some("--without-probes");
     let mut wrong = false;
     for (name, work) in loops {
-        let (due, fired) = plain::watch(work, 1 << 22);
+        // On a busy machine nobody asks for a while: then longer.
+        let watched = (22..30).map(|size| plain::watch(work, 1 << size)).find(|(due, _)| *due > 3);
+        let (due, fired) = watched.unwrap_or_default();
         let good = due > 3 && if probes { fired * 2 >= due } else { fired == 0 };
         println!("{name:<13} fired {fired:5} of {due:5} due{}", if good { "" } else { "  <-- WRONG" });
         wrong |= !good;

@@ -16,12 +16,15 @@ mod untouched;
 mod verdict;
 
 use crate::args::{self, Destination};
+use crate::commands::admission::{self, Refused};
 use crate::error::usage;
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
 use findings::Findings;
+use headway_policy::Shape;
 use headway_policy::spec::Spec;
+use headway_runtime::Layout;
 use indicatif::ProgressBar;
 use interrupt::Interrupt;
 use lane::{ALL, Lane};
@@ -80,7 +83,7 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         self.check()?;
-        let specs = args::policies(&self.policies)?;
+        let specs = self.specs()?;
         let interrupt = Interrupt::listen()?;
         let bar = progress::bar(self.rounds() * specs.len() as u64, "demo");
         let mut writer = output::open(self.to.output.as_deref())?;
@@ -88,16 +91,34 @@ impl Args {
         if self.to.format == Format::Table {
             // Simulation says it in seconds: something to read while the rounds take their time.
             bar.suspend(|| show::preface(&setup, &mut writer))?;
+            // A file is complete only with what the rounds find.
+            if self.to.output.is_none() {
+                writer.flush()?;
+            }
         }
         let findings = self.find_out(setup, &bar, &interrupt)?;
         bar.set_message("writing the page");
-        page::page(&findings).write(&self.html)?;
+        output::page(&self.html, &page::page(&findings))?;
         bar.finish_and_clear();
         self.print(&findings, writer)?;
         Ok(match findings.runs.is_empty() {
             true => ExitCode::FAILURE,
             false => ExitCode::SUCCESS,
         })
+    }
+
+    /// The policies, all of which a live server runs.
+    fn specs(&self) -> Result<Vec<Spec>> {
+        let workers = self
+            .workers
+            .map_or_else(stage::default_workers, |workers| workers as usize);
+        let shape = Shape::new(workers);
+        let spec = |text: &String| {
+            let spec = admission::spec(text).map_err(|error| usage("--policy", error))?;
+            admission::admit(&spec, &shape, Layout::Auto).map_err(Refused::of_flags)?;
+            Ok(spec)
+        };
+        self.policies.iter().map(spec).collect()
     }
 
     fn print(&self, findings: &Findings, writer: impl Write) -> Result<()> {

@@ -108,7 +108,7 @@ pub(crate) fn preface(setup: &Setup, mut writer: impl Write) -> Result<()> {
         "\nSimulated, without any noise: p99 latency by class, workers and load.\n\n{}\n",
         setup.simulated()
     )?;
-    Ok(writer.flush()?)
+    Ok(())
 }
 
 /// For people, after them.

@@ -6,7 +6,6 @@ use anyhow::{Context, Result};
 use headway_kv::{Kv, KvWorkload};
 use headway_load::Body;
 use headway_machine::{Description, noise};
-use headway_policy::ClassHint;
 use headway_policy::spec::Spec;
 use headway_runtime::Class as ServerClass;
 use headway_workload::{Class, Service, Workload};
@@ -111,11 +110,7 @@ impl Stage {
 
     /// The classes as the server is told of them.
     pub(crate) fn server_classes(&self) -> Vec<ServerClass> {
-        let class = |class: &Class| ServerClass {
-            name: class.name.clone(),
-            hint: ClassHint::new(class.mean_ns(), class.share),
-        };
-        self.workload.union().map(class).collect()
+        headway::config::classes(&self.workload)
     }
 }
 

@@ -1,28 +1,32 @@
 //! The settings file of the server that a plan recommends.
 
 use crate::error::usage;
+use crate::output;
 use anyhow::Result;
-use headway_report::{PlanReport, PlanVerdict, format};
+use headway_report::{PlanEntry, PlanReport, PlanVerdict, format};
 use std::path::Path;
 
 /// Writes it; `workload` is the name or file that `serve` knows the workload by.
-pub(super) fn write(path: &Path, report: &PlanReport, workload: &str) -> Result<()> {
-    let Some(policy) = &report.live else {
+pub(super) fn write(
+    path: &Path,
+    report: &PlanReport,
+    workload: &str,
+    queue_limit: usize,
+) -> Result<()> {
+    let live = report.live.as_ref();
+    let Some(entry) = live.and_then(|live| report.ranking.iter().find(|one| one.policy == *live))
+    else {
         return Err(usage(
             "--config-out",
             "the live server runs none of the candidates that were ranked",
         ));
     };
-    let text = settings(report, policy, workload);
-    std::fs::write(path, text).map_err(|error| {
-        usage(
-            "--config-out",
-            format!("cannot write {}: {error}", path.display()),
-        )
-    })
+    let text = settings(report, entry, workload, queue_limit);
+    output::save("--config-out", path, &text)
 }
 
-fn settings(report: &PlanReport, policy: &str, workload: &str) -> String {
+fn settings(report: &PlanReport, entry: &PlanEntry, workload: &str, queue_limit: usize) -> String {
+    let policy = &entry.policy;
     let quoted = |text: &str| toml::Value::String(text.into()).to_string();
     let verdict = match report.verdict {
         PlanVerdict::Met => "met by simulation",
@@ -30,11 +34,15 @@ fn settings(report: &PlanReport, policy: &str, workload: &str) -> String {
         PlanVerdict::Impossible => "IMPOSSIBLE for any policy",
     };
     let best = &report.ranking[0].policy;
+    let machine = if report.ideal {
+        ", on an ideal machine whose machinery costs nothing"
+    } else {
+        ""
+    };
     let mut text = format!(
-        "# headway plan: {} on {} workers at load {}: {verdict}.\n",
+        "# headway plan: {} at {} requests/s: {verdict}{machine}.\n",
         report.slo,
-        report.workers,
-        format::significant(report.load, 3),
+        format::metric(report.offered_rps),
     );
     if best != policy {
         text += &format!("# The best was {best}, which the live server does not run yet.\n");
@@ -43,8 +51,17 @@ fn settings(report: &PlanReport, policy: &str, workload: &str) -> String {
     text += &format!(
         "listen = \"udp://127.0.0.1:7000\"\napp = \"spin\"\npolicy = {}\nworkers = {}\nworkload = {}\n",
         quoted(policy),
-        report.workers,
+        entry.workers,
         quoted(workload),
     );
+    // With one core the worker dispatches; with more, those who dispatch have what the workers leave.
+    match report.machine_cores {
+        Some(1) => text += "layout = \"inline\"\n",
+        Some(cores) if cores > entry.workers => text += "layout = \"dedicated\"\n",
+        _ => {}
+    }
+    if queue_limit != usize::MAX {
+        text += &format!("queue-limit = {queue_limit}\n");
+    }
     text
 }

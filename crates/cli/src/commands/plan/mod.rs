@@ -1,10 +1,12 @@
 //! `headway plan`: which policy, parameters and number of workers meet an SLO.
 
 mod config;
+mod live;
+mod machine;
 mod show;
 
 use super::fit::{self, FitFlags, TraceFlags};
-use crate::args::{self, CostFlags, Destination, Traffic};
+use crate::args::{self, Destination, Traffic};
 use crate::error::{explain, usage};
 use crate::output::{self, Format};
 use crate::progress;
@@ -15,8 +17,9 @@ use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{Replicas, System, Visit};
 use headway_policy::{MAX_WORKERS, Resume, Shape};
 use headway_report::{PlanReport, PlanVerdict};
-use headway_sim::{Experiment, Offered, available_threads};
+use headway_sim::{Offered, available_threads};
 use headway_workload::{Arrivals, Trace, Workload};
+use machine::Machine;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -40,9 +43,6 @@ pub(crate) struct Args {
     /// What must hold: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
     #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
     slo: String,
-    /// Workers to rank the candidates with [default: 14; where a rate is given, enough for a load of 0.7]
-    #[arg(long, alias = "workers", value_name = "N", value_parser = args::workers)]
-    cores: Option<usize>,
     /// Try this policy only, with the parameters given and any others; repeat for more [default: all]
     #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
     policies: Vec<String>,
@@ -59,7 +59,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     #[command(flatten)]
-    costs: CostFlags,
+    machine: Machine,
+    /// Run the best policy that the server runs for so long, live over loopback UDP, beside what simulation says of it
+    #[arg(long, value_name = "TIME", value_parser = args::time)]
+    validate: Option<u64>,
     /// Write a settings file for `headway serve -c`, of the best policy that it runs
     #[arg(long, value_name = "FILE")]
     config_out: Option<PathBuf>,
@@ -82,23 +85,50 @@ impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let subject = self.subject()?;
         let question = self.question(&subject)?;
-        let report = ask(&question)?;
+        self.check_config(&question)?;
+        let mut report = ask(&question)?;
+        self.machine.remark(&question, &mut report);
+        if let Some(ns) = self.validate {
+            report.validation = live::validate(&question, &report, ns)?;
+        }
         if let Some(path) = &self.config_out {
-            config::write(path, &report, &subject.name)?;
+            config::write(path, &report, &subject.name, question.queue_limit)?;
         }
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             Format::Json => output::json(&report, writer)?,
             Format::Csv => output::table_csv(&show::ranking(&report), writer)?,
             Format::Table => {
-                writeln!(writer, "{}", show::text(&report))?;
+                writeln!(writer, "{}", show::text(&report, self.to.output.as_deref()))?;
                 writer.flush()?;
             }
         }
+        let live_met = report.validation.as_ref().is_none_or(|live| live.met);
         Ok(match report.verdict {
-            PlanVerdict::Met => ExitCode::SUCCESS,
-            PlanVerdict::Missed | PlanVerdict::Impossible => ExitCode::FAILURE,
+            PlanVerdict::Met if live_met => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
         })
+    }
+
+    /// Settings are for a machine: they are not written from a plan for one that costs nothing, unless that is meant, nor
+    /// for what the server does not do.
+    fn check_config(&self, question: &Question) -> Result<()> {
+        if self.config_out.is_none() {
+            return Ok(());
+        }
+        if question.costs.is_free() && !self.machine.ideal {
+            return Err(usage(
+                "--config-out",
+                "the plan is for an ideal machine: add --costs here (or the FILE of 'headway calibrate -o FILE'), or --ideal if that is meant",
+            ));
+        }
+        if question.resume == Resume::Anywhere {
+            return Err(usage(
+                "--config-out",
+                "'headway serve' keeps interrupted requests on their worker: leave --resume anywhere out",
+            ));
+        }
+        Ok(())
     }
 
     fn subject(&self) -> Result<Subject> {
@@ -158,9 +188,11 @@ impl Args {
             let workers = workload.load_for_rate(rate, 1) / TARGET_LOAD;
             (workers.ceil() as usize).clamp(1, MAX_WORKERS)
         };
-        let workers = self
-            .cores
-            .unwrap_or_else(|| rate.map_or(DEFAULT_WORKERS, for_rate));
+        let workers = match (self.machine.cores, rate) {
+            (Some(cores), _) => (cores - 1).max(1),
+            (None, Some(rate)) => for_rate(rate),
+            (None, None) => DEFAULT_WORKERS,
+        };
         let offered = match (rate, recorded) {
             (Some(rate), Some(_)) => Offered::Rate(rate),
             _ => self.traffic.offered(workload, workers, DEFAULT_LOAD)?,
@@ -170,46 +202,45 @@ impl Args {
 
     fn question(&self, subject: &Subject) -> Result<Question> {
         let slo = args::slo(&self.slo, &subject.workload)?;
-        // The costs as every experiment takes them.
-        let mut costs = Experiment::new(subject.workload.clone(), args::policy("c-fcfs")?);
-        self.costs.apply(&mut costs)?;
-        if costs.resume != Resume::Anywhere {
-            return Err(usage(
-                "--resume",
-                "the planner's servers resume anywhere; compare with 'headway sweep --resume own-worker'",
-            ));
-        }
+        let cores = self.machine.cores.unwrap_or(subject.workers + 1);
+        let question = Question::new(
+            subject.workload.clone(),
+            slo,
+            subject.workers,
+            subject.offered,
+        );
+        let (costs, receive_ns) = self.machine.costs(cores)?;
         Ok(Question {
             requests: self.requests,
             replications: self.replications,
             seed: self.seed,
-            costs: costs.costs,
-            network_ns: costs.network_ns,
-            queue_limit: costs.queue_limit,
-            policies: policies(&self.policies, subject)?,
-            live: runs_live,
+            cores: Some(cores),
+            costs,
+            receive_ns,
+            network_ns: self.machine.network,
+            queue_limit: self.machine.queue_limit(),
+            resume: self.machine.resume.into(),
+            policies: self.policies(subject)?,
+            live: if cores > 1 { runs_live } else { runs_inline },
             replay: subject.replay.clone(),
             threads: self.threads.unwrap_or_else(available_threads),
-            ..Question::new(
-                subject.workload.clone(),
-                slo,
-                subject.workers,
-                subject.offered,
-            )
+            ..question
         })
     }
-}
 
-/// The policies to try, where any are given.
-fn policies(texts: &[String], subject: &Subject) -> Result<Option<Vec<Spec>>> {
-    let read = || -> Result<Vec<Spec>, SpecError> {
-        let specs = texts.iter().map(|text| text.parse());
-        let specs = specs.collect::<Result<Vec<Spec>, _>>()?;
-        candidates_of(&specs, &subject.workload, subject.workers)?;
-        Ok(specs)
-    };
-    let specs = read().map_err(|error| usage("--policy", explain(&error)))?;
-    Ok((!specs.is_empty()).then_some(specs))
+    /// The policies to try, where any are given.
+    fn policies(&self, subject: &Subject) -> Result<Option<Vec<Spec>>> {
+        let mut shape = Shape::new(subject.workers);
+        shape.resume = self.machine.resume.into();
+        let read = || -> Result<Vec<Spec>, SpecError> {
+            let specs = self.policies.iter().map(|text| text.parse());
+            let specs = specs.collect::<Result<Vec<Spec>, _>>()?;
+            candidates_of(&specs, &subject.workload, &shape)?;
+            Ok(specs)
+        };
+        let specs = read().map_err(|error| usage("--policy", explain(&error)))?;
+        Ok((!specs.is_empty()).then_some(specs))
+    }
 }
 
 fn ask(question: &Question) -> Result<PlanReport> {
@@ -225,15 +256,26 @@ fn ask(question: &Question) -> Result<PlanReport> {
     Ok(report?)
 }
 
-/// Whether the live server runs a policy.
+/// Whether the live server runs a policy with a core for the dispatcher.
 fn runs_live(policy: &Spec) -> bool {
-    struct Live;
+    runs(policy, true)
+}
+
+/// Whether it does where the only worker also dispatches: nobody has time to interrupt it then.
+fn runs_inline(policy: &Spec) -> bool {
+    runs(policy, false)
+}
+
+fn runs(policy: &Spec, has_dispatcher: bool) -> bool {
+    struct Live {
+        has_dispatcher: bool,
+    }
     impl Visit for Live {
         type Output = bool;
         fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> bool {
             let interrupts = M::PREEMPTS || L::SLICES;
             match I::OWNER {
-                Owner::Dispatcher => true,
+                Owner::Dispatcher => self.has_dispatcher || !interrupts,
                 Owner::Steering => !interrupts,
                 Owner::Nobody => false,
             }
@@ -248,5 +290,5 @@ fn runs_live(policy: &Spec) -> bool {
             false
         }
     }
-    headway_policy::systems::with(policy, &Shape::new(2), Live).unwrap_or(false)
+    headway_policy::systems::with(policy, &Shape::new(2), Live { has_dispatcher }).unwrap_or(false)
 }

@@ -1,27 +1,47 @@
 //! A plan for people.
 
+use crate::output;
 use headway_report::stats::Interval;
-use headway_report::{CoresNeeded, PlanEntry, PlanReport, PlanVerdict, Table, Trial, format};
+use headway_report::{
+    CoresNeeded, LOST_FRACTION_MAX, PlanEntry, PlanReport, PlanVerdict, Table, Trial, Validation,
+    format,
+};
+use std::path::Path;
 
 /// All of it.
-pub(super) fn text(report: &PlanReport) -> String {
+pub(super) fn text(report: &PlanReport, path: Option<&Path>) -> String {
     let mut lines = vec![
         format!(
-            "{} · {} workers · load {} ({} rps) · {} · seed {}",
+            "{} · {}{} · load {} ({} rps) · {} · seed {}",
             report.workload,
-            report.workers,
+            report.machine_cores.map_or(String::new(), |cores| format!(
+                "{}, ",
+                format::counted(cores, "core")
+            )),
+            format::counted(report.workers, "worker"),
             format::significant(report.load, 3),
             format::metric(report.offered_rps),
             report.slo,
             report.seed,
         ),
         String::new(),
-        ranking(report).to_string(),
+        output::shown(&ranking(report), path),
         String::new(),
     ];
     lines.extend(comparison(report));
     lines.extend(verdict(report));
-    lines.extend(report.cores.iter().map(cores));
+    lines.extend(
+        report
+            .cores
+            .iter()
+            .map(|needed| cores(needed, report.ideal)),
+    );
+    lines.extend(
+        report
+            .validation
+            .iter()
+            .flat_map(|one| validation(one, path)),
+    );
     let changes = report.sensitivity.iter();
     lines.extend(changes.map(|one| trial(&one.change, &one.trial)));
     lines.extend(
@@ -43,6 +63,7 @@ pub(super) fn text(report: &PlanReport) -> String {
 pub(super) fn ranking(report: &PlanReport) -> Table {
     let columns = [
         "policy",
+        "workers",
         "SLO used",
         "of the best",
         "met",
@@ -53,6 +74,7 @@ pub(super) fn ranking(report: &PlanReport) -> Table {
     for (rank, entry) in report.ranking.iter().enumerate() {
         table.push([
             entry.policy.clone(),
+            entry.workers.to_string(),
             used(entry),
             match rank {
                 0 => "1".into(),
@@ -70,8 +92,13 @@ fn used(entry: &PlanEntry) -> String {
     match (entry.overloaded, &entry.slo_use) {
         (true, _) => "overloaded".into(),
         (false, Some(interval)) => percents(interval),
+        (false, None) if entry.lost_fraction > LOST_FRACTION_MAX => sheds(entry.lost_fraction),
         (false, None) => "–".into(),
     }
+}
+
+fn sheds(fraction: f64) -> String {
+    format!("sheds {}", format::percent(fraction))
 }
 
 fn percents(interval: &Interval) -> String {
@@ -107,15 +134,19 @@ fn verdict(report: &PlanReport) -> Vec<String> {
     let mut lines = Vec::new();
     match report.verdict {
         PlanVerdict::Met => lines.push(format!(
-            "{} meets the SLO in every replication.",
-            best.policy
+            "{} meets the SLO in every replication{}.",
+            best.policy,
+            machine(report.ideal)
         )),
-        PlanVerdict::Missed => lines.push(
-            "No candidate meets the SLO in every replication; that none could was not shown."
-                .into(),
-        ),
+        PlanVerdict::Missed => lines.push(format!(
+            "No candidate meets the SLO in every replication{}; that none could was not shown.",
+            machine(report.ideal)
+        )),
         PlanVerdict::Impossible => {
-            lines.push("No policy can meet the SLO on so many workers:".into());
+            lines.push(format!(
+                "No policy can meet the SLO on so many workers{}:",
+                machine(report.ideal)
+            ));
             let shown = report.impossible.iter();
             lines.extend(shown.map(|one| format!("  {}: {}", one.bound, one.why)));
         }
@@ -148,18 +179,62 @@ fn verdict(report: &PlanReport) -> Vec<String> {
     lines
 }
 
-fn cores(needed: &CoresNeeded) -> String {
-    match (needed.workers, needed.load) {
-        (Some(workers), Some(load)) => format!(
-            "{} needs {workers} workers at this rate (load {}).",
-            needed.policy,
-            format::significant(load, 3)
+/// What a verdict is about, where that is no real machine.
+fn machine(ideal: bool) -> &'static str {
+    if ideal { " on an ideal machine" } else { "" }
+}
+
+fn cores(needed: &CoresNeeded, ideal: bool) -> String {
+    let on = machine(ideal);
+    let Some((workers, load)) = needed.workers.zip(needed.load) else {
+        let most = format::counted(needed.searched_to, "worker");
+        return format!("{} does not meet the SLO with {most}{on}.", needed.policy);
+    };
+    let workers_and_cores = match needed.cores {
+        Some(cores) => format!(
+            "{}, {} with what dispatches,",
+            format::counted(workers, "worker"),
+            format::counted(cores, "core")
         ),
-        _ => format!(
-            "{} does not meet the SLO with {} workers.",
-            needed.policy, needed.searched_to
-        ),
+        None => format::counted(workers, "worker"),
+    };
+    let load = format::significant(load, 3);
+    format!(
+        "{} needs {workers_and_cores} at this rate (load {load}){on}.",
+        needed.policy
+    )
+}
+
+/// The answer, simulated and live.
+fn validation(validation: &Validation, path: Option<&Path>) -> Vec<String> {
+    let Validation {
+        policy,
+        met,
+        simulated,
+        live,
+    } = validation;
+    let mut table = Table::new(["class", "simulated p50", "live", "simulated p99.9", "live"]);
+    for (one, other) in simulated.classes.iter().zip(&live.classes) {
+        let (one, other) = (&one.latency_us, &other.latency_us);
+        let figures = [one.p50, other.p50, one.p999, other.p999].map(format::duration_us);
+        table.push(
+            [
+                &[live.classes[table.rows().len()].name.clone()],
+                &figures[..],
+            ]
+            .concat(),
+        );
     }
+    let verdict = if *met { "meets" } else { "MISSES" };
+    let lost = format::percent(live.lost_fraction());
+    vec![
+        String::new(),
+        format!(
+            "{policy} live, over loopback UDP without the network's time, {verdict} the SLO and loses {lost}; beside a simulation of the same:"
+        ),
+        output::shown(&table, path),
+        String::new(),
+    ]
 }
 
 fn trial(when: &str, trial: &Trial) -> String {
@@ -174,6 +249,7 @@ fn trial(when: &str, trial: &Trial) -> String {
         (false, Some(used)) => {
             format!("uses {} % of the SLO", format::significant(100.0 * used, 3))
         }
+        (false, None) if trial.lost_fraction > LOST_FRACTION_MAX => sheds(trial.lost_fraction),
         (false, None) => "nothing was measured".into(),
     };
     let load = format::significant(trial.load, 3);

@@ -1,91 +1,35 @@
-//! The settings file of `headway serve`.
+//! The settings of `headway serve`: flags over file over defaults.
 
 use crate::commands::apps::{App, KvFlags};
-use crate::commands::bench::{IdleFlag, LayoutFlag};
-use crate::error::{nearest, usage};
+use crate::error::usage;
 use anyhow::Result;
-use serde::Deserialize;
+use headway::config;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::Spanned;
 
-/// The keys are the flags' names.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(crate) struct Config {
-    pub(crate) listen: Option<Spanned<String>>,
-    pub(crate) app: Option<App>,
-    pub(crate) policy: Option<Spanned<String>>,
-    pub(crate) workers: Option<Spanned<usize>>,
-    pub(crate) workload: Option<Spanned<String>>,
-    pub(crate) classifier: Option<Spanned<String>>,
-    pub(crate) queue_limit: Option<u64>,
-    pub(crate) layout: Option<LayoutFlag>,
-    pub(crate) idle: Option<IdleFlag>,
-    pub(crate) pin: Option<Spanned<String>>,
-    pub(crate) drain: Option<Spanned<String>>,
-    pub(crate) seed: Option<u64>,
-    pub(crate) kv: KvFlags,
+/// The file, read as `serve` does: with its service.
+pub(crate) type File = config::File<App, KvFlags>;
+
+/// Reads a file; an error names the file and the line.
+pub(crate) fn read(path: &Path) -> Result<File> {
+    File::read(path).map_err(|error| usage(&error.place, error.message))
 }
 
-const KEYS: &[&str] = &[
-    "listen",
-    "app",
-    "policy",
-    "workers",
-    "workload",
-    "classifier",
-    "queue-limit",
-    "layout",
-    "idle",
-    "pin",
-    "drain",
-    "seed",
-    "kv",
-    "keys",
-    "data",
-    "scan_entries",
-];
-
-/// The file as it was read, to tell where something stands; an empty one where there is none.
-#[derive(Default)]
-pub(crate) struct File {
-    pub(crate) config: Config,
-    path: PathBuf,
-    text: String,
-}
-
-impl File {
-    /// Reads a file; an error names the file and the line.
-    pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| usage("--config", format!("{}: {error}", path.display())))?;
-        let mut file = Self {
-            path: path.into(),
-            text,
-            ..Self::default()
-        };
-        file.config = toml::from_str(&file.text).map_err(|error| file.refused(&error))?;
-        Ok(file)
-    }
-
-    fn refused(&self, error: &toml::de::Error) -> anyhow::Error {
-        let place = self.place(error.span().map_or(0, |span| span.start));
-        let hint = unknown_key(error.message())
-            .and_then(|key| nearest(key, KEYS))
-            .map_or(String::new(), |key| format!("; did you mean `{key}`?"));
-        usage(&place, format!("{}{hint}", error.message()))
-    }
-
-    /// `FILE:LINE` of a byte.
-    fn place(&self, byte: usize) -> String {
-        let before = &self.text[..byte.min(self.text.len())];
-        let line = before.matches('\n').count() + 1;
-        format!("{}:{line}", self.path.display())
-    }
-
+/// What flags add to a file.
+pub(crate) trait Flags {
     /// Flag over file over default.
-    pub(crate) fn given<T: Clone>(
+    fn given<T: Clone>(
+        &self,
+        key: &str,
+        flag: Option<T>,
+        set: &Option<Spanned<T>>,
+        default: impl FnOnce() -> T,
+    ) -> Given<T>;
+}
+
+impl Flags for File {
+    fn given<T: Clone>(
         &self,
         key: &str,
         flag: Option<T>,
@@ -95,7 +39,7 @@ impl File {
         match (flag, set) {
             (None, Some(set)) => Given {
                 value: set.get_ref().clone(),
-                place: format!("{}: {key}", self.place(set.span().start)),
+                place: self.place(key, set),
             },
             (flag, _) => Given {
                 value: flag.unwrap_or_else(default),
@@ -130,9 +74,4 @@ impl<T> Given<T> {
     pub(crate) fn refused(&self, why: impl Display) -> anyhow::Error {
         usage(&self.place, why)
     }
-}
-
-/// The key in "unknown field `polcy`, expected …".
-fn unknown_key(message: &str) -> Option<&str> {
-    message.strip_prefix("unknown field `")?.split('`').next()
 }

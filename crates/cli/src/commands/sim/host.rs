@@ -1,7 +1,7 @@
 //! `headway sim` of a host: applications that trade cores.
 
 use super::{apps, headline, tell_verdict};
-use crate::args::{self, ResumeFlag};
+use crate::args;
 use crate::error::usage;
 use crate::output::{self, Format};
 use anyhow::Result;
@@ -28,13 +28,14 @@ pub(super) struct Flags {
     #[arg(
         long,
         value_name = "NAME:…",
-        help_heading = "Host (policies static, interval, shenango)"
+        help_heading = "Host (policies static, interval, shenango)",
+        conflicts_with_all = ["workload", "load", "rate"]
     )]
     app: Vec<String>,
-    /// Hyper-threads per physical core of the host, 1 or 2
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=2),
+    /// Hyper-threads per physical core of the host, 1 or 2 [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2),
           help_heading = "Host (policies static, interval, shenango)")]
-    threads_per_core: u8,
+    threads_per_core: Option<u8>,
     /// What moving cores costs, instead of Shenango's figures: daemon, leave, wake, park, spin, packet, overhead
     #[arg(
         long,
@@ -56,6 +57,22 @@ impl Flags {
             return Err(usage("--policy", message));
         }
         Ok(allocator)
+    }
+
+    /// Only a host heeds these flags.
+    pub(super) fn refuse_without_host(&self) -> Result<()> {
+        let given = [
+            ("--threads-per-core", self.threads_per_core.is_some()),
+            ("--host-costs", self.host_costs.is_some()),
+        ];
+        let names = headway_policy::host::systems::NAMES.join(", ");
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(usage(
+                flag,
+                format!("only a host has that: add --policy with one of {names}"),
+            )),
+            None => Ok(()),
+        }
     }
 
     fn costs(&self, costs: &mut headway_sim::host::HostCosts) -> Result<()> {
@@ -110,27 +127,19 @@ impl super::Args {
     }
 
     fn host_experiment(&self, allocator: Spec) -> Result<HostExperiment> {
-        if self.costs.costs.is_some() || self.costs.dispatch_cost.is_some() {
-            return Err(usage(
-                "--costs/--dispatch-cost",
-                "a host's costs are those of --host-costs",
-            ));
+        self.costs.refuse_all_but_network(
+            "a host's costs are those of --host-costs; its queues are unbounded, and nothing is interrupted within an application",
+        )?;
+        self.circumstances
+            .refuse("a host's applications are simulated as they are", true)?;
+        if self.size.servers != 1 {
+            return Err(usage("--servers", "a host is one server: leave it out"));
         }
-        if self.costs.queue_limit.is_some() {
-            return Err(usage(
-                "--queue-limit",
-                "the queues of a simulated host are unbounded",
-            ));
-        }
-        if self.costs.resume != ResumeFlag::default() {
-            return Err(usage(
-                "--resume",
-                "nothing is interrupted within a simulated host's applications",
-            ));
-        }
+        self.look
+            .refuse("the applications of a host are not drawn")?;
         let mut experiment =
             HostExperiment::new(self.size.workers, allocator).seed(self.extent.seed);
-        if self.host.threads_per_core == 1 {
+        if self.host.threads_per_core == Some(1) {
             experiment.topology = Topology::flat(self.size.workers);
         }
         experiment.network_ns = self.costs.network;
@@ -183,8 +192,9 @@ impl super::Args {
             Format::Csv => output::runs_csv(std::slice::from_ref(&outcome.run), writer),
             Format::Table => {
                 let title = headline(&outcome.run);
-                writeln!(writer, "{title}\n\n{}", class_table(&outcome.run))?;
-                writeln!(writer, "\n{}\n", app_table(experiment, outcome))?;
+                let shown = |table| output::shown(&table, self.to.output.as_deref());
+                writeln!(writer, "{title}\n\n{}", shown(class_table(&outcome.run)))?;
+                writeln!(writer, "\n{}\n", shown(app_table(experiment, outcome)))?;
                 writeln!(
                     writer,
                     "{} cores idle, {} reallocations/s, daemon busy {}",

@@ -3,13 +3,14 @@
 mod pieces;
 mod show;
 
-use crate::args::{self, CostFlags, Destination, Extent, Size, Traffic};
+use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size, Traffic};
 use crate::error::usage;
+use crate::learning;
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
 use headway_report::{Run, Slo};
-use headway_sim::{Experiment, Precision, SimError, available_threads, in_parallel};
+use headway_sim::{Experiment, Offered, Precision, SimError, available_threads, in_parallel};
 use pieces::{Part, Piece};
 use std::io::Write;
 use std::path::PathBuf;
@@ -40,7 +41,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     until_ci: Option<f64>,
     /// The figure that --until-ci waits for: class.GET.latency.p99
-    #[arg(long, value_name = "FIGURE", default_value = "overall.slowdown.p999")]
+    #[arg(
+        long,
+        value_name = "FIGURE",
+        default_value = "overall.slowdown.p999",
+        requires = "until_ci"
+    )]
     ci_of: String,
     /// Run the I-th of N pieces of the sweep only, to be put together by --merge
     #[arg(long, value_name = "I/N", value_parser = pieces::part)]
@@ -49,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
         "policies", "workload", "loads", "load", "rate", "workers", "servers", "requests", "duration", "seed", "replications",
         "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
-        "resume",
+        "resume", "classifier", "unknown", "core_changes",
     ])]
     merge: Vec<PathBuf>,
     /// Threads; the figures do not depend on it
@@ -57,6 +63,8 @@ pub(crate) struct Args {
     threads: Option<usize>,
     #[command(flatten)]
     costs: CostFlags,
+    #[command(flatten)]
+    circumstances: Circumstances,
     /// Say which points meet this; exit with 1 when none does: class.*.slowdown.p999<=10
     #[arg(long, value_name = "EXPR")]
     slo: Option<String>,
@@ -86,9 +94,10 @@ impl Args {
         };
         let points = judged(piece.points(), slo.as_ref())?;
         if let Some(path) = &self.html {
-            show::page(&points).write(path)?;
+            output::page(path, &show::page(&points))?;
         }
         self.write(&piece, &points)?;
+        learning::tell(points.iter().flat_map(|point| &point.runs));
         let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
         Ok(match hopeless {
             true => ExitCode::FAILURE,
@@ -102,7 +111,8 @@ impl Args {
             Format::Json => output::json(piece, writer),
             Format::Csv => output::runs_csv(&piece.runs, writer),
             Format::Table => {
-                writeln!(writer, "{}", show::table(points))?;
+                let table = output::shown(&show::table(points), self.to.output.as_deref());
+                writeln!(writer, "{table}")?;
                 Ok(writer.flush()?)
             }
         }
@@ -135,22 +145,35 @@ impl Args {
 
     /// Policies, then loads; of the first seed.
     fn experiments(&self) -> Result<Vec<Experiment>> {
-        let workload = self.traffic.workload()?;
+        let workload = args::scalable_workload(&self.traffic.workload)?;
+        let offers = self.offers()?;
         let mut experiments = Vec::new();
         for policy in args::policies(&self.policies)? {
-            for load in loads(&self.loads)? {
+            for &offered in &offers {
                 let mut experiment = Experiment::new(workload.clone(), policy.clone())
                     .servers(self.size.servers)
                     .workers(self.size.workers)
-                    .load(load)
+                    .offered(offered)
                     .seed(self.extent.seed);
                 experiment.length = self.extent.length(DEFAULT_REQUESTS);
                 self.costs.apply(&mut experiment)?;
+                self.circumstances.apply(&mut experiment)?;
                 experiment.check()?;
                 experiments.push(experiment);
             }
         }
         Ok(experiments)
+    }
+
+    /// One load or rate where it is given, else the list.
+    fn offers(&self) -> Result<Vec<Offered>> {
+        let workers = self.size.total_workers();
+        let of_load = |load| Offered::Load { load, workers };
+        Ok(match (self.traffic.load, self.traffic.rate) {
+            (_, Some(rate)) => vec![Offered::Rate(rate)],
+            (Some(load), None) => vec![of_load(load)],
+            (None, None) => loads(&self.loads)?.into_iter().map(of_load).collect(),
+        })
     }
 
     /// What is waited for, where something is.

@@ -9,6 +9,7 @@ use crate::error::usage;
 use anyhow::Result;
 use headway_report::Run;
 use headway_sim::{Experiment, Precision};
+use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -205,7 +206,8 @@ fn interleaved<'a>(pieces: impl Iterator<Item = &'a Piece>, whole: &Shard) -> Pi
 }
 
 fn read(path: &Path) -> Result<(Shard, Piece)> {
-    let text = std::fs::read_to_string(path).map_err(|error| refused(path, &error.to_string()))?;
+    let text =
+        read_text(path, SETTINGS_BYTES_MAX).map_err(|error| refused(path, &error.to_string()))?;
     let mut piece: Piece =
         serde_json::from_str(&text).map_err(|error| refused(path, &error.to_string()))?;
     let shard = piece.shard.take();

@@ -75,8 +75,9 @@ pub(super) fn page(points: &[Point]) -> Page {
         (Some(fewest), Some(most)) if fewest != most => format!("{fewest} to {most}"),
         (fewest, _) => fewest.unwrap_or(0).to_string(),
     };
+    let runs = if replications == "1" { "run" } else { "runs" };
     let intro = format!(
-        "Simulated: {} requests a run, {replications} replications a point from seed {}. Overloaded runs are left out.",
+        "Simulated: {} requests a run, {replications} {runs} a point from seed {}. Overloaded runs are left out.",
         first.meta.requests, first.meta.seed
     );
     let slowdown = curves("Slowdown, all classes", "p99.9 slowdown", points, |run| {

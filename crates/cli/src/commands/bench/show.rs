@@ -1,0 +1,117 @@
+//! What `bench` prints of its runs.
+
+use headway_bench::Trial;
+use headway_report::stats::ratio_interval;
+use headway_report::{LOST_FRACTION_MAX, Run, Table, format};
+
+const CONFIDENCE: f64 = 0.95;
+
+/// What was run, and where.
+pub(super) fn describe(run: &Run, rounds: u64) -> String {
+    let machine = run.extras.machine.as_ref();
+    let of = |key: &str| {
+        machine
+            .and_then(|m| m.get(key))
+            .and_then(|v| v.as_str())
+            .unwrap_or("")
+    };
+    format!(
+        "{} · {} workers, {} · load {} ({} rps) · {} requests × {rounds} rounds\n{}",
+        run.meta.workload,
+        run.meta.workers,
+        of("layout"),
+        format::significant(run.meta.load, 3),
+        format::metric(run.meta.offered_rps),
+        run.meta.requests,
+        of("description"),
+    )
+}
+
+/// What each trial is called: its policy as it was given, and by what it interrupted. `runs` begin with one of each.
+pub(super) fn labels(trials: &[Trial], runs: &[Run]) -> Vec<String> {
+    let label = |(trial, run): (&Trial, &Run)| {
+        let policy = &trial.experiment.policy;
+        match run.meta.params.get("preempt").and_then(|by| by.as_str()) {
+            Some(mechanism) => format!("{policy} by {mechanism}"),
+            None => policy.to_string(),
+        }
+    };
+    trials.iter().zip(runs).map(label).collect()
+}
+
+/// Medians over rounds, and the tail's ratio to the first policy, paired by round.
+pub(super) fn summary(runs: &[Run], labels: &[String]) -> Table {
+    let mut table = Table::new([
+        "policy",
+        "class",
+        "p50",
+        "p99",
+        "p99.9",
+        "slowdown p99.9",
+        "shed",
+        "p99.9 vs first",
+    ]);
+    for (policy, label) in labels.iter().enumerate() {
+        let of = |policy: usize| runs.iter().skip(policy).step_by(labels.len());
+        let first: Vec<&Run> = of(0).collect();
+        let mine: Vec<&Run> = of(policy).collect();
+        for (index, class) in mine[0].classes.iter().enumerate() {
+            let median =
+                |measure: &dyn Fn(&Run) -> f64| median_of(mine.iter().map(|run| measure(run)));
+            let pairs: Vec<(f64, f64)> = mine
+                .iter()
+                .zip(&first)
+                .map(|(a, b)| {
+                    (
+                        a.classes[index].latency_us.p999,
+                        b.classes[index].latency_us.p999,
+                    )
+                })
+                .collect();
+            let ratio = match policy {
+                0 => String::new(),
+                _ => ratio_interval(&pairs, CONFIDENCE)
+                    .map_or("–".into(), |interval| format::interval(&interval)),
+            };
+            table.push([
+                label.clone(),
+                class.name.clone(),
+                format::duration_us(median(&|run| run.classes[index].latency_us.p50)),
+                format::duration_us(median(&|run| run.classes[index].latency_us.p99)),
+                format::duration_us(median(&|run| run.classes[index].latency_us.p999)),
+                format::significant(median(&|run| run.classes[index].slowdown.p999), 3),
+                mine.iter()
+                    .map(|run| run.classes[index].dropped)
+                    .sum::<u64>()
+                    .to_string(),
+                ratio,
+            ]);
+        }
+    }
+    table
+}
+
+fn median_of(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Whether every run answered what it was offered; says which did not. More than 0.1 % shed, and the latencies are those of the rest.
+pub(super) fn all_sustained(labels: &[String], runs: &[Run]) -> bool {
+    let mut all = true;
+    for (run, label) in runs.iter().zip(labels.iter().cycle()) {
+        let meta = &run.meta;
+        let fraction = meta.dropped as f64 / meta.requests.max(1) as f64;
+        if !run.sustained() {
+            eprintln!(
+                "not sustained: {label}, seed {}, shed {:.2} % of its requests (at most {} % may be): the latencies are those of the others; lower the load, or stop what else runs",
+                meta.seed,
+                100.0 * fraction,
+                100.0 * LOST_FRACTION_MAX
+            );
+            all = false;
+        }
+    }
+    all
+}

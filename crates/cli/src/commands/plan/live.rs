@@ -1,0 +1,112 @@
+//! `plan --validate`: the answer run live, beside what simulation says of it.
+
+use crate::commands::apps::App;
+use crate::error::usage;
+use crate::progress;
+use anyhow::{Context, Result};
+use headway_load::{Extent, Load};
+use headway_plan::Question;
+use headway_policy::spec::{Params, Spec, Value};
+use headway_report::{PlanReport, Run, Validation};
+use headway_runtime::{Layout, Server, Spin};
+use headway_sim::{Experiment, Length};
+use headway_workload::Offered;
+use serde_json::Map;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+/// How long replies and handlers are waited for, once everything was sent.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs the best policy that the server runs for `ns`; none where it runs none of those ranked.
+pub(super) fn validate(
+    question: &Question,
+    report: &PlanReport,
+    ns: u64,
+) -> Result<Option<Validation>> {
+    let live = report.live.as_ref();
+    let Some(entry) = live.and_then(|live| report.ranking.iter().find(|one| one.policy == *live))
+    else {
+        return Ok(None);
+    };
+    if question.workload.class_names().len() > 255 {
+        return Err(usage("--validate", "a live run has at most 255 classes"));
+    }
+    let policy: Spec = entry.policy.parse()?;
+    let bar = progress::bar(0, "validating");
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let simulated = simulated(question, report, &policy, entry.workers, ns)?;
+    let live = played(question, report, &policy, entry.workers, ns)?;
+    bar.finish_and_clear();
+    Ok(Some(Validation {
+        policy: entry.policy.clone(),
+        met: question.slo.evaluate(&live)?.is_met(),
+        simulated,
+        live,
+    }))
+}
+
+/// Without the network, which a loopback has not either.
+fn simulated(
+    question: &Question,
+    report: &PlanReport,
+    policy: &Spec,
+    workers: usize,
+    ns: u64,
+) -> Result<Run> {
+    let mut experiment = Experiment::new(question.workload.clone(), policy.clone())
+        .workers(workers)
+        .offered(Offered::Rate(report.offered_rps))
+        .costs(question.costs_of(policy))
+        .seed(question.seed);
+    experiment.length = Length::Duration(ns);
+    experiment.queue_limit = question.queue_limit;
+    experiment.resume = question.resume;
+    Ok(experiment.run()?.run)
+}
+
+fn played(
+    question: &Question,
+    report: &PlanReport,
+    policy: &Spec,
+    workers: usize,
+    ns: u64,
+) -> Result<Run> {
+    let mut builder = Server::builder()
+        .policy_spec(policy.clone())
+        .classes(App::Spin.classes(&question.workload))
+        .workers(workers)
+        .seed(question.seed);
+    if question.queue_limit != usize::MAX {
+        builder = builder.queue_limit(question.queue_limit);
+    }
+    if question.cores == Some(1) {
+        builder = builder.layout(Layout::Inline);
+    }
+    let server = builder
+        .service(Spin::default())
+        .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        .start()?;
+    let target = server.local_addr().context("the server has no address")?;
+    let offered = Offered::Rate(report.offered_rps);
+    let mut load = Load::new(
+        target,
+        question.workload.clone(),
+        offered,
+        Extent::Duration { ns },
+    );
+    load.seed = question.seed;
+    load.workers = workers;
+    load.timeout_ns = PATIENCE.as_nanos() as u64;
+    load.policy = server.policy().into();
+    load.params = json(server.params());
+    let played = load.run(|_| ControlFlow::Continue(()));
+    server.shutdown(PATIENCE)?;
+    Ok(played?.run)
+}
+
+fn json(params: &Params) -> Map<String, serde_json::Value> {
+    let pair = |(key, value): &(&str, Value)| ((*key).to_owned(), headway_sim::value_json(value));
+    params.iter().map(pair).collect()
+}

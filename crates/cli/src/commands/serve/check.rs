@@ -1,0 +1,116 @@
+//! What a server would refuse, found out before it starts; all that `--check` does.
+
+use super::{Args, Settings};
+use crate::commands::admission::{self, Refused};
+use crate::commands::apps::{App, KvFlags};
+use crate::error::usage;
+use anyhow::Result;
+use headway::config::Config;
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
+use headway_runtime::{Admission, Layout, Pin, StartError};
+use headway_workload::duration;
+
+/// Refuses settings that the chosen service does not heed: whoever gives one expects it to do something.
+pub(super) fn refuse_unheeded(args: &Args, file: &Config<App, KvFlags>) -> Result<()> {
+    let app = args.app.or(file.app).unwrap_or_default();
+    let (flags, keys) = (&args.kv, file.kv.clone().unwrap_or_default());
+    let settings = [
+        (
+            "--workload",
+            App::Spin,
+            args.workload.is_some() || file.workload.is_some(),
+        ),
+        (
+            "--max-spin",
+            App::Spin,
+            args.max_spin.is_some() || file.max_spin.is_some(),
+        ),
+        ("--keys", App::Kv, flags.keys.or(keys.keys).is_some()),
+        (
+            "--data",
+            App::Kv,
+            flags.data.is_some() || keys.data.is_some(),
+        ),
+    ];
+    for (flag, heeds, is_given) in settings {
+        if is_given && app != heeds {
+            let (heeds, app) = (heeds.name(), app.name());
+            let why = format!(
+                "the service {app} does not heed it: leave it out, or choose --app {heeds}"
+            );
+            return Err(usage(flag, why));
+        }
+    }
+    Ok(())
+}
+
+impl Settings {
+    /// How the server will carry its policy out; else an error about the setting to change.
+    pub(super) fn admit(&self) -> Result<Admission> {
+        self.check_spins()?;
+        let classes = self.app.classes(&self.workload);
+        if classes.len() > MAX_CLASSES {
+            let (max, classes) = (MAX_CLASSES, classes.len());
+            return Err(usage("--workload", StartError::Classes { classes, max }));
+        }
+        let max = MAX_WORKERS;
+        if !(1..=max).contains(&self.workers.value) {
+            let workers = self.workers.value;
+            return Err(self.workers.refused(StartError::Workers { workers, max }));
+        }
+        let mut shape = Shape::new(self.workers.value);
+        shape.classes = classes.into_iter().map(|class| class.hint).collect();
+        shape.queue_limit = self.queue_limit.value as usize;
+        shape.seed = self.seed;
+        shape.resume = Resume::OwnWorker;
+        let admitted = admission::admit(&self.policy.value, &shape, self.layout.value);
+        let admission = admitted.map_err(|refused| match refused {
+            Refused::Policy(why) => self.policy.refused(why),
+            Refused::Layout(why) => self.layout.refused(why),
+        })?;
+        if self.limits_queues && !admission.has_dispatcher {
+            let why = format!(
+                "under '{}' requests wait in the kernel's receive queues, which it does not limit: leave it out, or choose a policy with a \
+                 dispatcher, such as c-fcfs",
+                self.policy.value
+            );
+            return Err(usage("--queue-limit", why));
+        }
+        self.check_pin(admission)?;
+        Ok(admission)
+    }
+
+    /// Whether there is a core for each thread, where cores are named.
+    fn check_pin(&self, admission: Admission) -> Result<()> {
+        let Pin::Cores(cores) = &self.pin.value else {
+            return Ok(());
+        };
+        let (workers, cores) = (self.workers.value, cores.len());
+        let dedicated = match self.layout.value {
+            Layout::Dedicated => true,
+            Layout::Inline => false,
+            Layout::Auto => admission.interrupts() || headway_sim::available_threads() > workers,
+        };
+        let threads = workers + usize::from(admission.has_dispatcher && dedicated);
+        if cores < threads {
+            return Err(self.pin.refused(StartError::TooFewCores { threads, cores }));
+        }
+        Ok(())
+    }
+
+    /// Whether the service works as long as its own classes ask for.
+    fn check_spins(&self) -> Result<()> {
+        let max_ns = self.max_spin_ns.value;
+        let mut classes = self.workload.union();
+        let longer = classes.find(|class| class.mean_ns() > max_ns as f64);
+        match longer.filter(|_| self.app == App::Spin) {
+            Some(class) => Err(self.max_spin_ns.refused(format!(
+                "requests of class '{}' ask for {} on average, and more than {} is refused: allow more",
+                class.name,
+                duration::format(class.mean_ns() as u64),
+                duration::format(max_ns)
+            ))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Output that is whole or not there: a file is written beside its place and moved there, so a full disk or a kill leaves the old one.
+
+use crate::error::usage;
+use anyhow::Result;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io::{self, BufWriter, Stdout, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempPath;
+
+/// Standard output, a file to be replaced, or a device or pipe. [`flush`](Write::flush) completes it: a file is in its place only then.
+/// Dropped before, it leaves what was there.
+pub(crate) struct Output {
+    sink: Sink,
+    /// What an error names.
+    place: String,
+}
+
+enum Sink {
+    Standard(BufWriter<Stdout>),
+    /// Has no old content to keep.
+    Device(BufWriter<File>),
+    /// A file beside its place, until the first flush.
+    File {
+        writer: BufWriter<File>,
+        moves: Option<(TempPath, PathBuf)>,
+    },
+}
+
+impl Output {
+    pub(super) fn standard() -> Self {
+        Self {
+            sink: Sink::Standard(BufWriter::new(io::stdout())),
+            place: "standard output".into(),
+        }
+    }
+
+    /// The file at `path`, or the device or pipe there.
+    ///
+    /// # Errors
+    /// A usage error that names `flag`, when it cannot be written.
+    pub(super) fn create(flag: &str, path: &Path) -> Result<Self> {
+        // Opened by its name it would be cut off at its beginning, were it a file.
+        if path == Path::new("/dev/stdout") {
+            return Ok(Self::standard());
+        }
+        let shown = path.display();
+        let sink =
+            sink(path).map_err(|error| usage(flag, format!("cannot write {shown}: {error}")))?;
+        Ok(Self {
+            sink,
+            place: format!("{flag}: {shown}"),
+        })
+    }
+
+    fn named(&self, error: &io::Error) -> io::Error {
+        let kept = match &self.sink {
+            Sink::File { moves: Some(_), .. } => "; what was there before is unchanged",
+            _ => "",
+        };
+        io::Error::new(
+            error.kind(),
+            format!("cannot write {}: {error}{kept}", self.place),
+        )
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.sink {
+            Sink::Standard(writer) => writer.write(bytes),
+            Sink::Device(writer) | Sink::File { writer, .. } => writer.write(bytes),
+        };
+        written.map_err(|error| self.named(&error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match &mut self.sink {
+            Sink::Standard(writer) => writer.flush(),
+            Sink::Device(writer) => writer.flush(),
+            Sink::File { writer, moves } => complete(writer, moves),
+        };
+        flushed.map_err(|error| self.named(&error))
+    }
+}
+
+fn sink(path: &Path) -> io::Result<Sink> {
+    let old = match fs::metadata(path) {
+        Ok(old) => Some(old),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    if old.as_ref().is_some_and(|old| !old.is_file()) {
+        let device = OpenOptions::new().write(true).open(path)?;
+        return Ok(Sink::Device(BufWriter::new(device)));
+    }
+    // A link stays one, and what it leads to is replaced.
+    let place = match &old {
+        Some(_) => fs::canonicalize(path)?,
+        None => path.to_owned(),
+    };
+    let folder = match place.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    fs::metadata(folder)?;
+    let named = tempfile::Builder::new()
+        .prefix(".headway-")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+        .map_err(|error| error.kind())?;
+    let (file, beside) = named.into_parts();
+    if let Some(old) = old {
+        file.set_permissions(old.permissions())?;
+    }
+    Ok(Sink::File {
+        writer: BufWriter::new(file),
+        moves: Some((beside, place)),
+    })
+}
+
+/// Has all of it on the disk before it replaces anything: some file systems say only then that there is no room.
+fn complete(
+    writer: &mut BufWriter<File>,
+    moves: &mut Option<(TempPath, PathBuf)>,
+) -> io::Result<()> {
+    writer.flush()?;
+    if let Some((beside, place)) = moves {
+        writer.get_ref().sync_all()?;
+        fs::rename(&*beside, &*place)?;
+        // Moved away, there is nothing to remove.
+        if let Some((beside, _)) = moves.take() {
+            drop(beside.keep());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything in a folder, by name.
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result");
+        fs::write(&path, "old").unwrap();
+        let mut given_up = Output::create("--output", &path).unwrap();
+        given_up.write_all(b"half").unwrap();
+        drop(given_up);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        assert_eq!(
+            names(folder.path()),
+            ["result"],
+            "nothing is left beside it"
+        );
+
+        let mut whole = Output::create("--output", &path).unwrap();
+        whole.write_all(b"new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "old");
+        whole.flush().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        whole.write_all(b" and more").unwrap();
+        whole.flush().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new and more");
+        assert_eq!(names(folder.path()), ["result"]);
+    }
+
+    #[test]
+    fn a_link_stays_one_and_permissions_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, link) = (folder.path().join("result"), folder.path().join("link"));
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let mut output = Output::create("--output", &link).unwrap();
+        output.write_all(b"new").unwrap();
+        output.flush().unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_full_device_is_named_and_a_folder_is_refused() {
+        let mut full = Output::create("--hlog", Path::new("/dev/full")).unwrap();
+        full.write_all(b"something").unwrap();
+        let error = full.flush().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert!(error.to_string().contains("--hlog: /dev/full"), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        assert!(Output::create("--output", folder.path()).is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! A policy that learned nothing, or that has nothing to reserve, says so on standard error.
+
+use super::headway;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+/// What the command said, after it succeeded.
+fn said(args: &[&str]) -> String {
+    let done = headway(args);
+    let said = String::from_utf8(done.stderr).unwrap();
+    assert!(done.status.success(), "{args:?}: {said}");
+    said
+}
+
+const LEARNED_NOTHING: &str = "within the first window of 50000 requests";
+
+#[test]
+fn runs_that_end_within_the_first_window_say_so() {
+    let of = |command: &[&'static str], policy: &'static str, workers: &'static str| {
+        let short = ["--policy", policy, "--workers", workers, "--requests", "2k"];
+        said(&[command, &short[..]].concat())
+    };
+    let sim: &[&str] = &["sim", "--workload", "high-bimodal", "--load", "0.5"];
+    let sweep: &[&str] = &["sweep", "--workload", "high-bimodal", "--loads", "0.3,0.5"];
+    let bench: &[&str] = &[
+        "bench", "--rate", "2k", "--rounds", "1", "--layout", "inline", "--idle", "park",
+    ];
+    let once = |text: &str| text.matches(LEARNED_NOTHING).count() == 1;
+    for command in [sim, sweep, bench] {
+        let short = of(command, "darc", "2");
+        assert!(
+            once(&short) && short.contains("darc,window=1000"),
+            "{command:?}: {short}"
+        );
+        let learned = of(command, "darc,window=100", "2");
+        assert!(
+            !learned.contains("learned nothing"),
+            "{command:?}: {learned}"
+        );
+        let alone = of(command, "darc,window=100", "1");
+        assert!(
+            alone.contains("darc reserves nothing with one worker"),
+            "{command:?}: {alone}"
+        );
+    }
+    assert!(of(sweep, "darc", "2").contains("2 of its 2 runs"));
+}
+
+/// What a server that is stopped at once said.
+fn served(workers: &str) -> String {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
+        .args([
+            "serve",
+            "--listen",
+            "udp://127.0.0.1:0",
+            "--workers",
+            workers,
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    // SAFETY: kill has no memory effects; the process is our child and not yet waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    said
+}
+
+#[test]
+fn a_server_says_so_too() {
+    let one = served("1");
+    assert!(
+        one.contains("darc reserves nothing with one worker"),
+        "{one}"
+    );
+    let two = served("2");
+    assert!(two.contains(LEARNED_NOTHING), "{two}");
+    assert!(!two.contains("reserves nothing"), "{two}");
+}

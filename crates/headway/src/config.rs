@@ -1,0 +1,141 @@
+//! The settings file of a server: what `headway plan --config-out` writes, `headway serve -c` runs, and [`FromConfig::from_config`] builds a server of
+//! your own from.
+//!
+//! ```toml
+//! listen = "udp://127.0.0.1:7000"
+//! policy = "darc,delta=3"
+//! workers = 2
+//! workload = "tpcc"       # by name or file: its classes, with their service times, SLOs and which are long
+//! classifier = "header"
+//! queue-limit = 1024
+//! layout = "auto"         # auto, dedicated, inline
+//! idle = "spin-then-park" # spin, spin-then-park, park
+//! pin = "auto"            # auto, off, or cores, the dispatcher's first: "0,1,2"
+//! drain = "10s"
+//! seed = 1
+//! ```
+//!
+//! Each key may be left out. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own.
+
+mod file;
+mod words;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+pub use file::{Config, ConfigError, File};
+use headway_net::classify::AnyClassifier;
+use headway_policy::spec::{Spec, SpecError};
+use headway_policy::{MAX_WORKERS, Shape, systems};
+use headway_runtime::{Builder, Class, Layout, NoService, Server, Udp};
+use headway_sim::class_hints;
+use headway_workload::{Workload, duration};
+use serde::de::IgnoredAny;
+pub use words::{address, nearest, pin};
+
+/// Where a server listens that is not told: loopback, port 7000.
+pub const LISTEN: &str = "udp://127.0.0.1:7000";
+
+/// A [`Builder`] made from a settings file; in the prelude, so that `Builder::from_config` is at hand.
+///
+/// ```no_run
+/// use headway::prelude::*;
+///
+/// let server = Builder::from_config("headway.toml")?
+///     .handler(|call| call.reply(b"pong"))
+///     .start()?;
+/// server.wait();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait FromConfig: Sized {
+    /// What the file says of the server, with the defaults of `headway serve` for the rest: one worker per core but one, `darc`, port 7000 on
+    /// loopback. Its classes are those of the file's workload; without one, none is declared yet. A workload's file is found
+    /// from the working directory.
+    ///
+    /// # Errors
+    /// [`ConfigError`], which names the file, the line and the key.
+    fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError>;
+}
+
+impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
+    fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        let file = File::<IgnoredAny, IgnoredAny>::read(path.as_ref())?;
+        let set = &file.config;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let listen = file.parsed("listen", &set.listen, |url| address(url))?;
+        let listen: SocketAddr = match listen {
+            Some(listen) => listen,
+            None => address(LISTEN).expect("the default is an address"),
+        };
+        let mut builder = Server::builder()
+            .workers(
+                set.workers
+                    .as_ref()
+                    .map_or((cores - 1).max(1), |workers| *workers.get_ref()),
+            )
+            .seed(set.seed.unwrap_or(1))
+            .layout(
+                set.layout
+                    .as_ref()
+                    .map_or_else(Layout::default, |layout| *layout.get_ref()),
+            )
+            .idle(set.idle.unwrap_or_default());
+        if let Some(policy) = file.parsed("policy", &set.policy, |text| policy(text))? {
+            builder = builder.policy_spec(policy);
+        }
+        if let Some(workload) =
+            file.parsed("workload", &set.workload, |name| Workload::resolve(name))?
+        {
+            builder = builder.classes(classes(&workload));
+        }
+        if let Some(requests) = &set.queue_limit {
+            builder = builder.queue_limit(*requests.get_ref() as usize);
+        }
+        if let Some(pin) = file.parsed("pin", &set.pin, |text| pin(text))? {
+            builder = builder.pin(pin);
+        }
+        if let Some(ns) = file.parsed("drain", &set.drain, |text| duration::parse(text))? {
+            builder = builder.drain(Duration::from_nanos(ns));
+        }
+        let classifier = file.parsed("classifier", &set.classifier, |text| text.parse())?;
+        let builder = builder.listen_udp(listen);
+        Ok(match classifier {
+            Some(classifier) => builder.classifier(classifier),
+            None => builder,
+        })
+    }
+}
+
+/// The classes of a workload, as the simulator tells a policy of them.
+#[must_use]
+pub fn classes(workload: &Workload) -> Vec<Class> {
+    let named = workload
+        .class_names()
+        .into_iter()
+        .zip(class_hints(workload));
+    named
+        .map(|(name, hint)| Class {
+            name: name.to_owned(),
+            hint,
+        })
+        .collect()
+}
+
+/// The policy of a spec; an error suggests the nearest valid word.
+fn policy(text: &str) -> Result<Spec, String> {
+    let suggested = |error: SpecError| {
+        let nearest = error
+            .alternatives()
+            .and_then(|(word, valid)| nearest(word, valid));
+        match nearest {
+            Some(word) => format!("{error}; did you mean '{word}'?"),
+            None => error.to_string(),
+        }
+    };
+    let spec: Spec = text.parse().map_err(suggested)?;
+    // What a policy can be at all: as many workers as there may be.
+    let shape = Shape::new(MAX_WORKERS).class(1_000, 1.0);
+    systems::check(&spec, &shape).map_err(suggested)?;
+    Ok(spec)
+}

@@ -1,0 +1,208 @@
+//! The file: its keys, and where in it something stands.
+
+use std::fmt::Display;
+use std::path::{Path, PathBuf};
+
+use headway_runtime::{Idle, Layout};
+use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
+use serde::{Deserialize, Deserializer};
+use toml::Spanned;
+
+use super::words::nearest;
+
+/// What a settings file says. The keys are the names of `headway serve`'s flags; `A` and `K` are what its `app` and `[kv]` are read as.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(bound(deserialize = "A: Deserialize<'de>, K: Deserialize<'de>"))]
+#[expect(missing_docs, reason = "the module's page shows each key")]
+pub struct Config<A, K> {
+    pub listen: Option<Spanned<String>>,
+    pub app: Option<A>,
+    pub policy: Option<Spanned<String>>,
+    pub workers: Option<Spanned<usize>>,
+    pub workload: Option<Spanned<String>>,
+    pub classifier: Option<Spanned<String>>,
+    pub queue_limit: Option<Spanned<u64>>,
+    #[serde(default, deserialize_with = "layout")]
+    pub layout: Option<Spanned<Layout>>,
+    #[serde(default, deserialize_with = "idle")]
+    pub idle: Option<Idle>,
+    pub pin: Option<Spanned<String>>,
+    pub drain: Option<Spanned<String>>,
+    pub max_spin: Option<Spanned<String>>,
+    pub seed: Option<u64>,
+    pub kv: Option<K>,
+}
+
+impl<A, K> Default for Config<A, K> {
+    fn default() -> Self {
+        Self {
+            listen: None,
+            app: None,
+            policy: None,
+            workers: None,
+            workload: None,
+            classifier: None,
+            queue_limit: None,
+            layout: None,
+            idle: None,
+            pin: None,
+            drain: None,
+            max_spin: None,
+            seed: None,
+            kv: None,
+        }
+    }
+}
+
+const KEYS: &[&str] = &[
+    "listen",
+    "app",
+    "policy",
+    "workers",
+    "workload",
+    "classifier",
+    "queue-limit",
+    "layout",
+    "idle",
+    "pin",
+    "drain",
+    "max-spin",
+    "seed",
+    "kv",
+    "keys",
+    "data",
+];
+
+/// Why a settings file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {message}")]
+pub struct ConfigError {
+    /// The file, with line and key where they are known.
+    pub place: String,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+}
+
+/// A settings file as it was read, to tell where something stands; the default is an empty one.
+pub struct File<A, K> {
+    /// What it says.
+    pub config: Config<A, K>,
+    path: PathBuf,
+    text: String,
+}
+
+impl<A, K> Default for File<A, K> {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            path: PathBuf::new(),
+            text: String::new(),
+        }
+    }
+}
+
+impl<A, K> File<A, K>
+where
+    A: for<'de> Deserialize<'de>,
+    K: for<'de> Deserialize<'de>,
+{
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: it cannot be read, is no TOML, or has a key or a value that it cannot have.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = read_text(path, SETTINGS_BYTES_MAX).map_err(|error| ConfigError {
+            place: path.display().to_string(),
+            message: error.to_string(),
+        })?;
+        let mut file = Self {
+            path: path.into(),
+            text,
+            ..Self::default()
+        };
+        file.config = toml::from_str(&file.text).map_err(|error| file.refused(&error))?;
+        Ok(file)
+    }
+
+    fn refused(&self, error: &toml::de::Error) -> ConfigError {
+        let hint = unknown_key(error.message())
+            .and_then(|key| nearest(key, KEYS))
+            .map_or(String::new(), |key| format!("; did you mean `{key}`?"));
+        ConfigError {
+            place: self.line_of(error.span().map_or(0, |span| span.start)),
+            message: format!("{}{hint}", error.message()),
+        }
+    }
+}
+
+impl<A, K> File<A, K> {
+    /// `FILE:LINE: key`, where the key's value stands.
+    pub fn place<T>(&self, key: &str, set: &Spanned<T>) -> String {
+        format!("{}: {key}", self.line_of(set.span().start))
+    }
+
+    /// What a key's value means, if the key is set; an error names its place.
+    pub(super) fn parsed<T, U, E: Display>(
+        &self,
+        key: &str,
+        set: &Option<Spanned<T>>,
+        parse: impl FnOnce(&T) -> Result<U, E>,
+    ) -> Result<Option<U>, ConfigError> {
+        let Some(set) = set else {
+            return Ok(None);
+        };
+        let parsed = parse(set.get_ref()).map_err(|error| ConfigError {
+            place: self.place(key, set),
+            message: error.to_string(),
+        })?;
+        Ok(Some(parsed))
+    }
+
+    /// `FILE:LINE` of a byte.
+    fn line_of(&self, byte: usize) -> String {
+        let before = &self.text[..byte.min(self.text.len())];
+        let line = before.matches('\n').count() + 1;
+        format!("{}:{line}", self.path.display())
+    }
+}
+
+/// The key in "unknown field `polcy`, expected …".
+fn unknown_key(message: &str) -> Option<&str> {
+    message.strip_prefix("unknown field `")?.split('`').next()
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum LayoutWord {
+    Auto,
+    Dedicated,
+    Inline,
+}
+
+fn layout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Spanned<Layout>>, D::Error> {
+    let word = Spanned::<LayoutWord>::deserialize(from)?;
+    let span = word.span();
+    let layout = match word.into_inner() {
+        LayoutWord::Auto => Layout::Auto,
+        LayoutWord::Dedicated => Layout::Dedicated,
+        LayoutWord::Inline => Layout::Inline,
+    };
+    Ok(Some(Spanned::new(span, layout)))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum IdleWord {
+    Spin,
+    SpinThenPark,
+    Park,
+}
+
+fn idle<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Idle>, D::Error> {
+    Ok(Some(match IdleWord::deserialize(from)? {
+        IdleWord::Spin => Idle::Spin,
+        IdleWord::SpinThenPark => Idle::default(),
+        IdleWord::Park => Idle::Park,
+    }))
+}

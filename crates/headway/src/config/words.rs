@@ -1,0 +1,51 @@
+//! Values that are words, and what was probably meant by a wrong one.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use headway_runtime::Pin;
+
+/// The cores that threads are bound to, of `auto`, `off` or `0,1,2`.
+///
+/// # Errors
+/// It is none of these.
+pub fn pin(text: &str) -> Result<Pin, String> {
+    let core = |part: &str| part.trim().parse::<usize>().ok();
+    match text {
+        "auto" => Ok(Pin::Auto),
+        "off" => Ok(Pin::Off),
+        list => match list.split(',').map(core).collect() {
+            Some(cores) => Ok(Pin::Cores(cores)),
+            None => Err(format!(
+                "'{list}' is not auto, off or a list of cores such as 0,1,2"
+            )),
+        },
+    }
+}
+
+/// The address of `udp://HOST:PORT`; a host's name is resolved.
+///
+/// # Errors
+/// The scheme is missing or another, or the host is unknown.
+pub fn address(url: &str) -> Result<SocketAddr, String> {
+    let wrong = |why: &str| format!("'{url}' {why}: write udp://HOST:PORT");
+    let Some((scheme, place)) = url.split_once("://") else {
+        return Err(wrong("has no scheme"));
+    };
+    if scheme != "udp" {
+        return Err(wrong("is not udp"));
+    }
+    let mut addresses = place
+        .to_socket_addrs()
+        .map_err(|error| wrong(&format!("cannot be resolved ({error})")))?;
+    addresses.next().ok_or_else(|| wrong("names no address"))
+}
+
+/// The valid word most like `word`, if any is like it.
+pub fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
+    const ALIKE: f64 = 0.7;
+    let scored = valid
+        .iter()
+        .map(|&candidate| (strsim::jaro_winkler(word, candidate), candidate));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= ALIKE).then_some(best.1)
+}

@@ -1,0 +1,147 @@
+//! A server built from a settings file.
+
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use headway::prelude::*;
+
+/// A file of its own for each test.
+fn written(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("headway.toml");
+    std::fs::write(&path, text).unwrap();
+    (place, path)
+}
+
+const WORKLOAD: &str = "
+[[class]]
+name = \"get\"
+share = 0.9
+service = { dist = \"constant\", mean = \"2us\" }
+
+[[class]]
+name = \"scan\"
+share = 0.1
+long = true
+slo = \"latency.p99<=20ms\"
+service = { dist = \"constant\", mean = \"100us\" }
+";
+
+#[test]
+fn the_file_says_what_the_server_is() {
+    let (place, _) = written("");
+    let workload = place.path().join("mix.toml");
+    std::fs::write(&workload, WORKLOAD).unwrap();
+    let (_place, path) = written(&format!(
+        "listen = \"udp://127.0.0.1:0\"\napp = \"spin\"\npolicy = \"edf,slo=7\"\nworkers = 1\nworkload = \"{}\"\n\
+         classifier = \"offset:at=0,bytes=1\"\nqueue-limit = 9\nlayout = \"inline\"\nidle = \"park\"\npin = \"off\"\ndrain = \"3s\"\n\
+         seed = 5\n[kv]\nkeys = 3\n",
+        workload.display()
+    ));
+    let builder = Builder::from_config(&path).unwrap();
+    let shown = format!("{builder:?}");
+    for part in [
+        "slo_ns: Some(20000000)",
+        "long: Some(true)",
+        "queue_limit: 9",
+        "seed: 5",
+        "pin: Off",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let server = builder
+        .handler(|call| {
+            let class = call.class().0 as u8;
+            call.reply(&[class]);
+        })
+        .start()
+        .unwrap();
+    assert_eq!(
+        (server.policy(), server.layout()),
+        ("edf", Some(Layout::Inline))
+    );
+    assert_eq!(
+        (server.idle(), server.drain()),
+        (Idle::Park, Duration::from_secs(3))
+    );
+    assert_eq!(server.unpinned(), Some("as asked"));
+    let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+    client
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    // The classifier of the file looks at the header's first byte, its type.
+    let request = Header {
+        class: 1,
+        flag: Flag::REQUEST,
+        index: 7,
+        time_ns: 0,
+    }
+    .encode();
+    client
+        .send_to(&request, server.local_addr().unwrap())
+        .unwrap();
+    let mut reply = [0; 64];
+    let len = client.recv(&mut reply).unwrap();
+    assert_eq!(reply[HEADER_BYTES..len].len(), 1);
+    let drain = server.drain();
+    let stats = server.shutdown(drain).unwrap();
+    let names: Vec<&str> = stats
+        .classes
+        .iter()
+        .map(|class| class.name.as_str())
+        .collect();
+    assert_eq!((names, stats.answered), (vec!["get", "scan", "unknown"], 1));
+}
+
+#[test]
+fn an_error_names_the_line_the_key_and_the_remedy() {
+    for (text, place, remedy) in [
+        (
+            "workers = 1\npolcy = \"darc\"",
+            ":2",
+            "did you mean `policy`?",
+        ),
+        ("policy = \"dacr\"", ":1: policy", "did you mean 'darc'?"),
+        (
+            "policy = \"darc,detla=3\"",
+            ":1: policy",
+            "did you mean 'delta'?",
+        ),
+        (
+            "\nlisten = \"tcp://127.0.0.1:1\"",
+            ":2: listen",
+            "write udp://HOST:PORT",
+        ),
+        (
+            "pin = \"0,one\"",
+            ":1: pin",
+            "a list of cores such as 0,1,2",
+        ),
+        ("drain = \"5\"", ":1: drain", "no unit"),
+        (
+            "layout = \"shared\"",
+            ":1",
+            "expected one of `auto`, `dedicated`, `inline`",
+        ),
+        ("idle = \"sleep\"", ":1", "`spin-then-park`"),
+        ("workload = \"tpcd\"", ":1: workload", "tpcc"),
+        ("workers = \"two\"", ":1", "expected usize"),
+    ] {
+        let (_place, path) = written(text);
+        let error = Builder::from_config(&path)
+            .map(drop)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with(&format!("{}{place}", path.display())),
+            "{error}"
+        );
+        assert!(error.contains(remedy), "{error}");
+    }
+    let missing = Builder::from_config("no/such.toml")
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(missing.contains("no/such.toml"), "{missing}");
+}

@@ -1,0 +1,80 @@
+//! What the compiler says of a builder that lacks something: the words, not just that it does not compile.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The façade as it was compiled for this test: the newest, where earlier builds are still there.
+fn facade() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let beside = std::fs::read_dir(own.parent().unwrap()).unwrap();
+    let libraries = beside.map(|entry| entry.unwrap().path()).filter(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        name.starts_with("libheadway-") && name.ends_with(".rlib")
+    });
+    let newest = libraries.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
+    newest.expect("the façade was compiled for this test")
+}
+
+/// What the compiler says of a function with this body.
+fn said_of(body: &str) -> String {
+    let place = tempfile::tempdir().unwrap();
+    let source = place.path().join("server.rs");
+    let text = format!(
+        "use headway::prelude::*;\n\
+         pub fn started() -> Result<Server, StartError> {{\n{body}\n}}"
+    );
+    std::fs::write(&source, text).unwrap();
+    let facade = facade();
+    let output = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".into()))
+        .args([
+            "--edition",
+            "2024",
+            "--crate-type",
+            "lib",
+            "--emit",
+            "metadata",
+        ])
+        .arg("--extern")
+        .arg(format!("headway={}", facade.display()))
+        .arg("-L")
+        .arg(format!("dependency={}", facade.parent().unwrap().display()))
+        .arg("--out-dir")
+        .arg(place.path())
+        .arg(&source)
+        .output()
+        .unwrap();
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn the_compiler_says_what_a_builder_lacks() {
+    let no_service =
+        said_of(r#"Server::builder().listen_udp("127.0.0.1:0".parse().unwrap()).start()"#);
+    assert!(
+        no_service.contains("`NoService` does not answer requests"),
+        "{no_service}"
+    );
+    assert!(no_service.contains("`.handler(|call| …)`"), "{no_service}");
+
+    let no_source = said_of("Server::builder().handler(|call| call.reply(b\"pong\")).start()");
+    let told = "the server is not told where its requests come from";
+    assert!(no_source.contains(told), "{no_source}");
+    assert!(no_source.contains("`.listen_udp(address)`"), "{no_source}");
+
+    let no_handler = said_of(
+        r#"Server::builder().service(7_u32).listen_udp("127.0.0.1:0".parse().unwrap()).start()"#,
+    );
+    let told = "`u32` does not answer requests";
+    assert!(no_handler.contains(told), "{no_handler}");
+    let remedy = "`|call: &mut Call<'_>| …`";
+    assert!(no_handler.contains(remedy), "{no_handler}");
+}
+
+#[test]
+fn a_handler_needs_no_types() {
+    let said = said_of(
+        r#"Server::builder().handler(|call| call.reply(b"pong")).listen_udp("127.0.0.1:0".parse().unwrap()).start()"#,
+    );
+    assert_eq!(said, "");
+}

@@ -1,0 +1,54 @@
+//! A running server's counters, from any thread.
+
+use std::sync::Arc;
+
+use crate::control::Control;
+use crate::journal::Journal;
+use crate::parts::Engine;
+use crate::tally::{ClassStats, Stats, Tally};
+
+/// Reads what a server has done so far, on any thread and after its end; see [`Server::observer`](crate::Server::observer).
+#[derive(Clone)]
+pub struct Observer {
+    control: Arc<Control>,
+    tallies: Vec<Arc<Tally>>,
+    kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
+    classes: Vec<String>,
+}
+
+impl Observer {
+    /// `classes` names all of them, UNKNOWN last.
+    pub(super) fn of(engine: &Engine, classes: Vec<String>) -> Self {
+        Self {
+            control: Arc::clone(&engine.control),
+            tallies: engine.tallies.clone(),
+            kernel_drops: Arc::clone(&engine.kernel_drops),
+            classes,
+        }
+    }
+
+    /// What the server has done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let class = |name: &String| ClassStats {
+            name: name.clone(),
+            ..ClassStats::default()
+        };
+        let published = self.control.published();
+        let mut stats = Stats {
+            kernel_drops: (self.kernel_drops)(),
+            plan_revisions: published.revisions,
+            plan: published.plan,
+            classes: self.classes.iter().map(class).collect(),
+            ..Stats::default()
+        };
+        self.tallies.iter().for_each(|tally| stats.add(tally));
+        stats
+    }
+
+    /// The journal that [`Builder::journal`](crate::Builder::journal) asked for; whoever asks first has it.
+    #[must_use]
+    pub fn take_journal(&self) -> Option<Journal> {
+        self.control.take_journal()
+    }
+}
