@@ -1,4 +1,4 @@
-/* What a program shares with its probes: docs/preemption.md, "The contract between probes and the runtime".
+/* What a program shares with its probes: docs/probes.md, "The contract between probes and the runtime".
  * Nothing here is needed to be preempted; it is for programs that want to be left alone for a while. */
 #ifndef HEADWAY_PROBES_H
 #define HEADWAY_PROBES_H

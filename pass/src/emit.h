@@ -1,4 +1,4 @@
-// The instructions of a probe (see docs/preemption.md, "The contract between probes and the runtime").
+// The instructions of a probe (see docs/probes.md, "The contract between probes and the runtime").
 #pragma once
 
 #include "cost.h"

@@ -5,7 +5,7 @@
 
 namespace headway {
 
-/// Notes that the module has probes, and if it has the allocator, that this has some. Contents: docs/preemption.md, "The contract between probes and the
+/// Notes that the module has probes, and if it has the allocator, that this has some. Contents: docs/probes.md, "The contract between probes and the
 /// runtime".
 void noteProbes(llvm::Module &M);
 

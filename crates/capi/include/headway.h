@@ -55,6 +55,9 @@
 // They sleep at once.
 #define HEADWAY_IDLE_PARK 2
 
+// The most classes a server may have.
+#define HEADWAY_MAX_CLASSES 255
+
 // Long are the classes of ten times the shortest one's service time or more.
 #define HEADWAY_CLASS_AUTO 0
 
@@ -63,8 +66,6 @@
 
 // The class is long.
 #define HEADWAY_CLASS_LONG 2
-// The most classes a server may have.
-#define HEADWAY_MAX_CLASSES 255
 
 // The most bytes a response may have, wire header not included; also what headway_buffer() has room for.
 #define HEADWAY_MAX_REPLY_BYTES 1990

@@ -3,7 +3,7 @@
 #ifndef HEADWAY_SHIM_CALLERS_H
 #define HEADWAY_SHIM_CALLERS_H
 
-/* Notes that objects carry (docs/preemption.md, "The contract between probes and the runtime"). */
+/* Notes that objects carry (docs/probes.md, "The contract between probes and the runtime"). */
 enum headway_note { HEADWAY_NOTE_PROBES = 1, HEADWAY_NOTE_ALLOCATOR = 2 };
 
 /* Whether the object with the code at this address carries such a note. Takes a microsecond and the dynamic linker's lock. */

@@ -1,38 +1,7 @@
 //! The command `headway`.
 
-mod args;
-mod commands;
-mod error;
-mod learning;
-mod output;
-mod progress;
-
-use clap::Parser;
-use commands::Command;
 use std::process::ExitCode;
 
-/// Keep microsecond requests from waiting behind millisecond ones.
-///
-/// Simulate, plan, serve and measure schedulers for latency-critical services. Start with
-/// `headway demo`.
-#[derive(Parser)]
-#[command(name = "headway", version, max_term_width = 100)]
-pub(crate) struct Cli {
-    #[command(subcommand)]
-    command: Command,
-}
-
 fn main() -> ExitCode {
-    match Cli::parse().command.run() {
-        Ok(code) => code,
-        Err(error) if error::is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {}", error::sentence(&error));
-            if error::is_usage(&error) {
-                ExitCode::from(2)
-            } else {
-                ExitCode::FAILURE
-            }
-        }
-    }
+    headway_cli::main()
 }

@@ -29,7 +29,7 @@ use headway_net::classify::AnyClassifier;
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::{MAX_WORKERS, Shape, systems};
 use headway_runtime::{Builder, Class, Layout, NoService, Server, Udp};
-use headway_sim::class_hints;
+use headway_sim::{check_slos, class_hints};
 use headway_workload::{Workload, duration};
 use serde::de::IgnoredAny;
 pub use words::{address, nearest, pin};
@@ -84,9 +84,7 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
         if let Some(policy) = file.parsed("policy", &set.policy, |text| policy(text))? {
             builder = builder.policy_spec(policy);
         }
-        if let Some(workload) =
-            file.parsed("workload", &set.workload, |name| Workload::resolve(name))?
-        {
+        if let Some(workload) = file.parsed("workload", &set.workload, |name| workload(name))? {
             builder = builder.classes(classes(&workload));
         }
         if let Some(requests) = &set.queue_limit {
@@ -105,6 +103,16 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
             None => builder,
         })
     }
+}
+
+/// The workload of a name or a file, its classes' own SLOs included.
+///
+/// # Errors
+/// There is none, or something in it cannot be.
+pub fn workload(name: &str) -> Result<Workload, String> {
+    let workload = Workload::resolve(name).map_err(|error| error.to_string())?;
+    check_slos(&workload).map_err(|error| format!("{name}: {error}"))?;
+    Ok(workload)
 }
 
 /// The classes of a workload, as the simulator tells a policy of them.

@@ -427,7 +427,7 @@ fn what_cannot_be_done_is_refused() {
     for (policy, advice) in [
         ("concord,dispatchers=2", "one dispatcher"),
         ("synergy", "concord"),
-        ("tardis", "concord"),
+        ("tardis", "work-stealing"),
     ] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
         let refused = builder(policy, 2)

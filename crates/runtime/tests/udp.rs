@@ -401,7 +401,7 @@ fn what_cannot_start_says_why() {
                 .pin(Pin::Cores(vec![1023])),
             "cannot pin to core 1023",
         ),
-        (builder().slots(1 << 20), "is more than"),
+        (builder().slots(1 << 20), "to 262144"),
     ];
     for (builder, message) in cases {
         let error = builder

@@ -8,7 +8,7 @@ use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{System, Visit};
 use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape, WorkerId};
-use headway_report::slo::{Measure, Slo};
+use headway_report::slo::{Measure, Slo, SloError};
 use headway_workload::{Offered, Workload};
 use std::ops::Range;
 
@@ -104,6 +104,14 @@ pub enum SimError {
     NoSwitch {
         /// The policy.
         policy: String,
+    },
+    /// A class's own SLO cannot be read.
+    #[error("the slo of class '{class}': {source}")]
+    ClassSlo {
+        /// The class.
+        class: String,
+        /// What is wrong with it.
+        source: SloError,
     },
     /// Something out of range.
     #[error("{what} must be {expected}, not {given}")]
@@ -256,6 +264,7 @@ impl Experiment {
             1.0,
             MAX_CLASSES as f64,
         )?;
+        check_slos(&self.workload)?;
         in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
         in_range(
             "the share of unknown requests",
@@ -383,11 +392,30 @@ pub fn class_hints(workload: &Workload) -> Vec<ClassHint> {
     workload.union().map(hint).collect()
 }
 
+/// Whether the classes' own SLOs can be read.
+///
+/// # Errors
+/// [`SimError::ClassSlo`], which names the first class whose cannot.
+pub fn check_slos(workload: &Workload) -> Result<(), SimError> {
+    let refused = |class: &headway_workload::Class, source| SimError::ClassSlo {
+        class: class.name.clone(),
+        source,
+    };
+    workload.union().try_for_each(|class| {
+        let own = own_slo(class).transpose();
+        own.map_err(|source| refused(class, source)).map(drop)
+    })
+}
+
+/// The class's own SLO: its grammar is that of `--slo` without a name, so any scope will do to read it.
+fn own_slo(class: &headway_workload::Class) -> Option<Result<Slo, SloError>> {
+    let slo = class.slo.as_ref()?;
+    Some(format!("overall.{slo}").parse())
+}
+
 /// How long a request of the class may stay, by the first bound of its own SLO.
 fn slo_ns(class: &headway_workload::Class) -> Option<u64> {
-    let slo: Slo = format!("class.{}.{}", class.name, class.slo.as_ref()?)
-        .parse()
-        .ok()?;
+    let slo = own_slo(class)?.ok()?;
     let bound = slo.bounds().first()?;
     let ns = match bound.measure {
         Measure::Latency => bound.at_most * 1e3,
@@ -414,4 +442,31 @@ pub(crate) fn in_range(
         expected,
         given: given.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(slo: &str) -> Workload {
+        let text = format!(
+            "[[class]]\nname = \"a, odd.name\"\nshare = 1.0\nslo = \"{slo}\"\nservice = {{ dist = \"constant\", mean = \"2us\" }}"
+        );
+        Workload::from_toml_str(&text, "mix.toml").unwrap()
+    }
+
+    #[test]
+    fn a_class_slo_that_cannot_be_read_is_refused_with_its_class() {
+        let checked = |slo| Experiment::new(workload(slo), "edf".parse().unwrap()).check();
+        assert!(checked("slowdown.p99<=4").is_ok());
+        let why = checked("slowdwn.p99<=4").unwrap_err().to_string();
+        assert!(
+            why.contains("'a, odd.name'") && why.contains("slowdwn"),
+            "{why}"
+        );
+        assert_eq!(
+            class_hints(&workload("slowdown.p99<=4"))[0].slo_ns,
+            Some(8_000)
+        );
+    }
 }

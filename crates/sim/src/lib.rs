@@ -41,7 +41,7 @@ mod timeline;
 pub use capacity::{CapacityError, CapacitySearch, Found};
 pub use costs::Costs;
 pub use experiment::{
-    Classifier, CoreChange, Experiment, Length, MAX_SERVERS, SimError, class_hints,
+    Classifier, CoreChange, Experiment, Length, MAX_SERVERS, SimError, check_slos, class_hints,
 };
 pub use headway_workload::Offered;
 pub use outcome::{Outcome, expected_waste_of, reservation_of, value_json};

@@ -16,7 +16,7 @@ use crate::learning::Learner;
 use anyhow::{Context, Result};
 use config::{Flags, Given};
 pub(crate) use headway::config::address;
-use headway::config::{LISTEN, pin};
+use headway::config::{LISTEN, pin, workload};
 use headway_net::classify::AnyClassifier;
 use headway_policy::spec::Spec;
 use headway_runtime::{Idle, Layout, Pin, Server, StartError, Stats, Stopper};
@@ -150,7 +150,7 @@ impl Args {
                 .given("workload", self.workload, &set.workload, || {
                     "high-bimodal".into()
                 })
-                .parse(|name| Workload::resolve(name))?
+                .parse(|name| workload(name))?
                 .value,
             classifier: file
                 .given("classifier", self.classifier, &set.classifier, || {

@@ -17,7 +17,7 @@ server=$!
 wait $server
 code=$?
 cat "$said" >&2
-sed -n 's/^received .* answered \([0-9]*\),.*/answered \1, preemptions 0/p' "$said"
+sed -n 's/^received .* (served \([0-9]*\),.*/answered \1, preemptions 0/p' "$said"
 rm "$said"
 exit $code
 "#;

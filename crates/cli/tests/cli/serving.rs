@@ -137,7 +137,16 @@ fn request(index: u32, service_ns: u32) -> [u8; 10] {
 
 /// More work than the test has time for: 400 requests of 0.4 s for one worker.
 fn overloaded(policy: &str, drain: &str) -> (Serving, UdpSocket) {
-    let server = Serving::start(&["--policy", policy, "--workers", "1", "--drain", drain]);
+    let server = Serving::start(&[
+        "--policy",
+        policy,
+        "--workers",
+        "1",
+        "--drain",
+        drain,
+        "--max-spin",
+        "1s",
+    ]);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.addr()).unwrap();
     for index in 0..400 {

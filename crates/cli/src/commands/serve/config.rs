@@ -13,7 +13,12 @@ pub(crate) type File = config::File<App, KvFlags>;
 
 /// Reads a file; an error names the file and the line.
 pub(crate) fn read(path: &Path) -> Result<File> {
-    File::read(path).map_err(|error| usage(&error.place, error.message))
+    File::read(path).map_err(|error| {
+        if error.place == path.display().to_string() {
+            return usage("--config", error);
+        }
+        usage(&error.place, error.message)
+    })
 }
 
 /// What flags add to a file.

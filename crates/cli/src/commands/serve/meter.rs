@@ -40,7 +40,7 @@ impl Meter {
         let unknown = stats.classes.len() - 1;
         let classes = stats.classes.iter().enumerate();
         let shown = classes.filter(|(index, class)| *index < unknown || class.accepted > 0);
-        let mut lines: Vec<String> = shown
+        let lines: Vec<String> = shown
             .map(|(index, class)| {
                 let line = self.class_line(index, class, seconds);
                 let workers = stats.plan.as_ref().filter(|_| index < unknown);
@@ -48,11 +48,6 @@ impl Meter {
                 format!("{at} {line}{workers}")
             })
             .collect();
-        if self.interrupts {
-            let preemptions = stats.preemptions - self.last.preemptions;
-            let rate = format::metric(preemptions as f64 / seconds);
-            lines.push(format!("{at} all: {rate} interruptions/s"));
-        }
         self.sojourns_ns.fill_with(Histogram::new);
         self.last = stats;
         lines
@@ -64,10 +59,18 @@ impl Meter {
             let ns = self.sojourns_ns[index].quantile(quantile);
             ns.map_or("–".into(), |ns| format::duration_us(ns as f64 / 1e3))
         };
+        let rate = |now: u64, before: u64| format::metric((now - before) as f64 / seconds);
+        let interrupted = if self.interrupts {
+            let asked = rate(class.preemptions_asked, before.preemptions_asked);
+            let honoured = rate(class.preemptions, before.preemptions);
+            format!(", {honoured} of {asked} interruptions/s honoured")
+        } else {
+            String::new()
+        };
         format!(
-            "{}: {}/s, {} queued or running, {} shed, p50 {}, p99 {}",
+            "{}: {}/s, {} queued or running, {} shed, p50 {}, p99 {}{interrupted}",
             class.name,
-            format::metric((class.answered - before.answered) as f64 / seconds),
+            rate(class.answered, before.answered),
             class.pending(),
             class.shed - before.shed,
             time(0.5),
@@ -100,10 +103,11 @@ mod tests {
             accepted,
             answered,
             shed,
+            preemptions_asked: 3 * answered,
+            preemptions: 2 * answered,
             ..ClassStats::default()
         };
         Stats {
-            preemptions: answered,
             classes: vec![
                 class("short", accepted, answered, shed),
                 class("unknown", 0, 0, 0),
@@ -124,7 +128,7 @@ mod tests {
         };
         meter.add(&sojourn(1_000_000));
         let lines = meter.lines(stats(110, 100, 3), second, second);
-        assert_eq!(lines.len(), 2, "nothing unknown came: {lines:?}");
+        assert_eq!(lines.len(), 1, "nothing unknown came: {lines:?}");
         for part in [
             "1.0s short: 100/s",
             "7 queued or running",
@@ -140,9 +144,9 @@ mod tests {
             "45 queued",
             "2 shed",
             "p50 2.00 µs, p99 2.00 µs",
+            "50 of 75 interruptions/s honoured",
         ] {
             assert!(lines[0].contains(part), "{part}: {lines:?}");
         }
-        assert!(lines[1].contains("25"), "{lines:?}");
     }
 }

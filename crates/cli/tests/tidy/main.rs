@@ -1,0 +1,25 @@
+//! What the repository says of itself is so: links, commands and their output, the list of unsafe modules,
+//! the table of imports, the length of files.
+//!
+//! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.
+
+mod command_lines;
+mod document;
+mod examples;
+mod lengths;
+mod links;
+mod outputs;
+mod rooms;
+mod shell;
+mod tree;
+mod unsafe_modules;
+
+/// Fails with all faults, if there are any.
+fn assert_tidy(faults: &[String]) {
+    assert!(
+        faults.is_empty(),
+        "{} to tidy:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+}
