@@ -10,14 +10,14 @@ const BATCHES: usize = 64;
 const PASSING_PER_WORKER: f64 = 4.0;
 
 /// Mean number of requests under way in each batch of the time in which requests were sent.
-pub(crate) struct Backlog {
+pub(crate) struct BacklogSeries {
     start_ns: u64,
     batch_ns: u64,
     /// By class, then batch: nanoseconds × requests.
     classes: Vec<[f64; BATCHES]>,
 }
 
-impl Backlog {
+impl BacklogSeries {
     pub(crate) fn new(classes: usize, start_ns: u64, end_ns: u64) -> Self {
         Self {
             start_ns,
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_request_counts_in_each_batch_for_as_long_as_it_was_there() {
-        let mut backlog = Backlog::new(1, 1_000, 1_000 + 64 * 100);
+        let mut backlog = BacklogSeries::new(1, 1_000, 1_000 + 64 * 100);
         backlog.add(0, 1_050, 1_225);
         assert_eq!(backlog.classes[0][..4], [50.0, 100.0, 25.0, 0.0]);
         backlog.add(0, 1_000 + 63 * 100, 1_000_000);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_class_whose_requests_take_ever_longer_is_starved() {
-        let mut backlog = Backlog::new(2, 0, 64_000);
+        let mut backlog = BacklogSeries::new(2, 0, 64_000);
         for at_ns in (0..64_000).step_by(10) {
             backlog.add(0, at_ns, at_ns + 100);
             backlog.add(1, at_ns, at_ns + 100 + at_ns / 2);

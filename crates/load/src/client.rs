@@ -11,7 +11,7 @@ use nix::sys::prctl;
 use crate::ledger::Departures;
 use crate::load::Body;
 use crate::receiver::Receiver;
-use crate::sender::{Run, Sender};
+use crate::sender::{Sender, Sending};
 
 /// The last stretch before a send is spun, since waking takes about as long: with half of it the median
 /// send is 14 µs late, with all of it 4. At 5 000 requests per second it costs less than a tenth of a core,
@@ -53,7 +53,7 @@ impl Gauge {
 /// Replies wait in the socket until the next send, because the kernel has timed them. Where it has
 /// not, the thread wakes up for each.
 pub(crate) fn run_on_one_thread<'a>(
-    run: Run<'a>,
+    run: Sending<'a>,
     body: &'a Body,
     gauge: &Gauge,
     timeout_ns: u64,
@@ -84,7 +84,7 @@ pub(crate) fn run_on_one_thread<'a>(
 ///
 /// Neither asks for a real-time priority: a thread of it that spins would starve its core.
 pub(crate) fn run_on_two_threads<'a>(
-    run: Run<'a>,
+    run: Sending<'a>,
     body: &'a Body,
     gauge: &Gauge,
     timeout_ns: u64,
@@ -112,7 +112,7 @@ impl Drop for StopAtEnd<'_> {
     }
 }
 
-fn receive_all<'a>(run: Run<'a>, gauge: &Gauge, timeout_ns: u64) -> Receiver<'a> {
+fn receive_all<'a>(run: Sending<'a>, gauge: &Gauge, timeout_ns: u64) -> Receiver<'a> {
     name_current("headway-recv");
     let mut receiver = Receiver::new(run);
     while !run.departures.stopped() {
@@ -125,7 +125,7 @@ fn receive_all<'a>(run: Run<'a>, gauge: &Gauge, timeout_ns: u64) -> Receiver<'a>
 }
 
 /// After the last send: receives until every request is answered, or the time is up.
-fn await_stragglers(run: Run<'_>, receiver: &mut Receiver<'_>, gauge: &Gauge, timeout_ns: u64) {
+fn await_stragglers(run: Sending<'_>, receiver: &mut Receiver<'_>, gauge: &Gauge, timeout_ns: u64) {
     let end_ns = run.clock.now_ns() + timeout_ns;
     receiver.drain();
     while !receiver.is_complete() && run.clock.now_ns() < end_ns {
@@ -148,7 +148,7 @@ fn harvest<'a>(
     }
 }
 
-fn spin_until(run: Run<'_>, due_ns: u64) -> u64 {
+fn spin_until(run: Sending<'_>, due_ns: u64) -> u64 {
     loop {
         let now_ns = run.clock.now_ns();
         if now_ns >= due_ns {
@@ -158,7 +158,7 @@ fn spin_until(run: Run<'_>, due_ns: u64) -> u64 {
     }
 }
 
-fn sleep(run: Run<'_>, duration_ns: u64) {
+fn sleep(run: Sending<'_>, duration_ns: u64) {
     if run.socket.stamped {
         std::thread::sleep(Duration::from_nanos(duration_ns));
     } else {
@@ -167,7 +167,7 @@ fn sleep(run: Run<'_>, duration_ns: u64) {
 }
 
 /// Waits until a datagram can be read, or the time is up. An interrupted wait is a short one.
-fn wait_readable(run: Run<'_>, timeout: Duration) {
+fn wait_readable(run: Sending<'_>, timeout: Duration) {
     let mut fds = [PollFd::new(run.socket.udp.as_fd(), PollFlags::POLLIN)];
     let _ = ppoll(&mut fds, Some(timeout.into()), None);
 }

@@ -4,10 +4,8 @@ use std::fmt;
 
 use headway_report::LOST_FRACTION_MAX;
 
-use crate::report::LoadReport;
-
 /// The largest fraction of requests that may leave late.
-const LATE_FRACTION_MAX: f64 = 0.01;
+pub(crate) const LATE_FRACTION_MAX: f64 = 0.01;
 
 /// A reason not to trust a run's latencies.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -79,32 +77,4 @@ impl fmt::Display for Flaw {
             ),
         }
     }
-}
-
-/// What is wrong with a run; empty when nothing is.
-pub(crate) fn flaws(report: &LoadReport, bound_ns: u64) -> Vec<Flaw> {
-    let delivery = &report.delivery;
-    let sent = delivery.sent.max(1) as f64;
-    let (refused, send_failed) = (report.refused, report.send_failed);
-    let lost = delivery.lost_fraction();
-    let late = delivery.late as f64 / sent;
-    let failed = report.statuses.failed() as f64 / sent;
-    let candidates = [
-        (refused > 0, Flaw::Refused { count: refused }),
-        (send_failed > 0, Flaw::SendFailed { count: send_failed }),
-        (lost > LOST_FRACTION_MAX, Flaw::Lost { fraction: lost }),
-        (
-            late > LATE_FRACTION_MAX,
-            Flaw::Late {
-                fraction: late,
-                bound_ns,
-            },
-        ),
-        (
-            failed > LOST_FRACTION_MAX,
-            Flaw::Failed { fraction: failed },
-        ),
-    ];
-    let found = candidates.into_iter().filter(|(is_so, _)| *is_so);
-    found.map(|(_, flaw)| flaw).collect()
 }

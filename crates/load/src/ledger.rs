@@ -118,7 +118,7 @@ impl Answers {
         moment: Moment,
         stamp_ns: Option<u64>,
     ) {
-        let Some(reply) = Reply::matching(plan, departures, bytes) else {
+        let Some(reply) = MatchedReply::matching(plan, departures, bytes) else {
             self.invalid += 1;
             return;
         };
@@ -139,12 +139,12 @@ impl Answers {
 }
 
 /// A reply to a request of this run.
-struct Reply {
+struct MatchedReply {
     header: Header,
     departed_ns: u64,
 }
 
-impl Reply {
+impl MatchedReply {
     #[inline]
     fn matching(plan: &[Planned], departures: &Departures, bytes: &[u8]) -> Option<Self> {
         let (header, _) = Header::parse(bytes).ok()?;

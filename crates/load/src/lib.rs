@@ -41,11 +41,13 @@ mod moment;
 mod plan;
 mod receiver;
 mod report;
+mod run;
 mod sender;
 mod socket;
 
 pub use error::LoadError;
 pub use flaw::Flaw;
-pub use load::{Body, Extent, Load, Progress, ServiceTime, Threads};
+pub use load::{Body, Extent, Load, ServiceTime, Threads};
 pub use report::{Answered, LoadReport, ReceiveClock, Statuses};
+pub use run::Progress;
 pub use sender::MAX_BODY_BYTES;

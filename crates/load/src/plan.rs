@@ -23,11 +23,11 @@ pub(crate) struct Planned {
 
 /// All requests of a run, in order of their times.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct SendPlan {
     pub(crate) requests: Box<[Planned]>,
 }
 
-impl Plan {
+impl SendPlan {
     pub(crate) fn draw(load: &Load) -> Result<Self, LoadError> {
         let name = || load.workload.name.clone();
         let found = load.workload.class_names().len();
@@ -54,10 +54,10 @@ impl Plan {
         };
         let arrivals = Generator::new(&load.workload, load.offered, load.seed).map(planned);
         let requests = take(arrivals, load.extent)?;
-        match requests.is_empty() {
-            true => Err(LoadError::Empty { workload: name() }),
-            false => Ok(Self { requests }),
+        if requests.is_empty() {
+            return Err(LoadError::Empty { workload: name() });
         }
+        Ok(Self { requests })
     }
 
     /// Requests per second, over the time from the start to the last one.

@@ -5,13 +5,13 @@ use headway_net::header::HEADER_BYTES;
 use crate::ledger::Answers;
 use crate::mmsg::Inbox;
 use crate::moment::Moment;
-use crate::sender::{Run, is_refused};
+use crate::sender::{Sending, is_refused};
 
 /// Replies received in one system call.
 const BATCH: usize = 64;
 
 pub(crate) struct Receiver<'a> {
-    run: Run<'a>,
+    run: Sending<'a>,
     /// Only the wire header is kept: nothing else of a reply is looked at.
     inbox: Inbox<BATCH, HEADER_BYTES>,
     pub(crate) answers: Answers,
@@ -20,7 +20,7 @@ pub(crate) struct Receiver<'a> {
 }
 
 impl<'a> Receiver<'a> {
-    pub(crate) fn new(run: Run<'a>) -> Self {
+    pub(crate) fn new(run: Sending<'a>) -> Self {
         Self {
             run,
             inbox: Inbox::new(),
@@ -55,7 +55,7 @@ impl<'a> Receiver<'a> {
         let moment = Moment::now(self.run.clock);
         for i in 0..count {
             let (bytes, stamp_ns) = self.inbox.datagram(i);
-            let Run {
+            let Sending {
                 plan, departures, ..
             } = self.run;
             self.answers

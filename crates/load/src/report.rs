@@ -3,23 +3,23 @@
 use headway_machine::thread::Responsiveness;
 use headway_net::header::Status;
 use headway_report::{
-    ClassMeta, Delivery, Histogram, Level, Recorder, Run as RunResult, RunExtras, RunMeta,
+    ClassMeta, Delivery, Histogram, LOST_FRACTION_MAX, Level, Recorder, Run, RunExtras, RunMeta,
 };
 use headway_workload::TraceRecord;
 
-use crate::backlog::Backlog;
+use crate::backlog::BacklogSeries;
 use crate::client::Harvest;
-use crate::flaw::{Flaw, flaws};
+use crate::flaw::{Flaw, LATE_FRACTION_MAX};
 use crate::ledger::{Answer, Answers};
 use crate::load::{Load, ServiceTime};
-use crate::plan::{Plan, Planned};
-use crate::sender::Run;
+use crate::plan::{Planned, SendPlan};
+use crate::sender::Sending;
 
 /// What a load came to.
 #[derive(Debug, Clone)]
 pub struct LoadReport {
     /// The machine-readable result: latencies from the intended send, warm-up left out.
-    pub run: RunResult,
+    pub run: Run,
     /// What [`run`](Self::run) summarises: latencies from the intended send.
     pub corrected: Recorder,
     /// The same requests' latencies from the actual send, which hide what the client added.
@@ -52,6 +52,34 @@ impl LoadReport {
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.flaws.is_empty()
+    }
+
+    /// What is wrong with the run; empty when nothing is.
+    fn found_flaws(&self, bound_ns: u64) -> Vec<Flaw> {
+        let delivery = &self.delivery;
+        let sent = delivery.sent.max(1) as f64;
+        let (refused, send_failed) = (self.refused, self.send_failed);
+        let lost = delivery.lost_fraction();
+        let late = delivery.late as f64 / sent;
+        let failed = self.statuses.failed() as f64 / sent;
+        let candidates = [
+            (refused > 0, Flaw::Refused { count: refused }),
+            (send_failed > 0, Flaw::SendFailed { count: send_failed }),
+            (lost > LOST_FRACTION_MAX, Flaw::Lost { fraction: lost }),
+            (
+                late > LATE_FRACTION_MAX,
+                Flaw::Late {
+                    fraction: late,
+                    bound_ns,
+                },
+            ),
+            (
+                failed > LOST_FRACTION_MAX,
+                Flaw::Failed { fraction: failed },
+            ),
+        ];
+        let found = candidates.into_iter().filter(|(is_so, _)| *is_so);
+        found.map(|(_, flaw)| flaw).collect()
     }
 }
 
@@ -119,15 +147,20 @@ pub enum ReceiveClock {
 }
 
 /// A run that is over.
-pub(crate) struct Outcome<'a> {
+pub(crate) struct FinishedLoad<'a> {
     load: &'a Load,
-    plan: &'a Plan,
-    run: Run<'a>,
+    plan: &'a SendPlan,
+    run: Sending<'a>,
     harvest: Harvest<'a>,
 }
 
-impl<'a> Outcome<'a> {
-    pub(crate) fn new(load: &'a Load, plan: &'a Plan, run: Run<'a>, harvest: Harvest<'a>) -> Self {
+impl<'a> FinishedLoad<'a> {
+    pub(crate) fn new(
+        load: &'a Load,
+        plan: &'a SendPlan,
+        run: Sending<'a>,
+        harvest: Harvest<'a>,
+    ) -> Self {
         Self {
             load,
             plan,
@@ -138,7 +171,7 @@ impl<'a> Outcome<'a> {
 
     pub(crate) fn report(&self) -> LoadReport {
         let metas = self.class_metas();
-        let mut tally = Tally::new(&metas, self);
+        let mut tally = LoadTally::new(&metas, self);
         for index in 0..self.sent() {
             tally.add(self, index);
         }
@@ -158,7 +191,7 @@ impl<'a> Outcome<'a> {
             send_failed: self.harvest.failed,
             flaws: Vec::new(),
         };
-        report.flaws = flaws(&report, self.load.late_bound_ns);
+        report.flaws = report.found_flaws(self.load.late_bound_ns);
         report
     }
 
@@ -257,7 +290,7 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    fn result(&self, tally: &Tally, delivery: Delivery) -> RunResult {
+    fn result(&self, tally: &LoadTally, delivery: Delivery) -> Run {
         let starved = tally.backlog.starved(self.load.workers);
         let names = self.load.workload.class_names();
         let meta = RunMeta {
@@ -285,7 +318,7 @@ impl<'a> Outcome<'a> {
             delivery: Some(delivery),
             ..RunExtras::default()
         };
-        RunResult::new(meta, &tally.corrected, extras)
+        Run::new(meta, &tally.corrected, extras)
     }
 
     fn offered_rps(&self) -> f64 {
@@ -293,7 +326,7 @@ impl<'a> Outcome<'a> {
         self.sent() as f64 * 1e9 / span_ns.max(1) as f64
     }
 
-    fn mean_service_ns(&self, tally: &Tally) -> f64 {
+    fn mean_service_ns(&self, tally: &LoadTally) -> f64 {
         let classes = tally.corrected.classes();
         let mean_of = |request: &Planned| classes[usize::from(request.class)].meta().service_ns;
         let total_ns: f64 = match self.load.service_time {
@@ -309,13 +342,13 @@ impl<'a> Outcome<'a> {
 }
 
 /// Sums over all requests.
-struct Tally {
+struct LoadTally {
     corrected: Recorder,
     raw: Recorder,
     lag_ns: Histogram,
     kept: Vec<Answered>,
     trace: Vec<TraceRecord>,
-    backlog: Backlog,
+    backlog: BacklogSeries,
     statuses: Statuses,
     late: u64,
     dropped: u64,
@@ -328,65 +361,71 @@ struct Tally {
     to_ns: u64,
 }
 
-impl Tally {
-    fn new(metas: &[ClassMeta], outcome: &Outcome<'_>) -> Self {
-        let last = outcome.sent().saturating_sub(1);
-        let first = outcome.first_measured().min(last);
-        let (start_ns, end_ns) = (outcome.intended_ns(0), outcome.intended_ns(last));
+impl LoadTally {
+    fn new(metas: &[ClassMeta], load: &FinishedLoad<'_>) -> Self {
+        let last = load.sent().saturating_sub(1);
+        let first = load.first_measured().min(last);
+        let (start_ns, end_ns) = (load.intended_ns(0), load.intended_ns(last));
         Self {
             corrected: Recorder::new(metas),
             raw: Recorder::new(metas),
             lag_ns: Histogram::new(),
             kept: Vec::new(),
             trace: Vec::new(),
-            backlog: Backlog::new(metas.len(), start_ns, end_ns),
+            backlog: BacklogSeries::new(metas.len(), start_ns, end_ns),
             statuses: Statuses::default(),
             late: 0,
             dropped: 0,
             completed: 0,
             busy_ns: 0,
-            from_ns: outcome.intended_ns(first),
+            from_ns: load.intended_ns(first),
             to_ns: 0,
         }
     }
 
-    fn add(&mut self, outcome: &Outcome<'_>, index: usize) {
-        let class = usize::from(outcome.requests()[index].class);
-        let departed_ns = outcome.run.departures.time_ns(index);
+    fn add(&mut self, load: &FinishedLoad<'_>, index: usize) {
+        let class = usize::from(load.requests()[index].class);
+        let departed_ns = load.run.departures.time_ns(index);
         let departed_ns = departed_ns.expect("the first `sent` requests have left");
-        let lag_ns = departed_ns.saturating_sub(outcome.intended_ns(index));
+        let lag_ns = departed_ns.saturating_sub(load.intended_ns(index));
         self.lag_ns.record(lag_ns);
-        self.late += u64::from(lag_ns > outcome.load.late_bound_ns);
-        let Some(answer) = outcome.answers().get(index) else {
-            self.drop(class, index >= outcome.first_measured());
+        self.late += u64::from(lag_ns > load.load.late_bound_ns);
+        let Some(answer) = load.answers().get(index) else {
+            self.drop(class, index >= load.first_measured());
             return;
         };
         self.statuses.count(answer.status);
         self.backlog.add(class, departed_ns, answer.received_ns());
-        if outcome.load.keep_trace && answer.status == Status::Ok {
-            self.trace.push(outcome.trace_record(index, answer));
+        if load.load.keep_trace && answer.status == Status::Ok {
+            self.trace.push(load.trace_record(index, answer));
         }
-        let measured = index >= outcome.first_measured();
+        let measured = index >= load.first_measured();
         match answer.status {
-            Status::Ok if measured => self.complete(outcome, index, answer, departed_ns),
+            Status::Ok if measured => self.complete(load, index, answer, departed_ns),
             Status::Shed | Status::Draining => self.drop(class, measured),
             _ => {}
         }
     }
 
-    fn complete(&mut self, outcome: &Outcome<'_>, index: usize, answer: &Answer, departed_ns: u64) {
-        let class = usize::from(outcome.requests()[index].class);
-        let service_ns = outcome.service_ns(index, answer);
+    fn complete(
+        &mut self,
+        load: &FinishedLoad<'_>,
+        index: usize,
+        answer: &Answer,
+        departed_ns: u64,
+    ) {
+        let class = usize::from(load.requests()[index].class);
+        let service_ns = load.service_ns(index, answer);
         let since = |start_ns: u64| answer.received_ns().saturating_sub(start_ns);
-        let since_due_ns = since(outcome.intended_ns(index));
+        let since_due_ns = since(load.intended_ns(index));
         let since_sent_ns = since(departed_ns);
         self.corrected.record(class, since_due_ns, service_ns);
         self.raw.record(class, since_sent_ns, service_ns);
-        if outcome.load.keep_answers {
+        if load.load.keep_answers {
             self.kept.push(Answered {
                 index,
                 class,
-                due_ns: outcome.intended_ns(index),
+                due_ns: load.intended_ns(index),
                 since_due_ns,
                 since_sent_ns,
             });

@@ -20,7 +20,7 @@ const BATCH: usize = 32;
 
 /// What every part of a running load shares.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Run<'a> {
+pub(crate) struct Sending<'a> {
     pub(crate) plan: &'a [Planned],
     pub(crate) departures: &'a Departures,
     pub(crate) socket: &'a ClientSocket,
@@ -29,7 +29,7 @@ pub(crate) struct Run<'a> {
     pub(crate) start_ns: u64,
 }
 
-impl Run<'_> {
+impl Sending<'_> {
     /// When request `index` is to leave; none when it is beyond the plan or the run was stopped.
     #[inline]
     pub(crate) fn due_ns(&self, index: usize) -> Option<u64> {
@@ -39,7 +39,7 @@ impl Run<'_> {
 }
 
 pub(crate) struct Sender<'a> {
-    run: Run<'a>,
+    run: Sending<'a>,
     body: &'a Body,
     outbox: Outbox<BATCH, PAYLOAD_BYTES>,
     next: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    pub(crate) fn new(run: Run<'a>, body: &'a Body) -> Self {
+    pub(crate) fn new(run: Sending<'a>, body: &'a Body) -> Self {
         Self {
             run,
             body,

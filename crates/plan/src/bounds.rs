@@ -1,14 +1,11 @@
 //! What no policy can do: each claim is computed, and says what from.
 
-use crate::pooling::{SLOWDOWN_ROUNDING, by_pooling};
+use crate::pooling::{ROUNDING, SLOWDOWN_ROUNDING, by_pooling};
 use crate::question::Question;
 use crate::servers::Servers;
 use headway_report::slo::{Bound, Measure, Scope, Statistic};
 use headway_report::{Impossible, LOST_FRACTION_MAX, ShownBy, format};
 use headway_workload::{Arrivals, Class};
-
-/// Shares, percentiles and means are rounded: the last digit proves nothing.
-pub(crate) const ROUNDING: f64 = 1e-9;
 
 /// The bounds of the SLO that no policy can keep on so many workers, as far as that can be shown;
 /// empty where nothing was.
@@ -36,7 +33,7 @@ pub fn impossible(question: &Question) -> Vec<Impossible> {
     let steady = question.workload.phases.is_empty();
     let recorded = matches!(question.workload.arrivals, Arrivals::Trace(_));
     let mut shown: Vec<Impossible> = Vec::new();
-    if steady && !recorded && !is_bounded(question) {
+    if steady && !recorded && !question.is_bounded() {
         shown.extend(saturated(question));
     }
     if !steady {
@@ -45,9 +42,12 @@ pub fn impossible(question: &Question) -> Vec<Impossible> {
     let saturated = !shown.is_empty();
     for bound in narrowed(question) {
         let by_service = by_service(question, &bound).map(|why| (ShownBy::ServiceTime, why));
-        let proof = by_service.or_else(|| match saturated {
-            true => None,
-            false => by_pooling(question, &bound),
+        let proof = by_service.or_else(|| {
+            if saturated {
+                None
+            } else {
+                by_pooling(question, &bound)
+            }
         });
         shown.extend(proof.map(|(shown_by, why)| Impossible {
             bound: bound.to_string(),
@@ -117,7 +117,7 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
         return None;
     }
     let allowed = match bound.statistic {
-        Statistic::Mean if is_bounded(question) => return below_one(bound),
+        Statistic::Mean if question.is_bounded() => return below_one(bound),
         Statistic::Mean => return by_mean_service(&classes, fixed_ns, bound),
         Statistic::Max => return below_one(bound),
         Statistic::P50 => 0.5,
@@ -129,9 +129,12 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
         Measure::Latency => {
             // Rounded up: the product may lie just below the whole number of ns that is meant.
             let left_ns = libm::ceil(bound.at_most * 1e3) - fixed_ns;
-            part(&classes, |class| match left_ns >= 0.0 {
-                true => 1.0 - class.service.cdf(left_ns as u64),
-                false => 1.0,
+            part(&classes, |class| {
+                if left_ns >= 0.0 {
+                    1.0 - class.service.cdf(left_ns as u64)
+                } else {
+                    1.0
+                }
             })
         }
         Measure::Slowdown if bound.at_most < 1.0 => return below_one(bound),
@@ -139,14 +142,17 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
         Measure::Slowdown => {
             let at_most = bound.at_most + SLOWDOWN_ROUNDING;
             let shortest_ns = libm::ceil(fixed_ns / (at_most - 1.0)) - 1.0;
-            part(&classes, |class| match shortest_ns >= 1.0 {
-                true => class.service.cdf(shortest_ns as u64),
-                false => 0.0,
+            part(&classes, |class| {
+                if shortest_ns >= 1.0 {
+                    class.service.cdf(shortest_ns as u64)
+                } else {
+                    0.0
+                }
             })
         }
     };
     // Bounded queues may shed a few, perhaps just these.
-    let shed = if is_bounded(question) {
+    let shed = if question.is_bounded() {
         LOST_FRACTION_MAX
     } else {
         0.0
@@ -158,10 +164,6 @@ fn by_service(question: &Question, bound: &Bound) -> Option<String> {
             format::percent(allowed),
         )
     })
-}
-
-pub(crate) fn is_bounded(question: &Question) -> bool {
-    question.queue_limit != usize::MAX
 }
 
 fn by_mean_service(classes: &[&Class], fixed_ns: f64, bound: &Bound) -> Option<String> {

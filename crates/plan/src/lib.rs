@@ -27,6 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod answer;
 mod bounds;
 mod candidates;
 mod compare;
@@ -39,8 +40,9 @@ mod servers;
 mod situations;
 mod trial;
 
+pub use answer::plan;
 pub use bounds::impossible;
 pub use candidates::{Candidate, FAMILIES, Family, Values, candidates, candidates_of};
 pub use late::{Due, least_late};
 pub use pooled::{fcfs_max_ns, srpt_mean_ns};
-pub use question::{PlanError, Progress, Question, plan};
+pub use question::{PlanError, PlanProgress, Question};

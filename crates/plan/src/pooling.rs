@@ -1,6 +1,5 @@
 //! What one worker as fast as all could not do, on the arrivals of every replication.
 
-use crate::bounds::{ROUNDING, is_bounded};
 use crate::late::{Due, least_late};
 use crate::pooled::{fcfs_max_ns, srpt_mean_ns};
 use crate::question::Question;
@@ -11,12 +10,14 @@ use headway_workload::{Arrival, Generator};
 
 /// Part of the arrivals that is not measured, as in every experiment.
 const WARM_UP: f64 = 0.1;
+/// Shares, percentiles and means are rounded: the last digit proves nothing.
+pub(crate) const ROUNDING: f64 = 1e-9;
 /// A slowdown is recorded in thousandths, rounded to the nearest.
 pub(crate) const SLOWDOWN_ROUNDING: f64 = 0.5e-3;
 
 /// What shows that a bound cannot be kept, if something does.
 pub(crate) fn by_pooling(question: &Question, bound: &Bound) -> Option<(ShownBy, String)> {
-    if is_bounded(question) {
+    if question.is_bounded() {
         return None;
     }
     let quantile = match (bound.measure, bound.statistic) {

@@ -2,7 +2,7 @@
 
 use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::compare::with_best;
-use crate::question::{PlanError, Progress, Question};
+use crate::question::{PlanError, PlanProgress, Question};
 use crate::trial::{Task, Tried, try_all};
 use headway_policy::spec::Spec;
 use headway_report::stats::Interval;
@@ -32,7 +32,7 @@ pub(crate) struct Search {
 }
 
 /// Length, as part of the last round's, and number of the runs of a round.
-struct Effort {
+struct RoundSize {
     requests: f64,
     replications: u64,
     /// Of the first run. What one round decides, the next does not see.
@@ -41,7 +41,7 @@ struct Effort {
 
 pub(crate) fn search(
     question: &Question,
-    progress: &mut impl FnMut(Progress),
+    progress: &mut impl FnMut(PlanProgress),
 ) -> Result<Search, PlanError> {
     let mut field = match &question.policies {
         Some(given) => candidates_of(given, &question.workload, &question.shape())?,
@@ -52,12 +52,12 @@ pub(crate) fn search(
     }
     let after_last = question.seed.wrapping_add(question.replications);
     let heats = [
-        Effort {
+        RoundSize {
             requests: 0.125,
             replications: 1,
             seed: after_last,
         },
-        Effort {
+        RoundSize {
             requests: 0.4,
             replications: 2.min(question.replications),
             seed: after_last.wrapping_add(1),
@@ -79,7 +79,7 @@ pub(crate) fn search(
         }
         field = kept(ranked);
     }
-    let last = Effort {
+    let last = RoundSize {
         requests: 1.0,
         replications: question.replications,
         seed: question.seed,
@@ -96,10 +96,10 @@ pub(crate) fn search(
 fn round(
     question: &Question,
     field: Vec<Candidate>,
-    effort: &Effort,
+    effort: &RoundSize,
     stage: &'static str,
     rounds: &mut Vec<PlanRound>,
-    progress: &mut impl FnMut(Progress),
+    progress: &mut impl FnMut(PlanProgress),
 ) -> Result<Vec<Ranked>, PlanError> {
     let requests = ((question.requests as f64 * effort.requests) as u64).max(1);
     rounds.push(PlanRound {

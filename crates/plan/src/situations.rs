@@ -1,6 +1,6 @@
 //! What becomes of a policy with other workers, more load, or longer service times.
 
-use crate::question::{PlanError, Progress, Question};
+use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::Ranked;
 use crate::servers::beside_workers;
 use crate::trial::{Task, try_all};
@@ -42,7 +42,7 @@ impl Question {
 pub(crate) fn cores(
     question: &Question,
     ranked: &Ranked,
-    progress: &mut impl FnMut(Progress),
+    progress: &mut impl FnMut(PlanProgress),
 ) -> Result<CoresNeeded, PlanError> {
     let rate = question.rate_rps();
     let mut meets = |workers: usize| -> Result<bool, PlanError> {
@@ -81,9 +81,10 @@ pub(crate) fn cores(
     }
     while let Some(workers) = met.filter(|workers| workers - missed > 1) {
         let middle = usize::midpoint(missed, workers);
-        match meets(middle)? {
-            true => met = Some(middle),
-            false => missed = middle,
+        if meets(middle)? {
+            met = Some(middle);
+        } else {
+            missed = middle;
         }
     }
     Ok(CoresNeeded {
@@ -101,7 +102,7 @@ pub(crate) fn cores(
 pub(crate) fn sensitivity(
     question: &Question,
     ranked: &Ranked,
-    progress: &mut impl FnMut(Progress),
+    progress: &mut impl FnMut(PlanProgress),
 ) -> Result<Vec<Sensitivity>, PlanError> {
     if matches!(question.workload.arrivals, Arrivals::Trace(_)) {
         return Ok(Vec::new());

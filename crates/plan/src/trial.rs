@@ -1,7 +1,6 @@
 //! A policy's replications, judged by the SLO.
 
-use crate::Question;
-use crate::question::{PlanError, Progress};
+use crate::question::{PlanError, PlanProgress, Question};
 use headway_policy::spec::Spec;
 use headway_report::stats::Interval;
 use headway_report::{Run, Slo, Trial};
@@ -24,7 +23,7 @@ pub(crate) struct Task {
 
 /// What a replication showed.
 #[derive(Clone, Debug)]
-pub(crate) struct Judged {
+pub(crate) struct Replication {
     pub(crate) met: bool,
     pub(crate) overloaded: bool,
     /// The part of its requests that was shed.
@@ -40,7 +39,7 @@ pub(crate) struct Judged {
 #[derive(Clone, Debug)]
 pub(crate) struct Tried {
     pub(crate) task: Task,
-    pub(crate) replications: Vec<Judged>,
+    pub(crate) replications: Vec<Replication>,
 }
 
 /// Runs all tasks, every replication on its own.
@@ -48,17 +47,19 @@ pub(crate) fn try_all(
     question: &Question,
     tasks: Vec<Task>,
     stage: &'static str,
-    progress: &mut impl FnMut(Progress),
+    progress: &mut impl FnMut(PlanProgress),
 ) -> Result<Vec<Tried>, PlanError> {
     let replications =
         |(index, task): (usize, &Task)| (0..task.replications).map(move |r| (index, r));
     let runs: Vec<(usize, u64)> = tasks.iter().enumerate().flat_map(replications).collect();
-    progress(Progress::Stage(stage, runs.len() as u64));
+    progress(PlanProgress::Stage(stage, runs.len() as u64));
     let one = |&(index, replication): &(usize, u64)| {
         let seed = tasks[index].seed.wrapping_add(replication);
         judge(&question.slo, &question.experiment(&tasks[index], seed))
     };
-    let judged = in_parallel(&runs, question.threads, one, |_, _| progress(Progress::Run));
+    let judged = in_parallel(&runs, question.threads, one, |_, _| {
+        progress(PlanProgress::Run);
+    });
     let mut judged = judged.into_iter();
     let gather = |task: Task| {
         let mine = judged.by_ref().take(task.replications as usize);
@@ -85,10 +86,10 @@ impl Question {
     }
 }
 
-fn judge(slo: &Slo, experiment: &Experiment) -> Result<Judged, PlanError> {
+fn judge(slo: &Slo, experiment: &Experiment) -> Result<Replication, PlanError> {
     let run = experiment.run()?.run;
     let tightest = slo.tightest(&run);
-    Ok(Judged {
+    Ok(Replication {
         met: slo.evaluate(&run)?.is_met() && run.sustained(),
         overloaded: run.meta.overloaded,
         lost: run.lost_fraction(),

@@ -33,9 +33,10 @@ impl ProcessorSharing {
     #[must_use]
     pub fn rate(self, workers: usize, requests: usize) -> f64 {
         debug_assert!(requests > 0, "nobody to share among");
-        match requests <= workers {
-            true => 1.0,
-            false => workers as f64 / requests as f64,
+        if requests <= workers {
+            1.0
+        } else {
+            workers as f64 / requests as f64
         }
     }
 }

@@ -71,9 +71,12 @@ pub fn reserve(plan: &mut Plan, profile: Profile<'_>, rules: Rules, present: &Bi
 /// Seen classes by mean service time; then those never seen; UNKNOWN last.
 fn rank(plan: &mut Plan, profile: Profile<'_>) {
     plan.order = Order::Rank;
-    plan.rank_by_key(|class| match profile.seen(class) {
-        true => profile.mean_ns[class.index()],
-        false => f64::INFINITY,
+    plan.rank_by_key(|class| {
+        if profile.seen(class) {
+            profile.mean_ns[class.index()]
+        } else {
+            f64::INFINITY
+        }
     });
 }
 

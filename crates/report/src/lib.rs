@@ -16,6 +16,7 @@ pub mod stats;
 pub mod table;
 
 mod histogram;
+mod null;
 mod plan;
 mod rack;
 mod recorder;

@@ -1,6 +1,6 @@
 //! What only a rack's run has.
 
-use crate::run::null_as_nan;
+use crate::null::null_as_nan;
 use serde::{Deserialize, Serialize};
 
 /// What one server of a rack did.

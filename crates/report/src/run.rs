@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::histogram::Histogram;
+use crate::null::null_as_nan;
 use crate::rack::RackFigures;
 use crate::recorder::{ClassRecord, Recorder, SLOWDOWN_SCALE};
 
@@ -51,12 +52,6 @@ pub struct Summary {
     /// Exact maximum.
     #[serde(deserialize_with = "null_as_nan")]
     pub max: f64,
-}
-
-pub(crate) fn null_as_nan<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<f64, D::Error> {
-    Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 impl Summary {

@@ -76,7 +76,7 @@ catalogue![
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Experiment, Extent, Kind, Setting};
+    use crate::{Experiment, Kind, RunLength, Setting};
 
     #[test]
     fn every_file_is_built_in() {
@@ -102,7 +102,7 @@ mod tests {
                 experiment.name
             );
             for measure in &experiment.measure {
-                let setting = Setting::new(&experiment, measure, Extent::Fast);
+                let setting = Setting::new(&experiment, measure, RunLength::Fast);
                 let tasks = measure.tasks(&setting);
                 let tasks = tasks.unwrap_or_else(|error| panic!("{}: {error}", experiment.name));
                 assert!(!tasks.is_empty(), "{} measures nothing", experiment.name);

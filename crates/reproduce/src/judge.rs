@@ -154,16 +154,16 @@ impl Claim {
             return Verdict::NotReproduced;
         }
         let has_side = is_ratio && paper != 1.0;
-        let same = match has_side {
-            true => (ours > 1.0) == (paper > 1.0),
-            false => {
-                let factor = ours / paper;
-                (1.0 / SAME_MAGNITUDE..=SAME_MAGNITUDE).contains(&factor)
-            }
+        let same = if has_side {
+            (ours > 1.0) == (paper > 1.0)
+        } else {
+            let factor = ours / paper;
+            (1.0 / SAME_MAGNITUDE..=SAME_MAGNITUDE).contains(&factor)
         };
-        match same {
-            true => Verdict::Deviates(ours / paper - 1.0),
-            false => Verdict::NotReproduced,
+        if same {
+            Verdict::Deviates(ours / paper - 1.0)
+        } else {
+            Verdict::NotReproduced
         }
     }
 
@@ -308,9 +308,10 @@ pub(crate) fn on_one_line(text: &str) -> String {
 fn points(name: &Name, figures: &Figures) -> Result<Vec<Point>, String> {
     let point = |datum: &Datum| (datum.x, datum.value);
     let points: Vec<Point> = figures.of(name).map(point).collect();
-    match points.is_empty() {
-        true => Err(format!("`{name}` is not measured")),
-        false => Ok(points),
+    if points.is_empty() {
+        Err(format!("`{name}` is not measured"))
+    } else {
+        Ok(points)
     }
 }
 

@@ -6,10 +6,10 @@
 //! is run; nothing here tunes a model.
 //!
 //! ```
-//! use headway_reproduce::{Experiment, Extent, run};
+//! use headway_reproduce::{Experiment, RunLength, run};
 //!
 //! let experiment = Experiment::named("persephone-fig1").expect("it is built in");
-//! let results = run(&[experiment], Extent::Fast, 2, |_, _| {})?;
+//! let results = run(&[experiment], RunLength::Fast, 2, |_, _| {})?;
 //! for judged in &results[0].claims {
 //!     println!("{}: {}", judged.says, judged.verdict);
 //! }
@@ -28,6 +28,7 @@ mod experiment;
 mod figures;
 mod judge;
 pub mod kinds;
+mod length;
 pub mod live;
 mod observable;
 mod result;
@@ -40,6 +41,7 @@ pub use error::Error;
 pub use experiment::{Experiment, Server, System};
 pub use figures::{Datum, Figures};
 pub use kinds::{Kind, Measure, Setting, Task};
+pub use length::RunLength;
 pub use observable::Observable;
 pub use result::Reproduction;
-pub use run::{Extent, run};
+pub use run::run;

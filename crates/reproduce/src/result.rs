@@ -1,7 +1,7 @@
 //! The result of an experiment.
 
 use crate::judge::on_one_line;
-use crate::{Error, Experiment, Extent, Figures, Judged, Verdict};
+use crate::{Error, Experiment, Figures, Judged, RunLength, Verdict};
 use serde::Serialize;
 
 /// A figure or table, reproduced: ours beside the paper's.
@@ -32,7 +32,7 @@ pub struct Reproduction {
 impl Reproduction {
     pub(crate) fn new(
         experiment: &Experiment,
-        extent: Extent,
+        extent: RunLength,
         figures: Figures,
         commands: Vec<String>,
     ) -> Result<Self, Error> {
@@ -40,9 +40,9 @@ impl Reproduction {
         let claims: Result<Vec<Judged>, String> = experiment.claim.iter().map(judge).collect();
         let claims = claims.map_err(|problem| Error::file(&experiment.name, problem))?;
         let fast = match extent {
-            Extent::Full => "",
-            Extent::Fast => " --fast",
-            Extent::AtMost(_) => "",
+            RunLength::Full => "",
+            RunLength::Fast => " --fast",
+            RunLength::AtMost(_) => "",
         };
         Ok(Self {
             name: experiment.name.clone(),
@@ -50,7 +50,7 @@ impl Reproduction {
             paper: experiment.paper.clone(),
             figure: experiment.figure.clone(),
             testbed: on_one_line(&experiment.testbed),
-            shortened: extent != Extent::Full,
+            shortened: extent != RunLength::Full,
             claims,
             figures,
             command: format!("headway reproduce {}{fast}", experiment.name),

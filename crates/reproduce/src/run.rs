@@ -1,42 +1,7 @@
 //! Runs experiments, all their pieces side by side.
 
-use crate::{Datum, Error, Experiment, Figures, Kind, Reproduction, Setting, Task};
+use crate::{Datum, Error, Experiment, Figures, Kind, Reproduction, RunLength, Setting, Task};
 use headway_sim::in_parallel;
-
-/// How long the runs are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
-    /// As the files say.
-    Full,
-    /// A tenth of it: enough for a first impression, not to judge tails.
-    Fast,
-    /// No run has more requests than this, and phases last a hundredth: whether everything works.
-    AtMost(u64),
-}
-
-impl Extent {
-    /// So many requests, shortened.
-    #[must_use]
-    pub fn requests(self, full: u64) -> u64 {
-        const LEAST: u64 = 20_000;
-        match self {
-            Self::Full => full,
-            Self::Fast => (full / 10).max(LEAST).min(full),
-            Self::AtMost(most) => full.min(most),
-        }
-    }
-
-    /// So much virtual time, shortened.
-    #[must_use]
-    pub fn duration_ns(self, full: u64) -> u64 {
-        let divisor = match self {
-            Self::Full => 1,
-            Self::Fast => 10,
-            Self::AtMost(_) => 100,
-        };
-        (full / divisor).max(1)
-    }
-}
 
 /// Runs `experiments` on so many threads; the results do not depend on how many. `done` hears, on
 /// the calling thread, of every piece that is finished and how many there are in all.
@@ -45,14 +10,14 @@ impl Extent {
 /// The first mistake in a file, or failure of a run, in the order of the experiments.
 pub fn run(
     experiments: &[Experiment],
-    extent: Extent,
+    length: RunLength,
     threads: usize,
     mut done: impl FnMut(&str, usize),
 ) -> Result<Vec<Reproduction>, Error> {
     let mut tasks: Vec<(usize, String, Task)> = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for measure in &experiment.measure {
-            let setting = Setting::new(experiment, measure, extent);
+            let setting = Setting::new(experiment, measure, length);
             let own = measure.tasks(&setting)?;
             tasks.extend(own.into_iter().map(|task| (index, measure.axis(), task)));
         }
@@ -73,7 +38,7 @@ pub fn run(
         .iter()
         .zip(pieces)
         .map(|(experiment, (figures, commands))| {
-            Reproduction::new(experiment, extent, figures, commands)
+            Reproduction::new(experiment, length, figures, commands)
         })
         .collect()
 }

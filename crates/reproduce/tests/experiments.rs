@@ -1,6 +1,6 @@
 //! The experiments themselves: they run, do not depend on threads, and give what they gave.
 
-use headway_reproduce::{Experiment, Extent, NAMES, run, show};
+use headway_reproduce::{Experiment, NAMES, RunLength, run, show};
 
 fn named(names: &[&str]) -> Vec<Experiment> {
     let find = |name: &&str| Experiment::named(name).expect("a built-in experiment");
@@ -13,7 +13,7 @@ fn every_claim_is_about_something_measured() {
     let threads = headway_sim::available_threads();
     let results = run(
         &Experiment::all(),
-        Extent::AtMost(2_000),
+        RunLength::AtMost(2_000),
         threads,
         |_, _| {},
     );
@@ -34,7 +34,7 @@ fn shortened_runs_give_what_they_gave() {
         "synergy-fig4-1",
         "pallas-fig15",
     ];
-    let results = run(&named(&names), Extent::Fast, 2, |_, _| {}).unwrap();
+    let results = run(&named(&names), RunLength::Fast, 2, |_, _| {}).unwrap();
     let text: Vec<String> = results.iter().map(show::text).collect();
     insta::assert_snapshot!(text.join("\n"));
 }
@@ -43,7 +43,7 @@ fn shortened_runs_give_what_they_gave() {
 fn figures_do_not_depend_on_threads() {
     let experiments = named(&["synergy-fig4-1", "concord-fig15"]);
     let with = |threads| {
-        let results = run(&experiments, Extent::AtMost(20_000), threads, |_, _| {}).unwrap();
+        let results = run(&experiments, RunLength::AtMost(20_000), threads, |_, _| {}).unwrap();
         serde_json::to_string(&results).unwrap()
     };
     assert_eq!(with(1), with(3));
@@ -52,7 +52,7 @@ fn figures_do_not_depend_on_threads() {
 /// The document says what the result says.
 #[test]
 fn markdown_and_page_hold_every_verdict() {
-    let results = run(&named(&["concord-fig2"]), Extent::Full, 1, |_, _| {}).unwrap();
+    let results = run(&named(&["concord-fig2"]), RunLength::Full, 1, |_, _| {}).unwrap();
     let (markdown, page) = (show::markdown(&results), show::page(&results).render());
     for claim in &results[0].claims {
         let verdict = claim.verdict.to_string();

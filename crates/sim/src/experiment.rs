@@ -1,15 +1,10 @@
 //! What to simulate.
 
-use crate::rack::{self, is_rack_policy};
-use crate::run::Run;
-use crate::{Costs, Outcome, fluid};
-use headway_policy::fluid::ProcessorSharing;
-use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::{System, Visit};
-use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape, WorkerId};
+use crate::Costs;
+use headway_policy::spec::Spec;
+use headway_policy::{ClassHint, Resume, Shape, WorkerId};
 use headway_report::slo::{Measure, Slo, SloError};
-use headway_workload::{Offered, Workload};
+use headway_workload::{Arrivals, Offered, Workload};
 use std::ops::Range;
 
 /// How long a run is.
@@ -78,51 +73,11 @@ pub struct Experiment {
     pub unknown_share: f64,
     /// Workers coming and going, in order of time.
     pub core_changes: Vec<CoreChange>,
-    /// Length of the intervals of [`Outcome::timeline`], ns; none unless said. Each takes some
+    /// Length of the intervals of [`Outcome::timeline`](crate::Outcome::timeline), ns; none unless said. Each takes some
     /// 250 KiB a class.
     pub timeline_ns: Option<u64>,
-    /// The window, ns, that [`Outcome::slices`] tells who ran where in; none unless said.
+    /// The window, ns, that [`Outcome::slices`](crate::Outcome::slices) tells who ran where in; none unless said.
     pub trace_window: Option<Range<u64>>,
-}
-
-/// Why an experiment cannot be run.
-#[derive(Debug, thiserror::Error)]
-pub enum SimError {
-    /// The policy's name or parameters.
-    #[error(transparent)]
-    Policy(#[from] SpecError),
-    /// The applications' limits.
-    #[error(transparent)]
-    Host(#[from] headway_policy::host::ShapeError),
-    /// The workload.
-    #[error(transparent)]
-    Workload(#[from] headway_workload::Error),
-    /// Several servers and nobody who chooses among them.
-    #[error(
-        "'{policy}' is a server's policy: who gets which request of several servers? Say racksched,inner={policy}"
-    )]
-    NoSwitch {
-        /// The policy.
-        policy: String,
-    },
-    /// A class's own SLO cannot be read.
-    #[error("the slo of class '{class}': {source}")]
-    ClassSlo {
-        /// The class.
-        class: String,
-        /// What is wrong with it.
-        source: SloError,
-    },
-    /// Something out of range.
-    #[error("{what} must be {expected}, not {given}")]
-    OutOfRange {
-        /// What.
-        what: &'static str,
-        /// What it may be.
-        expected: String,
-        /// What it was.
-        given: String,
-    },
 }
 
 impl Experiment {
@@ -209,149 +164,34 @@ impl Experiment {
         self
     }
 
-    /// Runs it.
-    ///
-    /// # Errors
-    /// [`SimError`] when the policy, the workload or a figure is not valid.
-    pub fn run(&self) -> Result<Outcome, SimError> {
-        self.check()?;
-        if is_rack_policy(&self.policy.name) {
-            return rack::run(self);
-        }
-        if let Some((sharing, params)) = ProcessorSharing::asked_for(&self.policy)? {
-            return Ok(fluid::run(self, sharing, &params));
-        }
-        Ok(headway_policy::systems::with(
-            &self.policy,
-            &self.shape(),
-            Run(self),
-        )?)
-    }
-
-    /// Runs a system of one's own making instead of the one its policy names: a new composition
-    /// is simulated before it has a name.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn run_system<I, L, M>(
-        &self,
-        build: impl FnOnce(&Shape) -> System<I, L, M>,
-    ) -> Result<Outcome, SimError>
-    where
-        I: Ingress + Send + 'static,
-        L: Local + Send + 'static,
-        M: Monitor + Send + 'static,
-    {
-        self.check()?;
-        Ok(Run(self).visit(build(&self.shape())))
-    }
-
-    /// Whether it can be run.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn check(&self) -> Result<(), SimError> {
-        in_range(
-            "the number of workers",
-            self.workers as f64,
-            1.0,
-            MAX_WORKERS as f64,
-        )?;
-        let classes = self.workload.class_names().len();
-        in_range(
-            "the number of classes",
-            classes as f64,
-            1.0,
-            MAX_CLASSES as f64,
-        )?;
-        check_slos(&self.workload)?;
-        in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
-        in_range(
-            "the share of unknown requests",
-            self.unknown_share,
-            0.0,
-            1.0,
-        )?;
-        self.check_core_changes()?;
-        let least = f64::MIN_POSITIVE;
-        match self.offered {
-            Offered::Rate(rate) => in_range("the rate", rate, least, 1e12)?,
-            Offered::Load { load, .. } => in_range("the load", load, least, 1e6)?,
-        }
-        match self.length {
-            Length::Requests(requests) => {
-                in_range("the number of requests", requests as f64, 1.0, 1e15)?;
-            }
-            Length::Duration(ns) => in_range("the duration in ns", ns as f64, 1.0, 1e18)?,
-        }
-        if let Some(ns) = self.timeline_ns {
-            in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
-        }
-        self.workload.check()?;
-        in_range(
-            "the number of servers",
-            self.servers as f64,
-            1.0,
-            MAX_SERVERS as f64,
-        )?;
-        match is_rack_policy(&self.policy.name) {
-            true => rack::check(self),
-            false if self.servers > 1 => Err(SimError::NoSwitch {
-                policy: self.policy.to_string(),
-            }),
-            false => {
-                if ProcessorSharing::asked_for(&self.policy)?.is_none() {
-                    headway_policy::systems::check(&self.policy, &self.shape())?;
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// In order of time, of workers that there are, and each a change.
-    fn check_core_changes(&self) -> Result<(), SimError> {
-        let workers = self.total_workers();
-        let mut present = vec![true; workers];
-        let mut last_ns = 0;
-        for change in &self.core_changes {
-            let worker = change.worker.index();
-            in_range(
-                "a worker that comes or goes",
-                worker as f64,
-                0.0,
-                workers as f64 - 1.0,
-            )?;
-            in_range(
-                "the time of a core change in ns",
-                change.at_ns as f64,
-                last_ns as f64,
-                1e18,
-            )?;
-            last_ns = change.at_ns;
-            if present[worker] == change.present {
-                let (doing, state) = match change.present {
-                    true => ("comes", "there"),
-                    false => ("goes", "away"),
-                };
-                return Err(SimError::OutOfRange {
-                    what: "a core change",
-                    expected: "of a worker that is not in that state already".into(),
-                    given: format!("worker {worker}, which {doing} although it is {state}"),
-                });
-            }
-            present[worker] = change.present;
-        }
-        Ok(())
-    }
-
     /// Offered rate of the first phase, requests per second.
     #[must_use]
     pub fn rate_rps(&self) -> f64 {
         match (&self.workload.arrivals, self.offered) {
-            (headway_workload::Arrivals::Trace(trace), _) => trace.rate_rps().unwrap_or(f64::NAN),
+            (Arrivals::Trace(trace), _) => trace.rate_rps().unwrap_or(f64::NAN),
             (_, Offered::Rate(rate)) => rate,
             (_, Offered::Load { load, workers }) => self.workload.rate_for_load(load, workers),
         }
+    }
+
+    /// How many arrivals are to be expected.
+    #[must_use]
+    pub fn expected_requests(&self) -> f64 {
+        let recorded = match &self.workload.arrivals {
+            Arrivals::Trace(trace) => trace.records().len() as f64,
+            _ => f64::INFINITY,
+        };
+        let asked = match self.length {
+            Length::Requests(requests) => requests as f64,
+            Length::Duration(ns) => self.rate_rps() * ns as f64 / 1e9,
+        };
+        asked.min(recorded)
+    }
+
+    /// Whether its policy is a rack's.
+    #[must_use]
+    pub fn is_rack(&self) -> bool {
+        is_rack_policy(&self.policy.name)
     }
 
     /// What the policy is told beforehand.
@@ -366,6 +206,12 @@ impl Experiment {
         shape.seed = self.seed;
         shape
     }
+}
+
+/// Whether this policy is a rack's.
+#[must_use]
+pub fn is_rack_policy(name: &str) -> bool {
+    headway_policy::rack::systems::find(name).is_some()
 }
 
 /// What the policy of a server is told of its workload beforehand.
@@ -392,23 +238,8 @@ pub fn class_hints(workload: &Workload) -> Vec<ClassHint> {
     workload.union().map(hint).collect()
 }
 
-/// Whether the classes' own SLOs can be read.
-///
-/// # Errors
-/// [`SimError::ClassSlo`], which names the first class whose cannot.
-pub fn check_slos(workload: &Workload) -> Result<(), SimError> {
-    let refused = |class: &headway_workload::Class, source| SimError::ClassSlo {
-        class: class.name.clone(),
-        source,
-    };
-    workload.union().try_for_each(|class| {
-        let own = own_slo(class).transpose();
-        own.map_err(|source| refused(class, source)).map(drop)
-    })
-}
-
 /// The class's own SLO: its grammar is that of `--slo` without a name, so any scope will do to read it.
-fn own_slo(class: &headway_workload::Class) -> Option<Result<Slo, SloError>> {
+pub(crate) fn own_slo(class: &headway_workload::Class) -> Option<Result<Slo, SloError>> {
     let slo = class.slo.as_ref()?;
     Some(format!("overall.{slo}").parse())
 }
@@ -422,51 +253,4 @@ fn slo_ns(class: &headway_workload::Class) -> Option<u64> {
         Measure::Slowdown => bound.at_most * class.mean_ns(),
     };
     Some(ns as u64)
-}
-
-pub(crate) fn in_range(
-    what: &'static str,
-    given: f64,
-    least: f64,
-    most: f64,
-) -> Result<(), SimError> {
-    if given >= least && given <= most {
-        return Ok(());
-    }
-    let expected = match least == f64::MIN_POSITIVE {
-        true => format!("above 0 and at most {most}"),
-        false => format!("{least} to {most}"),
-    };
-    Err(SimError::OutOfRange {
-        what,
-        expected,
-        given: given.to_string(),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn workload(slo: &str) -> Workload {
-        let text = format!(
-            "[[class]]\nname = \"a, odd.name\"\nshare = 1.0\nslo = \"{slo}\"\nservice = {{ dist = \"constant\", mean = \"2us\" }}"
-        );
-        Workload::from_toml_str(&text, "mix.toml").unwrap()
-    }
-
-    #[test]
-    fn a_class_slo_that_cannot_be_read_is_refused_with_its_class() {
-        let checked = |slo| Experiment::new(workload(slo), "edf".parse().unwrap()).check();
-        assert!(checked("slowdown.p99<=4").is_ok());
-        let why = checked("slowdwn.p99<=4").unwrap_err().to_string();
-        assert!(
-            why.contains("'a, odd.name'") && why.contains("slowdwn"),
-            "{why}"
-        );
-        assert_eq!(
-            class_hints(&workload("slowdown.p99<=4"))[0].slo_ns,
-            Some(8_000)
-        );
-    }
 }

@@ -4,9 +4,10 @@
 //! that was there from the beginning, orders everything: a request that arrives at `v` and needs
 //! `s` is done at `v + s`, whoever comes or goes. An event costs one heap operation.
 
+use crate::arrivals::Arrivals;
 use crate::experiment::Experiment;
+use crate::measures::Measures;
 use crate::outcome::Outcome;
-use crate::run::{Arrivals, Measures};
 use crate::server::{NEVER, Request, Sink, Work};
 use headway_policy::BitSet;
 use headway_policy::fluid::ProcessorSharing;
@@ -146,5 +147,5 @@ pub(crate) fn run(experiment: &Experiment, policy: ProcessorSharing, params: &Pa
             server.arrive(request);
         }
     }
-    measures.into_outcome(server.work, None, ProcessorSharing::NAME, params)
+    measures.into_server_outcome(server.work, None, ProcessorSharing::NAME, params)
 }

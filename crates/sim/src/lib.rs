@@ -20,13 +20,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arrivals;
 mod backlog;
 mod capacity;
+mod check;
 mod costs;
 mod engine;
+mod error;
 mod experiment;
 mod fluid;
 pub mod host;
+mod measures;
 mod outcome;
 mod parallel;
 mod precision;
@@ -34,18 +38,17 @@ pub mod rack;
 mod replicated;
 mod run;
 pub mod server;
-mod simulated;
+mod standings;
 mod tape;
 mod timeline;
 
 pub use capacity::{CapacityError, CapacitySearch, Found};
 pub use costs::Costs;
-pub use experiment::{
-    Classifier, CoreChange, Experiment, Length, MAX_SERVERS, SimError, check_slos, class_hints,
-};
+pub use check::check_slos;
+pub use error::SimError;
+pub use experiment::{Classifier, CoreChange, Experiment, Length, MAX_SERVERS, class_hints};
 pub use headway_workload::Offered;
-pub use outcome::{Outcome, expected_waste_of, reservation_of, value_json};
+pub use outcome::{Outcome, PlanChange, expected_waste_of, reservation_of, value_json};
 pub use parallel::{available_threads, in_parallel};
 pub use precision::{CONFIDENCE, Figure, Precision};
-pub use run::PlanChange;
 pub use timeline::Interval;

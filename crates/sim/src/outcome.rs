@@ -1,10 +1,8 @@
 //! What came of an experiment.
 
-use crate::Interval;
-use crate::experiment::{Experiment, Length};
-use crate::rack::is_rack_policy;
-use crate::run::PlanChange;
+use crate::experiment::Experiment;
 use crate::server::{Request, Work};
+use crate::timeline::Interval;
 use headway_policy::Plan;
 use headway_policy::reservation::expected_waste_cores;
 use headway_policy::spec::{Params, Value};
@@ -39,6 +37,15 @@ impl Totals {
     }
 }
 
+/// A revision of the plan, for showing how reservations followed the traffic.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PlanChange {
+    /// When, in virtual time.
+    pub at_ns: u64,
+    /// The plan from then on.
+    pub reservation: Vec<Reservation>,
+}
+
 /// The result of an experiment.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -67,7 +74,7 @@ impl Outcome {
     ) -> Self {
         let elapsed_ns = totals.elapsed_ns();
         let workers = experiment.total_workers();
-        let rack = is_rack_policy(&experiment.policy.name);
+        let rack = experiment.is_rack();
         let measured_ns = totals
             .last_completion_ns
             .saturating_sub(totals.first_counted_ns.unwrap_or(0));
@@ -110,22 +117,6 @@ impl Outcome {
             slices: Vec::new(),
             wasted_cores,
         }
-    }
-}
-
-impl Experiment {
-    /// How many arrivals are to be expected.
-    #[must_use]
-    pub fn expected_requests(&self) -> f64 {
-        let recorded = match &self.workload.arrivals {
-            headway_workload::Arrivals::Trace(trace) => trace.records().len() as f64,
-            _ => f64::INFINITY,
-        };
-        let asked = match self.length {
-            Length::Requests(requests) => requests as f64,
-            Length::Duration(ns) => self.rate_rps() * ns as f64 / 1e9,
-        };
-        asked.min(recorded)
     }
 }
 

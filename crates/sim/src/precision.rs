@@ -72,9 +72,10 @@ impl Precision {
             return FIRST.min(self.most);
         }
         let overloaded = runs.iter().any(|run| run.meta.overloaded);
-        match overloaded || self.is_reached(runs) {
-            true => made,
-            false => (made + made.div_ceil(2)).min(self.most).max(made),
+        if overloaded || self.is_reached(runs) {
+            made
+        } else {
+            (made + made.div_ceil(2)).min(self.most).max(made)
         }
     }
 

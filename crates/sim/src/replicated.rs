@@ -3,8 +3,10 @@
 use crate::Costs;
 use crate::engine::Engine;
 use crate::engine::agenda::Agenda;
-use crate::server::{NEVER, Request, Sink, Work};
-use crate::simulated::Simulated;
+use crate::server::{
+    Directed, NEVER, Recorded, Request, Simulated, Sink, Standing, Work, WorkerView,
+};
+use crate::standings::Standings;
 use headway_policy::controls::Assignment;
 use headway_policy::host::Counters;
 use headway_policy::role::{Ingress, Local, Monitor};
@@ -18,51 +20,29 @@ pub(crate) struct Replicated<I, L, M> {
     engines: Vec<Engine<I, L, M>>,
     division: Division,
     steps: Agenda,
-    /// Idle workers and waiting requests, of each and of all.
-    standings: Vec<Standing>,
-    total: Standing,
-    /// As [`Work::wasted_ns`]. No engine sees that another's worker idles while a request waits at this one.
-    wasted_ns: u64,
+    /// Idle workers and waiting requests. No engine sees that another's worker idles while a request waits at this one.
+    standings: Standings,
     now_ns: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Standing {
-    idle: usize,
-    waiting: usize,
 }
 
 impl<I: Ingress, L: Local, M: Monitor> Replicated<I, L, M> {
     pub(crate) fn new(replicas: Replicas<I, L, M>, shape: &Shape, costs: Costs) -> Self {
         let division = replicas.division;
-        let engine = |(at, system)| {
-            let workers = division.workers_of(at);
-            let shape = Shape {
-                workers,
-                ..shape.clone()
-            };
-            Engine::new(system, &shape, costs)
-        };
-        let engines: Vec<_> = replicas
-            .instances
-            .into_iter()
-            .enumerate()
-            .map(engine)
+        let systems = replicas.instances.into_iter().enumerate();
+        let engines: Vec<_> = systems
+            .map(|(at, system)| {
+                let shape = Shape {
+                    workers: division.workers_of(at),
+                    ..shape.clone()
+                };
+                Engine::new(system, &shape, costs)
+            })
             .collect();
-        let standing = |engine: &Engine<I, L, M>| Standing {
-            idle: engine.idle(),
-            waiting: 0,
-        };
         Self {
             steps: Agenda::new(engines.len()),
-            standings: engines.iter().map(standing).collect(),
-            total: Standing {
-                idle: shape.workers,
-                waiting: 0,
-            },
+            standings: Standings::new(engines.iter().map(Standing::idle)),
             engines,
             division,
-            wasted_ns: 0,
             now_ns: 0,
         }
     }
@@ -70,20 +50,12 @@ impl<I: Ingress, L: Local, M: Monitor> Replicated<I, L, M> {
     /// Lets an instance act, and notes how it stands then.
     #[inline]
     fn act(&mut self, at: usize, now_ns: u64, act: impl FnOnce(&mut Engine<I, L, M>)) {
-        if self.total.idle > 0 && self.total.waiting > 0 {
-            self.wasted_ns += self.total.idle as u64 * (now_ns - self.now_ns);
-        }
+        self.standings.elapsed(now_ns - self.now_ns, 0);
         self.now_ns = now_ns;
         let engine = &mut self.engines[at];
         act(engine);
         self.steps.set(at, engine.next_ns());
-        let now = Standing {
-            idle: engine.idle(),
-            waiting: engine.waiting(),
-        };
-        let before = std::mem::replace(&mut self.standings[at], now);
-        self.total.idle = self.total.idle - before.idle + now.idle;
-        self.total.waiting = self.total.waiting - before.waiting + now.waiting;
+        self.standings.note(at, engine);
     }
 
     fn sum(&self, of: impl Fn(&Engine<I, L, M>) -> u64) -> u64 {
@@ -96,17 +68,77 @@ impl<I: Ingress, L: Local, M: Monitor> Replicated<I, L, M> {
     }
 }
 
-impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
+impl<I: Ingress, L: Local, M: Monitor> Standing for Replicated<I, L, M> {
     #[inline]
     fn next_ns(&self) -> u64 {
         self.steps.first_ns()
     }
 
     fn next_work_ns(&self) -> u64 {
-        let each = self.engines.iter().map(Engine::next_work_ns);
+        let each = self.engines.iter().map(Standing::next_work_ns);
         each.min().unwrap_or(NEVER)
     }
 
+    fn idle(&self) -> usize {
+        self.standings.idle()
+    }
+
+    fn waiting(&self) -> usize {
+        self.standings.waiting()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.engines.iter().map(Standing::in_flight).sum()
+    }
+
+    fn work(&self) -> Work {
+        Work {
+            busy_ns: self.sum(|engine| engine.work().busy_ns),
+            wasted_ns: self.standings.wasted_ns(),
+            preemptions: self.sum(|engine| engine.work().preemptions),
+            dispatcher_ns: self.sum(|engine| engine.work().dispatcher_ns),
+        }
+    }
+
+    /// There is no plan of all workers.
+    fn plan(&self) -> Option<&Plan> {
+        None
+    }
+}
+
+impl<I: Ingress, L: Local, M: Monitor> WorkerView for Replicated<I, L, M> {
+    fn is_idle(&self, worker: WorkerId) -> bool {
+        let (engine, worker) = self.engine_of(worker);
+        engine.is_idle(worker)
+    }
+
+    fn counters_at(&self, worker: WorkerId) -> Counters {
+        let (engine, worker) = self.engine_of(worker);
+        engine.counters_at(worker)
+    }
+
+    fn central_counters(&self) -> Counters {
+        Counters {
+            head: self.sum(|engine| engine.central_counters().head),
+            tail: self.sum(|engine| engine.central_counters().tail),
+        }
+    }
+}
+
+impl<I: Ingress, L: Local, M: Monitor> Directed for Replicated<I, L, M> {
+    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
+        for at in 0..self.engines.len() {
+            self.act(at, self.now_ns, |engine| engine.withdraw(class, withdrawn));
+        }
+    }
+
+    /// Its flow says which instance it comes to.
+    fn would_start(&self, request: &Request) -> bool {
+        self.engines[self.division.steer(request.flow)].would_start(request)
+    }
+}
+
+impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
     #[inline]
     fn step(&mut self, sink: &mut impl Sink) {
         let (at, now_ns) = (self.steps.first(), self.steps.first_ns());
@@ -136,66 +168,9 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
             self.act(at, now_ns, |engine| engine.assign(now_ns, assignment, sink));
         }
     }
+}
 
-    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
-        for at in 0..self.engines.len() {
-            self.act(at, self.now_ns, |engine| engine.withdraw(class, withdrawn));
-        }
-    }
-
-    /// Its flow says which instance it comes to.
-    fn would_start(&self, request: &Request) -> bool {
-        self.engines[self.division.steer(request.flow)].would_start(request)
-    }
-
-    fn idle(&self) -> usize {
-        self.total.idle
-    }
-
-    fn waiting(&self) -> usize {
-        self.total.waiting
-    }
-
-    fn in_flight(&self) -> usize {
-        self.engines.iter().map(Engine::in_flight).sum()
-    }
-
-    fn queued_at(&self, worker: WorkerId) -> usize {
-        let (engine, worker) = self.engine_of(worker);
-        engine.queued_at(worker)
-    }
-
-    fn counters_at(&self, worker: WorkerId) -> Counters {
-        let (engine, worker) = self.engine_of(worker);
-        engine.counters_at(worker)
-    }
-
-    fn central_counters(&self) -> Counters {
-        Counters {
-            head: self.sum(|engine| engine.central_counters().head),
-            tail: self.sum(|engine| engine.central_counters().tail),
-        }
-    }
-
-    fn is_idle(&self, worker: WorkerId) -> bool {
-        let (engine, worker) = self.engine_of(worker);
-        engine.is_idle(worker)
-    }
-
-    fn work(&self) -> Work {
-        Work {
-            busy_ns: self.sum(|engine| engine.work().busy_ns),
-            wasted_ns: self.wasted_ns,
-            preemptions: self.sum(|engine| engine.work().preemptions),
-            dispatcher_ns: self.sum(|engine| engine.work().dispatcher_ns),
-        }
-    }
-
-    /// There is no plan of all workers.
-    fn plan(&self) -> Option<&Plan> {
-        None
-    }
-
+impl<I: Ingress, L: Local, M: Monitor> Recorded for Replicated<I, L, M> {
     fn record(&mut self, window: Option<Range<u64>>) {
         for engine in &mut self.engines {
             engine.record(window.clone());

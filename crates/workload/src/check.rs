@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use crate::error::{Error, Problem};
 use crate::service::check_number;
-use crate::{Arrivals, Class, Workload};
+use crate::workload::{Arrivals, Class, Workload};
 
 /// Published shares are rounded; their sum may miss 1 by this much.
 const SHARE_TOLERANCE: f64 = 0.002;
 
 /// A broken rule about a list of classes.
-pub(crate) struct Violation {
+pub(crate) struct BrokenRule {
     /// Which class of the list; none for the list itself.
     pub(crate) class: Option<usize>,
     /// The key, dotted, within the class.
@@ -18,14 +18,25 @@ pub(crate) struct Violation {
     pub(crate) problem: Box<Problem>,
 }
 
-pub(crate) fn workload(workload: &Workload) -> Result<(), Error> {
+impl Workload {
+    /// Whether the workload makes sense: shares sum to 1 ± 0.002 in every mix, parameters are in
+    /// range, names are unique. Workloads read from files and named ones always pass.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] with the first field that is wrong.
+    pub fn check(&self) -> Result<(), Error> {
+        check(self)
+    }
+}
+
+fn check(workload: &Workload) -> Result<(), Error> {
     let invalid = |key: String, problem: Problem| Error::Invalid {
         workload: workload.name.clone(),
         key,
         problem: Box::new(problem),
     };
     arrivals(&workload.arrivals).map_err(|(key, p)| invalid(format!("arrivals.{key}"), p))?;
-    let in_class = |prefix: &str, v: Violation| {
+    let in_class = |prefix: &str, v: BrokenRule| {
         let index = v.class.map_or(String::new(), |index| format!("[{index}]"));
         invalid(format!("{prefix}{index}.{}", v.key), *v.problem)
     };
@@ -62,17 +73,14 @@ pub(crate) fn across(workload: &Workload) -> Result<(), (&'static str, Problem)>
             Problem::Conflict("a trace fixes the mix; remove the phases"),
         ));
     }
-    match trace
-        .classes()
-        .iter()
-        .all(|name| names.contains(&name.as_str()))
-    {
-        true => Ok(()),
-        false => Err((
-            "arrivals",
-            Problem::Conflict("the trace has a class that is not declared"),
-        )),
+    let declared = |name: &String| names.contains(&name.as_str());
+    if trace.classes().iter().all(declared) {
+        return Ok(());
     }
+    Err((
+        "arrivals",
+        Problem::Conflict("the trace has a class that is not declared"),
+    ))
 }
 
 pub(crate) fn arrivals(arrivals: &Arrivals) -> Result<(), (&'static str, Problem)> {
@@ -93,10 +101,10 @@ pub(crate) fn duration(duration_ns: u64) -> Result<(), Problem> {
     })
 }
 
-pub(crate) fn mix(classes: &[Class]) -> Result<(), Violation> {
+pub(crate) fn mix(classes: &[Class]) -> Result<(), BrokenRule> {
     let mut names = HashSet::new();
     for (index, class) in classes.iter().enumerate() {
-        let at = |key: &str, problem: Problem| Violation {
+        let at = |key: &str, problem: Problem| BrokenRule {
             class: Some(index),
             key: key.to_owned(),
             problem: Box::new(problem),
@@ -135,9 +143,9 @@ pub(crate) fn mix(classes: &[Class]) -> Result<(), Violation> {
     shares(classes)
 }
 
-fn shares(classes: &[Class]) -> Result<(), Violation> {
+fn shares(classes: &[Class]) -> Result<(), BrokenRule> {
     let whole = |key: &str, problem: Problem| {
-        Err(Violation {
+        Err(BrokenRule {
             class: None,
             key: key.to_owned(),
             problem: Box::new(problem),

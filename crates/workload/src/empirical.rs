@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::csv_rows::{at, csv_error, csv_reader, service_time};
 use crate::error::{Error, Problem, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::section::Document;
-use crate::{duration, trace};
 
 /// A discrete distribution of service times.
 ///
@@ -65,15 +65,13 @@ impl Empirical {
         let path = path.as_ref();
         let document = Document { path, text };
         let mut points = Vec::new();
-        for (index, row) in trace::csv_reader(text, false).records().enumerate() {
-            let row = row.map_err(|error| trace::csv_error(document, &error))?;
+        for (index, row) in csv_reader(text, false).records().enumerate() {
+            let row = row.map_err(|error| csv_error(document, &error))?;
             let is_header = matches!(row.get(0), Some("service" | "value"));
             if index == 0 && is_header {
                 continue;
             }
-            points.push(
-                point(&row).map_err(|(key, problem)| trace::at(document, &row, key, problem))?,
-            );
+            points.push(point(&row).map_err(|(key, problem)| at(document, &row, key, problem))?);
         }
         if points.is_empty() {
             let problem = Problem::Missing {
@@ -140,16 +138,5 @@ fn weight(text: &str) -> Result<f64, Problem> {
             required: "a number above 0",
             given: format!("`{text}`"),
         }),
-    }
-}
-
-/// A service time as in trace and sample files, at least 1 ns.
-pub(crate) fn service_time(text: &str) -> Result<u64, Problem> {
-    match duration::parse_or_us(text)? {
-        0 => Err(Problem::Range {
-            required: "at least 1ns",
-            given: format!("`{text}`"),
-        }),
-        service_ns => Ok(service_ns),
     }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::duration;
+use crate::names::NAMES;
 use crate::nearest::suggestion;
-use crate::{NAMES, duration};
 
 /// Why a workload, trace or sample file could not be had.
 #[derive(Debug, Error)]

@@ -37,6 +37,12 @@ pub(crate) fn read_regular(path: &Path, most_bytes: u64) -> Result<String> {
     read_text(path, most_bytes)
 }
 
+/// A file's name without its extension.
+pub(crate) fn file_stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or(path.as_os_str());
+    Path::new(stem).display().to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

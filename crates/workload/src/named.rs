@@ -1,39 +1,22 @@
 //! The workloads of the literature, by name.
 
-use crate::{Class, Service, Workload};
-
-/// Every name that [`Workload::named`] knows.
-pub const NAMES: [&str; 18] = [
-    "high-bimodal",
-    "extreme-bimodal",
-    "tpcc",
-    "rocksdb",
-    "zippydb",
-    "leveldb",
-    "leveldb-synergy",
-    "leveldb-zippydb",
-    "fixed-1us",
-    "exponential-1us",
-    "exponential-10us",
-    "shenango-bimodal",
-    "pallas-normal",
-    "pallas-port",
-    "pallas-trimodal",
-    "pallas-tpcc",
-    "pallas-rocksdb-normal",
-    "pallas-rocksdb-port",
-];
+use crate::service::Service;
+use crate::workload::{Class, Workload};
 
 /// A class of constant service time: name, nanoseconds, percent of the requests.
 type Row = (&'static str, u64, f64);
 
-pub(crate) fn named(name: &str) -> Option<Workload> {
-    let classes = match name {
-        "exponential-1us" => vec![single(Service::Exponential { mean_ns: 1_000 })],
-        "exponential-10us" => vec![single(Service::Exponential { mean_ns: 10_000 })],
-        _ => constant_rows(name)?.iter().map(constant).collect(),
-    };
-    Some(Workload::new(name, classes))
+impl Workload {
+    /// The workload of the literature called `name`, one of [`NAMES`](crate::NAMES), or none.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        let classes = match name {
+            "exponential-1us" => vec![single(Service::Exponential { mean_ns: 1_000 })],
+            "exponential-10us" => vec![single(Service::Exponential { mean_ns: 10_000 })],
+            _ => constant_rows(name)?.iter().map(constant).collect(),
+        };
+        Some(Self::new(name, classes))
+    }
 }
 
 /// The mixes that the papers evaluate with, as they print them: measured means taken as constants.
@@ -95,15 +78,16 @@ fn single(service: Service) -> Class {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::names::NAMES;
 
     #[test]
     fn every_name_is_a_sound_workload() {
         for name in NAMES {
-            let workload = named(name).expect(name);
+            let workload = Workload::named(name).expect(name);
             assert_eq!(workload.name, name);
             workload.check().expect(name);
         }
-        assert_eq!(named("nonesuch"), None);
+        assert_eq!(Workload::named("nonesuch"), None);
     }
 
     /// Means computed by hand from the papers' tables, in µs.
@@ -114,7 +98,7 @@ mod tests {
             55.0, 185.0, 15.03, 75.8, 331.0,
         ];
         for (name, mean_us) in NAMES.into_iter().zip(means_us) {
-            let mean_ns = named(name).expect(name).mean_service_ns();
+            let mean_ns = Workload::named(name).expect(name).mean_service_ns();
             assert!(
                 (mean_ns / (mean_us * 1e3) - 1.0).abs() < 1e-12,
                 "{name}: {mean_ns}"

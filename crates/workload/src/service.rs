@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::Empirical;
+use crate::empirical::Empirical;
 use crate::error::Problem;
 
 /// How long a request of one class occupies a worker. All parameters are durations in

@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use toml::de::DeTable;
 
+use crate::check;
+use crate::empirical::Empirical;
 use crate::error::{Error, Problem};
+use crate::file::file_stem;
 use crate::nearest::nearest;
 use crate::section::{Document, Section};
-use crate::workload::file_stem;
-use crate::{Arrivals, Class, Empirical, Phase, Service, Trace, Workload, check};
+use crate::service::Service;
+use crate::trace::Trace;
+use crate::workload::{Arrivals, Class, Phase, Workload};
 
 const A_CLASS: &str = "[[class]] tables";
 const A_PHASE_CLASS: &str = "[[phase.class]] tables";
@@ -67,9 +71,10 @@ fn phase(section: &Section<'_>, declared: &[Class]) -> Result<Phase, Error> {
     })?;
     check::duration(duration_ns).map_err(|problem| section.error("duration", problem))?;
     let sections = section.sections("class", A_PHASE_CLASS)?;
-    let classes = match sections.is_empty() {
-        true => declared.to_vec(),
-        false => classes(&sections, declared)?,
+    let classes = if sections.is_empty() {
+        declared.to_vec()
+    } else {
+        classes(&sections, declared)?
     };
     check_mix(section, "class", &sections, &classes)?;
     Ok(Phase {

@@ -3,9 +3,21 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::{Arrivals, Class, Empirical, Service, Workload, duration};
+use crate::duration;
+use crate::empirical::Empirical;
+use crate::service::Service;
+use crate::workload::{Arrivals, Class, Workload};
 
-pub(crate) fn write(workload: &Workload) -> String {
+impl Workload {
+    /// Writes a workload file that reads back as an equal workload. Traces and samples that came
+    /// from a file are written as that file's name, as it was given.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        write(self)
+    }
+}
+
+fn write(workload: &Workload) -> String {
     let mut out = format!("name = {}\n", quoted(&workload.name));
     put(
         &mut out,

@@ -1,17 +1,16 @@
-//! Recorded arrivals, and the CSV that traces and sample files are written in.
+//! Recorded arrivals.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use csv::StringRecord;
 
-use crate::empirical::service_time;
+use crate::csv_rows::{Checked, at, csv_error, csv_reader, service_time};
+use crate::duration;
 use crate::error::{Error, Problem, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::nearest::nearest;
 use crate::section::Document;
-use crate::{Arrivals, Class, Empirical, Service, Workload, duration};
 
 /// The columns a trace must have, in any order and beside any others.
 const COLUMNS: [&str; 3] = ["time", "class", "service"];
@@ -62,7 +61,7 @@ impl Trace {
         Self::from_csv_str(&text, path)
     }
 
-    /// Reads a trace from a text; `path` is named in errors and by [`Workload::to_toml`].
+    /// Reads a trace from a text; `path` is named in errors and by [`Workload::to_toml`](crate::Workload::to_toml).
     ///
     /// # Errors
     /// [`Error::Located`] when a line is wrong or there is no record.
@@ -128,43 +127,12 @@ impl Trace {
         (span_ns > 0).then(|| (self.records.len() - 1) as f64 * 1e9 / span_ns as f64)
     }
 
-    /// A workload that replays this trace, with each class's recorded share and service times. Set
-    /// its `arrivals` to another process to draw from the recorded distributions instead.
-    #[must_use]
-    pub fn into_workload(self, name: impl Into<String>) -> Workload {
-        let classes = self.observed_classes();
-        let arrivals = Arrivals::Trace(Arc::new(self));
-        Workload {
-            name: name.into(),
-            arrivals,
-            classes,
-            phases: Vec::new(),
-        }
-    }
-
-    /// Each class as it was recorded.
-    pub(crate) fn observed_classes(&self) -> Vec<Class> {
-        let mut samples_ns = vec![Vec::new(); self.classes.len()];
-        for record in &self.records {
-            samples_ns[usize::from(record.class)].push(record.service_ns);
-        }
-        let observed = |(name, samples_ns): (&String, Vec<u64>)| {
-            let share = samples_ns.len() as f64 / self.records.len() as f64;
-            Class::new(
-                name,
-                share,
-                Service::Empirical(Arc::new(Empirical::from_samples(samples_ns))),
-            )
-        };
-        self.classes.iter().zip(samples_ns).map(observed).collect()
-    }
-
     /// Names the file differently, relative to a workload file.
     pub(crate) fn named(self, file: PathBuf) -> Self {
         Self { file, ..self }
     }
 
-    fn push(&mut self, row: &StringRecord, [time, class, service]: [usize; 3]) -> Outcome<()> {
+    fn push(&mut self, row: &StringRecord, [time, class, service]: [usize; 3]) -> Checked<()> {
         let given = &row[time];
         let at_ns = duration::parse_or_us(given).map_err(|error| ("time", error.into()))?;
         let service_ns = service_time(&row[service]).map_err(|problem| ("service", problem))?;
@@ -187,7 +155,7 @@ impl Trace {
         at_ns: u64,
         class: &str,
         service_ns: u64,
-    ) -> Outcome<()> {
+    ) -> Checked<()> {
         if at_ns < self.duration_ns() {
             let given = given.to_owned();
             return Err(("time", Problem::Unsorted { given }));
@@ -292,9 +260,7 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-pub(crate) type Outcome<T> = Result<T, (&'static str, Problem)>;
-
-fn columns(header: &StringRecord) -> Outcome<[usize; 3]> {
+fn columns(header: &StringRecord) -> Checked<[usize; 3]> {
     let mut places = [0; 3];
     for (place, column) in places.iter_mut().zip(COLUMNS) {
         *place = header
@@ -306,47 +272,4 @@ fn columns(header: &StringRecord) -> Outcome<[usize; 3]> {
             })?;
     }
     Ok(places)
-}
-
-pub(crate) fn csv_reader(text: &str, has_headers: bool) -> csv::Reader<&[u8]> {
-    csv::ReaderBuilder::new()
-        .has_headers(has_headers)
-        .flexible(!has_headers)
-        .trim(csv::Trim::All)
-        .comment(Some(b'#'))
-        .from_reader(text.as_bytes())
-}
-
-pub(crate) fn csv_error(document: Document<'_>, error: &csv::Error) -> Error {
-    let message = match error.kind() {
-        csv::ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => {
-            format!("the header has {expected_len} columns, but this row has {len}")
-        }
-        _ => error.to_string(),
-    };
-    let offset = start_of(document.text, error.position());
-    document.error(offset, String::new(), Problem::Syntax(message))
-}
-
-pub(crate) fn at(document: Document<'_>, row: &StringRecord, key: &str, problem: Problem) -> Error {
-    document.error(
-        start_of(document.text, row.position()),
-        key.to_owned(),
-        problem,
-    )
-}
-
-/// Where a row's own line starts: its position is that of the blank lines and comments before it.
-fn start_of(text: &str, position: Option<&csv::Position>) -> usize {
-    let offset = position.map_or(0, csv::Position::byte) as usize;
-    let rest = text.get(offset..).unwrap_or_default();
-    let skipped = |line: &&str| line.starts_with('#') || matches!(*line, "\n" | "\r\n");
-    offset
-        + rest
-            .split_inclusive('\n')
-            .take_while(skipped)
-            .map(str::len)
-            .sum::<usize>()
 }

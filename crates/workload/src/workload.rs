@@ -1,13 +1,10 @@
 //! What arrives: classes, shares, arrival process, phases.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, UnknownWorkload, unreadable};
-use crate::file::{SETTINGS_BYTES_MAX, read_regular};
-use crate::nearest::nearest;
-use crate::{NAMES, Service, Trace, check, named, toml_read, toml_write};
+use crate::service::Service;
+use crate::trace::Trace;
 
 /// A workload: everything about the requests except how many of them come per second.
 ///
@@ -122,69 +119,6 @@ impl Workload {
         }
     }
 
-    /// The workload of the literature called `name`, one of [`NAMES`], or none.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        named::named(name)
-    }
-
-    /// The workload called `name_or_path`: a [`Workload::named`] one, else a `.csv` trace, else a
-    /// workload file.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`], with the nearest name, when it is neither a name nor an existing file
-    /// and does not look like a path; else the errors of reading the file.
-    pub fn resolve(name_or_path: &str) -> Result<Self, Error> {
-        if let Some(workload) = Self::named(name_or_path) {
-            return Ok(workload);
-        }
-        let path = Path::new(name_or_path);
-        let extension = path.extension().and_then(|extension| extension.to_str());
-        match extension {
-            Some("csv") => Ok(Trace::read(path)?.into_workload(file_stem(path))),
-            Some("toml") => Self::from_toml_file(path),
-            _ if path.is_file() || path.components().count() > 1 => Self::from_toml_file(path),
-            _ => Err(unknown(name_or_path).into()),
-        }
-    }
-
-    /// Reads a workload file; see the [crate's documentation](crate) for its format.
-    ///
-    /// # Errors
-    /// [`Error::Read`] when it, or a file it refers to, cannot be read; [`Error::Located`] for a
-    /// mistake in one of them.
-    pub fn from_toml_file(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let text = read_regular(path, SETTINGS_BYTES_MAX)
-            .map_err(|source| unreadable("workload", path.to_owned(), source))?;
-        Self::from_toml_str(&text, path)
-    }
-
-    /// Reads a workload from a text. `path` is named in errors, gives the default name, and its
-    /// folder is where relative paths in the text start; it need not exist. Never panics.
-    ///
-    /// # Errors
-    /// As for [`Workload::from_toml_file`].
-    pub fn from_toml_str(text: &str, path: impl AsRef<Path>) -> Result<Self, Error> {
-        toml_read::read(text, path.as_ref())
-    }
-
-    /// Writes a workload file that reads back as an equal workload. Traces and samples that came
-    /// from a file are written as that file's name, as it was given.
-    #[must_use]
-    pub fn to_toml(&self) -> String {
-        toml_write::write(self)
-    }
-
-    /// Whether the workload makes sense: shares sum to 1 ± 0.002 in every mix, parameters are in
-    /// range, names are unique. Workloads read from files and named ones always pass.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] with the first field that is wrong.
-    pub fn check(&self) -> Result<(), Error> {
-        check::workload(self)
-    }
-
     /// The names of all classes, in the order of their indices.
     #[must_use]
     pub fn class_names(&self) -> Vec<&str> {
@@ -266,16 +200,4 @@ fn weighted(mix: &[Class], moment: impl Fn(&Service) -> f64) -> f64 {
         .map(|class| class.share * moment(&class.service))
         .sum();
     sum / mix.iter().map(|class| class.share).sum::<f64>()
-}
-
-fn unknown(name: &str) -> UnknownWorkload {
-    UnknownWorkload {
-        name: name.to_owned(),
-        nearest: nearest(name, NAMES),
-    }
-}
-
-pub(crate) fn file_stem(path: &Path) -> String {
-    let stem: PathBuf = path.file_stem().unwrap_or(path.as_os_str()).into();
-    stem.display().to_string()
 }

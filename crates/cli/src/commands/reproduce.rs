@@ -7,7 +7,7 @@ use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
 use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
-use headway_reproduce::{Experiment, Extent, NAMES, Reproduction, run, show};
+use headway_reproduce::{Experiment, NAMES, Reproduction, RunLength, run, show};
 use headway_sim::available_threads;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use std::io::Write;
@@ -76,13 +76,14 @@ impl Args {
                 format!("simulations have none of them; {remedy}"),
             ));
         }
-        let extent = match self.fast {
-            true => Extent::Fast,
-            false => Extent::Full,
+        let length = if self.fast {
+            RunLength::Fast
+        } else {
+            RunLength::Full
         };
         let bar = progress::bar(0, "simulating");
         let threads = self.threads.unwrap_or_else(available_threads);
-        let results = run(&experiments, extent, threads, |name, pieces| {
+        let results = run(&experiments, length, threads, |name, pieces| {
             bar.set_length(pieces as u64);
             bar.set_message(name.to_owned());
             bar.inc(1);

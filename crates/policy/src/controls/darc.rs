@@ -147,9 +147,10 @@ impl Control for Darc {
 
     /// Cores may come and go while running (§ 6): the reservation follows at once.
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
-        match self.profiler.profile().total_ns() > 0.0 {
-            true => self.replan(plan, present),
-            false => self.open(plan, present),
+        if self.profiler.profile().total_ns() > 0.0 {
+            self.replan(plan, present);
+        } else {
+            self.open(plan, present);
         }
     }
 }

@@ -115,9 +115,10 @@ impl Control for Given {
             // With fewer workers than were counted on, the last one serves who found none.
             let start = start.min(present.len().saturating_sub(1));
             let workers = |from: usize, to: usize| present.iter().take(to).skip(from).collect();
-            let end = match host + 1 == self.parts.len() {
-                true => present.len(),
-                false => start + own,
+            let end = if host + 1 == self.parts.len() {
+                present.len()
+            } else {
+                start + own
             };
             plan.allow(class, workers(start, end), workers(end, present.len()));
         }

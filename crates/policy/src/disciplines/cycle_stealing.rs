@@ -71,9 +71,10 @@ impl Discipline for CycleStealing {
 
     #[inline]
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, job: Job) {
-        match self.is_long.contains(job.class.index()) {
-            true => self.longs.push_back(jobs, job),
-            false => self.shorts.push_back(jobs, job),
+        if self.is_long.contains(job.class.index()) {
+            self.longs.push_back(jobs, job);
+        } else {
+            self.shorts.push_back(jobs, job);
         }
     }
 

@@ -55,9 +55,10 @@ impl Discipline for SplitFifo {
         _plan: &Plan,
         mut place: impl FnMut(&Job) -> Option<WorkerId>,
     ) -> Option<(&'a Job, WorkerId)> {
-        let list = match self.interrupted_first(jobs) {
-            true => &mut self.interrupted,
-            false => &mut self.fresh,
+        let list = if self.interrupted_first(jobs) {
+            &mut self.interrupted
+        } else {
+            &mut self.fresh
         };
         let worker = place(list.front(jobs)?)?;
         let job = list.pop_front(jobs)?;

@@ -131,9 +131,10 @@ impl Allocator for Shenango {
     fn released(&mut self, _now_ns: u64, core: CoreId) {
         let released = self.cores.release(core);
         let last = released.from.app;
-        match released.forced {
-            true => self.congestion.stranded(last, released.from.kthread),
-            false => self.wanting.remove(last.index()),
+        if released.forced {
+            self.congestion.stranded(last, released.from.kthread);
+        } else {
+            self.wanting.remove(last.index());
         }
         if let Some(successor) = released.successor {
             let grant = self.cores.keep_promise(core, successor);

@@ -125,18 +125,19 @@ fn interval_rules(spec: &Spec) -> Result<(IntervalRules, Params), SpecError> {
         &["load-factor", "utilization"],
         "load-factor or utilization",
     )? == 0;
-    let estimate = match by_load {
-        true => Estimate::LoadFactor {
+    let estimate = if by_load {
+        Estimate::LoadFactor {
             most: read.number(
                 "load-factor",
                 1.5,
                 0.01..=1e6,
                 "runnable threads per core, 0.01 to 10^6",
             )?,
-        },
-        false => Estimate::Utilization {
+        }
+    } else {
+        Estimate::Utilization {
             most: read.number("utilization", 0.8, 0.01..=1.0, "a fraction, 0.01 to 1")?,
-        },
+        }
     };
     let hysteresis_cores =
         read.number("hysteresis", 0.09, 0.0..=1.0, "a part of a core, 0 to 1")?;

@@ -32,9 +32,10 @@ impl Targets {
         let mut left = self.cores.total();
         for app in self.cores.ids() {
             let shape = self.cores.shape(app);
-            let entitled = match self.cores.is_batch(app) {
-                true => shape.guaranteed,
-                false => shape.guaranteed.min(demand(app)),
+            let entitled = if self.cores.is_batch(app) {
+                shape.guaranteed
+            } else {
+                shape.guaranteed.min(demand(app))
             };
             self.wanted[app.index()] = entitled;
             left -= entitled;

@@ -60,9 +60,10 @@ fn half_normal_quantile(p: f64) -> f64 {
     let (mut low, mut high) = (0.0, 5.0);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
-        match half_normal(middle) < p {
-            true => low = middle,
-            false => high = middle,
+        if half_normal(middle) < p {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
     low

@@ -133,9 +133,10 @@ impl Overtake {
 
     /// Whom the next waiting request overtakes, if any; one heads the queue.
     fn overtaken<I: Ingress>(&mut self, now_ns: u64, ingress: &I, head: &Job) -> Option<Preempt> {
-        let next = match self.stopping.is_empty() {
-            true => head,
-            false => ingress.peek(self.stopping.len())?,
+        let next = if self.stopping.is_empty() {
+            head
+        } else {
+            ingress.peek(self.stopping.len())?
         };
         self.rank_new(ingress);
         let waiting = self.urgency.of_waiting(now_ns, next);

@@ -97,9 +97,10 @@ impl Agent {
             return BitSet::EMPTY;
         }
         // Clones of shorter types are strangers too, for as long as the duty lasts, and never evicted.
-        match self.longest_stranger > rank {
-            true => self.evict(class),
-            false => BitSet::EMPTY,
+        if self.longest_stranger > rank {
+            self.evict(class)
+        } else {
+            BitSet::EMPTY
         }
     }
 

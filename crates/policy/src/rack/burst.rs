@@ -28,9 +28,10 @@ impl Burst {
 
     /// So many cores serve the group, whose requests take so long on average.
     pub fn provision(&mut self, cores: usize, mean_ns: f64) {
-        self.threshold = match mean_ns > 0.0 {
-            true => (cores as f64 * self.window_ns as f64 / mean_ns) as u64,
-            false => u64::MAX,
+        self.threshold = if mean_ns > 0.0 {
+            (cores as f64 * self.window_ns as f64 / mean_ns) as u64
+        } else {
+            u64::MAX
         };
     }
 
@@ -56,9 +57,10 @@ impl Burst {
 
     #[inline]
     fn present(&self, now_ns: u64) -> u64 {
-        match now_ns / self.window_ns == self.window {
-            true => self.arrivals,
-            false => 0,
+        if now_ns / self.window_ns == self.window {
+            self.arrivals
+        } else {
+            0
         }
     }
 }

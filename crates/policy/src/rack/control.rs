@@ -161,9 +161,12 @@ impl Control {
     /// When there are not as many scores as candidates.
     pub fn choose(&mut self, scores: &[f64]) {
         assert_eq!(scores.len(), self.candidates.len(), "one score a candidate");
-        let better = |best: usize, other: usize| match scores[other] < scores[best] {
-            true => other,
-            false => best,
+        let better = |best: usize, other: usize| {
+            if scores[other] < scores[best] {
+                other
+            } else {
+                best
+            }
         };
         let Some(best) = (0..scores.len()).reduce(better) else {
             return;
@@ -213,9 +216,12 @@ impl Control {
             for class in grouping.members(group) {
                 shared[self.grouping.of(class)] += self.demand.of_type(class);
             }
-            let larger = |best: usize, other: usize| match shared[other] > shared[best] {
-                true => other,
-                false => best,
+            let larger = |best: usize, other: usize| {
+                if shared[other] > shared[best] {
+                    other
+                } else {
+                    best
+                }
             };
             *heir = (0..shared.len()).reduce(larger);
         }

@@ -161,14 +161,18 @@ impl Points {
     fn nearest(&self, centres: &[[f64; 2]]) -> Vec<u16> {
         let nearest = |class: usize| {
             let seen = self.seen.contains(&class);
-            let distance = |centre: &[f64; 2]| match seen {
-                true => square(self.at[class], *centre),
-                false => (self.at[class][0] - centre[0]) * (self.at[class][0] - centre[0]),
+            let distance = |centre: &[f64; 2]| {
+                if seen {
+                    square(self.at[class], *centre)
+                } else {
+                    (self.at[class][0] - centre[0]) * (self.at[class][0] - centre[0])
+                }
             };
             let best = (0..centres.len()).reduce(|best, other| {
-                match distance(&centres[other]) < distance(&centres[best]) {
-                    true => other,
-                    false => best,
+                if distance(&centres[other]) < distance(&centres[best]) {
+                    other
+                } else {
+                    best
                 }
             });
             best.unwrap_or(0) as u16

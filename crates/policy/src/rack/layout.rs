@@ -56,9 +56,10 @@ impl Layout {
     #[inline]
     #[must_use]
     pub fn cores(&self, server: usize, group: usize) -> usize {
-        match group < self.groups {
-            true => usize::from(self.cores[server * self.groups + group]),
-            false => 0,
+        if group < self.groups {
+            usize::from(self.cores[server * self.groups + group])
+        } else {
+            0
         }
     }
 
@@ -149,9 +150,12 @@ impl Update<'_> {
             let heirs = (0..self.need.len())
                 .filter(|&group| sole.is_some() && self.from[group] == sole)
                 .filter(|&group| self.free[server] && self.need[group] >= capacity);
-            let neediest = heirs.reduce(|best, other| match self.need[other] > self.need[best] {
-                true => other,
-                false => best,
+            let neediest = heirs.reduce(|best, other| {
+                if self.need[other] > self.need[best] {
+                    other
+                } else {
+                    best
+                }
             });
             if let Some(group) = neediest {
                 self.give_whole(server, group);
@@ -172,12 +176,13 @@ impl Update<'_> {
             (0..self.need.len()).flat_map(|group| servers().map(move |server| (server, group)));
         let whole =
             pairs.filter(|&(server, group)| self.need[group] >= self.before.capacity[server]);
-        whole.reduce(
-            |best, other| match self.had(other.0, other.1) > self.had(best.0, best.1) {
-                true => other,
-                false => best,
-            },
-        )
+        whole.reduce(|best, other| {
+            if self.had(other.0, other.1) > self.had(best.0, best.1) {
+                other
+            } else {
+                best
+            }
+        })
     }
 
     /// Remainders stay where they were.
@@ -197,9 +202,12 @@ impl Update<'_> {
     fn gather_remainders(&mut self) {
         for server in 0..self.free.len() {
             while self.room(server) > 0 {
-                let larger = |best: usize, other: usize| match self.need[other] > self.need[best] {
-                    true => other,
-                    false => best,
+                let larger = |best: usize, other: usize| {
+                    if self.need[other] > self.need[best] {
+                        other
+                    } else {
+                        best
+                    }
                 };
                 let Some(group) = (0..self.need.len()).reduce(larger) else {
                     return;
@@ -214,9 +222,10 @@ impl Update<'_> {
         let taken: u16 = self.after.cores[server * groups..(server + 1) * groups]
             .iter()
             .sum();
-        match self.free[server] {
-            true => self.before.capacity[server] - usize::from(taken),
-            false => 0,
+        if self.free[server] {
+            self.before.capacity[server] - usize::from(taken)
+        } else {
+            0
         }
     }
 }

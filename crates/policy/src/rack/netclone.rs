@@ -40,9 +40,10 @@ impl Switch for NetClone {
         // Any but the first.
         let second = (first + 1 + self.rng.below((servers - 1).max(1))) % servers;
         let (original, clone) = (ServerId(first as u16), ServerId(second as u16));
-        match first != second && self.idle(first) && self.idle(second) {
-            true => Forward::Both(original, clone),
-            false => Forward::To(original),
+        if first != second && self.idle(first) && self.idle(second) {
+            Forward::Both(original, clone)
+        } else {
+            Forward::To(original)
         }
     }
 

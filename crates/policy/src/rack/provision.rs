@@ -14,9 +14,12 @@ pub fn provision(demands: &[f64], cores: usize, given: &mut Vec<usize>) {
         demands.len()
     );
     let total: f64 = demands.iter().sum();
-    let exact = |group: usize| match total > 0.0 {
-        true => demands[group] / total * cores as f64,
-        false => cores as f64 / demands.len() as f64,
+    let exact = |group: usize| {
+        if total > 0.0 {
+            demands[group] / total * cores as f64
+        } else {
+            cores as f64 / demands.len() as f64
+        }
     };
     given.clear();
     given.extend((0..demands.len()).map(|group| (exact(group) as usize).min(cores)));
@@ -44,10 +47,7 @@ pub fn provision(demands: &[f64], cores: usize, given: &mut Vec<usize>) {
 }
 
 fn largest(groups: usize, key: impl Fn(usize) -> f64) -> usize {
-    let better = |best: usize, other: usize| match key(other) > key(best) {
-        true => other,
-        false => best,
-    };
+    let better = |best: usize, other: usize| if key(other) > key(best) { other } else { best };
     (0..groups).reduce(better).unwrap_or(0)
 }
 

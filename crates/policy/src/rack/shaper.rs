@@ -102,9 +102,10 @@ impl Shaper {
         let others = (first..self.active).filter(|&other| other != group);
         let calmest = others.reduce(|best, other| {
             let (burst, least) = (&self.groups[other].burst, &self.groups[best].burst);
-            match burst.is_calmer_than(least, now_ns) {
-                true => other,
-                false => best,
+            if burst.is_calmer_than(least, now_ns) {
+                other
+            } else {
+                best
             }
         })?;
         self.groups[calmest].wheel.turn()

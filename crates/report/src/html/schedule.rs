@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::axis::Axis;
-use super::escape;
+use super::text::escape;
 use crate::format::duration_us;
 use crate::schedule::{Schedule, Slice};
 

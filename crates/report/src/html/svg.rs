@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::axis::Axis;
 use super::chart::{Chart, Series};
-use super::escape;
+use super::text::escape;
 use crate::format::significant;
 
 const WIDTH: f64 = 800.0;

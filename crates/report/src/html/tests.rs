@@ -1,4 +1,6 @@
 use super::*;
+use crate::table::Table;
+use std::fs;
 
 fn chart() -> Chart {
     Chart::new("Tail by load", "load", "p99.9 slowdown")

@@ -1,6 +1,6 @@
 //! The SLO grammar: `SCOPE.MEASURE.STATISTIC<=BOUND`, joined by commas.
 
-use super::{Bound, Measure, Scope, Statistic};
+use super::bound::{Bound, Measure, Scope, Statistic};
 
 const SCOPES: [(&str, ()); 2] = [("class", ()), ("overall", ())];
 const MEASURES: [(&str, Measure); 2] = [

@@ -1,4 +1,5 @@
 use super::*;
+use crate::run::Run;
 use crate::testing::run;
 
 fn slo(text: &str) -> Slo {

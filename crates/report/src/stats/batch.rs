@@ -1,6 +1,7 @@
 //! Batch means: an interval for the mean of one long run, whose successive values are correlated.
 
-use super::{Interval, StatsError, check_probability, check_samples, mean_interval, mean_of};
+use super::interval::{Interval, StatsError, check_probability, check_samples, mean_of};
+use super::mean::mean_interval;
 
 /// Fewer batches than these leave a t interval too wide to be of use.
 const BATCHES_MIN: usize = 8;

@@ -2,7 +2,9 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-use super::{Interval, StatsError, check_probability, check_samples, mean_of, variance_of};
+use super::interval::{
+    Interval, StatsError, check_probability, check_samples, mean_of, variance_of,
+};
 
 /// The `probability` quantile of Student's t with `freedom` degrees of freedom.
 ///

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::{Interval, StatsError, check_probability, check_samples};
+use super::interval::{Interval, StatsError, check_probability, check_samples};
 use crate::histogram::nearest_rank;
 
 const WHAT: &str = "a percentile's interval";

@@ -17,7 +17,8 @@
 //! A queue so close to saturation that its relaxation time exceeds the run cannot be told from one
 //! just above by any test; longer runs move that limit.
 
-use super::{StatsError, check_samples, mean_interval, mean_of};
+use super::interval::{StatsError, check_samples, mean_of};
+use super::mean::mean_interval;
 
 /// The fewest batches that a verdict can rest on.
 const BATCHES_MIN: usize = 16;

@@ -1,7 +1,7 @@
 //! Figures of a host whose applications trade cores: those of the Shenango paper.
 
 use crate::kinds::{Kind, Setting, Task};
-use crate::{Datum, Error, Extent};
+use crate::{Datum, Error, RunLength};
 use headway_sim::host::figures::{self, Effort, Point};
 use headway_workload::rate;
 use serde::Deserialize;
@@ -82,11 +82,11 @@ impl Kind for Host {
 }
 
 impl Host {
-    fn shortened_ms(&self, extent: Extent) -> u64 {
+    fn shortened_ms(&self, extent: RunLength) -> u64 {
         match extent {
-            Extent::Full => self.duration_ms,
-            Extent::Fast => (self.duration_ms / 10).max(1),
-            Extent::AtMost(_) => 2,
+            RunLength::Full => self.duration_ms,
+            RunLength::Fast => (self.duration_ms / 10).max(1),
+            RunLength::AtMost(_) => 2,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Where a measurement stands: its experiment, and what it changes of the experiment's server.
 
-use crate::{Datum, Error, Experiment, Extent, Kind, Measure, Observable, System};
+use crate::{Datum, Error, Experiment, Kind, Measure, Observable, RunLength, System};
 use headway_report::Slo;
 use headway_sim::{Classifier, Costs, Experiment as Simulation};
 use headway_workload::{Workload, duration};
@@ -32,7 +32,7 @@ pub struct On {
 pub struct Setting<'a> {
     experiment: &'a Experiment,
     id: &'a str,
-    extent: Extent,
+    extent: RunLength,
 }
 
 /// A system, ready to be simulated.
@@ -49,7 +49,7 @@ pub(crate) struct Subject {
 impl<'a> Setting<'a> {
     /// Of `measure` in `experiment`.
     #[must_use]
-    pub fn new(experiment: &'a Experiment, measure: &'a Measure, extent: Extent) -> Self {
+    pub fn new(experiment: &'a Experiment, measure: &'a Measure, extent: RunLength) -> Self {
         Self {
             experiment,
             id: measure.id(),
@@ -59,7 +59,7 @@ impl<'a> Setting<'a> {
 
     /// How long the runs are.
     #[must_use]
-    pub fn extent(&self) -> Extent {
+    pub fn extent(&self) -> RunLength {
         self.extent
     }
 

@@ -95,9 +95,10 @@ impl Sweep {
                 flag: format!("--rate {text}"),
             });
         }
-        match offers.is_empty() {
-            true => Err(setting.fault("a sweep needs `loads` or `rates`")),
-            false => Ok(offers),
+        if offers.is_empty() {
+            Err(setting.fault("a sweep needs `loads` or `rates`"))
+        } else {
+            Ok(offers)
         }
     }
 
@@ -110,12 +111,13 @@ impl Sweep {
     ) -> Result<Task, Error> {
         let show = setting.observables(&self.show, &subject.simulation.workload)?;
         let workers = subject.simulation.total_workers();
-        subject.simulation.offered = match offer.is_rate {
-            true => Offered::Rate(offer.x),
-            false => Offered::Load {
+        subject.simulation.offered = if offer.is_rate {
+            Offered::Rate(offer.x)
+        } else {
+            Offered::Load {
                 load: offer.x,
                 workers,
-            },
+            }
         };
         subject.simulation.check()?;
         let command = subject.command("sim", &offer.flag);

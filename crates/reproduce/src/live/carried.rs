@@ -42,9 +42,10 @@ impl Carried {
             return Some(Self::Below(steps[0].rps));
         };
         let (kept, missed) = (steps[last], steps[first]);
-        let way = match missed.sustained {
-            true => (slo / kept.slowdown).ln() / (missed.slowdown / kept.slowdown).ln(),
-            false => 0.0,
+        let way = if missed.sustained {
+            (slo / kept.slowdown).ln() / (missed.slowdown / kept.slowdown).ln()
+        } else {
+            0.0
         };
         Some(Self::At(kept.rps + way * (missed.rps - kept.rps)))
     }

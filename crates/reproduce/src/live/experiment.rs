@@ -46,9 +46,9 @@ pub struct LiveExperiment {
     /// By which percentiles of it; the first is the papers'.
     pub tails: Vec<Tail>,
     /// How long all of it takes.
-    pub full: Extent,
+    pub full: LiveExtent,
     /// The same for a first impression.
-    pub fast: Extent,
+    pub fast: LiveExtent,
     /// Who is compared. The first is the reference: it says what a request takes and what load 1 is.
     pub system: Vec<LiveSystem>,
     /// What the paper says of it.
@@ -98,7 +98,7 @@ pub struct LiveSystem {
 /// How much is run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Extent {
+pub struct LiveExtent {
     /// Offered rates, as shares of what the reference answers with requests always waiting; ascending.
     pub loads: Vec<f64>,
     /// How often each system runs at each of them.
@@ -107,7 +107,7 @@ pub struct Extent {
     pub run_ms: u64,
 }
 
-impl Extent {
+impl LiveExtent {
     /// How long requests are sent in a run.
     pub(crate) fn run(&self) -> Duration {
         Duration::from_millis(self.run_ms)

@@ -20,7 +20,7 @@ pub use asked::{AskedClass, Key};
 pub use carried::{Carried, Ratio};
 pub use claim::{LiveClaim, LiveJudged, LiveVerdict};
 pub use closed::ClosedError;
-pub use experiment::{Compiled, Extent, LIVE_NAMES, LiveExperiment, LiveSystem, Programs};
+pub use experiment::{Compiled, LIVE_NAMES, LiveExperiment, LiveExtent, LiveSystem, Programs};
 pub use result::{CarriedBy, LiveReproduction, SystemResult};
 pub use rounds::{AtServer, Lag, LeftOut, LiveRun};
 pub use server::ServerError;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::carried::Carried;
 use super::claim::LiveJudged;
-use super::experiment::{Compiled, Extent, LiveExperiment, LiveSystem};
+use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, carried};
 use super::session::{AtRest, Measured, Settings};
 use super::tail::Tail;
@@ -192,13 +192,13 @@ fn caveats(workers: usize) -> Vec<String> {
 
 /// The runs that count.
 struct Books<'a> {
-    extent: &'a Extent,
+    extent: &'a LiveExtent,
     runs: Vec<&'a LiveRun>,
     left_out: LeftOut,
 }
 
 impl<'a> Books<'a> {
-    fn new(extent: &'a Extent, measured: &'a Measured) -> Self {
+    fn new(extent: &'a LiveExtent, measured: &'a Measured) -> Self {
         let load_of = |run: &LiveRun| {
             extent
                 .loads
@@ -283,9 +283,10 @@ fn how(system: &LiveSystem) -> String {
         Compiled::Probes => "with probes",
         Compiled::Plain => "without probes",
     };
-    match system.signal {
-        true => format!("{program}, by signal"),
-        false => program.into(),
+    if system.signal {
+        format!("{program}, by signal")
+    } else {
+        program.into()
     }
 }
 

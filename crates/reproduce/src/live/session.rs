@@ -13,7 +13,7 @@ use headway_workload::{Offered, Workload};
 
 use super::asked::Asked;
 use super::closed::{Closed, ClosedError, Took};
-use super::experiment::{Compiled, Extent, LiveExperiment, LiveSystem};
+use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::rounds::{AtServer, LATE_NS, Lag, LiveRun, Turn, again, turns};
 use super::server::{Done, Orders, Server, ServerError};
 
@@ -106,7 +106,7 @@ pub(crate) struct Measured {
 pub(crate) struct Session<'a> {
     experiment: &'a LiveExperiment,
     settings: &'a Settings,
-    extent: &'a Extent,
+    extent: &'a LiveExtent,
     asked: Arc<Asked>,
     probes: PathBuf,
     plain: PathBuf,
@@ -128,9 +128,10 @@ impl<'a> Session<'a> {
         Self {
             experiment,
             settings,
-            extent: match settings.fast {
-                true => &experiment.fast,
-                false => &experiment.full,
+            extent: if settings.fast {
+                &experiment.fast
+            } else {
+                &experiment.full
             },
             asked: Arc::new(Asked::new(&experiment.class, settings.seed)),
             probes,

@@ -170,9 +170,10 @@ fn curve(family: &[&Datum]) -> Table {
             here.next()
                 .map_or(String::new(), |datum| quantity(&datum.what, datum.value))
         };
-        let x = match place.abs() >= 1e4 {
-            true => format::metric(place),
-            false => format!("{}", (place * 1e6).round() / 1e6),
+        let x = if place.abs() >= 1e4 {
+            format::metric(place)
+        } else {
+            format!("{}", (place * 1e6).round() / 1e6)
         };
         table.push(std::iter::once(x).chain(systems.iter().map(value)));
     }

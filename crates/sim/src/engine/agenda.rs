@@ -71,9 +71,10 @@ impl Agenda {
     #[inline]
     pub(crate) fn set(&mut self, player: usize, at_ns: u64) {
         let entry = at_ns.min(LAST_NS) << PLAYER_BITS | player as u64;
-        self.first = match self.entries.is_empty() {
-            true => self.few.set(player, entry),
-            false => self.set_among_many(player, entry),
+        self.first = if self.entries.is_empty() {
+            self.few.set(player, entry)
+        } else {
+            self.set_among_many(player, entry)
         };
     }
 

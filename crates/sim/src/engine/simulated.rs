@@ -2,8 +2,7 @@
 
 use super::requests::InFlight;
 use super::{Delayed, Engine};
-use crate::server::{Request, Sink, Work};
-use crate::simulated::Simulated;
+use crate::server::{Directed, Recorded, Request, Simulated, Sink, Standing, Work, WorkerView};
 use crate::tape::Tape;
 use headway_policy::controls::Assignment;
 use headway_policy::host::Counters;
@@ -12,7 +11,7 @@ use headway_policy::{ClassId, Plan, WorkerId};
 use headway_report::schedule::Slice;
 use std::ops::Range;
 
-impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
+impl<I: Ingress, L: Local, M: Monitor> Standing for Engine<I, L, M> {
     #[inline]
     fn next_ns(&self) -> u64 {
         self.next_work_ns().min(self.deadline_ns())
@@ -23,6 +22,66 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         self.stops.first_ns().min(self.delayed_ns())
     }
 
+    #[inline]
+    fn idle(&self) -> usize {
+        self.idle
+    }
+
+    #[inline]
+    fn waiting(&self) -> usize {
+        self.ingress.waiting() + self.queues.waiting()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.requests.len()
+    }
+
+    fn work(&self) -> Work {
+        self.work
+    }
+
+    fn plan(&self) -> Option<&Plan> {
+        self.ingress.plan()
+    }
+}
+
+impl<I: Ingress, L: Local, M: Monitor> WorkerView for Engine<I, L, M> {
+    fn is_idle(&self, worker: WorkerId) -> bool {
+        self.workers[worker.index()].is_idle()
+    }
+
+    fn counters_at(&self, worker: WorkerId) -> Counters {
+        let head = self.queues.taken(worker.index());
+        let tail = head + self.queues.len(worker.index()) as u64;
+        Counters { head, tail }
+    }
+
+    fn central_counters(&self) -> Counters {
+        let head = self.dispatched + self.queues.shared_taken();
+        let waiting = self.ingress.waiting() + self.queues.shared_len();
+        let tail = head + waiting as u64;
+        Counters { head, tail }
+    }
+}
+
+impl<I: Ingress, L: Local, M: Monitor> Directed for Engine<I, L, M> {
+    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
+        while let Some(job) = self.ingress.withdraw(class) {
+            withdrawn.push(self.requests.get(job).request);
+            self.requests.remove(job);
+        }
+    }
+
+    fn would_start(&self, request: &Request) -> bool {
+        match I::OWNER {
+            Owner::Dispatcher => self.ingress.would_start(ClassId(request.taken_for)),
+            // Idle workers help themselves to whatever lies anywhere.
+            Owner::Steering | Owner::Nobody => L::STEALS && self.idle > 0,
+        }
+    }
+}
+
+impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
     /// On a tie what ends comes before what begins.
     #[inline]
     fn step(&mut self, sink: &mut impl Sink) {
@@ -71,13 +130,12 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
 
     fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, sink: &mut impl Sink) {
         self.advance_to(now_ns);
-        match present {
-            true => {
-                self.idle += usize::from(self.workers[worker.index()].come_back());
-                self.ingress.worker_added(now_ns, worker);
-                self.look_for_work(worker.index(), 0);
-            }
-            false => self.ingress.worker_removed(now_ns, worker),
+        if present {
+            self.idle += usize::from(self.workers[worker.index()].come_back());
+            self.ingress.worker_added(now_ns, worker);
+            self.look_for_work(worker.index(), 0);
+        } else {
+            self.ingress.worker_removed(now_ns, worker);
         }
         self.note_plan(sink);
         self.decide(sink);
@@ -103,65 +161,9 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         self.note_plan(sink);
         self.decide(sink);
     }
+}
 
-    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
-        while let Some(job) = self.ingress.withdraw(class) {
-            withdrawn.push(self.requests.get(job).request);
-            self.requests.remove(job);
-        }
-    }
-
-    fn would_start(&self, request: &Request) -> bool {
-        match I::OWNER {
-            Owner::Dispatcher => self.ingress.would_start(ClassId(request.taken_for)),
-            // Idle workers help themselves to whatever lies anywhere.
-            Owner::Steering | Owner::Nobody => L::STEALS && self.idle > 0,
-        }
-    }
-
-    #[inline]
-    fn idle(&self) -> usize {
-        self.idle
-    }
-
-    #[inline]
-    fn waiting(&self) -> usize {
-        self.ingress.waiting() + self.queues.waiting()
-    }
-
-    fn in_flight(&self) -> usize {
-        self.requests.len()
-    }
-
-    fn queued_at(&self, worker: WorkerId) -> usize {
-        self.queues.len(worker.index())
-    }
-
-    fn counters_at(&self, worker: WorkerId) -> Counters {
-        let head = self.queues.taken(worker.index());
-        let tail = head + self.queues.len(worker.index()) as u64;
-        Counters { head, tail }
-    }
-
-    fn central_counters(&self) -> Counters {
-        let head = self.dispatched + self.queues.shared_taken();
-        let waiting = self.ingress.waiting() + self.queues.shared_len();
-        let tail = head + waiting as u64;
-        Counters { head, tail }
-    }
-
-    fn is_idle(&self, worker: WorkerId) -> bool {
-        self.workers[worker.index()].is_idle()
-    }
-
-    fn work(&self) -> Work {
-        self.work
-    }
-
-    fn plan(&self) -> Option<&Plan> {
-        self.ingress.plan()
-    }
-
+impl<I: Ingress, L: Local, M: Monitor> Recorded for Engine<I, L, M> {
     fn record(&mut self, window: Option<Range<u64>>) {
         self.tape = window.map(Tape::new);
     }

@@ -1,18 +1,10 @@
 //! A dispatcher that also works: its stints at requests of its own (Concord § 3.3).
 
+use super::worker::OnDispatcher;
 use super::{Delayed, Engine};
 use crate::server::Sink;
-use headway_policy::JobId;
 use headway_policy::role::{DispatcherSlice, Ingress, Local, Monitor};
 use headway_report::schedule::Runner;
-
-/// What the dispatcher itself is running.
-#[derive(Clone, Copy)]
-pub(super) struct OnDispatcher {
-    pub(super) job: JobId,
-    pub(super) stretch_ns: u64,
-    pub(super) until_ns: u64,
-}
 
 impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// What the dispatcher itself is running, where it ever does.

@@ -11,6 +11,27 @@ enum State {
     Leaving,
 }
 
+/// A request that a worker begins to serve; times but the first count from that.
+#[derive(Clone, Copy)]
+pub(super) struct Start {
+    pub(super) running: JobId,
+    pub(super) from_ns: u64,
+    /// How long it takes if nothing comes between.
+    pub(super) left_ns: u64,
+    /// When the worker interrupts itself.
+    pub(super) slice_ns: Option<u64>,
+    /// When the monitor wants to look at it.
+    pub(super) look_ns: Option<u64>,
+}
+
+/// What the dispatcher itself is running.
+#[derive(Clone, Copy)]
+pub(super) struct OnDispatcher {
+    pub(super) job: JobId,
+    pub(super) stretch_ns: u64,
+    pub(super) until_ns: u64,
+}
+
 /// One worker.
 #[derive(Clone, Copy)]
 pub(super) struct Worker {
@@ -48,22 +69,17 @@ impl Worker {
         alone_from_ns: 0,
     };
 
-    /// Begins to serve a request from some time on; slice and look count from there.
+    /// Begins to serve a request.
     #[inline]
-    pub(super) fn begin(
-        &mut self,
-        running: JobId,
-        from_ns: u64,
-        left_ns: u64,
-        (slice_ns, look_ns): (Option<u64>, Option<u64>),
-    ) {
+    pub(super) fn begin(&mut self, start: Start) {
+        let from_ns = start.from_ns;
         self.state = State::Serving;
-        self.running = running;
+        self.running = start.running;
         self.epoch += 1;
         self.serving_from_ns = from_ns;
-        self.done_ns = from_ns + left_ns;
-        self.slice_over_ns = slice_ns.map_or(NEVER, |ns| from_ns + ns);
-        self.look_ns = look_ns.map_or(NEVER, |ns| from_ns + ns);
+        self.done_ns = from_ns + start.left_ns;
+        self.slice_over_ns = start.slice_ns.map_or(NEVER, |ns| from_ns + ns);
+        self.look_ns = start.look_ns.map_or(NEVER, |ns| from_ns + ns);
         self.alone_step_ns = 0;
     }
 

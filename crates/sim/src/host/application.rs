@@ -3,9 +3,10 @@
 use super::arrivals::Arrivals;
 use super::experiment::{App, HostExperiment, Job};
 use super::windows::Windows;
+use crate::Costs;
 use crate::backlog::Backlog;
+use crate::error::SimError;
 use crate::server::{self, Left, NEVER, Request, Server};
-use crate::{Costs, SimError};
 use headway_policy::WorkerId;
 use headway_policy::host::{Counters, Kthread, KthreadId, Usage};
 use headway_report::{ClassMeta, Recorder};

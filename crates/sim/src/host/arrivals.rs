@@ -24,9 +24,10 @@ impl Arrivals {
         let mut clipped = Vec::with_capacity(steps.len());
         for (index, step) in steps.iter().enumerate() {
             let left_ns = until_ns.saturating_sub(start_ns);
-            let lasts_ns = match index + 1 == steps.len() {
-                true => left_ns,
-                false => step.lasts_ns.min(left_ns),
+            let lasts_ns = if index + 1 == steps.len() {
+                left_ns
+            } else {
+                step.lasts_ns.min(left_ns)
             };
             clipped.push(Step { lasts_ns, ..*step });
             start_ns += lasts_ns;

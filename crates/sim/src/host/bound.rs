@@ -96,9 +96,10 @@ impl Intervals {
             latencies.push(done_ns.min(end_ns) - arrival.at_ns);
         }
         let rank = headway_report::nearest_rank(latencies.len() as u64, 0.999) as usize;
-        match latencies.is_empty() {
-            true => 0,
-            false => *latencies.select_nth_unstable(rank - 1).1,
+        if latencies.is_empty() {
+            0
+        } else {
+            *latencies.select_nth_unstable(rank - 1).1
         }
     }
 }
@@ -123,9 +124,10 @@ pub fn least_cores_in_theory(offered: f64, limit_means: f64) -> usize {
     let beyond = |cores: usize| {
         let (wait, spare) = (mmc_p_wait(offered, cores), cores as f64 - offered);
         let alone = libm::exp(-limit_means);
-        let waited = match (spare - 1.0).abs() < 1e-9 {
-            true => limit_means * alone,
-            false => (libm::exp(-spare * limit_means) - alone) / (1.0 - spare),
+        let waited = if (spare - 1.0).abs() < 1e-9 {
+            limit_means * alone
+        } else {
+            (libm::exp(-spare * limit_means) - alone) / (1.0 - spare)
         };
         alone + wait * waited
     };

@@ -7,9 +7,9 @@
 use super::application::Application;
 use super::experiment::HostExperiment;
 use super::outcome::{HostOutcome, HostTotals};
-use crate::SimError;
+use crate::error::SimError;
 use crate::server::{NEVER, Request};
-use headway_policy::host::systems::{HostSystem, Visit};
+use headway_policy::host::systems::{self, HostSystem, Visit};
 use headway_policy::host::{
     Allocator, AppId, CoreId, Counters, Idleness, Kthread, KthreadId, Move, Patience, Tenant,
     Usage, View,
@@ -17,17 +17,30 @@ use headway_policy::host::{
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Runs an experiment under whatever allocator its policy names.
-pub(super) struct Run<'a>(pub(super) &'a HostExperiment);
+impl HostExperiment {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`SimError`] when a policy, a workload or a figure is not valid.
+    pub fn run(&self) -> Result<HostOutcome, SimError> {
+        self.check()?;
+        systems::with(&self.policy, &self.shape(), RunHost { experiment: self })?
+    }
+}
 
-impl Visit for Run<'_> {
+/// Runs an experiment under whatever allocator its policy names.
+struct RunHost<'a> {
+    experiment: &'a HostExperiment,
+}
+
+impl Visit for RunHost<'_> {
     type Output = Result<HostOutcome, SimError>;
 
     fn visit<A: Allocator>(self, system: HostSystem<A>) -> Self::Output {
-        let mut host = Host::new(self.0, system.allocator)?;
+        let mut host = Host::new(self.experiment, system.allocator)?;
         host.run();
         Ok(HostOutcome::new(
-            self.0,
+            self.experiment,
             system.name,
             &system.params,
             host.apps,

@@ -1,12 +1,10 @@
 //! What to simulate: a host, its applications, and who deals out the cores.
 
-use super::{HostCosts, HostOutcome, engine};
-use crate::experiment::{SimError, in_range, shape_of};
+use super::HostCosts;
+use crate::experiment::shape_of;
 use headway_policy::Shape;
-use headway_policy::host::{AppShape, HostShape, Kind, Topology, systems};
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::host::{AppShape, HostShape, Kind, Topology};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{Replicas, System, Visit};
 use headway_workload::Workload;
 
 /// A rate that holds for a while.
@@ -122,9 +120,10 @@ impl App {
         };
         let (mut left_ns, mut requests) = (duration_ns, 0.0);
         for (index, step) in steps.iter().enumerate() {
-            let lasts_ns = match index + 1 == steps.len() {
-                true => left_ns,
-                false => step.lasts_ns.min(left_ns),
+            let lasts_ns = if index + 1 == steps.len() {
+                left_ns
+            } else {
+                step.lasts_ns.min(left_ns)
             };
             requests += step.rate_rps * lasts_ns as f64;
             left_ns -= lasts_ns;
@@ -138,7 +137,7 @@ impl App {
 pub struct HostExperiment {
     /// The cores that are dealt out; the daemon has its own.
     pub topology: Topology,
-    /// Who deals them out: one of [`systems::NAMES`].
+    /// Who deals them out: one of [`NAMES`](headway_policy::host::systems::NAMES).
     pub policy: Spec,
     /// The applications.
     pub apps: Vec<App>,
@@ -201,50 +200,6 @@ impl HostExperiment {
         self
     }
 
-    /// Runs it.
-    ///
-    /// # Errors
-    /// [`SimError`] when a policy, a workload or a figure is not valid.
-    pub fn run(&self) -> Result<HostOutcome, SimError> {
-        self.check()?;
-        systems::with(&self.policy, &self.shape(), engine::Run(self))?
-    }
-
-    /// Whether it can be run.
-    ///
-    /// # Errors
-    /// As [`Self::run`].
-    pub fn check(&self) -> Result<(), SimError> {
-        in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
-        in_range("the duration in ns", self.duration_ns as f64, 1.0, 1e15)?;
-        self.shape().check()?;
-        for app in &self.apps {
-            let Job::Server {
-                workload,
-                steps,
-                policy,
-            } = &app.job
-            else {
-                continue;
-            };
-            in_range("an application's steps", steps.len() as f64, 1.0, 1e6)?;
-            for step in steps {
-                in_range("an application's rate", step.rate_rps, 0.0, 1e12)?;
-            }
-            workload.check()?;
-            let shape = self.server_shape(app, workload);
-            if !headway_policy::systems::with(policy, &shape, MayLoseWorkers)? {
-                return Err(SimError::OutOfRange {
-                    what: "the policy of an application that trades cores",
-                    expected: "one with a central queue, or whose workers steal".into(),
-                    given: policy.name.clone(),
-                });
-            }
-        }
-        systems::check(&self.policy, &self.shape())?;
-        Ok(())
-    }
-
     /// What the allocator is told.
     #[must_use]
     pub fn shape(&self) -> HostShape {
@@ -277,22 +232,5 @@ impl HostExperiment {
     #[must_use]
     pub fn warm_up_ns(&self) -> u64 {
         (self.duration_ns as f64 * self.warm_up) as u64
-    }
-}
-
-/// Whether a policy leaves nothing in the queue of a worker that is gone.
-struct MayLoseWorkers;
-
-impl Visit for MayLoseWorkers {
-    type Output = bool;
-
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> bool {
-        let central = I::OWNER == Owner::Nobody || system.depth == 1;
-        L::STEALS || central
-    }
-
-    /// A dispatcher whose workers are all gone serves nobody, and no allocator knows whose they are.
-    fn visit_replicas<I: Ingress, L: Local, M: Monitor>(self, _: Replicas<I, L, M>) -> bool {
-        false
     }
 }

@@ -102,9 +102,10 @@ impl Contestant {
             .app(app)
             .duration_ms(effort.duration_ms)
             .seed(effort.seed);
-        match self.batch {
-            true => host.app(App::batch("swaptions")),
-            false => host,
+        if self.batch {
+            host.app(App::batch("swaptions"))
+        } else {
+            host
         }
     }
 }

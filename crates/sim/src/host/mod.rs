@@ -24,6 +24,7 @@
 mod application;
 mod arrivals;
 mod bound;
+mod check;
 mod costs;
 mod engine;
 mod experiment;

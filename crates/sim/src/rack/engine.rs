@@ -1,28 +1,34 @@
 //! The rack's event loop: arrivals at the switch, requests and replies on their way, servers, the control plane's clock.
 
-use super::flights::Flights;
+use super::flights::{Flights, tag, untag};
 use super::links::{Delivery, Link, Upward};
-use super::measures::Measures;
-use super::score::{self, Rival};
-use super::standings::Standings;
+use super::measures::RackMeasures;
+use super::rival::Rival;
+use crate::arrivals::Arrivals;
 use crate::engine::agenda::Agenda;
-use crate::run::Arrivals;
+use crate::error::SimError;
+use crate::experiment::Experiment;
+use crate::outcome::Outcome;
 use crate::server::{self, Left, NEVER, Request, Server};
-use crate::{Experiment, Outcome, SimError};
+use crate::standings::Standings;
 use headway_policy::controls::{Assignment, Share};
 use headway_policy::rack::{
     Agent, Bouncing, Control, Duty, Forward, Mark, Packet, Part, RackSystem, Reply, ServerId,
-    Switch,
+    Switch, Turns,
 };
 use headway_policy::spec::Params;
 use headway_policy::{ClassId, WorkerId};
+
+/// Scores the control plane's candidates at a load, by trials on racks of their own.
+pub(super) type Scoring = fn(&Experiment, &Control, f64, Turns) -> Result<Vec<f64>, SimError>;
 
 /// Runs it to the end.
 pub(super) fn run<S: Switch>(
     experiment: &Experiment,
     system: RackSystem<S>,
+    scoring: Scoring,
 ) -> Result<Outcome, SimError> {
-    let mut rack = Rack::new(experiment, system)?;
+    let mut rack = Rack::new(experiment, system, scoring)?;
     rack.first_policy()?;
     rack.run()?;
     Ok(rack.into_outcome())
@@ -32,9 +38,10 @@ pub(super) fn run<S: Switch>(
 pub(super) fn run_against<S: Switch>(
     experiment: &Experiment,
     system: RackSystem<S>,
+    scoring: Scoring,
     rival: Rival,
 ) -> Result<Option<Outcome>, SimError> {
-    let mut rack = Rack::new(experiment, system)?;
+    let mut rack = Rack::new(experiment, system, scoring)?;
     rack.rival = Some(rival);
     rack.interval_ns = rival.look_every_ns(experiment);
     rack.tick_ns = rack.interval_ns;
@@ -48,6 +55,7 @@ struct Rack<'a, S> {
     params: Params,
     switch: S,
     control: Option<Control>,
+    scoring: Scoring,
     adapting: bool,
     bounces_all: bool,
     agents: Option<Vec<Agent>>,
@@ -71,13 +79,17 @@ struct Rack<'a, S> {
     interval_ns: u64,
     rival: Option<Rival>,
     now_ns: u64,
-    measures: Measures<'a>,
+    measures: RackMeasures<'a>,
     left: Vec<Left>,
     withdrawn: Vec<Request>,
 }
 
 impl<'a, S: Switch> Rack<'a, S> {
-    fn new(experiment: &'a Experiment, system: RackSystem<S>) -> Result<Self, SimError> {
+    fn new(
+        experiment: &'a Experiment,
+        system: RackSystem<S>,
+        scoring: Scoring,
+    ) -> Result<Self, SimError> {
         let mut shape = experiment.shape();
         let count = experiment.servers;
         let mut servers = Vec::with_capacity(count);
@@ -99,11 +111,12 @@ impl<'a, S: Switch> Rack<'a, S> {
             params: system.params,
             switch: system.switch,
             control: system.control,
+            scoring,
             adapting: system.adapting,
             bounces_all: system.bouncing == Bouncing::All,
             agents,
             duties: vec![Duty::default(); count],
-            standings: Standings::new(count, experiment.workers),
+            standings: Standings::new(vec![experiment.workers; count]),
             servers,
             cores: vec![experiment.workers; count],
             steps: Agenda::new(count),
@@ -119,7 +132,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             interval_ns,
             rival: None,
             now_ns: 0,
-            measures: Measures::new(experiment),
+            measures: RackMeasures::new(experiment),
             left: Vec::new(),
             withdrawn: Vec::new(),
         })
@@ -127,7 +140,7 @@ impl<'a, S: Switch> Rack<'a, S> {
 
     /// The policy that is generated offline, from what was declared.
     fn first_policy(&mut self) -> Result<(), SimError> {
-        let experiment = self.measures.experiment;
+        let experiment = self.measures.common.experiment;
         let workers = experiment.total_workers();
         let load = experiment
             .workload
@@ -213,7 +226,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         let Some(request) = self.arrivals.take() else {
             return;
         };
-        self.measures.arrived(&request);
+        self.measures.common.arrived(&request);
         let index = self.flights.begin(request);
         if self.flights.span() > self.room {
             self.make_room();
@@ -225,7 +238,7 @@ impl<'a, S: Switch> Rack<'a, S> {
     #[cold]
     fn make_room(&mut self) {
         self.room = (2 * self.room).max(1024);
-        let limit = self.measures.experiment.queue_limit;
+        let limit = self.measures.common.experiment.queue_limit;
         self.switch.grow(self.room.min(limit));
     }
 
@@ -241,7 +254,9 @@ impl<'a, S: Switch> Rack<'a, S> {
             }
             Forward::Held => {}
             Forward::Shed => {
-                self.measures.shed(&self.flights.get(index).request);
+                self.measures
+                    .common
+                    .dropped(&self.flights.get(index).request);
                 self.flights.end_copy(index);
             }
         }
@@ -280,7 +295,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             (true, false, _) => self.measures.figures.duplicates += 1,
             (true, true, 0) => {
                 flight.answered = true;
-                self.measures.shed(&request);
+                self.measures.common.dropped(&request);
             }
             (true, true, _) => {
                 flight.answered = true;
@@ -339,7 +354,7 @@ impl<'a, S: Switch> Rack<'a, S> {
     #[cold]
     fn send_back(&mut self, server: usize, classes: impl Iterator<Item = usize>) {
         for class in classes {
-            self.servers[server].withdraw(class as u16, &mut self.withdrawn);
+            self.servers[server].withdraw(ClassId(class as u16), &mut self.withdrawn);
         }
         self.standings.note(server, self.servers[server].as_ref());
         self.measures.figures.bounced += self.withdrawn.len() as u64;
@@ -372,7 +387,7 @@ impl<'a, S: Switch> Rack<'a, S> {
 
     /// A server gains or loses a core and reports it.
     fn core_change(&mut self) {
-        let experiment = self.measures.experiment;
+        let experiment = self.measures.common.experiment;
         let change = experiment.core_changes[self.next_change];
         self.next_change += 1;
         self.change_ns = change_ns(experiment, self.next_change);
@@ -383,9 +398,10 @@ impl<'a, S: Switch> Rack<'a, S> {
         let worker = WorkerId(worker as u16);
         self.servers[at].set_worker(self.now_ns, worker, change.present, &mut self.left);
         self.after(at);
-        match change.present {
-            true => self.cores[at] += 1,
-            false => self.cores[at] -= 1,
+        if change.present {
+            self.cores[at] += 1;
+        } else {
+            self.cores[at] -= 1;
         }
         let server = ServerId(at as u16);
         self.switch.capacity(server, self.cores[at]);
@@ -409,10 +425,10 @@ impl<'a, S: Switch> Rack<'a, S> {
             None => false,
         };
         let load = control.load();
-        match moved {
-            true => self.regenerate(load),
-            false => Ok(()),
+        if moved {
+            self.regenerate(load)?;
         }
+        Ok(())
     }
 
     /// Candidates are scored, the best is chosen and installed.
@@ -422,7 +438,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         };
         if !control.candidates().is_empty() {
             let turns = shaper.turns();
-            let scores = score::scores(self.measures.experiment, control, load, turns)?;
+            let scores = (self.scoring)(self.measures.common.experiment, control, load, turns)?;
             control.choose(&scores);
         }
         self.install();
@@ -442,7 +458,10 @@ impl<'a, S: Switch> Rack<'a, S> {
             let Some(control) = &self.control else { return };
             let duty = control.duty(ServerId(at as u16));
             if self.bounces_all && self.now_ns > 0 {
-                self.send_back(at, 0..=self.measures.experiment.workload.union().count());
+                self.send_back(
+                    at,
+                    0..=self.measures.common.experiment.workload.union().count(),
+                );
             }
             if duty == self.duties[at] {
                 continue;
@@ -460,13 +479,13 @@ impl<'a, S: Switch> Rack<'a, S> {
         let mut busy_ns = Vec::with_capacity(self.servers.len());
         for server in &self.servers {
             let work = server.work();
-            let total = &mut self.measures.totals.work;
+            let total = &mut self.measures.common.totals.work;
             total.busy_ns += work.busy_ns;
             total.preemptions += work.preemptions;
             total.dispatcher_ns += work.dispatcher_ns;
             busy_ns.push(work.busy_ns);
         }
-        self.measures.totals.work.wasted_ns = self.standings.wasted_ns();
+        self.measures.common.totals.work.wasted_ns = self.standings.wasted_ns();
         let control = self.control.as_ref();
         self.measures
             .into_outcome(self.name, &self.params, control, &busy_ns)
@@ -477,27 +496,6 @@ impl<'a, S: Switch> Rack<'a, S> {
 fn change_ns(experiment: &Experiment, number: usize) -> u64 {
     let change = experiment.core_changes.get(number);
     change.map_or(NEVER, |change| change.at_ns)
-}
-
-/// A copy of a request, as its server knows it.
-#[inline]
-fn tag(index: u64, mark: Mark) -> u64 {
-    let mark = match mark {
-        Mark::Plain => 0,
-        Mark::Original => 1,
-        Mark::Clone => 2,
-    };
-    index << 2 | mark
-}
-
-#[inline]
-fn untag(tag: u64) -> (u64, Mark) {
-    let mark = match tag & 3 {
-        0 => Mark::Plain,
-        1 => Mark::Original,
-        _ => Mark::Clone,
-    };
-    (tag >> 2, mark)
 }
 
 /// A server's duty, as its policy is told.

@@ -2,6 +2,7 @@
 
 use super::ring::Ring;
 use crate::server::Request;
+use headway_policy::rack::Mark;
 
 /// A request that is somewhere in the rack.
 #[derive(Clone, Copy)]
@@ -55,4 +56,26 @@ impl Flights {
     pub(super) fn span(&self) -> usize {
         self.window.len()
     }
+}
+
+/// A copy of a request, as its server knows it.
+#[inline]
+pub(super) fn tag(index: u64, mark: Mark) -> u64 {
+    let mark = match mark {
+        Mark::Plain => 0,
+        Mark::Original => 1,
+        Mark::Clone => 2,
+    };
+    index << 2 | mark
+}
+
+/// Which request it is a copy of, and which copy.
+#[inline]
+pub(super) fn untag(tag: u64) -> (u64, Mark) {
+    let mark = match tag & 3 {
+        0 => Mark::Plain,
+        1 => Mark::Original,
+        _ => Mark::Clone,
+    };
+    (tag >> 2, mark)
 }

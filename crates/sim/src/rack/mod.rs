@@ -10,30 +10,33 @@ mod flights;
 mod links;
 mod measures;
 mod ring;
+mod rival;
 mod score;
-mod standings;
 
+pub use crate::experiment::is_rack_policy;
 pub use headway_report::{RackFigures, ServerFigures};
 
-use crate::{Experiment, Outcome, SimError};
+use crate::error::SimError;
+use crate::experiment::Experiment;
+use crate::outcome::Outcome;
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
-
-/// Whether this policy is a rack's.
-#[must_use]
-pub fn is_rack_policy(name: &str) -> bool {
-    rack::systems::find(name).is_some()
-}
 
 /// Runs an experiment under the rack policy that it names.
 pub(crate) fn run(experiment: &Experiment) -> Result<Outcome, SimError> {
-    struct Run<'a>(&'a Experiment);
-    impl RackVisit for Run<'_> {
+    struct RunRack<'a> {
+        experiment: &'a Experiment,
+    }
+    impl RackVisit for RunRack<'_> {
         type Output = Result<Outcome, SimError>;
         fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output {
-            engine::run(self.0, system)
+            engine::run(self.experiment, system, score::scores)
         }
     }
-    rack::systems::with(&experiment.policy, &shape(experiment), Run(experiment))?
+    rack::systems::with(
+        &experiment.policy,
+        &shape(experiment),
+        RunRack { experiment },
+    )?
 }
 
 /// Checks the rack policy and that of its servers.

@@ -38,9 +38,10 @@ impl<T: Copy> Ring<T> {
 
     #[inline]
     pub(super) fn first(&self) -> Option<&T> {
-        match self.head == self.tail {
-            true => None,
-            false => Some(&self.slots[self.place(self.head)]),
+        if self.head == self.tail {
+            None
+        } else {
+            Some(&self.slots[self.place(self.head)])
         }
     }
 
@@ -78,9 +79,10 @@ impl<T: Copy> Ring<T> {
     /// Twice the slots: what was in place `number mod n` is then in both places that `number mod 2n` may be.
     #[cold]
     fn grow(&mut self, filler: T) {
-        match self.slots.is_empty() {
-            true => self.slots.resize(Self::AT_FIRST, filler),
-            false => self.slots.extend_from_within(..),
+        if self.slots.is_empty() {
+            self.slots.resize(Self::AT_FIRST, filler);
+        } else {
+            self.slots.extend_from_within(..);
         }
     }
 }

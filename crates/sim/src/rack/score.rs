@@ -1,12 +1,14 @@
 //! Scores the control plane's candidates by simulation (Pallas § 4.3, Algorithm 1).
 
 use super::engine;
-use crate::{Experiment, Offered, Outcome, SimError};
+use super::rival::{Rival, objective_of};
+use crate::error::SimError;
+use crate::experiment::Experiment;
+use crate::outcome::Outcome;
 use headway_policy::rack::{
     Bouncing, Cloning, Control, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
 };
-use headway_report::{ClassRecord, Histogram};
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, Offered, Service, Workload};
 
 /// Arrivals simulated for each candidate: enough to see that the one mixed server is overloaded.
 const REQUESTS: u64 = 200_000;
@@ -16,36 +18,6 @@ const SHORT_RUNS: u64 = 10;
 const LOWEST_LOAD: f64 = 0.85;
 /// Beyond this every grouping is overloaded, and the scores tell nothing.
 const HIGHEST_LOAD: f64 = 0.95;
-
-/// What a trial is up against: the lowest p99 of the trials before it.
-#[derive(Clone, Copy)]
-pub(super) struct Rival {
-    objective: Objective,
-    /// Ns of latency, or thousandths of slowdown.
-    pub(super) p99: u64,
-}
-
-impl Rival {
-    /// Times that a trial looks whether it has lost.
-    const LOOKS: f64 = 64.0;
-
-    pub(super) fn look_every_ns(&self, trial: &Experiment) -> u64 {
-        let run_ns = trial.expected_requests() / trial.rate_rps() * 1e9;
-        ((run_ns / Self::LOOKS) as u64).max(1)
-    }
-
-    /// What is compared.
-    pub(super) fn objective_of<'a>(&self, record: &'a ClassRecord) -> &'a Histogram {
-        objective_of(self.objective, record)
-    }
-}
-
-fn objective_of(objective: Objective, record: &ClassRecord) -> &Histogram {
-    match objective {
-        Objective::Slowdown => record.slowdown_milli(),
-        Objective::Latency => record.latency_ns(),
-    }
-}
 
 /// The p99 of each candidate, in the control plane's order, under the same arrivals; infinite where it is overloaded or
 /// certain to lie above another's.
@@ -62,14 +34,14 @@ pub(super) fn scores(
     }
     let trial = trial(experiment, control.demand(), load);
     let objective = control.objective();
-    let mut scores = vec![f64::INFINITY; candidates.len()];
+    let mut p99s = vec![f64::INFINITY; candidates.len()];
     let mut rival: Option<Rival> = None;
     // The most groups first: they mostly win, and the rest of the trials is then short.
-    for (grouping, score) in candidates.iter().zip(&mut scores).rev() {
+    for (grouping, score) in candidates.iter().zip(&mut p99s).rev() {
         let system = fixed(control, grouping, turns);
         let outcome = match rival {
-            Some(rival) => engine::run_against(&trial, system, rival)?,
-            None => Some(engine::run(&trial, system)?),
+            Some(rival) => engine::run_against(&trial, system, scores, rival)?,
+            None => Some(engine::run(&trial, system, scores)?),
         };
         let Some(Outcome { run, recorder, .. }) = outcome.filter(|o| !o.run.meta.overloaded) else {
             continue;
@@ -85,7 +57,7 @@ pub(super) fn scores(
             .map(|p99| Rival { objective, p99 })
             .or(rival);
     }
-    Ok(scores)
+    Ok(p99s)
 }
 
 /// The demand as a workload: all that is known of a type is its mean.

@@ -119,9 +119,10 @@ fn mean(gaps: &[u64]) -> f64 {
 fn cv(gaps: &[u64]) -> f64 {
     let mean = mean(gaps);
     let squares: f64 = gaps.iter().map(|gap| square(*gap as f64 - mean)).sum();
-    match mean > 0.0 {
-        true => libm::sqrt(squares / gaps.len() as f64) / mean,
-        false => 0.0,
+    if mean > 0.0 {
+        libm::sqrt(squares / gaps.len() as f64) / mean
+    } else {
+        0.0
     }
 }
 

@@ -15,11 +15,11 @@ pub use model::{ModelError, ServiceModel};
 
 use std::path::Path;
 
+use crate::csv_rows::Checked;
 use crate::duration;
 use crate::error::{Error, Problem, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::section::Document;
-use crate::trace::Outcome;
 use crate::{Trace, nearest};
 
 /// How a log is written.
@@ -187,7 +187,7 @@ fn add(
     format: Format,
     model: &ServiceModel,
     first_ns: &mut Option<u64>,
-) -> Outcome<()> {
+) -> Checked<()> {
     let (name, example) = format.example();
     let wrong = || Problem::NotOfFormat {
         format: name,

@@ -1,8 +1,8 @@
 //! One policy, once: a fresh server on loopback UDP, an open-loop client beside it, and a witness of what the machine took.
 
+use crate::commands::demo::entrant::Offer;
 use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::stage::Stage;
-use crate::commands::demo::untouched::FLOOR_NS;
 use anyhow::{Context, Result};
 use headway_load::{Extent, Load, LoadReport};
 use headway_machine::noise::{Stop, Witness};
@@ -21,16 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What the names of the server's threads begin with.
 const SERVER_THREADS: &str = "hw-";
 
-/// What is offered.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Offer {
-    pub(crate) rate_rps: f64,
-    pub(crate) duration: Duration,
-    /// The same seed gives the same requests at the same times, whatever the policy.
-    pub(crate) seed: u64,
-    /// Leading fraction that is not measured.
-    pub(crate) warm_up: f64,
-}
+/// Stops of up to this are nothing, ns. Sends, interrupts and the witness itself stop a thread for 0.1 ms now and then on a machine that has
+/// nothing else to do; a GET that waits behind a SCAN waits for milliseconds.
+pub(crate) const FLOOR_NS: u64 = 250_000;
 
 /// What came of it.
 pub(crate) struct Played {
@@ -50,9 +43,12 @@ pub(crate) fn play(
     interrupt.check()?;
     let server = start(stage, policy, offer.seed)?;
     let witness = Witness::of_threads(SERVER_THREADS, FLOOR_NS);
-    let report = load(stage, &server, offer)?.run(|_| match interrupt.pressed() {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    let report = load(stage, &server, offer)?.run(|_| {
+        if interrupt.pressed() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     let stops = witness.map_or_else(|_| blind(), Witness::testify);
     let stats = server.shutdown(PATIENCE)?;

@@ -1,11 +1,13 @@
 //! `headway demo`: the main thing in one go. A real service under a mixed load, several policies, a table and a
 //! page.
 
+mod entrant;
 mod findings;
 mod interrupt;
 mod lane;
 mod live;
 mod page;
+mod pilot;
 mod rate;
 mod rounds;
 mod setup;
@@ -21,6 +23,7 @@ use crate::error::usage;
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
+use entrant::{Entrant, Offer};
 use findings::Findings;
 use headway_policy::Shape;
 use headway_policy::spec::Spec;
@@ -28,8 +31,7 @@ use headway_runtime::Layout;
 use indicatif::ProgressBar;
 use interrupt::Interrupt;
 use lane::{ALL, Lane};
-use live::Offer;
-use rounds::{Course, Entrant, Extent};
+use rounds::{Course, RoundLimits};
 use setup::Setup;
 use stage::Stage;
 use std::io::Write;
@@ -101,9 +103,10 @@ impl Args {
         output::page(&self.html, &page::page(&findings))?;
         bar.finish_and_clear();
         self.print(&findings, writer)?;
-        Ok(match findings.runs.is_empty() {
-            true => ExitCode::FAILURE,
-            false => ExitCode::SUCCESS,
+        Ok(if findings.runs.is_empty() {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
         })
     }
 
@@ -204,7 +207,7 @@ impl Args {
         let base = lanes.iter().position(|lane| lane.name == BASE).unwrap_or(0);
         bar.reset_eta();
         let mut course = Course {
-            extent: self.extent(),
+            limits: self.limits(),
             stage: &mut setup.stage,
             entrants: &setup.entrants,
             offer: setup.offer,
@@ -231,9 +234,9 @@ impl Args {
         })
     }
 
-    fn extent(&self) -> Extent {
+    fn limits(&self) -> RoundLimits {
         let most = self.rounds();
-        Extent {
+        RoundLimits {
             look: ((most as f64 * LOOK).ceil() as u64).max(2),
             most,
             end: Instant::now() + Duration::from_secs_f64(self.seconds() * (1.0 + OVERHEAD)),

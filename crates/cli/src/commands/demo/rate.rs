@@ -1,7 +1,7 @@
 //! How much to offer: as much as every policy can carry.
 
+use crate::commands::demo::entrant::Entrant;
 use crate::commands::demo::interrupt::Interrupt;
-use crate::commands::demo::rounds::Entrant;
 use crate::commands::demo::stage::Stage;
 use anyhow::Result;
 use headway_policy::spec::Spec;

@@ -1,26 +1,20 @@
 //! The rounds: every policy once in each, with the same requests, in rotating order.
 
+use crate::commands::demo::entrant::{Entrant, Offer};
 use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::lane::{Lane, Round};
-use crate::commands::demo::live::{self, Offer};
+use crate::commands::demo::live;
 use crate::commands::demo::rate::MARGIN;
 use crate::commands::demo::stage::Stage;
 use crate::commands::demo::untouched::Lives;
 use crate::commands::demo::verdict;
 use anyhow::Result;
-use headway_policy::spec::Spec;
 use indicatif::ProgressBar;
 use std::time::Instant;
 
-/// A policy that takes part.
-pub(crate) struct Entrant {
-    pub(crate) name: String,
-    pub(crate) policy: Spec,
-}
-
 /// How many rounds there are.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub(crate) struct RoundLimits {
     /// After so many it is looked whether everything is decided. There is this look and the one at the end, and no other: who looks
     /// until he likes what he sees proves nothing.
     pub(crate) look: u64,
@@ -35,7 +29,7 @@ pub(crate) struct Course<'a> {
     pub(crate) stage: &'a mut Stage,
     pub(crate) entrants: &'a [Entrant],
     pub(crate) offer: Offer,
-    pub(crate) extent: Extent,
+    pub(crate) limits: RoundLimits,
     pub(crate) bar: &'a ProgressBar,
     pub(crate) interrupt: &'a Interrupt,
 }
@@ -43,14 +37,14 @@ pub(crate) struct Course<'a> {
 impl Course<'_> {
     /// Plays rounds until every comparison with the lane `base` is decided, at the look or at the end.
     pub(crate) fn play(&mut self, lanes: &mut [Lane], base: usize) -> Result<()> {
-        while (lanes[base].rounds.len() as u64) < self.extent.most {
+        while (lanes[base].rounds.len() as u64) < self.limits.most {
             let played = lanes[base].rounds.len() as u64;
-            if played >= self.extent.look && Instant::now() > self.extent.end {
+            if played >= self.limits.look && Instant::now() > self.limits.end {
                 break;
             }
             self.round(played, lanes)?;
             lanes.iter_mut().for_each(Lane::judge);
-            if played + 1 == self.extent.look && verdict::all_decided(lanes, &lanes[base]) {
+            if played + 1 == self.limits.look && verdict::all_decided(lanes, &lanes[base]) {
                 break;
             }
         }
@@ -88,7 +82,7 @@ impl Course<'_> {
             self.bar.set_message(format!(
                 "round {} of at most {}: {}",
                 round + 1,
-                self.extent.most,
+                self.limits.most,
                 entrant.name
             ));
             let played = live::play(self.stage, &entrant.policy, &offer, self.interrupt)?;

@@ -1,9 +1,8 @@
 //! What is played, and what is known of it before the first live round.
 
+use crate::commands::demo::entrant::{Entrant, Offer};
 use crate::commands::demo::lane::Lane;
-use crate::commands::demo::live::Offer;
 use crate::commands::demo::rate::MARGIN;
-use crate::commands::demo::rounds::Entrant;
 use crate::commands::demo::stage::{KEYS, Stage, VALUE_BYTES};
 use crate::commands::demo::theory::{self, Theory};
 use headway_report::{Run, Table, format};

@@ -1,14 +1,11 @@
 //! The service, the machine, and what requests cost on it.
 
-use crate::commands::demo::interrupt::Interrupt;
-use crate::commands::demo::live::{self, Offer};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use headway_kv::{Kv, KvWorkload};
 use headway_load::Body;
 use headway_machine::{Description, noise};
-use headway_policy::spec::Spec;
 use headway_runtime::Class as ServerClass;
-use headway_workload::{Class, Service, Workload};
+use headway_workload::Workload;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,19 +13,6 @@ use std::time::Duration;
 pub(crate) const KEYS: u64 = 100_000;
 /// Bytes of each value.
 pub(crate) const VALUE_BYTES: usize = 100;
-/// What a SCAN is to take on an idle core: far above what a virtual machine's ticks and neighbours
-/// take away, and above 2 ms even where the core is faster than it was when calibrated.
-const SCAN: Duration = Duration::from_micros(2_400);
-/// Share of the requests that are SCANs. GETs wait as often for any share, since that depends on the
-/// load; with a tenth the rate stays so low that the client needs little of the machine.
-const SCAN_SHARE: f64 = 0.1;
-/// Load of the pilot run: about that of the rounds, so that what they take from each other is in the
-/// service times.
-const PILOT_LOAD: f64 = 0.4;
-/// Pilot runs. The middle one counts: on a machine that others use as well handlers take longer, and the load must be one that it can carry
-/// all the same.
-const PILOTS: u64 = 3;
-const PILOT: Duration = Duration::from_millis(600);
 /// How long the machine is watched at a time.
 const WATCH: Duration = Duration::from_millis(100);
 
@@ -43,62 +27,13 @@ pub(crate) struct Stage {
     pub(crate) workload: Workload,
     /// How noisy the machine was whenever nothing of ours ran.
     pub(crate) noise: noise::Noise,
-    bodies: KvWorkload,
+    pub(crate) bodies: KvWorkload,
 }
 
 impl Stage {
-    /// Fills a store and measures GETs and SCANs in a server on it.
-    pub(crate) fn set(workers: usize, seed: u64, interrupt: &Interrupt) -> Result<Self> {
-        let machine = Description::read().context("cannot describe this machine")?;
-        let kv = Kv::filled(KEYS, VALUE_BYTES, seed).context("cannot fill the store")?;
-        let scan_entries = kv.calibrate_scan(SCAN)?;
-        let (get_ns, scan_ns) = (kv.measure_get()?, kv.measure_scan(scan_entries)?);
-        let mut stage = Self {
-            machine,
-            kv,
-            scan_entries,
-            workers,
-            workload: workload(get_ns, scan_ns),
-            noise: noise::Noise::default(),
-            bodies: KvWorkload::new(KEYS, seed).with_scan_entries(scan_entries),
-        };
-        stage.watch_noise()?;
-        stage.measure_in_server(seed, interrupt)?;
-        Ok(stage)
-    }
-
     /// Watches the machine for a moment. Nothing else of ours must run.
     pub(crate) fn watch_noise(&mut self) -> Result<()> {
         self.noise = self.noise.merge(&noise::measure(WATCH, None)?);
-        Ok(())
-    }
-
-    /// Replaces the service times of an idle core by those under load: the client, the dispatcher and the
-    /// other workers take their part of caches and cores.
-    fn measure_in_server(&mut self, seed: u64, interrupt: &Interrupt) -> Result<()> {
-        let offer = Offer {
-            rate_rps: self.workload.rate_for_load(PILOT_LOAD, self.workers),
-            duration: PILOT,
-            seed,
-            warm_up: 0.0,
-        };
-        let policy: Spec = "c-fcfs".parse()?;
-        let mut means_ns: [Vec<u64>; 2] = Default::default();
-        for pilot in 0..PILOTS {
-            let offer = Offer {
-                seed: seed + pilot,
-                ..offer
-            };
-            let stats = live::play(self, &policy, &offer, interrupt)?.stats;
-            for (means_ns, class) in means_ns.iter_mut().zip(&stats.classes) {
-                let mean_ns = class.mean_cpu_ns();
-                let mean_ns =
-                    mean_ns.context("the pilot run had no answer to one of its classes")?;
-                means_ns.push(mean_ns as u64);
-            }
-        }
-        let [get_ns, scan_ns] = means_ns.map(middle);
-        self.workload = workload(get_ns, scan_ns);
         Ok(())
     }
 
@@ -114,25 +49,10 @@ impl Stage {
     }
 }
 
-fn middle(mut values: Vec<u64>) -> u64 {
-    values.sort_unstable();
-    values[values.len() / 2]
-}
-
 /// Workers that leave the client room where there are cores for it.
 pub(crate) fn default_workers() -> usize {
     const MOST: usize = 4;
     headway_sim::available_threads()
         .saturating_sub(2)
         .clamp(2, MOST)
-}
-
-/// The order of the classes is that of the store's operations: the wire header's type says the same.
-fn workload(get_ns: u64, scan_ns: u64) -> Workload {
-    let constant = |mean_ns| Service::Constant { mean_ns };
-    let classes = vec![
-        Class::new("GET", 1.0 - SCAN_SHARE, constant(get_ns.max(1))),
-        Class::new("SCAN", SCAN_SHARE, constant(scan_ns.max(1))),
-    ];
-    Workload::new("kv: GET and SCAN", classes)
 }

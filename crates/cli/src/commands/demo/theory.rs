@@ -1,9 +1,9 @@
 //! What no noise touches: the same mix by simulation, on as many workers as are live, and on 14, which this machine may have too few
 //! cores for.
 
+use crate::commands::demo::entrant::Entrant;
 use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::rate;
-use crate::commands::demo::rounds::Entrant;
 use crate::commands::demo::stage::Stage;
 use anyhow::Result;
 use headway_report::Run;

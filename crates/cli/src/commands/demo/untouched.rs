@@ -5,8 +5,8 @@
 //! under any of the policies that are compared, so that the rule is the same for all of them: a policy that answers late
 //! does not lose its late answers by that.
 
-use crate::commands::demo::live::Offer;
-use crate::commands::demo::rounds::Entrant;
+use crate::commands::demo::entrant::{Entrant, Offer};
+use crate::commands::demo::live::FLOOR_NS;
 use crate::commands::demo::stage::Stage;
 use anyhow::Result;
 use headway_bench::Aftermath;
@@ -16,10 +16,6 @@ use headway_report::schedule::Slice;
 use headway_report::{ClassMeta, Recorder};
 use headway_sim::{Experiment, Length};
 use headway_workload::Offered;
-
-/// Stops of up to this are nothing, ns. Sends, interrupts and the witness itself stop a thread for 0.1 ms now and then on a machine that has
-/// nothing else to do; a GET that waits behind a SCAN waits for milliseconds.
-pub(crate) const FLOOR_NS: u64 = 250_000;
 
 /// What piled up during a stop of length `g` is taken to be gone `g/(1 − ρ)` after it, the average; `bench --compare-sim`, which asks
 /// whether a simulation is exact, allows three times as much, and so has hardly anything left on a machine that others take a tenth of.

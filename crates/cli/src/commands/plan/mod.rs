@@ -11,7 +11,7 @@ use crate::error::{explain, usage};
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
-use headway_plan::{Progress, Question, candidates_of, plan};
+use headway_plan::{PlanProgress, Question, candidates_of, plan};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{Replicas, System, Visit};
@@ -246,11 +246,11 @@ impl Args {
 fn ask(question: &Question) -> Result<PlanReport> {
     let bar = progress::bar(0, "planning");
     let report = plan(question, |progress| match progress {
-        Progress::Stage(name, runs) => {
+        PlanProgress::Stage(name, runs) => {
             bar.set_prefix(name);
             bar.inc_length(runs);
         }
-        Progress::Run => bar.inc(1),
+        PlanProgress::Run => bar.inc(1),
     });
     bar.finish_and_clear();
     Ok(report?)

@@ -11,7 +11,7 @@ use crate::progress;
 use anyhow::Result;
 use headway_report::{Run, Slo};
 use headway_sim::{Experiment, Offered, Precision, SimError, available_threads, in_parallel};
-use pieces::{Part, Piece};
+use pieces::{Part, Piece, Point};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -73,16 +73,6 @@ pub(crate) struct Args {
     html: Option<PathBuf>,
     #[command(flatten)]
     to: Destination,
-}
-
-/// A policy at a load, with all its replications.
-#[derive(Clone, PartialEq, Debug)]
-struct Point {
-    policy: String,
-    load: f64,
-    runs: Vec<Run>,
-    /// Whether every replication meets the SLO, where there is one.
-    meets_slo: Option<bool>,
 }
 
 impl Args {

@@ -4,7 +4,6 @@
 //! loads, which take longest. Every point is run as it would be in the whole sweep; merging puts
 //! them back in order, and what comes out is the whole sweep's output to the byte.
 
-use super::Point;
 use crate::error::usage;
 use anyhow::Result;
 use headway_report::Run;
@@ -12,6 +11,16 @@ use headway_sim::{Experiment, Precision};
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
+
+/// A policy at a load, with all its replications.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Point {
+    pub(super) policy: String,
+    pub(super) load: f64,
+    pub(super) runs: Vec<Run>,
+    /// Whether every replication meets the SLO, where there is one.
+    pub(super) meets_slo: Option<bool>,
+}
 
 /// One of so many pieces, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! A sweep as a table and as a page of curves.
 
-use super::Point;
+use super::pieces::Point;
 use headway_report::html::{Chart, Page, Series};
 use headway_report::stats::mean_interval;
 use headway_report::{Run, Table, format};

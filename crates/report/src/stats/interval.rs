@@ -1,18 +1,4 @@
-//! Statistics that decide: confidence intervals, comparisons, and whether a queue is stable.
-//!
-//! Every interval states its confidence, and none is returned when the samples cannot support it.
-//! References: Law, *Simulation Modeling and Analysis* (5th ed.), chapters 9 and 10; Hahn and
-//! Meeker, *Statistical Intervals*, section 5.2.
-
-mod batch;
-mod mean;
-mod order;
-mod stationarity;
-
-pub use batch::{BatchMeans, batch_means, lag1_autocorrelation};
-pub use mean::{difference_interval, mean_interval, ratio_interval, t_quantile};
-pub use order::{percentile_interval, percentile_ranks};
-pub use stationarity::{Growth, GrowthReason, backlog_growth};
+//! Intervals, and what samples must be to support one.
 
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +75,7 @@ pub enum StatsError {
     },
 }
 
-fn check_probability(what: &'static str, value: f64) -> Result<(), StatsError> {
+pub(super) fn check_probability(what: &'static str, value: f64) -> Result<(), StatsError> {
     let valid = value > 0.0 && value < 1.0;
     if valid {
         Ok(())
@@ -98,7 +84,11 @@ fn check_probability(what: &'static str, value: f64) -> Result<(), StatsError> {
     }
 }
 
-fn check_samples(what: &'static str, samples: &[f64], needed: usize) -> Result<(), StatsError> {
+pub(super) fn check_samples(
+    what: &'static str,
+    samples: &[f64],
+    needed: usize,
+) -> Result<(), StatsError> {
     if samples.len() < needed {
         return Err(StatsError::TooFewSamples {
             what,
@@ -121,16 +111,13 @@ fn check_samples(what: &'static str, samples: &[f64], needed: usize) -> Result<(
 }
 
 /// Sample mean; samples must not be empty.
-fn mean_of(samples: &[f64]) -> f64 {
+pub(super) fn mean_of(samples: &[f64]) -> f64 {
     samples.iter().sum::<f64>() / samples.len() as f64
 }
 
 /// Unbiased sample variance; there must be at least two samples.
-fn variance_of(samples: &[f64]) -> f64 {
+pub(super) fn variance_of(samples: &[f64]) -> f64 {
     let mean = mean_of(samples);
     let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
     squares / (samples.len() - 1) as f64
 }
-
-#[cfg(test)]
-mod tests;

@@ -12,8 +12,7 @@ mod stint;
 mod worker;
 
 use crate::Costs;
-use crate::server::{NEVER, Sink, Work};
-use crate::simulated::Simulated;
+use crate::server::{NEVER, Sink, Standing, Work};
 use crate::tape::Tape;
 use agenda::Agenda;
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Verdict};
@@ -24,8 +23,7 @@ use queues::WorkerQueues;
 use requests::Requests;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use stint::OnDispatcher;
-use worker::Worker;
+use worker::{OnDispatcher, Start, Worker};
 
 /// What is under way besides running requests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -252,9 +250,10 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         let Some(over_ns) = at.has_company(self.now_ns) else {
             return;
         };
-        match L::RENEWS_ALONE {
-            true => at.slice_over_ns = over_ns,
-            false => at.look_ns = over_ns,
+        if L::RENEWS_ALONE {
+            at.slice_over_ns = over_ns;
+        } else {
+            at.look_ns = over_ns;
         }
         self.stops.set(worker, at.next_ns());
     }
@@ -306,7 +305,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             .monitor
             .started(self.now_ns, id, &as_job, epoch, &queues);
         let at = &mut self.workers[worker];
-        at.begin(job, self.now_ns + spent_ns, left_ns, (slice_ns, look_ns));
+        at.begin(Start {
+            running: job,
+            from_ns: self.now_ns + spent_ns,
+            left_ns,
+            slice_ns,
+            look_ns,
+        });
         self.stops.set(worker, at.next_ns());
     }
 

@@ -1,27 +1,16 @@
-//! Reports as one HTML file that needs no network, no server and no library.
-//!
-//! Charts are inline SVG drawn here, with a page's worth of script for hovering and hiding series.
-//! A plotting library such as plotly was the alternative: embedded for offline use it adds some
-//! 4 MB to every report and draws nothing until its script has run. These pages are some tens of
-//! kilobytes, show everything without script, print, follow the reader's light or dark scheme, and
-//! can be compared by `diff`, since equal results give equal bytes.
+//! A report, from top to bottom.
 
-mod axis;
-mod chart;
-mod schedule;
-mod svg;
-
-use std::fmt::Write as _;
 use std::path::Path;
 use std::{fs, io};
 
-pub use chart::{Chart, Series};
-
+use super::chart::Chart;
+use super::schedule;
+use super::text::{escape, table_html};
 use crate::schedule::Schedule;
 use crate::table::Table;
 
-const STYLE: &str = include_str!("html/style.css");
-const SCRIPT: &str = include_str!("html/script.js");
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
 
 /// A report, built from top to bottom.
 ///
@@ -130,55 +119,3 @@ impl Page {
         })
     }
 }
-
-fn table_html(caption: &str, table: &Table) -> String {
-    let mut html = String::from("<table>\n");
-    if !caption.is_empty() {
-        let _ = writeln!(html, "<caption>{}</caption>", escape(caption));
-    }
-    let class = |column| {
-        if table.is_numeric(column) {
-            " class=\"number\""
-        } else {
-            ""
-        }
-    };
-    html.push_str("<thead><tr>");
-    for (column, name) in table.columns().iter().enumerate() {
-        let _ = write!(
-            html,
-            "<th scope=\"col\"{}>{}</th>",
-            class(column),
-            escape(name)
-        );
-    }
-    html.push_str("</tr></thead>\n<tbody>\n");
-    for row in table.rows() {
-        html.push_str("<tr>");
-        for (column, cell) in row.iter().enumerate() {
-            let _ = write!(html, "<td{}>{}</td>", class(column), escape(cell));
-        }
-        html.push_str("</tr>\n");
-    }
-    html.push_str("</tbody>\n</table>\n");
-    html
-}
-
-/// `text` with the characters that HTML gives a meaning replaced, for elements and attributes.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests;

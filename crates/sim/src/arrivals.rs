@@ -1,0 +1,104 @@
+//! The requests of an experiment, in the order in which they arrive.
+
+use crate::experiment::{Classifier, Experiment, Length};
+use crate::server::{NEVER, Request};
+use headway_policy::Rng;
+use headway_workload::{Arrival, Generator};
+
+/// Arrivals drawn at a time.
+const DRAWN: usize = 64;
+
+/// The arrivals still to come.
+pub(crate) struct Arrivals<'a> {
+    generator: Generator,
+    /// The next ones, drawn together: what is read was written long ago, and drawing does not wait for what
+    /// happens in the server.
+    drawn: Vec<Arrival>,
+    /// The first of them that is still to come.
+    next: usize,
+    left: u64,
+    until_ns: u64,
+    /// Arrivals before this index are not measured.
+    counted_from: u64,
+    index: u64,
+    classes: usize,
+    classifier: Rng,
+    recognition: Rng,
+    experiment: &'a Experiment,
+}
+
+impl<'a> Arrivals<'a> {
+    pub(crate) fn new(experiment: &'a Experiment) -> Self {
+        let (left, until_ns) = match experiment.length {
+            Length::Requests(requests) => (requests, u64::MAX),
+            Length::Duration(ns) => (u64::MAX, ns),
+        };
+        let mut arrivals = Self {
+            generator: Generator::new(&experiment.workload, experiment.offered, experiment.seed),
+            drawn: Vec::with_capacity(DRAWN),
+            next: 0,
+            left,
+            until_ns,
+            counted_from: (experiment.warm_up * experiment.expected_requests()) as u64,
+            index: 0,
+            classes: experiment.workload.class_names().len(),
+            classifier: Rng::new(experiment.seed ^ 0xC1A5_51F1_E72A_4D03),
+            recognition: Rng::new(experiment.seed ^ 0x0DD5_0A11_57A7_E5E1),
+            experiment,
+        };
+        arrivals.draw();
+        arrivals
+    }
+
+    #[inline]
+    pub(crate) fn next_ns(&self) -> u64 {
+        let next = self.drawn.get(self.next);
+        next.map_or(NEVER, |arrival| arrival.at_ns)
+    }
+
+    /// The next one, in the order of time.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<Request> {
+        let arrival = *self.drawn.get(self.next)?;
+        let taken_for = self.classify(arrival.class);
+        let request = Request {
+            tag: self.index,
+            arrived_ns: arrival.at_ns,
+            service_ns: arrival.service_ns,
+            flow: arrival.flow,
+            class: arrival.class,
+            taken_for,
+            counted: self.index >= self.counted_from,
+        };
+        self.index += 1;
+        self.next += 1;
+        if self.next == self.drawn.len() {
+            self.draw();
+        }
+        Some(request)
+    }
+
+    /// What the server takes a request of the class for; nothing is drawn for an exact classifier that knows them all.
+    #[inline]
+    fn classify(&mut self, class: u16) -> u16 {
+        let unknown_share = self.experiment.unknown_share;
+        let unit = |word: u64| (word >> 11) as f64 / (1_u64 << 53) as f64;
+        if unknown_share > 0.0 && unit(self.recognition.next_u64()) < unknown_share {
+            return self.classes as u16;
+        }
+        match self.experiment.classifier {
+            Classifier::Exact => class,
+            Classifier::Random => self.classifier.below(self.classes) as u16,
+        }
+    }
+
+    /// Draws the next ones; none are left where none are drawn.
+    fn draw(&mut self) {
+        let (until_ns, count) = (self.until_ns, self.left.min(DRAWN as u64));
+        self.drawn.clear();
+        self.generator
+            .draw(count as usize, until_ns, &mut self.drawn);
+        self.left -= self.drawn.len() as u64;
+        self.next = 0;
+    }
+}

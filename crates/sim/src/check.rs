@@ -1,0 +1,150 @@
+//! Whether an experiment can be run.
+
+use crate::error::{SimError, in_range};
+use crate::experiment::{Experiment, Length, MAX_SERVERS, own_slo};
+use crate::rack;
+use headway_policy::fluid::ProcessorSharing;
+use headway_policy::{MAX_CLASSES, MAX_WORKERS};
+use headway_workload::{Class, Offered, Workload};
+
+impl Experiment {
+    /// Whether it can be run.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn check(&self) -> Result<(), SimError> {
+        in_range(
+            "the number of workers",
+            self.workers as f64,
+            1.0,
+            MAX_WORKERS as f64,
+        )?;
+        let classes = self.workload.class_names().len();
+        in_range(
+            "the number of classes",
+            classes as f64,
+            1.0,
+            MAX_CLASSES as f64,
+        )?;
+        check_slos(&self.workload)?;
+        in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
+        in_range(
+            "the share of unknown requests",
+            self.unknown_share,
+            0.0,
+            1.0,
+        )?;
+        self.check_core_changes()?;
+        let least = f64::MIN_POSITIVE;
+        match self.offered {
+            Offered::Rate(rate) => in_range("the rate", rate, least, 1e12)?,
+            Offered::Load { load, .. } => in_range("the load", load, least, 1e6)?,
+        }
+        match self.length {
+            Length::Requests(requests) => {
+                in_range("the number of requests", requests as f64, 1.0, 1e15)?;
+            }
+            Length::Duration(ns) => in_range("the duration in ns", ns as f64, 1.0, 1e18)?,
+        }
+        if let Some(ns) = self.timeline_ns {
+            in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
+        }
+        self.workload.check()?;
+        in_range(
+            "the number of servers",
+            self.servers as f64,
+            1.0,
+            MAX_SERVERS as f64,
+        )?;
+        if self.is_rack() {
+            return rack::check(self);
+        }
+        if self.servers > 1 {
+            return Err(SimError::NoSwitch {
+                policy: self.policy.to_string(),
+            });
+        }
+        if ProcessorSharing::asked_for(&self.policy)?.is_none() {
+            headway_policy::systems::check(&self.policy, &self.shape())?;
+        }
+        Ok(())
+    }
+
+    /// In order of time, of workers that there are, and each a change.
+    fn check_core_changes(&self) -> Result<(), SimError> {
+        let workers = self.total_workers();
+        let mut present = vec![true; workers];
+        let mut last_ns = 0;
+        for change in &self.core_changes {
+            let worker = change.worker.index();
+            in_range(
+                "a worker that comes or goes",
+                worker as f64,
+                0.0,
+                workers as f64 - 1.0,
+            )?;
+            in_range(
+                "the time of a core change in ns",
+                change.at_ns as f64,
+                last_ns as f64,
+                1e18,
+            )?;
+            last_ns = change.at_ns;
+            if present[worker] == change.present {
+                let (doing, state) = if change.present {
+                    ("comes", "there")
+                } else {
+                    ("goes", "away")
+                };
+                return Err(SimError::OutOfRange {
+                    what: "a core change",
+                    expected: "of a worker that is not in that state already".into(),
+                    given: format!("worker {worker}, which {doing} although it is {state}"),
+                });
+            }
+            present[worker] = change.present;
+        }
+        Ok(())
+    }
+}
+
+/// Whether the classes' own SLOs can be read.
+///
+/// # Errors
+/// [`SimError::ClassSlo`], which names the first class whose cannot.
+pub fn check_slos(workload: &Workload) -> Result<(), SimError> {
+    let refused = |class: &Class, source| SimError::ClassSlo {
+        class: class.name.clone(),
+        source,
+    };
+    workload.union().try_for_each(|class| {
+        let own = own_slo(class).transpose();
+        own.map_err(|source| refused(class, source)).map(drop)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::class_hints;
+
+    fn workload(slo: &str) -> Workload {
+        let text = format!(
+            "[[class]]\nname = \"a, odd.name\"\nshare = 1.0\nslo = \"{slo}\"\nservice = {{ dist = \"constant\", mean = \"2us\" }}"
+        );
+        Workload::from_toml_str(&text, "mix.toml").unwrap()
+    }
+
+    #[test]
+    fn a_class_slo_that_cannot_be_read_is_refused_with_its_class() {
+        let checked = |slo| Experiment::new(workload(slo), "edf".parse().unwrap()).check();
+        assert!(checked("slowdown.p99<=4").is_ok());
+        let why = checked("slowdwn.p99<=4").unwrap_err().to_string();
+        assert!(
+            why.contains("'a, odd.name'") && why.contains("slowdwn"),
+            "{why}"
+        );
+        let hints = class_hints(&workload("slowdown.p99<=4"));
+        assert_eq!(hints[0].slo_ns, Some(8_000));
+    }
+}

@@ -1,0 +1,66 @@
+//! Why an experiment cannot be run.
+
+use headway_policy::spec::SpecError;
+use headway_report::slo::SloError;
+
+/// Why an experiment cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimError {
+    /// The policy's name or parameters.
+    #[error(transparent)]
+    Policy(#[from] SpecError),
+    /// The applications' limits.
+    #[error(transparent)]
+    Host(#[from] headway_policy::host::ShapeError),
+    /// The workload.
+    #[error(transparent)]
+    Workload(#[from] headway_workload::Error),
+    /// Several servers and nobody who chooses among them.
+    #[error(
+        "'{policy}' is a server's policy: who gets which request of several servers? Say racksched,inner={policy}"
+    )]
+    NoSwitch {
+        /// The policy.
+        policy: String,
+    },
+    /// A class's own SLO cannot be read.
+    #[error("the slo of class '{class}': {source}")]
+    ClassSlo {
+        /// The class.
+        class: String,
+        /// What is wrong with it.
+        source: SloError,
+    },
+    /// Something out of range.
+    #[error("{what} must be {expected}, not {given}")]
+    OutOfRange {
+        /// What.
+        what: &'static str,
+        /// What it may be.
+        expected: String,
+        /// What it was.
+        given: String,
+    },
+}
+
+/// `Ok` where the figure lies between the two.
+pub(crate) fn in_range(
+    what: &'static str,
+    given: f64,
+    least: f64,
+    most: f64,
+) -> Result<(), SimError> {
+    if given >= least && given <= most {
+        return Ok(());
+    }
+    let expected = if least == f64::MIN_POSITIVE {
+        format!("above 0 and at most {most}")
+    } else {
+        format!("{least} to {most}")
+    };
+    Err(SimError::OutOfRange {
+        what,
+        expected,
+        given: given.to_string(),
+    })
+}

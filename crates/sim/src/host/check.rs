@@ -1,0 +1,61 @@
+//! Whether a host's experiment can be run.
+
+use super::experiment::{HostExperiment, Job};
+use crate::error::{SimError, in_range};
+use headway_policy::host::systems;
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::systems::{Replicas, System, Visit};
+
+impl HostExperiment {
+    /// Whether it can be run.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn check(&self) -> Result<(), SimError> {
+        in_range("the warm-up", self.warm_up, 0.0, 0.99)?;
+        in_range("the duration in ns", self.duration_ns as f64, 1.0, 1e15)?;
+        self.shape().check()?;
+        for app in &self.apps {
+            let Job::Server {
+                workload,
+                steps,
+                policy,
+            } = &app.job
+            else {
+                continue;
+            };
+            in_range("an application's steps", steps.len() as f64, 1.0, 1e6)?;
+            for step in steps {
+                in_range("an application's rate", step.rate_rps, 0.0, 1e12)?;
+            }
+            workload.check()?;
+            let shape = self.server_shape(app, workload);
+            if !headway_policy::systems::with(policy, &shape, MayLoseWorkers)? {
+                return Err(SimError::OutOfRange {
+                    what: "the policy of an application that trades cores",
+                    expected: "one with a central queue, or whose workers steal".into(),
+                    given: policy.name.clone(),
+                });
+            }
+        }
+        systems::check(&self.policy, &self.shape())?;
+        Ok(())
+    }
+}
+
+/// Whether a policy leaves nothing in the queue of a worker that is gone.
+struct MayLoseWorkers;
+
+impl Visit for MayLoseWorkers {
+    type Output = bool;
+
+    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> bool {
+        let central = I::OWNER == Owner::Nobody || system.depth == 1;
+        L::STEALS || central
+    }
+
+    /// A dispatcher whose workers are all gone serves nobody, and no allocator knows whose they are.
+    fn visit_replicas<I: Ingress, L: Local, M: Monitor>(self, _: Replicas<I, L, M>) -> bool {
+        false
+    }
+}

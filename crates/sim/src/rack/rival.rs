@@ -1,0 +1,36 @@
+//! What a trial of the control plane's candidates is up against.
+
+use crate::experiment::Experiment;
+use headway_policy::rack::Objective;
+use headway_report::{ClassRecord, Histogram};
+
+/// What a trial is up against: the lowest p99 of the trials before it.
+#[derive(Clone, Copy)]
+pub(super) struct Rival {
+    pub(super) objective: Objective,
+    /// Ns of latency, or thousandths of slowdown.
+    pub(super) p99: u64,
+}
+
+impl Rival {
+    /// Times that a trial looks whether it has lost.
+    const LOOKS: f64 = 64.0;
+
+    pub(super) fn look_every_ns(&self, trial: &Experiment) -> u64 {
+        let run_ns = trial.expected_requests() / trial.rate_rps() * 1e9;
+        ((run_ns / Self::LOOKS) as u64).max(1)
+    }
+
+    /// What is compared.
+    pub(super) fn objective_of<'a>(&self, record: &'a ClassRecord) -> &'a Histogram {
+        objective_of(self.objective, record)
+    }
+}
+
+/// The histogram that the objective looks at.
+pub(super) fn objective_of(objective: Objective, record: &ClassRecord) -> &Histogram {
+    match objective {
+        Objective::Slowdown => record.slowdown_milli(),
+        Objective::Latency => record.latency_ns(),
+    }
+}

@@ -1,0 +1,53 @@
+//! Builds a server from the name of its policy.
+
+use super::Server;
+use crate::engine::Engine;
+use crate::replicated::Replicated;
+use crate::{Costs, SimError};
+use headway_policy::Shape;
+use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::spec::Spec;
+use headway_policy::systems::{Replicas, System, Visit};
+
+/// A server that does as a rack's control plane says: c-FCFS, or DARC with the reservation it is given.
+#[must_use]
+pub fn instructed(shape: &Shape, costs: Costs) -> Box<dyn Server> {
+    let system = headway_policy::systems::given(shape);
+    Box::new(Engine::new(system, shape, costs))
+}
+
+/// A server of this shape under the policy a spec names; `queue_limit` is that of the shape.
+///
+/// # Errors
+/// [`SimError`] when there is no such policy or a parameter is out of range.
+pub fn server(spec: &Spec, shape: &Shape, costs: Costs) -> Result<Box<dyn Server>, SimError> {
+    struct Build<'a> {
+        shape: &'a Shape,
+        costs: Costs,
+    }
+    impl Visit for Build<'_> {
+        type Output = Box<dyn Server>;
+        fn visit<I, L, M>(self, system: System<I, L, M>) -> Box<dyn Server>
+        where
+            I: Ingress + Send + 'static,
+            L: Local + Send + 'static,
+            M: Monitor + Send + 'static,
+        {
+            Box::new(Engine::new(system, self.shape, self.costs))
+        }
+
+        fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Box<dyn Server>
+        where
+            I: Ingress + Send + 'static,
+            L: Local + Send + 'static,
+            M: Monitor + Send + 'static,
+        {
+            Box::new(Replicated::new(replicas, self.shape, self.costs))
+        }
+    }
+    Ok(headway_policy::systems::with(
+        spec,
+        shape,
+        Build { shape, costs },
+    )?)
+}

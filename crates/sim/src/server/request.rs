@@ -1,0 +1,83 @@
+//! What enters a server and what leaves it.
+
+use headway_policy::Plan;
+
+/// No event: later than all of them.
+pub const NEVER: u64 = u64::MAX;
+
+/// A request on its way to a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Request {
+    /// Whatever its sender knows it by; the server does not look at it.
+    pub tag: u64,
+    /// From when its latency counts, ns.
+    pub arrived_ns: u64,
+    /// Its service time without any cost of the machinery, ns.
+    pub service_ns: u64,
+    /// Hash of its flow.
+    pub flow: u32,
+    /// What it is.
+    pub class: u16,
+    /// What the server takes it for.
+    pub taken_for: u16,
+    /// Whether it is measured.
+    pub counted: bool,
+}
+
+/// What a server tells whoever feeds it.
+pub trait Sink {
+    /// The request is done.
+    fn finished(&mut self, now_ns: u64, request: &Request);
+    /// The request was shed.
+    fn shed(&mut self, now_ns: u64, request: &Request);
+    /// The server's plan changed.
+    fn replanned(&mut self, now_ns: u64, plan: Option<&Plan>);
+}
+
+/// How a request left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Left {
+    /// When, ns.
+    pub at_ns: u64,
+    /// Which.
+    pub request: Request,
+    /// Whether it was shed instead of served.
+    pub shed: bool,
+}
+
+impl Sink for Vec<Left> {
+    #[inline]
+    fn finished(&mut self, now_ns: u64, request: &Request) {
+        self.push(Left {
+            at_ns: now_ns,
+            request: *request,
+            shed: false,
+        });
+    }
+
+    #[inline]
+    fn shed(&mut self, now_ns: u64, request: &Request) {
+        self.push(Left {
+            at_ns: now_ns,
+            request: *request,
+            shed: true,
+        });
+    }
+
+    /// Whoever collects what leaves looks at the plan itself.
+    #[inline]
+    fn replanned(&mut self, _now_ns: u64, _plan: Option<&Plan>) {}
+}
+
+/// Sums over a server's life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Work {
+    /// Worker time spent on requests and on the machinery's costs, ns.
+    pub busy_ns: u64,
+    /// Worker time idle while some request waited, ns; in a rack, anywhere in it.
+    pub wasted_ns: u64,
+    /// Requests interrupted.
+    pub preemptions: u64,
+    /// Time the dispatcher ran requests itself, ns.
+    pub dispatcher_ns: u64,
+}

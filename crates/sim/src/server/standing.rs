@@ -1,0 +1,117 @@
+//! What a server in virtual time can be asked and told, a trait a purpose. No method has a default: a server that lacks one
+//! does not compile.
+
+use super::request::{Left, Request, Sink, Work};
+use headway_policy::controls::Assignment;
+use headway_policy::host::Counters;
+use headway_policy::{ClassId, Plan, WorkerId};
+use headway_report::schedule::Slice;
+use std::ops::Range;
+
+/// How a server stands.
+pub trait Standing {
+    /// When something happens next of its own accord; [`NEVER`](super::NEVER) when nothing does.
+    fn next_ns(&self) -> u64;
+
+    /// When a request is next concerned; [`NEVER`](super::NEVER) when only deadlines remain.
+    fn next_work_ns(&self) -> u64;
+
+    /// Workers that are there and run nothing.
+    fn idle(&self) -> usize;
+
+    /// Requests that wait, at the ingress or at workers.
+    fn waiting(&self) -> usize;
+
+    /// Requests in the server, those that run included.
+    fn in_flight(&self) -> usize;
+
+    /// What was done so far.
+    fn work(&self) -> Work;
+
+    /// Who may run what, where the policy follows such a plan.
+    fn plan(&self) -> Option<&Plan>;
+}
+
+/// A server's workers and queues, as a host's allocator looks at them.
+pub trait WorkerView {
+    /// Whether the worker is there and runs nothing.
+    fn is_idle(&self, worker: WorkerId) -> bool;
+
+    /// How far the worker's own queue was consumed and filled.
+    fn counters_at(&self, worker: WorkerId) -> Counters;
+
+    /// The same for what all workers share: the ingress's queues and the shared one. Where those are
+    /// not first come first served, the head says how many left, not which.
+    fn central_counters(&self) -> Counters;
+}
+
+/// A server of a rack, as the switch and the control plane's agent use it.
+pub trait Directed {
+    /// Takes all requests of a class back that wait and were not begun, the oldest first; none where the policy cannot.
+    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>);
+
+    /// Whether the request, if it came now, would start at once; `false` where that cannot be told.
+    fn would_start(&self, request: &Request) -> bool;
+}
+
+/// A server under some policy. Times handed in never run backwards, and never past
+/// [`next_ns`](Standing::next_ns) without the steps in between.
+pub trait Server: Standing + WorkerView + Directed + Send {
+    /// Carries out what happens next; what leaves is appended to `left`.
+    fn step(&mut self, left: &mut Vec<Left>);
+
+    /// A request arrives.
+    fn arrive(&mut self, now_ns: u64, request: Request, left: &mut Vec<Left>);
+
+    /// The server gains or loses a worker. A worker that is lost finishes what it runs and has
+    /// queued, unless it is [revoked](Self::revoke).
+    fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, left: &mut Vec<Left>);
+
+    /// The server loses a worker at once: what it runs is interrupted and queued again. What lies
+    /// in its queue stays there, for others to steal, until it is back.
+    fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>);
+
+    /// Somebody above the server says what it is to serve; policies of their own mind do not heed it.
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment, left: &mut Vec<Left>);
+}
+
+/// A [`Server`] that knows its sink's type, so that nothing is called indirectly on the way of a request.
+/// `Server` documents the methods of the same names.
+pub(crate) trait Simulated: Standing + WorkerView + Directed {
+    fn step(&mut self, sink: &mut impl Sink);
+    fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink);
+    fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, sink: &mut impl Sink);
+    fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink);
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment, sink: &mut impl Sink);
+}
+
+/// A server that can note who runs where.
+pub(crate) trait Recorded {
+    /// Notes who runs where within the window, ns, if there is one.
+    fn record(&mut self, window: Option<Range<u64>>);
+
+    /// What was noted, in the order in which it stopped.
+    fn take_slices(&mut self) -> Vec<Slice>;
+}
+
+impl<T: Simulated + Send> Server for T {
+    fn step(&mut self, left: &mut Vec<Left>) {
+        Simulated::step(self, left);
+    }
+
+    fn arrive(&mut self, now_ns: u64, request: Request, left: &mut Vec<Left>) {
+        Simulated::arrive(self, now_ns, request, left);
+    }
+
+    fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, left: &mut Vec<Left>) {
+        Simulated::set_worker(self, now_ns, worker, present, left);
+    }
+
+    fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>) {
+        Simulated::revoke(self, now_ns, worker, left);
+    }
+
+    fn assign(&mut self, now_ns: u64, assignment: &Assignment, left: &mut Vec<Left>) {
+        Simulated::assign(self, now_ns, assignment, left);
+    }
+}

@@ -1,0 +1,73 @@
+//! Idle cores and waiting requests of all servers, and the time that cores idle while something waits.
+
+use crate::server::Standing;
+
+/// Of one server, or of all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    idle: usize,
+    waiting: usize,
+}
+
+/// How servers stand that are one system: those of a rack, or the instances of one server with several dispatchers. Such a
+/// system wastes a core that idles while a request waits anywhere: at another server or in the switch, of which the servers
+/// themselves see nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct Standings {
+    each: Vec<Counts>,
+    total: Counts,
+    wasted_ns: u64,
+}
+
+impl Standings {
+    /// Of servers with so many idle cores each, and nothing that waits.
+    pub(crate) fn new(idle: impl IntoIterator<Item = usize>) -> Self {
+        let each: Vec<_> = idle
+            .into_iter()
+            .map(|idle| Counts { idle, waiting: 0 })
+            .collect();
+        Self {
+            total: Counts {
+                idle: each.iter().map(|counts| counts.idle).sum(),
+                waiting: 0,
+            },
+            each,
+            wasted_ns: 0,
+        }
+    }
+
+    /// The server has acted.
+    #[inline]
+    pub(crate) fn note(&mut self, at: usize, server: &(impl Standing + ?Sized)) {
+        let now = Counts {
+            idle: server.idle(),
+            waiting: server.waiting(),
+        };
+        let before = std::mem::replace(&mut self.each[at], now);
+        self.total.idle = self.total.idle - before.idle + now.idle;
+        self.total.waiting = self.total.waiting - before.waiting + now.waiting;
+    }
+
+    /// So much time passed, while the switch held `held` requests.
+    #[inline]
+    pub(crate) fn elapsed(&mut self, ns: u64, held: usize) {
+        if self.total.waiting + held > 0 {
+            self.wasted_ns += self.total.idle as u64 * ns;
+        }
+    }
+
+    /// Cores that are idle.
+    pub(crate) fn idle(&self) -> usize {
+        self.total.idle
+    }
+
+    /// Requests that wait at the servers.
+    pub(crate) fn waiting(&self) -> usize {
+        self.total.waiting
+    }
+
+    /// Core time idle while a request waited, ns.
+    pub(crate) fn wasted_ns(&self) -> u64 {
+        self.wasted_ns
+    }
+}
