@@ -88,9 +88,10 @@ impl Kv {
         let request = Request::decode(body).map_err(|_| Status::BadRequest)?;
         let reply = self.execute(request).map_err(|_| Status::Error)?;
         let len = reply.write(room);
-        match len <= room.len() {
-            true => Ok(len),
-            false => Err(Status::TooLarge),
+        if len <= room.len() {
+            Ok(len)
+        } else {
+            Err(Status::TooLarge)
         }
     }
 

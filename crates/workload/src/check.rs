@@ -62,17 +62,14 @@ pub(crate) fn across(workload: &Workload) -> Result<(), (&'static str, Problem)>
             Problem::Conflict("a trace fixes the mix; remove the phases"),
         ));
     }
-    match trace
-        .classes()
-        .iter()
-        .all(|name| names.contains(&name.as_str()))
-    {
-        true => Ok(()),
-        false => Err((
+    let mut classes = trace.classes().iter();
+    if !classes.all(|name| names.contains(&name.as_str())) {
+        return Err((
             "arrivals",
             Problem::Conflict("the trace has a class that is not declared"),
-        )),
+        ));
     }
+    Ok(())
 }
 
 pub(crate) fn arrivals(arrivals: &Arrivals) -> Result<(), (&'static str, Problem)> {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-use crate::nearest::suggestion;
 use crate::{NAMES, duration};
 
 /// Why a workload, trace or sample file could not be had.
@@ -161,6 +160,11 @@ pub enum Problem {
     /// A value makes no sense beside another.
     #[error("{0}")]
     Conflict(&'static str),
+}
+
+/// `; did you mean `x`?`, or nothing.
+pub(crate) fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 fn instead(nearest: Option<&str>) -> String {

@@ -82,7 +82,6 @@ pub mod fit;
 mod generator;
 pub mod log;
 mod named;
-mod nearest;
 mod random;
 pub mod rate;
 mod sampler;

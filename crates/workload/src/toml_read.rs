@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use headway_words::nearest;
 use toml::de::DeTable;
 
 use crate::error::{Error, Problem};
-use crate::nearest::nearest;
 use crate::section::{Document, Section};
 use crate::workload::file_stem;
 use crate::{Arrivals, Class, Empirical, Phase, Service, Trace, Workload, check};
@@ -67,9 +67,10 @@ fn phase(section: &Section<'_>, declared: &[Class]) -> Result<Phase, Error> {
     })?;
     check::duration(duration_ns).map_err(|problem| section.error("duration", problem))?;
     let sections = section.sections("class", A_PHASE_CLASS)?;
-    let classes = match sections.is_empty() {
-        true => declared.to_vec(),
-        false => classes(&sections, declared)?,
+    let classes = if sections.is_empty() {
+        declared.to_vec()
+    } else {
+        classes(&sections, declared)?
     };
     check_mix(section, "class", &sections, &classes)?;
     Ok(Phase {
@@ -342,7 +343,7 @@ fn unknown_name(
     let problem = Problem::UnknownName {
         what,
         given: given.to_owned(),
-        nearest: nearest(given, known.iter().copied()).map(str::to_owned),
+        nearest: nearest(given, known).map(str::to_owned),
         known: known.join(", "),
     };
     section.error(key, problem)

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use csv::StringRecord;
+use headway_words::nearest;
 
 use crate::empirical::service_time;
 use crate::error::{Error, Problem, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
-use crate::nearest::nearest;
 use crate::section::Document;
 use crate::{Arrivals, Class, Empirical, Service, Workload, duration};
 

@@ -4,9 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use headway_words::nearest;
+
 use crate::error::{Error, UnknownWorkload, unreadable};
 use crate::file::{SETTINGS_BYTES_MAX, read_regular};
-use crate::nearest::nearest;
 use crate::{NAMES, Service, Trace, check, named, toml_read, toml_write};
 
 /// A workload: everything about the requests except how many of them come per second.

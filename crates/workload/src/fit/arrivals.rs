@@ -105,10 +105,12 @@ fn choose(fit: &mut ArrivalFit, mut gaps: Vec<u64>) {
         .map(|(process, ks)| (process.name(), *ks))
         .collect();
     fit.process = process;
-    fit.doubt = match (fit.lag1 > LAG1_MAX, ks > POOR) {
-        (true, _) => Some(Doubt::Correlated),
-        (false, true) => Some(Doubt::Poor),
-        (false, false) => None,
+    fit.doubt = if fit.lag1 > LAG1_MAX {
+        Some(Doubt::Correlated)
+    } else if ks > POOR {
+        Some(Doubt::Poor)
+    } else {
+        None
     };
 }
 
@@ -119,9 +121,10 @@ fn mean(gaps: &[u64]) -> f64 {
 fn cv(gaps: &[u64]) -> f64 {
     let mean = mean(gaps);
     let squares: f64 = gaps.iter().map(|gap| square(*gap as f64 - mean)).sum();
-    match mean > 0.0 {
-        true => libm::sqrt(squares / gaps.len() as f64) / mean,
-        false => 0.0,
+    if mean > 0.0 {
+        libm::sqrt(squares / gaps.len() as f64) / mean
+    } else {
+        0.0
     }
 }
 

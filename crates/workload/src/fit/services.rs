@@ -146,9 +146,10 @@ fn pareto(samples: &[u64]) -> Option<(&'static str, Service)> {
     }
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);
-        match excess(middle) > 0.0 {
-            true => low = middle,
-            false => high = middle,
+        if excess(middle) > 0.0 {
+            low = middle;
+        } else {
+            high = middle;
         }
     }
     Some((
