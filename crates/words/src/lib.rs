@@ -16,12 +16,16 @@ pub fn nearest<'a, W: AsRef<str> + ?Sized + 'a>(
     known: impl IntoIterator<Item = &'a W>,
 ) -> Option<&'a str> {
     let given = folded(given);
-    known
-        .into_iter()
-        .map(|word| (similarity(&given, &folded(word.as_ref())), word.as_ref()))
-        .filter(|(similarity, _)| *similarity >= LEAST_SIMILARITY)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, word)| word)
+    let alike = known.into_iter().filter_map(|word| {
+        let word = word.as_ref();
+        let folded = folded(word);
+        let similarity = similarity(&given, &folded);
+        let edits = strsim::osa_distance(&given, &folded);
+        (similarity >= LEAST_SIMILARITY).then_some((edits, similarity, word))
+    });
+    // A slip is few edits; of words as many away the one with the same beginning is meant.
+    let best = alike.min_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    best.map(|(_, _, word)| word)
 }
 
 /// "did you mean `x`?" where a word of `known` is like `given`, else all of them: "known: x, y".
@@ -64,7 +68,7 @@ mod tests {
             assert_eq!(nearest(given, policies), expected, "{given}");
         }
         assert_eq!(
-            nearest("gte", &["set".to_owned(), "get".to_owned()]),
+            nearest("gte", &["gets".to_owned(), "get".to_owned()]),
             Some("get")
         );
     }

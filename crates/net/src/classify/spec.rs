@@ -449,7 +449,7 @@ mod tests {
             ),
             (
                 "memcached:frame=tcp",
-                "column 17: `frame` cannot be `tcp`; known: none, udp",
+                "column 17: `frame` cannot be `tcp`; known: udp, none",
             ),
             ("offset:at=4", "column 12: `bytes=2` or the like is missing"),
             ("offset:at=4,bytes=3", "column 19: `bytes` cannot be `3`"),
