@@ -6,9 +6,9 @@ use std::sync::Arc;
 use headway_net::header::Status;
 use headway_runtime::{Call, Service};
 
-use crate::reply::Reply;
+use crate::answer::Reply;
 use crate::store::{Filling, Scanned};
-use crate::{KvError, Request, Store};
+use crate::{KvError, KvWorkload, Request, Store};
 
 /// The key-value service on a store.
 ///
@@ -20,7 +20,7 @@ pub struct Kv {
 
 impl Kv {
     /// Keys of a new store, unless chosen otherwise.
-    pub const DEFAULT_KEYS: u64 = 100_000;
+    pub const DEFAULT_KEYS: u64 = KvWorkload::DEFAULT_KEYS;
 
     /// The service on this store.
     #[must_use]
@@ -88,9 +88,10 @@ impl Kv {
         let request = Request::decode(body).map_err(|_| Status::BadRequest)?;
         let reply = self.execute(request).map_err(|_| Status::Error)?;
         let len = reply.write(room);
-        match len <= room.len() {
-            true => Ok(len),
-            false => Err(Status::TooLarge),
+        if len <= room.len() {
+            Ok(len)
+        } else {
+            Err(Status::TooLarge)
         }
     }
 

@@ -1,6 +1,7 @@
 //! A key-value service over an embedded ordered store: microsecond GETs beside millisecond SCANs.
 //!
-//! [`Kv`] answers [`Request`]s from a [`Store`]; [`KvWorkload`] writes them for a load generator.
+//! `Kv` answers [`Request`]s from a `Store`; [`KvWorkload`] writes them for a load generator. `Kv` and `Store` are there with the
+//! feature `store`, which is on by default and brings the storage engine; a client does without.
 //!
 //! # Classes
 //!
@@ -24,20 +25,31 @@
 //! last key is where the next one goes on. A body that is none of these is answered as a bad request, a
 //! value too long for a datagram as too large, and a failure of the store as an error.
 
+#[cfg(feature = "store")]
+mod answer;
 mod checksum;
+#[cfg(feature = "store")]
 mod error;
+mod key;
+#[cfg(feature = "store")]
 mod kv;
+#[cfg(feature = "store")]
 mod measure;
 mod protocol;
 mod reply;
+#[cfg(feature = "store")]
 mod store;
 mod workload;
 mod zipf;
 
 pub use checksum::Checksum;
+#[cfg(feature = "store")]
 pub use error::KvError;
+pub use key::{KEY_BYTES, key_of};
+#[cfg(feature = "store")]
 pub use kv::Kv;
 pub use protocol::{Malformed, NoRoom, Operation, Request};
 pub use reply::{ScanReply, read_get, read_scan};
-pub use store::{Filling, KEY_BYTES, Store, key_of};
+#[cfg(feature = "store")]
+pub use store::{Filling, Store};
 pub use workload::{KeyChoice, KvWorkload, UnknownOperation};

@@ -10,29 +10,10 @@ use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use tempfile::TempDir;
 
-use crate::{Checksum, KvError};
-
-/// Bytes of the keys that [`Store::fill`] writes.
-pub const KEY_BYTES: usize = 16;
+use crate::{Checksum, KvError, key_of};
 
 /// Room for blocks read from disk: all of a demonstration's data.
 const CACHE_BYTES: u64 = 256 << 20;
-
-/// Key number `i`: `key:` and twelve decimal digits, so keys sort as their numbers do.
-///
-/// # Panics
-/// When `i` has more than twelve digits.
-#[must_use]
-pub fn key_of(i: u64) -> [u8; KEY_BYTES] {
-    assert!(i < 1_000_000_000_000, "key {i} has more than twelve digits");
-    let mut key = *b"key:000000000000";
-    let mut left = i;
-    for digit in key[4..].iter_mut().rev() {
-        *digit = b'0' + (left % 10) as u8;
-        left /= 10;
-    }
-    key
-}
 
 /// Where a store says how it was filled.
 const FILLING: &[u8] = b"filling";

@@ -22,7 +22,7 @@ pub enum KeyChoice {
     },
 }
 
-/// Writes the bodies of requests on a store filled by [`Store::fill`](crate::Store::fill).
+/// Writes the bodies of requests on a store filled by `Store::fill`.
 ///
 /// The body of a request depends on the seed, its class and its index only, so a run can be repeated.
 #[derive(Debug, Clone)]
@@ -46,6 +46,9 @@ pub struct UnknownOperation {
 }
 
 impl KvWorkload {
+    /// Keys to choose from, unless the store has another number.
+    pub const DEFAULT_KEYS: u64 = 100_000;
+
     /// Uniform requests on `keys` keys: class 0 is GET, 1 SCAN (of 100 entries), 2 PUT (of 100 bytes),
     /// 3 DELETE.
     ///

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use headway_words::nearest;
+
 use crate::Failure;
 
 pub(crate) const HELP: &str = "\
@@ -238,12 +240,8 @@ fn known(word: &str) -> Result<(), Failure> {
             "{word}: no option of cargo headway's; cargo's own stand behind the command"
         )));
     }
-    const ALIKE: f64 = 0.7;
-    let alike = |command: &&&str| strsim::jaro_winkler(word, command) >= ALIKE;
-    let near = COMMANDS
-        .iter()
-        .filter(|command| command.len() > 1)
-        .find(alike);
+    let spelt_out = COMMANDS.iter().filter(|command| command.len() > 1);
+    let near = nearest(word, spelt_out);
     let near = near.map_or(String::new(), |near| format!("; did you mean '{near}'?"));
     let expected = COMMANDS.join(", ");
     Err(Failure::Usage(format!(

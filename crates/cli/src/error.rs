@@ -1,10 +1,10 @@
 //! Errors as their readers need them: what was wrong, where, and what to write instead.
 
-pub(crate) use headway::config::nearest;
 use headway_policy::fluid::ProcessorSharing;
 use headway_policy::spec::SpecError;
 use headway_policy::{host, rack};
 use headway_sim::SimError;
+pub(crate) use headway_words::nearest;
 
 /// Something the user wrote cannot be: exit status 2.
 #[derive(Debug, thiserror::Error)]

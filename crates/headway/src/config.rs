@@ -30,9 +30,10 @@ use headway_policy::spec::{Spec, SpecError};
 use headway_policy::{MAX_WORKERS, Shape, systems};
 use headway_runtime::{Builder, Class, Layout, NoService, Server, Udp};
 use headway_sim::{check_slos, class_hints};
+use headway_words::nearest;
 use headway_workload::{Workload, duration};
 use serde::de::IgnoredAny;
-pub use words::{address, nearest, pin};
+pub use words::{address, pin};
 
 /// Where a server listens that is not told: loopback, port 7000.
 pub const LISTEN: &str = "udp://127.0.0.1:7000";

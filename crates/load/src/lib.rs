@@ -36,7 +36,6 @@ mod error;
 mod flaw;
 mod ledger;
 mod load;
-mod mmsg;
 mod moment;
 mod plan;
 mod receiver;

@@ -1,9 +1,9 @@
 //! The receiving half: replies into the ledger.
 
 use headway_net::header::HEADER_BYTES;
+use headway_net::udp::batch::Inbox;
 
 use crate::ledger::Answers;
-use crate::mmsg::Inbox;
 use crate::moment::Moment;
 use crate::sender::{Sending, is_refused};
 

@@ -5,10 +5,10 @@ use std::io;
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header};
 use headway_net::slot::PAYLOAD_BYTES;
+use headway_net::udp::batch::Outbox;
 
 use crate::ledger::Departures;
 use crate::load::Body;
-use crate::mmsg::Outbox;
 use crate::plan::Planned;
 use crate::socket::ClientSocket;
 
@@ -113,7 +113,7 @@ impl<'a> Sender<'a> {
         let mut next = 0;
         let mut retried = false;
         while next < count {
-            match self.outbox.send(&self.run.socket.udp, next, count) {
+            match self.outbox.send(&self.run.socket.udp, next..count) {
                 Ok(taken) => (next, retried) = (next + taken, false),
                 // The error belongs to an earlier datagram; this one was not tried.
                 Err(error) if is_refused(&error) && !retried => {

@@ -43,8 +43,8 @@ mod tape;
 mod timeline;
 
 pub use capacity::{CapacityError, CapacitySearch, Found};
-pub use costs::Costs;
 pub use check::check_slos;
+pub use costs::Costs;
 pub use error::SimError;
 pub use experiment::{Classifier, CoreChange, Experiment, Length, MAX_SERVERS, class_hints};
 pub use headway_workload::Offered;

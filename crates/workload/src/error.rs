@@ -7,7 +7,6 @@ use thiserror::Error;
 
 use crate::duration;
 use crate::names::NAMES;
-use crate::nearest::suggestion;
 
 /// Why a workload, trace or sample file could not be had.
 #[derive(Debug, Error)]
@@ -162,6 +161,11 @@ pub enum Problem {
     /// A value makes no sense beside another.
     #[error("{0}")]
     Conflict(&'static str),
+}
+
+/// `; did you mean `x`?`, or nothing.
+pub(crate) fn suggestion(nearest: Option<&str>) -> String {
+    nearest.map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
 fn instead(nearest: Option<&str>) -> String {

@@ -84,7 +84,6 @@ mod generator;
 pub mod log;
 mod named;
 mod names;
-mod nearest;
 mod random;
 pub mod rate;
 mod replay;

@@ -5,10 +5,10 @@ use std::path::Path;
 use crate::error::{Error, UnknownWorkload, unreadable};
 use crate::file::{SETTINGS_BYTES_MAX, file_stem, read_regular};
 use crate::names::NAMES;
-use crate::nearest::nearest;
 use crate::toml_read;
 use crate::trace::Trace;
 use crate::workload::Workload;
+use headway_words::nearest;
 
 impl Workload {
     /// The workload called `name_or_path`: a [`Workload::named`] one, else a `.csv` trace, else a

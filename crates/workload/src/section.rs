@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use headway_words::nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::duration;
 use crate::error::{Error, Located, Problem};
-use crate::nearest::nearest;
 
 /// A file being read.
 #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ impl<'a> Section<'a> {
         let Some(key) = unknown.min_by_key(|key| key.span().start) else {
             return Ok(());
         };
-        let nearest = nearest(key.get_ref(), known.iter().copied()).map(str::to_owned);
+        let nearest = nearest(key.get_ref(), known).map(str::to_owned);
         let problem = Problem::UnknownKey {
             nearest,
             known: known.join(", "),

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use headway_words::nearest;
 use toml::de::DeTable;
 
 use crate::check;
 use crate::empirical::Empirical;
 use crate::error::{Error, Problem};
 use crate::file::file_stem;
-use crate::nearest::nearest;
 use crate::section::{Document, Section};
 use crate::service::Service;
 use crate::trace::Trace;
@@ -347,7 +347,7 @@ fn unknown_name(
     let problem = Problem::UnknownName {
         what,
         given: given.to_owned(),
-        nearest: nearest(given, known.iter().copied()).map(str::to_owned),
+        nearest: nearest(given, known).map(str::to_owned),
         known: known.join(", "),
     };
     section.error(key, problem)

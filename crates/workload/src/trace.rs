@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
+use headway_words::nearest;
 
 use crate::csv_rows::{Checked, at, csv_error, csv_reader, service_time};
 use crate::duration;
 use crate::error::{Error, Problem, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
-use crate::nearest::nearest;
 use crate::section::Document;
 
 /// The columns a trace must have, in any order and beside any others.

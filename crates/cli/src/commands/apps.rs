@@ -3,6 +3,7 @@
 use crate::error::usage;
 use anyhow::Result;
 use clap::ValueEnum;
+#[cfg(feature = "kv")]
 use headway_kv::{Kv, KvError};
 use headway_policy::ClassHint;
 use headway_runtime::{Call, Class, Service, Spin};
@@ -35,6 +36,7 @@ pub(crate) struct KvFlags {
     pub(crate) data: Option<PathBuf>,
 }
 
+#[cfg(feature = "kv")]
 const VALUE_BYTES: usize = 100;
 /// Rough service times of the store, by which fixed policies order the classes.
 const KV_HINTS_NS: [(&str, f64); 4] = [
@@ -54,16 +56,24 @@ impl KvFlags {
     }
 
     /// The service, its store opened or filled.
-    fn service(&self) -> Result<Kv> {
+    #[cfg(feature = "kv")]
+    fn service(&self) -> Result<AnyService> {
         let opened = match &self.data {
             None => Kv::filled(self.keys.unwrap_or(Kv::DEFAULT_KEYS), VALUE_BYTES, 1),
             Some(path) => Kv::open_filled(path, self.keys, VALUE_BYTES, 1),
         };
-        opened.map_err(|error| match error {
+        opened.map(AnyService::Kv).map_err(|error| match error {
             KvError::OtherKeys { .. } => usage("--keys", error),
             KvError::Open { .. } => usage("--data", error),
             other => other.into(),
         })
+    }
+
+    /// Refused: this command was built without a store.
+    #[cfg(not(feature = "kv"))]
+    fn service(&self) -> Result<AnyService> {
+        let remedy = "this build has no key-value store; build it with the feature kv, or serve spin or echo";
+        Err(usage("--app", remedy))
     }
 }
 
@@ -96,7 +106,7 @@ impl App {
     /// The service; `spin` works for `max_spin_ns` at most.
     pub(crate) fn service(self, kv: &KvFlags, max_spin_ns: u64) -> Result<AnyService> {
         Ok(match self {
-            Self::Kv => AnyService::Kv(kv.service()?),
+            Self::Kv => kv.service()?,
             Self::Spin => AnyService::Spin {
                 spin: Spin::default(),
                 max_ns: max_spin_ns,
@@ -108,6 +118,7 @@ impl App {
 
 /// The service that was chosen.
 pub(crate) enum AnyService {
+    #[cfg(feature = "kv")]
     Kv(Kv),
     Spin {
         spin: Spin,
@@ -121,6 +132,7 @@ impl Service for AnyService {
     #[inline]
     fn handle(&self, call: &mut Call<'_>) {
         match self {
+            #[cfg(feature = "kv")]
             Self::Kv(kv) => kv.handle(call),
             Self::Spin { max_ns, .. } if u64::from(call.header_time_ns()) > *max_ns => {
                 call.bad_request();

@@ -6,6 +6,7 @@ mod bench;
 mod calibrate;
 mod capacity;
 mod completions;
+#[cfg(feature = "kv")]
 mod demo;
 mod doctor;
 mod fit;
@@ -24,6 +25,7 @@ use std::process::ExitCode;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// See it: a real service under a mixed load, several policies, a table and a page
+    #[cfg(feature = "kv")]
     Demo(demo::Args),
     /// Run a service under a policy
     Serve(serve::Args),
@@ -57,6 +59,7 @@ impl Command {
     /// Does it.
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self {
+            #[cfg(feature = "kv")]
             Self::Demo(args) => args.run(),
             Self::Serve(args) => args.run(),
             Self::Load(args) => args.run(),

@@ -4,11 +4,10 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use headway_runtime::{Idle, Layout};
+use headway_words::nearest;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::{Deserialize, Deserializer};
 use toml::Spanned;
-
-use super::words::nearest;
 
 /// What a settings file says. The keys are the names of `headway serve`'s flags; `A` and `K` are what its `app` and `[kv]` are read as.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,4 +1,4 @@
-//! Values that are words, and what was probably meant by a wrong one.
+//! Values that are words.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
@@ -38,14 +38,4 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
         .to_socket_addrs()
         .map_err(|error| wrong(&format!("cannot be resolved ({error})")))?;
     addresses.next().ok_or_else(|| wrong("names no address"))
-}
-
-/// The valid word most like `word`, if any is like it.
-pub fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
-    const ALIKE: f64 = 0.7;
-    let scored = valid
-        .iter()
-        .map(|&candidate| (strsim::jaro_winkler(word, candidate), candidate));
-    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
-    (best.0 >= ALIKE).then_some(best.1)
 }

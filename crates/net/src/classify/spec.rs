@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
+use headway_words::remedy;
 use thiserror::Error;
 
 use super::table::{MAX_WORD_BYTES, NumberTable, WordTooLong};
@@ -23,32 +24,30 @@ pub struct SpecError {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SpecProblem {
     /// The first word names no classifier.
-    #[error("no classifier is named `{found}`; did you mean `{nearest}`? ({})", .known.join(", "))]
+    #[error("no classifier is named `{found}`; {remedy}")]
     UnknownClassifier {
         /// The name given.
         found: String,
-        /// The valid name most like it.
-        nearest: String,
-        /// All valid names.
-        known: Vec<String>,
+        /// The valid name most like it, or all of them.
+        remedy: String,
     },
     /// The classifier has no such option or command.
-    #[error("`{found}` is not known here; did you mean `{nearest}`?")]
+    #[error("`{found}` is not known here; {remedy}")]
     UnknownKey {
         /// The key given.
         found: String,
-        /// The valid key most like it.
-        nearest: String,
+        /// The valid key most like it, or all of them.
+        remedy: String,
     },
     /// An option's value is not one of its choices.
-    #[error("`{option}` cannot be `{found}`; did you mean `{nearest}`?")]
+    #[error("`{option}` cannot be `{found}`; {remedy}")]
     UnknownValue {
         /// The option.
         option: String,
         /// The value given.
         found: String,
-        /// The valid value most like it.
-        nearest: String,
+        /// The valid value most like it, or all of them.
+        remedy: String,
     },
     /// An entry is not of the form `key=value`.
     #[error("expected key=value, found `{found}`")]
@@ -128,8 +127,7 @@ impl<'a> Spec<'a> {
         find(known, self.name).ok_or_else(|| {
             let problem = SpecProblem::UnknownClassifier {
                 found: self.name.to_owned(),
-                nearest: nearest(known, self.name),
-                known: known.iter().map(ToString::to_string).collect(),
+                remedy: remedy(self.name, known),
             };
             error_at(self.text, self.name, problem)
         })
@@ -275,7 +273,7 @@ impl<'a> Entry<'a> {
             let problem = SpecProblem::UnknownValue {
                 option: self.key.to_owned(),
                 found: self.value.to_owned(),
-                nearest: nearest(choices, self.value),
+                remedy: remedy(self.value, choices),
             };
             error_at(self.text, self.value, problem)
         })
@@ -298,10 +296,9 @@ impl<'a> Entry<'a> {
     }
 
     fn unknown_key(&self, known: &[&'static str]) -> SpecError {
-        let nearest = nearest(known, self.key);
         let problem = SpecProblem::UnknownKey {
             found: self.key.to_owned(),
-            nearest,
+            remedy: remedy(self.key, known),
         };
         error_at(self.text, self.key, problem)
     }
@@ -356,15 +353,6 @@ fn number_at(text: &str, place: &str, range: &RangeInclusive<u64>) -> Result<u64
 
 fn find(known: &[&'static str], word: &str) -> Option<&'static str> {
     known.iter().copied().find(|name| *name == word)
-}
-
-fn nearest(known: &[&'static str], word: &str) -> String {
-    let word = word.to_ascii_lowercase();
-    known
-        .iter()
-        .min_by_key(|name| strsim::osa_distance(name, &word))
-        .map(ToString::to_string)
-        .unwrap_or_default()
 }
 
 /// The error at `place`, a part of `text`.
@@ -461,7 +449,7 @@ mod tests {
             ),
             (
                 "memcached:frame=tcp",
-                "column 17: `frame` cannot be `tcp`; did you mean `udp`?",
+                "column 17: `frame` cannot be `tcp`; known: udp, none",
             ),
             ("offset:at=4", "column 12: `bytes=2` or the like is missing"),
             ("offset:at=4,bytes=3", "column 19: `bytes` cannot be `3`"),

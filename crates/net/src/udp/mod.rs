@@ -3,7 +3,7 @@
 //! One socket for a central dispatcher, or one per worker on the same port (`SO_REUSEPORT`, d-FCFS). Datagrams
 //! are received in batches straight into slots and answered from the same buffers.
 
-mod batch;
+pub mod batch;
 mod bind;
 mod options;
 mod rx;
@@ -13,7 +13,6 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
-pub use batch::Batch;
 pub use bind::BindError;
 pub use rx::UdpRx;
 pub use tx::UdpTx;

@@ -1,5 +1,7 @@
 //! The SLO grammar: `SCOPE.MEASURE.STATISTIC<=BOUND`, joined by commas.
 
+use headway_words::remedy;
+
 use super::bound::{Bound, Measure, Scope, Statistic};
 
 const SCOPES: [(&str, ()); 2] = [("class", ()), ("overall", ())];
@@ -72,7 +74,7 @@ pub enum SloError {
 
 impl SloError {
     pub(super) fn unknown_class(name: &str, classes: &[&str]) -> Self {
-        let remedy = remedy(name, classes.iter().copied());
+        let remedy = remedy(name, classes);
         Self::UnknownClass {
             name: name.to_owned(),
             remedy,
@@ -246,14 +248,4 @@ fn positive(text: &str) -> Option<f64> {
         .parse()
         .ok()
         .filter(|number: &f64| number.is_finite() && *number > 0.0)
-}
-
-/// "did you mean …?" when a word is near, else the words there are.
-fn remedy<'a>(word: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let distance = |candidate: &&str| strsim::damerau_levenshtein(candidate, word);
-    let nearest = known.clone().min_by_key(distance);
-    match nearest.filter(|nearest| distance(nearest) <= nearest.chars().count().max(2) / 2) {
-        Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("known: {}", known.collect::<Vec<_>>().join(", ")),
-    }
 }

@@ -105,10 +105,12 @@ fn choose(fit: &mut ArrivalFit, mut gaps: Vec<u64>) {
         .map(|(process, ks)| (process.name(), *ks))
         .collect();
     fit.process = process;
-    fit.doubt = match (fit.lag1 > LAG1_MAX, ks > POOR) {
-        (true, _) => Some(Doubt::Correlated),
-        (false, true) => Some(Doubt::Poor),
-        (false, false) => None,
+    fit.doubt = if fit.lag1 > LAG1_MAX {
+        Some(Doubt::Correlated)
+    } else if ks > POOR {
+        Some(Doubt::Poor)
+    } else {
+        None
     };
 }
 

@@ -15,12 +15,14 @@ pub use model::{ModelError, ServiceModel};
 
 use std::path::Path;
 
+use headway_words::nearest;
+
+use crate::Trace;
 use crate::csv_rows::Checked;
 use crate::duration;
-use crate::error::{Error, Problem, unreadable};
+use crate::error::{Error, Problem, suggestion, unreadable};
 use crate::file::{TRACE_BYTES_MAX, read_regular};
 use crate::section::Document;
-use crate::{Trace, nearest};
 
 /// How a log is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +57,7 @@ impl Format {
         const ALL: [Format; 3] = [Format::Csv, Format::TwitterCache, Format::RedisMonitor];
         let place = Self::NAMES.iter().position(|known| *known == name);
         place.map(|place| ALL[place]).ok_or_else(|| {
-            let hint = nearest::suggestion(nearest::nearest(name, Self::NAMES));
+            let hint = suggestion(nearest(name, Self::NAMES));
             let known = Self::NAMES.join(", ");
             format!("no log format is called `{name}`{hint}; there are: {known}")
         })
@@ -66,10 +68,12 @@ impl Format {
     pub fn guess(text: &str) -> Self {
         let first = text.lines().find(|line| !is_skipped(line)).unwrap_or("");
         let is = |format: Self| format.line(first).is_some();
-        match (is(Self::RedisMonitor), is(Self::TwitterCache)) {
-            (true, _) => Self::RedisMonitor,
-            (_, true) => Self::TwitterCache,
-            _ => Self::Csv,
+        if is(Self::RedisMonitor) {
+            Self::RedisMonitor
+        } else if is(Self::TwitterCache) {
+            Self::TwitterCache
+        } else {
+            Self::Csv
         }
     }
 

@@ -4,7 +4,7 @@ use super::{body, types};
 use crate::commands::apps::App;
 use crate::error::usage;
 use anyhow::Result;
-use headway_kv::{KeyChoice, Kv, KvWorkload, Operation};
+use headway_kv::{KeyChoice, KvWorkload, Operation};
 use headway_load::Body;
 use headway_workload::Workload;
 use std::sync::Arc;
@@ -56,9 +56,10 @@ impl RequestFlags {
                 (types, self.files(&classes, seed)?)
             }
         };
-        let types = match self.map.is_empty() {
-            true => own,
-            false => types::mapped(&self.map, &classes)?,
+        let types = if self.map.is_empty() {
+            own
+        } else {
+            types::mapped(&self.map, &classes)?
         };
         Ok(Requests { types, body })
     }
@@ -92,7 +93,7 @@ impl RequestFlags {
     }
 
     fn kv(&self, classes: &[&str], seed: u64) -> Result<KvWorkload> {
-        let bodies = KvWorkload::new(self.keys.unwrap_or(Kv::DEFAULT_KEYS), seed)
+        let bodies = KvWorkload::new(self.keys.unwrap_or(KvWorkload::DEFAULT_KEYS), seed)
             .with_classes(classes)
             .map_err(|error| usage("--workload", error))?;
         Ok(bodies

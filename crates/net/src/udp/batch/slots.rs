@@ -1,57 +1,48 @@
-//! Many datagrams in one system call (`recvmmsg`, `sendmmsg`).
+//! A batch of a server: datagrams received into slots, and sent from them to their peers.
 #![expect(
     unsafe_code,
-    reason = "the kernel takes arrays of raw pointers to slots"
+    reason = "the kernel reads and writes slots, names and control messages by raw pointers"
 )]
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
-use std::os::fd::AsRawFd;
 
-use libc::{cmsghdr, in_pktinfo, in6_pktinfo, iovec, mmsghdr, sockaddr_in, sockaddr_in6};
-use nix::errno::Errno;
+use libc::{cmsghdr, in_pktinfo, in6_pktinfo, sockaddr_in, sockaddr_in6};
 
+use super::messages::Messages;
 use crate::pool::{FreeList, Pool, SlotId};
 use crate::slot::{PAYLOAD_BYTES, Peer, Slot};
 
 /// Datagrams per system call. Beyond some dozens the call's cost no longer shows.
-pub(super) const BATCH: usize = 64;
+const BATCH: usize = 64;
 
 /// The arrays for one batch, boxed so that the pointers between them stay valid when it moves.
 pub struct Batch {
-    headers: Box<[mmsghdr; BATCH]>,
-    iovecs: Box<[iovec; BATCH]>,
+    messages: Messages<BATCH>,
     names: Box<[sockaddr_in6; BATCH]>,
     controls: Box<[Control; BATCH]>,
 }
 
-// SAFETY: the pointers lead to the batch's own boxes and to slots that are only dereferenced by the kernel during
-// calls that prove ownership of the slots' tokens.
-unsafe impl Send for Batch {}
-
 /// What arrived in one message.
-pub(super) struct Received {
-    pub(super) len: usize,
-    pub(super) truncated: bool,
-    pub(super) peer: Peer,
+pub(in crate::udp) struct Received {
+    pub(in crate::udp) len: usize,
+    pub(in crate::udp) truncated: bool,
+    pub(in crate::udp) peer: Peer,
     /// The address it was sent to, where the socket has several and tells.
-    pub(super) asked_ip: [u8; 16],
+    pub(in crate::udp) asked_ip: [u8; 16],
 }
 
 impl Batch {
-    pub(super) fn new() -> Batch {
-        // SAFETY: all four are structures of integers and raw pointers, for which zeros are values.
-        let (headers, iovecs, names, controls) = unsafe { std::mem::zeroed() };
+    pub(in crate::udp) fn new() -> Batch {
+        // SAFETY: both are structures of integers, for which zeros are values.
+        let (names, controls) = unsafe { std::mem::zeroed() };
         let mut batch = Batch {
-            headers: Box::new(headers),
-            iovecs: Box::new(iovecs),
+            messages: Messages::new(),
             names: Box::new(names),
             controls: Box::new(controls),
         };
         for i in 0..BATCH {
-            let message = &mut batch.headers[i].msg_hdr;
-            message.msg_iov = &raw mut batch.iovecs[i];
-            message.msg_iovlen = 1;
+            let message = batch.messages.header_mut(i);
             message.msg_name = (&raw mut batch.names[i]).cast();
             message.msg_namelen = NAME_BYTES;
             message.msg_control = (&raw mut batch.controls[i]).cast();
@@ -61,7 +52,7 @@ impl Batch {
 
     /// Receives up to `max` datagrams, at most [`BATCH`], into the slots that `free` would hand out next, in
     /// that order, without blocking; returns how many.
-    pub(super) fn receive(
+    pub(in crate::udp) fn receive(
         &mut self,
         socket: &UdpSocket,
         pool: &Pool,
@@ -73,47 +64,38 @@ impl Batch {
             return Ok(0);
         }
         self.arm(pool, free, count);
-        // SAFETY: the first `count` headers point to names, controls and iovecs of this batch, and the iovecs, since `arm`, to slots of
-        // `pool`, borrowed through the call. Nobody else reaches the slots: their tokens are in `free`, borrowed exclusively.
-        let result = unsafe {
-            libc::recvmmsg(
-                socket.as_raw_fd(),
-                self.headers.as_mut_ptr(),
-                count as libc::c_uint,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        };
-        Ok(Errno::result(result)? as usize)
+        // SAFETY: the first `count` messages point to names and controls of this batch and, since `arm`, to slots of `pool`, borrowed
+        // through the call. Nobody else reaches the slots: their tokens are in `free`, borrowed exclusively.
+        unsafe { self.messages.receive(socket, count) }
     }
 
     /// Points each message at its slot, every time: what it pointed at before may be gone with its pool. Panics if a
     /// token is another pool's.
     fn arm(&mut self, pool: &Pool, free: &FreeList, count: usize) {
-        let headers = self.headers.iter_mut();
-        let places = headers.zip(self.iovecs.iter_mut());
-        for ((header, iovec), id) in places.zip(free.next().take(count)) {
-            header.msg_hdr.msg_controllen = size_of::<Control>();
-            iovec.iov_base = Slot::data_ptr(pool.slot_ptr(id)).cast();
-            iovec.iov_len = PAYLOAD_BYTES;
+        for (i, id) in free.next().take(count).enumerate() {
+            self.messages.header_mut(i).msg_controllen = size_of::<Control>();
+            let buffer = self.messages.buffer_mut(i);
+            buffer.iov_base = Slot::data_ptr(pool.slot_ptr(id)).cast();
+            buffer.iov_len = PAYLOAD_BYTES;
         }
     }
 
     /// The outcome of message `i` of the last receive; makes it ready for the next.
-    pub(super) fn received(&mut self, i: usize) -> Received {
-        let header = &mut self.headers[i];
-        header.msg_hdr.msg_namelen = NAME_BYTES;
+    pub(in crate::udp) fn received(&mut self, i: usize) -> Received {
+        let len = self.messages.len(i);
+        let message = self.messages.header_mut(i);
+        message.msg_namelen = NAME_BYTES;
         Received {
-            len: header.msg_len as usize,
-            truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+            len,
+            truncated: message.msg_flags & libc::MSG_TRUNC != 0,
             peer: read_name(&self.names[i]),
-            asked_ip: self.controls[i].read(header.msg_hdr.msg_controllen),
+            asked_ip: self.controls[i].read(message.msg_controllen),
         }
     }
 
     /// Sends the payloads of up to [`BATCH`] slots to their peers, from the addresses that these asked, without blocking; returns how many the kernel
     /// took before it refused one.
-    pub(super) fn send(
+    pub(in crate::udp) fn send(
         &mut self,
         socket: &UdpSocket,
         is_v4: bool,
@@ -123,23 +105,16 @@ impl Batch {
         let count = slots.len().min(BATCH);
         for (i, id) in slots[..count].iter_mut().enumerate() {
             let slot = pool.get_mut(id);
-            self.iovecs[i].iov_len = slot.payload().len();
-            self.iovecs[i].iov_base = slot.payload_mut().as_mut_ptr().cast();
-            let message = &mut self.headers[i].msg_hdr;
+            let buffer = self.messages.buffer_mut(i);
+            buffer.iov_len = slot.payload().len();
+            buffer.iov_base = slot.payload_mut().as_mut_ptr().cast();
+            let message = self.messages.header_mut(i);
             message.msg_namelen = write_name(&mut self.names[i], slot.peer, is_v4);
             message.msg_controllen = self.controls[i].write(slot.asked_ip, is_v4);
         }
-        // SAFETY: the first `count` headers point to names, controls, iovecs and slots that live through the call, and nobody
+        // SAFETY: the first `count` messages point to names, controls and slots that live through the call, and nobody
         // else reaches the slots: their tokens are borrowed exclusively.
-        let result = unsafe {
-            libc::sendmmsg(
-                socket.as_raw_fd(),
-                self.headers.as_mut_ptr(),
-                count as libc::c_uint,
-                libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
-            )
-        };
-        Ok(Errno::result(result)? as usize)
+        unsafe { self.messages.send(socket, 0..count, libc::MSG_DONTWAIT) }
     }
 }
 
@@ -248,7 +223,9 @@ fn read_name(name: &sockaddr_in6) -> Peer {
 
 fn write_name(name: &mut sockaddr_in6, peer: Peer, is_v4: bool) -> libc::socklen_t {
     let mapped = peer.mapped();
-    if let (true, Some(ip)) = (is_v4, mapped.ip().to_ipv4_mapped()) {
+    if let Some(ip) = mapped.ip().to_ipv4_mapped()
+        && is_v4
+    {
         let v4 = sockaddr_in {
             sin_family: libc::AF_INET as libc::sa_family_t,
             sin_port: mapped.port().to_be(),

@@ -1,0 +1,75 @@
+//! "Did you mean …?": the valid word that a misspelt one is most like.
+//!
+//! ```
+//! use headway_words::{nearest, remedy};
+//!
+//! assert_eq!(nearest("exponental", ["constant", "exponential"]), Some("exponential"));
+//! assert_eq!(remedy("tcp", ["none", "udp"]), "known: none, udp");
+//! ```
+
+/// Below this similarity a suggestion would only confuse.
+const LEAST_SIMILARITY: f64 = 0.65;
+
+/// The word of `known` most like `given`, ignoring case and `_` for `-`; `None` where none is like it.
+pub fn nearest<'a, W: AsRef<str> + ?Sized + 'a>(
+    given: &str,
+    known: impl IntoIterator<Item = &'a W>,
+) -> Option<&'a str> {
+    let given = folded(given);
+    let alike = known.into_iter().filter_map(|word| {
+        let word = word.as_ref();
+        let folded = folded(word);
+        let similarity = similarity(&given, &folded);
+        let edits = strsim::osa_distance(&given, &folded);
+        (similarity >= LEAST_SIMILARITY).then_some((edits, similarity, word))
+    });
+    // A slip is few edits; of words as many away the one with the same beginning is meant.
+    let best = alike.min_by(|a, b| a.0.cmp(&b.0).then(b.1.total_cmp(&a.1)));
+    best.map(|(_, _, word)| word)
+}
+
+/// "did you mean `x`?" where a word of `known` is like `given`, else all of them: "known: x, y".
+pub fn remedy<'a, W: AsRef<str> + ?Sized + 'a>(
+    given: &str,
+    known: impl IntoIterator<Item = &'a W> + Clone,
+) -> String {
+    match nearest(given, known.clone()) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => {
+            let known: Vec<&str> = known.into_iter().map(AsRef::as_ref).collect();
+            format!("known: {}", known.join(", "))
+        }
+    }
+}
+
+fn folded(word: &str) -> String {
+    word.to_lowercase().replace('_', "-")
+}
+
+/// Jaro–Winkler finds long words by their beginnings, Damerau–Levenshtein short ones with two letters swapped.
+fn similarity(a: &str, b: &str) -> f64 {
+    strsim::jaro_winkler(a, b).max(strsim::normalized_damerau_levenshtein(a, b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_words_are_found_and_others_are_not() {
+        let policies = ["darc", "c-fcfs", "d-fcfs", "work-stealing"];
+        for (given, expected) in [
+            ("drac", Some("darc")),
+            ("C_FCFS", Some("c-fcfs")),
+            ("work", Some("work-stealing")),
+            ("gte", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(given, policies), expected, "{given}");
+        }
+        assert_eq!(
+            nearest("gte", &["gets".to_owned(), "get".to_owned()]),
+            Some("get")
+        );
+    }
+}
