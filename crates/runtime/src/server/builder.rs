@@ -8,13 +8,14 @@ use headway_fiber::{MAX_STACK_BYTES, Mechanism};
 use headway_net::classify::{AnyClassifier, Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
-use headway_net::udp::{BindError, UdpDatapath};
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{self, Replicas, System, Visit};
-use headway_policy::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape};
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
 use super::admission::admit;
+use super::class::Class;
+use super::source::{Custom, NoSource, Source, Udp};
 use super::{Observer, Server, Stopper};
 use crate::central::{self, Dispatched};
 use crate::error::StartError;
@@ -37,58 +38,9 @@ const DRAIN: Duration = Duration::from_secs(10);
 /// The most stalls a server keeps: 256 MiB of them.
 const MAX_STALLS: usize = 1 << 24;
 
-/// A request class, as declared.
-///
-/// ```
-/// use headway_runtime::Class;
-/// use std::time::Duration;
-///
-/// let scan = Class::new("scan", Duration::from_micros(500)).slo(Duration::from_millis(5)).long(true);
-/// assert_eq!(scan.hint.slo_ns, Some(5_000_000));
-/// ```
-#[derive(Clone, PartialEq, Debug)]
-pub struct Class {
-    /// What reports call it.
-    pub name: String,
-    /// What is known of it before the first request.
-    pub hint: ClassHint,
-}
-
-impl Class {
-    /// A class of this name and expected service time; 0 where nobody knows it.
-    #[must_use]
-    pub fn new(name: impl Into<String>, mean: Duration) -> Self {
-        Self {
-            name: name.into(),
-            hint: ClassHint::new(mean.as_nanos() as f64, 0.0),
-        }
-    }
-
-    /// How long a request of the class may stay in the server, by which `edf` and `shinjuku-mq` rank it; several of its service times
-    /// unless chosen.
-    #[must_use]
-    pub fn slo(mut self, within: Duration) -> Self {
-        self.hint.slo_ns = Some(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
-        self
-    }
-
-    /// Whether policies that treat long requests apart count the class among them; unless chosen, those of ten times the shortest class's
-    /// service time or more are.
-    #[must_use]
-    pub fn long(mut self, long: bool) -> Self {
-        self.hint.long = Some(long);
-        self
-    }
-}
-
 /// Stands for the service that a [`Builder`] has not been given yet: [`service`](Builder::service) and [`handler`](Builder::handler) do.
 #[derive(Clone, Copy, Debug)]
 pub struct NoService;
-
-/// Stands for the place where requests come from, which a [`Builder`] has not been told yet: [`listen_udp`](Builder::listen_udp) and
-/// [`datapath`](Builder::datapath) do.
-#[derive(Clone, Copy, Debug)]
-pub struct NoSource;
 
 /// What is to be chosen before a server starts. A service and a datapath must be; the rest has defaults.
 ///
@@ -527,48 +479,5 @@ where
         M: Monitor + Send + 'static,
     {
         unreachable!("refused at admission")
-    }
-}
-
-/// Something that becomes a datapath when the server starts.
-#[diagnostic::on_unimplemented(
-    message = "the server is not told where its requests come from",
-    label = "no requests come from `{Self}`",
-    note = "call `.listen_udp(address)` or `.datapath(…)` on the builder before `.start()`"
-)]
-pub trait Source {
-    /// What it becomes.
-    type Path: Datapath<Rx: 'static, Tx: 'static>;
-
-    /// The datapath, and the address it listens on, if it does.
-    ///
-    /// # Errors
-    /// [`BindError`] when it cannot listen.
-    fn open(self) -> Result<(Self::Path, Option<SocketAddr>), BindError>;
-}
-
-/// A UDP address to listen on.
-#[derive(Clone, Copy, Debug)]
-pub struct Udp(SocketAddr);
-
-impl Source for Udp {
-    type Path = UdpDatapath;
-
-    fn open(self) -> Result<(UdpDatapath, Option<SocketAddr>), BindError> {
-        let datapath = UdpDatapath::bind(self.0)?;
-        let addr = datapath.local_addr();
-        Ok((datapath, Some(addr)))
-    }
-}
-
-/// A datapath made elsewhere.
-#[derive(Clone, Copy, Debug)]
-pub struct Custom<D>(D);
-
-impl<D: Datapath<Rx: 'static, Tx: 'static>> Source for Custom<D> {
-    type Path = D;
-
-    fn open(self) -> Result<(D, Option<SocketAddr>), BindError> {
-        Ok((self.0, None))
     }
 }

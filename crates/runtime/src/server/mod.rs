@@ -2,16 +2,20 @@
 
 mod admission;
 mod builder;
+mod class;
 mod observer;
+mod source;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use admission::{Admission, admit};
-pub use builder::{Builder, Class, NoService, NoSource, Udp};
+pub use builder::{Builder, NoService};
+pub use class::Class;
 use headway_policy::spec::Params;
 pub use observer::Observer;
+pub use source::{NoSource, Udp};
 
 use crate::control::{Control, Phase};
 use crate::error::{ResizeError, ShutdownError};

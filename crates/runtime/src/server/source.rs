@@ -1,0 +1,54 @@
+//! Where a server's requests come from.
+
+use std::net::SocketAddr;
+
+use headway_net::datapath::Datapath;
+use headway_net::udp::{BindError, UdpDatapath};
+
+/// Stands for the place where requests come from, which a [`Builder`](super::Builder) has not been told yet: [`listen_udp`](super::Builder::listen_udp) and
+/// [`datapath`](super::Builder::datapath) do.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSource;
+
+/// Something that becomes a datapath when the server starts.
+#[diagnostic::on_unimplemented(
+    message = "the server is not told where its requests come from",
+    label = "no requests come from `{Self}`",
+    note = "call `.listen_udp(address)` or `.datapath(…)` on the builder before `.start()`"
+)]
+pub trait Source {
+    /// What it becomes.
+    type Path: Datapath<Rx: 'static, Tx: 'static>;
+
+    /// The datapath, and the address it listens on, if it does.
+    ///
+    /// # Errors
+    /// [`BindError`] when it cannot listen.
+    fn open(self) -> Result<(Self::Path, Option<SocketAddr>), BindError>;
+}
+
+/// A UDP address to listen on.
+#[derive(Clone, Copy, Debug)]
+pub struct Udp(pub(super) SocketAddr);
+
+impl Source for Udp {
+    type Path = UdpDatapath;
+
+    fn open(self) -> Result<(UdpDatapath, Option<SocketAddr>), BindError> {
+        let datapath = UdpDatapath::bind(self.0)?;
+        let addr = datapath.local_addr();
+        Ok((datapath, Some(addr)))
+    }
+}
+
+/// A datapath made elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Custom<D>(pub(super) D);
+
+impl<D: Datapath<Rx: 'static, Tx: 'static>> Source for Custom<D> {
+    type Path = D;
+
+    fn open(self) -> Result<(D, Option<SocketAddr>), BindError> {
+        Ok((self.0, None))
+    }
+}
