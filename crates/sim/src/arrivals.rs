@@ -5,11 +5,11 @@ use crate::server::{NEVER, Request};
 use headway_policy::Rng;
 use headway_workload::{Arrival, Generator};
 
-/// Arrivals drawn at a time.
+/// RequestStream drawn at a time.
 const DRAWN: usize = 64;
 
 /// The arrivals still to come.
-pub(crate) struct Arrivals<'a> {
+pub(crate) struct RequestStream<'a> {
     generator: Generator,
     /// The next ones, drawn together: what is read was written long ago, and drawing does not wait for what
     /// happens in the server.
@@ -18,7 +18,7 @@ pub(crate) struct Arrivals<'a> {
     next: usize,
     left: u64,
     until_ns: u64,
-    /// Arrivals before this index are not measured.
+    /// RequestStream before this index are not measured.
     counted_from: u64,
     index: u64,
     classes: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Arrivals<'a> {
     experiment: &'a Experiment,
 }
 
-impl<'a> Arrivals<'a> {
+impl<'a> RequestStream<'a> {
     pub(crate) fn new(experiment: &'a Experiment) -> Self {
         let (left, until_ns) = match experiment.length {
             Length::Requests(requests) => (requests, u64::MAX),

@@ -11,7 +11,7 @@ const LOOKS: u64 = 64;
 const PASSING_PER_WORKER: f64 = 4.0;
 
 /// Samples the backlog at arrivals, equally spaced by index. Poisson arrivals see time averages.
-pub(crate) struct Backlog {
+pub(crate) struct BacklogSamples {
     in_system: Vec<u32>,
     interval: u64,
     until_look: u64,
@@ -20,7 +20,7 @@ pub(crate) struct Backlog {
     batches: Vec<Vec<f64>>,
 }
 
-impl Backlog {
+impl BacklogSamples {
     pub(crate) fn new(classes: usize, expected_arrivals: u64) -> Self {
         let interval = (expected_arrivals / (BATCHES as u64 * LOOKS)).max(1);
         Self {

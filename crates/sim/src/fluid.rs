@@ -4,7 +4,7 @@
 //! that was there from the beginning, orders everything: a request that arrives at `v` and needs
 //! `s` is done at `v + s`, whoever comes or goes. An event costs one heap operation.
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::RequestStream;
 use crate::experiment::Experiment;
 use crate::measures::Measures;
 use crate::outcome::Outcome;
@@ -128,7 +128,7 @@ impl Fluid {
 pub(crate) fn run(experiment: &Experiment, policy: ProcessorSharing, params: &Params) -> Outcome {
     let mut server = Fluid::new(policy, experiment.workers);
     let mut measures = Measures::new(experiment);
-    let mut arrivals = Arrivals::new(experiment);
+    let mut arrivals = RequestStream::new(experiment);
     let mut changes = experiment.core_changes.iter().peekable();
     loop {
         let change_ns = changes.peek().map_or(NEVER, |change| change.at_ns);

@@ -51,4 +51,4 @@ pub use headway_workload::Offered;
 pub use outcome::{Outcome, PlanChange, expected_waste_of, reservation_of, value_json};
 pub use parallel::{available_threads, in_parallel};
 pub use precision::{CONFIDENCE, Figure, Precision};
-pub use timeline::Interval;
+pub use timeline::TimelineInterval;

@@ -1,6 +1,6 @@
 //! What is noted while an experiment runs, of a server as of a rack.
 
-use crate::backlog::Backlog;
+use crate::backlog::BacklogSamples;
 use crate::experiment::Experiment;
 use crate::outcome::{Outcome, PlanChange, Totals, expected_waste_of, reservation_of};
 use crate::server::{Request, Sink, Work};
@@ -13,7 +13,7 @@ use headway_report::{ClassMeta, Recorder, Reservation};
 pub(crate) struct Measures<'a> {
     pub(crate) experiment: &'a Experiment,
     pub(crate) recorder: Recorder,
-    backlog: Backlog,
+    backlog: BacklogSamples,
     pub(crate) totals: Totals,
     plan_changes: Vec<PlanChange>,
     timeline: Option<Timeline>,
@@ -28,7 +28,7 @@ impl<'a> Measures<'a> {
             .collect();
         Self {
             experiment,
-            backlog: Backlog::new(classes.len(), experiment.expected_requests() as u64),
+            backlog: BacklogSamples::new(classes.len(), experiment.expected_requests() as u64),
             recorder: Recorder::new(&classes),
             totals: Totals::default(),
             plan_changes: Vec::new(),

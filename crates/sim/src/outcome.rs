@@ -2,7 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::server::{Request, Work};
-use crate::timeline::Interval;
+use crate::timeline::TimelineInterval;
 use headway_policy::Plan;
 use headway_policy::reservation::expected_waste_cores;
 use headway_policy::spec::{Params, Value};
@@ -58,7 +58,7 @@ pub struct Outcome {
     /// Cores idle on average while some request waited: what not being work-conserving cost.
     pub wasted_cores: f64,
     /// Latencies over the course of the run, where [`Experiment::timeline_ns`] asks for it.
-    pub timeline: Vec<Interval>,
+    pub timeline: Vec<TimelineInterval>,
     /// Who ran where in [`Experiment::trace_window`], in the order in which it stopped.
     pub slices: Vec<Slice>,
 }

@@ -1,6 +1,6 @@
 //! One server fed by a workload: arrivals go in, measurements come out.
 
-use crate::arrivals::Arrivals;
+use crate::arrivals::RequestStream;
 use crate::engine::Engine;
 use crate::error::SimError;
 use crate::experiment::Experiment;
@@ -110,7 +110,7 @@ impl RunSystem<'_> {
 /// Until nothing is left: after the last arrival the system drains. On a tie what ends comes
 /// before what begins.
 fn drive(experiment: &Experiment, server: &mut impl Simulated, measures: &mut Measures<'_>) {
-    let mut arrivals = Arrivals::new(experiment);
+    let mut arrivals = RequestStream::new(experiment);
     let mut changes = experiment.core_changes.iter().peekable();
     loop {
         let change_ns = changes.peek().map_or(NEVER, |change| change.at_ns);

@@ -4,7 +4,7 @@ use headway_report::Histogram;
 
 /// Requests that arrived within one stretch of virtual time.
 #[derive(Clone, Debug)]
-pub struct Interval {
+pub struct TimelineInterval {
     /// When it begins; it ends where the next begins.
     pub from_ns: u64,
     /// Latencies in ns, a histogram for each class in the workload's order.
@@ -17,7 +17,7 @@ pub struct Interval {
 pub(crate) struct Timeline {
     interval_ns: u64,
     classes: usize,
-    intervals: Vec<Interval>,
+    intervals: Vec<TimelineInterval>,
 }
 
 impl Timeline {
@@ -34,7 +34,7 @@ impl Timeline {
     pub(crate) fn record(&mut self, arrived_ns: u64, class: usize, latency_ns: u64) {
         let index = (arrived_ns / self.interval_ns) as usize;
         while self.intervals.len() <= index {
-            self.intervals.push(Interval {
+            self.intervals.push(TimelineInterval {
                 from_ns: self.intervals.len() as u64 * self.interval_ns,
                 classes: vec![Histogram::new(); self.classes],
             });
@@ -42,7 +42,7 @@ impl Timeline {
         self.intervals[index].classes[class].record(latency_ns);
     }
 
-    pub(crate) fn into_intervals(self) -> Vec<Interval> {
+    pub(crate) fn into_intervals(self) -> Vec<TimelineInterval> {
         self.intervals
     }
 }

@@ -1,12 +1,12 @@
 //! Hosts in virtual time, held to theory and to the Shenango paper.
 
-use headway_sim::host::figures::{self, Effort};
+use headway_sim::host::figures::{self, FigureEffort};
 use headway_sim::host::{
-    App, HostCosts, HostExperiment, HostOutcome, Step, least_cores_in_theory, mmc_p_wait,
+    App, HostCosts, HostExperiment, HostOutcome, RateStep, least_cores_in_theory, mmc_p_wait,
 };
 use headway_workload::Workload;
 
-const EFFORT: Effort = Effort {
+const EFFORT: FigureEffort = FigureEffort {
     duration_ms: 150,
     seed: 1,
     threads: 2,
@@ -207,7 +207,7 @@ fn limits_and_rates_are_checked() {
         too_many.to_string(),
         "6 cores are guaranteed, but there are only 4"
     );
-    let negative = app(1).steps(&[Step {
+    let negative = app(1).steps(&[RateStep {
         lasts_ns: 1,
         rate_rps: -1.0,
     }]);

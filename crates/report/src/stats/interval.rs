@@ -24,7 +24,7 @@ impl Interval {
     /// Whether the two intervals share a value.
     ///
     /// Intervals that do not overlap differ; ones that do may differ all the same, which
-    /// [`difference_interval`] decides.
+    /// [`difference_interval`](super::difference_interval) decides.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.lo <= other.hi && other.lo <= self.hi
     }

@@ -2,7 +2,7 @@
 
 use crate::kinds::{Kind, Setting, Task};
 use crate::{Datum, Error, RunLength};
-use headway_sim::host::figures::{self, Effort, Point};
+use headway_sim::host::figures::{self, CurvePoint, FigureEffort};
 use headway_workload::rate;
 use serde::Deserialize;
 
@@ -54,7 +54,7 @@ impl Kind for Host {
         if (self.figure == HostFigure::Interval) != rate_rps.is_some() {
             return Err(setting.fault("`rate` goes with the figure `interval`, and with no other"));
         }
-        let effort = Effort {
+        let effort = FigureEffort {
             duration_ms: self.shortened_ms(setting.extent()),
             seed: setting.experiment().server.seed,
             threads: 1,
@@ -95,7 +95,7 @@ fn measure(
     figure: HostFigure,
     x: f64,
     rate_rps: Option<f64>,
-    effort: Effort,
+    effort: FigureEffort,
     id: &str,
 ) -> Result<Vec<Datum>, Error> {
     let datum = |system: &str, what: &str, value: f64| Datum {
@@ -108,7 +108,7 @@ fn measure(
         x: Some(x),
         value,
     };
-    let tail_and_batch = |system: &str, point: &Point| {
+    let tail_and_batch = |system: &str, point: &CurvePoint| {
         let mut data = vec![datum(system, "p999_us", p999_us(point))];
         let batch = point
             .outcome
@@ -150,7 +150,7 @@ fn measure(
         }
         HostFigure::Connections => {
             let curves = figures::few_connections(&[24, 1200], &[x], effort)?;
-            let tail = |(flows, points): &(u64, Vec<Point>)| {
+            let tail = |(flows, points): &(u64, Vec<CurvePoint>)| {
                 datum(
                     &format!("{flows} connections"),
                     "p999_us",
@@ -168,7 +168,7 @@ fn measure(
 }
 
 /// The server's tail; not a number when it is overloaded: that tail only measures the run's length.
-fn p999_us(point: &Point) -> f64 {
+fn p999_us(point: &CurvePoint) -> f64 {
     let app = &point.outcome.apps[0];
     match (app.overloaded, app.latency_us) {
         (false, Some(latency)) => latency.p999,

@@ -4,7 +4,7 @@ use crate::server::NEVER;
 use headway_policy::JobId;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum WorkerState {
     Idle,
     Serving,
     /// Interrupted; it pays for that before it is free.
@@ -35,7 +35,7 @@ pub(super) struct OnDispatcher {
 /// One worker.
 #[derive(Clone, Copy)]
 pub(super) struct Worker {
-    state: State,
+    state: WorkerState,
     /// Whether the server still has it.
     away: bool,
     /// What it runs, unless it is idle.
@@ -57,7 +57,7 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) const IDLE: Self = Self {
-        state: State::Idle,
+        state: WorkerState::Idle,
         away: false,
         running: JobId(u32::MAX),
         epoch: 0,
@@ -73,7 +73,7 @@ impl Worker {
     #[inline]
     pub(super) fn begin(&mut self, start: Start) {
         let from_ns = start.from_ns;
-        self.state = State::Serving;
+        self.state = WorkerState::Serving;
         self.running = start.running;
         self.epoch += 1;
         self.serving_from_ns = from_ns;
@@ -102,7 +102,7 @@ impl Worker {
     /// Stops serving, and is free after what that costs.
     #[inline]
     pub(super) fn leave_at(&mut self, left_ns: u64) {
-        self.state = State::Leaving;
+        self.state = WorkerState::Leaving;
         self.done_ns = NEVER;
         self.slice_over_ns = NEVER;
         self.look_ns = left_ns;
@@ -117,30 +117,30 @@ impl Worker {
 
     #[inline]
     pub(super) fn stop(&mut self) {
-        self.state = State::Idle;
+        self.state = WorkerState::Idle;
         self.alone_step_ns = 0;
     }
 
     /// Whether it runs nothing.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
-        self.state == State::Idle
+        self.state == WorkerState::Idle
     }
 
     /// Whether it is there and runs nothing.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
-        self.state == State::Idle && !self.away
+        self.state == WorkerState::Idle && !self.away
     }
 
     #[inline]
     pub(super) fn is_serving(&self) -> bool {
-        self.state == State::Serving
+        self.state == WorkerState::Serving
     }
 
     #[inline]
     pub(super) fn is_leaving(&self) -> bool {
-        self.state == State::Leaving
+        self.state == WorkerState::Leaving
     }
 
     pub(super) fn go_away(&mut self) {

@@ -1,12 +1,12 @@
 //! One application while it runs: its server, its arrivals, and what is noted of it.
 
-use super::arrivals::Arrivals;
-use super::experiment::{App, HostExperiment, Job};
+use super::arrivals::SteppedArrivals;
+use super::experiment::{App, AppWork, HostExperiment};
 use super::windows::Windows;
 use crate::Costs;
-use crate::backlog::Backlog;
+use crate::backlog::BacklogSamples;
 use crate::error::SimError;
-use crate::server::{self, Left, NEVER, Request, Server};
+use crate::server::{self, Left, NEVER, Request, SimulatedServer};
 use headway_policy::WorkerId;
 use headway_policy::host::{Counters, Kthread, KthreadId, Usage};
 use headway_report::{ClassMeta, Recorder};
@@ -64,11 +64,11 @@ pub(super) enum Body {
 
 /// The part of an application that serves.
 pub(super) struct Serving {
-    pub(super) server: Box<dyn Server>,
-    arrivals: Arrivals,
+    pub(super) server: Box<dyn SimulatedServer>,
+    arrivals: SteppedArrivals,
     left: Vec<Left>,
     pub(super) recorder: Recorder,
-    pub(super) backlog: Backlog,
+    pub(super) backlog: BacklogSamples,
     pub(super) windows: Option<Windows>,
     network_ns: u64,
     tag: u64,
@@ -81,9 +81,9 @@ impl Application {
         index: usize,
     ) -> Result<Self, SimError> {
         let most = app.most.unwrap_or(experiment.topology.cores());
-        let body = match &app.job {
-            Job::Batch => Body::Batch,
-            Job::Server { .. } => {
+        let body = match &app.work {
+            AppWork::Batch => Body::Batch,
+            AppWork::Server { .. } => {
                 Body::Server(Box::new(Serving::new(experiment, app, index, most)?))
             }
         };
@@ -253,7 +253,7 @@ impl Application {
         }
     }
 
-    fn with_server(&mut self, act: impl FnOnce(&mut dyn Server, &mut Vec<Left>)) {
+    fn with_server(&mut self, act: impl FnOnce(&mut dyn SimulatedServer, &mut Vec<Left>)) {
         let Body::Server(serving) = &mut self.body else {
             return;
         };
@@ -269,11 +269,11 @@ impl Serving {
         index: usize,
         most: usize,
     ) -> Result<Self, SimError> {
-        let Job::Server {
+        let AppWork::Server {
             workload,
             steps,
             policy,
-        } = &app.job
+        } = &app.work
         else {
             unreachable!("a batch application serves nothing");
         };
@@ -294,10 +294,10 @@ impl Serving {
         let seed = experiment.seed ^ (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         Ok(Self {
             server,
-            arrivals: Arrivals::new(workload, steps, experiment.duration_ns, seed),
+            arrivals: SteppedArrivals::new(workload, steps, experiment.duration_ns, seed),
             left,
             recorder: Recorder::new(&classes),
-            backlog: Backlog::new(classes.len(), expected as u64),
+            backlog: BacklogSamples::new(classes.len(), expected as u64),
             windows: experiment.window_ns.map(Windows::new),
             network_ns: experiment.network_ns,
             tag: 0,

@@ -1,14 +1,14 @@
-//! Arrivals at a rate that changes in steps.
+//! SteppedArrivals at a rate that changes in steps.
 
-use super::experiment::Step;
+use super::experiment::RateStep;
 use crate::server::NEVER;
 use headway_workload::{Arrival, Generator, Offered, Workload};
 
 /// One step after the other, each with a generator of its own. Poisson arrivals have no memory, so
 /// that starting anew at a step is exactly the process whose rate changes there.
-pub(super) struct Arrivals {
+pub(super) struct SteppedArrivals {
     workload: Workload,
-    steps: Vec<Step>,
+    steps: Vec<RateStep>,
     seed: u64,
     current: usize,
     start_ns: u64,
@@ -17,9 +17,9 @@ pub(super) struct Arrivals {
     next: Option<Arrival>,
 }
 
-impl Arrivals {
+impl SteppedArrivals {
     /// Until `until_ns`; the last step lasts until then.
-    pub(super) fn new(workload: &Workload, steps: &[Step], until_ns: u64, seed: u64) -> Self {
+    pub(super) fn new(workload: &Workload, steps: &[RateStep], until_ns: u64, seed: u64) -> Self {
         let mut start_ns = 0;
         let mut clipped = Vec::with_capacity(steps.len());
         for (index, step) in steps.iter().enumerate() {
@@ -29,7 +29,7 @@ impl Arrivals {
             } else {
                 step.lasts_ns.min(left_ns)
             };
-            clipped.push(Step { lasts_ns, ..*step });
+            clipped.push(RateStep { lasts_ns, ..*step });
             start_ns += lasts_ns;
         }
         let mut arrivals = Self {
@@ -94,9 +94,9 @@ mod tests {
     #[test]
     fn each_step_has_its_rate_and_the_last_goes_on() {
         let workload = Workload::named("fixed-1us").unwrap();
-        let step = |lasts_ns, rate_rps| Step { lasts_ns, rate_rps };
+        let step = |lasts_ns, rate_rps| RateStep { lasts_ns, rate_rps };
         let steps = [step(100_000_000, 1e5), step(100_000_000, 0.0), step(1, 1e6)];
-        let mut arrivals = Arrivals::new(&workload, &steps, 300_000_000, 1);
+        let mut arrivals = SteppedArrivals::new(&workload, &steps, 300_000_000, 1);
         let mut counts = [0_u64; 3];
         let mut last_ns = 0;
         while let Some(arrival) = arrivals.take() {

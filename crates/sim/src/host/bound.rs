@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 /// What a slow allocator can reach at one offered load.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Bound {
+pub struct IntervalBound {
     /// Offered work, cores (erlang).
     pub offered_cores: f64,
     /// Fewest cores that keep the limit.
@@ -33,7 +33,7 @@ pub fn optimal_interval_bound(
     intervals: u64,
     most: usize,
     seed: u64,
-) -> Vec<Option<Bound>> {
+) -> Vec<Option<IntervalBound>> {
     let mut least = 1;
     let bound = |&offered: &f64| {
         let enough = |&cores: &usize| {
@@ -48,7 +48,7 @@ pub fn optimal_interval_bound(
         };
         let cores = (least.max(offered.ceil() as usize).max(1)..=most).find(enough)?;
         least = cores;
-        Some(Bound {
+        Some(IntervalBound {
             offered_cores: offered,
             cores,
             efficiency: offered / cores as f64,

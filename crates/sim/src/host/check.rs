@@ -1,6 +1,6 @@
 //! Whether a host's experiment can be run.
 
-use super::experiment::{HostExperiment, Job};
+use super::experiment::{AppWork, HostExperiment};
 use crate::error::{SimError, in_range};
 use headway_policy::host::systems;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
@@ -16,11 +16,11 @@ impl HostExperiment {
         in_range("the duration in ns", self.duration_ns as f64, 1.0, 1e15)?;
         self.shape().check()?;
         for app in &self.apps {
-            let Job::Server {
+            let AppWork::Server {
                 workload,
                 steps,
                 policy,
-            } = &app.job
+            } = &app.work
             else {
                 continue;
             };

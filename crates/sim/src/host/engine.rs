@@ -68,7 +68,7 @@ enum Event {
 
 /// What a kthread is at.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CoreState {
     Waking,
     Running,
     Parking,
@@ -78,7 +78,7 @@ enum State {
 #[derive(Clone, Copy)]
 struct Occupied {
     tenant: Tenant,
-    state: State,
+    state: CoreState,
     since_ns: u64,
     idleness: Idleness,
     looks_for_work: bool,
@@ -270,7 +270,7 @@ impl<'a, A: Allocator> Host<'a, A> {
                 self.tenancies[core.index()] += 1;
                 self.cores[core.index()] = Some(Occupied {
                     tenant: to,
-                    state: State::Waking,
+                    state: CoreState::Waking,
                     since_ns: self.now_ns,
                     idleness: Idleness::default(),
                     looks_for_work: false,
@@ -297,7 +297,7 @@ impl<'a, A: Allocator> Host<'a, A> {
     }
 
     fn runs(&mut self, core: CoreId, _occupied: Occupied) {
-        self.set_state(core, State::Running);
+        self.set_state(core, CoreState::Running);
         let Some(Occupied { tenant, .. }) = self.cores[core.index()] else {
             return;
         };
@@ -308,9 +308,9 @@ impl<'a, A: Allocator> Host<'a, A> {
     /// It puts what it runs back and leaves.
     fn signalled(&mut self, core: CoreId, occupied: Occupied) {
         match occupied.state {
-            State::Parking => return,
-            State::Waking => {}
-            State::Running => self.stop(occupied.tenant),
+            CoreState::Parking => return,
+            CoreState::Waking => {}
+            CoreState::Running => self.stop(occupied.tenant),
         }
         let measured = u64::from(self.is_measured());
         self.apps[occupied.tenant.app.index()].sums.preempted += measured;
@@ -318,7 +318,7 @@ impl<'a, A: Allocator> Host<'a, A> {
     }
 
     fn impatient(&mut self, core: CoreId, mut occupied: Occupied) {
-        let idle = occupied.state == State::Running
+        let idle = occupied.state == CoreState::Running
             && self.apps[occupied.tenant.app.index()].is_idle(occupied.tenant.kthread);
         // Someone who found work and is idle anew has more patience, and another such event.
         if !idle
@@ -330,7 +330,7 @@ impl<'a, A: Allocator> Host<'a, A> {
             return;
         }
         self.stop(occupied.tenant);
-        self.set_state(core, State::Parking);
+        self.set_state(core, CoreState::Parking);
         let event = Event::Gone {
             core: core.0,
             tenancy: self.tenancies[core.index()],
@@ -360,7 +360,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         app.sums.allocated_ns += app.measured.part_ns(occupied.since_ns, self.now_ns);
     }
 
-    fn set_state(&mut self, core: CoreId, state: State) {
+    fn set_state(&mut self, core: CoreId, state: CoreState) {
         if let Some(occupied) = &mut self.cores[core.index()] {
             occupied.state = state;
         }
@@ -379,7 +379,7 @@ impl<'a, A: Allocator> Host<'a, A> {
             let Some(occupied) = &mut self.cores[core] else {
                 continue;
             };
-            if occupied.state != State::Running || occupied.tenant.app.index() != app {
+            if occupied.state != CoreState::Running || occupied.tenant.app.index() != app {
                 continue;
             }
             let idle = self.apps[app].is_idle(occupied.tenant.kthread);

@@ -9,22 +9,22 @@ use headway_workload::Workload;
 
 /// A rate that holds for a while.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Step {
+pub struct RateStep {
     /// How long, ns. The last step lasts until the end whatever it says.
     pub lasts_ns: u64,
-    /// Arrivals per second; 0 for none.
+    /// SteppedArrivals per second; 0 for none.
     pub rate_rps: f64,
 }
 
 /// What an application does with its cores.
 #[derive(Clone, Debug)]
-pub enum Job {
+pub enum AppWork {
     /// It serves requests.
     Server {
         /// What arrives.
         workload: Box<Workload>,
         /// How much of it, over time; one step at least.
-        steps: Vec<Step>,
+        steps: Vec<RateStep>,
         /// Its own scheduler: one that leaves no request where only an absent kthread would find it.
         policy: Spec,
     },
@@ -38,7 +38,7 @@ pub struct App {
     /// Its name, unique on the host.
     pub name: String,
     /// What it does.
-    pub job: Job,
+    pub work: AppWork,
     /// Cores nobody takes from it while it uses them.
     pub guaranteed: usize,
     /// Most cores it may have; those of the host unless said.
@@ -49,7 +49,7 @@ impl App {
     /// A server under work stealing, as Shenango's runtime is, with nothing guaranteed.
     #[must_use]
     pub fn server(name: impl Into<String>, workload: Workload, rate_rps: f64) -> Self {
-        let step = Step {
+        let step = RateStep {
             lasts_ns: u64::MAX,
             rate_rps,
         };
@@ -59,7 +59,7 @@ impl App {
         };
         Self {
             name: name.into(),
-            job: Job::Server {
+            work: AppWork::Server {
                 workload: Box::new(workload),
                 steps: vec![step],
                 policy,
@@ -74,7 +74,7 @@ impl App {
     pub fn batch(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
-            job: Job::Batch,
+            work: AppWork::Batch,
             guaranteed: 0,
             most: None,
         }
@@ -96,8 +96,8 @@ impl App {
 
     /// At these rates, one after the other. Nothing changes for a batch application.
     #[must_use]
-    pub fn steps(mut self, given: &[Step]) -> Self {
-        if let Job::Server { steps, .. } = &mut self.job {
+    pub fn steps(mut self, given: &[RateStep]) -> Self {
+        if let AppWork::Server { steps, .. } = &mut self.work {
             *steps = given.to_vec();
         }
         self
@@ -106,7 +106,7 @@ impl App {
     /// With this scheduler of its own. Nothing changes for a batch application.
     #[must_use]
     pub fn policy(mut self, spec: Spec) -> Self {
-        if let Job::Server { policy, .. } = &mut self.job {
+        if let AppWork::Server { policy, .. } = &mut self.work {
             *policy = spec;
         }
         self
@@ -115,7 +115,7 @@ impl App {
     /// Its mean rate over `duration_ns`, requests per second; 0 for a batch application.
     #[must_use]
     pub fn mean_rate_rps(&self, duration_ns: u64) -> f64 {
-        let Job::Server { steps, .. } = &self.job else {
+        let AppWork::Server { steps, .. } = &self.work else {
             return 0.0;
         };
         let (mut left_ns, mut requests) = (duration_ns, 0.0);
@@ -141,7 +141,7 @@ pub struct HostExperiment {
     pub policy: Spec,
     /// The applications.
     pub apps: Vec<App>,
-    /// Arrivals end then, ns of virtual time; what is under way is finished.
+    /// SteppedArrivals end then, ns of virtual time; what is under way is finished.
     pub duration_ns: u64,
     /// Part of the duration that is simulated but not measured.
     pub warm_up: f64,
@@ -207,9 +207,9 @@ impl HostExperiment {
         let app = |app: &App| AppShape {
             guaranteed: app.guaranteed,
             most: app.most.unwrap_or(cores),
-            kind: match app.job {
-                Job::Server { .. } => Kind::Latency,
-                Job::Batch => Kind::Batch,
+            kind: match app.work {
+                AppWork::Server { .. } => Kind::Latency,
+                AppWork::Batch => Kind::Batch,
             },
         };
         HostShape {

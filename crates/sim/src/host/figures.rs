@@ -4,7 +4,7 @@
 //! physical core. None of them is in the model: compare systems with one another, and shapes, not
 //! absolute latencies. Shenango has 14 of 16 hyper-threads (two are the daemon's), Arachne 15, ZygOS all 16.
 
-use super::{App, Bound, HostCosts, HostExperiment, HostOutcome, Step, Window};
+use super::{App, HostCosts, HostExperiment, HostOutcome, IntervalBound, RateStep, Window};
 use crate::{SimError, available_threads, in_parallel};
 use headway_policy::spec::Spec;
 use headway_workload::Workload;
@@ -14,7 +14,7 @@ const SPIN_MEAN_NS: f64 = 10_000.0;
 
 /// One point of a curve.
 #[derive(Clone, Debug)]
-pub struct Point {
+pub struct CurvePoint {
     /// Where on the axis; which axis the function says.
     pub x: f64,
     /// What came of it.
@@ -23,16 +23,16 @@ pub struct Point {
 
 /// A system's curve.
 #[derive(Clone, Debug)]
-pub struct Curve {
+pub struct SystemCurve {
     /// Who.
     pub system: &'static str,
     /// In the axis's order.
-    pub points: Vec<Point>,
+    pub points: Vec<CurvePoint>,
 }
 
 /// How much to simulate.
 #[derive(Clone, Copy, Debug)]
-pub struct Effort {
+pub struct FigureEffort {
     /// Virtual time of a run, ms.
     pub duration_ms: u64,
     /// Of everything random.
@@ -41,7 +41,7 @@ pub struct Effort {
     pub threads: usize,
 }
 
-impl Default for Effort {
+impl Default for FigureEffort {
     fn default() -> Self {
         Self {
             duration_ms: 500,
@@ -55,9 +55,9 @@ impl Default for Effort {
 #[derive(Clone, Debug)]
 pub struct Efficiency {
     /// The optimal allocator with an interval of 1 ms; where no number of cores keeps the limit, none.
-    pub bound: Vec<Option<Bound>>,
+    pub bound: Vec<Option<IntervalBound>>,
     /// A Shenango runtime under the same load, by the offered cores.
-    pub shenango: Vec<Point>,
+    pub shenango: Vec<CurvePoint>,
 }
 
 /// A host of the systems compared in Figures 4, 5, 7 and 8.
@@ -94,7 +94,7 @@ const ARACHNE: Contestant = Contestant {
 
 impl Contestant {
     /// A server that may have every core, and swaptions where the system shares.
-    fn host(&self, workload: &Workload, rate_rps: f64, effort: Effort) -> HostExperiment {
+    fn host(&self, workload: &Workload, rate_rps: f64, effort: FigureEffort) -> HostExperiment {
         let app = App::server("server", workload.clone(), rate_rps)
             .guaranteed(self.cores)
             .policy(spec(self.server));
@@ -114,9 +114,14 @@ fn spec(text: &str) -> Spec {
     text.parse().expect("a constant that parses")
 }
 
-fn run_all(experiments: &[(f64, HostExperiment)], effort: Effort) -> Result<Vec<Point>, SimError> {
+fn run_all(
+    experiments: &[(f64, HostExperiment)],
+    effort: FigureEffort,
+) -> Result<Vec<CurvePoint>, SimError> {
     let run = |(x, experiment): &(f64, HostExperiment)| {
-        experiment.run().map(|outcome| Point { x: *x, outcome })
+        experiment
+            .run()
+            .map(|outcome| CurvePoint { x: *x, outcome })
     };
     in_parallel(experiments, effort.threads, run, |_, _| ())
         .into_iter()
@@ -129,7 +134,7 @@ fn run_all(experiments: &[(f64, HostExperiment)], effort: Effort) -> Result<Vec<
 ///
 /// # Errors
 /// [`SimError`] when a load is not above 0.
-pub fn efficiency(offered_cores: &[f64], effort: Effort) -> Result<Efficiency, SimError> {
+pub fn efficiency(offered_cores: &[f64], effort: FigureEffort) -> Result<Efficiency, SimError> {
     const LIMIT_NS: u64 = 100_000;
     const INTERVAL_NS: u64 = 1_000_000;
     let bound = super::optimal_interval_bound(
@@ -162,12 +167,12 @@ pub fn efficiency(offered_cores: &[f64], effort: Effort) -> Result<Efficiency, S
 pub fn spin_server(
     workload: &Workload,
     rates_rps: &[f64],
-    effort: Effort,
-) -> Result<Vec<Curve>, SimError> {
+    effort: FigureEffort,
+) -> Result<Vec<SystemCurve>, SimError> {
     let curve = |contestant: &Contestant| {
         let experiment = |&rate: &f64| (rate, contestant.host(workload, rate, effort));
         let experiments: Vec<_> = rates_rps.iter().map(experiment).collect();
-        Ok(Curve {
+        Ok(SystemCurve {
             system: contestant.system,
             points: run_all(&experiments, effort)?,
         })
@@ -191,7 +196,7 @@ pub fn spin_workloads() -> [Workload; 3] {
 
 /// One system's answer to a sudden load, Figure 5.
 #[derive(Clone, Debug)]
-pub struct Burst {
+pub struct StepResponse {
     /// Who.
     pub system: &'static str,
     /// The raised rate, requests per second.
@@ -202,7 +207,7 @@ pub struct Burst {
     pub outcome: HostOutcome,
 }
 
-impl Burst {
+impl StepResponse {
     /// The worst window's 99.9th percentile, µs.
     #[must_use]
     pub fn worst_p999_us(&self) -> f64 {
@@ -220,12 +225,12 @@ impl Burst {
 pub fn load_step(
     raised_rps: &[f64],
     phase_ms: u64,
-    effort: Effort,
-) -> Result<Vec<Burst>, SimError> {
+    effort: FigureEffort,
+) -> Result<Vec<StepResponse>, SimError> {
     const BASELINE_RPS: f64 = 100_000.0;
     const PACKET_NS: u64 = 154;
     let workload = named("fixed-1us");
-    let phase = |rate_rps| Step {
+    let phase = |rate_rps| RateStep {
         lasts_ns: phase_ms * 1_000_000,
         rate_rps,
     };
@@ -246,7 +251,7 @@ pub fn load_step(
     }
     let run = |(system, raised_rps, host): &(&'static str, f64, HostExperiment)| {
         let mut outcome = host.run()?;
-        Ok(Burst {
+        Ok(StepResponse {
             system,
             raised_rps: *raised_rps,
             windows: std::mem::take(&mut outcome.apps[0].windows),
@@ -266,8 +271,8 @@ pub fn load_step(
 pub fn few_connections(
     flows: &[u64],
     rates_rps: &[f64],
-    effort: Effort,
-) -> Result<Vec<(u64, Vec<Point>)>, SimError> {
+    effort: FigureEffort,
+) -> Result<Vec<(u64, Vec<CurvePoint>)>, SimError> {
     let workload = named("exponential-10us");
     let curve = |&flows: &u64| {
         let experiment = |&rate: &f64| {
@@ -290,8 +295,8 @@ pub fn few_connections(
 pub fn allocation_interval(
     intervals_us: &[u64],
     rate_rps: f64,
-    effort: Effort,
-) -> Result<Vec<Point>, SimError> {
+    effort: FigureEffort,
+) -> Result<Vec<CurvePoint>, SimError> {
     let workload = named("exponential-10us");
     let experiment = |&us: &u64| {
         let mut host = SHENANGO.host(&workload, rate_rps, effort);

@@ -32,8 +32,8 @@ pub mod figures;
 mod outcome;
 mod windows;
 
-pub use bound::{Bound, least_cores_in_theory, mmc_p_wait, optimal_interval_bound};
+pub use bound::{IntervalBound, least_cores_in_theory, mmc_p_wait, optimal_interval_bound};
 pub use costs::HostCosts;
-pub use experiment::{App, HostExperiment, Job, Step};
+pub use experiment::{App, AppWork, HostExperiment, RateStep};
 pub use outcome::{AppOutcome, HostOutcome};
 pub use windows::Window;

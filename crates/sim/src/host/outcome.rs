@@ -1,7 +1,7 @@
 //! What came of a host.
 
 use super::application::{Application, Body};
-use super::experiment::{HostExperiment, Job};
+use super::experiment::{AppWork, HostExperiment};
 use super::windows::{Window, Windows};
 use crate::outcome::value_json;
 use headway_policy::spec::Params;
@@ -156,9 +156,9 @@ impl AppOutcome {
         Self {
             name: spec.name.clone(),
             batch,
-            policy: match &spec.job {
-                Job::Server { policy, .. } => Some(policy.to_string()),
-                Job::Batch => None,
+            policy: match &spec.work {
+                AppWork::Server { policy, .. } => Some(policy.to_string()),
+                AppWork::Batch => None,
             },
             offered_rps: per_s(sums.arrivals),
             allocated_cores: cores(sums.allocated_ns),
@@ -194,9 +194,9 @@ fn all_classes(experiment: &HostExperiment, apps: &[Application]) -> Recorder {
 }
 
 fn names_of(experiment: &HostExperiment) -> String {
-    let name = |app: &super::App| match &app.job {
-        Job::Server { workload, .. } => Some(workload.name.clone()),
-        Job::Batch => None,
+    let name = |app: &super::App| match &app.work {
+        AppWork::Server { workload, .. } => Some(workload.name.clone()),
+        AppWork::Batch => None,
     };
     let names: Vec<String> = experiment.apps.iter().filter_map(name).collect();
     names.join("+")
@@ -205,11 +205,11 @@ fn names_of(experiment: &HostExperiment) -> String {
 /// Offered work of all applications together over all cores.
 fn load_of(experiment: &HostExperiment) -> f64 {
     let cores = experiment.topology.cores();
-    let load = |app: &super::App| match &app.job {
-        Job::Server { workload, .. } => {
+    let load = |app: &super::App| match &app.work {
+        AppWork::Server { workload, .. } => {
             workload.load_for_rate(app.mean_rate_rps(experiment.duration_ns), cores)
         }
-        Job::Batch => 0.0,
+        AppWork::Batch => 0.0,
     };
     experiment.apps.iter().map(load).sum()
 }

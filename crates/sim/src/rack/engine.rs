@@ -1,15 +1,15 @@
 //! The rack's event loop: arrivals at the switch, requests and replies on their way, servers, the control plane's clock.
 
 use super::flights::{Flights, tag, untag};
-use super::links::{Delivery, Link, Upward};
+use super::links::{Link, ToServer, Upward};
 use super::measures::RackMeasures;
 use super::rival::Rival;
-use crate::arrivals::Arrivals;
+use crate::arrivals::RequestStream;
 use crate::engine::agenda::Agenda;
 use crate::error::SimError;
 use crate::experiment::Experiment;
 use crate::outcome::Outcome;
-use crate::server::{self, Left, NEVER, Request, Server};
+use crate::server::{self, Left, NEVER, Request, SimulatedServer};
 use crate::standings::Standings;
 use headway_policy::controls::{Assignment, Share};
 use headway_policy::rack::{
@@ -60,18 +60,18 @@ struct Rack<'a, S> {
     bounces_all: bool,
     agents: Option<Vec<Agent>>,
     duties: Vec<Duty>,
-    servers: Vec<Box<dyn Server>>,
+    servers: Vec<Box<dyn SimulatedServer>>,
     /// Cores that each server has at present.
     cores: Vec<usize>,
     steps: Agenda,
     standings: Standings,
     flights: Flights,
-    down: Link<Delivery>,
+    down: Link<ToServer>,
     up: Link<Upward>,
     rtt_ns: u64,
     /// Requests that the switch was last asked to have room for.
     room: usize,
-    arrivals: Arrivals<'a>,
+    arrivals: RequestStream<'a>,
     next_change: usize,
     change_ns: u64,
     /// When the control plane looks at the registers next, or a trial at its rival, and how often.
@@ -125,7 +125,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             up: Link::new(system.rtt_ns - system.rtt_ns / 2),
             rtt_ns: system.rtt_ns,
             room: 0,
-            arrivals: Arrivals::new(experiment),
+            arrivals: RequestStream::new(experiment),
             next_change: 0,
             change_ns: change_ns(experiment, 0),
             tick_ns: interval_ns,
@@ -264,7 +264,7 @@ impl<'a, S: Switch> Rack<'a, S> {
 
     #[inline]
     fn send(&mut self, server: ServerId, index: u64, mark: Mark) {
-        let delivery = Delivery {
+        let delivery = ToServer {
             server,
             index,
             mark,
@@ -313,7 +313,7 @@ impl<'a, S: Switch> Rack<'a, S> {
 
     #[inline]
     fn at_server(&mut self) {
-        let Some(Delivery {
+        let Some(ToServer {
             server,
             index,
             mark,

@@ -14,7 +14,7 @@ pub(super) struct Link<T> {
 
 /// A copy of a request on its way to a server.
 #[derive(Clone, Copy)]
-pub(super) struct Delivery {
+pub(super) struct ToServer {
     pub(super) server: ServerId,
     pub(super) index: u64,
     pub(super) mark: Mark,

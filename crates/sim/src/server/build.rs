@@ -1,6 +1,6 @@
 //! Builds a server from the name of its policy.
 
-use super::Server;
+use super::SimulatedServer;
 use crate::engine::Engine;
 use crate::replicated::Replicated;
 use crate::{Costs, SimError};
@@ -11,7 +11,7 @@ use headway_policy::systems::{Replicas, System, Visit};
 
 /// A server that does as a rack's control plane says: c-FCFS, or DARC with the reservation it is given.
 #[must_use]
-pub fn instructed(shape: &Shape, costs: Costs) -> Box<dyn Server> {
+pub fn instructed(shape: &Shape, costs: Costs) -> Box<dyn SimulatedServer> {
     let system = headway_policy::systems::given(shape);
     Box::new(Engine::new(system, shape, costs))
 }
@@ -20,14 +20,18 @@ pub fn instructed(shape: &Shape, costs: Costs) -> Box<dyn Server> {
 ///
 /// # Errors
 /// [`SimError`] when there is no such policy or a parameter is out of range.
-pub fn server(spec: &Spec, shape: &Shape, costs: Costs) -> Result<Box<dyn Server>, SimError> {
+pub fn server(
+    spec: &Spec,
+    shape: &Shape,
+    costs: Costs,
+) -> Result<Box<dyn SimulatedServer>, SimError> {
     struct Build<'a> {
         shape: &'a Shape,
         costs: Costs,
     }
     impl Visit for Build<'_> {
-        type Output = Box<dyn Server>;
-        fn visit<I, L, M>(self, system: System<I, L, M>) -> Box<dyn Server>
+        type Output = Box<dyn SimulatedServer>;
+        fn visit<I, L, M>(self, system: System<I, L, M>) -> Box<dyn SimulatedServer>
         where
             I: Ingress + Send + 'static,
             L: Local + Send + 'static,
@@ -36,7 +40,7 @@ pub fn server(spec: &Spec, shape: &Shape, costs: Costs) -> Result<Box<dyn Server
             Box::new(Engine::new(system, self.shape, self.costs))
         }
 
-        fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Box<dyn Server>
+        fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Box<dyn SimulatedServer>
         where
             I: Ingress + Send + 'static,
             L: Local + Send + 'static,

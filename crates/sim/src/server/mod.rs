@@ -7,5 +7,5 @@ mod standing;
 
 pub use build::{instructed, server};
 pub use request::{Left, NEVER, Request, Sink, Work};
-pub use standing::{Directed, Server, Standing, WorkerView};
+pub use standing::{Directed, SimulatedServer, Standing, WorkerView};
 pub(crate) use standing::{Recorded, Simulated};

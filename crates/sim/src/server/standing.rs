@@ -56,7 +56,7 @@ pub trait Directed {
 
 /// A server under some policy. Times handed in never run backwards, and never past
 /// [`next_ns`](Standing::next_ns) without the steps in between.
-pub trait Server: Standing + WorkerView + Directed + Send {
+pub trait SimulatedServer: Standing + WorkerView + Directed + Send {
     /// Carries out what happens next; what leaves is appended to `left`.
     fn step(&mut self, left: &mut Vec<Left>);
 
@@ -75,8 +75,8 @@ pub trait Server: Standing + WorkerView + Directed + Send {
     fn assign(&mut self, now_ns: u64, assignment: &Assignment, left: &mut Vec<Left>);
 }
 
-/// A [`Server`] that knows its sink's type, so that nothing is called indirectly on the way of a request.
-/// `Server` documents the methods of the same names.
+/// A [`SimulatedServer`] that knows its sink's type, so that nothing is called indirectly on the way of a request.
+/// `SimulatedServer` documents the methods of the same names.
 pub(crate) trait Simulated: Standing + WorkerView + Directed {
     fn step(&mut self, sink: &mut impl Sink);
     fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink);
@@ -94,7 +94,7 @@ pub(crate) trait Recorded {
     fn take_slices(&mut self) -> Vec<Slice>;
 }
 
-impl<T: Simulated + Send> Server for T {
+impl<T: Simulated + Send> SimulatedServer for T {
     fn step(&mut self, left: &mut Vec<Left>) {
         Simulated::step(self, left);
     }

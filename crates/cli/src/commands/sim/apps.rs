@@ -4,7 +4,7 @@ use crate::args;
 use crate::error::{explain, nearest, usage};
 use anyhow::Result;
 use headway_policy::spec::Spec;
-use headway_sim::host::{App, Step};
+use headway_sim::host::{App, RateStep};
 use headway_workload::{Workload, duration, rate};
 
 /// What an application may say.
@@ -112,12 +112,12 @@ fn server_policy(text: &str) -> Result<Spec, String> {
     args::spec(text).map_err(|error| format!("policy: {error}"))
 }
 
-fn step(lasts_ns: u64, rate_rps: f64) -> Step {
-    Step { lasts_ns, rate_rps }
+fn step(lasts_ns: u64, rate_rps: f64) -> RateStep {
+    RateStep { lasts_ns, rate_rps }
 }
 
 /// `5M`, or steps: `100k/1s+5M/1s+100k`.
-fn rate_steps(text: &str) -> Result<Vec<Step>, String> {
+fn rate_steps(text: &str) -> Result<Vec<RateStep>, String> {
     let parts: Vec<&str> = text.split('+').collect();
     let read = |(index, part): (usize, &&str)| match part.split_once('/') {
         Some((rate_rps, lasts)) => Ok(step(
@@ -176,12 +176,14 @@ pub(super) fn allocator(text: &str) -> Result<Option<Spec>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headway_sim::host::Job;
+    use headway_sim::host::AppWork;
 
     fn steps(app: &App) -> Vec<(u64, f64)> {
-        match &app.job {
-            Job::Server { steps, .. } => steps.iter().map(|s| (s.lasts_ns, s.rate_rps)).collect(),
-            Job::Batch => Vec::new(),
+        match &app.work {
+            AppWork::Server { steps, .. } => {
+                steps.iter().map(|s| (s.lasts_ns, s.rate_rps)).collect()
+            }
+            AppWork::Batch => Vec::new(),
         }
     }
 
@@ -199,14 +201,14 @@ mod tests {
         let expected = [(1_000_000_000, 1e5), (500_000_000, 5e6), (u64::MAX, 1e5)];
         assert_eq!(steps(&kv), expected);
         let batch = app("swaptions:batch", 16).unwrap();
-        assert!(matches!(batch.job, Job::Batch));
+        assert!(matches!(batch.work, AppWork::Batch));
         assert_eq!((batch.guaranteed, batch.most), (0, None));
         let darc = app(
             "a:workload=tpcc,load=0.5,policy=darc,delta=3,profile=known",
             16,
         )
         .unwrap();
-        let Job::Server { policy, .. } = &darc.job else {
+        let AppWork::Server { policy, .. } = &darc.work else {
             panic!("it serves");
         };
         assert_eq!(policy.to_string(), "darc,delta=3,profile=known");
