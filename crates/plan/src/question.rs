@@ -1,12 +1,12 @@
 //! What is asked, and the plan that answers it.
 
 use crate::bounds::impossible;
-use crate::candidates::dispatchers;
 use crate::search::{Ranked, Search, search};
+use crate::servers::facts;
 use crate::situations::{cores, sensitivity};
 use crate::trial::{Task, try_all};
+use headway_policy::Resume;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{Resume, Shape, systems};
 use headway_report::slo::{Slo, SloError, Statistic};
 use headway_report::{PlanReport, PlanVerdict, Run, ShownBy, Trial, format};
 use headway_sim::{Costs, Offered, SimError, available_threads};
@@ -233,8 +233,7 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
         ));
     }
     let best = found.best();
-    let used = systems::check(&best.policy, &Shape::new(question.workers));
-    let dispatchers = used.as_ref().map_or(1, dispatchers);
+    let dispatchers = facts(&best.policy).map_or(1, |facts| facts.dispatchers);
     if dispatchers > 1 && question.cores.is_none() {
         caveats.push(format!(
             "{} takes {dispatchers} cores for its dispatchers, besides those of the workers",

@@ -2,11 +2,9 @@
 
 use super::{HostCosts, HostOutcome, engine};
 use crate::experiment::{SimError, in_range, shape_of};
-use headway_policy::Shape;
 use headway_policy::host::{AppShape, HostShape, Kind, Topology, systems};
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{Replicas, System, Visit};
+use headway_policy::{Policy, Shape};
 use headway_workload::Workload;
 
 /// A rate that holds for a while.
@@ -233,7 +231,8 @@ impl HostExperiment {
             }
             workload.check()?;
             let shape = self.server_shape(app, workload);
-            if !headway_policy::systems::with(policy, &shape, MayLoseWorkers)? {
+            headway_policy::systems::check(policy, &shape)?;
+            if !Policy::server(policy)?.facts(policy).may_lose_workers() {
                 return Err(SimError::OutOfRange {
                     what: "the policy of an application that trades cores",
                     expected: "one with a central queue, or whose workers steal".into(),
@@ -277,22 +276,5 @@ impl HostExperiment {
     #[must_use]
     pub fn warm_up_ns(&self) -> u64 {
         (self.duration_ns as f64 * self.warm_up) as u64
-    }
-}
-
-/// Whether a policy leaves nothing in the queue of a worker that is gone.
-struct MayLoseWorkers;
-
-impl Visit for MayLoseWorkers {
-    type Output = bool;
-
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> bool {
-        let central = I::OWNER == Owner::Nobody || system.depth == 1;
-        L::STEALS || central
-    }
-
-    /// A dispatcher whose workers are all gone serves nobody, and no allocator knows whose they are.
-    fn visit_replicas<I: Ingress, L: Local, M: Monitor>(self, _: Replicas<I, L, M>) -> bool {
-        false
     }
 }
