@@ -4,10 +4,10 @@ use crate::gaps::{Gap, gap_of};
 use crate::probe::{Disturbance, Probe};
 use headway_machine::{Clock, Description, noise};
 use headway_net::replay::{Completion, Replay, ReplayArrival};
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::role::Owner;
 use headway_policy::spec::{Params, Spec, SpecError};
-use headway_policy::systems::{System, Visit};
-use headway_policy::{ClassHint, Resume};
+use headway_policy::systems::{Facts, Preemption};
+use headway_policy::{ClassHint, Policy, Resume};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
 use headway_runtime::{
     Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
@@ -136,10 +136,10 @@ impl Trial {
     /// # Errors
     /// [`SpecError`] when there is no such policy.
     pub fn interrupted_by(&self) -> Result<Option<Mechanism>, SpecError> {
-        Ok(match interrupts(&self.experiment.policy)? {
-            (true, _) => Some(self.mechanism),
-            (false, true) => Some(Mechanism::Tsc),
-            (false, false) => None,
+        Ok(match facts(&self.experiment.policy)?.preemption {
+            Preemption::ByMonitor { .. } => Some(self.mechanism),
+            Preemption::BySlices => Some(Mechanism::Tsc),
+            Preemption::None => None,
         })
     }
 
@@ -257,7 +257,7 @@ impl Trial {
 
     /// One schedule for a dispatcher; where the network steers, one a worker, by the flow's hash.
     fn schedules(&self, arrivals: &[Arrival]) -> Result<Vec<Vec<ReplayArrival>>, TrialError> {
-        let queues = match owner(&self.experiment.policy)? {
+        let queues = match facts(&self.experiment.policy)?.owner {
             Owner::Steering => self.experiment.workers,
             Owner::Dispatcher | Owner::Nobody => 1,
         };
@@ -472,38 +472,17 @@ pub(crate) fn params_json(params: &Params) -> Map<String, Value> {
         .collect()
 }
 
-/// Whether a policy's monitor interrupts requests, and whether its workers do so by themselves.
-fn interrupts(spec: &Spec) -> Result<(bool, bool), SpecError> {
-    struct Ask;
-    impl Visit for Ask {
-        type Output = (bool, bool);
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, _system: System<I, L, M>) -> (bool, bool) {
-            (M::PREEMPTS, L::SLICES)
-        }
-    }
-    let shape = headway_policy::Shape::new(headway_policy::MAX_WORKERS).class(1_000, 1.0);
-    headway_policy::systems::with(spec, &shape, Ask)
+/// What a policy is with these parameters.
+fn facts(spec: &Spec) -> Result<Facts, SpecError> {
+    Ok(Policy::server(spec)?.facts(spec))
 }
 
 /// Whether requests pass through a dispatcher under a policy; else the network steers them, or workers help themselves.
 ///
 /// # Errors
-/// [`SpecError`] when there is no such policy.
+/// [`SpecError`] when there is no such policy or parameter.
 pub fn has_dispatcher(spec: &Spec) -> Result<bool, SpecError> {
-    Ok(owner(spec)? == Owner::Dispatcher)
-}
-
-/// Who places requests under a policy.
-fn owner(spec: &Spec) -> Result<Owner, SpecError> {
-    struct Ask;
-    impl Visit for Ask {
-        type Output = Owner;
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, _system: System<I, L, M>) -> Owner {
-            I::OWNER
-        }
-    }
-    let shape = headway_policy::Shape::new(headway_policy::MAX_WORKERS).class(1_000, 1.0);
-    headway_policy::systems::with(spec, &shape, Ask)
+    Ok(facts(spec)?.owner == Owner::Dispatcher)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use clap::Args;
 use headway_policy::fluid::ProcessorSharing;
 use headway_policy::rack::RackShape;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{ClassHint, MAX_WORKERS, Resume, Shape, WorkerId};
+use headway_policy::{ClassHint, MAX_WORKERS, Policy, Resume, Shape, WorkerId};
 use headway_report::Slo;
 use headway_sim::{
     Classifier, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
@@ -269,29 +269,30 @@ pub(crate) fn read_costs(path: &std::path::Path) -> Result<Costs> {
 /// A policy and its parameters, checked at once so that an error names its place.
 pub(crate) fn spec(text: &str) -> Result<Spec, String> {
     let spec: Spec = text.parse().map_err(|error| explain(&error))?;
-    if let Some(name) = headway_policy::host::systems::find(&spec.name) {
-        return Err(format!(
-            "'{name}' deals the cores of a host out to applications: only 'headway sim' simulates it"
-        ));
-    }
-    let fluid = ProcessorSharing::asked_for(&spec).map_err(|error| explain(&error))?;
-    let is_rack = headway_sim::rack::is_rack_policy(&spec.name);
-    let server = if is_rack {
-        rack(&spec).map_err(|error| explain(&error))?
-    } else {
-        fluid.is_none().then(|| spec.clone())
+    let policy = Policy::parse(&spec).map_err(|error| {
+        // That a rack's servers have no such policy is a matter of servers alone.
+        if Policy::find(&spec.name).is_some() {
+            explain(&error)
+        } else {
+            explain_any_level(&error)
+        }
+    })?;
+    let server = match policy {
+        Policy::Host(about) => {
+            return Err(format!(
+                "'{}' deals the cores of a host out to applications: only 'headway sim' simulates it",
+                about.name
+            ));
+        }
+        Policy::Fluid => None,
+        Policy::Rack(_) => rack(&spec).map_err(|error| explain(&error))?,
+        Policy::Server(_) => Some(spec.clone()),
     };
     if let Some(server) = server {
         // What a policy can be at all: as many workers as there may be.
         let shape = Shape::new(MAX_WORKERS);
         let checked = headway_policy::systems::check(&server, &shape);
-        checked.map_err(|error| {
-            if is_rack {
-                explain(&error)
-            } else {
-                explain_any_level(&error)
-            }
-        })?;
+        checked.map_err(|error| explain(&error))?;
     }
     Ok(spec)
 }

@@ -1,8 +1,7 @@
 //! Errors as their readers need them: what was wrong, where, and what to write instead.
 
-use headway_policy::fluid::ProcessorSharing;
+use headway_policy::Level;
 use headway_policy::spec::SpecError;
-use headway_policy::{host, rack};
 use headway_sim::SimError;
 pub(crate) use headway_words::nearest;
 
@@ -66,9 +65,8 @@ pub(crate) fn explain_any_level(error: &SpecError) -> String {
     let SpecError::UnknownPolicy { name, .. } = error else {
         return explain(error);
     };
-    let servers = [headway_policy::systems::NAMES, &[ProcessorSharing::NAME]].concat();
-    let (racks, hosts) = (rack::systems::NAMES, host::systems::NAMES);
-    let all = [&servers[..], racks, hosts].concat();
+    let [servers, racks, hosts] = Level::ALL.map(Level::names);
+    let all = [&servers[..], &racks, &hosts].concat();
     let hint =
         nearest(name, &all).map_or(String::new(), |word| format!("; did you mean '{word}'?"));
     let hint = if hint.is_empty() { ";" } else { &hint };

@@ -1,12 +1,12 @@
 //! The plan that answers a question.
 
 use crate::bounds::impossible;
-use crate::candidates::dispatchers;
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::{Ranked, Search, search};
+use crate::servers::facts;
 use crate::situations::{cores, sensitivity};
 use crate::trial::{Task, try_all};
-use headway_policy::{Resume, Shape, systems};
+use headway_policy::Resume;
 use headway_report::slo::{Scope, Statistic};
 use headway_report::{
     CoresNeeded, Impossible, PlanReport, PlanVerdict, Run, ShownBy, Trial, format,
@@ -145,8 +145,7 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
         ));
     }
     let best = found.best();
-    let used = systems::check(&best.policy, &Shape::new(question.workers));
-    let dispatchers = used.as_ref().map_or(1, dispatchers);
+    let dispatchers = facts(&best.policy).map_or(1, |facts| facts.dispatchers);
     if dispatchers > 1 && question.cores.is_none() {
         caveats.push(format!(
             "{} takes {dispatchers} cores for its dispatchers, besides those of the workers",

@@ -1,118 +1,12 @@
-//! What is tried: policies and the grids of their parameters, a line each.
+//! What is tried: every policy with the [grids](headway_policy::systems::Grid) of its parameters.
 
-use headway_policy::spec::{Params, Spec, SpecError, Value};
+use headway_policy::spec::{Params, Spec, SpecError};
+use headway_policy::systems::{Grid, Values};
 use headway_policy::{Shape, systems};
 use headway_workload::{Workload, duration};
 
-/// A policy with the values of its parameters that are tried, every combination of them.
-#[derive(Clone, Copy, Debug)]
-pub struct Family {
-    /// The policy's name.
-    pub policy: &'static str,
-    /// Its parameters with their values; `policy` alone where there are none.
-    pub grid: &'static [(&'static str, Values)],
-    /// The parts of a composition: taken together, or not at all.
-    pub parts: &'static [(&'static str, &'static str)],
-    /// Whether it does nothing with a single class that another does not.
-    pub needs_classes: bool,
-    /// Set in simulation only: steady state without a long start, say.
-    pub simulated_with: &'static [(&'static str, &'static str)],
-}
-
-/// The values of a parameter.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Values {
-    /// These.
-    These(&'static [&'static str]),
-    /// Numbers of workers around what the shortest class needs.
-    Workers,
-    /// Multiples of the shortest class's mean service time, and the papers' 2, 5 and 10 µs.
-    Quanta,
-    /// Two, four, eight dispatchers, as far as each has three workers at least.
-    Dispatchers,
-}
-use Values::{Dispatchers, Quanta, These, Workers};
-
 /// With fewer, one busy worker is too large a part of what a dispatcher has.
 const WORKERS_PER_DISPATCHER: usize = 3;
-
-const KNOWN: &[(&str, &str)] = &[("profile", "known")];
-
-/// All that is tried, the simplest first: of two equal candidates the earlier is ranked before.
-pub const FAMILIES: &[Family] = &[
-    any("c-fcfs", &[]),
-    any("d-fcfs", &[]),
-    any("work-stealing", &[("steal", These(&["half", "one"]))]),
-    any("jbsq", &[("k", These(&["2", "3", "4"]))]),
-    typed("fixed-priority", &[]),
-    typed("static-partition", &[]),
-    typed("darc-static", &[("reserved", Workers)]),
-    profiled("darc", &[("delta", These(&["1.5", "2", "3", "5"]))]),
-    profiled("darc-stable", &[("delta", These(&["1.5", "2", "3", "5"]))]),
-    any("shinjuku-sq", &[("q", Quanta)]),
-    any("shinjuku-ci", &[("q", Quanta)]),
-    // A dispatcher that works is one worker more: that comparison would not be fair.
-    any(
-        "concord",
-        &[("dispatcher", These(&["dedicated"])), ("q", Quanta)],
-    ),
-    // Concord § 6: where one dispatcher is the bottleneck, several with workers of their own.
-    any(
-        "concord",
-        &[
-            ("dispatcher", These(&["dedicated"])),
-            ("dispatchers", Dispatchers),
-            ("q", Quanta),
-        ],
-    ),
-    any("tiny-quanta", &[("q", Quanta)]),
-    any("tardis", &[("n", These(&["1", "4"])), ("q", Quanta)]),
-    typed("synergy", &[("factor", These(&["1", "2", "5", "10"]))]),
-    // Nobody knows a request's own size beforehand; what its class takes on average one can learn.
-    typed("sjf", &[("size", These(&["profile"]))]),
-    typed(
-        "srpt",
-        &[("size", These(&["profile"])), ("cost", These(&["1us"]))],
-    ),
-    typed("edf", &[]),
-    typed("drr", &[("size", These(&["profile"]))]),
-    any("mlfq", &[("q", Quanta)]),
-    typed("shinjuku-mq", &[("q", Quanta)]),
-    // DARC that also interrupts: of the compositions nobody published.
-    Family {
-        parts: &[
-            ("discipline", "typed"),
-            ("placement", "reserved"),
-            ("control", "darc"),
-            ("preemption", "quantum"),
-        ],
-        ..profiled("compose", &[("q", Quanta), ("cost", These(&["1us"]))])
-    },
-];
-
-const fn any(policy: &'static str, grid: &'static [(&'static str, Values)]) -> Family {
-    Family {
-        policy,
-        grid,
-        parts: &[],
-        needs_classes: false,
-        simulated_with: &[],
-    }
-}
-
-const fn typed(policy: &'static str, grid: &'static [(&'static str, Values)]) -> Family {
-    Family {
-        needs_classes: true,
-        ..any(policy, grid)
-    }
-}
-
-const fn profiled(policy: &'static str, grid: &'static [(&'static str, Values)]) -> Family {
-    Family {
-        simulated_with: KNOWN,
-        ..typed(policy, grid)
-    }
-}
 
 /// A policy with its parameters, to be compared.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,14 +20,20 @@ pub struct Candidate {
 /// Every candidate for a workload on a server of this shape: what cannot keep to its resume mode is none.
 ///
 /// # Errors
-/// [`SpecError`] when a line of the table names what the policies do not have.
+/// [`SpecError`] when a grid names what its policy does not have.
 pub fn candidates(workload: &Workload, shape: &Shape) -> Result<Vec<Candidate>, SpecError> {
     let mut field = Field::new(workload, shape);
-    for family in FAMILIES {
-        for policy in family.specs(&family.bare(), workload, shape.workers) {
-            match field.push(family, policy) {
-                Err(SpecError::Roams { .. }) => {}
-                pushed => pushed?,
+    for known in systems::ALL {
+        let bare = Spec {
+            name: known.about.name.into(),
+            params: Vec::new(),
+        };
+        for grid in known.grids {
+            for policy in specs(grid, &bare, workload, shape.workers) {
+                match field.push(Some(grid), policy) {
+                    Err(SpecError::Roams { .. }) => {}
+                    pushed => pushed?,
+                }
             }
         }
     }
@@ -141,7 +41,7 @@ pub fn candidates(workload: &Workload, shape: &Shape) -> Result<Vec<Candidate>, 
 }
 
 /// The candidates where policies are given: what one says of its parameters is fixed, the others are
-/// tried as in the table. A policy that the table does not have is tried as given.
+/// tried as in its grids. A policy without a grid is tried as given.
 ///
 /// # Errors
 /// [`SpecError`] when there is no such policy, parameter or value on such a server.
@@ -152,23 +52,26 @@ pub fn candidates_of(
 ) -> Result<Vec<Candidate>, SpecError> {
     let mut field = Field::new(workload, shape);
     for spec in given {
+        let known = systems::find(&spec.name);
         let own = Spec {
-            name: systems::find(&spec.name).unwrap_or(&spec.name).into(),
+            name: known
+                .map_or(spec.name.as_str(), |known| known.about.name)
+                .into(),
             params: spec.params.clone(),
         };
-        let mut in_table = false;
-        for family in FAMILIES.iter().filter(|family| family.policy == own.name) {
-            for policy in family.specs(&own, workload, shape.workers) {
-                // The table's other values need not go with what is given.
+        let mut in_grid = false;
+        for grid in known.map_or(&[][..], |known| known.grids) {
+            for policy in specs(grid, &own, workload, shape.workers) {
+                // The grid's other values need not go with what is given.
                 if systems::check(&policy, &field.shape).is_ok() {
-                    in_table = true;
-                    field.push(family, policy)?;
+                    in_grid = true;
+                    field.push(Some(grid), policy)?;
                 }
             }
         }
-        if !in_table {
+        if !in_grid {
             // Which also says what is wrong with it.
-            field.push(&any("", &[]), own)?;
+            field.push(None, own)?;
         }
     }
     Ok(field.candidates)
@@ -194,13 +97,15 @@ impl Field {
     }
 
     /// Adds a policy, unless it is there or the workload has nothing for it to tell apart.
-    fn push(&mut self, family: &Family, policy: Spec) -> Result<(), SpecError> {
+    fn push(&mut self, grid: Option<&Grid>, policy: Spec) -> Result<(), SpecError> {
         let used = (policy.name.clone(), systems::check(&policy, &self.shape)?);
-        if (family.needs_classes && self.classes < 2) || self.used.contains(&used) {
+        if (grid.is_some_and(|grid| grid.needs_classes) && self.classes < 2)
+            || self.used.contains(&used)
+        {
             return Ok(());
         }
         let mut simulated = policy.clone();
-        let set = family.simulated_with.iter();
+        let set = grid.map_or(&[][..], |grid| grid.simulated_with).iter();
         let free = set.filter(|(key, _)| !gives(&policy, key));
         simulated
             .params
@@ -215,83 +120,48 @@ impl Field {
     }
 }
 
-/// Dispatchers of a policy as used that run requests themselves, each as good as one more worker.
-pub(crate) fn working_dispatchers(used: &Params) -> usize {
-    match word(used, "dispatcher") {
-        Some("works") => dispatchers(used),
-        _ => 0,
-    }
-}
-
-/// Dispatchers of a policy as used, where it may have several.
-pub(crate) fn dispatchers(used: &Params) -> usize {
-    let count = used.iter().find(|(key, _)| *key == "dispatchers");
-    match count {
-        Some((_, Value::Number(count))) => *count as usize,
-        _ => 1,
-    }
-}
-
-fn word(used: &Params, key: &str) -> Option<&'static str> {
-    used.iter().find_map(|(used, value)| match value {
-        Value::Word(word) if *used == key => Some(*word),
-        _ => None,
-    })
-}
-
 fn gives(spec: &Spec, key: &str) -> bool {
     spec.params.iter().any(|(given, _)| given == key)
 }
 
-impl Family {
-    fn bare(&self) -> Spec {
-        Spec {
-            name: self.policy.into(),
-            params: Vec::new(),
-        }
+/// Every combination of the grid's values that are not given.
+fn specs(grid: &Grid, given: &Spec, workload: &Workload, workers: usize) -> Vec<Spec> {
+    let mut whole = given.clone();
+    if !grid.parts.iter().any(|(part, _)| gives(given, part)) {
+        let parts = grid.parts.iter();
+        whole
+            .params
+            .extend(parts.map(|(key, value)| ((*key).into(), (*value).into())));
     }
-
-    /// Every combination of the values that are not given.
-    fn specs(&self, given: &Spec, workload: &Workload, workers: usize) -> Vec<Spec> {
-        let mut whole = given.clone();
-        if !self.parts.iter().any(|(part, _)| gives(given, part)) {
-            let parts = self.parts.iter();
-            whole
-                .params
-                .extend(parts.map(|(key, value)| ((*key).into(), (*value).into())));
-        }
-        let mut specs = vec![whole];
-        for (key, values) in self.grid.iter().filter(|(key, _)| !gives(given, key)) {
-            let values = values.of(workload, workers);
-            let with = |spec: &Spec| {
-                let spec = spec.clone();
-                values.iter().map(move |value| {
-                    let mut spec = spec.clone();
-                    spec.params.push(((*key).into(), value.clone()));
-                    spec
-                })
-            };
-            specs = specs.iter().flat_map(with).collect();
-        }
-        specs
+    let mut specs = vec![whole];
+    for (key, values) in grid.values.iter().filter(|(key, _)| !gives(given, key)) {
+        let values = values_of(*values, workload, workers);
+        let with = |spec: &Spec| {
+            let spec = spec.clone();
+            values.iter().map(move |value| {
+                let mut spec = spec.clone();
+                spec.params.push(((*key).into(), value.clone()));
+                spec
+            })
+        };
+        specs = specs.iter().flat_map(with).collect();
     }
+    specs
 }
 
-impl Values {
-    fn of(self, workload: &Workload, workers: usize) -> Vec<String> {
-        match self {
-            Self::These(values) => values.iter().map(|value| (*value).into()).collect(),
-            Self::Workers => reserved(workload, workers)
-                .into_iter()
-                .map(|workers| workers.to_string())
-                .collect(),
-            Self::Quanta => quanta(workload).into_iter().map(duration::format).collect(),
-            Self::Dispatchers => [2, 4, 8]
-                .into_iter()
-                .filter(|dispatchers| dispatchers * WORKERS_PER_DISPATCHER <= workers)
-                .map(|dispatchers| dispatchers.to_string())
-                .collect(),
-        }
+fn values_of(values: Values, workload: &Workload, workers: usize) -> Vec<String> {
+    match values {
+        Values::These(values) => values.iter().map(|value| (*value).into()).collect(),
+        Values::Workers => reserved(workload, workers)
+            .into_iter()
+            .map(|workers| workers.to_string())
+            .collect(),
+        Values::Quanta => quanta(workload).into_iter().map(duration::format).collect(),
+        Values::Dispatchers => [2, 4, 8]
+            .into_iter()
+            .filter(|dispatchers| dispatchers * WORKERS_PER_DISPATCHER <= workers)
+            .map(|dispatchers| dispatchers.to_string())
+            .collect(),
     }
 }
 

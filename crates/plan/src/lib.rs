@@ -1,6 +1,6 @@
 //! The planner: which policy, with which parameters, on how many workers meets an SLO.
 //!
-//! Candidates come from a [table](FAMILIES) of policies and grids of their parameters. They are compared by
+//! Candidates come from the policies and their [grids](headway_policy::systems::Grid) of parameters. They are compared by
 //! simulation under common random numbers: one seed gives all of them the same arrivals, classes
 //! and service times, so that differences are the policies' own. Successive halving (Jamieson &
 //! Talwalkar, AISTATS 2016) spends most of the work on the few that may be best. What is said of
@@ -42,7 +42,7 @@ mod trial;
 
 pub use answer::plan;
 pub use bounds::impossible;
-pub use candidates::{Candidate, FAMILIES, Family, Values, candidates, candidates_of};
+pub use candidates::{Candidate, candidates, candidates_of};
 pub use late::{Due, least_late};
 pub use pooled::{fcfs_max_ns, srpt_mean_ns};
 pub use question::{PlanError, PlanProgress, Question};

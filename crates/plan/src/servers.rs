@@ -1,10 +1,9 @@
 //! What can run requests at all, whichever of the policies in question is chosen.
 
-use crate::candidates::{Candidate, candidates, candidates_of, working_dispatchers};
+use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::question::Question;
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{Replicas, System, Visit};
+use headway_policy::systems::Facts;
 use headway_policy::{Shape, systems};
 use headway_sim::Costs;
 use headway_workload::Arrival;
@@ -28,8 +27,8 @@ impl Servers {
         };
         let tried = tried.unwrap_or_default();
         let working = |one: &Candidate| {
-            systems::check(&one.policy, &question.shape())
-                .map_or(0, |used| working_dispatchers(&used))
+            let facts = facts(&one.policy).filter(|facts| facts.dispatchers_work);
+            facts.map_or(0, |facts| facts.dispatchers)
         };
         let count = |one: &Candidate| question.workers_of(&one.policy) + working(one);
         let most_working = tried.iter().map(working).max().unwrap_or(0);
@@ -61,7 +60,7 @@ impl Question {
     #[must_use]
     pub fn costs_of(&self, policy: &Spec) -> Costs {
         let mut costs = self.costs;
-        match beside_workers(policy, &self.shape()) {
+        match beside_workers(policy) {
             0 => costs.overhead_ns += self.receive_ns,
             _ => costs.dispatch_ns += self.receive_ns,
         }
@@ -73,33 +72,20 @@ impl Question {
         let Some(cores) = self.cores else {
             return self.workers;
         };
-        let beside = beside_workers(policy, &self.shape());
+        let beside = beside_workers(policy);
         cores.saturating_sub(beside).max(1)
     }
 }
 
-/// Cores that a policy takes beside those of its workers: of its dispatchers, and of a timer that is no dispatcher's.
-pub(crate) fn beside_workers(policy: &Spec, shape: &Shape) -> usize {
-    struct Beside;
-    impl Visit for Beside {
-        type Output = usize;
+/// Cores that a policy takes beside those of its workers.
+pub(crate) fn beside_workers(policy: &Spec) -> usize {
+    // What there is not is refused where it is tried.
+    facts(policy).map_or(1, |facts| facts.cores_beside_workers())
+}
 
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> usize {
-            let dispatcher = I::OWNER == Owner::Dispatcher;
-            let timer = M::PREEMPTS && !M::ON_DISPATCHER;
-            usize::from(dispatcher) + usize::from(timer)
-        }
-
-        fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> usize
-        where
-            I: Ingress + Send + 'static,
-            L: Local + Send + 'static,
-            M: Monitor + Send + 'static,
-        {
-            replicas.instances.len()
-        }
-    }
-    systems::with(policy, shape, Beside).unwrap_or(1)
+/// What a policy is, where there is one.
+pub(crate) fn facts(policy: &Spec) -> Option<Facts> {
+    systems::find(&policy.name).map(|known| known.facts(policy))
 }
 
 impl fmt::Display for Servers {

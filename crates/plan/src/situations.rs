@@ -92,7 +92,7 @@ pub(crate) fn cores(
         workers: met,
         cores: met
             .filter(|_| question.cores.is_some())
-            .map(|workers| workers + beside_workers(&ranked.policy, &question.shape())),
+            .map(|workers| workers + beside_workers(&ranked.policy)),
         searched_to,
         load: met.map(|workers| question.workload.load_for_rate(rate, workers)),
     })

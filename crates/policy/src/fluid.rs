@@ -2,7 +2,7 @@
 //! runs a thousand requests on fourteen cores at once; what shares in small slices comes near
 //! (`shinjuku-sq`, `tiny-quanta`).
 
-use crate::spec::{Params, Reader, Spec, SpecError};
+use crate::spec::{Description, Params, Reader, Spec, SpecError};
 
 /// Processor sharing (Kleinrock 1967): all requests are served at once, at equal rates, none
 /// faster than one worker.
@@ -10,8 +10,16 @@ use crate::spec::{Params, Reader, Spec, SpecError};
 pub struct ProcessorSharing;
 
 impl ProcessorSharing {
+    /// What it says of itself.
+    pub const ABOUT: Description = Description {
+        name: "ps",
+        aliases: &[],
+        summary: "everybody at once, at equal rates: the ideal",
+        paper: "Kleinrock, 1967",
+        params: &[],
+    };
     /// Its name.
-    pub const NAME: &'static str = "ps";
+    pub const NAME: &'static str = Self::ABOUT.name;
 
     /// The policy, if that is what the spec asks for; it has no parameters.
     ///
@@ -21,7 +29,7 @@ impl ProcessorSharing {
         if spec.name != Self::NAME {
             return Ok(None);
         }
-        let read = Reader::new(Self::NAME, &[], spec)?;
+        let read = Reader::new(&Self::ABOUT, spec)?;
         Ok(Some((Self, read.used())))
     }
 

@@ -1,8 +1,9 @@
 //! What every system promises, over random traffic: nothing is lost or run twice, first come
 //! first served within a class, plans are kept to, only the full queue sheds.
 
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Owner};
-use headway_policy::systems::{self, NAMES, System, Visit};
+use headway_policy::role::{Dispatch, Ingress, Local, Monitor};
+use headway_policy::spec::Spec;
+use headway_policy::systems::{self, NAMES, Promises, System, Visit};
 use headway_policy::{BitSet, ClassId, Job, JobId, Order, Shape, WorkerId};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -44,57 +45,12 @@ fn shape() -> Shape {
 /// Drives an ingress as an engine with one-request workers would, checking every step.
 struct Driver<'a> {
     events: &'a [Event],
-    promise: Promise,
-}
-
-/// What a system promises beside what all do.
-#[derive(Clone, Copy)]
-struct Promise {
-    /// The bound is each class's own.
-    typed: bool,
-    /// Nobody idles while something waits.
-    conserving: bool,
-    /// First come, first served within a class.
-    fcfs: bool,
-}
-
-impl Promise {
-    fn of(spec: &str) -> Self {
-        let name = spec.split(',').next().unwrap_or_default();
-        let has = |part: &str| spec.split(',').any(|given| given == part);
-        let typed = match name {
-            "compose" => ["typed", "drr", "wrr", "mq"]
-                .iter()
-                .any(|it| has(&format!("discipline={it}"))),
-            name => matches!(
-                name,
-                "fixed-priority"
-                    | "static-partition"
-                    | "darc"
-                    | "darc-stable"
-                    | "darc-static"
-                    | "drr"
-                    | "wrr"
-                    | "shinjuku-mq"
-            ),
-        };
-        let reserves = matches!(
-            name,
-            "static-partition" | "darc" | "darc-stable" | "darc-static"
-        ) || spec.contains("control=");
-        let divides = name == "cscq" || has("discipline=cscq");
-        let draws = has("placement=choices") || has("placement=random");
-        Self {
-            typed,
-            conserving: !(reserves || divides || draws),
-            fcfs: !(matches!(name, "sjf" | "srpt") || has("discipline=sjf")),
-        }
-    }
+    promises: Promises,
 }
 
 struct Checked<I> {
     ingress: I,
-    promise: Promise,
+    promises: Promises,
     depth: usize,
     now_ns: u64,
     next_id: u32,
@@ -111,12 +67,9 @@ impl Visit for Driver<'_> {
     type Output = Result<(), TestCaseError>;
 
     fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Self::Output {
-        if I::OWNER != Owner::Dispatcher {
-            return Ok(());
-        }
         let mut checked = Checked {
             ingress: system.ingress,
-            promise: self.promise,
+            promises: self.promises,
             depth: system.depth,
             now_ns: 0,
             next_id: 0,
@@ -155,7 +108,11 @@ impl<I: Ingress> Checked<I> {
         };
         let total: usize = self.waiting.iter().map(VecDeque::len).sum();
         let own = self.waiting[usize::from(class)].len();
-        let full = if self.promise.typed { own } else { total } >= QUEUE_LIMIT;
+        let full = if self.promises.bound_per_class {
+            own
+        } else {
+            total
+        } >= QUEUE_LIMIT;
         let accepted = self.ingress.arrived(self.now_ns, job).is_ok();
         prop_assert_eq!(
             accepted,
@@ -209,7 +166,7 @@ impl<I: Ingress> Checked<I> {
             let place = self.waiting[class].iter().position(|&waits| waits == job);
             prop_assert!(place.is_some(), "{name} handed out what does not wait");
             prop_assert!(
-                place == Some(0) || !self.promise.fcfs,
+                place == Some(0) || !self.promises.fcfs_in_class,
                 "{name} is first come first served within a class"
             );
             self.waiting[class].remove(place.unwrap_or_default());
@@ -219,7 +176,7 @@ impl<I: Ingress> Checked<I> {
         let idle = self.present.iter().any(|w| self.held[w].is_empty());
         let total: usize = self.waiting.iter().map(VecDeque::len).sum();
         prop_assert_eq!(self.ingress.waiting(), total);
-        if self.promise.conserving {
+        if self.promises.work_conserving {
             prop_assert!(!idle || total == 0, "{} is work-conserving", name);
         }
         Ok(())
@@ -311,8 +268,11 @@ fn specs() -> Vec<String> {
 proptest! {
     #[test]
     fn every_dispatcher_keeps_its_promises(events in events(), policy in 0..specs().len()) {
-        let spec = &specs()[policy];
-        let driver = Driver { events: &events, promise: Promise::of(spec) };
-        systems::with(&spec.parse().unwrap(), &shape(), driver).unwrap()?;
+        let spec: Spec = specs()[policy].parse().unwrap();
+        let facts = systems::find(&spec.name).unwrap().facts(&spec);
+        if let Some(promises) = facts.promises {
+            let driver = Driver { events: &events, promises };
+            systems::with(&spec, &shape(), driver).unwrap()?;
+        }
     }
 }

@@ -50,3 +50,69 @@ fn sources(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
         .chain(folders.iter().flat_map(|folder| sources(folder)))
         .collect()
 }
+
+/// The words that decisions about servers, racks and hosts have in common: `crate::…` of these names.
+const VOCABULARY: &[&str] = &["spec", "BitSet", "Rng", "ClassHint", "ClassId"];
+
+/// One crate, three rooms that do not see each other: only the registry opens all doors.
+#[test]
+fn servers_racks_and_hosts_do_not_see_each_other() {
+    let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
+    for source in sources(root) {
+        let place = source.strip_prefix(root).unwrap().to_string_lossy();
+        let text = std::fs::read_to_string(&source).unwrap();
+        let product = text.split("#[cfg(test)]").next().unwrap_or_default();
+        let own = ["host", "rack"]
+            .into_iter()
+            .find(|room| place.starts_with(&format!("{room}/")));
+        for name in imported(product) {
+            let allowed = match own {
+                Some(room) => name == room || VOCABULARY.contains(&name.as_str()),
+                None => place == "registry.rs" || !["host", "rack"].contains(&name.as_str()),
+            };
+            assert!(allowed, "{place} uses crate::{name}");
+        }
+    }
+}
+
+/// The first names after `crate::` in code, groups in braces taken apart.
+fn imported(text: &str) -> Vec<String> {
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    let code = code.collect::<Vec<_>>().join("\n");
+    let mut names = Vec::new();
+    for path in code.split("crate::").skip(1) {
+        let Some(group) = path.strip_prefix('{') else {
+            names.push(word(path));
+            continue;
+        };
+        let mut depth = 0;
+        let mut item = String::new();
+        for character in group.chars() {
+            match character {
+                '{' => depth += 1,
+                '}' if depth == 0 => break,
+                '}' => depth -= 1,
+                ',' if depth == 0 => names.push(word(&std::mem::take(&mut item))),
+                character => item.push(character),
+            }
+        }
+        names.push(word(&item));
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+fn word(text: &str) -> String {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
+    text[..end.unwrap_or(text.len())].to_owned()
+}
+
+#[test]
+fn imports_are_read_in_groups_and_in_paths() {
+    let text =
+        "use crate::{BitSet, host::{A, B}, Rng};\n// crate::left\nlet x = crate::systems::find();";
+    assert_eq!(imported(text), ["BitSet", "host", "Rng", "systems"]);
+}

@@ -123,12 +123,12 @@ impl Args {
     }
 }
 
-/// The policy's own name, which a run knows best: it also knows racks and `ps`.
+/// The policy's own name, which a run knows best.
 fn name(asked: &Spec, run: Option<&Run>) -> String {
     match run {
         Some(run) => run.meta.policy.clone(),
-        None => headway_policy::systems::find(&asked.name)
-            .unwrap_or(&asked.name)
+        None => headway_policy::Policy::find(&asked.name)
+            .map_or(asked.name.as_str(), |policy| policy.about().name)
             .into(),
     }
 }

@@ -3,7 +3,7 @@
 use super::{
     Allocator, Estimate, HostShape, Interval, IntervalRules, Shenango, ShenangoRules, Static,
 };
-use crate::spec::{Params, Reader, Spec, SpecError};
+use crate::spec::{self, Description, Param, Params, Reader, Spec, SpecError};
 
 /// An allocator and what it was built with.
 pub struct HostSystem<A> {
@@ -23,31 +23,55 @@ pub trait Visit {
     fn visit<A: Allocator + Send + 'static>(self, system: HostSystem<A>) -> Self::Output;
 }
 
-/// Every allocator, by its own name.
-pub const NAMES: &[&str] = &["static", "interval", "shenango"];
+const STATIC: Description = Description {
+    name: "static",
+    aliases: &[],
+    summary: "every application keeps the cores for its peak",
+    paper: "",
+    params: &[],
+};
 
-/// Names of the papers' systems for what we call otherwise.
-const ALIASES: &[(&str, &str)] = &[("arachne", "interval")];
+const INTERVAL: Description = Description {
+    name: "interval",
+    aliases: &["arachne"],
+    summary: "cores follow the last period's load (Arachne: every 50 ms)",
+    paper: "Arachne, OSDI '18",
+    params: &[
+        period("period", 50_000_000).means("between two looks"),
+        Param::word("estimate", &["load-factor", "utilization"])
+            .means("by what the number of cores is estimated"),
+        Param::number("load-factor", 1.5, 0.01, 1e6)
+            .in_units("runnable threads per core")
+            .means("one core more above this"),
+        Param::number("utilization", 0.8, 0.01, 1.0).means("one core more above this"),
+        Param::number("hysteresis", 0.09, 0.0, 1.0)
+            .in_units("cores")
+            .means("how far the load must fall below the threshold before a core is given back"),
+    ],
+};
 
-/// What an allocator does, in a line, for lists.
-#[must_use]
-pub fn summary(name: &str) -> Option<&'static str> {
-    Some(match find(name)? {
-        "static" => "every application keeps the cores for its peak",
-        "interval" => "cores follow the last period's load (Arachne: every 50 ms)",
-        "shenango" => "a core to whoever is congested every 5 us, back as soon as it idles",
-        _ => return None,
-    })
+const SHENANGO: Description = Description {
+    name: "shenango",
+    aliases: &[],
+    summary: "a core to whoever is congested every 5 us, back as soon as it idles",
+    paper: "Shenango, NSDI '19",
+    params: &[period("interval", 5_000).means("between two looks for congestion")],
+};
+
+const fn period(key: &'static str, default_ns: u64) -> Param {
+    Param::time(key, default_ns, 100, 1_000_000_000_000)
 }
 
-/// The own name behind a name or alias.
+/// Every allocator.
+pub const ALL: &[&Description] = &[&STATIC, &INTERVAL, &SHENANGO];
+
+/// Every allocator's own name, in the order of [`ALL`].
+pub const NAMES: &[&str] = &spec::names::<{ ALL.len() }>(ALL);
+
+/// The allocator of this name or alias.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static str> {
-    let own = ALIASES
-        .iter()
-        .find(|(alias, _)| *alias == name)
-        .map_or(name, |(_, own)| own);
-    NAMES.iter().copied().find(|&known| known == own)
+pub fn find(name: &str) -> Option<&'static Description> {
+    spec::find(ALL, name)
 }
 
 /// Builds the allocator a spec asks for and hands it to the visitor.
@@ -62,36 +86,29 @@ pub fn with<V: Visit>(spec: &Spec, shape: &HostShape, visitor: V) -> Result<V::O
         name: spec.name.clone(),
         valid: NAMES,
     };
-    let name = find(&spec.name).ok_or_else(unknown)?;
-    Ok(match name {
-        "static" => {
-            let params = Reader::new(name, &[], spec)?.used();
-            let allocator = Static::new(shape);
-            visitor.visit(HostSystem {
-                name,
-                params,
-                allocator,
-            })
-        }
-        "interval" => {
-            let (rules, params) = interval_rules(spec)?;
-            let allocator = Interval::new(shape, rules);
-            visitor.visit(HostSystem {
-                name,
-                params,
-                allocator,
-            })
-        }
-        _ => {
-            let mut read = Reader::new("shenango", &["interval"], spec)?;
-            let interval_ns = period(&mut read, "interval", 5_000)?;
-            let allocator = Shenango::new(shape, ShenangoRules { interval_ns });
-            visitor.visit(HostSystem {
-                name,
-                params: read.used(),
-                allocator,
-            })
-        }
+    let about = find(&spec.name).ok_or_else(unknown)?;
+    let mut read = Reader::new(about, spec)?;
+    let name = about.name;
+    Ok(if name == STATIC.name {
+        visitor.visit(HostSystem {
+            name,
+            params: read.used(),
+            allocator: Static::new(shape),
+        })
+    } else if name == INTERVAL.name {
+        let rules = interval_rules(&mut read)?;
+        visitor.visit(HostSystem {
+            name,
+            params: read.used(),
+            allocator: Interval::new(shape, rules),
+        })
+    } else {
+        let interval_ns = read.time("interval")?;
+        visitor.visit(HostSystem {
+            name,
+            params: read.used(),
+            allocator: Shenango::new(shape, ShenangoRules { interval_ns }),
+        })
     })
 }
 
@@ -110,46 +127,17 @@ pub fn check(spec: &Spec, shape: &HostShape) -> Result<Params, SpecError> {
     with(spec, shape, Check)
 }
 
-fn interval_rules(spec: &Spec) -> Result<(IntervalRules, Params), SpecError> {
-    const KEYS: &[&str] = &[
-        "period",
-        "estimate",
-        "load-factor",
-        "utilization",
-        "hysteresis",
-    ];
-    let mut read = Reader::new("interval", KEYS, spec)?;
-    let period_ns = period(&mut read, "period", 50_000_000)?;
-    let by_load = read.word(
-        "estimate",
-        &["load-factor", "utilization"],
-        "load-factor or utilization",
-    )? == 0;
-    let estimate = if by_load {
-        Estimate::LoadFactor {
-            most: read.number(
-                "load-factor",
-                1.5,
-                0.01..=1e6,
-                "runnable threads per core, 0.01 to 10^6",
-            )?,
-        }
-    } else {
-        Estimate::Utilization {
-            most: read.number("utilization", 0.8, 0.01..=1.0, "a fraction, 0.01 to 1")?,
-        }
-    };
-    let hysteresis_cores =
-        read.number("hysteresis", 0.09, 0.0..=1.0, "a part of a core, 0 to 1")?;
-    let rules = IntervalRules {
-        period_ns,
-        estimate,
-        hysteresis_cores,
-    };
-    Ok((rules, read.used()))
-}
-
-fn period(read: &mut Reader<'_>, key: &'static str, default_ns: u64) -> Result<u64, SpecError> {
-    const EXPECTED: &str = "a time with its unit, 100ns to 1000s, such as 5us or 50ms";
-    read.time(key, default_ns, 100..=1_000_000_000_000, EXPECTED)
+fn interval_rules(read: &mut Reader<'_>) -> Result<IntervalRules, SpecError> {
+    Ok(IntervalRules {
+        period_ns: read.time("period")?,
+        estimate: match read.word("estimate")? {
+            "load-factor" => Estimate::LoadFactor {
+                most: read.number("load-factor")?,
+            },
+            _ => Estimate::Utilization {
+                most: read.number("utilization")?,
+            },
+        },
+        hysteresis_cores: read.number("hysteresis")?,
+    })
 }

@@ -15,7 +15,7 @@ use super::{
     Reported, RoundRobin, Shaper, Shortest, Switch, Turns,
 };
 use crate::ClassHint;
-use crate::spec::{Params, Reader, Spec, SpecError, Value};
+use crate::spec::{self, Description, Kind, Param, Params, Reader, Spec, SpecError, Value};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -60,47 +60,146 @@ pub trait RackVisit {
     fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output;
 }
 
-/// Every rack policy, by its own name.
-pub const NAMES: &[&str] = &[
-    "random",
-    "round-robin",
-    "racksched",
-    "racksched-plain",
-    "r2p2",
-    "draconis",
-    "netclone",
-    "horus",
-    "pallas",
+const SECOND_NS: u64 = 1_000_000_000;
+
+const RTT: Param = Param::time("rtt", 10_000, 0, SECOND_NS)
+    .means("age of what the switch knows: half of it each way");
+/// Every key after it belongs to the servers' policy.
+const INNER: Param = Param::text("inner", "c-fcfs", "a server's policy")
+    .means("the servers' policy; the keys after it are its parameters");
+const CHOICES: Param = Param::text("choices", "all", "all, or a number of servers, 1 to 4096")
+    .means("servers drawn, of which the shortest is taken");
+const MOST_CHOICES: u64 = 4096;
+
+const RANDOM: Description = Description {
+    name: "random",
+    aliases: &[],
+    summary: "any server",
+    paper: "",
+    params: &[RTT, INNER],
+};
+
+const ROUND_ROBIN: Description = Description {
+    name: "round-robin",
+    aliases: &[],
+    summary: "one server after the other",
+    paper: "",
+    params: &[RTT, INNER],
+};
+
+const RACKSCHED: Description = Description {
+    name: "racksched",
+    aliases: &[],
+    summary: "the shortest queue, as replies and later sends tell (RackSched)",
+    paper: "RackSched, OSDI '20",
+    params: &[CHOICES, RTT, INNER],
+};
+
+const RACKSCHED_PLAIN: Description = Description {
+    name: "racksched-plain",
+    aliases: &[],
+    summary: "the shortest queue, as replies tell alone",
+    paper: "RackSched, OSDI '20",
+    params: &[CHOICES, RTT, INNER],
+};
+
+const R2P2: Description = Description {
+    name: "r2p2",
+    aliases: &[],
+    summary: "at most n requests at a server, the rest waits in the switch (R2P2)",
+    paper: "R2P2, ATC '19",
+    params: &[
+        Param::whole("n", 2, 1, 1 << 16)
+            .in_units("requests")
+            .following("two per core of the largest server")
+            .means("most requests at a server"),
+        RTT,
+        INNER,
+    ],
+};
+
+const DRACONIS: Description = Description {
+    name: "draconis",
+    aliases: &[],
+    summary: "one queue in the switch for all cores (Draconis)",
+    paper: "Draconis",
+    params: &[RTT, INNER],
+};
+
+const NETCLONE: Description = Description {
+    name: "netclone",
+    aliases: &[],
+    summary: "two copies while two servers seem idle (NetClone)",
+    paper: "NetClone",
+    params: &[RTT, INNER],
+};
+
+const HORUS: Description = Description {
+    name: "horus",
+    aliases: &[],
+    summary: "a server with an idle core, else the shorter of two (Horus)",
+    paper: "Horus, NSDI '24",
+    params: &[RTT, INNER],
+};
+
+const PALLAS: Description = Description {
+    name: "pallas",
+    aliases: &[],
+    summary: "types shaped into groups with servers of their own (Pallas)",
+    paper: "Pallas, ATC '25",
+    params: &[
+        RTT,
+        Param::number("delta", 10.0, 0.0, 1e6)
+            .in_units("cores")
+            .means("how far the demand must move before groups are formed again"),
+        Param::time("interval", 10_000_000, 1_000, SECOND_NS)
+            .means("between two looks of the control plane"),
+        Param::word("score", &["slowdown", "latency"]).means("what a grouping is judged by"),
+        Param::time("window", 20_000, 1_000, SECOND_NS).means("over which a burst is noticed"),
+        Param::word("turns", &["even", "ranges"]).means("how the servers of a group take turns"),
+        Param::word("clone", &["longer", "any", "off"])
+            .means("which groups take what exceeds a group's share for a while"),
+        Param::word("bounce", &["longer", "all", "off"])
+            .means("what servers send back when their role changed"),
+        Param::word("adapt", &["on", "off"])
+            .means("whether the control plane goes on after the first policy"),
+        Param {
+            kind: Kind::Text {
+                default: "as the control plane says",
+                form: "a server's policy",
+            },
+            ..INNER
+        },
+    ],
+};
+
+/// Every rack policy.
+pub const ALL: &[&Description] = &[
+    &RANDOM,
+    &ROUND_ROBIN,
+    &RACKSCHED,
+    &RACKSCHED_PLAIN,
+    &R2P2,
+    &DRACONIS,
+    &NETCLONE,
+    &HORUS,
+    &PALLAS,
 ];
 
-/// What a rack policy is, in a line, for lists.
-#[must_use]
-pub fn summary(name: &str) -> Option<&'static str> {
-    Some(match find(name)? {
-        "random" => "any server",
-        "round-robin" => "one server after the other",
-        "racksched" => "the shortest queue, as replies and later sends tell (RackSched)",
-        "racksched-plain" => "the shortest queue, as replies tell alone",
-        "r2p2" => "at most n requests at a server, the rest waits in the switch (R2P2)",
-        "draconis" => "one queue in the switch for all cores (Draconis)",
-        "netclone" => "two copies while two servers seem idle (NetClone)",
-        "horus" => "a server with an idle core, else the shorter of two (Horus)",
-        "pallas" => "types shaped into groups with servers of their own (Pallas)",
-        _ => return None,
-    })
-}
+/// Every rack policy's own name, in the order of [`ALL`].
+pub const NAMES: &[&str] = &spec::names::<{ ALL.len() }>(ALL);
 
-/// The own name behind a name.
+/// The rack policy of this name.
 #[must_use]
-pub fn find(name: &str) -> Option<&'static str> {
-    NAMES.iter().copied().find(|&known| known == name)
+pub fn find(name: &str) -> Option<&'static Description> {
+    spec::find(ALL, name)
 }
 
 /// Builds the rack a spec asks for and hands it to the visitor.
 ///
 /// # Errors
-/// [`SpecError`] when there is no such policy or parameter, or a value is out of range; the inner policy is checked by name
-/// only.
+/// [`SpecError`] when there is no such policy or parameter, or a value is out of range; the inner policy is taken as it
+/// is written.
 pub fn with<V: RackVisit>(
     spec: &Spec,
     shape: &RackShape,
@@ -110,9 +209,10 @@ pub fn with<V: RackVisit>(
         name: spec.name.clone(),
         valid: NAMES,
     };
-    let name = find(&spec.name).ok_or_else(unknown)?;
-    let (own, inner) = split(spec)?;
-    let reader = |valid| Reader::new(name, valid, &own);
+    let about = find(&spec.name).ok_or_else(unknown)?;
+    let (own, inner) = split(spec);
+    let mut read = Reader::new(about, &own)?;
+    let name = about.name;
     let rack = Assembly {
         name,
         inner,
@@ -120,11 +220,10 @@ pub fn with<V: RackVisit>(
     };
     let servers = shape.cores.len();
     match name {
-        "random" => rack.simple(reader(&["rtt", "inner"])?, Random::new(servers, shape.seed)),
-        "round-robin" => rack.simple(reader(&["rtt", "inner"])?, RoundRobin::new(servers)),
+        "random" => rack.simple(read, Random::new(servers, shape.seed)),
+        "round-robin" => rack.simple(read, RoundRobin::new(servers)),
         "racksched" | "racksched-plain" => {
-            let mut read = reader(&["rtt", "inner", "choices"])?;
-            let choices = choices(&mut read, servers)?;
+            let choices = choices(&mut read)?;
             let reported = match name {
                 "racksched" => Reported::AndSent,
                 _ => Reported::Only,
@@ -133,34 +232,22 @@ pub fn with<V: RackVisit>(
             rack.simple(read, switch)
         }
         "r2p2" => {
-            let mut read = reader(&["rtt", "inner", "n"])?;
             let most = shape.cores.iter().copied().max().unwrap_or(1) as u64;
-            let expected = "a number of requests, 1 to 65536";
-            let bound = read.whole("n", 2 * most, 1..=1 << 16, expected)?;
+            let bound = read.whole_or("n", 2 * most)?;
             rack.simple(read, Bounded::new(servers, bound as u32, shape.room))
         }
-        "draconis" => {
-            let switch = Bounded::per_core(&shape.cores, 1, shape.room);
-            rack.simple(reader(&["rtt", "inner"])?, switch)
-        }
+        "draconis" => rack.simple(read, Bounded::per_core(&shape.cores, 1, shape.room)),
         "netclone" => {
             let switch = NetClone::new(&shape.cores, DUPLICATE_SLOTS, shape.seed);
-            rack.simple(reader(&["rtt", "inner"])?, switch)
+            rack.simple(read, switch)
         }
-        "horus" => rack.simple(
-            reader(&["rtt", "inner"])?,
-            Horus::new(&shape.cores, shape.seed),
-        ),
-        _ => rack.pallas(reader(PALLAS_KEYS)?, shape),
+        "horus" => rack.simple(read, Horus::new(&shape.cores, shape.seed)),
+        _ => rack.pallas(read, shape),
     }
 }
 
 /// Registers that tell duplicates: enough for all requests that overlap in time.
 const DUPLICATE_SLOTS: usize = 1 << 17;
-
-const PALLAS_KEYS: &[&str] = &[
-    "rtt", "inner", "delta", "interval", "window", "turns", "clone", "score", "bounce", "adapt",
-];
 
 /// Checks a spec without using the rack.
 ///
@@ -180,40 +267,36 @@ pub fn check(spec: &Spec, shape: &RackShape) -> Result<Checked, SpecError> {
 /// The parameters that were used, and the servers' policy.
 pub type Checked = (Params, Option<Spec>);
 
-/// Keys after `inner=NAME` belong to NAME.
-fn split(spec: &Spec) -> Result<(Spec, Option<Spec>), SpecError> {
-    let Some(at) = spec.params.iter().position(|(key, _)| key == "inner") else {
-        return Ok((spec.clone(), None));
+/// A rack's own spec, and that of its servers where it is given: keys after `inner=NAME` belong to NAME.
+pub(crate) fn split(spec: &Spec) -> (Spec, Option<Spec>) {
+    let Some(at) = spec.params.iter().position(|(key, _)| key == INNER.key) else {
+        return (spec.clone(), None);
     };
     let (own, inner) = spec.params.split_at(at);
     let inner = Spec {
         name: inner[0].1.clone(),
         params: inner[1..].to_vec(),
     };
-    if crate::systems::find(&inner.name).is_none() {
-        return Err(SpecError::UnknownPolicy {
-            name: inner.name,
-            valid: crate::systems::NAMES,
-        });
-    }
     let own = Spec {
         name: spec.name.clone(),
         params: own.to_vec(),
     };
-    Ok((own, Some(inner)))
+    (own, Some(inner))
 }
 
-/// `all` (the default), or how many servers are drawn.
-fn choices(read: &mut Reader<'_>, servers: usize) -> Result<usize, SpecError> {
-    match read.text("choices", "all") {
-        "all" => {
-            read.note("choices", Value::Word("all"));
-            Ok(0)
+/// How many servers are drawn; 0 for all of them.
+fn choices(read: &mut Reader<'_>) -> Result<usize, SpecError> {
+    let text = read.text(CHOICES.key);
+    if text == "all" {
+        read.note(CHOICES.key, Value::Word("all"));
+        return Ok(0);
+    }
+    match text.parse::<u64>() {
+        Ok(drawn) if (1..=MOST_CHOICES).contains(&drawn) => {
+            read.note(CHOICES.key, Value::Number(drawn as f64));
+            Ok(drawn as usize)
         }
-        _ => {
-            let expected = "all, or a number of servers, 1 to 4096";
-            Ok(read.whole("choices", servers as u64, 1..=4096, expected)? as usize)
-        }
+        _ => Err(read.wrong_text(CHOICES.key)),
     }
 }
 
@@ -229,7 +312,7 @@ impl<V: RackVisit> Assembly<V> {
     where
         S: Switch + Send + 'static,
     {
-        let rtt_ns = rtt(&mut read)?;
+        let rtt_ns = read.time("rtt")?;
         let c_fcfs = || Spec {
             name: "c-fcfs".to_string(),
             params: Vec::new(),
@@ -250,35 +333,31 @@ impl<V: RackVisit> Assembly<V> {
     }
 
     fn pallas(self, mut read: Reader<'_>, shape: &RackShape) -> Result<V::Output, SpecError> {
-        const SECOND: u64 = 1_000_000_000;
-        const SWITCH: [&str; 2] = ["on", "off"];
-        let rtt_ns = rtt(&mut read)?;
+        let rtt_ns = read.time("rtt")?;
         let rules = ControlRules {
-            delta_cores: read.number("delta", 10.0, 0.0..=1e6, "a number of cores")?,
-            interval_ns: read.time("interval", 10_000_000, 1_000..=SECOND, "a time, 1us to 1s")?,
-            objective: match read.word("score", &["slowdown", "latency"], "slowdown or latency")? {
-                0 => Objective::Slowdown,
+            delta_cores: read.number("delta")?,
+            interval_ns: read.time("interval")?,
+            objective: match read.word("score")? {
+                "slowdown" => Objective::Slowdown,
                 _ => Objective::Latency,
             },
         };
-        let window_ns = read.time("window", 20_000, 1_000..=SECOND, "a time, 1us to 1s")?;
-        let turns = match read.word("turns", &["even", "ranges"], "even or ranges")? {
-            0 => Turns::Even,
+        let window_ns = read.time("window")?;
+        let turns = match read.word("turns")? {
+            "even" => Turns::Even,
             _ => Turns::Ranges,
         };
-        let expected = "longer, any or off";
-        let cloning = match read.word("clone", &["longer", "any", "off"], expected)? {
-            0 => Cloning::Longer(window_ns),
-            1 => Cloning::Calmest(window_ns),
+        let cloning = match read.word("clone")? {
+            "longer" => Cloning::Longer(window_ns),
+            "any" => Cloning::Calmest(window_ns),
             _ => Cloning::Off,
         };
-        let expected = "longer, all or off";
-        let bouncing = match read.word("bounce", &["longer", "all", "off"], expected)? {
-            0 => Bouncing::Longer,
-            1 => Bouncing::All,
+        let bouncing = match read.word("bounce")? {
+            "longer" => Bouncing::Longer,
+            "all" => Bouncing::All,
             _ => Bouncing::Off,
         };
-        let adapting = read.word("adapt", &SWITCH, "on or off")? == 0;
+        let adapting = read.word("adapt")? == "on";
         let mut params = read.used();
         if let Some(inner) = &self.inner {
             params.push(("inner", Value::Text(inner.to_string())));
@@ -296,10 +375,6 @@ impl<V: RackVisit> Assembly<V> {
             adapting,
         }))
     }
-}
-
-fn rtt(read: &mut Reader<'_>) -> Result<u64, SpecError> {
-    read.time("rtt", 10_000, 0..=1_000_000_000, "a time, up to 1s")
 }
 
 #[cfg(test)]
@@ -323,14 +398,9 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_a_rack_with_a_summary() {
+    fn every_name_is_a_rack() {
         for name in NAMES {
-            assert!(summary(name).is_some(), "{name}");
             checked(name).expect(name);
-            assert!(
-                crate::systems::find(name).is_none(),
-                "{name} is a server's policy too"
-            );
         }
     }
 
@@ -363,8 +433,6 @@ mod tests {
 
     #[test]
     fn errors_name_the_key_and_what_it_may_be() {
-        let error = checked("racksched,inner=drac").unwrap_err();
-        assert!(error.contains("drac") && error.contains("darc"), "{error}");
         let error = checked("racksched,choices=none").unwrap_err();
         assert!(error.contains("all, or a number of servers"), "{error}");
         assert!(checked("pallas,rtt=5").unwrap_err().contains("rtt=5"));

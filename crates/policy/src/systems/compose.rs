@@ -1,40 +1,102 @@
 //! A system by its parts: `compose,discipline=typed,placement=jbsq,k=2,preemption=quantum,control=darc`.
 
+use super::darc::{DELAY, DELTA, DEVIATION, PROFILE, SPILLWAY, WINDOW};
+use super::params::{
+    CHARGE, K, LATE, LEVELS, LONG, PICK, PROPAGATION, REENTRY, RESERVED, SIGMA, SIZE, SLO, TURN,
+    WEIGHTS, any_time, cost, next, switch,
+};
 use super::parts::{self, Composed, Parts};
+use super::{Description, Facts, Grid, Preemption, Promises, ServerPolicy, Values, Visit};
 use crate::Shape;
-use crate::spec::{Reader, Spec, SpecError};
+use crate::spec::{Given, Param, Reader, Spec, SpecError};
 
-const KEYS: &[&str] = &[
-    "discipline",
-    "placement",
-    "preemption",
-    "control",
-    "k",
-    "choices",
-    "size",
-    "slo",
-    "quantum",
-    "weights",
-    "levels",
-    "long",
-    "pick",
-    "reentry",
-    "q",
-    "propagation",
-    "cost",
-    "charge",
-    "switch",
-    "next",
-    "sigma",
-    "late",
-    "reserved",
-    "delta",
-    "window",
-    "deviation",
-    "delay",
-    "spillway",
-    "profile",
+/// What it says of itself.
+pub(super) const POLICY: ServerPolicy = ServerPolicy {
+    about: Description {
+        name: "compose",
+        aliases: &[],
+        summary: "any discipline, placement, preemption and control that go together",
+        paper: "",
+        params: &[
+            Param::word("discipline", DISCIPLINES).means("which waiting request is first"),
+            Param::word("placement", PLACEMENTS).means("which worker gets it"),
+            Param::word("preemption", PREEMPTIONS).means("who is interrupted when"),
+            Param::word("control", CONTROLS).means("which classes may use which workers"),
+            K,
+            Param::whole("choices", 2, 1, 256)
+                .in_units("draws")
+                .means("workers drawn, of which the least occupied is taken"),
+            SIZE,
+            SLO,
+            TURN,
+            WEIGHTS,
+            LEVELS,
+            LONG,
+            PICK,
+            REENTRY,
+            any_time("q", 0)
+                .following("5us, 0 for on-blocked")
+                .means("service until a request is interrupted"),
+            PROPAGATION,
+            cost(0).following("1us, 0 for srpt and edf"),
+            CHARGE,
+            switch(0),
+            next(0),
+            SIGMA,
+            LATE,
+            RESERVED,
+            DELTA,
+            WINDOW,
+            DEVIATION,
+            DELAY,
+            SPILLWAY,
+            PROFILE,
+        ],
+    },
+    with_params: facts,
+    // DARC that also interrupts: of the compositions nobody published.
+    grids: &[Grid {
+        parts: &[
+            ("discipline", "typed"),
+            ("placement", "reserved"),
+            ("control", "darc"),
+            ("preemption", "quantum"),
+        ],
+        ..Grid::profiled(&[("q", Values::Quanta), ("cost", Values::These(&["1us"]))])
+    }],
+    ..ServerPolicy::CENTRAL
+};
+
+const DISCIPLINES: &[&str] = &[
+    "fifo", "typed", "sjf", "edf", "drr", "wrr", "mlfq", "mq", "cscq",
 ];
+const PLACEMENTS: &[&str] = &["idle", "reserved", "jbsq", "shortest", "choices", "random"];
+const PREEMPTIONS: &[&str] = &["never", "quantum", "srpt", "edf", "on-blocked", "levels"];
+const CONTROLS: &[&str] = &["none", "reserve", "partition", "darc", "darc-stable"];
+
+fn facts(facts: Facts, given: &Given<'_>) -> Facts {
+    let (discipline, placement) = (given.word("discipline"), given.word("placement"));
+    let control = given.word("control");
+    let draws = matches!(placement, "choices" | "random");
+    Facts {
+        preemption: match given.word("preemption") {
+            "never" => Preemption::None,
+            _ => Facts::BY_DISPATCHER,
+        },
+        depth: match placement {
+            "idle" | "reserved" => 1,
+            "jbsq" => given.whole("k") as usize,
+            _ => usize::MAX,
+        },
+        knows_load: control.starts_with("darc") && given.word("profile") == "known",
+        promises: Some(Promises {
+            bound_per_class: matches!(discipline, "typed" | "drr" | "wrr" | "mq"),
+            work_conserving: control == "none" && discipline != "cscq" && !draws,
+            fcfs_in_class: discipline != "sjf",
+        }),
+        ..facts
+    }
+}
 
 /// Any discipline with any placement, preemption and control that go together.
 ///
@@ -42,7 +104,7 @@ const KEYS: &[&str] = &[
 /// [`SpecError`] when a part or parameter is unknown or out of range, when two parts cannot be
 /// combined, or when no chosen part takes a parameter that was given.
 pub fn compose(shape: &Shape, spec: &Spec) -> Result<Composed, SpecError> {
-    let mut read = Reader::new("compose", KEYS, spec)?;
+    let mut read = Reader::new(&POLICY.about, spec)?;
     let choice = Choice::read(&mut read)?;
     choice.check(&read)?;
     let (placement, depth) = parts::placement(choice.placement, shape, &mut read)?;
@@ -54,7 +116,15 @@ pub fn compose(shape: &Shape, spec: &Spec) -> Result<Composed, SpecError> {
         monitor: parts::monitor(choice.preemption, shape, &mut read)?,
     };
     read.refuse_unread("left out: none of the chosen parts takes it")?;
-    Ok(parts.assemble("compose", shape).used(read.used()))
+    Ok(parts.assemble(POLICY.about.name, shape).used(read.used()))
+}
+
+pub(super) fn build<V: Visit>(
+    spec: &Spec,
+    shape: &Shape,
+    visitor: V,
+) -> Result<V::Output, SpecError> {
+    Ok(compose(shape, spec)?.visit(visitor))
 }
 
 /// Names of the parts that were chosen.
@@ -67,41 +137,12 @@ struct Choice {
 }
 
 impl Choice {
-    const DISCIPLINES: &'static [&'static str] = &[
-        "fifo", "typed", "sjf", "edf", "drr", "wrr", "mlfq", "mq", "cscq",
-    ];
-    const PLACEMENTS: &'static [&'static str] =
-        &["idle", "reserved", "jbsq", "shortest", "choices", "random"];
-    const PREEMPTIONS: &'static [&'static str] =
-        &["never", "quantum", "srpt", "edf", "on-blocked", "levels"];
-    const CONTROLS: &'static [&'static str] =
-        &["none", "reserve", "partition", "darc", "darc-stable"];
-
     fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
-        let mut part = |key, names: &'static [&'static str], expected| {
-            read.word(key, names, expected).map(|at| names[at])
-        };
         Ok(Self {
-            discipline: part(
-                "discipline",
-                Self::DISCIPLINES,
-                "fifo, typed, sjf, edf, drr, wrr, mlfq, mq or cscq",
-            )?,
-            placement: part(
-                "placement",
-                Self::PLACEMENTS,
-                "idle, reserved, jbsq, shortest, choices or random",
-            )?,
-            preemption: part(
-                "preemption",
-                Self::PREEMPTIONS,
-                "never, quantum, srpt, edf, on-blocked or levels",
-            )?,
-            control: part(
-                "control",
-                Self::CONTROLS,
-                "none, reserve, partition, darc or darc-stable",
-            )?,
+            discipline: read.word("discipline")?,
+            placement: read.word("placement")?,
+            preemption: read.word("preemption")?,
+            control: read.word("control")?,
         })
     }
 

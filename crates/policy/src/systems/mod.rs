@@ -25,30 +25,67 @@
 //! | shinjuku-mq | a queue a class, by wait ÷ SLO → idle | fifo | quantum | Shinjuku, multi-queue |
 //! | compose | any | fifo | any | |
 //!
+//! Each is a file, which describes the policy ([`ServerPolicy`]) beside its builder; [`ALL`] lists them.
 //! The choice by name happens once, at start-up: [`with`] hands a [`Visit`]or the composition
 //! with all its types known, so that nothing is dispatched dynamically per request.
 
+mod c_fcfs;
 mod compose;
+mod concord;
+mod cscq;
+mod d_fcfs;
+mod darc;
+mod darc_stable;
+mod darc_static;
+mod describe;
+mod drr;
+mod edf;
+mod fixed_priority;
+mod given;
+mod jbsq;
+mod mlfq;
+mod on_blocked;
 mod ordered;
+mod params;
 mod parts;
-mod preemptive;
 mod replicas;
+mod shinjuku;
+mod sjf;
+mod srpt;
+mod static_partition;
+mod synergy;
+mod tardis;
+mod tiny_quanta;
+mod work_stealing;
+mod wrr;
 
+pub use c_fcfs::c_fcfs;
 pub use compose::compose;
+pub use concord::{Concord, concord};
+pub use d_fcfs::d_fcfs;
+pub use darc::{DarcParams, darc};
+pub use darc_stable::darc_stable;
+pub use darc_static::darc_static;
+pub use describe::{Engines, Facts, Grid, Preemption, Promises, ServerPolicy, Values};
+pub use fixed_priority::fixed_priority;
+pub use given::given;
+pub use jbsq::jbsq;
 pub use ordered::ordered;
 pub use parts::{AnyIngress, Composed};
-pub use preemptive::{
-    Concord, Shinjuku, concord, shinjuku_ci, shinjuku_sq, synergy, tardis, tiny_quanta,
-};
 pub use replicas::{Division, Replicas};
+pub use shinjuku::{Shinjuku, shinjuku_ci, shinjuku_sq};
+pub use static_partition::static_partition;
+pub use synergy::synergy;
+pub use tardis::tardis;
+pub use tiny_quanta::tiny_quanta;
+pub use work_stealing::work_stealing;
 
-use crate::controls::{Darc, DarcRules, DarcStable, Fixed, Given, Known, Partition};
+use crate::controls::Fixed;
 use crate::disciplines::{self, Typed};
-use crate::fluid::ProcessorSharing;
-use crate::locals::{self, Stealing, Take};
-use crate::placements::{Bounded, Hashed, Idle, Reserved, Workers};
-use crate::role::{Ingress, Local, Monitor, Never, Owner};
-use crate::spec::{Params, Reader, Spec, SpecError};
+use crate::locals;
+use crate::placements::{Hashed, Reserved, Workers};
+use crate::role::{Ingress, Local, Monitor, Never};
+use crate::spec::{Description, Params, Reader, Spec, SpecError};
 use crate::{BitSet, Central, Jobs, Mechanism, Order, Plan, Resume, Shape};
 use alloc::vec::Vec;
 
@@ -96,178 +133,115 @@ pub trait Visit {
     }
 }
 
-/// Every policy, by its own name.
-pub const NAMES: &[&str] = &[
-    "d-fcfs",
-    "c-fcfs",
-    "work-stealing",
-    "jbsq",
-    "fixed-priority",
-    "static-partition",
-    "darc",
-    "darc-stable",
-    "darc-static",
-    "shinjuku-sq",
-    "shinjuku-ci",
-    "concord",
-    "tiny-quanta",
-    "tardis",
-    "synergy",
-    "sjf",
-    "srpt",
-    "edf",
-    "drr",
-    "wrr",
-    "mlfq",
-    "cscq",
-    "on-blocked",
-    "shinjuku-mq",
-    "compose",
-];
+/// Lists the policies once: what each says of itself, and what builds it.
+macro_rules! registry {
+    ($($policy:expr => $build:path,)*) => {
+        /// Every policy of a server, the simplest first: a planner prefers the earlier of two that do equally well.
+        pub const ALL: &[&ServerPolicy] = &[$(&$policy),*];
 
-/// Names of the papers' systems for what we call otherwise.
-const ALIASES: &[(&str, &str)] = &[
-    ("persephone", "darc"),
-    ("ix", "d-fcfs"),
-    ("arrakis", "d-fcfs"),
-    ("zygos", "work-stealing"),
-    ("shenango", "work-stealing"),
-];
-
-/// What a policy is, in a line, for lists.
-#[must_use]
-pub fn summary(name: &str) -> Option<&'static str> {
-    Some(match find(name)? {
-        "d-fcfs" => "one queue per worker, requests steered by hash",
-        "c-fcfs" => "one queue for all workers",
-        "work-stealing" => "one queue per worker; idle workers steal from the others",
-        "jbsq" => "one queue and bounded ones of depth k at the workers",
-        "fixed-priority" => "typed queues, shortest class first, every worker open to all",
-        "static-partition" => "every class has workers of its own, by declared demand",
-        "darc" => "typed queues, workers reserved for short classes by profile (Perséphone)",
-        "darc-stable" => "DARC that never leaves a class overloaded when it need not be",
-        "darc-static" => "typed queues, workers reserved for the shortest class by hand",
-        "shinjuku-sq" => "one queue, requests interrupted at the end of a quantum join its tail",
-        "shinjuku-ci" => "the same, interrupted by probes that the compiler put in",
-        "concord" => "bounded queues, interruption by a flag, a dispatcher that also works",
-        "tiny-quanta" => "shortest queue at once, each worker goes round its own",
-        "tardis" => "one global queue taken in batches, stealing, each worker its own timer",
-        "synergy" => "no dispatcher; longs interrupted only for what waits at their worker",
-        "sjf" => "one queue, the shortest request first",
-        "srpt" => "least remaining service first; what wants less interrupts what wants more",
-        "edf" => "one queue, the earliest deadline first",
-        "drr" => "a queue per class, the same service time for each that waits",
-        "wrr" => "a queue per class, so many requests of each in turn",
-        "mlfq" => "levels by the service received so far, the lowest first, a tick to interrupt by",
-        "cscq" => "workers for longs that run shorts while no long waits",
-        "on-blocked" => "one queue; a short at its head interrupts a long, which joins the tail",
-        "shinjuku-mq" => "a queue per class, the longest wait for its SLO first, a quantum",
-        "compose" => "any discipline, placement, preemption and control that go together",
-        _ => return None,
-    })
+        /// Builds the system a spec asks for and hands it to the visitor.
+        ///
+        /// # Errors
+        /// [`SpecError`] when there is no such policy or parameter, or a value is out of range.
+        pub fn with<V: Visit>(
+            spec: &Spec,
+            shape: &Shape,
+            visitor: V,
+        ) -> Result<V::Output, SpecError> {
+            let about = find(&spec.name).ok_or_else(|| unknown(spec))?.about;
+            let own;
+            let spec = if about.name == spec.name {
+                spec
+            } else {
+                own = Spec {
+                    name: about.name.into(),
+                    params: spec.params.clone(),
+                };
+                &own
+            };
+            $(if about.name == $policy.about.name {
+                return $build(spec, shape, visitor);
+            })*
+            Err(unknown(spec))
+        }
+    };
 }
 
-/// The own name behind a name or alias.
-#[must_use]
-pub fn find(name: &str) -> Option<&'static str> {
-    let own = ALIASES
-        .iter()
-        .find(|(alias, _)| *alias == name)
-        .map_or(name, |(_, own)| own);
-    NAMES.iter().copied().find(|&known| known == own)
+registry! {
+    c_fcfs::POLICY => c_fcfs::build,
+    d_fcfs::POLICY => d_fcfs::build,
+    work_stealing::POLICY => work_stealing::build,
+    jbsq::POLICY => jbsq::build,
+    fixed_priority::POLICY => fixed_priority::build,
+    static_partition::POLICY => static_partition::build,
+    darc_static::POLICY => darc_static::build,
+    darc::POLICY => darc::build,
+    darc_stable::POLICY => darc_stable::build,
+    shinjuku::SINGLE_QUEUE => shinjuku::build_sq,
+    shinjuku::BY_PROBES => shinjuku::build_ci,
+    concord::POLICY => concord::build,
+    tiny_quanta::POLICY => tiny_quanta::build,
+    tardis::POLICY => tardis::build,
+    synergy::POLICY => synergy::build,
+    sjf::RECIPE.policy => ordered::build,
+    srpt::RECIPE.policy => ordered::build,
+    edf::RECIPE.policy => ordered::build,
+    drr::RECIPE.policy => ordered::build,
+    wrr::RECIPE.policy => ordered::build,
+    mlfq::RECIPE.policy => ordered::build,
+    cscq::RECIPE.policy => ordered::build,
+    on_blocked::RECIPE.policy => ordered::build,
+    shinjuku::MULTI_QUEUE.policy => ordered::build,
+    compose::POLICY => compose::build,
 }
 
-/// Builds the system a spec asks for and hands it to the visitor.
-///
-/// # Errors
-/// [`SpecError`] when there is no such policy or parameter, or a value is out of range.
-pub fn with<V: Visit>(spec: &Spec, shape: &Shape, visitor: V) -> Result<V::Output, SpecError> {
-    if spec.name == ProcessorSharing::NAME {
-        let policy = ProcessorSharing::NAME;
-        return Err(SpecError::OnlyVirtual { policy });
+/// Every policy's own name, in the order of [`ALL`].
+pub const NAMES: &[&str] = &{
+    let mut names = [""; ALL.len()];
+    let mut at = 0;
+    while at < ALL.len() {
+        names[at] = ALL[at].about.name;
+        at += 1;
     }
-    let name = find(&spec.name).ok_or_else(|| unknown(spec))?;
-    let reader = |valid| Reader::new(name, valid, spec);
-    Ok(match name {
-        "d-fcfs" => visitor.visit(reader(&[]).map(|_| d_fcfs(shape))?),
-        "c-fcfs" => visitor.visit(reader(&[]).map(|_| c_fcfs(shape))?),
-        "work-stealing" => {
-            let mut read = reader(&["steal", "flows"])?;
-            let steal = read.word("steal", &["half", "one"], "half or one")?;
-            let flows = read.whole(
-                "flows",
-                0,
-                0..=1 << 32,
-                "a whole number up to 2^32, 0 for none",
-            )?;
-            let take = if steal == 0 { Take::Half } else { Take::One };
-            visitor.visit(work_stealing(shape, take, flows).used(read))
-        }
-        "jbsq" => {
-            let mut read = reader(&["k"])?;
-            let depth = read.whole("k", 2, 1..=1024, "a whole number, 1 to 1024")?;
-            visitor.visit(jbsq(shape, depth as usize).used(read))
-        }
-        "fixed-priority" => visitor.visit(reader(&[]).map(|_| fixed_priority(shape))?),
-        "static-partition" => visitor.visit(reader(&[]).map(|_| static_partition(shape))?),
-        "darc" => {
-            let mut read = reader(DarcParams::KEYS)?;
-            let params = DarcParams::read(&mut read)?;
-            visitor.visit(darc(shape, params).used(read))
-        }
-        "darc-stable" => {
-            let mut read = reader(DarcParams::KEYS)?;
-            let params = DarcParams::read(&mut read)?;
-            visitor.visit(darc_stable(shape, params).used(read))
-        }
-        "shinjuku-sq" => visitor.visit(shinjuku_sq(shape, spec)?),
-        "shinjuku-ci" => visitor.visit(shinjuku_ci(shape, spec)?),
-        "concord" => concord(shape, spec)?.visit(visitor),
-        "tiny-quanta" => visitor.visit(tiny_quanta(shape, spec)?),
-        "tardis" => visitor.visit(tardis(shape, spec)?),
-        "synergy" => visitor.visit(synergy(shape, spec)?),
-        "sjf" | "srpt" | "edf" | "drr" | "wrr" | "mlfq" | "cscq" | "on-blocked" | "shinjuku-mq" => {
-            ordered(shape, spec)?.visit(visitor)
-        }
-        "compose" => compose(shape, spec)?.visit(visitor),
-        _ => {
-            let mut read = reader(&["reserved"])?;
-            let reserved = read.whole("reserved", 1, 0..=256, "a number of workers, 0 to 256")?;
-            visitor.visit(darc_static(shape, reserved as usize).used(read))
-        }
-    })
+    names
+};
+
+/// The policy of this name or alias.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static ServerPolicy> {
+    let mut all = ALL.iter().copied();
+    all.find(|policy| policy.about.is_called(name))
 }
 
-fn unknown(spec: &Spec) -> SpecError {
+pub(crate) fn unknown(spec: &Spec) -> SpecError {
     SpecError::UnknownPolicy {
         name: spec.name.clone(),
         valid: NAMES,
     }
 }
 
-/// Checks a spec without using the system.
+/// Checks a spec, its values on a server of this shape included, and says the parameters as used.
 ///
 /// # Errors
 /// As [`with`]; [`SpecError::Roams`] where requests may only resume on their own worker and the system's workers help
 /// themselves to what others began.
 pub fn check(spec: &Spec, shape: &Shape) -> Result<Params, SpecError> {
-    struct Check(Resume);
+    struct Check;
     impl Visit for Check {
-        type Output = Result<Params, SpecError>;
-        fn visit<I: Ingress, L: Local, M: Monitor>(
-            self,
-            system: System<I, L, M>,
-        ) -> Result<Params, SpecError> {
-            let interrupts = M::PREEMPTS || L::SLICES;
-            let shares = I::OWNER != Owner::Dispatcher;
-            if self.0 == Resume::OwnWorker && interrupts && shares {
-                let policy = system.name;
-                return Err(SpecError::Roams { policy });
-            }
-            Ok(system.params)
+        type Output = Params;
+        fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Params {
+            system.params
         }
     }
-    with(spec, shape, Check(shape.resume))?
+    let params = with(spec, shape, Check)?;
+    match find(&spec.name) {
+        Some(policy) if shape.resume == Resume::OwnWorker && policy.facts(spec).roams() => {
+            Err(SpecError::Roams {
+                policy: policy.about.name,
+            })
+        }
+        _ => Ok(params),
+    }
 }
 
 impl<I, L, M> System<I, L, M> {
@@ -291,110 +265,6 @@ fn system<I, L: Clone>(name: &'static str, shape: &Shape, ingress: I, local: L) 
         shared_queues: 1,
         mechanism: Mechanism::default(),
     }
-}
-
-/// d-FCFS: one queue a worker, steered by the flow's hash.
-#[must_use]
-pub fn d_fcfs(shape: &Shape) -> System<Steered, locals::Fifo> {
-    steered("d-fcfs", shape, 0, alloc::vec![locals::Fifo; shape.workers])
-}
-
-/// Work stealing over hashed queues; `flows` as in [`Hashed::new`].
-#[must_use]
-pub fn work_stealing(shape: &Shape, take: Take, flows: u64) -> System<Steered, Stealing> {
-    let thief = |worker| Stealing::new(take, shape.seed ^ (worker as u64 + 1).rotate_left(40));
-    steered(
-        "work-stealing",
-        shape,
-        flows,
-        (0..shape.workers).map(thief).collect(),
-    )
-}
-
-/// c-FCFS: one queue, any idle worker.
-#[must_use]
-pub fn c_fcfs(shape: &Shape) -> System<Central<disciplines::Fifo, Idle, Fixed>, locals::Fifo> {
-    let fifo = disciplines::Fifo::new(shape.queue_limit);
-    system(
-        "c-fcfs",
-        shape,
-        central(shape, 1, (fifo, Idle, Fixed::Open)),
-        locals::Fifo,
-    )
-}
-
-/// JBSQ(k): one queue, and bounded ones at the workers.
-#[must_use]
-pub fn jbsq(
-    shape: &Shape,
-    depth: usize,
-) -> System<Central<disciplines::Fifo, Bounded, Fixed>, locals::Fifo> {
-    let fifo = disciplines::Fifo::new(shape.queue_limit);
-    let ingress = central(shape, depth, (fifo, Bounded, Fixed::Open));
-    System {
-        depth,
-        ..system("jbsq", shape, ingress, locals::Fifo)
-    }
-}
-
-/// Shortest class first; every worker open to all.
-#[must_use]
-pub fn fixed_priority(shape: &Shape) -> System<Central<Typed, Reserved, Fixed>, locals::Fifo> {
-    System {
-        name: "fixed-priority",
-        ..darc_static(shape, 0)
-    }
-}
-
-/// So many workers reserved for the shortest class.
-#[must_use]
-pub fn darc_static(
-    shape: &Shape,
-    reserved: usize,
-) -> System<Central<Typed, Reserved, Fixed>, locals::Fifo> {
-    typed("darc-static", shape, Fixed::First(reserved))
-}
-
-/// Every class on workers of its own.
-#[must_use]
-pub fn static_partition(
-    shape: &Shape,
-) -> System<Central<Typed, Reserved, Partition>, locals::Fifo> {
-    typed("static-partition", shape, Partition::new(&shape.classes))
-}
-
-/// DARC as published.
-#[must_use]
-pub fn darc(
-    shape: &Shape,
-    params: DarcParams,
-) -> System<Central<Typed, Reserved, Darc>, locals::Fifo> {
-    let known = params.known.then(|| known(shape));
-    typed(
-        "darc",
-        shape,
-        Darc::new(shape.classes.len(), params.rules, known.as_ref()),
-    )
-}
-
-/// DARC with the stability check.
-#[must_use]
-pub fn darc_stable(
-    shape: &Shape,
-    params: DarcParams,
-) -> System<Central<Typed, Reserved, DarcStable>, locals::Fifo> {
-    let known = params.known.then(|| known(shape));
-    typed(
-        "darc-stable",
-        shape,
-        DarcStable::new(shape.classes.len(), params.rules, known.as_ref()),
-    )
-}
-
-/// What a rack's control plane says: c-FCFS, or DARC with a given reservation (Pallas).
-#[must_use]
-pub fn given(shape: &Shape) -> System<Central<Typed, Reserved, Given>, locals::Fifo> {
-    typed("given", shape, Given::new(shape.queues()))
 }
 
 /// Hashed steering: every request goes to its flow's worker at once; the engine's queues bound
@@ -450,55 +320,18 @@ where
     .resuming(shape.resume, shape.workers)
 }
 
-fn known(shape: &Shape) -> Known {
-    Known {
-        mean_ns: shape.classes.iter().map(|hint| hint.mean_ns).collect(),
-        share: shape.classes.iter().map(|hint| hint.share).collect(),
-        load_cores: shape.known_load.unwrap_or(0.0) * shape.workers as f64,
-    }
-}
-
-/// Parameters of `darc` and `darc-stable`.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct DarcParams {
-    /// Windows and reservation.
-    pub rules: DarcRules,
-    /// Starts with the declared means and shares instead of a c-FCFS window (simulation).
-    pub known: bool,
-}
-
-impl DarcParams {
-    const KEYS: &'static [&'static str] = &[
-        "delta",
-        "window",
-        "deviation",
-        "delay",
-        "spillway",
-        "profile",
-    ];
-
-    fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
-        let mut params = Self::default();
-        let rules = &mut params.rules;
-        rules.reservation.delta =
-            read.number("delta", 2.0, 1.0..=f64::MAX, "a factor, at least 1")?;
-        rules.window = read.whole(
-            "window",
-            50_000,
-            1..=1 << 40,
-            "a number of completions, 1 to 2^40",
-        )?;
-        rules.deviation =
-            read.number("deviation", 0.10, 0.0..=1.0, "a part of all demand, 0 to 1")?;
-        rules.delay = read.number(
-            "delay",
-            10.0,
-            0.0..=f64::MAX,
-            "a multiple of the mean service time",
-        )?;
-        rules.reservation.spillway =
-            read.whole("spillway", 1, 1..=256, "a number of workers, 1 to 256")? as usize;
-        params.known = read.word("profile", &["observed", "known"], "observed or known")? == 1;
-        Ok(params)
+impl<I, L> System<I, L> {
+    /// The same under a monitor.
+    fn under<M>(self, monitor: M, mechanism: Mechanism, params: Params) -> System<I, L, M> {
+        System {
+            name: self.name,
+            params,
+            ingress: self.ingress,
+            locals: self.locals,
+            monitor,
+            depth: self.depth,
+            shared_queues: self.shared_queues,
+            mechanism,
+        }
     }
 }

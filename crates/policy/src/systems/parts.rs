@@ -1,7 +1,8 @@
 //! Parts by name. Systems made of them share one compiled type that chooses its parts at start-up.
 
-use super::preemptive::{LONGEST_NS, charge, lateness, quantum_ns, time};
-use super::{DarcParams, System, Visit, central, known, system};
+use super::darc::known;
+use super::params::{lateness, mechanism, quantum_ns};
+use super::{DarcParams, System, Visit, central, system};
 use crate::controls::{AnyControl, Control, Darc, DarcStable, Fixed, Partition};
 use crate::disciplines::{
     AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Levels,
@@ -14,6 +15,9 @@ use crate::spec::{Params, Reader, SpecError, Value};
 use crate::{BitSet, Central, Mechanism, Shape};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+
+/// A quantum where the policy leaves it to the parts.
+const A_QUANTUM_NS: u64 = 5_000;
 
 /// The ingress that any parts make.
 pub type AnyIngress = Central<AnyDiscipline, AnyPlacement, AnyControl>;
@@ -121,7 +125,7 @@ pub(super) fn placement(
     Ok(match name {
         "reserved" => (AnyPlacement::Reserved(Reserved), 1),
         "jbsq" => {
-            let depth = read.whole("k", 2, 1..=1024, "a whole number, 1 to 1024")?;
+            let depth = read.whole("k")?;
             let placement = AnyPlacement::ReservedBounded(ReservedBounded);
             (placement, depth as usize)
         }
@@ -130,7 +134,7 @@ pub(super) fn placement(
             (AnyPlacement::Shortest(placement), usize::MAX)
         }
         "choices" => {
-            let draws = read.whole("choices", 2, 1..=256, "a number of draws, 1 to 256")?;
+            let draws = read.whole("choices")?;
             let placement = Choices::new(draws as usize, seed);
             (AnyPlacement::Choices(placement), usize::MAX)
         }
@@ -149,7 +153,7 @@ pub(super) fn discipline(
         "typed" => AnyDiscipline::Typed(Typed::new(classes, limit)),
         "sjf" => AnyDiscipline::Shortest(Shortest::by_size(size(read)?, shape)),
         "edf" => {
-            let deadlines = Deadlines::new(shape, slo(read)?);
+            let deadlines = Deadlines::new(shape, read.number("slo")?);
             AnyDiscipline::Earliest(Earliest::by_deadline(deadlines, shape))
         }
         "drr" => {
@@ -178,7 +182,7 @@ pub(super) fn control(
     let classes = shape.classes.len();
     Ok(match name {
         "reserve" => {
-            let reserved = read.whole("reserved", 1, 0..=256, "a number of workers, 0 to 256")?;
+            let reserved = read.whole("reserved")?;
             AnyControl::Fixed(Fixed::First(reserved as usize))
         }
         "partition" => AnyControl::Partition(Partition::new(&shape.classes)),
@@ -202,11 +206,14 @@ pub(super) fn monitor(
     let overtake = |urgency| AnyMonitor::Overtake(Overtake::new(urgency, shape.workers));
     let monitor = match name {
         "quantum" => {
-            let quantum_ns = quantum_ns(read, 5_000)?;
+            let quantum_ns = quantum_ns(read, A_QUANTUM_NS)?;
             AnyMonitor::Quantum(Quantum::new(quantum_ns, lateness(read)?, shape.seed))
         }
         "srpt" => overtake(Urgency::Remaining),
-        "edf" => overtake(Urgency::Deadline(Deadlines::new(shape, slo(read)?))),
+        "edf" => overtake(Urgency::Deadline(Deadlines::new(
+            shape,
+            read.number("slo")?,
+        ))),
         "on-blocked" => AnyMonitor::Overtake(on_blocked(shape, read)?),
         "levels" => AnyMonitor::Ticks(Ticks::new(levels(read)?, shape.workers)),
         _ => return Ok(None),
@@ -220,18 +227,10 @@ pub(super) fn monitor(
 }
 
 fn size(read: &mut Reader<'_>) -> Result<SizeSource, SpecError> {
-    Ok(
-        match read.word("size", &["known", "profile"], "known or profile")? {
-            0 => SizeSource::Known,
-            _ => SizeSource::Profile,
-        },
-    )
-}
-
-/// The SLO of a class that declares none, in its mean service times.
-fn slo(read: &mut Reader<'_>) -> Result<f64, SpecError> {
-    let expected = "a multiple of the class's mean service time, above 0, up to 1e6";
-    read.number("slo", 10.0, f64::MIN_POSITIVE..=1e6, expected)
+    Ok(match read.word("size")? {
+        "known" => SizeSource::Known,
+        _ => SizeSource::Profile,
+    })
 }
 
 /// Service time of a turn of deficit round robin; by default the longest class's mean, so that
@@ -239,16 +238,14 @@ fn slo(read: &mut Reader<'_>) -> Result<f64, SpecError> {
 fn turn_ns(shape: &Shape, read: &mut Reader<'_>) -> Result<u64, SpecError> {
     let means = shape.classes.iter().map(|hint| hint.mean_ns as u64);
     let longest_ns = means.max().filter(|&ns| ns > 0).unwrap_or(1_000);
-    let expected = "a time above 0 such as 5us, up to 1 h";
-    read.time("quantum", longest_ns, 1..=LONGEST_NS, expected)
+    read.time_or("quantum", longest_ns)
 }
 
 /// Requests per turn of each declared class, `3/1`; one each by default, and of UNKNOWN.
 fn weights(shape: &Shape, read: &mut Reader<'_>) -> Result<Vec<u32>, SpecError> {
-    let expected = "a whole number above 0 for each class, such as 3/1";
     let classes = shape.classes.len();
     let mut weights = alloc::vec![1; shape.queues()];
-    let text = read.text("weights", "");
+    let text = read.text("weights");
     if !text.is_empty() {
         let given: Result<Vec<u32>, _> = text.split('/').map(str::parse).collect();
         match given {
@@ -256,7 +253,7 @@ fn weights(shape: &Shape, read: &mut Reader<'_>) -> Result<Vec<u32>, SpecError> 
             Ok(given) if !given.contains(&0) && (given.len() == classes || classes == 0) => {
                 weights[..classes].copy_from_slice(&given[..classes]);
             }
-            _ => return Err(read.bad("weights", text, expected)),
+            _ => return Err(read.wrong_text("weights")),
         }
     }
     let each: Vec<String> = weights[..classes].iter().map(u32::to_string).collect();
@@ -266,18 +263,18 @@ fn weights(shape: &Shape, read: &mut Reader<'_>) -> Result<Vec<u32>, SpecError> 
 
 fn levels(read: &mut Reader<'_>) -> Result<Levels, SpecError> {
     Ok(Levels {
-        quantum_ns: quantum_ns(read, 5_000)?,
-        count: read.whole("levels", 8, 1..=64, "a number of levels, 1 to 64")? as usize,
+        quantum_ns: quantum_ns(read, A_QUANTUM_NS)?,
+        count: read.whole("levels")? as usize,
     })
 }
 
 fn multi_queue(shape: &Shape, read: &mut Reader<'_>) -> Result<MultiQueue, SpecError> {
-    let reentry = match read.word("reentry", &["tail", "head"], "tail or head")? {
-        0 => Reentry::Tail,
+    let reentry = match read.word("reentry")? {
+        "tail" => Reentry::Tail,
         _ => Reentry::Head,
     };
-    Ok(match read.word("pick", &["slo", "bvt"], "slo or bvt")? {
-        0 => MultiQueue::by_wait_over_slo(shape, slo(read)?, reentry),
+    Ok(match read.word("pick")? {
+        "slo" => MultiQueue::by_wait_over_slo(shape, read.number("slo")?, reentry),
         _ => MultiQueue::by_virtual_time(shape, reentry),
     })
 }
@@ -294,7 +291,7 @@ fn cycle_stealing(shape: &Shape, read: &mut Reader<'_>) -> Result<CycleStealing,
     let part = demand(Some(true)) / demand(None).max(f64::MIN_POSITIVE);
     let wanted = (part * workers as f64 + 0.5) as u64;
     let default = wanted.clamp(1, (workers as u64 - 1).max(1));
-    let hosts = read.whole("long", default, 1..=256, "a number of workers, 1 to 256")?;
+    let hosts = read.whole_or("long", default)?;
     let part = hosts as f64 / workers as f64;
     Ok(CycleStealing::new(
         or_unknown(longs, shape),
@@ -317,16 +314,6 @@ fn on_blocked(shape: &Shape, read: &mut Reader<'_>) -> Result<Overtake, SpecErro
     let longs = or_unknown(shape.longs(), shape);
     let monitor = Overtake::new(Urgency::Long(longs), shape.workers);
     Ok(monitor
-        .after(time(read, "q", 0)?)
-        .delayed(time(read, "propagation", 0)?))
-}
-
-fn mechanism(read: &mut Reader<'_>, cost_ns: u64) -> Result<Mechanism, SpecError> {
-    Ok(Mechanism {
-        notif_ns: time(read, "cost", cost_ns)?,
-        charge: charge(read)?,
-        switch_ns: time(read, "switch", 0)?,
-        next_ns: time(read, "next", 0)?,
-        ..Mechanism::default()
-    })
+        .after(read.time("q")?)
+        .delayed(read.time("propagation")?))
 }

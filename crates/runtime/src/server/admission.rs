@@ -1,9 +1,9 @@
 //! Which policies a live server runs, and how: decided without starting anything.
 
-use headway_policy::Shape;
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::spec::{Spec, Value};
-use headway_policy::systems::{self, Replicas, System, Visit};
+use headway_policy::role::Owner;
+use headway_policy::spec::{Spec, SpecError};
+use headway_policy::systems::{self, Preemption};
+use headway_policy::{Policy, Shape};
 
 use crate::error::StartError;
 use crate::parts::Layout;
@@ -32,51 +32,34 @@ impl Admission {
 /// # Errors
 /// [`StartError`], which says why not and what to choose instead.
 pub fn admit(spec: &Spec, shape: &Shape, layout: Layout) -> Result<Admission, StartError> {
-    // First what it is: a policy that no live server runs need not be told what else it lacks.
-    let admission = systems::with(spec, shape, Judge(layout))??;
-    systems::check(spec, shape)?;
-    Ok(admission)
-}
-
-struct Judge(Layout);
-
-impl Visit for Judge {
-    type Output = Result<Admission, StartError>;
-
-    fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
-    where
-        I: Ingress + Send + 'static,
-        L: Local + Send + 'static,
-        M: Monitor + Send + 'static,
-    {
-        let policy = system.name;
-        let admission = Admission {
-            has_dispatcher: I::OWNER == Owner::Dispatcher,
-            dispatcher_interrupts: M::PREEMPTS,
-            workers_interrupt: L::SLICES,
-        };
-        match I::OWNER {
-            _ if system.params.contains(&("profile", Value::Word("known"))) => {
-                Err(StartError::KnownProfile { policy })
-            }
-            Owner::Nobody => Err(StartError::Unplaced { policy }),
-            Owner::Steering if admission.interrupts() => Err(StartError::Preemptive { policy }),
-            Owner::Dispatcher if admission.interrupts() && self.0 == Layout::Inline => {
-                Err(StartError::Inline)
-            }
-            Owner::Dispatcher | Owner::Steering => Ok(admission),
+    let server = Policy::server(spec)?;
+    let (policy, facts) = (server.about.name, server.facts(spec));
+    let checked = systems::check(spec, shape);
+    // That a policy moves what it interrupts is the lesser fault: one that no live server runs is refused for that.
+    if !matches!(checked, Err(SpecError::Roams { .. })) {
+        checked.clone()?;
+    }
+    let interrupts = facts.interrupts();
+    if facts.knows_load {
+        return Err(StartError::KnownProfile { policy });
+    }
+    if facts.dispatchers > 1 {
+        return Err(StartError::Dispatchers { policy });
+    }
+    match facts.owner {
+        Owner::Nobody => return Err(StartError::Unplaced { policy }),
+        Owner::Steering if interrupts => return Err(StartError::Preemptive { policy }),
+        Owner::Dispatcher if interrupts && layout == Layout::Inline => {
+            return Err(StartError::Inline);
         }
+        Owner::Dispatcher | Owner::Steering => {}
     }
-
-    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Self::Output
-    where
-        I: Ingress + Send + 'static,
-        L: Local + Send + 'static,
-        M: Monitor + Send + 'static,
-    {
-        let policy = replicas.instances[0].name;
-        Err(StartError::Dispatchers { policy })
-    }
+    checked?;
+    Ok(Admission {
+        has_dispatcher: facts.owner == Owner::Dispatcher,
+        dispatcher_interrupts: matches!(facts.preemption, Preemption::ByMonitor { .. }),
+        workers_interrupt: facts.preemption == Preemption::BySlices,
+    })
 }
 
 #[cfg(test)]
@@ -126,5 +109,18 @@ mod tests {
         assert!(darc.has_dispatcher && !darc.interrupts());
         assert!(said("concord").dispatcher_interrupts);
         assert!(said("tiny-quanta").workers_interrupt);
+    }
+
+    #[test]
+    fn it_runs_what_policies_say_that_it_runs() {
+        for policy in systems::ALL {
+            let name = policy.about.name;
+            let all = policy.engines == systems::Engines::All;
+            assert_eq!(admitted(name, Layout::Auto).is_ok(), all, "{name}");
+            let spec = name.parse().unwrap();
+            assert_eq!(policy.runs_live(&spec, true), all, "{name}");
+            let inline = admitted(name, Layout::Inline).is_ok();
+            assert_eq!(policy.runs_live(&spec, false), inline, "{name}");
+        }
     }
 }

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
+use headway_policy::WorkerId;
+use headway_policy::role::Owner;
 use headway_policy::spec::Spec;
-use headway_policy::systems::{self, System, Visit};
-use headway_policy::{Shape, WorkerId};
+use headway_policy::systems::{self, Engines, Preemption};
 use headway_runtime::{Builder, Call, Service, SetupFailure, Stats};
 
 /// Any service, so that the server is compiled once for all the tests of a file: each closure is a type of its own.
@@ -44,29 +44,19 @@ impl<S, D, C> ServeBoxed<D, C> for Builder<S, D, C> {
 /// So long that only a hang exceeds it.
 pub(crate) const FOREVER: Duration = Duration::from_secs(60);
 
-/// The policies that a live server can carry out.
+/// The policies that a live server carries out without interrupting requests.
 pub(crate) fn live_policies() -> impl Iterator<Item = &'static str> {
-    let names = systems::NAMES.iter().copied();
-    names.filter(|name| matches!(kind(name), (Owner::Dispatcher | Owner::Steering, false)))
+    let live = systems::ALL.iter().filter(|policy| {
+        policy.engines == Engines::All && policy.defaults.preemption == Preemption::None
+    });
+    live.map(|policy| policy.about.name)
 }
 
 /// Whether the policy's workers own their receive queues.
 pub(crate) fn is_steered(policy: &str) -> bool {
-    kind(policy).0 == Owner::Steering
-}
-
-/// Who carries its ingress out, and whether it interrupts.
-fn kind(policy: &str) -> (Owner, bool) {
-    struct KindOf;
-    impl Visit for KindOf {
-        type Output = (Owner, bool);
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> (Owner, bool) {
-            (I::OWNER, M::PREEMPTS || L::SLICES)
-        }
-    }
     let spec: Spec = policy.parse().unwrap();
-    let shape = Shape::new(2).class(1_000, 0.5).class(10_000, 0.5);
-    systems::with(&spec, &shape, KindOf).unwrap()
+    let policy = systems::find(&spec.name).unwrap();
+    policy.facts(&spec).owner == Owner::Steering
 }
 
 /// A replay of `count` requests, one each `gap_ns`, of two classes in turn, dealt to `queues` receive queues.

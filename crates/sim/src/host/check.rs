@@ -2,9 +2,8 @@
 
 use super::experiment::{AppWork, HostExperiment};
 use crate::error::{SimError, in_range};
+use headway_policy::Policy;
 use headway_policy::host::systems;
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::systems::{Replicas, System, Visit};
 
 impl HostExperiment {
     /// Whether it can be run.
@@ -30,7 +29,8 @@ impl HostExperiment {
             }
             workload.check()?;
             let shape = self.server_shape(app, workload);
-            if !headway_policy::systems::with(policy, &shape, MayLoseWorkers)? {
+            headway_policy::systems::check(policy, &shape)?;
+            if !Policy::server(policy)?.facts(policy).may_lose_workers() {
                 return Err(SimError::OutOfRange {
                     what: "the policy of an application that trades cores",
                     expected: "one with a central queue, or whose workers steal".into(),
@@ -40,22 +40,5 @@ impl HostExperiment {
         }
         systems::check(&self.policy, &self.shape())?;
         Ok(())
-    }
-}
-
-/// Whether a policy leaves nothing in the queue of a worker that is gone.
-struct MayLoseWorkers;
-
-impl Visit for MayLoseWorkers {
-    type Output = bool;
-
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> bool {
-        let central = I::OWNER == Owner::Nobody || system.depth == 1;
-        L::STEALS || central
-    }
-
-    /// A dispatcher whose workers are all gone serves nobody, and no allocator knows whose they are.
-    fn visit_replicas<I: Ingress, L: Local, M: Monitor>(self, _: Replicas<I, L, M>) -> bool {
-        false
     }
 }

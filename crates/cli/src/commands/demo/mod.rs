@@ -275,10 +275,8 @@ impl Args {
 /// The policy with a window that fits into the warm-up, unless the user chose one.
 fn entrant(mut policy: Spec, window: u64) -> Entrant {
     let name = policy.to_string();
-    let plans = matches!(
-        headway_policy::systems::find(&policy.name),
-        Some("darc" | "darc-stable")
-    );
+    let about = headway_policy::systems::find(&policy.name).map(|known| &known.about);
+    let plans = about.is_some_and(|about| matches!(about.name, "darc" | "darc-stable"));
     if plans && !policy.params.iter().any(|(key, _)| key == "window") {
         policy.params.push(("window".into(), window.to_string()));
     }

@@ -48,7 +48,8 @@ fn policies(findings: &Findings) -> Table {
     let mut table = Table::new(["policy", "what it does"]);
     for lane in &findings.lanes {
         let name = lane.name.split(',').next().unwrap_or_default();
-        let summary = headway_policy::systems::summary(name).unwrap_or_default();
+        let summary =
+            headway_policy::Policy::find(name).map_or("", |policy| policy.about().summary);
         table.push([lane.name.as_str(), summary]);
     }
     table

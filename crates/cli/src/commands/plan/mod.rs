@@ -12,10 +12,8 @@ use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
 use headway_plan::{PlanProgress, Question, candidates_of, plan};
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::{Replicas, System, Visit};
-use headway_policy::{MAX_WORKERS, Resume, Shape};
+use headway_policy::{MAX_WORKERS, Resume, Shape, systems};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
 use headway_workload::{Arrivals, Trace, Workload};
@@ -266,29 +264,6 @@ fn runs_inline(policy: &Spec) -> bool {
     runs(policy, false)
 }
 
-fn runs(policy: &Spec, has_dispatcher: bool) -> bool {
-    struct Live {
-        has_dispatcher: bool,
-    }
-    impl Visit for Live {
-        type Output = bool;
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, _: System<I, L, M>) -> bool {
-            let interrupts = M::PREEMPTS || L::SLICES;
-            match I::OWNER {
-                Owner::Dispatcher => self.has_dispatcher || !interrupts,
-                Owner::Steering => !interrupts,
-                Owner::Nobody => false,
-            }
-        }
-
-        fn visit_replicas<I, L, M>(self, _: Replicas<I, L, M>) -> bool
-        where
-            I: Ingress + Send + 'static,
-            L: Local + Send + 'static,
-            M: Monitor + Send + 'static,
-        {
-            false
-        }
-    }
-    headway_policy::systems::with(policy, &Shape::new(2), Live { has_dispatcher }).unwrap_or(false)
+fn runs(policy: &Spec, dispatcher_has_core: bool) -> bool {
+    systems::find(&policy.name).is_some_and(|known| known.runs_live(policy, dispatcher_has_core))
 }

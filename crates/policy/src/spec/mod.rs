@@ -1,9 +1,17 @@
 //! Policies by name: `darc,delta=2,window=50000`.
 
+mod description;
+mod param;
+mod reader;
+
+pub use description::{Description, Given};
+pub(crate) use description::{find, names};
+pub use param::{Fallback, Kind, Param};
+pub(crate) use reader::Reader;
+
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::ops::RangeInclusive;
 
 /// A policy's name and parameters, as written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +54,7 @@ pub enum SpecError {
         /// The parameter.
         key: String,
         /// Its parameters.
-        valid: &'static [&'static str],
+        valid: Vec<&'static str>,
     },
     /// The value cannot be what the parameter means.
     BadValue {
@@ -57,14 +65,14 @@ pub enum SpecError {
         /// The value.
         value: String,
         /// What it must be.
-        expected: &'static str,
+        expected: String,
     },
 }
 
 impl SpecError {
     /// The word that is wrong and those that would be right, for a suggestion.
     #[must_use]
-    pub fn alternatives(&self) -> Option<(&str, &'static [&'static str])> {
+    pub fn alternatives(&self) -> Option<(&str, &[&'static str])> {
         match self {
             Self::UnknownPolicy { name, valid } => Some((name, valid)),
             Self::UnknownParam { key, valid, .. } => Some((key, valid)),
@@ -103,11 +111,7 @@ impl fmt::Display for SpecError {
                      its kin can; a server comes near with tiny-quanta or shinjuku-sq"
                 )
             }
-            Self::UnknownParam {
-                policy,
-                key,
-                valid: [],
-            } => {
+            Self::UnknownParam { policy, key, valid } if valid.is_empty() => {
                 write!(f, "policy '{policy}' takes no parameters, not '{key}'")
             }
             Self::UnknownParam { policy, key, valid } => {
@@ -201,185 +205,8 @@ impl fmt::Display for Value {
 /// The parameters that were used, in the syntax of a [`Spec`]: a run can be repeated from them.
 pub type Params = Vec<(&'static str, Value)>;
 
-/// Reads a policy's parameters and notes what was used.
-pub(crate) struct Reader<'a> {
-    policy: &'static str,
-    valid: &'static [&'static str],
-    given: &'a [(String, String)],
-    used: Params,
-}
-
-impl<'a> Reader<'a> {
-    /// Refuses parameters that are not `valid`.
-    pub(crate) fn new(
-        policy: &'static str,
-        valid: &'static [&'static str],
-        spec: &'a Spec,
-    ) -> Result<Self, SpecError> {
-        match spec
-            .params
-            .iter()
-            .find(|(key, _)| !valid.contains(&key.as_str()))
-        {
-            Some((key, _)) => Err(SpecError::UnknownParam {
-                policy,
-                key: key.clone(),
-                valid,
-            }),
-            None => Ok(Self {
-                policy,
-                valid,
-                given: &spec.params,
-                used: Vec::new(),
-            }),
-        }
-    }
-
-    /// A number in `range`.
-    pub(crate) fn number(
-        &mut self,
-        key: &'static str,
-        default: f64,
-        range: RangeInclusive<f64>,
-        expected: &'static str,
-    ) -> Result<f64, SpecError> {
-        let number = match self.raw(key) {
-            None => default,
-            Some(text) => match text.parse::<f64>() {
-                Ok(number) if number.is_finite() && range.contains(&number) => number,
-                _ => return Err(self.bad(key, text, expected)),
-            },
-        };
-        self.note(key, Value::Number(number));
-        Ok(number)
-    }
-
-    /// A whole number in `range`.
-    pub(crate) fn whole(
-        &mut self,
-        key: &'static str,
-        default: u64,
-        range: RangeInclusive<u64>,
-        expected: &'static str,
-    ) -> Result<u64, SpecError> {
-        let number = match self.raw(key) {
-            None => default,
-            Some(text) => match text.parse::<u64>() {
-                Ok(number) if range.contains(&number) => number,
-                _ => return Err(self.bad(key, text, expected)),
-            },
-        };
-        self.note(key, Value::Number(number as f64));
-        Ok(number)
-    }
-
-    /// A time in `range`, ns: `500ns`, `5us`, `0.5us`, `2ms`, `1s`.
-    pub(crate) fn time(
-        &mut self,
-        key: &'static str,
-        default_ns: u64,
-        range: RangeInclusive<u64>,
-        expected: &'static str,
-    ) -> Result<u64, SpecError> {
-        let time_ns = match self.raw(key) {
-            None => default_ns,
-            Some(text) => match time_ns(text) {
-                Some(ns) if range.contains(&ns) => ns,
-                _ => return Err(self.bad(key, text, expected)),
-            },
-        };
-        self.note(key, Value::Time(time_ns));
-        Ok(time_ns)
-    }
-
-    /// One of `choices`, the first by default; its position.
-    pub(crate) fn word(
-        &mut self,
-        key: &'static str,
-        choices: &'static [&'static str],
-        expected: &'static str,
-    ) -> Result<usize, SpecError> {
-        let choice = match self.raw(key) {
-            None => 0,
-            Some(text) => match choices.iter().position(|&choice| choice == text) {
-                Some(choice) => choice,
-                None => return Err(self.bad(key, text, expected)),
-            },
-        };
-        self.note(key, Value::Word(choices[choice]));
-        Ok(choice)
-    }
-
-    /// Times joined by `/`, in ascending order; none by default.
-    pub(crate) fn times(
-        &mut self,
-        key: &'static str,
-        expected: &'static str,
-    ) -> Result<Vec<u64>, SpecError> {
-        let Some(text) = self.raw(key) else {
-            return Ok(Vec::new());
-        };
-        let times: Option<Vec<u64>> = text.split('/').map(time_ns).collect();
-        match times {
-            Some(times) if (2..=1000).contains(&times.len()) && times.is_sorted() => {
-                self.note(key, Value::Text(text.to_string()));
-                Ok(times)
-            }
-            _ => Err(self.bad(key, text, expected)),
-        }
-    }
-
-    /// The words as written.
-    pub(crate) fn text(&self, key: &'static str, default: &'a str) -> &'a str {
-        self.raw(key).unwrap_or(default)
-    }
-
-    /// Notes what was made of a parameter that was read as [`text`](Self::text).
-    /// Parts that share a parameter each read it.
-    pub(crate) fn note(&mut self, key: &'static str, value: Value) {
-        if !self.used.iter().any(|(noted, _)| *noted == key) {
-            self.used.push((key, value));
-        }
-    }
-
-    /// Refuses what was given and never read, so that nothing is ignored in silence.
-    pub(crate) fn refuse_unread(&self, expected: &'static str) -> Result<(), SpecError> {
-        let unread = |key: &&&str| !self.used.iter().any(|(noted, _)| noted == *key);
-        let given = |key: &&&str| self.given.iter().any(|(name, _)| name == **key);
-        match self.valid.iter().filter(unread).find(given) {
-            Some(&key) => Err(self.bad(key, self.text(key, ""), expected)),
-            None => Ok(()),
-        }
-    }
-
-    /// What was used.
-    pub(crate) fn used(self) -> Params {
-        self.used
-    }
-
-    /// The last of repeated keys wins, as with flags.
-    fn raw(&self, key: &'static str) -> Option<&'a str> {
-        debug_assert!(self.valid.contains(&key), "{key} is read but not declared");
-        self.given
-            .iter()
-            .rev()
-            .find(|(name, _)| name == key)
-            .map(|(_, value)| value.as_str())
-    }
-
-    /// The value cannot be what the parameter means.
-    pub(crate) fn bad(&self, key: &'static str, value: &str, expected: &'static str) -> SpecError {
-        SpecError::BadValue {
-            policy: self.policy,
-            key,
-            value: value.to_string(),
-            expected,
-        }
-    }
-}
-
 /// A time with its unit, in whole ns; zero needs no unit.
-fn time_ns(text: &str) -> Option<u64> {
+pub(crate) fn time_ns(text: &str) -> Option<u64> {
     const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
     if text == "0" {
         return Some(0);
@@ -435,7 +262,7 @@ mod tests {
         #[test]
         fn never_panics(text: String) {
             if let Ok(spec) = text.parse::<Spec>() {
-                let _ = crate::systems::find(&spec.name);
+                let _ = crate::Policy::parse(&spec);
             }
         }
     }

@@ -1,0 +1,157 @@
+//! Every policy there is, of whichever level: the only file that sees all of them.
+
+use crate::fluid::ProcessorSharing;
+use crate::spec::{Description, Spec, SpecError};
+use crate::systems::{self, ServerPolicy};
+use crate::{host, rack};
+use alloc::vec::Vec;
+
+/// A policy by the level at which it decides.
+#[derive(Clone, Copy, Debug)]
+pub enum Policy {
+    /// Which request a server's workers run next.
+    Server(&'static ServerPolicy),
+    /// The same by rates, in virtual time.
+    Fluid,
+    /// Which server of a rack gets a request.
+    Rack(&'static Description),
+    /// Which application of a host gets a core.
+    Host(&'static Description),
+}
+
+/// Where a policy decides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Level {
+    /// Among the workers of one server.
+    Server,
+    /// Among the servers of a rack.
+    Rack,
+    /// Among the applications of a host.
+    Host,
+}
+
+impl Policy {
+    /// Every policy, servers' first, each level in its own order.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let servers = systems::ALL.iter().copied().map(Self::Server);
+        let racks = rack::systems::ALL.iter().copied().map(Self::Rack);
+        let hosts = host::systems::ALL.iter().copied().map(Self::Host);
+        servers.chain([Self::Fluid]).chain(racks).chain(hosts)
+    }
+
+    /// The policy of this name. An own name comes before another level's alias: `shenango` is the allocator of
+    /// cores, although a server's `work-stealing` is called so too.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        let own = Self::all().find(|policy| policy.about().name == name);
+        own.or_else(|| Self::all().find(|policy| policy.about().is_called(name)))
+    }
+
+    /// The policy that a spec asks for, with parameters that it has. Whether their values go with a server, a rack or
+    /// a host of some shape its level checks.
+    ///
+    /// # Errors
+    /// [`SpecError`] when there is no such policy or parameter.
+    pub fn parse(spec: &Spec) -> Result<Self, SpecError> {
+        let policy = Self::find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
+            name: spec.name.clone(),
+            valid: systems::NAMES,
+        })?;
+        match policy {
+            Self::Rack(about) => match rack::systems::split(spec) {
+                (own, Some(inner)) => {
+                    about.check_keys(&own)?;
+                    Self::server(&inner)?;
+                }
+                (own, None) => about.check_keys(&own)?,
+            },
+            _ => policy.about().check_keys(spec)?,
+        }
+        Ok(policy)
+    }
+
+    /// The server's policy that a spec asks for, with parameters that it has.
+    ///
+    /// # Errors
+    /// [`SpecError`] when there is no such policy of a server, or no such parameter.
+    pub fn server(spec: &Spec) -> Result<&'static ServerPolicy, SpecError> {
+        let policy = systems::find(&spec.name).ok_or_else(|| systems::unknown(spec))?;
+        policy.about.check_keys(spec)?;
+        Ok(policy)
+    }
+
+    /// Its names, what it does, its parameters.
+    #[must_use]
+    pub fn about(&self) -> &'static Description {
+        match self {
+            Self::Server(policy) => &policy.about,
+            Self::Fluid => &ProcessorSharing::ABOUT,
+            Self::Rack(about) | Self::Host(about) => about,
+        }
+    }
+
+    /// Where it decides.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        match self {
+            Self::Server(_) | Self::Fluid => Level::Server,
+            Self::Rack(_) => Level::Rack,
+            Self::Host(_) => Level::Host,
+        }
+    }
+}
+
+impl Level {
+    /// Every level.
+    pub const ALL: [Self; 3] = [Self::Server, Self::Rack, Self::Host];
+
+    /// As users write it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Rack => "rack",
+            Self::Host => "host",
+        }
+    }
+
+    /// The own names of its policies.
+    #[must_use]
+    pub fn names(self) -> Vec<&'static str> {
+        let all = Policy::all().filter(|policy| policy.level() == self);
+        all.map(|policy| policy.about().name).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_means_one_policy_and_every_policy_is_described() {
+        let all: Vec<_> = Policy::all().map(|policy| policy.about()).collect();
+        for about in &all {
+            let same = all.iter().filter(|other| other.name == about.name);
+            assert_eq!(same.count(), 1, "{}", about.name);
+            assert!(!about.summary.is_empty(), "{}", about.name);
+            for param in about.params {
+                let (name, key) = (about.name, param.key);
+                assert!(!param.meaning.is_empty(), "{name}: {key}");
+                let same = about.params.iter().filter(|other| other.key == key);
+                assert_eq!(same.count(), 1, "{name}: {key}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_spec_is_parsed_into_its_level() {
+        let level = |text: &str| Policy::parse(&text.parse().unwrap()).map(|it| it.level());
+        assert_eq!(level("persephone,delta=3"), Ok(Level::Server));
+        assert_eq!(level("ps"), Ok(Level::Server));
+        assert_eq!(level("pallas,delta=5,inner=darc,delta=3"), Ok(Level::Rack));
+        assert_eq!(level("shenango"), Ok(Level::Host));
+        assert!(level("darc,deltas=3").is_err());
+        let error = level("racksched,inner=drac").unwrap_err();
+        assert!(matches!(error, SpecError::UnknownPolicy { name, .. } if name == "drac"));
+    }
+}

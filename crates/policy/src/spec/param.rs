@@ -1,0 +1,278 @@
+//! A parameter as its policy describes it: the only place of its default and range.
+
+use super::Value;
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// A parameter of a policy.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Param {
+    /// As it is written before the `=`.
+    pub key: &'static str,
+    /// What it sets, in a line.
+    pub meaning: &'static str,
+    /// What is counted, in the plural; empty for a time, a word, or a number without unit.
+    pub unit: &'static str,
+    /// Its values.
+    pub kind: Kind,
+}
+
+/// The values of a parameter.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Kind {
+    /// A number.
+    Number {
+        /// Where none is given.
+        default: Fallback<f64>,
+        /// The least; [`f64::MIN_POSITIVE`] for anything above 0.
+        min: f64,
+        /// The most; [`f64::MAX`] for no bound.
+        max: f64,
+    },
+    /// A whole number.
+    Whole {
+        /// Where none is given.
+        default: Fallback<u64>,
+        /// The least.
+        min: u64,
+        /// The most.
+        max: u64,
+    },
+    /// A time with its unit, ns.
+    Time {
+        /// Where none is given.
+        default: Fallback<u64>,
+        /// The least, ns.
+        min: u64,
+        /// The most, ns.
+        max: u64,
+    },
+    /// One of these words, the first by default.
+    Word(&'static [&'static str]),
+    /// Text of a form of its own.
+    Text {
+        /// Where none is given; empty for none.
+        default: &'static str,
+        /// What it must be.
+        form: &'static str,
+    },
+}
+
+/// What a parameter is where it is not given.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Fallback<T> {
+    /// This value.
+    Is(T),
+    /// What follows from the server or from other parameters, in words.
+    Follows(&'static str),
+}
+
+impl<T: Copy> Fallback<T> {
+    /// The value, or `derived` where it follows from something else.
+    pub(crate) fn or(self, derived: T) -> T {
+        match self {
+            Self::Is(value) => value,
+            Self::Follows(_) => derived,
+        }
+    }
+
+    fn text(self, show: impl Fn(T) -> String) -> String {
+        match self {
+            Self::Is(value) => show(value),
+            Self::Follows(words) => words.to_string(),
+        }
+    }
+}
+
+impl Param {
+    /// A number from `min` to `max`.
+    #[must_use]
+    pub const fn number(key: &'static str, default: f64, min: f64, max: f64) -> Self {
+        let default = Fallback::Is(default);
+        Self::of(key, Kind::Number { default, min, max })
+    }
+
+    /// A whole number from `min` to `max`.
+    #[must_use]
+    pub const fn whole(key: &'static str, default: u64, min: u64, max: u64) -> Self {
+        let default = Fallback::Is(default);
+        Self::of(key, Kind::Whole { default, min, max })
+    }
+
+    /// A time from `min` to `max` ns.
+    #[must_use]
+    pub const fn time(key: &'static str, default: u64, min: u64, max: u64) -> Self {
+        let default = Fallback::Is(default);
+        Self::of(key, Kind::Time { default, min, max })
+    }
+
+    /// One of `choices`, the first by default.
+    #[must_use]
+    pub const fn word(key: &'static str, choices: &'static [&'static str]) -> Self {
+        Self::of(key, Kind::Word(choices))
+    }
+
+    /// Text that must be `form`.
+    #[must_use]
+    pub const fn text(key: &'static str, default: &'static str, form: &'static str) -> Self {
+        Self::of(key, Kind::Text { default, form })
+    }
+
+    const fn of(key: &'static str, kind: Kind) -> Self {
+        Self {
+            key,
+            meaning: "",
+            unit: "",
+            kind,
+        }
+    }
+
+    /// With what it sets.
+    #[must_use]
+    pub const fn means(self, meaning: &'static str) -> Self {
+        Self { meaning, ..self }
+    }
+
+    /// Counts these.
+    #[must_use]
+    pub const fn in_units(self, unit: &'static str) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// With a default that follows from something else.
+    #[must_use]
+    pub const fn following(self, words: &'static str) -> Self {
+        let kind = match self.kind {
+            Kind::Number { min, max, .. } => Kind::Number {
+                default: Fallback::Follows(words),
+                min,
+                max,
+            },
+            Kind::Whole { min, max, .. } => Kind::Whole {
+                default: Fallback::Follows(words),
+                min,
+                max,
+            },
+            Kind::Time { min, max, .. } => Kind::Time {
+                default: Fallback::Follows(words),
+                min,
+                max,
+            },
+            kind => kind,
+        };
+        Self { kind, ..self }
+    }
+
+    /// The default, as one would write it or in words.
+    #[must_use]
+    pub fn default_text(&self) -> String {
+        match self.kind {
+            Kind::Number { default, .. } => default.text(|number| number.to_string()),
+            Kind::Whole { default, .. } => default.text(|number| number.to_string()),
+            Kind::Time { default, .. } => default.text(time),
+            Kind::Word(choices) => choices[0].to_string(),
+            Kind::Text { default: "", .. } => "none".to_string(),
+            Kind::Text { default, .. } => default.to_string(),
+        }
+    }
+
+    /// The values it may have: a range, or the words.
+    #[must_use]
+    pub fn values_text(&self) -> String {
+        match self.kind {
+            Kind::Number { min, max, .. } => {
+                if min == f64::MIN_POSITIVE {
+                    format!("above 0, up to {max}")
+                } else if max == f64::MAX {
+                    format!("at least {min}")
+                } else {
+                    format!("{min} to {max}")
+                }
+            }
+            Kind::Whole { min, max, .. } => format!("{min} to {}", whole(max)),
+            Kind::Time { min: 0, max, .. } => format!("up to {}", time(max)),
+            Kind::Time { min: 1, max, .. } => format!("above 0, up to {}", time(max)),
+            Kind::Time { min, max, .. } => format!("{} to {}", time(min), time(max)),
+            Kind::Word(choices) => either(choices),
+            Kind::Text { form, .. } => form.to_string(),
+        }
+    }
+
+    /// What a value must be, for an error.
+    #[must_use]
+    pub fn expected(&self) -> String {
+        let values = self.values_text();
+        match (self.kind, self.unit) {
+            (Kind::Number { .. }, "") => format!("a number, {values}"),
+            (Kind::Whole { .. }, "") => format!("a whole number, {values}"),
+            (Kind::Number { .. } | Kind::Whole { .. }, unit) => {
+                format!("a number of {unit}, {values}")
+            }
+            (Kind::Time { min: 0, .. }, _) => format!("a time such as 500ns or 5us, {values}"),
+            (Kind::Time { min: 1, max, .. }, _) => {
+                format!("a time above 0 such as 5us, up to {}", time(max))
+            }
+            (Kind::Time { .. }, _) => {
+                format!("a time with its unit, {values}, such as 5us or 50ms")
+            }
+            (Kind::Word(_) | Kind::Text { .. }, _) => values,
+        }
+    }
+}
+
+fn time(ns: u64) -> String {
+    Value::Time(ns).to_string()
+}
+
+/// Large powers of two read better as such.
+fn whole(number: u64) -> String {
+    if number > 1 << 20 && number.is_power_of_two() {
+        format!("2^{}", number.ilog2())
+    } else {
+        number.to_string()
+    }
+}
+
+/// `a, b or c`.
+fn either(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => (*word).to_string(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_value_must_be_is_said_with_its_unit_and_range() {
+        let cases = [
+            (
+                Param::whole("n", 1, 1, 256).in_units("workers"),
+                "a number of workers, 1 to 256",
+            ),
+            (
+                Param::whole("n", 1, 1, 1 << 40),
+                "a whole number, 1 to 2^40",
+            ),
+            (
+                Param::number("x", 2.0, 1.0, f64::MAX),
+                "a number, at least 1",
+            ),
+            (
+                Param::number("x", 2.0, f64::MIN_POSITIVE, 9.0),
+                "a number, above 0, up to 9",
+            ),
+            (
+                Param::time("t", 5, 1, 1_000_000_000),
+                "a time above 0 such as 5us, up to 1s",
+            ),
+            (Param::word("w", &["a", "b", "c"]), "a, b or c"),
+        ];
+        for (param, expected) in cases {
+            assert_eq!(param.expected(), expected);
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! A queue a class, the same service time for each that waits.
+
+use super::ordered::Recipe;
+use super::params::{SIZE, TURN};
+use super::{Description, Facts, Grid, Promises, ServerPolicy, Values};
+
+/// What it says of itself, and of which parts it is made.
+pub(super) const RECIPE: Recipe = Recipe {
+    policy: ServerPolicy {
+        about: Description {
+            name: "drr",
+            aliases: &[],
+            summary: "a queue per class, the same service time for each that waits",
+            paper: "Shreedhar and Varghese, 1995",
+            params: &[SIZE, TURN],
+        },
+        defaults: Facts {
+            promises: Some(Promises::TYPED),
+            ..Facts::CENTRAL
+        },
+        grids: &[Grid::by_class(&[("size", Values::These(&["profile"]))])],
+        ..ServerPolicy::CENTRAL
+    },
+    discipline: "drr",
+    preemption: "never",
+};

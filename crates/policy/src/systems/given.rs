@@ -1,0 +1,13 @@
+//! What a rack's control plane says; no policy by name.
+
+use super::{System, typed};
+use crate::controls::Given;
+use crate::disciplines::Typed;
+use crate::placements::Reserved;
+use crate::{Central, Shape, locals};
+
+/// c-FCFS, or DARC with a reservation that is given (Pallas).
+#[must_use]
+pub fn given(shape: &Shape) -> System<Central<Typed, Reserved, Given>, locals::Fifo> {
+    typed("given", shape, Given::new(shape.queues()))
+}

@@ -1,0 +1,51 @@
+//! Join the bounded shortest queue.
+
+use super::params::K;
+use super::{Description, Facts, Grid, ServerPolicy, System, Values, Visit, central, system};
+use crate::controls::Fixed;
+use crate::disciplines::Fifo;
+use crate::placements::Bounded;
+use crate::spec::{Reader, Spec, SpecError};
+use crate::{Central, Shape, locals};
+
+/// What it says of itself.
+pub(super) const POLICY: ServerPolicy = ServerPolicy {
+    about: Description {
+        name: "jbsq",
+        aliases: &[],
+        summary: "one queue and bounded ones of depth k at the workers",
+        paper: "R2P2, ATC '19",
+        params: &[K],
+    },
+    defaults: Facts {
+        depth: 2,
+        ..Facts::CENTRAL
+    },
+    with_params: |facts, given| Facts {
+        depth: given.whole("k") as usize,
+        ..facts
+    },
+    grids: &[Grid::of(&[("k", Values::These(&["2", "3", "4"]))])],
+    ..ServerPolicy::CENTRAL
+};
+
+/// JBSQ(k): one queue, and bounded ones at the workers.
+#[must_use]
+pub fn jbsq(shape: &Shape, depth: usize) -> System<Central<Fifo, Bounded, Fixed>, locals::Fifo> {
+    let fifo = Fifo::new(shape.queue_limit);
+    let ingress = central(shape, depth, (fifo, Bounded, Fixed::Open));
+    System {
+        depth,
+        ..system(POLICY.about.name, shape, ingress, locals::Fifo)
+    }
+}
+
+pub(super) fn build<V: Visit>(
+    spec: &Spec,
+    shape: &Shape,
+    visitor: V,
+) -> Result<V::Output, SpecError> {
+    let mut read = Reader::new(&POLICY.about, spec)?;
+    let depth = read.whole("k")? as usize;
+    Ok(visitor.visit(jbsq(shape, depth).used(read)))
+}

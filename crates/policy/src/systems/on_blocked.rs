@@ -1,0 +1,32 @@
+//! A short that is blocked at the head interrupts a long.
+
+use super::ordered::Recipe;
+use super::params::{CHARGE, PROPAGATION, any_time, cost, next, switch};
+use super::{Description, Facts, ServerPolicy};
+
+/// What it says of itself, and of which parts it is made.
+pub(super) const RECIPE: Recipe = Recipe {
+    policy: ServerPolicy {
+        about: Description {
+            name: "on-blocked",
+            aliases: &[],
+            summary: "one queue; a short at its head interrupts a long, which joins the tail",
+            paper: "Perséphone, SOSP '21, § 6",
+            params: &[
+                any_time("q", 0).means("what a long is left of a turn at least"),
+                PROPAGATION,
+                cost(1_000),
+                CHARGE,
+                switch(0),
+                next(0),
+            ],
+        },
+        defaults: Facts {
+            preemption: Facts::BY_DISPATCHER,
+            ..Facts::CENTRAL
+        },
+        ..ServerPolicy::CENTRAL
+    },
+    discipline: "fifo",
+    preemption: "on-blocked",
+};

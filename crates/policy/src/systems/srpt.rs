@@ -1,0 +1,33 @@
+//! Least remaining service first.
+
+use super::ordered::Recipe;
+use super::params::{CHARGE, SIZE, cost, next, switch};
+use super::{Description, Facts, Grid, Promises, ServerPolicy, Values};
+
+/// What it says of itself, and of which parts it is made.
+pub(super) const RECIPE: Recipe = Recipe {
+    policy: ServerPolicy {
+        about: Description {
+            name: "srpt",
+            aliases: &[],
+            summary: "least remaining service first; what wants less interrupts what wants more",
+            paper: "Schrage and Miller, 1966",
+            params: &[SIZE, cost(0), CHARGE, switch(0), next(0)],
+        },
+        defaults: Facts {
+            preemption: Facts::BY_DISPATCHER,
+            promises: Some(Promises {
+                fcfs_in_class: false,
+                ..Promises::SINGLE_QUEUE
+            }),
+            ..Facts::CENTRAL
+        },
+        grids: &[Grid::by_class(&[
+            ("size", Values::These(&["profile"])),
+            ("cost", Values::These(&["1us"])),
+        ])],
+        ..ServerPolicy::CENTRAL
+    },
+    discipline: "sjf",
+    preemption: "srpt",
+};

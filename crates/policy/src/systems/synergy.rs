@@ -1,0 +1,152 @@
+//! SYNERGY: no dispatcher; longs are interrupted only for what waits at their worker.
+
+use super::params::{CHARGE, FLOWS, any_time, charge, cost, quantum, quantum_ns};
+use super::{
+    Description, Engines, Facts, Grid, Preemption, ServerPolicy, Steered, System, Values, Visit,
+    steered,
+};
+use crate::locals::{SynergyWorker, WorkerRules};
+use crate::monitors::{MOST_WAIT_QUEUES, TimerCore, TimerRules};
+use crate::spec::{Param, Reader, Spec, SpecError, Value};
+use crate::{Mechanism, Shape, WorkerId};
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+/// What it says of itself. Interruption is by compiled-in probes: 150 cycles for the flag and 100 ns for the switch.
+pub(super) const POLICY: ServerPolicy = ServerPolicy {
+    about: Description {
+        name: "synergy",
+        aliases: &[],
+        summary: "no dispatcher; longs interrupted only for what waits at their worker",
+        paper: "SYNERGY",
+        params: &[
+            Param::number("factor", 2.0, 1e-6, 1e6)
+                .means("a long's quantum, in service times of its worker's shorts"),
+            Parts::PARAM,
+            Param::number("congested_factor", 2.0, 1e-6, 1e6)
+                .following("as factor")
+                .means("the same while a wait queue is congested"),
+            any_time("thresh_wqd", 0).means(
+                "a wait queue from which nothing was taken for so long is congested; 0: never",
+            ),
+            quantum(5_000),
+            Param::whole("steal_threshold", 0, 0, 1 << 20)
+                .in_units("requests")
+                .means("workers steal from queues longer than this"),
+            Param::number("alpha", 0.125, 1e-6, 1.0)
+                .means("weight of the newest sample in the average of the shorts' service"),
+            cost(158),
+            CHARGE,
+            FLOWS,
+            Param::whole("waits", 1, 1, MOST_WAIT_QUEUES as u64)
+                .in_units("wait queues")
+                .means("wait queues for interrupted longs, one for each kind of them"),
+        ],
+    },
+    defaults: Facts {
+        preemption: Preemption::ByMonitor {
+            on_dispatcher: false,
+        },
+        steals: true,
+        ..Facts::STEERED
+    },
+    engines: Engines::Simulator,
+    grids: &[Grid::by_class(&[(
+        "factor",
+        Values::These(&["1", "2", "5", "10"]),
+    )])],
+    ..ServerPolicy::CENTRAL
+};
+
+/// SYNERGY, whole or in parts (§ 6.3.1), with one wait queue or more (§ 5.1).
+///
+/// # Errors
+/// [`SpecError`] when a parameter is unknown or out of range.
+pub fn synergy(
+    shape: &Shape,
+    spec: &Spec,
+) -> Result<System<Steered, SynergyWorker, TimerCore>, SpecError> {
+    let mut read = Reader::new(&POLICY.about, spec)?;
+    let factor = read.number("factor")?;
+    let parts = Parts::read(&mut read)?;
+    let timer = TimerRules {
+        factor,
+        congested_factor: read.number_or("congested_factor", factor)?,
+        thresh_wqd_ns: read.time("thresh_wqd")?,
+        first_quantum_ns: quantum_ns(&mut read, 0)?,
+        dynamic: parts.adaptive_quantum,
+        conditional: parts.conditional,
+    };
+    let worker = WorkerRules {
+        steals: parts.stealing,
+        steal_threshold: read.whole("steal_threshold")? as usize,
+        wait_queue: parts.wait_queue,
+        alpha: read.number("alpha")?,
+    };
+    let mechanism = Mechanism {
+        notif_ns: read.time("cost")?,
+        charge: charge(&mut read)?,
+        ..Mechanism::default()
+    };
+    let flows = read.whole("flows")?;
+    let wait_queues = shape.wait_queues(read.whole("waits")? as usize);
+    let shared_queues = wait_queues.iter().max().map_or(1, |last| last + 1);
+    let longs = shape.longs();
+    let local = |me| {
+        let me = WorkerId(me as u16);
+        SynergyWorker::new(me, worker, longs, wait_queues.clone())
+    };
+    let locals = (0..shape.workers).map(local).collect();
+    let base = System {
+        shared_queues,
+        ..steered(POLICY.about.name, shape, flows, locals)
+    };
+    let monitor = TimerCore::new(timer, longs, shared_queues);
+    Ok(base.under(monitor, mechanism, read.used()))
+}
+
+pub(super) fn build<V: Visit>(
+    spec: &Spec,
+    shape: &Shape,
+    visitor: V,
+) -> Result<V::Output, SpecError> {
+    Ok(visitor.visit(synergy(shape, spec)?))
+}
+
+/// Which of SYNERGY's parts are there.
+struct Parts {
+    stealing: bool,
+    wait_queue: bool,
+    conditional: bool,
+    adaptive_quantum: bool,
+}
+
+impl Parts {
+    const NAMES: [&'static str; 4] = ["ws", "wq", "cp", "qa"];
+    const PARAM: Param = Param::text(
+        "parts",
+        "ws+wq+cp+qa",
+        "none, or any of ws, wq, cp and qa joined by +",
+    )
+    .means("stealing, the wait queue, conditional preemption, the adaptive quantum");
+
+    fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
+        let text = read.text("parts");
+        let named: Vec<&str> = if text == "none" {
+            Vec::new()
+        } else {
+            text.split('+').collect()
+        };
+        if !named.iter().all(|name| Self::NAMES.contains(name)) {
+            return Err(read.wrong_text("parts"));
+        }
+        read.note("parts", Value::Text(text.to_string()));
+        let has = |name| named.contains(&name);
+        Ok(Self {
+            stealing: has("ws"),
+            wait_queue: has("wq"),
+            conditional: has("cp"),
+            adaptive_quantum: has("qa"),
+        })
+    }
+}

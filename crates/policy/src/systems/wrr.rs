@@ -1,0 +1,25 @@
+//! A queue a class, in turn by requests.
+
+use super::ordered::Recipe;
+use super::params::WEIGHTS;
+use super::{Description, Facts, Promises, ServerPolicy};
+
+/// What it says of itself, and of which parts it is made.
+pub(super) const RECIPE: Recipe = Recipe {
+    policy: ServerPolicy {
+        about: Description {
+            name: "wrr",
+            aliases: &[],
+            summary: "a queue per class, so many requests of each in turn",
+            paper: "",
+            params: &[WEIGHTS],
+        },
+        defaults: Facts {
+            promises: Some(Promises::TYPED),
+            ..Facts::CENTRAL
+        },
+        ..ServerPolicy::CENTRAL
+    },
+    discipline: "wrr",
+    preemption: "never",
+};
