@@ -4,10 +4,10 @@ use crate::gaps::{Gap, gap_of};
 use crate::probe::{Disturbance, Probe};
 use headway_machine::{Clock, Description, noise};
 use headway_net::replay::{Completion, Replay, ReplayArrival};
+use headway_policy::Resume;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{System, Visit};
-use headway_policy::{ClassHint, Resume};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
 use headway_runtime::{
     Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
@@ -509,6 +509,7 @@ fn owner(spec: &Spec) -> Result<Owner, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headway_policy::ClassHint;
     use headway_workload::Workload;
 
     /// Else `--compare-sim` compares two policies.
