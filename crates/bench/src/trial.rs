@@ -7,7 +7,7 @@ use headway_net::replay::{Completion, Replay, ReplayArrival};
 use headway_policy::role::Owner;
 use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{Facts, Preemption};
-use headway_policy::{ClassHint, Policy, Resume};
+use headway_policy::{Policy, Resume};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
 use headway_runtime::{
     Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
@@ -488,6 +488,7 @@ pub fn has_dispatcher(spec: &Spec) -> Result<bool, SpecError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headway_policy::ClassHint;
     use headway_workload::Workload;
 
     /// Else `--compare-sim` compares two policies.
