@@ -9,12 +9,12 @@ mod partition;
 mod profiler;
 
 pub use any::AnyControl;
-pub use darc::{Darc, DarcRules, Known};
+pub use darc::{Darc, Known};
 pub use darc_stable::DarcStable;
 pub use fixed::Fixed;
 pub use given::{Assignment, Given, Share};
 pub use partition::Partition;
-pub use profiler::Profiler;
+pub use profiler::{DarcRules, Profiler};
 
 use crate::{BitSet, ClassId, Plan};
 

@@ -1,11 +1,38 @@
 //! Perséphone's profiler (§ 3, § 4.3.3): per class the plain mean of service times and the
 //! occurrence ratio over a profiling window, gathered at completions.
 
-use super::DarcRules;
 use crate::ClassId;
-use crate::reservation::Profile;
+use crate::reservation::{Profile, Rules};
 use alloc::vec;
 use alloc::vec::Vec;
+
+/// Parameters of the profiling windows and the reservation; the defaults are the paper's.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct DarcRules {
+    /// Grouping and spillway.
+    pub reservation: Rules,
+    /// Completions in a profiling window (50 000).
+    pub window: u64,
+    /// A class's demand must move by this much, of total demand, before a new reservation (0.10).
+    pub deviation: f64,
+    /// A queueing delay beyond this many mean service times calls for a check (10).
+    pub delay: f64,
+}
+
+impl Default for DarcRules {
+    fn default() -> Self {
+        let reservation = Rules {
+            delta: 2.0,
+            spillway: 1,
+        };
+        Self {
+            reservation,
+            window: 50_000,
+            deviation: 0.10,
+            delay: 10.0,
+        }
+    }
+}
 
 #[derive(Clone, Copy, Default)]
 struct Tally {
