@@ -12,6 +12,7 @@ mod doctor;
 mod fit;
 mod load;
 mod plan;
+mod policies;
 mod reproduce;
 mod serve;
 mod sim;
@@ -39,6 +40,8 @@ pub(crate) enum Command {
     Capacity(capacity::Args),
     /// Find the policy, its parameters and the workers that meet an SLO, by simulation
     Plan(plan::Args),
+    /// List the policies, or one policy's parameters
+    Policies(policies::Args),
     /// Fit a workload to a trace, and say how well it fits
     Fit(fit::Args),
     /// Run the papers' figures again, next to what they print
@@ -67,6 +70,7 @@ impl Command {
             Self::Sweep(args) => args.run(),
             Self::Capacity(args) => args.run(),
             Self::Plan(args) => args.run(),
+            Self::Policies(args) => args.run(),
             Self::Fit(args) => args.run(),
             Self::Reproduce(args) => args.run(),
             Self::Bench(args) => args.run(),
