@@ -4,6 +4,8 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
+use headway_capi::server::{HEADWAY_ABI_VERSION, headway_abi_version};
+
 /// With `HEADWAY_WRITE_HEADER` set, writes it instead: `make header`.
 #[test]
 fn the_header_is_current() {
@@ -26,4 +28,12 @@ fn the_header_is_current() {
         kept == made,
         "include/headway.h is not what the source says: run `make header`"
     );
+}
+
+#[test]
+fn the_library_is_named_by_its_version() {
+    assert_eq!(headway_abi_version(), HEADWAY_ABI_VERSION);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("build.rs");
+    let soname = format!("-soname,libheadway.so.{HEADWAY_ABI_VERSION}\"");
+    assert!(fs::read_to_string(script).unwrap().contains(&soname));
 }

@@ -68,8 +68,7 @@ pub(crate) fn explain_any_level(error: &SpecError) -> String {
     let [servers, racks, hosts] = Level::ALL.map(Level::names);
     let all = [&servers[..], &racks, &hosts].concat();
     let hint =
-        nearest(name, &all).map_or(String::new(), |word| format!("; did you mean '{word}'?"));
-    let hint = if hint.is_empty() { ";" } else { &hint };
+        nearest(name, &all).map_or(".".to_owned(), |word| format!("; did you mean '{word}'?"));
     format!(
         "no policy is called '{name}'{hint} Of a server there are: {}; of a rack: {}; of a host: {}",
         servers.join(", "),

@@ -28,7 +28,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use watch::{Watch, Wish};
 
 /// No request may keep a worker for longer, unless that is asked for: the wire header alone can ask for 4.3 s.
@@ -257,19 +257,23 @@ fn announce(server: &Server) -> Result<()> {
     Ok(out.flush()?)
 }
 
+/// A wrapper such as `timeout` sends its signal to the server and to the server's group: what comes so soon after the first means the same stop.
+const SAME_STOP: Duration = Duration::from_millis(200);
+
 /// SIGTERM and SIGINT begin a graceful stop, and end the process when one of them comes again. The signals by which other servers read their
 /// settings anew are refused: their default is to end the process.
 fn heed_signals(stopper: Stopper) -> Result<()> {
     let heeded = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = Signals::new(heeded).context("cannot watch for signals")?;
-    let mut stopping = false;
-    let heed = move |signal| match signal {
-        SIGTERM | SIGINT if stopping => {
+    let mut first: Option<Instant> = None;
+    let heed = move |signal| match (signal, first) {
+        (SIGTERM | SIGINT, Some(first)) if first.elapsed() < SAME_STOP => {}
+        (SIGTERM | SIGINT, Some(_)) => {
             // It ends the process, so there is nothing to do where it fails.
             let _ = emulate_default_handler(signal);
         }
-        SIGTERM | SIGINT => {
-            stopping = true;
+        (SIGTERM | SIGINT, None) => {
+            first = Some(Instant::now());
             stopper.request_stop();
         }
         _ => refuse(signal),

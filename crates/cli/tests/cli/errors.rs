@@ -43,14 +43,18 @@ fn wrong_words_get_the_nearest_valid_one() {
         &["sim", "--policy", "pallas,inner=drac", "--servers", "2"],
         &["--policy", "drac", "did you mean 'darc'"],
     );
-    for dispatchers in ["0", "15", "2.5"] {
+    for (dispatchers, range) in [
+        ("0", "1 to 256"),
+        ("15", "number of workers"),
+        ("2.5", "1 to 256"),
+    ] {
         refused(
             &[
                 "sim",
                 "--policy",
                 &format!("concord,dispatchers={dispatchers}"),
             ],
-            &[&format!("dispatchers={dispatchers}"), "number of workers"],
+            &[&format!("dispatchers={dispatchers}"), range],
         );
     }
     refused(

@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "signals are sent to the servers under test")]
 
+mod benching;
 mod contract;
 mod errors;
 mod hosts;
@@ -9,6 +10,7 @@ mod learning;
 mod live;
 mod looking;
 mod planning;
+mod policies;
 mod racks;
 mod recording;
 mod reproduce;

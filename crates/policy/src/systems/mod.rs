@@ -82,6 +82,7 @@ pub use work_stealing::work_stealing;
 
 use crate::controls::Fixed;
 use crate::disciplines::{self, Typed};
+use crate::fluid::ProcessorSharing;
 use crate::locals;
 use crate::placements::{Hashed, Reserved, Workers};
 use crate::role::{Ingress, Local, Monitor, Never};
@@ -214,6 +215,10 @@ pub fn find(name: &str) -> Option<&'static ServerPolicy> {
 }
 
 pub(crate) fn unknown(spec: &Spec) -> SpecError {
+    if spec.name == ProcessorSharing::NAME {
+        let policy = ProcessorSharing::NAME;
+        return SpecError::OnlyVirtual { policy };
+    }
     SpecError::UnknownPolicy {
         name: spec.name.clone(),
         valid: NAMES,

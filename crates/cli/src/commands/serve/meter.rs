@@ -144,7 +144,7 @@ mod tests {
             "45 queued",
             "2 shed",
             "p50 2.00 µs, p99 2.00 µs",
-            "50 of 75 interruptions/s honoured",
+            "50.0 of 75.0 interruptions/s honoured",
         ] {
             assert!(lines[0].contains(part), "{part}: {lines:?}");
         }

@@ -1,0 +1,241 @@
+//! `headway bench` and `headway calibrate`: what they print, and what their exit status says.
+
+use super::{headway, json};
+
+#[test]
+fn bench_adds_the_network_and_judges_every_run() {
+    let done = headway(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--workers",
+        "1",
+        "--layout",
+        "inline",
+        "--idle",
+        "park",
+        "--rounds",
+        "2",
+        "--rate",
+        "2k",
+        "--requests",
+        "100",
+        "--network",
+        "3s",
+        "--slo",
+        "overall.latency.p50<=1s",
+        "--format",
+        "json",
+    ]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("SLO missed").count(), 2, "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    for run in report["runs"].as_array().unwrap() {
+        assert!(run["overall"]["latency_us"]["p50"].as_f64().unwrap() >= 3e6);
+    }
+}
+
+/// Whatever this machine lets be seen: verdict, fields and exit status say the same.
+#[test]
+fn a_comparison_with_the_simulator_says_what_its_status_says() {
+    let done = headway(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--workers",
+        "1",
+        "--load",
+        "0.3",
+        "--requests",
+        "4k",
+        "--rounds",
+        "1",
+        "--compare-sim",
+        "--format",
+        "json",
+    ]);
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let comparison = &report["comparisons"][0];
+    assert!(comparison["simulated"]["overall"]["latency_us"]["p50"].is_number());
+    let untouched = &comparison["untouched"];
+    let (requests, fraction) = (
+        untouched["requests"].as_u64(),
+        untouched["fraction"].as_f64(),
+    );
+    let enough = requests.unwrap() >= 1_000 && fraction.unwrap() >= 0.25;
+    let within = |ratio: &str, tolerance: f64| {
+        comparison[ratio]
+            .as_f64()
+            .is_some_and(|ratio| (ratio - 1.0).abs() <= tolerance)
+    };
+    let verdict = match (
+        enough,
+        within("p50_ratio", 0.15) && within("mean_ratio", 0.2),
+    ) {
+        (false, _) => ("too noisy", serde_json::Value::Null, 0),
+        (true, true) => ("agrees", true.into(), 0),
+        (true, false) => ("differs", false.into(), 1),
+    };
+    assert_eq!(comparison["verdict"], verdict.0, "{comparison}");
+    assert_eq!(comparison["agrees"], verdict.1, "{comparison}");
+    assert_eq!(done.status.code(), Some(verdict.2), "{comparison}");
+}
+
+/// Who names mechanisms only is shown what they do: nobody interrupts c-fcfs, a dispatcher concord, and tiny-quanta's workers themselves.
+#[test]
+fn bench_by_mechanism_runs_policies_that_interrupt() {
+    let report = json(&[
+        "bench",
+        "--preempt",
+        "flag,tsc,signal",
+        "--workers",
+        "1",
+        "--idle",
+        "park",
+        "--rounds",
+        "1",
+        "--rate",
+        "2k",
+        "--requests",
+        "100",
+        "--format",
+        "json",
+    ]);
+    let run_by: Vec<_> = report["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|run| {
+            let name = run["policy"].as_str().unwrap();
+            (name, run["params"]["preempt"].as_str())
+        })
+        .collect();
+    let due = [
+        ("c-fcfs", None),
+        ("concord", Some("flag")),
+        ("concord", Some("signal")),
+        ("tiny-quanta", Some("tsc")),
+    ];
+    assert_eq!(run_by, due);
+}
+
+#[test]
+fn bench_runs_every_policy_in_every_round() {
+    let report = json(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--policy",
+        "darc",
+        "--policy",
+        "work-stealing",
+        "--workers",
+        "2",
+        "--layout",
+        "inline",
+        "--idle",
+        "park",
+        "--rounds",
+        "2",
+        "--rate",
+        "2k",
+        "--requests",
+        "400",
+        "--format",
+        "json",
+    ]);
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 6);
+    for run in runs {
+        assert_eq!(run["level"], "live");
+        let counted: u64 = run["classes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|c| c["count"].as_u64().unwrap())
+            .sum();
+        assert_eq!(counted + run["dropped"].as_u64().unwrap(), 360);
+    }
+    assert!(report["noise"]["lost_fraction"].is_number());
+    assert!(report["noise"]["gaps_over_10us"].is_number());
+}
+
+#[test]
+fn bench_that_sheds_is_not_sustained() {
+    let done = headway(&[
+        "bench",
+        "--policy",
+        "c-fcfs",
+        "--workers",
+        "1",
+        "--layout",
+        "inline",
+        "--rounds",
+        "1",
+        "--load",
+        "5",
+        "--requests",
+        "40k",
+    ]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("not sustained: c-fcfs, seed 1, shed "),
+        "{said}"
+    );
+}
+
+/// With the default window of 50 000 requests darc would be c-fcfs for the whole run.
+#[test]
+fn bench_by_default_runs_a_darc_that_plans() {
+    let report = json(&[
+        "bench",
+        "--idle",
+        "park",
+        "--rounds",
+        "1",
+        "--rate",
+        "2k",
+        "--requests",
+        "1k",
+        "--format",
+        "json",
+    ]);
+    let runs = report["runs"].as_array().unwrap();
+    assert_eq!(runs[0]["policy"], "c-fcfs");
+    assert_eq!(runs[1]["policy"], "darc");
+    assert_eq!(runs[1]["params"]["window"], 50);
+    assert!(runs[1]["workers"].as_u64() >= Some(2));
+    let reservation = &runs[1]["reservation"];
+    assert!(
+        reservation
+            .as_array()
+            .is_some_and(|groups| !groups.is_empty()),
+        "{}",
+        runs[1]
+    );
+}
+
+/// Whatever this machine lets be seen: a file is written if and only if the costs are to be trusted.
+#[test]
+fn calibrate_writes_no_costs_that_it_doubts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("costs.json");
+    std::fs::write(&path, "old").unwrap();
+    let done = headway(&["calibrate", "-o", path.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&done.stderr);
+    let written = std::fs::read_to_string(&path).unwrap();
+    if said.contains("not valid") {
+        assert_eq!(done.status.code(), Some(1), "{said}");
+        assert_eq!(written, "old");
+    } else {
+        assert_eq!(done.status.code(), Some(0), "{said}");
+        let costs: serde_json::Value = serde_json::from_str(&written).unwrap();
+        assert!(
+            costs["costs"]["handoff_ns"].as_u64() < Some(100_000),
+            "{costs}"
+        );
+        assert!(costs["lost_fraction"].as_f64() <= Some(0.05), "{costs}");
+    }
+}
