@@ -17,8 +17,8 @@ use headway_capi::request::{
     Request, headway_class_of, headway_length, headway_reply, headway_reply_in_place,
 };
 use headway_capi::server::{
-    Server, headway_port, headway_read_class_stats,
-    headway_read_stats, headway_request_stop, headway_start, headway_stop, headway_wait,
+    Server, headway_port, headway_read_class_stats, headway_read_stats, headway_request_stop,
+    headway_start, headway_stop, headway_wait,
 };
 use headway_capi::service::Service;
 use headway_capi::stats::{ClassStats, Stats};
