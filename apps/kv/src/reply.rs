@@ -5,7 +5,7 @@
 pub struct ScanReply<'a> {
     /// How many entries were read.
     pub entries: u32,
-    /// [`Checksum`] over their keys and values, in turn.
+    /// [`Checksum`](crate::Checksum) over their keys and values, in turn.
     pub checksum: u64,
     /// The last key read; empty when there was none.
     pub last: &'a [u8],
