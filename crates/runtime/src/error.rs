@@ -43,11 +43,11 @@ pub enum StartError {
         /// The policy.
         policy: &'static str,
     },
-    /// The dispatcher was to be carried out by the workers, under a policy that interrupts them.
+    /// Workers were to interrupt themselves, by signals.
     #[error(
-        "a policy that interrupts running requests needs a dispatcher with a thread of its own: choose the dedicated layout, or leave it out"
+        "signals come from a dispatcher with a thread of its own: choose the dedicated layout, or leave it out, or interrupt by flags"
     )]
-    Inline,
+    InlineSignals,
     /// Nothing tells the time that code may look at cheaply.
     #[error(
         "policies that interrupt running requests need an invariant time-stamp counter, which this machine does not have; \

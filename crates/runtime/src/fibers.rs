@@ -243,7 +243,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     }
 
     /// Begins the request, or resumes it where it is `suspended`, until it ends or yields. When its slice is over, `renew` may give it
-    /// another. It runs from `now` on.
+    /// another; it hears the time, ns, and whether another thread ended the slice. It runs from `now` on.
     #[inline(always)]
     pub(crate) fn run(
         &mut self,
@@ -251,7 +251,7 @@ impl<'a, S: Service> Fibers<'a, S> {
         suspended: bool,
         now: Reading,
         mut slice_ns: Option<u64>,
-        mut renew: impl FnMut(u64) -> Option<u64>,
+        mut renew: impl FnMut(u64, bool) -> Option<u64>,
     ) -> RanSlice {
         let start = now;
         let sliced = slice_ns.is_some();
@@ -279,7 +279,7 @@ impl<'a, S: Service> Fibers<'a, S> {
             if matches!(turn, Turn::Finished(_)) || slice_ns.is_none() {
                 break now;
             }
-            slice_ns = renew(now.ns);
+            slice_ns = renew(now.ns, self.attached.granted_message() != 0);
             let Some(slice_ns) = slice_ns else {
                 break now;
             };

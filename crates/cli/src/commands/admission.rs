@@ -39,10 +39,9 @@ pub(crate) fn spec(text: &str) -> Result<Spec, String> {
 
 /// How a live server of this shape and layout carries the policy out.
 pub(crate) fn admit(spec: &Spec, shape: &Shape, layout: Layout) -> Result<Admission, Refused> {
-    let admitted = headway_runtime::admit(spec, shape, layout);
+    let admitted = headway_runtime::admit(spec, shape);
     let admission = admitted.map_err(|error| match error {
         StartError::Policy(error) => Refused::Policy(explain(&error)),
-        StartError::Inline => Refused::Layout(error.to_string()),
         other => Refused::Policy(other.to_string()),
     })?;
     if !admission.has_dispatcher && layout != Layout::Auto {

@@ -225,7 +225,7 @@ impl Settings {
             StartError::Unplaced { .. }
             | StartError::Preemptive { .. }
             | StartError::Dispatchers { .. } => self.policy.refused(error),
-            StartError::Inline => self.layout.refused(error),
+            StartError::InlineSignals => self.layout.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
             StartError::QueueLimit { .. } => self.queue_limit.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),

@@ -170,15 +170,11 @@ impl ServerPolicy {
         (self.with_params)(self.defaults, &Given::new(&self.about, spec))
     }
 
-    /// Whether a live server runs it with these parameters, where its dispatcher has a core or not: a
-    /// dispatcher that is also a worker has no time to interrupt one.
+    /// Whether a live server runs it with these parameters.
     #[must_use]
-    pub fn runs_live(&'static self, spec: &Spec, dispatcher_has_core: bool) -> bool {
+    pub fn runs_live(&'static self, spec: &Spec) -> bool {
         let facts = self.facts(spec);
-        self.engines == Engines::All
-            && facts.dispatchers <= 1
-            && !facts.roams()
-            && (dispatcher_has_core || !facts.interrupts())
+        self.engines == Engines::All && facts.dispatchers <= 1 && !facts.roams()
     }
 }
 

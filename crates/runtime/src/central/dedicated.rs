@@ -3,10 +3,12 @@
 use headway_fiber::Attached;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
-use headway_policy::role::{Ingress, Monitor};
+use headway_policy::role::{Ingress, Local, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::dispatcher_worker::{DispatcherWorker, DispatcherWorkerParts};
+use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, Slices, Turn};
+use super::view::View;
 use super::worker::Worker;
 use crate::control::{Control, Phase};
 use crate::park::{Backoff, Parkers};
@@ -79,5 +81,60 @@ impl<S: Service, T: Tx, R: Rx> DedicatedWorker<S, T, R> {
         let worker = &self.worker;
         self.parkers.park_unless(worker.index, || worker.has_news());
         self.worker.backoff.slept();
+    }
+}
+
+/// A worker beside the dispatcher's thread whose requests may be interrupted.
+pub(super) struct DedicatedFiberWorker<L, S, T, R> {
+    pub(super) parts: FiberWorkerParts<L, S, T, R>,
+    pub(super) parkers: Parkers,
+}
+
+impl<L: Local, S: Service, T: Tx, R: Rx> DedicatedFiberWorker<L, S, T, R> {
+    /// Runs what it is given until the server stops.
+    pub(super) fn run(self) {
+        let Self { parts, parkers } = self;
+        parts.run(L::SLICES, |worker| serve(worker, &parkers));
+    }
+}
+
+fn serve<L: Local, S: Service, T: Tx, R: Rx>(
+    mut worker: FiberWorker<'_, L, S, T, R>,
+    parkers: &Parkers,
+) {
+    let mut read = None;
+    while worker.control.phase() != Phase::Stopped {
+        let now = read.take().unwrap_or_else(|| worker.fibers.now());
+        match worker.turn(now, &mut LocalSlices) {
+            Turn::Idle if worker.backoff.exhausted() => {
+                let FiberWorker { view, control, .. } = &worker;
+                parkers.park_unless(view.me.index(), || {
+                    !view.is_empty() || control.phase() == Phase::Stopped
+                });
+                worker.backoff.slept();
+            }
+            Turn::Idle => continue,
+            Turn::Ran => {}
+            Turn::Interrupted(now) => read = Some(now),
+        }
+        worker.backoff.reset();
+    }
+    worker.give_up();
+}
+
+/// A request's slices are those that its local policy gives: the dispatcher sees to the rest.
+struct LocalSlices;
+
+impl<L: Local> Slices<L> for LocalSlices {
+    const TAKES_HINTS: bool = true;
+
+    #[inline(always)]
+    fn begin(&mut self, _now_ns: u64, own_ns: Option<u64>) -> Option<u64> {
+        own_ns
+    }
+
+    #[inline(always)]
+    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &View) -> Option<u64> {
+        local.renew(expiry.now_ns, view)
     }
 }

@@ -11,7 +11,7 @@ use headway_net::slot::Slot;
 use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
-use super::watch::{HeldRequests, Watch};
+use super::watch::{HeldRequests, Look, Watch};
 use super::worker_link::DispatcherEnd;
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
@@ -227,6 +227,19 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             ..
         } = self;
         watch.look(*now_ns, ingress, &HeldRequests(links));
+    }
+
+    /// Asks the monitor about the assignment that this worker runs.
+    #[inline]
+    pub(super) fn look_at(&mut self, worker: usize, epoch: u64) -> Look {
+        let Self {
+            ingress,
+            watch,
+            links,
+            now_ns,
+            ..
+        } = self;
+        watch.look_at_own(*now_ns, worker, epoch, ingress, &HeldRequests(links))
     }
 
     /// Whether somebody who runs may have to be interrupted for what waits: no time to sleep.

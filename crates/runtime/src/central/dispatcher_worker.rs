@@ -64,7 +64,7 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
             suspended,
             self.fibers.now(),
             Some(slice_ns),
-            |_now_ns| None,
+            |_now_ns, _asked| None,
         );
         let now_ns = span.end.ns;
         match end {

@@ -10,13 +10,14 @@ use super::dispatcher::Dispatcher;
 use super::worker::Worker;
 use crate::control::Phase;
 use crate::leader::{Lead, Leadership};
+use crate::park::Backoff;
 use crate::service::Service;
 
 /// The dispatcher that the workers share.
 pub(super) type Shared<I, M, R, T, C> = Leadership<Dispatcher<I, M, R, T, C>>;
 
 /// The right to be that dispatcher.
-type Leading<'a, I, M, R, T, C> = Lead<'a, Dispatcher<I, M, R, T, C>>;
+pub(super) type Leading<'a, I, M, R, T, C> = Lead<'a, Dispatcher<I, M, R, T, C>>;
 
 /// A worker thread that may lead.
 pub(super) struct InlineWorker<I, M, S, T, R: Rx, C> {
@@ -35,61 +36,85 @@ where
 {
     /// Runs and leads until the server stops.
     pub(super) fn run(mut self) {
-        let shared = Arc::clone(&self.shared);
         while self.worker.control.phase() != Phase::Stopped {
             if self.worker.turn() {
                 self.worker.backoff.reset();
-            } else if let Some(lead) = shared.try_lead().or_else(|| self.follow(&shared)) {
-                self.lead(lead);
+            } else {
+                self.look_for_work();
             }
         }
         self.worker.give_up();
     }
 
-    fn follow<'a>(
-        &mut self,
-        shared: &'a Shared<I, M, R, T, C>,
-    ) -> Option<Leading<'a, I, M, R, T, C>> {
-        if !self.worker.backoff.exhausted() {
-            return None;
+    fn look_for_work(&mut self) {
+        let Self { worker, shared } = self;
+        let (link, control, backoff) = (&worker.link, &worker.control, &mut worker.backoff);
+        let has_news = || !link.jobs.is_empty() || control.phase() == Phase::Stopped;
+        let lead = shared
+            .try_lead()
+            .or_else(|| follow(shared, worker.index, backoff, has_news));
+        if let Some(lead) = lead {
+            lead_until(lead, shared, worker.index, backoff, has_news);
         }
-        let worker = &self.worker;
-        let lead = shared.follow(worker.index, || worker.has_news());
-        self.worker.backoff.slept();
-        lead
     }
+}
 
-    /// Leads until there is something to run here.
-    fn lead(&mut self, mut lead: Leading<'_, I, M, R, T, C>) {
-        self.worker.backoff.reset();
-        loop {
-            let progress = lead.step();
-            self.worker.backoff.saw(lead.now_ns());
-            if self.worker.backoff.may_sleep() {
-                lead.wake_given(Some(self.worker.index), |worker| {
-                    self.shared.wake(worker);
-                });
-            }
-            if self.worker.has_news() {
-                break;
-            }
-            if progress > 0 {
-                self.worker.backoff.reset();
-            } else if self.worker.backoff.exhausted() {
-                lead.sleep();
-                self.worker.backoff.slept();
-            }
-        }
-        self.worker.backoff.reset();
-        self.resign(lead);
+/// Sleeps until there is something to run or nobody leads, if it is time to sleep.
+pub(super) fn follow<'a, D>(
+    shared: &'a Leadership<D>,
+    me: usize,
+    backoff: &mut Backoff,
+    has_news: impl FnOnce() -> bool,
+) -> Option<Lead<'a, D>> {
+    if !backoff.exhausted() {
+        return None;
     }
+    let lead = shared.follow(me, has_news);
+    backoff.slept();
+    lead
+}
 
-    #[inline]
-    fn resign(&self, lead: Leading<'_, I, M, R, T, C>) {
-        if self.worker.backoff.may_sleep() {
-            self.shared.resign(lead);
-        } else {
-            drop(lead);
+/// Leads until there is something to run here.
+pub(super) fn lead_until<I, M, R, T, C>(
+    mut lead: Leading<'_, I, M, R, T, C>,
+    shared: &Shared<I, M, R, T, C>,
+    me: usize,
+    backoff: &mut Backoff,
+    has_news: impl Fn() -> bool,
+) where
+    I: Ingress,
+    M: Monitor,
+    R: Rx,
+    T: Tx,
+    C: Classifier,
+{
+    backoff.reset();
+    loop {
+        let progress = lead.step();
+        backoff.saw(lead.now_ns());
+        if backoff.may_sleep() {
+            lead.wake_given(Some(me), |worker| shared.wake(worker));
         }
+        if has_news() {
+            break;
+        }
+        if progress > 0 || lead.is_wakeful() {
+            backoff.reset();
+        } else if backoff.exhausted() {
+            lead.sleep();
+            backoff.slept();
+        }
+    }
+    backoff.reset();
+    resign(shared, lead, backoff.may_sleep());
+}
+
+/// Stops leading. Where workers sleep, one of them wakes to lead.
+#[inline]
+pub(super) fn resign<D>(shared: &Leadership<D>, lead: Lead<'_, D>, may_sleep: bool) {
+    if may_sleep {
+        shared.resign(lead);
+    } else {
+        drop(lead);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use headway_fiber::Stacks;
+use headway_fiber::{Mechanism, Stacks};
 use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::Datapath;
@@ -10,11 +10,12 @@ use headway_net::pool::{MAX_SLOTS, Pool};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
-use super::dedicated::{DedicatedWorker, dispatch};
+use super::dedicated::{DedicatedFiberWorker, DedicatedWorker, dispatch};
 use super::dispatcher::{Dispatcher, DispatcherParts};
 use super::dispatcher_worker::DispatcherWorkerParts;
-use super::fiber_worker::FiberWorker;
+use super::fiber_worker::FiberWorkerParts;
 use super::inline::InlineWorker;
+use super::inline_fibers::InlineFiberWorker;
 use super::watch::{Watch, WorkerSlot};
 use super::worker::Worker;
 use super::worker_link::worker_link;
@@ -27,11 +28,14 @@ use crate::leader::Leadership;
 use crate::overflow;
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Parkers};
-use crate::parts::{Engine, Layout, Parts, executors, kernel_drops, tallies};
+use crate::parts::{Config, Engine, Layout, Parts, executors, kernel_drops, tallies};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::tally::Tally;
 use crate::threads::{Pinning, Threads, cores};
+
+/// How long a request runs at most between two looks at arrivals, ns, where workers interrupt themselves.
+const LOOK_NS: u64 = 5_000;
 
 /// A system whose ingress is a dispatcher.
 pub(crate) struct Dispatched<I, L, M> {
@@ -59,7 +63,7 @@ where
 {
     let interrupts = M::PREEMPTS || L::SLICES;
     let count = parts.shape.workers;
-    let layout = choose_layout(parts.config.layout, count, interrupts)?;
+    let layout = choose_layout(&parts.config, count, interrupts)?;
     let thread_count = count + usize::from(layout == Layout::Dedicated);
     let mut threads = Threads::new(Pinning::choose(&parts.config.pin, thread_count)?);
     let tallies = tallies(count + 1, parts.shape.queues());
@@ -70,13 +74,13 @@ where
     let fiber_context = interrupts
         .then(|| fiber_context(&parts, &buffers.pool, &overruns))
         .transpose()?;
-    let prepared = prepare(system, parts, buffers, &tallies, overruns, thread_count)?;
+    let prepared = prepare(system, parts, buffers, &tallies, overruns, layout)?;
     let control = Arc::clone(&prepared.control);
     let kernel_drops = kernel_drops(&prepared.rxs);
     let started = if layout == Layout::Dedicated {
         start_dedicated(prepared, fiber_context, &mut threads)
     } else {
-        start_inline(prepared, &mut threads)
+        start_inline(prepared, fiber_context, &mut threads)
     };
     let engine = Engine {
         threads,
@@ -88,11 +92,12 @@ where
     engine.ready(started)
 }
 
-/// A dispatcher that shares a core with a worker costs more than it brings; but somebody must have time to interrupt those who run.
-fn choose_layout(layout: Layout, workers: usize, interrupts: bool) -> Result<Layout, StartError> {
-    match layout {
-        Layout::Inline if interrupts => Err(StartError::Inline),
-        Layout::Auto if interrupts || cores() > workers => Ok(Layout::Dedicated),
+/// A dispatcher that shares a core with a worker costs more than it brings.
+fn choose_layout(config: &Config, workers: usize, interrupts: bool) -> Result<Layout, StartError> {
+    let by_signal = interrupts && config.mechanism == Mechanism::Signal;
+    match config.layout {
+        Layout::Inline if by_signal => Err(StartError::InlineSignals),
+        Layout::Auto if by_signal || cores() > workers => Ok(Layout::Dedicated),
         Layout::Auto => Ok(Layout::Inline),
         chosen => Ok(chosen),
     }
@@ -156,7 +161,7 @@ fn prepare<I, L, M, D, C, S>(
     buffers: Buffers,
     tallies: &[Arc<Tally>],
     overruns: Arc<Overruns>,
-    thread_count: usize,
+    layout: Layout,
 ) -> Result<Prepared<I, L, M, D, C, S>, StartError>
 where
     I: Ingress,
@@ -168,7 +173,10 @@ where
     let Parts { shape, config, .. } = parts;
     let count = shape.workers;
     let pool = Arc::clone(&buffers.pool);
-    let senders = count + 1 + usize::from(I::WORKS);
+    let dedicated = layout == Layout::Dedicated;
+    // Workers that take turns as the dispatcher run requests anyway.
+    let dispatcher_works = I::WORKS && dedicated;
+    let senders = count + 1 + usize::from(dispatcher_works);
     let (rxs, mut txs) = Parts::<D, C, S>::split(parts.datapath, 1, senders)?;
     let tx = txs.pop().expect("a way out for each thread was asked for");
     let control = Arc::new(Control::new(count, system.ingress.plan(), config.stalls));
@@ -184,6 +192,7 @@ where
     let worker_slots: Vec<Arc<WorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
     let watch = Watch::new(
         system.monitor,
+        dedicated,
         &worker_slots,
         overruns,
         Arc::clone(dispatcher_tally),
@@ -202,8 +211,9 @@ where
     });
     let journals = control.open_journal(txs.len(), config.journal);
     let mut executors = executors(&parts.service, txs, journals, &pool, tallies);
-    let dispatcher_executor = I::WORKS.then(|| executors.pop()).flatten();
-    let backoff = || Backoff::new(config.idle, thread_count > cores(), control.stalls());
+    let dispatcher_executor = dispatcher_works.then(|| executors.pop()).flatten();
+    let oversubscribed = count + usize::from(dedicated) > cores();
+    let backoff = || Backoff::new(config.idle, oversubscribed, control.stalls());
     let workers = worker_ends
         .into_iter()
         .zip(executors)
@@ -283,11 +293,13 @@ where
     let workers = prepared.workers.into_iter().zip(prepared.locals);
     for ((worker, local), worker_slot) in workers.zip(prepared.worker_slots) {
         let (index, setup) = (worker.index, worker.executor.setup());
-        let worker = FiberWorker {
-            worker,
-            local,
-            fiber_context: fiber_context.clone(),
-            worker_slot: M::PREEMPTS.then_some(worker_slot),
+        let worker = DedicatedFiberWorker {
+            parts: FiberWorkerParts {
+                worker,
+                local,
+                fiber_context: fiber_context.clone(),
+                worker_slot: M::PREEMPTS.then_some(worker_slot),
+            },
             parkers: parkers.clone(),
         };
         threads.spawn_worker(index, &control, setup, || worker.run())?;
@@ -295,13 +307,15 @@ where
     Ok(())
 }
 
-/// Starts workers that take turns as the dispatcher.
+/// Starts workers that take turns as the dispatcher; with a `fiber_context` they interrupt themselves.
 fn start_inline<I, L, M, D, C, S>(
     prepared: Prepared<I, L, M, D, C, S>,
+    fiber_context: Option<FiberContext<S>>,
     threads: &mut Threads,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
     M: Monitor + Send + 'static,
     D: Datapath,
     D::Rx: 'static,
@@ -319,10 +333,28 @@ where
             sleepers.wake_all();
         }
     }));
-    for worker in prepared.workers {
+    let Some(fiber_context) = fiber_context else {
+        for worker in prepared.workers {
+            let (index, setup) = (worker.index, worker.executor.setup());
+            let shared = Arc::clone(&shared);
+            let worker = InlineWorker { worker, shared };
+            threads.spawn_worker(index, &control, setup, || worker.run())?;
+        }
+        return Ok(());
+    };
+    let workers = prepared.workers.into_iter().zip(prepared.locals);
+    for ((worker, local), worker_slot) in workers.zip(prepared.worker_slots) {
         let (index, setup) = (worker.index, worker.executor.setup());
-        let shared = Arc::clone(&shared);
-        let worker = InlineWorker { worker, shared };
+        let worker = InlineFiberWorker {
+            parts: FiberWorkerParts {
+                worker,
+                local,
+                fiber_context: fiber_context.clone(),
+                worker_slot: M::PREEMPTS.then_some(worker_slot),
+            },
+            shared: Arc::clone(&shared),
+            look_ns: LOOK_NS,
+        };
         threads.spawn_worker(index, &control, setup, || worker.run())?;
     }
     Ok(())

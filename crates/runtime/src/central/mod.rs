@@ -1,15 +1,17 @@
 //! Systems with a dispatcher: one thread at a time decides for all.
 //!
 //! Where the system interrupts nobody, workers run requests on their own stacks, beside a [dispatcher thread](dedicated) or
-//! [taking turns](inline) as the dispatcher. Where it does, they run requests [on fibers](fiber_worker); the dispatcher
-//! [watches](watch) what runs, and may [run requests itself](dispatcher_worker).
+//! [taking turns](inline) as the dispatcher. Where it does, they run requests [on fibers](fiber_worker) in both layouts: a dispatcher thread
+//! [watches](watch) what runs, and may [run requests itself](dispatcher_worker); workers that take turns [interrupt themselves](inline_fibers).
 
 mod dedicated;
 mod dispatcher;
 mod dispatcher_worker;
 mod fiber_worker;
 mod inline;
+mod inline_fibers;
 mod launch;
+mod view;
 mod watch;
 mod worker;
 mod worker_link;

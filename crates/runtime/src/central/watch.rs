@@ -27,9 +27,26 @@ pub(super) struct WorkerSlot {
     pub(super) asker: OnceLock<Asker>,
 }
 
+/// The message to a worker that takes no hints: that it was asked.
+const ASKED: u64 = 1;
+
+/// What a worker that looks at its own assignment learns.
+pub(super) enum Look {
+    /// The request goes on.
+    GoesOn {
+        /// When the monitor wants to look again; `u64::MAX` for never.
+        due_ns: u64,
+        /// After how much service the monitor wanted to look at it first, ns.
+        after_ns: u64,
+    },
+    Yields,
+}
+
 /// A monitor and what it watches.
 pub(super) struct Watch<M> {
     monitor: M,
+    /// Whether a worker is told which request comes next when it is interrupted.
+    gives_hints: bool,
     workers: Box<[Watched]>,
     looked_ns: u64,
     overruns: Arc<Overruns>,
@@ -52,6 +69,8 @@ struct Watched {
     runs: bool,
     /// When to ask the monitor about it; never where it is `u64::MAX`.
     due_ns: u64,
+    /// After how much service the monitor wanted to be asked first, ns.
+    after_ns: u64,
 }
 
 /// The requests that workers hold, as monitors see them.
@@ -60,12 +79,14 @@ pub(super) struct HeldRequests<'a>(pub(super) &'a [DispatcherEnd]);
 impl<M: Monitor> Watch<M> {
     pub(super) fn new(
         monitor: M,
+        gives_hints: bool,
         worker_slots: &[Arc<WorkerSlot>],
         overruns: Arc<Overruns>,
         tally: Arc<Tally>,
     ) -> Self {
         Self {
             monitor,
+            gives_hints,
             workers: worker_slots.iter().map(Watched::new).collect(),
             looked_ns: 0,
             overruns,
@@ -130,6 +151,29 @@ impl<M: Monitor> Watch<M> {
         }
     }
 
+    /// Looks at one worker, which runs the assignment of this epoch and waits for the answer.
+    #[inline]
+    pub(super) fn look_at_own<I: Ingress>(
+        &mut self,
+        now_ns: u64,
+        worker: usize,
+        epoch: u64,
+        ingress: &mut I,
+        links: &HeldRequests<'_>,
+    ) -> Look {
+        if M::PREEMPTS {
+            self.look_at(now_ns, worker, ingress, links);
+        }
+        let watched = &self.workers[worker];
+        if watched.epoch == epoch && watched.asked_ns != u64::MAX {
+            return Look::Yields;
+        }
+        Look::GoesOn {
+            due_ns: watched.due_ns,
+            after_ns: watched.after_ns,
+        }
+    }
+
     fn look_at<I: Ingress>(
         &mut self,
         now_ns: u64,
@@ -140,6 +184,7 @@ impl<M: Monitor> Watch<M> {
         let id = WorkerId(worker as u16);
         let Self {
             monitor,
+            gives_hints,
             workers,
             overruns,
             tally,
@@ -160,7 +205,8 @@ impl<M: Monitor> Watch<M> {
             if let Some(job) = ingress.dispatched(watched.job) {
                 watched.class = job.class;
                 let after_ns = monitor.started(since_ns, id, job, watched.epoch, links);
-                watched.due_ns = after_ns.map_or(u64::MAX, |after_ns| since_ns + after_ns);
+                watched.after_ns = after_ns.unwrap_or(u64::MAX);
+                watched.due_ns = since_ns.saturating_add(watched.after_ns);
             }
         }
         if now_ns < watched.due_ns {
@@ -169,7 +215,7 @@ impl<M: Monitor> Watch<M> {
         match monitor.expired(now_ns, id, ingress, links) {
             Verdict::Preempt => {
                 watched.due_ns = now_ns + AGAIN_NS;
-                watched.ask(now_ns, links.next(worker), tally);
+                watched.ask(now_ns, message(*gives_hints, worker, links), tally);
                 if watched.overruns_for_long(now_ns) {
                     overruns.still_runs(tally, watched.class.0);
                 }
@@ -190,10 +236,10 @@ impl<M: Monitor> Watch<M> {
             self.monitor.tick(now_ns, links);
         }
         while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, links) {
-            let next = links.next(worker.index());
+            let message = message(self.gives_hints, worker.index(), links);
             let watched = &mut self.workers[worker.index()];
             if watched.epoch == epoch {
-                watched.ask(now_ns, next, &self.tally);
+                watched.ask(now_ns, message, &self.tally);
             }
         }
     }
@@ -216,6 +262,7 @@ impl Watched {
             overran: false,
             runs: false,
             due_ns: u64::MAX,
+            after_ns: u64::MAX,
         }
     }
 
@@ -230,13 +277,13 @@ impl Watched {
 
     /// Asks the request that runs to yield.
     #[inline]
-    fn ask(&mut self, now_ns: u64, next: Option<NextHint>, tally: &Tally) {
+    fn ask(&mut self, now_ns: u64, message: u64, tally: &Tally) {
         if self.asked_ns == u64::MAX {
             self.asked_ns = now_ns;
             tally.class(self.class.0).preemptions_asked.add(1);
         }
         if let Some(asker) = self.worker_slot.asker.get() {
-            asker.ask_with(self.epoch, next.map_or(0, NextHint::into_word));
+            asker.ask_with(self.epoch, message);
         }
     }
 
@@ -246,6 +293,16 @@ impl Watched {
         let endless = !self.overran && now_ns.saturating_sub(self.asked_ns) > ENDLESS_NS;
         self.overran |= endless;
         endless
+    }
+}
+
+/// What to tell a worker that is asked to yield.
+#[inline]
+fn message(gives_hints: bool, worker: usize, links: &HeldRequests<'_>) -> u64 {
+    if gives_hints {
+        links.next(worker).map_or(0, NextHint::into_word)
+    } else {
+        ASKED
     }
 }
 

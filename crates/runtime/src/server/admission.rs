@@ -6,7 +6,6 @@ use headway_policy::systems::{self, Preemption};
 use headway_policy::{Policy, Shape};
 
 use crate::error::StartError;
-use crate::parts::Layout;
 
 /// How a live server carries a policy out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,11 +26,11 @@ impl Admission {
     }
 }
 
-/// Whether a server of this shape and layout runs a policy, and how. [`Builder::start`](crate::Builder::start) asks the same.
+/// Whether a server of this shape runs a policy, and how. [`Builder::start`](crate::Builder::start) asks the same.
 ///
 /// # Errors
 /// [`StartError`], which says why not and what to choose instead.
-pub fn admit(spec: &Spec, shape: &Shape, layout: Layout) -> Result<Admission, StartError> {
+pub fn admit(spec: &Spec, shape: &Shape) -> Result<Admission, StartError> {
     let server = Policy::server(spec)?;
     let (policy, facts) = (server.about.name, server.facts(spec));
     let checked = systems::check(spec, shape);
@@ -49,9 +48,6 @@ pub fn admit(spec: &Spec, shape: &Shape, layout: Layout) -> Result<Admission, St
     match facts.owner {
         Owner::Nobody => return Err(StartError::Unplaced { policy }),
         Owner::Steering if interrupts => return Err(StartError::Preemptive { policy }),
-        Owner::Dispatcher if interrupts && layout == Layout::Inline => {
-            return Err(StartError::Inline);
-        }
         Owner::Dispatcher | Owner::Steering => {}
     }
     checked?;
@@ -67,16 +63,16 @@ mod tests {
     use super::*;
     use headway_policy::Resume;
 
-    fn admitted(policy: &str, layout: Layout) -> Result<Admission, StartError> {
+    fn admitted(policy: &str) -> Result<Admission, StartError> {
         let mut shape = Shape::new(2).class(1_000, 0.5).class(100_000, 0.5);
         shape.resume = Resume::OwnWorker;
-        admit(&policy.parse().unwrap(), &shape, layout)
+        admit(&policy.parse().unwrap(), &shape)
     }
 
     #[test]
     fn what_no_live_server_runs_is_refused_for_the_right_reason() {
         for policy in ["synergy", "tardis"] {
-            let error = admitted(policy, Layout::Auto).unwrap_err();
+            let error = admitted(policy).unwrap_err();
             assert!(
                 matches!(
                     error,
@@ -85,25 +81,21 @@ mod tests {
                 "{policy}: {error}"
             );
         }
-        let refused = |policy, layout| admitted(policy, layout).unwrap_err();
+        let refused = |policy| admitted(policy).unwrap_err();
         assert!(matches!(
-            refused("concord,dispatchers=2", Layout::Auto),
+            refused("concord,dispatchers=2"),
             StartError::Dispatchers { .. }
         ));
         assert!(matches!(
-            refused("darc,profile=known", Layout::Auto),
+            refused("darc,profile=known"),
             StartError::KnownProfile { .. }
         ));
-        assert!(matches!(
-            refused("concord", Layout::Inline),
-            StartError::Inline
-        ));
-        assert!(matches!(refused("ps", Layout::Auto), StartError::Policy(_)));
+        assert!(matches!(refused("ps"), StartError::Policy(_)));
     }
 
     #[test]
     fn how_a_policy_is_carried_out_is_said() {
-        let said = |policy| admitted(policy, Layout::Auto).unwrap();
+        let said = |policy| admitted(policy).unwrap();
         assert!(!said("d-fcfs").has_dispatcher);
         let darc = said("darc");
         assert!(darc.has_dispatcher && !darc.interrupts());
@@ -116,11 +108,8 @@ mod tests {
         for policy in systems::ALL {
             let name = policy.about.name;
             let all = policy.engines == systems::Engines::All;
-            assert_eq!(admitted(name, Layout::Auto).is_ok(), all, "{name}");
-            let spec = name.parse().unwrap();
-            assert_eq!(policy.runs_live(&spec, true), all, "{name}");
-            let inline = admitted(name, Layout::Inline).is_ok();
-            assert_eq!(policy.runs_live(&spec, false), inline, "{name}");
+            assert_eq!(admitted(name).is_ok(), all, "{name}");
+            assert_eq!(policy.runs_live(&name.parse().unwrap()), all, "{name}");
         }
     }
 }

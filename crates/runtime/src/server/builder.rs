@@ -400,7 +400,7 @@ impl<S, D, C> Builder<S, D, C> {
         self.mechanism.check()?;
         let shape = self.shape()?;
         let spec = self.policy?;
-        admit(&spec, &shape, self.layout)?;
+        admit(&spec, &shape)?;
         let (datapath, addr) = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();

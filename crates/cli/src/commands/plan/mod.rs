@@ -219,7 +219,7 @@ impl Args {
             queue_limit: self.machine.queue_limit(),
             resume: self.machine.resume.into(),
             policies: self.policies(subject)?,
-            live: if cores > 1 { runs_live } else { runs_inline },
+            live: runs_live,
             replay: subject.replay.clone(),
             threads: self.threads.unwrap_or_else(available_threads),
             ..question
@@ -254,16 +254,7 @@ fn ask(question: &Question) -> Result<PlanReport> {
     Ok(report?)
 }
 
-/// Whether the live server runs a policy with a core for the dispatcher.
+/// Whether the live server runs a policy.
 fn runs_live(policy: &Spec) -> bool {
-    runs(policy, true)
-}
-
-/// Whether it does where the only worker also dispatches: nobody has time to interrupt it then.
-fn runs_inline(policy: &Spec) -> bool {
-    runs(policy, false)
-}
-
-fn runs(policy: &Spec, dispatcher_has_core: bool) -> bool {
-    systems::find(&policy.name).is_some_and(|known| known.runs_live(policy, dispatcher_has_core))
+    systems::find(&policy.name).is_some_and(|known| known.runs_live(policy))
 }

@@ -89,7 +89,7 @@ impl Settings {
         let dedicated = match self.layout.value {
             Layout::Dedicated => true,
             Layout::Inline => false,
-            Layout::Auto => admission.interrupts() || headway_sim::available_threads() > workers,
+            Layout::Auto => headway_sim::available_threads() > workers,
         };
         let threads = workers + usize::from(admission.has_dispatcher && dedicated);
         if cores < threads {

@@ -1,0 +1,219 @@
+//! Workers that interrupt themselves and take turns as the dispatcher: preemption without a dispatcher's core.
+//!
+//! A request's own probes end its slice. At that moment the worker tries to lead: it takes requests in, hears of what is done, and
+//! asks the monitor about what runs, its own request included. Then it goes on, or runs what the policy chose. If another
+//! worker leads, that one looks for all, and the request goes on for a short slice. So an arrival is seen by a busy server
+//! one slice after it came at the latest.
+
+use std::sync::Arc;
+
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Rx, Tx};
+use headway_policy::WorkerId;
+use headway_policy::role::{Ingress, Local, Monitor};
+
+use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, Slices, Turn};
+use super::inline::{Leading, Shared, follow, lead_until, resign};
+use super::view::View;
+use super::watch::Look;
+use crate::control::{Control, Phase};
+use crate::service::Service;
+
+/// How long a request goes on when another worker leads, ns.
+const SHORT_SLICE_NS: u64 = 1_000;
+
+/// A worker thread that may lead, and whose requests may be interrupted.
+pub(super) struct InlineFiberWorker<I, L, M, S, T, R: Rx, C> {
+    pub(super) parts: FiberWorkerParts<L, S, T, R>,
+    pub(super) shared: Arc<Shared<I, M, R, T, C>>,
+    /// The longest time between two turns of leading while a request runs, ns, above 0.
+    pub(super) look_ns: u64,
+}
+
+impl<I, L, M, S, T, R, C> InlineFiberWorker<I, L, M, S, T, R, C>
+where
+    I: Ingress,
+    L: Local,
+    M: Monitor,
+    S: Service,
+    T: Tx,
+    R: Rx,
+    C: Classifier,
+{
+    /// Runs and leads until the server stops.
+    pub(super) fn run(self) {
+        let Self {
+            parts,
+            shared,
+            look_ns,
+        } = self;
+        parts.run(true, |worker| {
+            // The dispatcher has a flag of every worker, and each worker waits at its end until its flags are gone: so drop it before.
+            let shared = shared;
+            let slices = LeaderSlices {
+                shared: &shared,
+                control: Arc::clone(&worker.control),
+                me: worker.view.me,
+                may_sleep: worker.backoff.may_sleep(),
+                look_ns,
+                quantum_ns: u64::MAX,
+                own_due_ns: u64::MAX,
+                lead: None,
+            };
+            Active { worker, slices }.serve();
+        });
+    }
+}
+
+/// The worker, once its thread can run fibers.
+struct Active<'a, I, L, M, S, T, R: Rx, C> {
+    worker: FiberWorker<'a, L, S, T, R>,
+    slices: LeaderSlices<'a, I, M, R, T, C>,
+}
+
+impl<I, L, M, S, T, R, C> Active<'_, I, L, M, S, T, R, C>
+where
+    I: Ingress,
+    L: Local,
+    M: Monitor,
+    S: Service,
+    T: Tx,
+    R: Rx,
+    C: Classifier,
+{
+    fn serve(mut self) {
+        let mut read = None;
+        while self.worker.control.phase() != Phase::Stopped {
+            let now = read.take().unwrap_or_else(|| self.worker.fibers.now());
+            let turn = self.worker.turn(now, &mut self.slices);
+            if !matches!(turn, Turn::Idle) {
+                self.worker.backoff.reset();
+            }
+            match (turn, self.slices.lead.take()) {
+                (_, Some(lead)) => self.lead(lead),
+                (Turn::Idle, None) => self.look_for_work(),
+                (Turn::Ran, None) => {}
+                (Turn::Interrupted(now), None) => read = Some(now),
+            }
+        }
+        self.worker.give_up();
+    }
+
+    fn look_for_work(&mut self) {
+        let shared = self.slices.shared;
+        let lead = shared.try_lead().or_else(|| {
+            let worker = &mut self.worker;
+            follow(shared, worker.view.me.index(), &mut worker.backoff, || {
+                !worker.view.is_empty() || worker.control.phase() == Phase::Stopped
+            })
+        });
+        if let Some(lead) = lead {
+            self.lead(lead);
+        }
+    }
+
+    /// Leads until there is something to run here.
+    fn lead(&mut self, lead: Leading<'_, I, M, R, T, C>) {
+        let worker = &mut self.worker;
+        lead_until(
+            lead,
+            self.slices.shared,
+            worker.view.me.index(),
+            &mut worker.backoff,
+            || !worker.view.is_empty() || worker.control.phase() == Phase::Stopped,
+        );
+    }
+}
+
+/// A running request's slices, at whose ends its worker leads.
+struct LeaderSlices<'a, I, M, R: Rx, T, C> {
+    shared: &'a Shared<I, M, R, T, C>,
+    control: Arc<Control>,
+    me: WorkerId,
+    may_sleep: bool,
+    /// The longest slice, ns.
+    look_ns: u64,
+    /// The time after which the monitor wanted to look at the last request, ns: a request that begins while another worker leads gets as much.
+    quantum_ns: u64,
+    /// When the slice ends that the local policy gave.
+    own_due_ns: u64,
+    /// Kept from the end of a slice, for the choice of what comes next.
+    lead: Option<Leading<'a, I, M, R, T, C>>,
+}
+
+impl<'a, I, M, R, T, C> LeaderSlices<'a, I, M, R, T, C>
+where
+    I: Ingress,
+    M: Monitor,
+    R: Rx,
+    T: Tx,
+    C: Classifier,
+{
+    /// A turn as the leader at the end of a slice: until when the request may go on, if the monitor lets it.
+    #[inline]
+    fn step(&mut self, mut lead: Leading<'a, I, M, R, T, C>, epoch: u64) -> Option<u64> {
+        let me = self.me.index();
+        lead.step();
+        if self.may_sleep {
+            lead.wake_given(Some(me), |worker| self.shared.wake(worker));
+        }
+        match lead.look_at(me, epoch) {
+            Look::GoesOn { due_ns, after_ns } => {
+                self.quantum_ns = after_ns;
+                let now_ns = lead.now_ns();
+                resign(self.shared, lead, self.may_sleep);
+                Some(due_ns.saturating_sub(now_ns))
+            }
+            Look::Yields => {
+                self.lead = Some(lead);
+                None
+            }
+        }
+    }
+
+    /// How long the request goes on, at most `for_ns`, if its local policy lets it.
+    #[inline]
+    fn own<L: Local>(
+        &mut self,
+        now_ns: u64,
+        for_ns: u64,
+        local: &mut L,
+        view: &View,
+    ) -> Option<u64> {
+        if now_ns >= self.own_due_ns {
+            self.own_due_ns = now_ns + local.renew(now_ns, view)?;
+        }
+        Some(for_ns.min(self.look_ns).min(self.own_due_ns - now_ns).max(1))
+    }
+}
+
+impl<I, L, M, R, T, C> Slices<L> for LeaderSlices<'_, I, M, R, T, C>
+where
+    I: Ingress,
+    L: Local,
+    M: Monitor,
+    R: Rx,
+    T: Tx,
+    C: Classifier,
+{
+    const TAKES_HINTS: bool = false;
+
+    #[inline]
+    fn begin(&mut self, now_ns: u64, own_ns: Option<u64>) -> Option<u64> {
+        let own_ns = own_ns.unwrap_or(u64::MAX);
+        self.own_due_ns = now_ns.saturating_add(own_ns);
+        Some(own_ns.min(self.look_ns).min(self.quantum_ns))
+    }
+
+    #[inline]
+    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &View) -> Option<u64> {
+        if expiry.asked || self.control.phase() >= Phase::Abandoning {
+            return None;
+        }
+        let for_ns = match self.shared.try_lead() {
+            Some(lead) => self.step(lead, expiry.epoch)?,
+            None => SHORT_SLICE_NS,
+        };
+        self.own(expiry.now_ns, for_ns, local, view)
+    }
+}
