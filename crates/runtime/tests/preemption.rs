@@ -51,9 +51,21 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn builder(policy: &str, workers: usize) -> Builder {
+/// A dispatcher's thread interrupts, or the workers themselves do.
+const LAYOUTS: [Layout; 2] = [Layout::Dedicated, Layout::Inline];
+
+fn in_both_layouts<const N: usize>(
+    policies: [&'static str; N],
+) -> impl Iterator<Item = (&'static str, Layout)> {
+    policies
+        .into_iter()
+        .flat_map(|policy| LAYOUTS.map(|layout| (policy, layout)))
+}
+
+fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
     Server::builder()
         .policy(policy)
+        .layout(layout)
         .class("short", Duration::from_nanos(500))
         .class("long", Duration::from_nanos(LONG_NS))
         .workers(workers)
@@ -72,18 +84,18 @@ fn roam<S, D, C>(builder: Builder<S, D, C>, roams: bool) -> Builder<S, D, C> {
 }
 
 /// Runs a replay to its end and checks that each request came back once, having had its service.
-fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle) -> Stats {
+fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle, layout: Layout) -> Stats {
     let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
-    let server = roam(builder(policy, workers), roams)
+    let server = roam(builder(policy, workers, layout), roams)
         .idle(idle)
         .answering(Spin::default())
         .datapath(datapath)
         .start()
         .unwrap();
-    assert_eq!(server.layout(), Some(Layout::Dedicated));
+    assert_eq!(server.layout(), Some(layout));
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
-    let context = format!("{policy}, {workers} workers, roams {roams}, {idle:?}");
+    let context = format!("{policy}, {workers} workers, roams {roams}, {idle:?}, {layout:?}");
     assert_all_answered(&stats, &control, LONG_NS, &context);
     assert!(
         stats.preemptions_asked >= stats.preemptions,
@@ -96,10 +108,12 @@ fn all_answered(policy: &str, workers: usize, roams: bool, idle: Idle) -> Stats 
 fn everything_is_answered_once_under_every_policy() {
     let _alone = alone();
     for policy in POLICIES {
-        for roams in [false, true] {
-            until_interrupted(policy, || {
-                all_answered(policy, 2, roams, Idle::default()).preemptions
-            });
+        for layout in LAYOUTS {
+            for roams in [false, true] {
+                until_interrupted(policy, || {
+                    all_answered(policy, 2, roams, Idle::default(), layout).preemptions
+                });
+            }
         }
     }
 }
@@ -108,8 +122,10 @@ fn everything_is_answered_once_under_every_policy() {
 fn one_worker_and_more_workers_than_cores_do_too() {
     let _alone = alone();
     for policy in ["concord,q=5us", "shinjuku-sq,q=5us", TINY_QUANTA] {
-        for workers in [1, 5] {
-            all_answered(policy, workers, true, Idle::default());
+        for layout in LAYOUTS {
+            for workers in [1, 5] {
+                all_answered(policy, workers, true, Idle::default(), layout);
+            }
         }
     }
 }
@@ -118,8 +134,10 @@ fn one_worker_and_more_workers_than_cores_do_too() {
 fn every_way_to_wait_does_too() {
     let _alone = alone();
     for policy in ["concord,q=5us", TINY_QUANTA] {
-        for idle in [Idle::Spin, Idle::Park] {
-            all_answered(policy, 2, true, idle);
+        for layout in LAYOUTS {
+            for idle in [Idle::Spin, Idle::Park] {
+                all_answered(policy, 2, true, idle, layout);
+            }
         }
     }
 }
@@ -144,14 +162,14 @@ impl Service for Wander {
 }
 
 /// Whether an interrupted request is ever seen on a second thread.
-fn moves(policy: &str, roams: bool, at_most: Duration) -> bool {
+fn moves(policy: &str, layout: Layout, roams: bool, at_most: Duration) -> bool {
     let wander = Arc::new(Wander {
         moved: AtomicBool::new(false),
         at_most,
     });
     let (datapath, control) = replay(1, 40, 2_000, [0, 0]);
     let service = Arc::clone(&wander);
-    let server = roam(builder(policy, 2), roams)
+    let server = roam(builder(policy, 2, layout), roams)
         .answering(move |call: &mut Call<'_>| service.handle(call))
         .datapath(datapath)
         .start()
@@ -166,11 +184,14 @@ fn moves(policy: &str, roams: bool, at_most: Duration) -> bool {
 fn an_interrupted_request_changes_threads_only_where_the_service_allows() {
     let _alone = alone();
     for policy in ["shinjuku-sq,q=5us", "concord,q=5us,dispatcher=dedicated"] {
-        assert!(!moves(policy, false, Duration::from_millis(5)), "{policy}");
-        assert!(
-            moves(policy, true, FOREVER),
-            "{policy} never moved a request"
-        );
+        for layout in LAYOUTS {
+            let at_most = Duration::from_millis(5);
+            assert!(!moves(policy, layout, false, at_most), "{policy}");
+            assert!(
+                moves(policy, layout, true, FOREVER),
+                "{policy} never moved a request, {layout:?}"
+            );
+        }
     }
 }
 
@@ -180,16 +201,19 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
     let _alone = alone();
     static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
     static LONG_SAW: AtomicU64 = AtomicU64::new(0);
-    for policy in [
+    let policies = [
         "concord,q=5us,dispatcher=dedicated",
         "shinjuku-sq,q=5us",
         "tiny-quanta,q=5us",
-    ] {
+        // Interrupts as soon as something shorter waits.
+        "compose,discipline=edf,preemption=edf",
+    ];
+    for (policy, layout) in in_both_layouts(policies) {
         SHORT_DONE.store(0, Ordering::Relaxed);
         LONG_SAW.store(0, Ordering::Relaxed);
         // Of two requests the second, long one comes first.
         let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
-        let server = builder(policy, 1)
+        let server = builder(policy, 1, layout)
             .answering(|call: &mut Call<'_>| match call.class().0 {
                 1 => {
                     let end = Instant::now() + FOREVER;
@@ -207,8 +231,8 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
             .unwrap();
         play(&control);
         let stats = server.shutdown(FOREVER).unwrap();
-        assert_eq!(stats.answered, 4, "{policy}: {stats:?}");
-        assert_eq!(LONG_SAW.load(Ordering::Relaxed), 4, "{policy}");
+        assert_eq!(stats.answered, 4, "{policy}, {layout:?}: {stats:?}");
+        assert_eq!(LONG_SAW.load(Ordering::Relaxed), 4, "{policy}, {layout:?}");
     }
 }
 
@@ -218,7 +242,7 @@ fn a_signal_interrupts_a_handler_without_probes() {
     let _alone = alone();
     static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
     let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
-    let server = builder("shinjuku-sq,q=200us", 1)
+    let server = builder("shinjuku-sq,q=200us", 1, Layout::Dedicated)
         .answering(|call: &mut Call<'_>| match call.class().0 {
             1 => {
                 let end = Instant::now() + FOREVER;
@@ -247,31 +271,34 @@ fn a_signal_interrupts_a_handler_without_probes() {
 #[test]
 fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
     let _alone = alone();
-    until_interrupted("concord", || {
-        let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
-        let server = builder("concord,q=5us", 2)
-            .answering(|call: &mut Call<'_>| {
-                Spin::default().handle(call);
-                assert_ne!(call.class().0, 1, "longs panic");
-            })
-            .datapath(datapath)
-            .start()
-            .unwrap();
-        play(&control);
-        let stats = server.shutdown(FOREVER).unwrap();
-        let half = u64::from(REQUESTS) / 2;
-        assert_eq!((stats.answered, stats.panics), (2 * half, half));
-        stats.preemptions
-    });
+    for layout in LAYOUTS {
+        until_interrupted("concord", || {
+            let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
+            let server = builder("concord,q=5us", 2, layout)
+                .answering(|call: &mut Call<'_>| {
+                    Spin::default().handle(call);
+                    assert_ne!(call.class().0, 1, "longs panic");
+                })
+                .datapath(datapath)
+                .start()
+                .unwrap();
+            play(&control);
+            let stats = server.shutdown(FOREVER).unwrap();
+            let half = u64::from(REQUESTS) / 2;
+            assert_eq!((stats.answered, stats.panics), (2 * half, half));
+            stats.preemptions
+        });
+    }
 }
 
 /// Requests in the middle of their service when time is up are given up, and counted with the others.
 #[test]
 fn what_is_given_up_is_counted() {
     let _alone = alone();
-    for policy in ["shinjuku-sq,q=5us", "tiny-quanta,q=5us", "concord,q=5us"] {
+    let policies = ["shinjuku-sq,q=5us", "tiny-quanta,q=5us", "concord,q=5us"];
+    for (policy, layout) in in_both_layouts(policies) {
         let (datapath, control) = replay(1, 40, 1_000, [0, 0]);
-        let server = builder(policy, 2)
+        let server = builder(policy, 2, layout)
             .answering(|call: &mut Call<'_>| {
                 let end = Instant::now() + Duration::from_millis(300);
                 while call.class().0 == 1 && Instant::now() < end {
@@ -286,8 +313,12 @@ fn what_is_given_up_is_counted() {
             server.stats().preemptions > 0
         });
         let stats = server.shutdown(Duration::from_millis(1)).unwrap();
-        assert_eq!(stats.answered + stats.abandoned, 40, "{policy}: {stats:?}");
-        assert!(stats.abandoned > 0, "{policy}: {stats:?}");
+        assert_eq!(
+            stats.answered + stats.abandoned,
+            40,
+            "{policy}, {layout:?}: {stats:?}"
+        );
+        assert!(stats.abandoned > 0, "{policy}, {layout:?}: {stats:?}");
     }
 }
 
@@ -303,7 +334,7 @@ fn overflows() {
         }
     }
     let (datapath, control) = replay(1, 2, 1_000, [0, 0]);
-    let server = builder("concord", 1)
+    let server = builder("concord", 1, Layout::Auto)
         .answering(|call: &mut Call<'_>| {
             if call.class().0 == 1 {
                 std::hint::black_box(deeper(1));
@@ -335,8 +366,9 @@ fn a_stack_overflow_is_reported_with_its_class() {
 #[test]
 #[ignore = "run by a_handler_may_end_the_process"]
 fn exits() {
+    let layout = layout_of_parent();
     let (datapath, control) = replay(1, 2, 1_000, [0, 0]);
-    let server = builder("shinjuku-sq", 1)
+    let server = builder("shinjuku-sq", 1, layout)
         .answering(|call: &mut Call<'_>| {
             if call.class().0 == 1 {
                 std::process::exit(7);
@@ -353,31 +385,43 @@ fn exits() {
 #[test]
 fn a_handler_may_end_the_process() {
     let _alone = alone();
-    let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+    for layout in LAYOUTS {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "exits", "--ignored", "--nocapture"])
         // What the ended process still had is not lost: the address sanitizer need not look for it.
+        .env("HEADWAY_LAYOUT", format!("{layout:?}"))
         .env("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0")
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    let end = Instant::now() + FOREVER;
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status.code(),
-            None if Instant::now() > end => break child.kill().ok().and(None),
-            None => std::thread::sleep(Duration::from_millis(5)),
-        }
-    };
-    assert_eq!(status, Some(7));
+        let end = Instant::now() + FOREVER;
+        let status = loop {
+            match child.try_wait().unwrap() {
+                Some(status) => break status.code(),
+                None if Instant::now() > end => break child.kill().ok().and(None),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        assert_eq!(status, Some(7), "{layout:?}");
+    }
+}
+
+/// What the process that started this one wants to see.
+fn layout_of_parent() -> Layout {
+    let name = std::env::var("HEADWAY_LAYOUT").unwrap();
+    let named = LAYOUTS
+        .into_iter()
+        .find(|layout| format!("{layout:?}") == name);
+    named.unwrap()
 }
 
 /// The server itself writes what another process has to read.
 #[test]
 #[ignore = "run by a_handler_without_probes_is_counted_and_named_once"]
 fn without_probes() {
-    let policy = std::env::var("HEADWAY_POLICY").unwrap();
+    let (policy, layout) = (std::env::var("HEADWAY_POLICY").unwrap(), layout_of_parent());
     let (datapath, control) = replay(1, 100, 100_000, [0, 0]);
-    let server = builder(&policy, 1)
+    let server = builder(&policy, 1, layout)
         .answering(|call: &mut Call<'_>| {
             let begun = Instant::now();
             while call.class().0 == 1 && begun.elapsed() < Duration::from_micros(500) {}
@@ -396,11 +440,13 @@ fn without_probes() {
 #[test]
 fn a_handler_without_probes_is_counted_and_named_once() {
     let _alone = alone();
-    for policy in ["shinjuku-sq,q=5us", TINY_QUANTA] {
+    let policies = ["shinjuku-sq,q=5us", TINY_QUANTA];
+    for (policy, layout) in in_both_layouts(policies) {
         until_interrupted(policy, || {
             let child = std::process::Command::new(std::env::current_exe().unwrap())
                 .args(["--exact", "without_probes", "--ignored", "--nocapture"])
                 .env("HEADWAY_POLICY", policy)
+                .env("HEADWAY_LAYOUT", format!("{layout:?}"))
                 .output()
                 .unwrap();
             let printed = String::from_utf8_lossy(&child.stdout);
@@ -420,11 +466,12 @@ fn a_handler_without_probes_is_counted_and_named_once() {
 fn what_cannot_be_done_is_refused() {
     let _alone = alone();
     let (datapath, _control) = replay(1, 1, 1, [0, 0]);
-    let inline = builder("concord", 1)
-        .layout(Layout::Inline)
+    let inline = builder("concord", 1, Layout::Inline)
         .answering(Spin::default())
-        .datapath(datapath)
-        .start();
+        .datapath(datapath);
+    // SAFETY: no request is run.
+    #[expect(unsafe_code, reason = "it must be refused")]
+    let inline = unsafe { inline.interrupt_by_signal() }.start();
     assert!(inline.err().unwrap().to_string().contains("dedicated"));
     for (policy, advice) in [
         ("concord,dispatchers=2", "one dispatcher"),
@@ -432,7 +479,7 @@ fn what_cannot_be_done_is_refused() {
         ("tardis", "work-stealing"),
     ] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
-        let refused = builder(policy, 2)
+        let refused = builder(policy, 2, Layout::Auto)
             .answering(Spin::default())
             .datapath(datapath)
             .start();
@@ -469,11 +516,11 @@ fn three_parts(call: &mut Call<'_>, says: bool) -> [u64; 3] {
 }
 
 /// What handlers of 60 requests saw, and how often the server interrupted them.
-fn told(policy: &str, heard: bool, says: bool) -> ([u64; 3], u64) {
+fn told(policy: &str, layout: Layout, heard: bool, says: bool) -> ([u64; 3], u64) {
     let seen = Arc::new(Mutex::new([0; 3]));
     let inside = Arc::clone(&seen);
     let (datapath, control) = replay(1, 60, 2_000, [0, 0]);
-    let server = roam(builder(policy, 2), true)
+    let server = roam(builder(policy, 2, layout), true)
         .by_feedback(heard)
         .answering(move |call: &mut Call<'_>| {
             let parts = three_parts(call, says);
@@ -493,20 +540,21 @@ fn told(policy: &str, heard: bool, says: bool) -> ([u64; 3], u64) {
 #[test]
 fn by_feedback_only_what_says_that_it_is_long_is_interrupted() {
     let _alone = alone();
-    for policy in ["concord,q=20us", "tiny-quanta,q=20us"] {
+    let policies = ["concord,q=20us", "tiny-quanta,q=20us"];
+    for (policy, layout) in in_both_layouts(policies) {
         until_interrupted(policy, || {
-            let ([first, _, last], preemptions) = told(policy, false, true);
+            let ([first, _, last], preemptions) = told(policy, layout, false, true);
             first.min(last).min(preemptions)
         });
         until_interrupted(policy, || {
-            let ([first, second, last], preemptions) = told(policy, true, true);
+            let ([first, second, last], preemptions) = told(policy, layout, true, true);
             assert_eq!((first, last), (0, 0), "{policy}: where it says nothing");
             // Some slices are renewed at once, which is no preemption.
             assert!(second >= preemptions, "{policy}: {second}, {preemptions}");
             preemptions
         });
         assert_eq!(
-            told(policy, true, false),
+            told(policy, layout, true, false),
             ([0; 3], 0),
             "{policy}: says nothing"
         );

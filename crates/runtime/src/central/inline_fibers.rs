@@ -183,7 +183,12 @@ where
         if now_ns >= self.own_due_ns {
             self.own_due_ns = now_ns + local.renew(now_ns, view)?;
         }
-        Some(for_ns.min(self.look_ns).min(self.own_due_ns - now_ns).max(1))
+        Some(
+            for_ns
+                .min(self.look_ns)
+                .min(self.own_due_ns - now_ns)
+                .max(1),
+        )
     }
 }
 
