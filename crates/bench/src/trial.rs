@@ -137,9 +137,9 @@ impl Trial {
     /// [`SpecError`] when there is no such policy.
     pub fn interrupted_by(&self) -> Result<Option<Mechanism>, SpecError> {
         Ok(match facts(&self.experiment.policy)?.preemption {
-            Preemption::ByMonitor { .. } => Some(self.mechanism),
-            Preemption::BySlices => Some(Mechanism::Tsc),
             Preemption::None => None,
+            Facts::BY_DISPATCHER => Some(self.mechanism),
+            Preemption::ByMonitor { .. } | Preemption::BySlices => Some(Mechanism::Tsc),
         })
     }
 

@@ -255,8 +255,8 @@ pub trait Queues: Backlog {
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal;
     /// The head of one of the shared queues: SYNERGY's preempted longs, a queue a kind; all that arrives under Tardis.
     fn pop_shared(&mut self, queue: usize) -> Option<JobId>;
-    /// Puts a request at the tail of a shared queue.
-    fn push_shared(&mut self, queue: usize, job: JobId);
+    /// Puts a request at the tail of a shared queue. `false`: the queue is full, and the request stays with the caller.
+    fn push_shared(&mut self, queue: usize, job: JobId) -> bool;
     /// Tells the others this worker's [`short_ns`](Backlog::short_ns).
     fn set_short_ns(&mut self, mean_ns: u64);
 }
@@ -312,7 +312,9 @@ pub enum Verdict {
 
 /// Decides which running request to interrupt. The timers it asks for are the engine's: a
 /// dispatcher that loops looks at its workers' deadlines on each turn, a simulator knows the next.
-pub trait Monitor {
+///
+/// Where no thread has the time to watch, each worker has a clone, which hears of that worker alone.
+pub trait Monitor: Clone {
     /// Whether it may ever interrupt: an engine that cannot must refuse one that does.
     const PREEMPTS: bool;
     /// Whether [`poll`](Self::poll) may ever name something: an engine need not ask otherwise.

@@ -38,7 +38,7 @@ fn each_kind_has_its_queue_and_the_last_takes_the_rest() {
     assert_eq!(shape().wait_queues(1), [0; 6]);
     assert_eq!(shape().wait_queues(2), [1, 0, 0, 0, 1, 0]);
     assert_eq!(shape().wait_queues(64), [2, 0, 0, 0, 1, 0]);
-    let queues = |params| synergy(params).shared_queues;
+    let queues = |params| synergy(params).shared_queues.count;
     assert_eq!(
         [queues("q=5us"), queues("waits=2"), queues("waits=9")],
         [1, 2, 3]
@@ -49,7 +49,10 @@ fn each_kind_has_its_queue_and_the_last_takes_the_rest() {
         ..shape()
     };
     let spec: Spec = "synergy,waits=4".parse().unwrap();
-    assert_eq!(systems::synergy(&equal, &spec).unwrap().shared_queues, 1);
+    assert_eq!(
+        systems::synergy(&equal, &spec).unwrap().shared_queues.count,
+        1
+    );
 }
 
 /// A server: what each worker runs, and what is where.
@@ -79,7 +82,7 @@ impl Drive {
     fn new(params: &str) -> Self {
         let system = synergy(params);
         Self {
-            toy: Toy::with_shared(WORKERS, system.shared_queues, MOST),
+            toy: Toy::with_shared(WORKERS, system.shared_queues.count, MOST),
             system,
             jobs: vec![],
             running: [None; WORKERS],

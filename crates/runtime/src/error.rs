@@ -20,18 +20,9 @@ pub enum StartError {
     /// The policy lets workers help themselves from one shared queue.
     #[error(
         "policy {policy} has no dispatcher and no queues of its own for a datapath to fill: it runs in the \
-         simulator only; choose c-fcfs or work-stealing"
+         simulator only; choose synergy, work-stealing or c-fcfs"
     )]
     Unplaced {
-        /// The policy.
-        policy: &'static str,
-    },
-    /// The policy interrupts running requests and has no dispatcher.
-    #[error(
-        "policy {policy} interrupts running requests without a dispatcher, which this server cannot do yet: it runs in the simulator \
-         only; choose concord, shinjuku-sq or tiny-quanta"
-    )]
-    Preemptive {
         /// The policy.
         policy: &'static str,
     },

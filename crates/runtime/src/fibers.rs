@@ -19,8 +19,11 @@ use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::assignment::next_epoch;
+use crate::error::StartError;
 use crate::executor::{Response, handle};
+use crate::overflow;
 use crate::overruns::Overruns;
+use crate::parts::Parts;
 use crate::service::Service;
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
@@ -153,6 +156,39 @@ pub(crate) struct FiberContext<S> {
     pub(crate) feedback: bool,
     /// What becomes of requests that do not yield.
     pub(crate) overruns: Arc<Overruns>,
+}
+
+/// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
+const READY_STACKS: usize = 256;
+
+impl<S> FiberContext<S> {
+    /// For the requests in the buffers of this pool.
+    ///
+    /// # Errors
+    /// [`StartError`]: there are no stacks to be had, or nothing tells the time cheaply.
+    pub(crate) fn new<D, C>(
+        parts: &Parts<D, C, S>,
+        pool: &Arc<Pool>,
+        overruns: &Arc<Overruns>,
+    ) -> Result<Self, StartError> {
+        if !Clock::global().is_tsc() {
+            return Err(StartError::NoTsc);
+        }
+        overflow::report(&parts.config.class_names);
+        let bytes = parts.config.stack_bytes;
+        let stacks = Stacks::new(bytes, READY_STACKS)
+            .map_err(|source| StartError::Stacks { bytes, source })?;
+        Ok(Self {
+            service: Arc::clone(&parts.service),
+            stacks: Arc::new(stacks),
+            suspended: Arc::new(SuspendedRequests::new(pool.len())),
+            pool: Arc::clone(pool),
+            resume: parts.shape.resume,
+            mechanism: parts.config.mechanism,
+            feedback: parts.config.feedback,
+            overruns: Arc::clone(overruns),
+        })
+    }
 }
 
 impl<S> Clone for FiberContext<S> {

@@ -27,6 +27,7 @@ pub mod park;
 mod parts;
 mod refusal;
 pub mod ring;
+pub mod run_queue;
 mod rx_waker;
 mod server;
 mod service;

@@ -36,6 +36,7 @@ pub(crate) struct Tally {
     pub(crate) unsent: Count,
     pub(crate) panics: Count,
     pub(crate) abandoned: Count,
+    pub(crate) stolen: Count,
     classes: Box<[ClassTally]>,
 }
 
@@ -50,6 +51,8 @@ pub(crate) struct ClassTally {
     pub(crate) preemptions_asked: Count,
     pub(crate) preemptions: Count,
     pub(crate) overruns: Count,
+    pub(crate) renewals: Count,
+    pub(crate) resumed: Count,
 }
 
 impl Tally {
@@ -63,6 +66,7 @@ impl Tally {
             unsent: Count::default(),
             panics: Count::default(),
             abandoned: Count::default(),
+            stolen: Count::default(),
             classes: (0..classes).map(|_| ClassTally::default()).collect(),
         }
     }
@@ -96,6 +100,8 @@ pub struct Stats {
     pub preemptions_asked: u64,
     /// How often a request was interrupted: it yielded as it was asked to, or by itself (`FiberMutex`, `yield_now`).
     pub preemptions: u64,
+    /// Requests that a worker took from another worker's queue.
+    pub stolen: u64,
     /// Responses that the system did not take.
     pub unsent: u64,
     /// Handlers that panicked.
@@ -127,6 +133,10 @@ pub struct ClassStats {
     pub preemptions_asked: u64,
     /// How often a request was interrupted.
     pub preemptions: u64,
+    /// How often a slice ended and the request went on at once, since nothing waited that should run instead: preemptions avoided.
+    pub renewals: u64,
+    /// How often an interrupted request went on.
+    pub resumed: u64,
     /// Requests that went on for more than 20 µs after they were asked to yield, and ended without: their handler met no probe
     /// meanwhile. The server names a class once, on standard error, where this is all that its requests do.
     pub overruns: u64,
@@ -163,6 +173,7 @@ impl Stats {
         self.abandoned += tally.abandoned.get();
         self.unsent += tally.unsent.get();
         self.panics += tally.panics.get();
+        self.stolen += tally.stolen.get();
         for (stats, tally) in self.classes.iter_mut().zip(&tally.classes) {
             stats.accepted += tally.accepted.get();
             stats.answered += tally.answered.get();
@@ -171,6 +182,8 @@ impl Stats {
             stats.preemptions_asked += tally.preemptions_asked.get();
             stats.preemptions += tally.preemptions.get();
             stats.overruns += tally.overruns.get();
+            stats.renewals += tally.renewals.get();
+            stats.resumed += tally.resumed.get();
             self.preemptions_asked += tally.preemptions_asked.get();
             self.preemptions += tally.preemptions.get();
             self.answered += tally.answered.get();

@@ -10,6 +10,7 @@ use headway_net::pool::{MAX_SLOTS, Prefetch, SlotId};
 use headway_policy::JobId;
 
 use crate::ring::{Consumer, Producer, ring};
+use crate::run_queue::{RunQueue, Stolen, Thief, run_queue};
 
 /// Nanoseconds beyond which a note saturates: 1.07 s. Only policies' profiles read it.
 const MAX_NOTE: u64 = (1 << 30) - 1;
@@ -128,6 +129,12 @@ impl RequestWord {
         Self::of_word(SUSPENDED | u64::from(slot.into_raw()))
     }
 
+    /// A request that has not begun.
+    #[inline]
+    pub(crate) fn fresh(slot: SlotId) -> Self {
+        Self::of_word(u64::from(slot.into_raw()))
+    }
+
     #[inline]
     fn of_word(word: u64) -> Self {
         Self(NonZeroU64::new(word).expect("a token is not 0"))
@@ -153,9 +160,9 @@ impl RequestWord {
 
     #[inline]
     pub(crate) fn into_slot(self) -> SlotId {
-        // SAFETY: `suspended`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; the ring delivers each
-        // word once, its release store before our acquire load. So does a hint, which stands for one word and passes over that (`receive_hinted`);
-        // the flag beside which it comes synchronises as well.
+        // SAFETY: `fresh`, `suspended`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; links and
+        // run queues deliver each word once, their release store before our acquire load. So does a hint, which stands for one word and passes
+        // over that (`receive_hinted`); the flag beside which it comes synchronises as well.
         unsafe { SlotId::from_raw(self.0.get() as u32) }
     }
 }
@@ -194,6 +201,54 @@ impl Receiver {
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+}
+
+/// A worker's run queue, as a queue of requests.
+pub(crate) struct RequestQueue(RunQueue);
+
+/// The end of a worker's run queue that others steal from.
+#[derive(Clone)]
+pub(crate) struct RequestThief(Thief);
+
+/// A run queue for as many requests as there are.
+pub(crate) fn request_queue(requests: usize, steals: bool) -> (RequestQueue, RequestThief) {
+    let (owner, thief) = run_queue(requests, steals);
+    (RequestQueue(owner), RequestThief(thief))
+}
+
+impl RequestQueue {
+    /// Puts a request at the tail.
+    ///
+    /// # Panics
+    /// When the queue is full: it was made for fewer requests than there are.
+    #[inline]
+    pub(crate) fn push(&mut self, request: RequestWord) {
+        let pushed = self.0.push(request.0.get());
+        pushed.expect("a run queue has room for all requests there are");
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Option<RequestWord> {
+        self.0.pop().map(RequestWord::of_word)
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl RequestThief {
+    /// Moves up to `max` requests from the head of this queue to the tail of `own`.
+    #[inline]
+    pub(crate) fn steal(&self, max: usize, own: &mut RequestQueue) -> Stolen {
+        self.0.steal(max, &mut own.0)
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 }
 

@@ -6,6 +6,7 @@
 use headway_runtime::leader::Leadership;
 use headway_runtime::park::{Parker, announce};
 use headway_runtime::ring::{Consumer, Producer, ring};
+use headway_runtime::run_queue::run_queue;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
@@ -222,5 +223,34 @@ fn a_leader_that_leaves_wakes_a_follower() {
         // From here on the first worker does nothing any more.
         follower.join().unwrap();
         assert_eq!(*shared.try_lead().unwrap(), 1);
+    });
+}
+
+/// Words of a run queue go to its owner or to a thief, each once, while laps and fullness matter.
+#[test]
+fn a_run_queue_is_shared_with_a_thief() {
+    bounded(3).check(|| {
+        let (mut owner, thief) = run_queue(2, true);
+        let thieving = thread::spawn(move || {
+            let (mut own, _) = run_queue(2, true);
+            let mut words = Vec::new();
+            for _ in 0..2 {
+                thief.steal(2, &mut own);
+                words.extend(std::iter::from_fn(|| own.pop()));
+            }
+            words
+        });
+        let mut words = Vec::new();
+        for word in 1..=3 {
+            while owner.push(word).is_err() {
+                words.extend(owner.pop());
+            }
+        }
+        words.extend(owner.pop());
+        let stolen = thieving.join().unwrap();
+        words.extend(std::iter::from_fn(|| owner.pop()));
+        words.extend(stolen);
+        words.sort_unstable();
+        assert_eq!(words, [1, 2, 3]);
     });
 }

@@ -475,7 +475,7 @@ fn what_cannot_be_done_is_refused() {
     assert!(inline.err().unwrap().to_string().contains("dedicated"));
     for (policy, advice) in [
         ("concord,dispatchers=2", "one dispatcher"),
-        ("synergy", "concord"),
+        ("synergy", "resume anywhere"),
         ("tardis", "work-stealing"),
     ] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);

@@ -222,9 +222,9 @@ impl Settings {
             .start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
-            StartError::Unplaced { .. }
-            | StartError::Preemptive { .. }
-            | StartError::Dispatchers { .. } => self.policy.refused(error),
+            StartError::Unplaced { .. } | StartError::Dispatchers { .. } => {
+                self.policy.refused(error)
+            }
             StartError::InlineSignals => self.layout.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
             StartError::QueueLimit { .. } => self.queue_limit.refused(error),

@@ -98,9 +98,9 @@ impl Local for SynergyWorker {
 
     #[inline]
     fn yielded<Q: Queues>(&mut self, _now_ns: u64, job: &Job, queues: &mut Q) -> bool {
-        if self.rules.wait_queue {
-            queues.push_shared(self.wait_queues[job.class.index()], job.id);
-        } else {
+        let queue = self.wait_queues[job.class.index()];
+        // A wait queue that is full keeps nobody: the request goes on here, after what waits here.
+        if !(self.rules.wait_queue && queues.push_shared(queue, job.id)) {
             queues.push(job.id);
         }
         true

@@ -6,6 +6,7 @@ use crate::{Job, WorkerId};
 
 /// One of the monitors. A match costs a predicted branch per call, and all these systems share
 /// one compiled type.
+#[derive(Clone)]
 pub enum AnyMonitor {
     /// At the end of a quantum.
     Quantum(Quantum),

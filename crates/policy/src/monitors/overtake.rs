@@ -48,6 +48,7 @@ impl Urgency {
 /// Workers that were told to stop and did not yet begin something else are on their way: each will
 /// take a waiting request, so only what waits behind these interrupts one more. A discipline that
 /// cannot tell what that is ([`Inspect::peek`](crate::role::Inspect::peek)) has one interruption under way at a time.
+#[derive(Clone)]
 pub struct Overtake {
     urgency: Urgency,
     /// A request may be interrupted after it ran for so long.

@@ -6,6 +6,7 @@ use crate::{Job, Rng, WorkerId};
 
 /// Interrupts whoever has run for a quantum while something waits that could run there instead,
 /// at the ingress or at the worker itself; renews the quantum in full otherwise.
+#[derive(Clone)]
 pub struct Quantum {
     quantum_ns: u64,
     lateness: Lateness,

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 /// At each tick, a request yields to what waits at a lower level; and where its level's allotment
 /// is over, also to what waits at the one it gets to.
+#[derive(Clone)]
 pub struct Ticks {
     levels: Levels,
     /// By worker.

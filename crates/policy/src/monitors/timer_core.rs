@@ -28,6 +28,7 @@ pub struct TimerRules {
 }
 
 /// Algorithm 5.3.
+#[derive(Clone)]
 pub struct TimerCore {
     rules: TimerRules,
     longs: BitSet,

@@ -101,7 +101,8 @@ impl fmt::Display for SpecError {
                 write!(
                     f,
                     "under '{policy}' any worker goes on with what another began, which requests that \
-                     must resume on their own worker cannot; concord, shinjuku-sq and tiny-quanta keep to it"
+                     must resume on their own worker cannot: let them resume anywhere, or choose concord, \
+                     shinjuku-sq or tiny-quanta, which keep to it"
                 )
             }
             Self::OnlyVirtual { policy } => {

@@ -174,7 +174,7 @@ impl ServerPolicy {
     #[must_use]
     pub fn runs_live(&'static self, spec: &Spec) -> bool {
         let facts = self.facts(spec);
-        self.engines == Engines::All && facts.dispatchers <= 1 && !facts.roams()
+        self.engines == Engines::All && facts.dispatchers <= 1
     }
 }
 

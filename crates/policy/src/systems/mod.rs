@@ -104,10 +104,27 @@ pub struct System<I, L, M = Never> {
     pub monitor: M,
     /// Requests a worker may hold, the running one included.
     pub depth: usize,
-    /// Queues that all workers share, at least one.
-    pub shared_queues: usize,
+    /// Queues that all workers share.
+    pub shared_queues: SharedQueues,
     /// What interrupting costs.
     pub mechanism: Mechanism,
+}
+
+/// The queues that all workers of a system share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SharedQueues {
+    /// How many there are, at least one.
+    pub count: usize,
+    /// Requests that each has room for, at least one; `usize::MAX` for all there are.
+    pub room: usize,
+}
+
+impl SharedQueues {
+    /// One, for all requests there are.
+    pub const ONE: Self = Self {
+        count: 1,
+        room: usize::MAX,
+    };
 }
 
 /// Takes a system whatever its types.
@@ -267,7 +284,7 @@ fn system<I, L: Clone>(name: &'static str, shape: &Shape, ingress: I, local: L) 
         locals,
         monitor: Never,
         depth: 1,
-        shared_queues: 1,
+        shared_queues: SharedQueues::ONE,
         mechanism: Mechanism::default(),
     }
 }
@@ -286,7 +303,7 @@ fn steered<L>(name: &'static str, shape: &Shape, flows: u64, locals: Vec<L>) -> 
         locals,
         monitor: Never,
         depth: usize::MAX,
-        shared_queues: 1,
+        shared_queues: SharedQueues::ONE,
         mechanism: Mechanism::default(),
     }
 }

@@ -2,8 +2,8 @@
 
 use super::params::{CHARGE, FLOWS, any_time, charge, cost, quantum, quantum_ns};
 use super::{
-    Description, Engines, Facts, Grid, Preemption, ServerPolicy, Steered, System, Values, Visit,
-    steered,
+    Description, Facts, Grid, Preemption, ServerPolicy, SharedQueues, Steered, System, Values,
+    Visit, steered,
 };
 use crate::locals::{SynergyWorker, WorkerRules};
 use crate::monitors::{MOST_WAIT_QUEUES, TimerCore, TimerRules};
@@ -41,6 +41,9 @@ pub(super) const POLICY: ServerPolicy = ServerPolicy {
             Param::whole("waits", 1, 1, MOST_WAIT_QUEUES as u64)
                 .in_units("wait queues")
                 .means("wait queues for interrupted longs, one for each kind of them"),
+            Param::whole("room", 0, 0, 1 << 20)
+                .in_units("requests")
+                .means("requests that a wait queue has room for, 0 for all there are; a long that finds it full stays with its worker"),
         ],
     },
     defaults: Facts {
@@ -50,7 +53,6 @@ pub(super) const POLICY: ServerPolicy = ServerPolicy {
         steals: true,
         ..Facts::STEERED
     },
-    engines: Engines::Simulator,
     grids: &[Grid::by_class(&[(
         "factor",
         Values::These(&["1", "2", "5", "10"]),
@@ -89,8 +91,9 @@ pub fn synergy(
         ..Mechanism::default()
     };
     let flows = read.whole("flows")?;
+    let room = read.whole("room")? as usize;
     let wait_queues = shape.wait_queues(read.whole("waits")? as usize);
-    let shared_queues = wait_queues.iter().max().map_or(1, |last| last + 1);
+    let wait_queue_count = wait_queues.iter().max().map_or(1, |last| last + 1);
     let longs = shape.longs();
     let local = |me| {
         let me = WorkerId(me as u16);
@@ -98,10 +101,13 @@ pub fn synergy(
     };
     let locals = (0..shape.workers).map(local).collect();
     let base = System {
-        shared_queues,
+        shared_queues: SharedQueues {
+            count: wait_queue_count,
+            room: if room == 0 { usize::MAX } else { room },
+        },
         ..steered(POLICY.about.name, shape, flows, locals)
     };
-    let monitor = TimerCore::new(timer, longs, shared_queues);
+    let monitor = TimerCore::new(timer, longs, wait_queue_count);
     Ok(base.under(monitor, mechanism, read.used()))
 }
 

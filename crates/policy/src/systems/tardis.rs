@@ -1,7 +1,10 @@
 //! Tardis: one global queue taken in batches, stealing, each worker its own timer.
 
 use super::params::{CHARGE, charge, cost, quantum, quantum_ns};
-use super::{Description, Engines, Facts, Grid, Preemption, ServerPolicy, System, Values, Visit};
+use super::{
+    Description, Engines, Facts, Grid, Preemption, ServerPolicy, SharedQueues, System, Values,
+    Visit,
+};
 use crate::locals::Batches;
 use crate::role::{Never, Owner, Unplaced};
 use crate::spec::{Param, Reader, Spec, SpecError};
@@ -60,7 +63,7 @@ pub fn tardis(shape: &Shape, spec: &Spec) -> Result<System<Unplaced, Batches>, S
         locals: (0..shape.workers as u64).map(worker).collect(),
         monitor: Never,
         depth: usize::MAX,
-        shared_queues: 1,
+        shared_queues: SharedQueues::ONE,
         mechanism,
     })
 }

@@ -100,9 +100,10 @@ impl Queues for Toy {
         Some(job)
     }
 
-    fn push_shared(&mut self, queue: usize, job: JobId) {
+    fn push_shared(&mut self, queue: usize, job: JobId) -> bool {
         self.counters[queue].1 += 1;
         self.shared[queue].push_back(job);
+        true
     }
 
     fn set_short_ns(&mut self, mean_ns: u64) {

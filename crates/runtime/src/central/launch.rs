@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use headway_fiber::{Mechanism, Stacks};
-use headway_machine::Clock;
+use headway_fiber::Mechanism;
 use headway_net::classify::Classifier;
 use headway_net::datapath::Datapath;
 use headway_net::pool::{MAX_SLOTS, Pool};
@@ -22,10 +21,9 @@ use super::worker_link::worker_link;
 use crate::control::Control;
 use crate::error::StartError;
 use crate::executor::Executor;
-use crate::fibers::{FiberContext, SuspendedRequests};
+use crate::fibers::FiberContext;
 use crate::intake::{BATCH, Buffers, Intake};
 use crate::leader::Leadership;
-use crate::overflow;
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Parkers};
 use crate::parts::{Config, Engine, Layout, Parts, executors, kernel_drops, tallies};
@@ -72,7 +70,7 @@ where
     let overruns = Arc::new(overruns);
     let buffers = buffers(config.slots)?;
     let fiber_context = interrupts
-        .then(|| fiber_context(&parts, &buffers.pool, &overruns))
+        .then(|| FiberContext::new(&parts, &buffers.pool, &overruns))
         .transpose()?;
     let prepared = prepare(system, parts, buffers, &tallies, overruns, layout)?;
     let control = Arc::clone(&prepared.control);
@@ -111,33 +109,6 @@ fn buffers(slots: usize) -> Result<Buffers, StartError> {
         pool: Arc::new(pool),
         free,
         spare,
-    })
-}
-
-/// Stacks that are there from the start, a page each: as many requests may be interrupted before one has to wait 10 µs for a mapping.
-const READY_STACKS: usize = 256;
-
-fn fiber_context<D, C, S>(
-    parts: &Parts<D, C, S>,
-    pool: &Arc<Pool>,
-    overruns: &Arc<Overruns>,
-) -> Result<FiberContext<S>, StartError> {
-    if !Clock::global().is_tsc() {
-        return Err(StartError::NoTsc);
-    }
-    overflow::report(&parts.config.class_names);
-    let bytes = parts.config.stack_bytes;
-    let stacks =
-        Stacks::new(bytes, READY_STACKS).map_err(|source| StartError::Stacks { bytes, source })?;
-    Ok(FiberContext {
-        service: Arc::clone(&parts.service),
-        stacks: Arc::new(stacks),
-        suspended: Arc::new(SuspendedRequests::new(pool.len())),
-        pool: Arc::clone(pool),
-        resume: parts.shape.resume,
-        mechanism: parts.config.mechanism,
-        feedback: parts.config.feedback,
-        overruns: Arc::clone(overruns),
     })
 }
 

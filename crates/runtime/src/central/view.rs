@@ -133,7 +133,7 @@ impl Queues for View {
         None
     }
 
-    fn push_shared(&mut self, _queue: usize, _job: JobId) {
+    fn push_shared(&mut self, _queue: usize, _job: JobId) -> bool {
         unreachable!("workers of a dispatcher share no queue")
     }
 

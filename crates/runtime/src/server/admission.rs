@@ -2,7 +2,7 @@
 
 use headway_policy::role::Owner;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::{self, Preemption};
+use headway_policy::systems::{self, Facts, Preemption};
 use headway_policy::{Policy, Shape};
 
 use crate::error::StartError;
@@ -38,23 +38,20 @@ pub fn admit(spec: &Spec, shape: &Shape) -> Result<Admission, StartError> {
     if !matches!(checked, Err(SpecError::Roams { .. })) {
         checked.clone()?;
     }
-    let interrupts = facts.interrupts();
     if facts.knows_load {
         return Err(StartError::KnownProfile { policy });
     }
     if facts.dispatchers > 1 {
         return Err(StartError::Dispatchers { policy });
     }
-    match facts.owner {
-        Owner::Nobody => return Err(StartError::Unplaced { policy }),
-        Owner::Steering if interrupts => return Err(StartError::Preemptive { policy }),
-        Owner::Dispatcher | Owner::Steering => {}
+    if facts.owner == Owner::Nobody {
+        return Err(StartError::Unplaced { policy });
     }
     checked?;
     Ok(Admission {
         has_dispatcher: facts.owner == Owner::Dispatcher,
-        dispatcher_interrupts: matches!(facts.preemption, Preemption::ByMonitor { .. }),
-        workers_interrupt: facts.preemption == Preemption::BySlices,
+        dispatcher_interrupts: facts.preemption == Facts::BY_DISPATCHER,
+        workers_interrupt: !matches!(facts.preemption, Preemption::None | Facts::BY_DISPATCHER),
     })
 }
 
@@ -64,23 +61,17 @@ mod tests {
     use headway_policy::Resume;
 
     fn admitted(policy: &str) -> Result<Admission, StartError> {
+        admitted_to(policy, Resume::Anywhere)
+    }
+
+    fn admitted_to(policy: &str, resume: Resume) -> Result<Admission, StartError> {
         let mut shape = Shape::new(2).class(1_000, 0.5).class(100_000, 0.5);
-        shape.resume = Resume::OwnWorker;
+        shape.resume = resume;
         admit(&policy.parse().unwrap(), &shape)
     }
 
     #[test]
     fn what_no_live_server_runs_is_refused_for_the_right_reason() {
-        for policy in ["synergy", "tardis"] {
-            let error = admitted(policy).unwrap_err();
-            assert!(
-                matches!(
-                    error,
-                    StartError::Preemptive { .. } | StartError::Unplaced { .. }
-                ),
-                "{policy}: {error}"
-            );
-        }
         let refused = |policy| admitted(policy).unwrap_err();
         assert!(matches!(
             refused("concord,dispatchers=2"),
@@ -90,7 +81,16 @@ mod tests {
             refused("darc,profile=known"),
             StartError::KnownProfile { .. }
         ));
+        assert!(matches!(refused("tardis"), StartError::Unplaced { .. }));
         assert!(matches!(refused("ps"), StartError::Policy(_)));
+    }
+
+    #[test]
+    fn requests_that_stay_on_their_workers_are_no_matter_of_workers_that_help_themselves() {
+        let refused = admitted_to("synergy", Resume::OwnWorker);
+        let roams = matches!(refused, Err(StartError::Policy(SpecError::Roams { .. })));
+        assert!(roams, "{refused:?}");
+        assert!(admitted_to("concord", Resume::OwnWorker).is_ok());
     }
 
     #[test]
@@ -101,6 +101,8 @@ mod tests {
         assert!(darc.has_dispatcher && !darc.interrupts());
         assert!(said("concord").dispatcher_interrupts);
         assert!(said("tiny-quanta").workers_interrupt);
+        let synergy = said("synergy");
+        assert!(!synergy.has_dispatcher && synergy.workers_interrupt);
     }
 
     #[test]

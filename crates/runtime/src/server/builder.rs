@@ -23,7 +23,7 @@ use crate::intake::BATCH;
 use crate::park::Idle;
 use crate::parts::{Config, Engine, Layout, Parts};
 use crate::service::{Call, Service};
-use crate::steered;
+use crate::steered::{self, SteeredSystem};
 use crate::threads::Pin;
 
 /// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
@@ -467,7 +467,14 @@ where
                 central::launch(dispatched, self.0)
             }
             Owner::Nobody => unreachable!("refused at admission"),
-            Owner::Steering => steered::launch(system.locals, system.shared_queues, self.0),
+            Owner::Steering => {
+                let steered = SteeredSystem {
+                    locals: system.locals,
+                    monitor: system.monitor,
+                    shared_queues: system.shared_queues,
+                };
+                steered::launch(steered, self.0)
+            }
         };
         Ok((engine?, (system.name, system.params)))
     }

@@ -6,27 +6,39 @@ use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::Datapath;
 use headway_net::pool::Pool;
-use headway_policy::role::Local;
+use headway_policy::role::{Local, Monitor};
+use headway_policy::systems::SharedQueues;
 
 use super::peers::Peers;
+use super::preemptive::{PreemptiveWorker, Timer};
 use super::view::View;
-use super::worker::Worker;
+use super::worker::{ToTheEnd, Worker};
 use crate::control::Control;
 use crate::error::StartError;
+use crate::fibers::FiberContext;
 use crate::intake::{Buffers, Intake};
+use crate::overruns::Overruns;
 use crate::park::Backoff;
 use crate::parts::{Engine, Parts, executors, kernel_drops, tallies};
 use crate::service::Service;
 use crate::threads::{Pinning, Threads, cores};
+use crate::token::request_queue;
+
+/// A system whose workers each serve a receive queue.
+pub(crate) struct SteeredSystem<L, M> {
+    pub(crate) locals: Vec<L>,
+    pub(crate) monitor: M,
+    pub(crate) shared_queues: SharedQueues,
+}
 
 /// Starts a server whose workers each serve a receive queue.
-pub(crate) fn launch<L, D, C, S>(
-    locals: Vec<L>,
-    shared_queues: usize,
+pub(crate) fn launch<L, M, D, C, S>(
+    system: SteeredSystem<L, M>,
     parts: Parts<D, C, S>,
 ) -> Result<Engine, StartError>
 where
     L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
     D: Datapath,
     D::Rx: 'static,
     D::Tx: 'static,
@@ -37,17 +49,34 @@ where
     let config = &parts.config;
     let mut threads = Threads::new(Pinning::choose(&config.pin, count)?);
     let tallies = tallies(count, parts.shape.queues());
+    let interrupts = M::PREEMPTS || L::SLICES;
     let (pool, mut free) = Pool::new(config.slots)?;
     let pool = Arc::new(pool);
+    let fiber_context = interrupts
+        .then(|| {
+            let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
+            FiberContext::new(&parts, &pool, &Arc::new(overruns))
+        })
+        .transpose()?;
     let (rxs, txs) = Parts::<D, C, S>::split(parts.datapath, count, count)?;
-    let peers = Arc::new(Peers::new(&rxs, shared_queues, config.slots));
+    let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
+        .map(|_| request_queue(config.slots, L::STEALS))
+        .unzip();
+    let peers = Arc::new(Peers::new(
+        &rxs,
+        thieves,
+        system.shared_queues,
+        config.slots,
+    ));
     let control = Arc::new(Control::new(count, None, config.stalls));
     let sleepers = Arc::clone(&peers);
     control.set_wake_all(Box::new(move || sleepers.wake_all()));
     let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
     let executors = executors(&parts.service, txs, journals, &pool, &tallies);
-    for (index, (local, executor)) in locals.into_iter().zip(executors).enumerate() {
+    let timer = Arc::new(Timer::new(system.monitor.clone()));
+    let workers = system.locals.into_iter().zip(executors).zip(queues);
+    for (index, ((local, executor), run_queue)) in workers.enumerate() {
         let buffers = Buffers {
             pool: Arc::clone(&pool),
             free: free.split_off(config.slots / count),
@@ -64,12 +93,23 @@ where
         let worker = Worker {
             index,
             local,
-            view: View::new(index, intake, Arc::clone(&peers), L::STEALS),
+            view: View::new(index, intake, Arc::clone(&peers), run_queue),
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&control),
             backoff: Backoff::new(config.idle, count > cores(), control.stalls()),
             clock: Clock::global(),
+        };
+        let Some(fiber_context) = &fiber_context else {
+            let serve = || worker.serve(ToTheEnd);
+            started = started.and_then(|()| threads.spawn_worker(index, &control, setup, serve));
+            continue;
+        };
+        let worker = PreemptiveWorker {
+            worker,
+            monitor: system.monitor.clone(),
+            timer: Arc::clone(&timer),
+            fiber_context: fiber_context.clone(),
         };
         started =
             started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));

@@ -1,14 +1,16 @@
 //! Systems without a dispatcher: the network steers, each worker has a receive queue of its own.
 //!
-//! The receive queue *is* the worker's queue. A request that is taken out of it lies in a buffer of one worker's
-//! partition and in its private list, where no thief can get at it; so, where workers steal, each takes out just
-//! what it runs next, and the rest stays where everyone can [poll](headway_net::datapath::Rx::poll) it into buffers of
-//! their own. No slot ever changes its partition, and no second queue has to be kept lock-free. Where nobody steals, whole batches are
-//! taken, which spares system calls.
+//! A worker takes a batch from its receive queue, runs the first request of it, and leaves the others in its
+//! [run queue](crate::run_queue), where others steal them (SYNERGY § 4.1). What it has not taken, while it runs a request, others take
+//! from its receive queue. Interrupted requests wait in queues that all workers [share](peers). So requests change workers, and their
+//! buffers with them: a worker that has more free buffers than its part of the pool gives them up for whoever has none.
+//!
+//! Where a policy interrupts, workers run requests [in slices](preemptive), else to their end.
 
 mod launch;
 mod peers;
+mod preemptive;
 mod view;
 mod worker;
 
-pub(crate) use launch::launch;
+pub(crate) use launch::{SteeredSystem, launch};

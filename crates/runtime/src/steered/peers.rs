@@ -5,22 +5,36 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_queue::ArrayQueue;
 use headway_net::datapath::Rx;
-use headway_net::pool::SlotId;
+use headway_net::pool::{FreeList, SlotId};
+use headway_policy::WorkerId;
+use headway_policy::role::Backlog;
+use headway_policy::systems::SharedQueues;
 
 use crate::rx_waker::RxWaker;
 use crate::sync::Padded;
+use crate::token::{RequestThief, RequestWord};
 
-/// Receive queues, shared wait queues, and who may have to be woken.
+/// Receive queues, run queues, shared queues, and what workers tell each other.
 pub(super) struct Peers<R> {
     rx_wakers: Box<[RxWaker<R>]>,
+    /// The run queue of each worker.
+    thieves: Box<[RequestThief]>,
     shared: Box<[Shared]>,
+    /// The shared queues that are congested, a bit each.
+    congested: Padded<AtomicU64>,
+    /// The mean service time of each worker's shorts, ns.
+    short_ns: Box<[Padded<AtomicU64>]>,
+    /// Free buffers beyond a worker's own part of the pool: requests change workers, and their buffers with them.
+    surplus: ArrayQueue<SlotId>,
+    /// The buffers of one worker's part of the pool.
+    part: usize,
     /// Workers that have not yet answered all they accepted.
     undrained: AtomicUsize,
 }
 
-/// A wait queue with its consumer and producer counters.
+/// A queue that all workers share: it holds no more requests than it has room for, and neither end waits for the other.
 struct Shared {
-    slots: ArrayQueue<SlotId>,
+    requests: ArrayQueue<RequestWord>,
     taken: Padded<AtomicU64>,
     put: Padded<AtomicU64>,
 }
@@ -28,7 +42,7 @@ struct Shared {
 impl Shared {
     fn new(capacity: usize) -> Self {
         Self {
-            slots: ArrayQueue::new(capacity),
+            requests: ArrayQueue::new(capacity),
             taken: Padded(AtomicU64::new(0)),
             put: Padded(AtomicU64::new(0)),
         }
@@ -36,18 +50,25 @@ impl Shared {
 }
 
 impl<R: Rx> Peers<R> {
-    /// So many wait queues; `shared_capacity`: as many requests as there can be, in each.
-    pub(super) fn new(queues: &[Arc<R>], shared: usize, shared_capacity: usize) -> Self {
+    /// `slots`: buffers in the pool, which the workers divide among them.
+    pub(super) fn new(
+        queues: &[Arc<R>],
+        thieves: Vec<RequestThief>,
+        shared: SharedQueues,
+        slots: usize,
+    ) -> Self {
+        let workers = thieves.len();
+        let shared = (0..shared.count).map(|_| Shared::new(shared.room.min(slots)));
         Self {
             rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
-            shared: (0..shared).map(|_| Shared::new(shared_capacity)).collect(),
-            undrained: AtomicUsize::new(queues.len()),
+            shared: shared.collect(),
+            congested: Padded::default(),
+            short_ns: thieves.iter().map(|_| Padded::default()).collect(),
+            surplus: ArrayQueue::new(slots),
+            part: slots / workers,
+            undrained: AtomicUsize::new(workers),
+            thieves: thieves.into(),
         }
-    }
-
-    #[inline]
-    pub(super) fn count(&self) -> usize {
-        self.rx_wakers.len()
     }
 
     #[inline]
@@ -58,6 +79,11 @@ impl<R: Rx> Peers<R> {
     #[inline]
     pub(super) fn rx(&self, worker: usize) -> &R {
         self.rx_wakers[worker].rx()
+    }
+
+    #[inline]
+    pub(super) fn thief(&self, worker: usize) -> &RequestThief {
+        &self.thieves[worker]
     }
 
     /// Wakes one worker that sleeps, for it to look what there is to steal.
@@ -81,27 +107,94 @@ impl<R: Rx> Peers<R> {
         self.undrained.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    pub(super) fn push_shared(&self, queue: usize, slot: SlotId) {
+    /// Puts a request at the tail of a shared queue; gives it back where the queue is full.
+    #[inline]
+    pub(super) fn push_shared(&self, queue: usize, request: RequestWord) -> Option<RequestWord> {
         let shared = &self.shared[queue];
-        shared
-            .slots
-            .push(slot)
-            .expect("a shared queue has room for all requests there are");
-        shared.put.fetch_add(1, Ordering::Relaxed);
+        match shared.requests.push(request) {
+            Ok(()) => {
+                shared.put.fetch_add(1, Ordering::Relaxed);
+                None
+            }
+            Err(request) => Some(request),
+        }
     }
 
-    pub(super) fn pop_shared(&self, queue: usize) -> Option<SlotId> {
+    #[inline]
+    pub(super) fn pop_shared(&self, queue: usize) -> Option<RequestWord> {
         let shared = &self.shared[queue];
-        let slot = shared.slots.pop()?;
+        let request = shared.requests.pop()?;
         shared.taken.fetch_add(1, Ordering::Relaxed);
-        Some(slot)
+        Some(request)
     }
 
-    pub(super) fn shared_counters(&self, queue: usize) -> (u64, u64) {
+    /// Takes everything out of the shared queues, since the server ends.
+    pub(super) fn give_up_shared(&self) -> usize {
+        let queues = 0..self.shared.len();
+        queues
+            .map(|queue| std::iter::from_fn(|| self.pop_shared(queue)).count())
+            .sum()
+    }
+
+    pub(super) fn set_congested(&self, queues: u64) {
+        self.congested.store(queues, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn set_short_ns(&self, worker: usize, mean_ns: u64) {
+        self.short_ns[worker].store(mean_ns, Ordering::Relaxed);
+    }
+
+    /// A buffer is free again: it stays with this worker, unless that has more than its part.
+    #[inline]
+    pub(super) fn release(&self, slot: SlotId, free: &mut FreeList) {
+        free.give(slot);
+        if free.len() > self.part
+            && let Some(slot) = free.take()
+            && let Err(slot) = self.surplus.push(slot)
+        {
+            free.give(slot);
+        }
+    }
+
+    /// Sees to it that a worker that wants to receive `wanted` requests has buffers for them, as far as there are any.
+    #[inline]
+    pub(super) fn provide(&self, wanted: usize, free: &mut FreeList) {
+        while free.len() < wanted
+            && let Some(slot) = self.surplus.pop()
+        {
+            free.give(slot);
+        }
+    }
+}
+
+impl<R: Rx> Backlog for Peers<R> {
+    #[inline]
+    fn workers(&self) -> usize {
+        self.thieves.len()
+    }
+
+    #[inline]
+    fn len(&self, worker: WorkerId) -> usize {
+        let worker = worker.index();
+        self.thieves[worker].len() + self.rx(worker).backlog_hint()
+    }
+
+    fn shared_counters(&self, queue: usize) -> (u64, u64) {
         let shared = &self.shared[queue];
         (
             shared.taken.load(Ordering::Relaxed),
             shared.put.load(Ordering::Relaxed),
         )
+    }
+
+    #[inline]
+    fn congested(&self) -> u64 {
+        self.congested.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn short_ns(&self, worker: WorkerId) -> u64 {
+        self.short_ns[worker.index()].load(Ordering::Relaxed)
     }
 }

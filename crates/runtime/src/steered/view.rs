@@ -1,6 +1,5 @@
 //! The queues as one worker sees them.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use headway_net::classify::Classifier;
@@ -11,7 +10,8 @@ use headway_policy::{JobId, WorkerId};
 
 use super::peers::Peers;
 use crate::intake::{BATCH, Intake};
-use crate::token::job_of;
+use crate::run_queue::Stolen;
+use crate::token::{RequestQueue, RequestWord};
 
 /// One worker's own requests, and its way to the others'.
 pub(super) struct View<R: Rx, C> {
@@ -20,27 +20,29 @@ pub(super) struct View<R: Rx, C> {
     peers: Arc<Peers<R>>,
     /// When the worker last looked at the clock.
     now_ns: u64,
-    /// Taken in and not yet run; outside of batches, empty.
-    own: VecDeque<JobId>,
-    /// Tokens of the requests taken in, by job.
-    tokens: Box<[Option<SlotId>]>,
-    /// Requests taken in at once: one where thieves may want the others.
-    batch: usize,
-    /// Requests it may still take from its own queue: all, until the server drains.
+    /// Requests taken in and not yet run.
+    run_queue: RequestQueue,
+    /// Requests in the worker's own hands: they are to be run, or were interrupted.
+    held: Box<[Option<RequestWord>]>,
+    /// Requests it may still take from receive queues: all, until the server drains.
     allowance: usize,
 }
 
 impl<R: Rx, C: Classifier> View<R, C> {
-    pub(super) fn new(me: usize, intake: Intake<R, C>, peers: Arc<Peers<R>>, steals: bool) -> Self {
+    pub(super) fn new(
+        me: usize,
+        intake: Intake<R, C>,
+        peers: Arc<Peers<R>>,
+        run_queue: RequestQueue,
+    ) -> Self {
         let slots = intake.pool.len();
         Self {
             me,
             intake,
             peers,
             now_ns: 0,
-            own: VecDeque::with_capacity(slots),
-            tokens: (0..slots).map(|_| None).collect(),
-            batch: if steals { 1 } else { BATCH },
+            run_queue,
+            held: (0..slots).map(|_| None).collect(),
             allowance: usize::MAX,
         }
     }
@@ -51,17 +53,29 @@ impl<R: Rx, C: Classifier> View<R, C> {
         self.now_ns = now_ns;
     }
 
-    /// The buffer of a request that is to run now.
+    /// A request that is to run now.
     #[inline]
-    pub(super) fn take(&mut self, job: JobId) -> SlotId {
-        let slot = self.tokens[job.index()].take();
-        slot.expect("a policy runs what it was given, once")
+    pub(super) fn take(&mut self, job: JobId) -> RequestWord {
+        let request = self.held[job.index()].take();
+        request.expect("a policy runs what it was given, once")
+    }
+
+    #[inline]
+    fn hold(&mut self, request: RequestWord) -> JobId {
+        let job = request.job();
+        self.held[job.index()] = Some(request);
+        job
+    }
+
+    /// A request was interrupted here.
+    pub(super) fn keep(&mut self, slot: SlotId) -> JobId {
+        self.hold(RequestWord::suspended(slot))
     }
 
     /// The request was answered.
     #[inline]
     pub(super) fn release(&mut self, slot: SlotId) {
-        self.intake.free.give(slot);
+        self.peers.release(slot, &mut self.intake.free);
     }
 
     /// Sends the refusals of the last poll.
@@ -75,7 +89,7 @@ impl<R: Rx, C: Classifier> View<R, C> {
         self.allowance = self.allowance.min(allowance);
     }
 
-    /// Buffers of this worker's partition that are free: the most that a drain has to take in.
+    /// Buffers of this worker's part that are free: the most that a drain has to take in.
     pub(super) fn free(&self) -> usize {
         self.intake.free.len()
     }
@@ -88,43 +102,49 @@ impl<R: Rx, C: Classifier> View<R, C> {
     /// Gives up requests that were taken in and not run, and refuses those that wait at the own queue.
     pub(super) fn give_up(&mut self, tx: &mut impl Tx, now_ns: u64) {
         self.flush(tx, now_ns);
-        while let Some(job) = self.own.pop_front() {
+        let shared = self.peers.give_up_shared();
+        self.intake.tally.abandoned.add(shared as u64);
+        while let Some(request) = self.run_queue.pop() {
             self.intake.tally.abandoned.add(1);
-            let slot = self.take(job);
-            self.release(slot);
+            // An interrupted handler, which never goes on, still borrows its buffer.
+            if !request.is_suspended() {
+                self.release(request.into_slot());
+            }
         }
         let rx = self.peers.rx(self.me);
         self.intake.turn_all_away(rx, tx, now_ns);
+        // So that every buffer ends with a list of its pool.
+        self.peers.provide(usize::MAX, &mut self.intake.free);
     }
 
-    /// Polls a receive queue into the own list; returns how many requests came that can run.
+    /// Polls a receive queue into the own run queue; returns how many requests came that can run.
     #[inline]
     fn pull(&mut self, worker: usize, max: usize) -> usize {
         let Self {
             intake,
             peers,
-            own,
-            tokens,
+            run_queue,
             now_ns,
             ..
         } = self;
-        let before = own.len();
+        let max = max.min(self.allowance);
+        peers.provide(max.min(BATCH), &mut intake.free);
+        let mut accepted = 0;
         let received = intake.receive(peers.rx(worker), *now_ns, max, |intake, slot| {
             let class = intake.pool.get(&slot).class;
             intake.tally.class(class).accepted.add(1);
-            let (job, slot) = job_of(slot);
-            tokens[job.index()] = Some(slot);
-            own.push_back(job);
+            run_queue.push(RequestWord::fresh(slot));
+            accepted += 1;
         });
         self.allowance -= received.min(self.allowance);
-        self.own.len() - before
+        accepted
     }
 
-    /// Takes a malformed or oversized datagram out of the way until a request comes or nothing is left.
+    /// Takes malformed or oversized datagrams out of the way until a request comes or nothing is left.
     #[inline]
     fn refill(&mut self) {
         let mut tally = self.intake.tally.received.get();
-        while self.pull(self.me, self.batch.min(self.allowance)) == 0 {
+        while self.pull(self.me, BATCH) == 0 {
             let received = self.intake.tally.received.get();
             if received == tally {
                 break;
@@ -137,29 +157,26 @@ impl<R: Rx, C: Classifier> View<R, C> {
 impl<R: Rx, C: Classifier> Backlog for View<R, C> {
     #[inline]
     fn workers(&self) -> usize {
-        self.peers.count()
+        self.peers.workers()
     }
 
     #[inline]
     fn len(&self, worker: WorkerId) -> usize {
-        let taken_in = if worker.index() == self.me {
-            self.own.len()
-        } else {
-            0
-        };
-        taken_in + self.peers.rx(worker.index()).backlog_hint()
+        self.peers.len(worker)
     }
 
     fn shared_counters(&self, queue: usize) -> (u64, u64) {
         self.peers.shared_counters(queue)
     }
 
+    #[inline]
     fn congested(&self) -> u64 {
-        0
+        self.peers.congested()
     }
 
-    fn short_ns(&self, _worker: WorkerId) -> u64 {
-        0
+    #[inline]
+    fn short_ns(&self, worker: WorkerId) -> u64 {
+        self.peers.short_ns(worker)
     }
 }
 
@@ -171,36 +188,49 @@ impl<R: Rx, C: Classifier> Queues for View<R, C> {
 
     #[inline]
     fn pop(&mut self) -> Option<JobId> {
-        if self.own.is_empty() {
+        if self.run_queue.len() == 0 {
             self.refill();
         }
-        self.own.pop_front()
+        let request = self.run_queue.pop()?;
+        Some(self.hold(request))
     }
 
     fn push(&mut self, job: JobId) {
-        self.own.push_back(job);
+        let request = self.take(job);
+        self.run_queue.push(request);
     }
 
+    /// From the victim's run queue, else from its receive queue, which it does not look at while it runs a request.
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal {
-        // What a thief takes in is out of other thieves' reach, and would wait behind whatever it runs first.
-        match self.pull(victim.index(), max.min(self.batch).min(self.allowance)) {
-            0 => Steal::Empty,
-            count => Steal::Batch(count),
+        let thief = self.peers.thief(victim.index());
+        let count = match thief.steal(max, &mut self.run_queue) {
+            Stolen::Batch(count) => count,
+            Stolen::Retry => return Steal::Retry,
+            Stolen::Empty => self.pull(victim.index(), max),
+        };
+        if count == 0 {
+            return Steal::Empty;
         }
+        self.intake.tally.stolen.add(count as u64);
+        Steal::Batch(count)
     }
 
     fn pop_shared(&mut self, queue: usize) -> Option<JobId> {
-        let (job, slot) = job_of(self.peers.pop_shared(queue)?);
-        self.tokens[job.index()] = Some(slot);
-        Some(job)
+        let request = self.peers.pop_shared(queue)?;
+        Some(self.hold(request))
     }
 
-    fn push_shared(&mut self, queue: usize, job: JobId) {
-        let slot = self.take(job);
-        self.peers.push_shared(queue, slot);
+    fn push_shared(&mut self, queue: usize, job: JobId) -> bool {
+        let request = self.take(job);
+        let refused = self.peers.push_shared(queue, request);
+        let fits = refused.is_none();
+        if let Some(request) = refused {
+            self.hold(request);
+        }
+        fits
     }
 
-    fn set_short_ns(&mut self, _mean_ns: u64) {
-        unreachable!("no system that runs here tells the others anything")
+    fn set_short_ns(&mut self, mean_ns: u64) {
+        self.peers.set_short_ns(self.me, mean_ns);
     }
 }

@@ -20,7 +20,7 @@ const MAX_SLEEP_NS: u64 = 1_000_000_000;
 /// Longest sleep of a thief while others are awake: nobody wakes it when a request comes to a busy worker.
 const THIEF_SLEEP_NS: u64 = 1_000_000;
 
-/// One worker thread.
+/// What a worker of any kind has.
 pub(super) struct Worker<L, S, R: Rx, T, C> {
     pub(super) index: usize,
     pub(super) local: L,
@@ -32,23 +32,53 @@ pub(super) struct Worker<L, S, R: Rx, T, C> {
     pub(super) clock: Clock,
 }
 
+/// How a worker runs the request that its local policy chose.
+pub(super) trait Runner<L, S, R: Rx, T, C> {
+    /// Looks at what is due although nothing happened.
+    fn tick(&mut self, now_ns: u64, worker: &Worker<L, S, R, T, C>);
+
+    /// Runs it, for at most `slice_ns` if the worker is to stop by itself.
+    fn run(&mut self, job: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>);
+}
+
+/// Runs requests to their ends, on the worker's own stack.
+pub(super) struct ToTheEnd;
+
+impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Runner<L, S, R, T, C> for ToTheEnd {
+    fn tick(&mut self, _now_ns: u64, _worker: &Worker<L, S, R, T, C>) {}
+
+    #[inline]
+    fn run(&mut self, job: JobId, _slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) {
+        let mut slot = worker.view.take(job).into_slot();
+        let (class, arrived_ns) = worker.executor.describe(&slot);
+        let ran = worker.executor.run(&mut slot);
+        worker.executor.count(&ran);
+        worker.backoff.ran(&ran.span_ns);
+        let job = Job::new(job, ClassId(class), arrived_ns);
+        let now_ns = worker.clock.now_ns();
+        let Worker { local, view, .. } = worker;
+        local.finished(now_ns, &job, ran.cpu_ns, view);
+        view.release(slot);
+    }
+}
+
 impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     /// Serves until the server stops.
-    pub(super) fn run(mut self) {
+    pub(super) fn serve(mut self, mut runner: impl Runner<L, S, R, T, C>) {
         while self.control.phase() == Phase::Running {
-            let busy = self.turn();
+            let busy = self.turn(&mut runner);
             self.rest_unless(busy, Phase::Running);
         }
-        self.drain();
+        self.drain(&mut runner);
         self.turn_away();
         self.view
             .give_up(&mut self.executor.tx, self.clock.now_ns());
     }
 
     /// Answers what was sent before, as far as buffers would have held it.
-    fn drain(&mut self) {
+    fn drain(&mut self, runner: &mut impl Runner<L, S, R, T, C>) {
         self.view.limit(self.view.free());
-        while self.control.phase() == Phase::Draining && self.turn() {}
+        while self.control.phase() == Phase::Draining && self.turn(runner) {}
     }
 
     /// Refuses what comes while others still answer; the last to have answered ends it.
@@ -77,34 +107,23 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
 
     /// Runs one request, if there is one anywhere.
     #[inline]
-    fn turn(&mut self) -> bool {
+    fn turn(&mut self, runner: &mut impl Runner<L, S, R, T, C>) -> bool {
         let now_ns = self.clock.now_ns();
         self.view.advance_to(now_ns);
+        runner.tick(now_ns, self);
         let next = self.local.next(now_ns, &mut self.view);
         self.view.flush(&mut self.executor.tx, now_ns);
         match next {
-            Next::Run { job, .. } => self.serve(job),
+            Next::Run { job, slice_ns } => {
+                if L::STEALS && self.backoff.may_sleep() {
+                    self.peers.wake_one();
+                }
+                runner.run(job, slice_ns, self);
+            }
             Next::Retry => {}
             Next::Idle => return false,
         }
         true
-    }
-
-    #[inline]
-    fn serve(&mut self, id: JobId) {
-        if L::STEALS && self.backoff.may_sleep() {
-            self.peers.wake_one();
-        }
-        let mut slot = self.view.take(id);
-        let (class, arrived_ns) = self.executor.describe(&slot);
-        let ran = self.executor.run(&mut slot);
-        self.executor.count(&ran);
-        self.backoff.ran(&ran.span_ns);
-        let job = Job::new(id, ClassId(class), arrived_ns);
-        let now_ns = self.clock.now_ns();
-        self.local
-            .finished(now_ns, &job, ran.cpu_ns, &mut self.view);
-        self.view.release(slot);
     }
 
     fn sleep_in(&mut self, phase: Phase) {

@@ -66,10 +66,21 @@ pub(crate) fn replay(
     gap_ns: u64,
     service_ns: [u64; 2],
 ) -> (Replay, ReplayControl) {
+    uneven_replay(queues, queues, count, gap_ns, service_ns)
+}
+
+/// The same, dealt to the first `fed` of the receive queues.
+pub(crate) fn uneven_replay(
+    queues: usize,
+    fed: usize,
+    count: u32,
+    gap_ns: u64,
+    service_ns: [u64; 2],
+) -> (Replay, ReplayControl) {
     let mut schedules = vec![Vec::new(); queues];
     for index in 0..count {
         let class = (index % 2) as u8;
-        schedules[index as usize / 2 % queues].push(ReplayArrival {
+        schedules[index as usize / 2 % fed].push(ReplayArrival {
             at_ns: u64::from(index) * gap_ns,
             service_ns: service_ns[usize::from(class)],
             index,

@@ -167,7 +167,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         if self.queues.shared_len() >= self.queue_limit {
             return self.shed(id, sink);
         }
-        self.queues.push_shared(0, id);
+        self.queues.push_unplaced(id);
         self.wake(0);
     }
 
@@ -441,7 +441,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         }
         let worker = WorkerId(worker as u16);
         match I::OWNER {
-            Owner::Nobody => self.queues.push_shared(0, id),
+            Owner::Nobody => self.queues.push_unplaced(id),
             Owner::Dispatcher => match self.taken_back_at_ns() {
                 at_ns if at_ns > self.now_ns => {
                     self.delay(at_ns, Delayed::GivenBack { worker, job: id });

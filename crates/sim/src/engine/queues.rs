@@ -1,6 +1,7 @@
 //! The workers' queues: what rings are to the live server.
 
 use headway_policy::role::{Backlog, Queues, Steal};
+use headway_policy::systems::SharedQueues;
 use headway_policy::{JobId, WorkerId};
 use std::collections::VecDeque;
 
@@ -8,6 +9,8 @@ use std::collections::VecDeque;
 pub(super) struct WorkerQueues {
     own: Vec<Own>,
     shared: Vec<Shared>,
+    /// Requests that each of them has room for.
+    shared_room: usize,
     /// Requests in all of them.
     waiting: usize,
     /// As [`Backlog::congested`].
@@ -58,10 +61,11 @@ struct Shared {
 }
 
 impl WorkerQueues {
-    pub(super) fn new(workers: usize, shared: usize) -> Self {
+    pub(super) fn new(workers: usize, shared: SharedQueues) -> Self {
         Self {
             own: vec![Own::default(); workers],
-            shared: vec![Shared::default(); shared],
+            shared: vec![Shared::default(); shared.count],
+            shared_room: shared.room,
             waiting: 0,
             congested: 0,
             short_ns: vec![0; workers],
@@ -99,11 +103,22 @@ impl WorkerQueues {
         self.shared.iter().map(|shared| shared.jobs.len()).sum()
     }
 
-    pub(super) fn push_shared(&mut self, queue: usize, job: JobId) {
+    /// Puts a request that nobody places into the shared queue.
+    pub(super) fn push_unplaced(&mut self, job: JobId) {
+        let fits = self.push_shared(0, job);
+        debug_assert!(fits, "the queue of all that arrives has room for it");
+    }
+
+    /// `false` where the queue has no room left.
+    pub(super) fn push_shared(&mut self, queue: usize, job: JobId) -> bool {
         let shared = &mut self.shared[queue];
+        if shared.jobs.len() >= self.shared_room {
+            return false;
+        }
         shared.jobs.push_back(job);
         shared.pushed += 1;
         self.waiting += 1;
+        true
     }
 
     /// As one worker sees them.
@@ -186,8 +201,8 @@ impl Queues for View<'_> {
         Some(job)
     }
 
-    fn push_shared(&mut self, queue: usize, job: JobId) {
-        self.queues.push_shared(queue, job);
+    fn push_shared(&mut self, queue: usize, job: JobId) -> bool {
+        self.queues.push_shared(queue, job)
     }
 
     #[inline]
