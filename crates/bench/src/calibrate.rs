@@ -13,7 +13,7 @@
 use crate::{Trial, TrialError};
 use headway_policy::spec::Spec;
 use headway_report::Run;
-use headway_runtime::Layout;
+use headway_runtime::{LOOK_NS, Layout};
 use headway_sim::{Costs, Experiment, Offered};
 use headway_workload::{Arrivals, Class, Service, Workload};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 const BURST: u64 = 15_000;
 const SERVICE_NS: u64 = 2_000;
 const REPEATS: usize = 7;
+/// Two requests of this length take turns, a quantum each, ns.
+const TURNS_NS: u64 = 20_000_000;
 
 /// Costs, and what they rest on.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -42,6 +44,8 @@ pub struct Calibration {
     pub queued_overhead_ns: u64,
     /// Time per request without service, from a queue, ns.
     pub pipeline_ns: u64,
+    /// Time from one request to the next, and not theirs, when one of two is interrupted for the other, ns.
+    pub preemption_ns: u64,
 }
 
 /// What a machine may lose to others before its costs look larger than they are.
@@ -110,6 +114,12 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
     step(3);
     let empty = trial("jbsq,k=32", 1, BURST, 1e9, layout);
     let pipeline_ns = typical(&empty, &per_request_ns)?;
+    step(4);
+    let in_turns = trial("shinjuku-sq,q=5us", TURNS_NS, 2, 1e9, layout);
+    let preemption_ns = typical(&in_turns, &|run| {
+        let lost_ns = run.overall.latency_us.max * 1e3 - 2.0 * TURNS_NS as f64;
+        lost_ns / run.meta.preemptions.max(1) as f64
+    })?;
     step(STEPS);
 
     let overhead_ns = queued_overhead_ns;
@@ -123,6 +133,11 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
             handoff_ns,
             completion_ns,
             overhead_ns,
+            // One figure for all of it: notice, switch, and the wait for what comes next.
+            notif_ns: Some(0),
+            switch_ns: Some(preemption_ns),
+            next_ns: Some(0),
+            look_ns: if layout == Layout::Inline { LOOK_NS } else { 0 },
             ..Costs::default()
         },
         machine: crate::trial::machine_name(),
@@ -135,11 +150,12 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
         cycle_overhead_ns,
         queued_overhead_ns,
         pipeline_ns,
+        preemption_ns,
     })
 }
 
 /// Steps that [`calibrate`] reports.
-pub const STEPS: usize = 4;
+pub const STEPS: usize = 5;
 
 fn trial(policy: &str, service_ns: u64, requests: u64, rate_rps: f64, layout: Layout) -> Trial {
     let service = Service::Constant {
@@ -176,6 +192,7 @@ mod tests {
             cycle_overhead_ns: 0,
             queued_overhead_ns: 0,
             pipeline_ns: 0,
+            preemption_ns: 0,
         }
     }
 

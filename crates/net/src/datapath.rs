@@ -26,6 +26,9 @@ pub type Queues<R, T> = (Vec<Arc<R>>, Vec<T>);
 
 /// A receive queue. Any thread may poll it, so that an idle worker can steal from another's.
 pub trait Rx: Send + Sync {
+    /// Whether a poll is a system call, so that one in vain takes the better part of a microsecond.
+    const POLL_IS_SYSTEM_CALL: bool;
+
     /// What a thread needs to poll: arrays set up once instead of at each call.
     type Scratch: Send;
 

@@ -39,6 +39,7 @@ mod threads;
 mod token;
 mod trylock;
 
+pub use central::LOOK_NS;
 pub use error::{ResizeError, ShutdownError, StartError};
 pub use headway_fiber::{Mechanism, NoPreempt, checkpoint, suspensions};
 pub use journal::{Entry, Journal};

@@ -52,6 +52,9 @@ pub(crate) struct Config {
     pub(crate) stack_bytes: usize,
     /// By what a dispatcher interrupts.
     pub(crate) mechanism: Mechanism,
+    /// How often a worker that takes turns as the dispatcher polls for arrivals while its request runs, ns, above 0; chosen by the datapath
+    /// where it is `None`.
+    pub(crate) look_ns: Option<u64>,
     /// Whether requests are interrupted only where they say that they are long.
     pub(crate) feedback: bool,
 }

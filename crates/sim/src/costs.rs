@@ -22,6 +22,10 @@ pub struct Costs {
     /// signals, queues it, and hands it out again (Concord § 2.2.2). Where nobody dispatches, nobody pays it.
     #[serde(skip_serializing_if = "is_zero")]
     pub requeue_ns: u64,
+    /// How often a worker that runs a request that may be interrupted looks for arrivals, where workers take turns as the dispatcher; it
+    /// pays `dispatch_ns` for each that it finds. 0: a dispatcher's thread sees each at once.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub look_ns: u64,
     /// How much longer a request takes on a dispatcher that works, %: code that interrupts itself
     /// reads the clock (Concord § 3.3).
     #[serde(skip_serializing_if = "is_zero")]

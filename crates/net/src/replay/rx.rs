@@ -53,6 +53,8 @@ impl ReplayRx {
 }
 
 impl Rx for ReplayRx {
+    const POLL_IS_SYSTEM_CALL: bool = false;
+
     type Scratch = ();
 
     fn scratch(&self) {}

@@ -78,6 +78,8 @@ impl UdpRx {
 }
 
 impl Rx for UdpRx {
+    const POLL_IS_SYSTEM_CALL: bool = true;
+
     type Scratch = Batch;
 
     fn scratch(&self) -> Batch {

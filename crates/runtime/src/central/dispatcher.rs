@@ -60,6 +60,8 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     control: Arc<Control>,
     clock: Clock,
     pub(super) now_ns: u64,
+    /// When it last polled for arrivals.
+    polled_ns: u64,
     /// The requests that wait, by job.
     pub(super) waiting: Box<[Option<Waiting>]>,
     links: Box<[DispatcherEnd]>,
@@ -87,6 +89,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             control: parts.control,
             clock: Clock::global(),
             now_ns: 0,
+            polled_ns: 0,
             waiting: (0..slots).map(|_| None).collect(),
             links: parts.links.into(),
             given: BitSet::EMPTY,
@@ -100,6 +103,12 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     /// One turn: arrivals, completions, decisions, interruptions, refusals. Returns how much there was to do.
     #[inline]
     pub(super) fn step(&mut self) -> usize {
+        self.step_polling_after(0)
+    }
+
+    /// The same, but receives only where the last poll is `interval_ns` old.
+    #[inline]
+    pub(super) fn step_polling_after(&mut self, interval_ns: u64) -> usize {
         self.apply_control();
         if self.control.phase() == Phase::Stopped {
             return 0;
@@ -108,7 +117,8 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         self.now_ns = self.clock.now_ns().max(self.now_ns);
         // Arrivals first: a worker that turns out to be free gets its next request without an empty poll, a system
         // call, in between, and yet the decision knows all that came until a moment ago.
-        let received = self.receive();
+        let polls = self.now_ns >= self.polled_ns + interval_ns;
+        let received = if polls { self.receive() } else { 0 };
         let collected = self.collect();
         let dispatched = self.dispatch();
         self.interrupt();
@@ -251,6 +261,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     #[inline]
     fn receive(&mut self) -> usize {
+        self.polled_ns = self.now_ns;
         match self.accepting {
             Accepting::All => self.accept(BATCH),
             Accepting::AtMost(left) => self.accept_last(left),

@@ -26,7 +26,7 @@ const SHORT_SLICE_NS: u64 = 1_000;
 pub(super) struct InlineFiberWorker<I, L, M, S, T, R: Rx, C> {
     pub(super) parts: FiberWorkerParts<L, S, T, R>,
     pub(super) shared: Arc<Shared<I, M, R, T, C>>,
-    /// The longest time between two turns of leading while a request runs, ns, above 0.
+    /// How often a worker polls for arrivals while its request runs, ns, above 0; it leads as often, or more often where a quantum ends.
     pub(super) look_ns: u64,
 }
 
@@ -131,7 +131,7 @@ struct LeaderSlices<'a, I, M, R: Rx, T, C> {
     control: Arc<Control>,
     me: WorkerId,
     may_sleep: bool,
-    /// The longest slice, ns.
+    /// How often to poll for arrivals, and the longest slice, ns.
     look_ns: u64,
     /// The time after which the monitor wanted to look at the last request, ns: a request that begins while another worker leads gets as much.
     quantum_ns: u64,
@@ -153,7 +153,7 @@ where
     #[inline]
     fn step(&mut self, mut lead: Leading<'a, I, M, R, T, C>, epoch: u64) -> Option<u64> {
         let me = self.me.index();
-        lead.step();
+        lead.step_polling_after(self.look_ns);
         if self.may_sleep {
             lead.wake_given(Some(me), |worker| self.shared.wake(worker));
         }

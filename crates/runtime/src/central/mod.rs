@@ -16,4 +16,5 @@ mod watch;
 mod worker;
 mod worker_link;
 
+pub use launch::LOOK_NS;
 pub(crate) use launch::{Dispatched, launch};

@@ -5,6 +5,7 @@
 //! lies in a heap that is empty in an ideal system. Arrivals come from outside.
 
 pub(crate) mod agenda;
+mod lookout;
 mod queues;
 mod requests;
 mod simulated;

@@ -116,7 +116,9 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
             self.ingress.grow(self.requests.capacity());
         }
         let seen_ns = match I::OWNER {
-            Owner::Dispatcher => now_ns.max(self.dispatcher_free_ns) + self.costs.dispatch_ns,
+            Owner::Dispatcher => {
+                self.seen_from_ns(now_ns).max(self.dispatcher_free_ns) + self.costs.dispatch_ns
+            }
             Owner::Steering | Owner::Nobody => now_ns,
         };
         if seen_ns > now_ns {

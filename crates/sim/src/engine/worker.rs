@@ -109,6 +109,16 @@ impl Worker {
         self.alone_step_ns = 0;
     }
 
+    /// When it looks for arrivals, as it does once every `look_ns`, and at its request's end.
+    #[inline]
+    pub(super) fn looks_up_ns(&self, now_ns: u64, look_ns: u64) -> u64 {
+        if self.state != WorkerState::Serving {
+            return self.next_ns();
+        }
+        let slices = now_ns.saturating_sub(self.serving_from_ns) / look_ns + 1;
+        self.done_ns.min(self.serving_from_ns + slices * look_ns)
+    }
+
     /// When it looks up next.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {

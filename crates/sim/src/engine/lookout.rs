@@ -1,0 +1,41 @@
+//! Who sees an arrival, and when: a dispatcher's thread at once; else the workers that take turns as the dispatcher.
+
+use super::Engine;
+use super::worker::Worker;
+use crate::Costs;
+use crate::server::NEVER;
+use headway_policy::role::{Ingress, Local, Monitor};
+
+impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
+    /// From when on somebody sees a request that arrives now.
+    #[inline]
+    pub(super) fn seen_from_ns(&mut self, now_ns: u64) -> u64 {
+        let takes_turns = self.costs.look_ns > 0 && (M::PREEMPTS || L::SLICES);
+        if takes_turns && self.idle == 0 {
+            self.seen_by_worker_ns(now_ns)
+        } else {
+            now_ns
+        }
+    }
+
+    /// When the first of the workers, all of which are busy, looks up from what it runs: at its request's end, or at that of a slice.
+    /// Then it pays for the request that it finds.
+    fn seen_by_worker_ns(&mut self, now_ns: u64) -> u64 {
+        let Costs {
+            look_ns,
+            dispatch_ns,
+            ..
+        } = self.costs;
+        let looks_up = |at: &Worker| at.looks_up_ns(now_ns, look_ns);
+        let first = (0..self.workers.len()).min_by_key(|&worker| looks_up(&self.workers[worker]));
+        let Some(first) = first else { return now_ns };
+        let at = &mut self.workers[first];
+        let seen_ns = at.looks_up_ns(now_ns, look_ns);
+        if dispatch_ns > 0 && at.is_serving() && seen_ns < at.done_ns {
+            at.done_ns += dispatch_ns;
+            self.requests.get_mut(at.running).needs_ns += dispatch_ns;
+            self.stops.set(first, at.next_ns());
+        }
+        if seen_ns == NEVER { now_ns } else { seen_ns }
+    }
+}
