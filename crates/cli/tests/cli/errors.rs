@@ -359,7 +359,6 @@ fn a_sweep_names_what_is_wrong_with_its_pieces_and_its_precision() {
 #[test]
 fn what_no_live_server_runs_is_refused_by_every_live_tool() {
     for (policy, why) in [
-        ("synergy", "without a dispatcher"),
         ("tardis", "no dispatcher"),
         ("ps", "headway sim"),
         ("pallas", "rack"),
