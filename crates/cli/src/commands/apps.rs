@@ -10,6 +10,7 @@ use headway_runtime::{Call, Class, Service, Spin};
 use headway_workload::Workload;
 use serde::Deserialize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
@@ -107,10 +108,9 @@ impl App {
     pub(crate) fn service(self, kv: &KvFlags, max_spin_ns: u64) -> Result<AnyService> {
         Ok(match self {
             Self::Kv => kv.service()?,
-            Self::Spin => AnyService::Spin {
-                spin: Spin::default(),
-                max_ns: max_spin_ns,
-            },
+            Self::Spin => {
+                AnyService::Spin(Spin::default().longest(Duration::from_nanos(max_spin_ns)))
+            }
             Self::Echo => AnyService::Echo,
         })
     }
@@ -120,11 +120,7 @@ impl App {
 pub(crate) enum AnyService {
     #[cfg(feature = "kv")]
     Kv(Kv),
-    Spin {
-        spin: Spin,
-        /// Who asks for more is refused: whoever reaches the port could keep a worker for seconds with one datagram.
-        max_ns: u64,
-    },
+    Spin(Spin),
     Echo,
 }
 
@@ -134,10 +130,7 @@ impl Service for AnyService {
         match self {
             #[cfg(feature = "kv")]
             Self::Kv(kv) => kv.handle(call),
-            Self::Spin { max_ns, .. } if u64::from(call.header_time_ns()) > *max_ns => {
-                call.bad_request();
-            }
-            Self::Spin { spin, .. } => spin.handle(call),
+            Self::Spin(spin) => spin.handle(call),
             Self::Echo => call.reply_in_place(),
         }
     }
