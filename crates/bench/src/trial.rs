@@ -11,6 +11,7 @@ use headway_policy::{Policy, Resume};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
 use headway_runtime::{
     Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
+    max_queue_limit,
 };
 use headway_sim::{Experiment, Length, class_hints};
 use headway_workload::{Arrival, Generator};
@@ -187,6 +188,13 @@ impl Trial {
         })
     }
 
+    /// As far as there are buffers, where there are many classes.
+    fn queue_limit(&self) -> usize {
+        let experiment = &self.experiment;
+        let most = max_queue_limit(experiment.workers, self.classes().len());
+        experiment.queue_limit.min(QUEUE_LIMIT).min(most)
+    }
+
     fn play(&self, arrivals: &[Arrival]) -> Result<Played, TrialError> {
         let experiment = &self.experiment;
         let (replay, control) = Replay::new(self.schedules(arrivals)?)?;
@@ -195,7 +203,7 @@ impl Trial {
             .workers(experiment.workers)
             .policy_spec(experiment.policy.clone())
             .classes(self.classes())
-            .queue_limit(experiment.queue_limit.min(QUEUE_LIMIT))
+            .queue_limit(self.queue_limit())
             .seed(experiment.seed)
             .idle(self.idle)
             .layout(self.layout)

@@ -438,6 +438,49 @@ fn flags_that_nothing_heeds_are_refused() {
     refused(&args, &["--preempt: ", "by tsc", "tiny-quanta"]);
 }
 
+/// What the start refuses, the check does: by the same question.
+#[test]
+fn a_check_refuses_the_numbers_that_a_start_refuses() {
+    let most = &["--queue-limit: queues of 1000000000", "choose at most"];
+    for command in [&["serve"][..], &["serve", "--check"]] {
+        refused(&[command, &["--queue-limit", "1000000000"]].concat(), most);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("server.toml").display().to_string();
+    for (setting, why) in [
+        ("queue-limit = 1000000000", "choose at most"),
+        ("queue-limit = 0", "choose at least 1"),
+        ("workers = 0", "1 to 256"),
+    ] {
+        std::fs::write(&path, setting).unwrap();
+        let key = setting.split(' ').next().unwrap();
+        for command in [&["serve"][..], &["serve", "--check"]] {
+            let args = [command, &["-c", &path]].concat();
+            refused(&args, &["server.toml:1", key, why]);
+        }
+    }
+    let largest = [
+        "serve",
+        "--check",
+        "--workers",
+        "1",
+        "--workload",
+        "high-bimodal",
+    ];
+    let largest = [&largest[..], &["--queue-limit", "87000"]].concat();
+    assert_eq!(headway(&largest).status.code(), Some(0));
+}
+
+/// One range for what is never right and for what this server has no room for.
+#[test]
+fn concord_names_the_dispatchers_that_there_may_be() {
+    for dispatchers in ["0", "3", "257", "1us", "-1"] {
+        let policy = format!("concord,dispatchers={dispatchers}");
+        let args = ["sim", "--policy", &policy, "--workers", "2"];
+        refused(&args, &["dispatchers=", "1 to the number of workers"]);
+    }
+}
+
 #[test]
 fn spin_must_be_allowed_to_work_as_long_as_its_classes() {
     let check = [
