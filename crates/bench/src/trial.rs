@@ -497,6 +497,7 @@ pub fn has_dispatcher(spec: &Spec) -> Result<bool, SpecError> {
 mod tests {
     use super::*;
     use headway_policy::ClassHint;
+    use headway_runtime::server_shape;
     use headway_workload::Workload;
 
     /// Else `--compare-sim` compares two policies.
@@ -524,6 +525,22 @@ mod tests {
         assert_eq!(told(&classes[1]), (Some(20_000), Some(true), 5_000.0));
         let hints: Vec<ClassHint> = classes.iter().map(|class| class.hint).collect();
         assert_eq!(hints, class_hints(&trial.experiment.workload));
+    }
+
+    #[test]
+    fn queues_of_many_classes_share_the_buffers() {
+        let class = |index| {
+            format!(
+                "[[class]]\nname = \"c{index}\"\nshare = 0.025\nservice = {{ dist = \"constant\", mean = \"2us\" }}\n"
+            )
+        };
+        let text: String = (0..40).map(class).collect();
+        let workload = Workload::from_toml_str(&text, "many.toml").unwrap();
+        let trial = Trial::new(Experiment::new(workload, "c-fcfs".parse().unwrap()));
+        let (classes, limit) = (trial.classes(), trial.queue_limit());
+        assert!(limit < QUEUE_LIMIT, "{limit}");
+        let shape = server_shape(trial.experiment.workers, &classes, limit);
+        assert_eq!(shape.unwrap().queue_limit, limit);
     }
 
     #[test]
