@@ -37,6 +37,10 @@ pub(crate) struct KvFlags {
     pub(crate) data: Option<PathBuf>,
 }
 
+/// Of the feature `kv`, where it is off.
+const NO_STORE: &str =
+    "this build has no key-value store; build it with the feature kv, or serve spin or echo";
+
 #[cfg(feature = "kv")]
 const VALUE_BYTES: usize = 100;
 /// Rough service times of the store, by which fixed policies order the classes.
@@ -73,8 +77,7 @@ impl KvFlags {
     /// Refused: this command was built without a store.
     #[cfg(not(feature = "kv"))]
     fn service(&self) -> Result<AnyService> {
-        let remedy = "this build has no key-value store; build it with the feature kv, or serve spin or echo";
-        Err(usage("--app", remedy))
+        Err(usage("--app", NO_STORE))
     }
 }
 
@@ -102,6 +105,14 @@ impl App {
             Self::Echo => vec![class("request", 1_000.0, 1.0)],
             Self::Spin => headway::config::classes(workload),
         }
+    }
+
+    /// Refuses a service that this build lacks.
+    pub(crate) fn check_built(self) -> Result<()> {
+        if self == Self::Kv && !cfg!(feature = "kv") {
+            return Err(usage("--app", NO_STORE));
+        }
+        Ok(())
     }
 
     /// The service; `spin` works for `max_spin_ns` at most.

@@ -468,6 +468,15 @@ fn a_check_refuses_the_numbers_that_a_start_refuses() {
     assert_eq!(headway(&largest).status.code(), Some(0));
 }
 
+#[cfg(not(feature = "kv"))]
+#[test]
+fn a_service_that_the_build_lacks_is_refused() {
+    for command in [&["serve"][..], &["serve", "--check"]] {
+        let args = [command, &["--app", "kv"]].concat();
+        refused(&args, &["--app: ", "feature kv"]);
+    }
+}
+
 #[test]
 fn spin_must_be_allowed_to_work_as_long_as_its_classes() {
     let check = [

@@ -47,6 +47,7 @@ pub(super) fn refuse_unheeded(args: &Args, file: &Config<App, KvFlags>) -> Resul
 impl Settings {
     /// How the server will carry its policy out; else an error about the setting to change.
     pub(super) fn admit(&self) -> Result<Admission> {
+        self.app.check_built()?;
         self.check_spins()?;
         let mut shape = self.shape()?;
         shape.seed = self.seed;
