@@ -3,7 +3,7 @@
 use super::headway;
 
 #[track_caller]
-fn refused(args: &[&str], parts: &[&str]) {
+pub(super) fn refused(args: &[&str], parts: &[&str]) {
     let output = headway(args);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
@@ -354,47 +354,6 @@ fn a_sweep_names_what_is_wrong_with_its_pieces_and_its_precision() {
 }
 
 #[test]
-fn what_no_live_server_runs_is_refused_by_every_live_tool() {
-    for (policy, why) in [
-        ("synergy", "without a dispatcher"),
-        ("tardis", "no dispatcher"),
-        ("ps", "headway sim"),
-        ("pallas", "rack"),
-        ("concord,dispatchers=2", "one dispatcher"),
-        ("darc,profile=known", "profile=known"),
-    ] {
-        for command in [&["serve", "--check"][..], &["serve"], &["bench"], &["demo"]] {
-            let flags = ["--workers", "2", "--policy", policy];
-            refused(&[command, &flags].concat(), &["--policy: ", why]);
-        }
-    }
-    for command in [&["serve", "--check"][..], &["serve"], &["bench"]] {
-        let args = [command, &["--policy", "concord", "--layout", "inline"]].concat();
-        refused(&args, &["--layout: ", "dedicated"]);
-    }
-    let pinned = [
-        "serve",
-        "--check",
-        "--policy",
-        "concord",
-        "--workers",
-        "2",
-        "--pin",
-        "0,1",
-    ];
-    refused(&pinned, &["--pin: ", "3 threads", "2 cores"]);
-    let ok = headway(&[
-        "serve",
-        "--check",
-        "--policy",
-        "concord",
-        "--layout",
-        "dedicated",
-    ]);
-    assert_eq!(ok.status.code(), Some(0), "{ok:?}");
-}
-
-#[test]
 fn flags_that_nothing_heeds_are_refused() {
     for policy in ["d-fcfs", "work-stealing"] {
         for layout in ["inline", "dedicated"] {
@@ -433,67 +392,6 @@ fn flags_that_nothing_heeds_are_refused() {
     }
     let args = ["bench", "--policy", "concord", "--preempt", "flag,tsc"];
     refused(&args, &["--preempt: ", "by tsc", "tiny-quanta"]);
-}
-
-/// What the start refuses, the check does: by the same question.
-#[test]
-fn a_check_refuses_the_numbers_that_a_start_refuses() {
-    let most = &["--queue-limit: queues of 1000000000", "choose at most"];
-    for command in [&["serve"][..], &["serve", "--check"]] {
-        refused(&[command, &["--queue-limit", "1000000000"]].concat(), most);
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("server.toml").display().to_string();
-    for (setting, why) in [
-        ("queue-limit = 1000000000", "choose at most"),
-        ("queue-limit = 0", "choose at least 1"),
-        ("workers = 0", "1 to 256"),
-    ] {
-        std::fs::write(&path, setting).unwrap();
-        let key = setting.split(' ').next().unwrap();
-        for command in [&["serve"][..], &["serve", "--check"]] {
-            let args = [command, &["-c", &path]].concat();
-            refused(&args, &["server.toml:1", key, why]);
-        }
-    }
-    let largest = [
-        "serve",
-        "--check",
-        "--workers",
-        "1",
-        "--workload",
-        "high-bimodal",
-    ];
-    let largest = [&largest[..], &["--queue-limit", "87000"]].concat();
-    assert_eq!(headway(&largest).status.code(), Some(0));
-}
-
-#[cfg(not(feature = "kv"))]
-#[test]
-fn a_service_that_the_build_lacks_is_refused() {
-    for command in [&["serve"][..], &["serve", "--check"]] {
-        let args = [command, &["--app", "kv"]].concat();
-        refused(&args, &["--app: ", "feature kv"]);
-    }
-}
-
-#[test]
-fn spin_must_be_allowed_to_work_as_long_as_its_classes() {
-    let check = [
-        "serve",
-        "--check",
-        "--workload",
-        "high-bimodal",
-        "--max-spin",
-    ];
-    refused(
-        &[&check[..], &["50us"]].concat(),
-        &["--max-spin: ", "'long'", "100us"],
-    );
-    assert_eq!(
-        headway(&[&check[..], &["100us"]].concat()).status.code(),
-        Some(0)
-    );
 }
 
 /// What a flag asks for and the chosen level cannot do is refused, not ignored.
