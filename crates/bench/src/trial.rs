@@ -11,6 +11,7 @@ use headway_policy::{Policy, Resume};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
 use headway_runtime::{
     Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
+    max_queue_limit,
 };
 use headway_sim::{Experiment, Length, class_hints};
 use headway_workload::{Arrival, Generator};
@@ -187,6 +188,13 @@ impl Trial {
         })
     }
 
+    /// As far as there are buffers, where there are many classes.
+    fn queue_limit(&self) -> usize {
+        let experiment = &self.experiment;
+        let most = max_queue_limit(experiment.workers, self.classes().len());
+        experiment.queue_limit.min(QUEUE_LIMIT).min(most)
+    }
+
     fn play(&self, arrivals: &[Arrival]) -> Result<Played, TrialError> {
         let experiment = &self.experiment;
         let (replay, control) = Replay::new(self.schedules(arrivals)?)?;
@@ -195,7 +203,7 @@ impl Trial {
             .workers(experiment.workers)
             .policy_spec(experiment.policy.clone())
             .classes(self.classes())
-            .queue_limit(experiment.queue_limit.min(QUEUE_LIMIT))
+            .queue_limit(self.queue_limit())
             .seed(experiment.seed)
             .idle(self.idle)
             .layout(self.layout)
@@ -489,6 +497,7 @@ pub fn has_dispatcher(spec: &Spec) -> Result<bool, SpecError> {
 mod tests {
     use super::*;
     use headway_policy::ClassHint;
+    use headway_runtime::server_shape;
     use headway_workload::Workload;
 
     /// Else `--compare-sim` compares two policies.
@@ -516,6 +525,22 @@ mod tests {
         assert_eq!(told(&classes[1]), (Some(20_000), Some(true), 5_000.0));
         let hints: Vec<ClassHint> = classes.iter().map(|class| class.hint).collect();
         assert_eq!(hints, class_hints(&trial.experiment.workload));
+    }
+
+    #[test]
+    fn queues_of_many_classes_share_the_buffers() {
+        let class = |index| {
+            format!(
+                "[[class]]\nname = \"c{index}\"\nshare = 0.025\nservice = {{ dist = \"constant\", mean = \"2us\" }}\n"
+            )
+        };
+        let text: String = (0..40).map(class).collect();
+        let workload = Workload::from_toml_str(&text, "many.toml").unwrap();
+        let trial = Trial::new(Experiment::new(workload, "c-fcfs".parse().unwrap()));
+        let (classes, limit) = (trial.classes(), trial.queue_limit());
+        assert!(limit < QUEUE_LIMIT, "{limit}");
+        let shape = server_shape(trial.experiment.workers, &classes, limit);
+        assert_eq!(shape.unwrap().queue_limit, limit);
     }
 
     #[test]

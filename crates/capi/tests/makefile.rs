@@ -1,20 +1,39 @@
 //! What `make` would do, asked without doing it: it heeds where cargo builds and where things are to go.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The commands that `make` would run for these targets; `None`, with the reason printed, where there is no make.
-fn commands(targets: &[&str]) -> Option<String> {
+/// How `make` is told a variable.
+#[derive(Clone, Copy, Debug)]
+enum Told {
+    Argument,
+    Environment,
+}
+
+fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let output = Command::new("make")
-        .current_dir(root)
+    root.canonicalize().unwrap()
+}
+
+/// The commands that `make` would run for these targets; `None`, with the reason printed, where there is no make.
+fn commands(targets: &[&str], variables: &[(&str, &str)], told: Told) -> Option<String> {
+    let mut make = Command::new("make");
+    make.current_dir(root())
         .arg("--dry-run")
         .args(targets)
-        .args(["CARGO_TARGET_DIR=/else/where", "PREFIX=/some/prefix"])
         .env_remove("MAKEFLAGS")
         .env_remove("MAKELEVEL")
-        .output();
-    let Ok(output) = output else {
+        .env_remove("CARGO_TARGET_DIR")
+        .env_remove("CARGO_BUILD_TARGET_DIR")
+        .env_remove("PREFIX")
+        .env_remove("DESTDIR");
+    for (name, value) in variables {
+        match told {
+            Told::Argument => make.arg(format!("{name}={value}")),
+            Told::Environment => make.env(name, value),
+        };
+    }
+    let Ok(output) = make.output() else {
         eprintln!("SKIPPED: there is no make");
         return None;
     };
@@ -25,26 +44,29 @@ fn commands(targets: &[&str]) -> Option<String> {
 
 #[test]
 fn make_finds_what_cargo_built_elsewhere() {
-    let Some(said) = commands(&["demo", "reproduce", "install", "install-capi"]) else {
-        return;
-    };
-    assert!(
-        said.contains("\n/else/where/release/headway demo\n"),
-        "{said}"
-    );
-    assert!(
-        said.contains("/else/where/release/libheadway_capi.so"),
-        "{said}"
-    );
-    let elsewhere = said
-        .split_whitespace()
-        .find(|word| word.starts_with("target/"));
-    assert_eq!(elsewhere, None, "{said}");
+    let targets = ["demo", "reproduce", "install", "install-capi"];
+    for told in [Told::Argument, Told::Environment] {
+        let Some(said) = commands(&targets, &[("CARGO_TARGET_DIR", "/else/where")], told) else {
+            return;
+        };
+        assert!(
+            said.contains("\n/else/where/release/headway demo\n"),
+            "{told:?}: {said}"
+        );
+        assert!(
+            said.contains("/else/where/release/libheadway_capi.so"),
+            "{told:?}: {said}"
+        );
+        let elsewhere = said
+            .split_whitespace()
+            .find(|word| word.starts_with("target/"));
+        assert_eq!(elsewhere, None, "{told:?}: {said}");
+    }
 }
 
-#[test]
-fn make_installs_under_the_prefix() {
-    let Some(said) = commands(&["install", "install-capi"]) else {
+/// Installed files are under the prefix, below the root of a package where one is made.
+fn assert_installed_at(place: &str, variables: &[(&str, &str)], told: Told) {
+    let Some(said) = commands(&["install", "install-capi"], variables, told) else {
         return;
     };
     for installed in [
@@ -54,9 +76,20 @@ fn make_installs_under_the_prefix() {
         "lib/pkgconfig/headway.pc",
     ] {
         assert!(
-            said.contains(&format!(" /some/prefix/{installed}\n")),
-            "{installed}: {said}"
+            said.contains(&format!(" {place}/{installed}\n")),
+            "{told:?}, {installed}: {said}"
         );
     }
-    assert!(!said.contains("/usr/local"), "{said}");
+    assert!(!said.contains("/usr/local"), "{told:?}: {said}");
+}
+
+#[test]
+fn make_installs_under_the_prefix() {
+    let relative = root().join("some/prefix").display().to_string();
+    for told in [Told::Argument, Told::Environment] {
+        assert_installed_at("/some/prefix", &[("PREFIX", "/some/prefix")], told);
+        assert_installed_at(&relative, &[("PREFIX", "some/prefix")], told);
+        let packaged = [("PREFIX", "/some/prefix"), ("DESTDIR", "/package")];
+        assert_installed_at("/package/some/prefix", &packaged, told);
+    }
 }

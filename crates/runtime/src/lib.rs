@@ -47,6 +47,7 @@ pub use park::Idle;
 pub use parts::Layout;
 pub use server::{
     Admission, Builder, Class, NoService, NoSource, Observer, Server, Stopper, Udp, admit,
+    max_queue_limit, server_shape,
 };
 pub use service::{Call, MAX_REPLY_BYTES, Service, SetupFailure, Spin};
 pub use stall::{Stall, alive};

@@ -1,6 +1,7 @@
 //! What a user of the server writes: a handler from request to response.
 
 use std::error::Error;
+use std::time::Duration;
 
 use headway_fiber::{checkpoint, shield, suspensions, unshield};
 use headway_machine::Clock;
@@ -232,27 +233,38 @@ impl<'a> Call<'a> {
 }
 
 /// Spins for as long as the request says, interruptions not counted: synthetic work, for benchmarks. It may change threads.
+///
+/// The wire header can ask for 4.3 s of a worker, so a request from a network that asks for more than [`longest`](Self::longest) is refused.
 #[derive(Clone, Copy, Debug)]
 pub struct Spin {
     clock: Clock,
+    longest_ns: u64,
 }
 
 impl Default for Spin {
     fn default() -> Self {
         Self {
             clock: Clock::global(),
+            longest_ns: LONGEST_SPIN_NS,
         }
     }
 }
 
-impl Service for Spin {
-    /// Spins by the hint of a replayed request, or by the wire header's time of one from a network.
+/// Of a request from a network, unless chosen otherwise.
+const LONGEST_SPIN_NS: u64 = 100_000_000;
+
+impl Spin {
+    /// The most work that a request from a network may ask for, 100 ms unless chosen; more is answered as a bad request. The hint of a replayed
+    /// request has no such bound: it is the program's own.
+    #[must_use]
+    pub fn longest(mut self, work: Duration) -> Self {
+        self.longest_ns = u64::try_from(work.as_nanos()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// Keeps its worker for this long, or yields at its checkpoints.
     #[inline]
-    fn handle(&self, call: &mut Call<'_>) {
-        let work_ns = match call.service_hint_ns() {
-            0 => u64::from(call.header_time_ns()),
-            hint_ns => hint_ns,
-        };
+    fn work(&self, work_ns: u64) {
         let work = self.clock.ticks_in(work_ns);
         let (mut done, mut last, mut turns) = (0, self.clock.ticks(), suspensions());
         while done < work {
@@ -265,6 +277,19 @@ impl Service for Spin {
                 0
             };
             (last, turns) = (now, seen);
+        }
+    }
+}
+
+impl Service for Spin {
+    /// Spins by the hint of a replayed request, or by the wire header's time of one from a network.
+    #[inline]
+    fn handle(&self, call: &mut Call<'_>) {
+        let asked_ns = u64::from(call.header_time_ns());
+        match call.service_hint_ns() {
+            0 if asked_ns > self.longest_ns => call.bad_request(),
+            0 => self.work(asked_ns),
+            hint_ns => self.work(hint_ns),
         }
     }
 }

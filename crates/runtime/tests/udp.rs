@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{Client, FOREVER, ServeBoxed, gated, live_policies, wait_until};
-use headway_net::header::Status;
+use headway_net::header::{Flag, Header, Status};
 use headway_runtime::{
-    Builder, Call, Idle, Layout, MAX_REPLY_BYTES, Pin, Server, ShutdownError, StartError,
+    Builder, Call, Idle, Layout, MAX_REPLY_BYTES, Pin, Server, ShutdownError, Spin, StartError,
 };
 
 fn loopback() -> SocketAddr {
@@ -120,6 +120,37 @@ fn each_outcome_of_a_handler_has_its_status() {
         assert_eq!(stats.classes[2].answered, 3);
         assert_eq!(stats.classes[2].name, "unknown");
     });
+}
+
+#[test]
+fn spin_refuses_requests_for_more_work_than_it_may_do() {
+    for (spin, longest_ns) in [
+        (Spin::default(), 100_000_000),
+        (Spin::default().longest(Duration::from_micros(30)), 30_000),
+    ] {
+        let server = builder()
+            .answering(spin)
+            .listen_udp(loopback())
+            .start()
+            .unwrap();
+        let mut client = Client::connect(server.local_addr().unwrap());
+        for (time_ns, status) in [
+            (longest_ns, Status::Ok),
+            (longest_ns + 1, Status::BadRequest),
+            (u32::MAX, Status::BadRequest),
+        ] {
+            let request = Header {
+                class: 0,
+                flag: Flag::REQUEST,
+                index: 1,
+                time_ns,
+            };
+            client.send_raw(&request.encode());
+            let (response, _) = client.receive();
+            assert_eq!(response.flag.status(), status, "{time_ns} of {longest_ns}");
+        }
+        server.shutdown(FOREVER).unwrap();
+    }
 }
 
 #[test]

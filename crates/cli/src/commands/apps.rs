@@ -10,6 +10,7 @@ use headway_runtime::{Call, Class, Service, Spin};
 use headway_workload::Workload;
 use serde::Deserialize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
@@ -35,6 +36,10 @@ pub(crate) struct KvFlags {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
 }
+
+/// Of the feature `kv`, where it is off.
+const NO_STORE: &str =
+    "this build has no key-value store; build it with the feature kv, or serve spin or echo";
 
 #[cfg(feature = "kv")]
 const VALUE_BYTES: usize = 100;
@@ -72,8 +77,7 @@ impl KvFlags {
     /// Refused: this command was built without a store.
     #[cfg(not(feature = "kv"))]
     fn service(&self) -> Result<AnyService> {
-        let remedy = "this build has no key-value store; build it with the feature kv, or serve spin or echo";
-        Err(usage("--app", remedy))
+        Err(usage("--app", NO_STORE))
     }
 }
 
@@ -103,14 +107,21 @@ impl App {
         }
     }
 
+    /// Refuses a service that this build lacks.
+    pub(crate) fn check_built(self) -> Result<()> {
+        if self == Self::Kv && !cfg!(feature = "kv") {
+            return Err(usage("--app", NO_STORE));
+        }
+        Ok(())
+    }
+
     /// The service; `spin` works for `max_spin_ns` at most.
     pub(crate) fn service(self, kv: &KvFlags, max_spin_ns: u64) -> Result<AnyService> {
         Ok(match self {
             Self::Kv => kv.service()?,
-            Self::Spin => AnyService::Spin {
-                spin: Spin::default(),
-                max_ns: max_spin_ns,
-            },
+            Self::Spin => {
+                AnyService::Spin(Spin::default().longest(Duration::from_nanos(max_spin_ns)))
+            }
             Self::Echo => AnyService::Echo,
         })
     }
@@ -120,11 +131,7 @@ impl App {
 pub(crate) enum AnyService {
     #[cfg(feature = "kv")]
     Kv(Kv),
-    Spin {
-        spin: Spin,
-        /// Who asks for more is refused: whoever reaches the port could keep a worker for seconds with one datagram.
-        max_ns: u64,
-    },
+    Spin(Spin),
     Echo,
 }
 
@@ -134,10 +141,7 @@ impl Service for AnyService {
         match self {
             #[cfg(feature = "kv")]
             Self::Kv(kv) => kv.handle(call),
-            Self::Spin { max_ns, .. } if u64::from(call.header_time_ns()) > *max_ns => {
-                call.bad_request();
-            }
-            Self::Spin { spin, .. } => spin.handle(call),
+            Self::Spin(spin) => spin.handle(call),
             Self::Echo => call.reply_in_place(),
         }
     }

@@ -16,10 +16,9 @@ use clap::ValueEnum;
 use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
-use headway_policy::Shape;
 use headway_policy::spec::Spec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
-use headway_runtime::{Idle, Layout, Mechanism};
+use headway_runtime::{Idle, Layout, Mechanism, max_queue_limit, server_shape};
 use headway_sim::Experiment;
 use headway_workload::Workload;
 use std::io::Write;
@@ -268,9 +267,10 @@ impl Args {
 
     /// Refuses what no live server runs, and a layout that none of the policies heeds.
     fn check_live(&self, policies: &[Spec], workload: &Workload, workers: usize) -> Result<()> {
-        let mut shape = Shape::new(workers);
-        let classes = App::Spin.classes(workload).into_iter();
-        shape.classes = classes.map(|class| class.hint).collect();
+        let classes = App::Spin.classes(workload);
+        let most = max_queue_limit(workers, classes.len());
+        let shape =
+            server_shape(workers, &classes, most).map_err(|error| usage("--workload", error))?;
         let mut has_dispatcher = false;
         for policy in policies {
             let admit = |layout: LayoutFlag| {

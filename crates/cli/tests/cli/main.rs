@@ -3,6 +3,7 @@
 #![expect(unsafe_code, reason = "signals are sent to the servers under test")]
 
 mod benching;
+mod checks;
 mod contract;
 mod errors;
 mod hosts;

@@ -227,18 +227,6 @@ fn signals_that_mean_nothing_leave_the_server_serving() {
 }
 
 #[test]
-fn a_queue_limit_beyond_all_buffers_is_refused() {
-    let refused = super::headway(&["serve", "--queue-limit", "1000000000"]);
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(refused.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("--queue-limit: queues of 1000000000"),
-        "{said}"
-    );
-    assert!(said.contains("choose at most"), "{said}");
-}
-
-#[test]
 fn every_request_is_answered_or_counted_lost() {
     for policy in ["c-fcfs", "darc", "d-fcfs", "work-stealing"] {
         let server = Serving::start(&[

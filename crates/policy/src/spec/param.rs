@@ -13,6 +13,8 @@ pub struct Param {
     pub meaning: &'static str,
     /// What is counted, in the plural; empty for a time, a word, or a number without unit.
     pub unit: &'static str,
+    /// What bounds a whole number more tightly than its kind does, in words; empty where nothing does.
+    pub bound: &'static str,
     /// Its values.
     pub kind: Kind,
 }
@@ -123,6 +125,7 @@ impl Param {
             key,
             meaning: "",
             unit: "",
+            bound: "",
             kind,
         }
     }
@@ -137,6 +140,12 @@ impl Param {
     #[must_use]
     pub const fn in_units(self, unit: &'static str) -> Self {
         Self { unit, ..self }
+    }
+
+    /// At most this, which follows from the server.
+    #[must_use]
+    pub const fn at_most(self, bound: &'static str) -> Self {
+        Self { bound, ..self }
     }
 
     /// With a default that follows from something else.
@@ -188,6 +197,9 @@ impl Param {
                 } else {
                     format!("{min} to {max}")
                 }
+            }
+            Kind::Whole { min, .. } if !self.bound.is_empty() => {
+                format!("{min} to {}", self.bound)
             }
             Kind::Whole { min, max, .. } => format!("{min} to {}", whole(max)),
             Kind::Time { min: 0, max, .. } => format!("up to {}", time(max)),
@@ -252,6 +264,10 @@ mod tests {
             (
                 Param::whole("n", 1, 1, 256).in_units("workers"),
                 "a number of workers, 1 to 256",
+            ),
+            (
+                Param::whole("n", 1, 1, 256).at_most("the number of cores"),
+                "a whole number, 1 to the number of cores",
             ),
             (
                 Param::whole("n", 1, 1, 1 << 40),

@@ -12,7 +12,6 @@ use crate::monitors::Quantum;
 use crate::placements::Bounded;
 use crate::spec::{Param, Reader, Spec, SpecError};
 use crate::{MAX_WORKERS, Mechanism, Shape, Working, locals};
-use alloc::string::ToString;
 
 /// What it says of itself. Costs are the paper's: 150 cycles to notice the flag, 100 ns to switch, 400 cycles to wait for
 /// the dispatcher (§ 2.2, § 3).
@@ -35,7 +34,8 @@ pub(super) const POLICY: ServerPolicy = ServerPolicy {
                 .means("whether the dispatcher runs requests while all workers have enough"),
             Param::whole(DISPATCHERS, 1, 1, MAX_WORKERS as u64)
                 .in_units("dispatchers")
-                .means("each feeds workers of its own (§ 6); at most as many as workers"),
+                .at_most("the number of workers")
+                .means("each feeds workers of its own (§ 6)"),
         ],
     },
     defaults: Facts {
@@ -97,8 +97,7 @@ pub fn concord(
     };
     let dispatchers = read.whole(DISPATCHERS)? as usize;
     if dispatchers > shape.workers {
-        let expected = "a whole number, 1 to the number of workers: each dispatcher feeds its own";
-        return Err(read.bad(DISPATCHERS, &dispatchers.to_string(), expected));
+        return Err(read.wrong_text(DISPATCHERS));
     }
     let params = read.used();
     Ok(Replicas::new(dispatchers, shape, |shape| {

@@ -1,11 +1,17 @@
 //! Which policies a live server runs, and how: decided without starting anything.
 
+use headway_net::pool::MAX_SLOTS;
 use headway_policy::role::Owner;
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::{self, Facts, Preemption};
-use headway_policy::{Policy, Shape};
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, Policy, Resume, Shape};
 
+use super::class::Class;
 use crate::error::StartError;
+use crate::intake::BATCH;
+
+/// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
+pub(super) const QUEUE_LIMIT: usize = 1024;
 
 /// How a live server carries a policy out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,10 +61,108 @@ pub fn admit(spec: &Spec, shape: &Shape) -> Result<Admission, StartError> {
     })
 }
 
+/// What a policy is built for on a server of these workers, classes and queues, with as many buffers as it needs. Seed, resume mode and number
+/// of buffers may be set afterwards. [`Builder::start`](crate::Builder::start) asks the same.
+///
+/// # Errors
+/// [`StartError`]: the workers, classes, their hints or the queue limit are out of range, or there are not enough buffers for such queues.
+pub fn server_shape(
+    workers: usize,
+    classes: &[Class],
+    queue_limit: usize,
+) -> Result<Shape, StartError> {
+    let mut shape = unbuffered(workers, classes, queue_limit)?;
+    shape.job_capacity = slots_needed(&shape)?;
+    Ok(shape)
+}
+
+/// The same, its number of buffers still to be set.
+pub(super) fn unbuffered(
+    workers: usize,
+    classes: &[Class],
+    queue_limit: usize,
+) -> Result<Shape, StartError> {
+    if !(1..=MAX_WORKERS).contains(&workers) {
+        let max = MAX_WORKERS;
+        return Err(StartError::Workers { workers, max });
+    }
+    if classes.len() > MAX_CLASSES {
+        let (classes, max) = (classes.len(), MAX_CLASSES);
+        return Err(StartError::Classes { classes, max });
+    }
+    check_hints(classes)?;
+    within("queue_limit", queue_limit, 1, usize::MAX)?;
+    let mut shape = Shape::new(workers);
+    shape.classes = classes.iter().map(|class| class.hint).collect();
+    shape.queue_limit = queue_limit;
+    shape.resume = Resume::OwnWorker;
+    Ok(shape)
+}
+
+/// The most requests that may wait in one queue of a server of so many workers and declared classes: all queues full, there is still a buffer
+/// for each request.
+#[must_use]
+pub fn max_queue_limit(workers: usize, classes: usize) -> usize {
+    let queues = classes + 1;
+    // With hundreds of classes the default limit asks for too much. Nobody chose it, so their queues share what there is.
+    ((MAX_SLOTS - slots_beside_queues(workers)) / queues).max(QUEUE_LIMIT)
+}
+
+/// Full queues, what the workers hold, and a batch that is being refused.
+pub(super) fn slots_needed(shape: &Shape) -> Result<usize, StartError> {
+    let (requests, workers, classes) = (shape.queue_limit, shape.workers, shape.classes.len());
+    let most = max_queue_limit(workers, classes);
+    if requests > most {
+        return Err(StartError::QueueLimit { requests, most });
+    }
+    let needed = requests * (classes + 1) + slots_beside_queues(workers);
+    Ok(needed.min(MAX_SLOTS))
+}
+
+/// What the workers hold, and a batch that is being refused.
+fn slots_beside_queues(workers: usize) -> usize {
+    (workers + 1) * 2 * BATCH
+}
+
+/// A number of the builder's, by its method.
+pub(super) fn within(
+    what: &'static str,
+    number: usize,
+    least: usize,
+    most: usize,
+) -> Result<(), StartError> {
+    if (least..=most).contains(&number) {
+        return Ok(());
+    }
+    Err(StartError::OutOfRange {
+        what,
+        number,
+        least,
+        most,
+    })
+}
+
+/// Times and shares by which policies order the classes.
+fn check_hints(classes: &[Class]) -> Result<(), StartError> {
+    let unusable = classes.iter().find(|class| {
+        let hint = &class.hint;
+        !(hint.mean_ns.is_finite() && hint.mean_ns >= 0.0 && (0.0..=1.0).contains(&hint.share))
+    });
+    match unusable {
+        Some(class) => Err(StartError::Hint {
+            class: class.name.clone(),
+            mean_ns: class.hint.mean_ns,
+            share: class.hint.share,
+        }),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use headway_policy::Resume;
 
     fn admitted(policy: &str) -> Result<Admission, StartError> {
         admitted_to(policy, Resume::Anywhere)
@@ -91,6 +195,23 @@ mod tests {
         let roams = matches!(refused, Err(StartError::Policy(SpecError::Roams { .. })));
         assert!(roams, "{refused:?}");
         assert!(admitted_to("concord", Resume::OwnWorker).is_ok());
+    }
+
+    #[test]
+    fn the_largest_queue_limit_leaves_a_buffer_for_every_request() {
+        for (workers, classes) in [(1, 0), (2, 2), (MAX_WORKERS, 16)] {
+            let named = vec![Class::new("one", Duration::from_micros(1)); classes];
+            let most = max_queue_limit(workers, classes);
+            let slots = server_shape(workers, &named, most).unwrap().job_capacity;
+            assert!(slots <= MAX_SLOTS, "{slots}");
+            let held = slots - most * (classes + 1);
+            assert_eq!(held, slots_beside_queues(workers));
+            let refused = server_shape(workers, &named, most + 1);
+            assert!(matches!(refused, Err(StartError::QueueLimit { .. })));
+        }
+        let many = vec![Class::new("one", Duration::from_micros(1)); MAX_CLASSES];
+        let shape = server_shape(MAX_WORKERS, &many, QUEUE_LIMIT).unwrap();
+        assert!(shape.job_capacity <= MAX_SLOTS);
     }
 
     #[test]

@@ -11,23 +11,19 @@ use headway_net::pool::MAX_SLOTS;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Params, Spec, SpecError};
 use headway_policy::systems::{self, Replicas, System, Visit};
-use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
+use headway_policy::{Resume, Shape};
 
-use super::admission::admit;
+use super::admission::{QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
 use super::class::Class;
 use super::source::{Custom, NoSource, Source, Udp};
 use super::{Observer, Server, Stopper};
 use crate::central::{self, Dispatched};
 use crate::error::StartError;
-use crate::intake::BATCH;
 use crate::park::Idle;
 use crate::parts::{Config, Engine, Layout, Parts};
 use crate::service::{Call, Service};
 use crate::steered::{self, SteeredSystem};
 use crate::threads::Pin;
-
-/// Requests that may wait in one queue, unless chosen otherwise: a millisecond's worth at a million a second.
-const QUEUE_LIMIT: usize = 1024;
 
 /// Of a fiber's stack, unless chosen otherwise.
 const STACK_BYTES: usize = 256 << 10;
@@ -332,22 +328,17 @@ impl<S, D, C> Builder<S, D, C> {
     }
 
     fn shape(&self) -> Result<Shape, StartError> {
-        let (workers, classes) = (self.workers, self.classes.len());
-        if !(1..=MAX_WORKERS).contains(&workers) {
-            let max = MAX_WORKERS;
-            return Err(StartError::Workers { workers, max });
-        }
-        if classes > MAX_CLASSES {
-            let max = MAX_CLASSES;
-            return Err(StartError::Classes { classes, max });
-        }
         self.check_numbers()?;
-        let mut shape = Shape::new(workers);
-        shape.classes = self.classes.iter().map(|class| class.hint).collect();
-        shape.queue_limit = self.queue_limit;
+        let mut shape = unbuffered(self.workers, &self.classes, self.queue_limit)?;
         shape.seed = self.seed;
         shape.resume = self.resume;
-        shape.job_capacity = self.slots.map_or_else(|| self.slots_needed(), Ok)?;
+        shape.job_capacity = match self.slots {
+            Some(slots) => {
+                within("slots", slots, self.workers, MAX_SLOTS)?;
+                slots
+            }
+            None => slots_needed(&shape)?,
+        };
         Ok(shape)
     }
 
@@ -357,47 +348,8 @@ impl<S, D, C> Builder<S, D, C> {
             let class = class.clone();
             return Err(StartError::NoTime { class });
         }
-        let unusable = self.classes.iter().find(|class| {
-            let hint = &class.hint;
-            !(hint.mean_ns.is_finite() && hint.mean_ns >= 0.0 && (0.0..=1.0).contains(&hint.share))
-        });
-        if let Some(class) = unusable {
-            return Err(StartError::Hint {
-                class: class.name.clone(),
-                mean_ns: class.hint.mean_ns,
-                share: class.hint.share,
-            });
-        }
-        let within = |what, number, least, most| {
-            if (least..=most).contains(&number) {
-                return Ok(());
-            }
-            Err(StartError::OutOfRange {
-                what,
-                number,
-                least,
-                most,
-            })
-        };
-        within("queue_limit", self.queue_limit, 1, usize::MAX)?;
         within("keep_stalls", self.stalls, 0, MAX_STALLS)?;
-        within("stack_bytes", self.stack_bytes, 0, MAX_STACK_BYTES)?;
-        self.slots.map_or(Ok(()), |slots| {
-            within("slots", slots, self.workers, MAX_SLOTS)
-        })
-    }
-
-    /// Full queues, what the workers hold, and a batch that is being refused.
-    fn slots_needed(&self) -> Result<usize, StartError> {
-        let queues = self.classes.len() + 1;
-        let held = self.workers * 2 * BATCH;
-        // With hundreds of classes the default limit asks for too much. Nobody chose it, so their queues share what there is.
-        let most = ((MAX_SLOTS - held - 2 * BATCH) / queues).max(QUEUE_LIMIT);
-        let requests = self.queue_limit;
-        if requests > most {
-            return Err(StartError::QueueLimit { requests, most });
-        }
-        Ok((requests * queues + held + 2 * BATCH).min(MAX_SLOTS))
+        within("stack_bytes", self.stack_bytes, 0, MAX_STACK_BYTES)
     }
 }
 

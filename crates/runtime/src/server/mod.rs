@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub use admission::{Admission, admit};
+pub use admission::{Admission, admit, max_queue_limit, server_shape};
 pub use builder::{Builder, NoService};
 pub use class::Class;
 use headway_policy::spec::Params;

@@ -10,19 +10,23 @@ use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::pool::Pool;
 use headway_policy::WorkerId;
 use headway_runtime::{
-    Call, Idle, Layout, Server, Service, SetupFailure, ShutdownError, StartError, Stats,
+    Call, Idle, Layout, Server, Service, SetupFailure, ShutdownError, StartError, Stats, checkpoint,
 };
 
 use super::common::{Client, FOREVER, ServeBoxed, gated, wait_until};
 use super::{both_layouts, builder, handle, loopback};
 
-/// One of each kind: a dispatcher, one that interrupts, workers that are steered, and thieves among them.
-const POLICIES: [&str; 4] = ["c-fcfs", "tiny-quanta", "d-fcfs", "work-stealing"];
+/// One of each kind: a dispatcher, workers that interrupt themselves, a dispatcher that interrupts them, workers that are steered, and thieves
+/// among them.
+const POLICIES: [&str; 5] = ["c-fcfs", "tiny-quanta", CONCORD, "d-fcfs", "work-stealing"];
+/// Its dispatcher runs no requests: the tests' handlers would hold it up.
+const CONCORD: &str = "concord,q=20us,dispatcher=dedicated";
 
 fn each(test: impl Fn(&'static str, Layout)) {
     for policy in POLICIES {
         both_layouts(|layout| {
-            if policy != "tiny-quanta" || layout == Layout::Dedicated {
+            let interrupts = ["tiny-quanta", CONCORD].contains(&policy);
+            if !interrupts || layout == Layout::Dedicated {
                 test(policy, layout);
             }
         });
@@ -31,7 +35,7 @@ fn each(test: impl Fn(&'static str, Layout)) {
 
 /// A thread that sleeps through a wake sleeps for a second, or for ever.
 fn many_within_seconds(context: &str, once: impl Fn()) {
-    const ROUNDS: u32 = 12;
+    const ROUNDS: u32 = 40;
     let begun = Instant::now();
     (0..ROUNDS).for_each(|_| once());
     let took = begun.elapsed();
@@ -67,18 +71,25 @@ fn fragile(datagram: &[u8]) -> Option<u16> {
 fn a_thread_that_panics_ends_the_server_and_is_the_only_one_blamed() {
     each(|policy, layout| {
         many_within_seconds(policy, || {
+            let service = Arc::new(());
+            let theirs = Arc::clone(&service);
             let server = builder()
                 .policy(policy)
                 .layout(layout)
                 .idle(Idle::Park)
                 .classifier(fragile)
-                .answering(handle)
+                .answering(move |call: &mut Call<'_>| {
+                    let _ = &theirs;
+                    handle(call);
+                })
                 .listen_udp(loopback())
                 .start()
                 .unwrap();
             let client = Client::connect(server.local_addr().unwrap());
             client.send(0, 1, b"break");
             server.wait();
+            // Nobody else wakes them: the stop that wakes all is not asked for.
+            wait_until("its threads are gone", || Arc::strong_count(&service) == 1);
             let error = server.shutdown(FOREVER).map(drop).unwrap_err();
             let ShutdownError::Crashed { threads } = &error else {
                 panic!("{policy} {layout:?}: {error}");
@@ -86,6 +97,35 @@ fn a_thread_that_panics_ends_the_server_and_is_the_only_one_blamed() {
             assert_eq!(threads.len(), 1, "{policy} {layout:?}: {error}");
         });
     });
+}
+
+#[test]
+fn workers_with_suspended_requests_outlive_no_dispatcher() {
+    let gate = Arc::new(AtomicBool::new(false));
+    let opened = Arc::clone(&gate);
+    let server = builder()
+        .policy(CONCORD)
+        .workers(1)
+        .idle(Idle::Park)
+        .classifier(fragile)
+        .answering(move |_: &mut Call<'_>| {
+            while !opened.load(Ordering::Acquire) {
+                checkpoint();
+            }
+        })
+        .listen_udp(loopback())
+        .start()
+        .unwrap();
+    let client = Client::connect(server.local_addr().unwrap());
+    client.send(0, 1, b"x");
+    client.send(0, 2, b"x");
+    wait_until("one is suspended", || server.stats().preemptions > 0);
+    client.send(0, 3, b"break");
+    server.wait();
+    gate.store(true, Ordering::Release);
+    let error = server.shutdown(FOREVER).map(drop).unwrap_err();
+    let threads = vec!["hw-dispatch".to_owned()];
+    assert_eq!(error, ShutdownError::Crashed { threads });
 }
 
 /// What waits when a server is stopped: far more than it has buffers for.

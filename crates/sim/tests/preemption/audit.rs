@@ -89,6 +89,7 @@ impl Books {
     }
 }
 
+#[derive(Clone)]
 struct Audited<R>(R, Arc<Mutex<Books>>, fn(&Sight) -> bool);
 
 impl<R> Audited<R> {

@@ -85,7 +85,7 @@ fn played(
         builder = builder.layout(Layout::Inline);
     }
     let server = builder
-        .service(Spin::default())
+        .service(Spin::default().longest(Duration::MAX))
         .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
         .start()?;
     let target = server.local_addr().context("the server has no address")?;

@@ -6,8 +6,8 @@ use crate::commands::apps::{App, KvFlags};
 use crate::error::usage;
 use anyhow::Result;
 use headway::config::Config;
-use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
-use headway_runtime::{Admission, Layout, Pin, StartError};
+use headway_policy::Shape;
+use headway_runtime::{Admission, Layout, Pin, StartError, server_shape};
 use headway_workload::duration;
 
 /// Refuses settings that the chosen service does not heed: whoever gives one expects it to do something.
@@ -47,22 +47,10 @@ pub(super) fn refuse_unheeded(args: &Args, file: &Config<App, KvFlags>) -> Resul
 impl Settings {
     /// How the server will carry its policy out; else an error about the setting to change.
     pub(super) fn admit(&self) -> Result<Admission> {
+        self.app.check_built()?;
         self.check_spins()?;
-        let classes = self.app.classes(&self.workload);
-        if classes.len() > MAX_CLASSES {
-            let (max, classes) = (MAX_CLASSES, classes.len());
-            return Err(usage("--workload", StartError::Classes { classes, max }));
-        }
-        let max = MAX_WORKERS;
-        if !(1..=max).contains(&self.workers.value) {
-            let workers = self.workers.value;
-            return Err(self.workers.refused(StartError::Workers { workers, max }));
-        }
-        let mut shape = Shape::new(self.workers.value);
-        shape.classes = classes.into_iter().map(|class| class.hint).collect();
-        shape.queue_limit = self.queue_limit.value as usize;
+        let mut shape = self.shape()?;
         shape.seed = self.seed;
-        shape.resume = Resume::OwnWorker;
         let admitted = admission::admit(&self.policy.value, &shape, self.layout.value);
         let admission = admitted.map_err(|refused| match refused {
             Refused::Policy(why) => self.policy.refused(why),
@@ -78,6 +66,19 @@ impl Settings {
         }
         self.check_pin(admission)?;
         Ok(admission)
+    }
+
+    /// The server that the settings ask for, of which each number is one that a server can have.
+    fn shape(&self) -> Result<Shape> {
+        let (workers, limit) = (self.workers.value, self.queue_limit.value as usize);
+        let classes = self.app.classes(&self.workload);
+        server_shape(workers, &classes, limit).map_err(|error| match error {
+            StartError::Workers { .. } => self.workers.refused(error),
+            StartError::QueueLimit { .. } | StartError::OutOfRange { .. } => {
+                self.queue_limit.refused(error)
+            }
+            _ => usage("--workload", error),
+        })
     }
 
     /// Whether there is a core for each thread, where cores are named.

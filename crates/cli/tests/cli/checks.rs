@@ -1,0 +1,100 @@
+//! What a server would refuse is refused before one starts, by `serve --check` and by every live tool.
+
+use super::errors::refused;
+use super::headway;
+
+#[test]
+fn what_no_live_server_runs_is_refused_by_every_live_tool() {
+    for (policy, why) in [
+        ("tardis", "no dispatcher"),
+        ("ps", "headway sim"),
+        ("pallas", "rack"),
+        ("concord,dispatchers=2", "one dispatcher"),
+        ("darc,profile=known", "profile=known"),
+    ] {
+        for command in [&["serve", "--check"][..], &["serve"], &["bench"], &["demo"]] {
+            let flags = ["--workers", "2", "--policy", policy];
+            refused(&[command, &flags].concat(), &["--policy: ", why]);
+        }
+    }
+    let pinned = [
+        "serve",
+        "--check",
+        "--policy",
+        "concord",
+        "--layout",
+        "dedicated",
+        "--workers",
+        "2",
+        "--pin",
+        "0,1",
+    ];
+    refused(&pinned, &["--pin: ", "3 threads", "2 cores"]);
+    for layout in ["dedicated", "inline"] {
+        let ok = headway(&[
+            "serve", "--check", "--policy", "concord", "--layout", layout,
+        ]);
+        assert_eq!(ok.status.code(), Some(0), "{ok:?}");
+    }
+}
+
+/// What the start refuses, the check does: by the same question.
+#[test]
+fn a_check_refuses_the_numbers_that_a_start_refuses() {
+    let most = &["--queue-limit: queues of 1000000000", "choose at most"];
+    for command in [&["serve"][..], &["serve", "--check"]] {
+        refused(&[command, &["--queue-limit", "1000000000"]].concat(), most);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("server.toml").display().to_string();
+    for (setting, why) in [
+        ("queue-limit = 1000000000", "choose at most"),
+        ("queue-limit = 0", "choose at least 1"),
+        ("workers = 0", "1 to 256"),
+    ] {
+        std::fs::write(&path, setting).unwrap();
+        let key = setting.split(' ').next().unwrap();
+        for command in [&["serve"][..], &["serve", "--check"]] {
+            let args = [command, &["-c", &path]].concat();
+            refused(&args, &["server.toml:1", key, why]);
+        }
+    }
+    let largest = [
+        "serve",
+        "--check",
+        "--workers",
+        "1",
+        "--workload",
+        "high-bimodal",
+    ];
+    let largest = [&largest[..], &["--queue-limit", "87000"]].concat();
+    assert_eq!(headway(&largest).status.code(), Some(0));
+}
+
+#[cfg(not(feature = "kv"))]
+#[test]
+fn a_service_that_the_build_lacks_is_refused() {
+    for command in [&["serve"][..], &["serve", "--check"]] {
+        let args = [command, &["--app", "kv"]].concat();
+        refused(&args, &["--app: ", "feature kv"]);
+    }
+}
+
+#[test]
+fn spin_must_be_allowed_to_work_as_long_as_its_classes() {
+    let check = [
+        "serve",
+        "--check",
+        "--workload",
+        "high-bimodal",
+        "--max-spin",
+    ];
+    refused(
+        &[&check[..], &["50us"]].concat(),
+        &["--max-spin: ", "'long'", "100us"],
+    );
+    assert_eq!(
+        headway(&[&check[..], &["100us"]].concat()).status.code(),
+        Some(0)
+    );
+}
