@@ -53,12 +53,17 @@ fn allocations(traffic: impl FnOnce()) -> u64 {
 const REVISING: [&str; 2] = ["darc,window=100", "darc-stable,window=100"];
 
 fn server() -> headway_runtime::Builder {
-    Server::builder()
+    let builder = Server::builder()
         .class("short", Duration::from_nanos(500))
         .class("long", Duration::from_nanos(5_000))
         .workers(2)
         .queue_limit(64)
-        .journal(4)
+        .journal(4);
+    // SAFETY: the handlers keep nothing of their thread's over a checkpoint.
+    #[expect(unsafe_code, reason = "the handlers may change threads")]
+    unsafe {
+        builder.resume_anywhere()
+    }
 }
 
 // One test, since the counter is everybody's.
@@ -68,7 +73,7 @@ fn a_running_server_allocates_nothing() {
     let count = allocations(|| drop(std::thread::spawn(|| vec![1u8; 100]).join()));
     assert!(count > 0, "the counter counts");
     // Short windows: the plan is revised, and published, while allocations are counted.
-    for policy in live_policies().chain(REVISING) {
+    for policy in live_policies().chain(REVISING).chain(["synergy"]) {
         for layout in [Layout::Dedicated, Layout::Inline] {
             over_replay(policy, layout);
             over_udp(policy, layout);
