@@ -87,7 +87,7 @@ use crate::locals;
 use crate::placements::{Hashed, Reserved, Workers};
 use crate::role::{Ingress, Local, Monitor, Never};
 use crate::spec::{Description, Params, Reader, Spec, SpecError};
-use crate::{BitSet, Central, Jobs, Mechanism, Order, Plan, Resume, Shape};
+use crate::{BitSet, Central, Jobs, Order, Plan, PreemptionCosts, Resume, Shape};
 use alloc::vec::Vec;
 
 /// A composition: the three roles, one `Local` a worker.
@@ -107,7 +107,7 @@ pub struct System<I, L, M = Never> {
     /// Queues that all workers share, at least one.
     pub shared_queues: usize,
     /// What interrupting costs.
-    pub mechanism: Mechanism,
+    pub preemption_costs: PreemptionCosts,
 }
 
 /// Takes a system whatever its types.
@@ -268,7 +268,7 @@ fn system<I, L: Clone>(name: &'static str, shape: &Shape, ingress: I, local: L) 
         monitor: Never,
         depth: 1,
         shared_queues: 1,
-        mechanism: Mechanism::default(),
+        preemption_costs: PreemptionCosts::default(),
     }
 }
 
@@ -287,7 +287,7 @@ fn steered<L>(name: &'static str, shape: &Shape, flows: u64, locals: Vec<L>) -> 
         monitor: Never,
         depth: usize::MAX,
         shared_queues: 1,
-        mechanism: Mechanism::default(),
+        preemption_costs: PreemptionCosts::default(),
     }
 }
 
@@ -327,7 +327,12 @@ where
 
 impl<I, L> System<I, L> {
     /// The same under a monitor.
-    fn under<M>(self, monitor: M, mechanism: Mechanism, params: Params) -> System<I, L, M> {
+    fn under<M>(
+        self,
+        monitor: M,
+        preemption_costs: PreemptionCosts,
+        params: Params,
+    ) -> System<I, L, M> {
         System {
             name: self.name,
             params,
@@ -336,7 +341,7 @@ impl<I, L> System<I, L> {
             monitor,
             depth: self.depth,
             shared_queues: self.shared_queues,
-            mechanism,
+            preemption_costs,
         }
     }
 }

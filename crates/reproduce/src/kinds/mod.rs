@@ -16,7 +16,7 @@ mod vary;
 
 pub use capacity::Capacity;
 pub use host::{Host, HostFigure};
-pub use overhead::{Mechanism, Overhead};
+pub use overhead::{MechanismCosts, Overhead};
 pub use phases::Phases;
 pub use servers::Servers;
 pub use setting::{On, Setting};

@@ -109,7 +109,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
     #[inline]
     fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
         self.advance_to(now_ns);
-        let needs_ns = self.mechanism.slowed_ns(request.service_ns);
+        let needs_ns = self.preemption.slowed_ns(request.service_ns);
         let in_flight = InFlight::new(request, needs_ns);
         let (id, grown) = self.requests.insert(in_flight);
         if grown {

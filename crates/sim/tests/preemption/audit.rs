@@ -48,7 +48,7 @@ where
             monitor: Audited(system.monitor, books.clone(), may_interrupt),
             depth: system.depth,
             shared_queues: system.shared_queues,
-            mechanism: system.mechanism,
+            preemption_costs: system.preemption_costs,
         }
     };
     let outcome = experiment.run_system(wrap).expect("a valid experiment");
