@@ -1,6 +1,6 @@
 //! Gaps between the clock readings of a thread that never sleeps.
 
-use super::Noise;
+use super::summary::Noise;
 
 /// Counts the gaps a spinning thread sees between its looks at the clock.
 ///

@@ -1,9 +1,9 @@
 //! The send side of a replay: it records.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use super::{Completion, Shared};
+use super::schedule::{Completion, Shared};
 use crate::datapath::Tx;
 use crate::pool::{Pool, SlotId};
 
@@ -67,11 +67,6 @@ impl Tx for ReplayTx {
 
 impl Drop for ReplayTx {
     fn drop(&mut self) {
-        let mut all = self
-            .shared
-            .completions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        all.append(&mut self.completions);
+        self.shared.completions().append(&mut self.completions);
     }
 }
