@@ -1,26 +1,9 @@
 //! Plans that somebody else makes: a rack's control plane (Pallas § 4.3).
 
 use super::Control;
+use super::assignment::Assignment;
 use crate::{BitSet, ClassId, Order, Plan};
 use alloc::vec::Vec;
-
-/// One group of classes, and how many of the server's workers are its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share {
-    /// The group's classes, UNKNOWN among them where it belongs to it.
-    pub classes: BitSet,
-    /// The group's workers.
-    pub workers: usize,
-}
-
-/// What a server is to serve: its groups, by ascending service time.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Assignment {
-    /// The groups. One, or none: first come first served by all workers.
-    pub shares: Vec<Share>,
-    /// All classes by service time as last measured, UNKNOWN last. Empty: the order stays as it was.
-    pub ascending: Vec<ClassId>,
-}
 
 /// Follows the assignment it is given: one group is served first come first served by all workers; several have their workers
 /// reserved and may use those of longer ones, as under DARC. The order of classes is the declared one until an assignment tells
@@ -128,6 +111,7 @@ impl Control for Given {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controls::Share;
 
     fn plan() -> Plan {
         let ranked = (0..4).map(ClassId).collect();

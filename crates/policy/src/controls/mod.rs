@@ -1,6 +1,7 @@
 //! Controls: what learns from completions and revises the plan.
 
 mod any;
+mod assignment;
 mod darc;
 mod darc_stable;
 mod fixed;
@@ -9,10 +10,11 @@ mod partition;
 mod profiler;
 
 pub use any::AnyControl;
+pub use assignment::{Assignment, Share};
 pub use darc::{Darc, Known};
 pub use darc_stable::DarcStable;
 pub use fixed::Fixed;
-pub use given::{Assignment, Given, Share};
+pub use given::Given;
 pub use partition::Partition;
 pub use profiler::{DarcRules, Profiler};
 

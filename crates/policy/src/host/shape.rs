@@ -1,6 +1,6 @@
 //! What a host is: its cores, and the applications that share them.
 
-use super::Topology;
+use super::topology::Topology;
 use crate::BitSet;
 use alloc::vec::Vec;
 use core::fmt;

@@ -1,6 +1,6 @@
 //! Which cores are hyper-threads of one another.
 
-use super::CoreId;
+use super::ids::CoreId;
 use alloc::vec::Vec;
 
 /// The logical cores that an allocator deals out, and their pairs. The core of the allocator

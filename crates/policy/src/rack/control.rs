@@ -124,7 +124,7 @@ impl Control {
     pub fn discrepancy_cores(&self) -> f64 {
         let total = self.layout.total() as f64;
         let off = |group: usize| {
-            let needed = self.demand.of_group(&self.grouping, group) * total;
+            let needed = self.demand.of_types(self.grouping.members(group)) * total;
             let difference = self.layout.of_group(group) as f64 - needed;
             difference.max(-difference)
         };
@@ -198,7 +198,7 @@ impl Control {
 
     fn lay_out(&self, grouping: &Grouping, from: &[Option<usize>]) -> Layout {
         let demands: Vec<f64> = (0..grouping.groups())
-            .map(|group| self.demand.of_group(grouping, group))
+            .map(|group| self.demand.of_types(grouping.members(group)))
             .collect();
         let mut totals = Vec::new();
         match self.layout.total() {
@@ -290,7 +290,7 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rack::{Cloning, Mark, Packet, Reply, Switch, Turns};
+    use crate::rack::{Cloning, Mark, Packet, Reply, Turns};
 
     fn hint(us: f64, share: f64) -> ClassHint {
         ClassHint::new(us * 1e3, share)
@@ -312,17 +312,14 @@ mod tests {
                 let class = ClassId(class);
                 shaper.request(0, Packet::new(class, index));
                 let (server, mark) = (ServerId(0), Mark::Plain);
-                shaper.reply(
-                    0,
-                    &Reply {
-                        server,
-                        class,
-                        index,
-                        mark,
-                        execution_ns,
-                        queue: 0,
-                    },
-                );
+                shaper.reply(&Reply {
+                    server,
+                    class,
+                    index,
+                    mark,
+                    execution_ns,
+                    queue: 0,
+                });
             }
         }
     }
@@ -378,7 +375,7 @@ mod tests {
                     execution_ns,
                     queue: 0,
                 };
-                shaper.reply(0, &reply);
+                shaper.reply(&reply);
             }
         }
         control.observe(&mut shaper);

@@ -2,7 +2,7 @@
 
 use super::{
     Burst, Demand, Duplicates, Forward, Grouping, Layout, Mark, Monitor, Packet, Reply, ServerId,
-    Switch, Turns, Wheel,
+    Turns, Wheel,
 };
 use crate::ClassId;
 use alloc::vec::Vec;
@@ -82,7 +82,7 @@ impl Shaper {
         for (index, group) in self.groups.iter_mut().take(self.active).enumerate() {
             let weight = |server| layout.cores(server, index);
             group.wheel.set(layout.servers(), weight, self.turns);
-            let mean_ns = demand.group_mean_ns(grouping, index);
+            let mean_ns = demand.mean_of_types_ns(grouping.members(index));
             group.burst.provision(group.wheel.round(), mean_ns);
         }
     }
@@ -110,11 +110,10 @@ impl Shaper {
         })?;
         self.groups[calmest].wheel.turn()
     }
-}
 
-impl Switch for Shaper {
+    /// Chooses the server of a request, and in excess a second one for its clone.
     #[inline]
-    fn request(&mut self, now_ns: u64, packet: Packet) -> Forward {
+    pub fn request(&mut self, now_ns: u64, packet: Packet) -> Forward {
         let index = usize::from(self.group_of[packet.class.index()]);
         let group = &mut self.groups[index];
         let Some(server) = group.wheel.turn() else {
@@ -134,14 +133,11 @@ impl Switch for Shaper {
         Forward::To(server)
     }
 
+    /// Counts a response. `false`: it is the slower of two and goes no further.
     #[inline]
-    fn reply(&mut self, _now_ns: u64, reply: &Reply) -> bool {
+    pub fn reply(&mut self, reply: &Reply) -> bool {
         self.monitor.finished(reply.class, reply.execution_ns);
         self.duplicates.passes(reply.index, reply.mark)
-    }
-
-    fn shaper(&mut self) -> Option<&mut Shaper> {
-        Some(self)
     }
 }
 
