@@ -11,7 +11,7 @@
 
 use crate::claim::{Claim, Expected, Judged, Sign, Take, Verdict};
 use crate::figures::{Datum, Figures, Name};
-use crate::show::quantity;
+use crate::text::{on_one_line, quantity};
 
 /// Within this, relative to the paper's figure, a figure is reproduced unless the file says else.
 const TOLERANCE: f64 = 0.10;
@@ -298,11 +298,6 @@ impl Take {
             Self::Argmin => "place of the smallest",
         }
     }
-}
-
-/// Text that a file wraps.
-pub(crate) fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 fn points(name: &Name, figures: &Figures) -> Result<Vec<Point>, String> {

@@ -34,6 +34,7 @@ mod observable;
 mod result;
 mod run;
 pub mod show;
+mod text;
 
 pub use catalogue::NAMES;
 pub use claim::{Claim, Expected, Judged, Sign, Take, Verdict};

@@ -1,6 +1,6 @@
 //! The result of an experiment.
 
-use crate::judge::on_one_line;
+use crate::text::on_one_line;
 use crate::{Error, Experiment, Figures, Judged, RunLength, Verdict};
 use serde::Serialize;
 

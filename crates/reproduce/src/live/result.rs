@@ -10,7 +10,7 @@ use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, carried};
 use super::session::{AtRest, Measured, Settings};
 use super::tail::Tail;
-use crate::judge::on_one_line;
+use crate::text::on_one_line;
 use crate::{Datum, Figures};
 
 /// A figure measured on this machine.

@@ -1,7 +1,7 @@
 //! Tables, which every form of output shows.
 
-use super::quantity;
 use crate::figures::distinct;
+use crate::text::quantity;
 use crate::{Datum, Experiment, Judged, Reproduction, Verdict};
 use headway_report::{Table, format};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::distance;
+use super::distance::distance;
 use crate::{Empirical, Service};
 
 /// A distribution nearer than this is near enough, however many samples tell it from the truth.
