@@ -31,6 +31,7 @@ mod no_preempt;
 mod overflow;
 mod sanitizer;
 mod signal;
+mod signal_handler;
 mod slow;
 mod stack;
 mod stub;

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use headway_machine::doctor::{has_invariant_tsc, has_user_interrupts};
 
 use crate::attached::{Attached, Flag};
-use crate::signal;
+use crate::signal_handler;
 
 /// A way to make a running request yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ impl Mechanism {
                 "the time-stamp counter does not run at a constant rate (CPUID 8000_0007h, EDX bit 8)"
                     .into(),
             ),
-            Mechanism::Signal => signal::obstacle(),
+            Mechanism::Signal => signal_handler::obstacle(),
             Mechanism::Uintr => Some(no_user_interrupts()),
         }
     }
@@ -162,7 +162,7 @@ impl Asker {
     pub fn ask_with(&self, epoch: u64, message: u64) {
         self.flag.raise_with(epoch, message);
         if let Some(thread) = self.thread {
-            signal::send(thread);
+            signal_handler::send(thread);
         }
     }
 }
