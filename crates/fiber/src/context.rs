@@ -13,14 +13,14 @@ use std::mem::offset_of;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
-use crate::control::Control;
+use crate::control::FiberControl;
 
 /// Where a fiber without a job is to be [entered](enter): makes its stack ready.
 ///
 /// # Safety
 /// It has none, and the stack below its base is nobody's.
 #[inline(always)]
-pub(crate) unsafe fn rewind(control: &Control) -> usize {
+pub(crate) unsafe fn rewind(control: &FiberControl) -> usize {
     let entry = (control.stack_base - size_of::<usize>()) as *mut usize;
     // SAFETY: the highest word of the stack.
     unsafe { entry.write(__headway_fiber_begin as *const () as usize) };
@@ -35,11 +35,11 @@ pub(crate) unsafe fn rewind(control: &Control) -> usize {
 /// It was [rewound](rewind), or has left and `stack_pointer` is its own, and runs nowhere. Where it left in another thread, it may go on in this one.
 #[inline(always)]
 pub(crate) unsafe fn enter(
-    control: NonNull<Control>,
+    control: NonNull<FiberControl>,
     stack_pointer: usize,
     unwind: bool,
-) -> (usize, NonNull<Control>) {
-    let control_after: *mut Control;
+) -> (usize, NonNull<FiberControl>) {
+    let control_after: *mut FiberControl;
     let left_at: usize;
     // SAFETY: a function call, as far as the compiler can tell, that keeps no register but those that it may not be told of. What is
     // found at the fiber's stack pointer was put there by `leave` or `rewind`.
@@ -56,7 +56,7 @@ pub(crate) unsafe fn enter(
             "jmp rcx",
             "2:",
             "pop rbx",
-            resumer = const offset_of!(Control, resumer),
+            resumer = const offset_of!(FiberControl, resumer),
             inlateout("rdi") control.as_ptr() => control_after,
             inlateout("rax") usize::from(unwind) => _,
             inlateout("rsi") stack_pointer => left_at,
@@ -72,7 +72,7 @@ pub(crate) unsafe fn enter(
 /// # Safety
 /// Called on the stack of the fiber whose control this is.
 #[inline(always)]
-pub(crate) unsafe fn leave(control: *const Control) -> bool {
+pub(crate) unsafe fn leave(control: *const FiberControl) -> bool {
     // SAFETY: as in `enter`; `resumer` is what that stored last.
     unsafe {
         asm!(
@@ -90,7 +90,7 @@ pub(crate) unsafe fn leave(control: *const Control) -> bool {
             "pop rbp",
             "test eax, eax",
             "jnz {unwind}",
-            resumer = const offset_of!(Control, resumer),
+            resumer = const offset_of!(FiberControl, resumer),
             unwind = label { return true },
             inlateout("rdi") control => _,
             lateout("rax") _,
@@ -145,6 +145,6 @@ global_asm!(
     ".cfi_endproc",
     ".size __headway_fiber_begin, . - __headway_fiber_begin",
     ".popsection",
-    resumer = const offset_of!(Control, resumer),
-    run = const offset_of!(Control, run),
+    resumer = const offset_of!(FiberControl, resumer),
+    run = const offset_of!(FiberControl, run),
 );

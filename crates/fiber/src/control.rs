@@ -27,7 +27,7 @@ pub(crate) enum Ended {
 
 /// The part of a fiber that probes see. The first line is all that a switch touches.
 #[repr(C)]
-pub(crate) struct Control {
+pub(crate) struct FiberControl {
     /// The fiber's own or a word of [`rest`], while it does not run.
     pub(crate) stack_pointer: Cell<usize>,
     /// That of whoever entered it, while it runs.
@@ -36,7 +36,7 @@ pub(crate) struct Control {
     pub(crate) stack_limit: usize,
     pub(crate) stack_base: usize,
     /// Runs a job on the fiber's stack.
-    pub(crate) run: unsafe extern "C" fn(*mut Control) -> Ended,
+    pub(crate) run: unsafe extern "C" fn(*mut FiberControl) -> Ended,
     /// How often it was suspended in a job.
     pub(crate) suspensions: Cell<u64>,
     /// The class of the current job, for reports.
@@ -53,7 +53,7 @@ pub(crate) struct Control {
     pub(crate) stack: ManuallyDrop<Stack>,
 }
 
-impl Control {
+impl FiberControl {
     /// Whether its job was suspended.
     #[inline(always)]
     pub(crate) fn is_suspended(&self) -> bool {

@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{self, Unwinding};
-use crate::control::{Control, Ended, rest};
+use crate::control::{Ended, FiberControl, rest};
 use crate::local;
 use crate::sanitizer::Shadow;
 use crate::stack::{MIN_STACK_BYTES, Stack};
@@ -95,7 +95,7 @@ pub struct Fiber<J: 'static> {
 /// The top of a fiber's stack.
 #[repr(C, align(64))]
 struct Core<J> {
-    control: Control,
+    control: FiberControl,
     /// Initialised while there is a job: while `Suspended`, and during a turn.
     job: MaybeUninit<J>,
     /// Initialised when a turn ended by a panic.
@@ -135,7 +135,7 @@ impl<J> Fiber<J> {
             }
         };
         let body_at = ((core as usize - size_of::<F>()) & !(body_align - 1)) as *mut F;
-        let control = Control {
+        let control = FiberControl {
             stack_pointer: Cell::new(rest::IDLE),
             resumer: Cell::new(0),
             stack_limit: stack.limit(),
@@ -271,7 +271,7 @@ impl<J> Fiber<J> {
     }
 
     #[inline]
-    fn control(&self) -> &Control {
+    fn control(&self) -> &FiberControl {
         // SAFETY: the handle's owner is outside the fiber, which is the only other user, and not running.
         unsafe { &(*self.core.as_ptr()).control }
     }
@@ -292,7 +292,7 @@ impl<J> Fiber<J> {
     #[inline(always)]
     fn enter(&mut self, from: usize, unwind: bool) -> usize {
         debug_assert_eq!(local::no_preempt(), 0, "a section of the caller's is open");
-        let control = self.core.cast::<Control>();
+        let control = self.core.cast::<FiberControl>();
         let outer = local::replace_fiber(control.as_ptr());
         // SAFETY: `new` made it, and nothing else runs it. While it runs, only the fiber touches the core.
         let (left_at, control) = unsafe {
@@ -349,7 +349,7 @@ impl<J> Drop for Fiber<J> {
 ///
 /// # Safety
 /// Called on the fiber whose control this is, the head of a `Core<J>`, and whose body is an `F`.
-unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut Control) -> Ended {
+unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> Ended {
     let core = control.cast::<Core<J>>();
     // SAFETY: the control lives as long as its fiber.
     let shadow = unsafe { &(*control).shadow };

@@ -12,7 +12,7 @@ use crate::abi::{
     EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET,
     NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
 };
-use crate::control::Control;
+use crate::control::FiberControl;
 
 /// How far `__headway_preempt` lies from the base of any thread. Constant, so it may be computed once.
 #[inline(always)]
@@ -86,13 +86,13 @@ word!(
     fiber,
     set_fiber,
     FIBER_OFFSET,
-    *mut Control
+    *mut FiberControl
 );
 
 /// Puts another fiber in the place of the one that runs, which it returns; null for none.
 #[inline(always)]
-pub(crate) fn replace_fiber(fiber: *mut Control) -> *mut Control {
-    let before: *mut Control;
+pub(crate) fn replace_fiber(fiber: *mut FiberControl) -> *mut FiberControl {
+    let before: *mut FiberControl;
     // SAFETY: reads and writes a word of this thread's own line.
     unsafe {
         asm!("mov {1}, qword ptr fs:[{0} + {3}]", "mov qword ptr fs:[{0} + {3}], {2}",
@@ -104,8 +104,8 @@ pub(crate) fn replace_fiber(fiber: *mut Control) -> *mut Control {
 
 /// The fiber that runs, or null, and how many no-preempt sections are open.
 #[inline(always)]
-pub(crate) fn fiber_and_sections() -> (*mut Control, u32) {
-    let (fiber, sections): (*mut Control, u32);
+pub(crate) fn fiber_and_sections() -> (*mut FiberControl, u32) {
+    let (fiber, sections): (*mut FiberControl, u32);
     // SAFETY: reads two words of this thread's own line.
     unsafe {
         asm!("mov {1:r}, qword ptr fs:[{0} + {3}]", "mov {2:e}, dword ptr fs:[{0} + {4}]",

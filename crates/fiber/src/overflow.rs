@@ -7,7 +7,7 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::{io, mem, ptr};
 
-use crate::control::Control;
+use crate::control::FiberControl;
 use crate::local;
 
 /// Says what a job's label stands for. It runs in a signal handler: it must neither allocate nor lock.
@@ -72,7 +72,7 @@ extern "C" fn faulted(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
 }
 
 /// Writes one line, without allocating.
-fn report(control: &Control) {
+fn report(control: &FiberControl) {
     let label = control.label.get();
     let name = LABEL_NAME.get().and_then(|name| name(label));
     let mut line = Line::default();

@@ -4,7 +4,7 @@
 use crate::abi::{NEVER, SELF_TIMED};
 use std::ptr::NonNull;
 
-use crate::control::Control;
+use crate::control::FiberControl;
 use crate::kept::keeping_control_words;
 use crate::local;
 use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
@@ -82,7 +82,7 @@ pub(crate) extern "C-unwind" fn late() {
 }
 
 /// A signal came. The fiber that is to be [suspended](suspend) for it.
-pub(crate) fn signalled() -> Option<NonNull<Control>> {
+pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
     match local::asked() {
         0 | SELF_TIMED => None,
         epoch => granted(Request::Asked(epoch), deferral::SIGNALLED),
@@ -99,7 +99,7 @@ fn yield_for(request: Request, deferral: u32) {
 
 /// The fiber that is to yield now, if this is a request for what runs now, and it may be left.
 #[inline]
-fn granted(request: Request, deferral: u32) -> Option<NonNull<Control>> {
+fn granted(request: Request, deferral: u32) -> Option<NonNull<FiberControl>> {
     let Some(control) = NonNull::new(local::fiber()) else {
         request.withdraw();
         return None;
@@ -164,7 +164,7 @@ pub extern "C-unwind" fn __headway_deferred_in_library() {
 ///
 /// # Safety
 /// As [`leave`].
-pub(crate) unsafe fn suspend(control: NonNull<Control>) {
+pub(crate) unsafe fn suspend(control: NonNull<FiberControl>) {
     let errno = in_one_thread_before_leaving(errno::get);
     // SAFETY: current, so it lives.
     let preempted = unsafe { &(*control.as_ptr()).preempted };

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::thread;
 
 use crate::context;
-use crate::control::Control;
+use crate::control::FiberControl;
 use crate::kept::keeping_exceptions;
 use crate::local;
 
@@ -59,7 +59,7 @@ pub fn suspensions() -> u64 {
 /// # Safety
 /// `control` is this thread's current fiber.
 #[inline]
-pub(crate) unsafe fn may_leave(control: NonNull<Control>) -> bool {
+pub(crate) unsafe fn may_leave(control: NonNull<FiberControl>) -> bool {
     // SAFETY: the control lives as long as its fiber, which is current.
     let control = unsafe { control.as_ref() };
     control.holds(stack_pointer()) && control.shadow.may_leave() && !thread::panicking()
@@ -70,7 +70,7 @@ pub(crate) unsafe fn may_leave(control: NonNull<Control>) -> bool {
 /// # Safety
 /// `control` is this thread's current fiber, and [`may_leave`].
 #[inline(always)]
-pub(crate) unsafe fn leave(control: NonNull<Control>) -> bool {
+pub(crate) unsafe fn leave(control: NonNull<FiberControl>) -> bool {
     // SAFETY: the control lives as long as its fiber.
     let suspensions = unsafe { &control.as_ref().suspensions };
     suspensions.set(suspensions.get() + 1);

@@ -4,7 +4,7 @@
 //!
 //! - [`Clock`]: nanoseconds from the time-stamp counter, cheap enough to read at every probe;
 //! - [`Topology`]: the cores this process may use;
-//! - [`Description`]: what a report says about the machine;
+//! - [`MachineDescription`]: what a report says about the machine;
 //! - [`thread`]: naming, pinning and raising threads;
 //! - [`noise`]: how much time the machine takes away from a thread that never sleeps;
 //! - [`doctor`]: what is supported here, and what to do about what is not.
@@ -21,6 +21,6 @@ pub mod thread;
 pub mod topology;
 
 pub use clock::Clock;
-pub use description::Description;
+pub use description::MachineDescription;
 pub use noise::{GapLog, Noise};
 pub use topology::Topology;

@@ -9,7 +9,7 @@
 //!
 //! What was found out afterwards (`reason`) is no part of the rule.
 
-use crate::claim::{Claim, Expected, Judged, Sign, Take, Verdict};
+use crate::claim::{Claim, ClaimVerdict, Expected, Judged, Sign, Take};
 use crate::figures::{Datum, Figures, Name};
 use crate::text::{on_one_line, quantity};
 
@@ -36,7 +36,7 @@ impl Claim {
         };
         let judged = judged.map_err(|problem| format!("claim \"{}\": {problem}", self.says))?;
         let reason = match judged.verdict {
-            Verdict::Reproduced => None,
+            ClaimVerdict::Reproduced => None,
             _ => self.reason.as_deref().map(on_one_line),
         };
         Ok(Judged { reason, ..judged })
@@ -85,9 +85,9 @@ impl Claim {
             shown: shown.join(", "),
             deviation: None,
             verdict: if sorted {
-                Verdict::Reproduced
+                ClaimVerdict::Reproduced
             } else {
-                Verdict::NotReproduced
+                ClaimVerdict::NotReproduced
             },
             rule: "each is below the next".into(),
             because: None,
@@ -116,7 +116,7 @@ impl Claim {
         let deviation = deviation.map(|paper| ours / paper - 1.0);
         let verdict = self.verdict(ours, over.is_some());
         let because = match (&self.expected, verdict) {
-            (Some(expected), Verdict::ExpectedDeviation) => Some(expected.because.clone()),
+            (Some(expected), ClaimVerdict::ExpectedDeviation) => Some(expected.because.clone()),
             _ => None,
         };
         Ok(Judged {
@@ -133,25 +133,25 @@ impl Claim {
         })
     }
 
-    fn verdict(&self, ours: f64, is_ratio: bool) -> Verdict {
+    fn verdict(&self, ours: f64, is_ratio: bool) -> ClaimVerdict {
         if ours.is_finite() && self.holds(ours, is_ratio) {
-            return Verdict::Reproduced;
+            return ClaimVerdict::Reproduced;
         }
         if self
             .expected
             .as_ref()
             .is_some_and(|expected| expected.explains(ours))
         {
-            return Verdict::ExpectedDeviation;
+            return ClaimVerdict::ExpectedDeviation;
         }
         if !ours.is_finite() {
-            return Verdict::NotReproduced;
+            return ClaimVerdict::NotReproduced;
         }
         let Some(paper) = self.paper.or(self.at_least).or(self.at_most) else {
-            return Verdict::NotReproduced;
+            return ClaimVerdict::NotReproduced;
         };
         if !self.on_its_side(ours, is_ratio) || paper == 0.0 {
-            return Verdict::NotReproduced;
+            return ClaimVerdict::NotReproduced;
         }
         let has_side = is_ratio && paper != 1.0;
         let same = if has_side {
@@ -161,9 +161,9 @@ impl Claim {
             (1.0 / SAME_MAGNITUDE..=SAME_MAGNITUDE).contains(&factor)
         };
         if same {
-            Verdict::Deviates(ours / paper - 1.0)
+            ClaimVerdict::Deviates(ours / paper - 1.0)
         } else {
-            Verdict::NotReproduced
+            ClaimVerdict::NotReproduced
         }
     }
 
@@ -355,7 +355,7 @@ mod tests {
         claim
     }
 
-    fn verdict(claim: &Claim) -> Verdict {
+    fn verdict(claim: &Claim) -> ClaimVerdict {
         claim.judge(&figures()).unwrap().verdict
     }
 
@@ -364,18 +364,18 @@ mod tests {
         let mut ratio = claim("a", Some("b"));
         ratio.at = Some(0.9);
         ratio.paper = Some(3.1);
-        assert_eq!(verdict(&ratio), Verdict::Reproduced);
+        assert_eq!(verdict(&ratio), ClaimVerdict::Reproduced);
         ratio.paper = Some(6.0);
-        assert_eq!(verdict(&ratio), Verdict::Deviates(-0.5));
+        assert_eq!(verdict(&ratio), ClaimVerdict::Deviates(-0.5));
         ratio.paper = Some(0.5);
-        assert_eq!(verdict(&ratio), Verdict::NotReproduced);
+        assert_eq!(verdict(&ratio), ClaimVerdict::NotReproduced);
         ratio.expected = Some(Expected {
             between: Some([2.5, 3.5]),
             no_figure: false,
             because: "a prototype's overhead".into(),
         });
         let judged = ratio.judge(&figures()).unwrap();
-        assert_eq!(judged.verdict, Verdict::ExpectedDeviation);
+        assert_eq!(judged.verdict, ClaimVerdict::ExpectedDeviation);
         assert_eq!(judged.because.as_deref(), Some("a prototype's overhead"));
     }
 
@@ -383,16 +383,16 @@ mod tests {
     fn a_figure_further_off_than_twice_is_not_reproduced() {
         let mut figure = claim("one", None);
         figure.paper = Some(4.0);
-        assert_eq!(verdict(&figure), Verdict::Deviates(0.75));
+        assert_eq!(verdict(&figure), ClaimVerdict::Deviates(0.75));
         figure.paper = Some(3.0);
-        assert_eq!(verdict(&figure), Verdict::NotReproduced);
+        assert_eq!(verdict(&figure), ClaimVerdict::NotReproduced);
     }
 
     #[test]
     fn what_does_not_exist_is_not_reproduced() {
         let mut gone = claim("gone", None);
         gone.at_most = Some(10.0);
-        assert_eq!(verdict(&gone), Verdict::NotReproduced);
+        assert_eq!(verdict(&gone), ClaimVerdict::NotReproduced);
         let mut unknown = claim("nobody", None);
         unknown.paper = Some(1.0);
         assert!(unknown.judge(&figures()).unwrap_err().contains("nobody"));
@@ -403,9 +403,9 @@ mod tests {
         let mut loss = claim("b", Some("a"));
         loss.sign = Some(Sign::Negative);
         loss.at = Some(0.9);
-        assert_eq!(verdict(&loss), Verdict::Reproduced);
+        assert_eq!(verdict(&loss), ClaimVerdict::Reproduced);
         loss.at = Some(0.5);
-        assert_eq!(verdict(&loss), Verdict::NotReproduced);
+        assert_eq!(verdict(&loss), ClaimVerdict::NotReproduced);
     }
 
     #[test]
@@ -414,7 +414,7 @@ mod tests {
         curve.paper = Some(30.0);
         assert!(curve.judge(&figures()).unwrap_err().contains("which point"));
         curve.take = Some(Take::Max);
-        assert_eq!(verdict(&curve), Verdict::Reproduced);
+        assert_eq!(verdict(&curve), ClaimVerdict::Reproduced);
         curve.take = Some(Take::Argmax);
         assert_eq!(curve.judge(&figures()).unwrap().ours, 0.9);
     }
@@ -425,8 +425,8 @@ mod tests {
         claim.reason = Some("with half the cost\n  it is 6".into());
         let told = |claim: &Claim| claim.judge(&figures()).unwrap().reason;
         for (paper, verdict_is) in [
-            (4.0, Verdict::Deviates(0.75)),
-            (3.0, Verdict::NotReproduced),
+            (4.0, ClaimVerdict::Deviates(0.75)),
+            (3.0, ClaimVerdict::NotReproduced),
         ] {
             claim.paper = Some(paper);
             assert_eq!(verdict(&claim), verdict_is);
@@ -464,8 +464,8 @@ mod tests {
             claim
         };
         let mut apart = order(["b", "a"]);
-        assert_eq!(verdict(&apart), Verdict::NotReproduced);
+        assert_eq!(verdict(&apart), ClaimVerdict::NotReproduced);
         apart.at = Some(0.9);
-        assert_eq!(verdict(&apart), Verdict::Reproduced);
+        assert_eq!(verdict(&apart), ClaimVerdict::Reproduced);
     }
 }

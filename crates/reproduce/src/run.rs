@@ -1,6 +1,6 @@
 //! Runs experiments, all their pieces side by side.
 
-use crate::{Datum, Error, Experiment, Figures, Kind, Reproduction, RunLength, Setting, Task};
+use crate::{Datum, Error, ExperimentFile, Figures, Kind, Reproduction, RunLength, Setting, Task};
 use headway_sim::in_parallel;
 
 /// Runs `experiments` on so many threads; the results do not depend on how many. `done` hears, on
@@ -9,7 +9,7 @@ use headway_sim::in_parallel;
 /// # Errors
 /// The first mistake in a file, or failure of a run, in the order of the experiments.
 pub fn run(
-    experiments: &[Experiment],
+    experiments: &[ExperimentFile],
     length: RunLength,
     threads: usize,
     mut done: impl FnMut(&str, usize),

@@ -3,8 +3,8 @@
 use crate::args::Destination;
 use crate::output::{self, Format};
 use anyhow::Result;
-use headway_machine::doctor::{Finding, Level, examine};
-use headway_machine::{Description, noise};
+use headway_machine::doctor::{Finding, Severity, examine};
+use headway_machine::{MachineDescription, noise};
 use headway_report::{Table, format};
 use headway_runtime::Mechanism;
 use std::io::Write;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let machine = Description::read()?;
+        let machine = MachineDescription::read()?;
         let mut findings = examine();
         findings.push(preemption());
         let noise = noise::measure(WATCH, None)?;
@@ -57,8 +57,8 @@ fn preemption() -> Finding {
     Finding {
         name: "preemption",
         level: match usable.contains(&Mechanism::Flag.name()) {
-            true => Level::Good,
-            false => Level::Absent,
+            true => Severity::Good,
+            false => Severity::Absent,
         },
         detail: std::iter::once(by)
             .chain(refused)
@@ -95,7 +95,11 @@ fn noise_line(noise: &noise::Noise) -> String {
     )
 }
 
-fn json(machine: &Description, findings: &[Finding], noise: &noise::Noise) -> serde_json::Value {
+fn json(
+    machine: &MachineDescription,
+    findings: &[Finding],
+    noise: &noise::Noise,
+) -> serde_json::Value {
     let finding = |finding: &Finding| {
         serde_json::json!({
             "name": finding.name, "level": finding.level.to_string(), "detail": finding.detail,

@@ -3,7 +3,7 @@
 mod apps;
 mod host;
 
-use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size, Traffic};
+use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: Size,
     #[command(flatten)]
-    extent: Extent,
+    extent: LengthFlags,
     #[command(flatten)]
     costs: CostFlags,
     #[command(flatten)]

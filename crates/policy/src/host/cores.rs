@@ -10,7 +10,7 @@ use super::ids::{AppId, CoreId, KthreadId};
 use super::kthreads::Kthreads;
 use super::moves::{Move, Tenant};
 use super::shape::{AppShape, HostShape, Kind};
-use super::topology::Topology;
+use super::topology::HostTopology;
 use crate::BitSet;
 use alloc::vec::Vec;
 
@@ -48,7 +48,7 @@ pub(super) struct Released {
 /// Who has which core.
 #[derive(Clone)]
 pub struct Cores {
-    topology: Topology,
+    topology: HostTopology,
     cores: Vec<Core>,
     idle: BitSet,
     apps: Vec<App>,
@@ -174,7 +174,7 @@ impl Cores {
         (0..self.apps.len() as u16).map(AppId)
     }
 
-    pub(super) fn topology(&self) -> &Topology {
+    pub(super) fn topology(&self) -> &HostTopology {
         &self.topology
     }
 

@@ -17,7 +17,7 @@
 //! [`poll`](Allocator::poll) until nothing is left. A [`Move::Revoke`] is an order, not a fact: the core
 //! changes hands when the engine reports it released.
 //!
-//! The parts are one concern a file: [`Topology`] (hyper-threads), [`Cores`] (who has which core, and the
+//! The parts are one concern a file: [`HostTopology`] (hyper-threads), [`Cores`] (who has which core, and the
 //! invariants), kthreads (whom to wake), congestion (Algorithm 1), selection (Algorithm 2), [`Patience`] (when to
 //! park), estimates (Arachne's) and targets (towards a given split).
 
@@ -47,7 +47,7 @@ pub use moves::{Move, Tenant};
 pub use parking::{Idleness, Patience};
 pub use shape::{AppShape, HostShape, Kind, MAX_APPS, MAX_CORES, ShapeError};
 pub use shenango::{Shenango, ShenangoRules};
-pub use topology::Topology;
+pub use topology::HostTopology;
 
 /// How far a queue was consumed and filled. Both only grow: what lies between waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,6 +1,6 @@
 //! Ways to measure, a file each.
 //!
-//! A new one is a struct that its file's `[[measure]]` table is read into, a line in [`Measure`],
+//! A new one is a struct that its file's `[[measure]]` table is read into, a line in [`Measurement`],
 //! and [`Kind::tasks`], which cuts the work into pieces that run side by side. Every piece gives
 //! [`Datum`]s; claims, tables and charts are made from those alone.
 
@@ -75,7 +75,7 @@ pub trait Kind {
 /// A `[[measure]]` table: `kind` names the way, the rest is its own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Measure {
+pub enum Measurement {
     /// The highest load that meets an SLO.
     Capacity(Capacity),
     /// Figures over load, or over a parameter at one load.
@@ -92,7 +92,7 @@ pub enum Measure {
     Host(Host),
 }
 
-impl Measure {
+impl Measurement {
     fn kind(&self) -> &dyn Kind {
         match self {
             Self::Capacity(kind) => kind,
@@ -106,7 +106,7 @@ impl Measure {
     }
 }
 
-impl Kind for Measure {
+impl Kind for Measurement {
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
         self.kind().tasks(setting)
     }

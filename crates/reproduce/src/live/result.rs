@@ -1,6 +1,6 @@
 //! What was measured, beside what the paper says.
 
-use headway_machine::Description;
+use headway_machine::MachineDescription;
 use headway_report::Summary;
 use serde::Serialize;
 
@@ -134,7 +134,7 @@ impl LiveReproduction {
             figure: experiment.figure.clone(),
             testbed: on_one_line(&experiment.testbed),
             shortened: settings.fast,
-            machine: Description::read()
+            machine: MachineDescription::read()
                 .map_or_else(|error| error.to_string(), |it| it.to_string()),
             caveats: caveats(measured.workers),
             workers: measured.workers,

@@ -15,7 +15,9 @@ use crate::Costs;
 use crate::server::{NEVER, Sink, Standing, Work};
 use crate::tape::Tape;
 use agenda::Agenda;
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Verdict};
+use headway_policy::role::{
+    Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, PreemptionDecision,
+};
 use headway_policy::systems::System;
 use headway_policy::{Charge, Job, JobId, PreemptionCosts, Shape, WorkerId};
 use headway_report::schedule::Runner;
@@ -358,13 +360,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             .monitor
             .expired(self.now_ns, id, &self.ingress, &queues)
         {
-            Verdict::Preempt => self.preempt(worker),
-            Verdict::Renew(ns) => self.look_again(worker, self.now_ns + ns),
-            Verdict::RenewAlone(ns) => {
+            PreemptionDecision::Preempt => self.preempt(worker),
+            PreemptionDecision::Renew(ns) => self.look_again(worker, self.now_ns + ns),
+            PreemptionDecision::RenewAlone(ns) => {
                 self.workers[worker].go_on_alone(self.now_ns, ns);
                 self.look_again(worker, NEVER)
             }
-            Verdict::Leave => self.look_again(worker, NEVER),
+            PreemptionDecision::Leave => self.look_again(worker, NEVER),
         }
     }
 

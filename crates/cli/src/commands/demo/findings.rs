@@ -3,7 +3,7 @@
 use crate::commands::demo::lane::{ALL, Basis, Excluded, Lane, Round, Sample};
 use crate::commands::demo::setup::{Setup, percent};
 use crate::commands::demo::verdict::{CONFIDENCE, Ratio, Step};
-use headway_report::stats::Interval;
+use headway_report::stats::ConfidenceInterval;
 use headway_report::{Run, format};
 
 /// Everything that was found out.
@@ -293,7 +293,12 @@ pub(crate) fn requests(of: Basis) -> &'static str {
 }
 
 /// A percentile under two policies, in µs. A ratio below 1 is told as how many times lower.
-fn compared(of: &Ratio, base: (f64, &str), other: (f64, &str), ratio: &Interval) -> String {
+fn compared(
+    of: &Ratio,
+    base: (f64, &str),
+    other: (f64, &str),
+    ratio: &ConfidenceInterval,
+) -> String {
     let times = match ratio.estimate {
         _ if !ratio.distinguishable_from(1.0) => {
             format!(
@@ -316,8 +321,8 @@ fn compared(of: &Ratio, base: (f64, &str), other: (f64, &str), ratio: &Interval)
     )
 }
 
-fn inverse(ratio: &Interval) -> Interval {
-    Interval {
+fn inverse(ratio: &ConfidenceInterval) -> ConfidenceInterval {
+    ConfidenceInterval {
         estimate: 1.0 / ratio.estimate,
         lo: 1.0 / ratio.hi,
         hi: 1.0 / ratio.lo,

@@ -2,7 +2,7 @@
 
 use crate::commands::demo::lane::{Basis, Lane, Round, Sample};
 use headway_report::Run;
-use headway_report::stats::{Interval, ratio_interval};
+use headway_report::stats::{ConfidenceInterval, ratio_interval};
 use serde::Serialize;
 
 /// Of each interval. There are two looks at the most, at each of which it may be wrong: with both, in at most 5 of 100.
@@ -21,7 +21,7 @@ pub(crate) struct Ratio {
     pub(crate) base: String,
     pub(crate) class: String,
     /// Of p99 latencies; none with fewer than two rounds in which both count.
-    pub(crate) p99: Option<Interval>,
+    pub(crate) p99: Option<ConfidenceInterval>,
     /// Of which requests.
     pub(crate) of: Basis,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Step {
     pub(crate) better: String,
     pub(crate) worse: String,
     /// `worse` over `better`; none with fewer than two rounds in which both count.
-    pub(crate) ratio: Option<Interval>,
+    pub(crate) ratio: Option<ConfidenceInterval>,
     /// Of which requests.
     pub(crate) of: Basis,
     /// Whether the interval excludes 1: only then the order is more than chance.
@@ -56,7 +56,7 @@ fn paired(
     (left, right): (&Lane, &Lane),
     sample: Sample,
     measure: impl Fn(&Run) -> f64,
-) -> Option<Interval> {
+) -> Option<ConfidenceInterval> {
     let value = |round: &Round| measure(&round.view(sample.0).run);
     let pairs: Vec<(f64, f64)> = in_common(left, right, sample)
         .map(|(l, r)| (value(l), value(r)))
@@ -105,7 +105,7 @@ pub(crate) fn all_decided(lanes: &[Lane], base: &Lane) -> bool {
     let ratios = ratios(lanes, base);
     let mut of_short = ratios.iter().filter(|ratio| ratio.class == *short);
     of_short.all(|ratio| {
-        let differs = |interval: Interval| interval.distinguishable_from(1.0);
+        let differs = |interval: ConfidenceInterval| interval.distinguishable_from(1.0);
         ratio.of == Basis::Untouched && ratio.p99.is_some_and(differs)
     })
 }
@@ -141,7 +141,9 @@ fn step(higher: &Lane, lower: &Lane, of: Basis) -> Step {
     };
     let ratio = over(higher, lower);
     let (worse, better, ratio) = match ratio {
-        Some(Interval { estimate, .. }) if estimate < 1.0 => (lower, higher, over(lower, higher)),
+        Some(ConfidenceInterval { estimate, .. }) if estimate < 1.0 => {
+            (lower, higher, over(lower, higher))
+        }
         ratio => (higher, lower, ratio),
     };
     Step {

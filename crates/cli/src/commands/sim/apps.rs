@@ -160,7 +160,7 @@ pub(super) fn allocator(text: &str) -> Result<Option<Spec>> {
         return Ok(None);
     }
     let smallest = headway_policy::host::HostShape {
-        topology: headway_policy::host::Topology::flat(1),
+        topology: headway_policy::host::HostTopology::flat(1),
         apps: vec![headway_policy::host::AppShape {
             guaranteed: 0,
             most: 1,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// A policy at a load, with all its replications.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Point {
+pub(super) struct SweepPoint {
     pub(super) policy: String,
     pub(super) load: f64,
     pub(super) runs: Vec<Run>,
@@ -129,12 +129,12 @@ impl Piece {
     }
 
     /// Each point with its runs.
-    pub(super) fn points(&self) -> Vec<Point> {
+    pub(super) fn points(&self) -> Vec<SweepPoint> {
         let mut rest = &self.runs[..];
         let mut point = |name: &Name| {
             let (runs, others) = rest.split_at(name.replications);
             rest = others;
-            Point {
+            SweepPoint {
                 policy: name.policy.clone(),
                 load: name.load,
                 runs: runs.to_vec(),

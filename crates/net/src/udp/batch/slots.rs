@@ -20,7 +20,7 @@ const BATCH: usize = 64;
 pub struct Batch {
     messages: Messages<BATCH>,
     names: Box<[sockaddr_in6; BATCH]>,
-    controls: Box<[Control; BATCH]>,
+    controls: Box<[ControlBuffer; BATCH]>,
 }
 
 /// What arrived in one message.
@@ -73,7 +73,7 @@ impl Batch {
     /// token is another pool's.
     fn arm(&mut self, pool: &Pool, free: &FreeList, count: usize) {
         for (i, id) in free.next().take(count).enumerate() {
-            self.messages.header_mut(i).msg_controllen = size_of::<Control>();
+            self.messages.header_mut(i).msg_controllen = size_of::<ControlBuffer>();
             let buffer = self.messages.buffer_mut(i);
             buffer.iov_base = Slot::data_ptr(pool.slot_ptr(id)).cast();
             buffer.iov_len = PAYLOAD_BYTES;
@@ -129,7 +129,7 @@ const NAME_BYTES: libc::socklen_t = size_of::<sockaddr_in6>() as libc::socklen_t
 /// Room for one control message: the address of this machine that a datagram came to, or is to come from.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Control {
+struct ControlBuffer {
     header: cmsghdr,
     info: PacketInfo,
 }
@@ -142,9 +142,9 @@ union PacketInfo {
 }
 
 /// The kernel finds a message's data behind its header.
-const _: () = assert!(std::mem::offset_of!(Control, info) == size_of::<cmsghdr>());
+const _: () = assert!(std::mem::offset_of!(ControlBuffer, info) == size_of::<cmsghdr>());
 
-impl Control {
+impl ControlBuffer {
     /// The address that the kernel told in so many bytes, IPv4 mapped. Addresses of groups are nobody's to answer from.
     fn read(&self, bytes: usize) -> [u8; 16] {
         if bytes < size_of::<cmsghdr>() {
@@ -199,7 +199,7 @@ impl Control {
         self.header.cmsg_level = level;
         self.header.cmsg_type = kind;
         self.header.cmsg_len = size_of::<cmsghdr>() + info_bytes;
-        size_of::<Control>()
+        size_of::<ControlBuffer>()
     }
 }
 

@@ -14,7 +14,7 @@ pub struct Share {
 
 /// What a server is to serve: its groups, by ascending service time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Assignment {
+pub struct GroupShares {
     /// The groups. One, or none: first come first served by all workers.
     pub shares: Vec<Share>,
     /// All classes by service time as last measured, UNKNOWN last. Empty: the order stays as it was.
