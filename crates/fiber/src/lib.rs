@@ -41,7 +41,7 @@ mod sync;
 pub use attached::{Attached, Flag};
 pub use checkpoint::{CheckpointEvery, checkpoint};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
-pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempt, Unavailable, UnknownMechanism};
+pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempter, Unavailable, UnknownMechanism};
 pub use mutex::{FiberMutex, FiberMutexGuard};
 pub use no_preempt::{NoPreempt, NoPreemptAlloc, shield, unshield};
 pub use overflow::{LabelName, report_overflows};

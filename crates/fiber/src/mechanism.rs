@@ -130,7 +130,7 @@ fn alternatives(to: Mechanism) -> String {
 }
 
 /// How one thread is interrupted: made by the thread itself, which tells it of every slice.
-pub trait Preempt {
+pub trait Preempter {
     /// Which mechanism it is.
     fn mechanism(&self) -> Mechanism;
 
@@ -178,7 +178,7 @@ impl<'a> ByFlag<'a> {
     }
 }
 
-impl Preempt for ByFlag<'_> {
+impl Preempter for ByFlag<'_> {
     fn mechanism(&self) -> Mechanism {
         Mechanism::Flag
     }
@@ -218,7 +218,7 @@ impl Drop for ByClock<'_> {
     }
 }
 
-impl Preempt for ByClock<'_> {
+impl Preempter for ByClock<'_> {
     fn mechanism(&self) -> Mechanism {
         Mechanism::Tsc
     }

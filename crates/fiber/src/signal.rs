@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use crate::attached::Attached;
-use crate::mechanism::{Asker, Mechanism, Preempt, Unavailable};
+use crate::mechanism::{Asker, Mechanism, Preempter, Unavailable};
 use crate::signal_handler::install;
 
 /// [`Mechanism::Signal`].
@@ -39,7 +39,7 @@ impl<'a> BySignal<'a> {
     }
 }
 
-impl Preempt for BySignal<'_> {
+impl Preempter for BySignal<'_> {
     fn mechanism(&self) -> Mechanism {
         Mechanism::Signal
     }

@@ -188,9 +188,10 @@ fn hosts() -> impl Strategy<Value = HostShape> {
             };
             HostShape {
                 apps: apps.into_iter().map(limits).collect(),
-                topology: match paired {
-                    true => HostTopology::paired(cores),
-                    false => HostTopology::flat(cores),
+                topology: if paired {
+                    HostTopology::paired(cores)
+                } else {
+                    HostTopology::flat(cores)
                 },
                 seed,
             }

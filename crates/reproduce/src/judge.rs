@@ -10,7 +10,7 @@
 //! What was found out afterwards (`reason`) is no part of the rule.
 
 use crate::claim::{Claim, ClaimVerdict, Expected, Judged, Sign, Take};
-use crate::figures::{Datum, Figures, Name};
+use crate::figures::{Figures, Name};
 use crate::text::{on_one_line, quantity};
 
 /// Within this, relative to the paper's figure, a figure is reproduced unless the file says else.
@@ -20,8 +20,13 @@ const SAME_MAGNITUDE: f64 = 2.0;
 /// Points of a curve are the same when their places differ by less.
 const SAME_PLACE: f64 = 1e-9;
 
-/// A point: its place, if it is one of a curve, and its value.
-type Point = (Option<f64>, f64);
+/// A figure, or one point of a curve.
+#[derive(Clone, Copy)]
+struct CurvePoint {
+    /// Its place on the axis, if it is on a curve.
+    place: Option<f64>,
+    value: f64,
+}
 
 impl Claim {
     /// Compares what is claimed with what was measured.
@@ -189,19 +194,20 @@ impl Claim {
     }
 
     /// The point that the claim is about.
-    fn pick(&self, points: &[Point]) -> Result<f64, String> {
+    fn pick(&self, points: &[CurvePoint]) -> Result<f64, String> {
         if let Some(at) = self.at {
-            let there = |point: &&Point| point.0.is_some_and(|x| (x - at).abs() < SAME_PLACE);
+            let there =
+                |point: &&CurvePoint| point.place.is_some_and(|x| (x - at).abs() < SAME_PLACE);
             let point = points.iter().find(there);
             return point
-                .map(|point| point.1)
+                .map(|point| point.value)
                 .ok_or(format!("no point at {at}"));
         }
         if let Some(take) = self.take {
             return Ok(take.from(points));
         }
         match points {
-            [(_, value)] => Ok(*value),
+            [point] => Ok(point.value),
             _ => Err("it names a curve: `at` or `take` must say which point".into()),
         }
     }
@@ -270,12 +276,16 @@ impl Expected {
 }
 
 impl Take {
-    fn from(self, points: &[Point]) -> f64 {
-        let there: Vec<&Point> = points.iter().filter(|point| point.1.is_finite()).collect();
-        let largest = there.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        let smallest = there.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        let value = |point: Option<&&Point>| point.map_or(f64::NAN, |point| point.1);
-        let place = |point: Option<&&Point>| point.and_then(|point| point.0).unwrap_or(f64::NAN);
+    fn from(self, points: &[CurvePoint]) -> f64 {
+        let there: Vec<&CurvePoint> = points
+            .iter()
+            .filter(|point| point.value.is_finite())
+            .collect();
+        let largest = there.iter().max_by(|a, b| a.value.total_cmp(&b.value));
+        let smallest = there.iter().min_by(|a, b| a.value.total_cmp(&b.value));
+        let value = |point: Option<&&CurvePoint>| point.map_or(f64::NAN, |point| point.value);
+        let place =
+            |point: Option<&&CurvePoint>| point.and_then(|point| point.place).unwrap_or(f64::NAN);
         match self {
             Self::Max => value(largest),
             Self::Min => value(smallest),
@@ -283,7 +293,7 @@ impl Take {
             Self::Last => value(there.last()),
             Self::Argmax => place(largest),
             Self::Argmin => place(smallest),
-            Self::Mean => there.iter().map(|point| point.1).sum::<f64>() / there.len() as f64,
+            Self::Mean => there.iter().map(|point| point.value).sum::<f64>() / there.len() as f64,
         }
     }
 
@@ -300,9 +310,14 @@ impl Take {
     }
 }
 
-fn points(name: &Name, figures: &Figures) -> Result<Vec<Point>, String> {
-    let point = |datum: &Datum| (datum.x, datum.value);
-    let points: Vec<Point> = figures.of(name).map(point).collect();
+fn points(name: &Name, figures: &Figures) -> Result<Vec<CurvePoint>, String> {
+    let points: Vec<CurvePoint> = figures
+        .of(name)
+        .map(|datum| CurvePoint {
+            place: datum.x,
+            value: datum.value,
+        })
+        .collect();
     if points.is_empty() {
         Err(format!("`{name}` is not measured"))
     } else {
@@ -311,21 +326,35 @@ fn points(name: &Name, figures: &Figures) -> Result<Vec<Point>, String> {
 }
 
 /// Point by point, where both have one; a single figure goes with every point.
-fn combined(own: &[Point], others: &[Point], join: impl Fn(f64, f64) -> f64) -> Vec<Point> {
-    let other_at = |x: Option<f64>| {
-        let same = |other: &&Point| match (other.0, x) {
-            (Some(other), Some(x)) => (other - x).abs() < SAME_PLACE,
-            _ => true,
-        };
-        others.iter().find(same)
+fn combined(
+    own: &[CurvePoint],
+    others: &[CurvePoint],
+    join: impl Fn(f64, f64) -> f64,
+) -> Vec<CurvePoint> {
+    let joined = |point: &CurvePoint| {
+        let other = others.iter().find(|other| other.goes_with(point))?;
+        Some(CurvePoint {
+            place: point.place.or(other.place),
+            value: join(point.value, other.value),
+        })
     };
-    let pair = |&(x, value): &Point| other_at(x).map(|other| (x.or(other.0), join(value, other.1)));
-    own.iter().filter_map(pair).collect()
+    own.iter().filter_map(joined).collect()
+}
+
+impl CurvePoint {
+    /// Whether both are at the same place. A figure without a place goes with every point.
+    fn goes_with(&self, other: &CurvePoint) -> bool {
+        match (self.place, other.place) {
+            (Some(own), Some(other)) => (own - other).abs() < SAME_PLACE,
+            _ => true,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Datum;
 
     fn figures() -> Figures {
         let mut figures = Figures::default();

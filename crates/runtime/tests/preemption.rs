@@ -61,13 +61,15 @@ fn builder(policy: &str, workers: usize) -> Builder {
         .pin(Pin::Off)
 }
 
-/// Whether what is interrupted may go on elsewhere.
+/// Lets interrupted requests resume on any worker, if they roam.
 fn roam<S, D, C>(builder: Builder<S, D, C>, roams: bool) -> Builder<S, D, C> {
-    match roams {
-        // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
-        #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
-        true => unsafe { builder.resume_anywhere() },
-        false => builder,
+    if !roams {
+        return builder;
+    }
+    // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
+    #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
+    unsafe {
+        builder.resume_anywhere()
     }
 }
 

@@ -56,9 +56,10 @@ fn preemption() -> Finding {
     let by = format!("by {}", usable.join(", "));
     Finding {
         name: "preemption",
-        level: match usable.contains(&Mechanism::Flag.name()) {
-            true => Severity::Good,
-            false => Severity::Absent,
+        level: if usable.contains(&Mechanism::Flag.name()) {
+            Severity::Good
+        } else {
+            Severity::Absent
         },
         detail: std::iter::once(by)
             .chain(refused)
@@ -82,9 +83,10 @@ fn table(findings: &[Finding]) -> Table {
 }
 
 fn noise_line(noise: &noise::Noise) -> String {
-    let verdict = match noise.quiet_enough() {
-        true => "quiet enough to measure tails above some tens of µs",
-        false => "too noisy to measure tails: stop what else runs",
+    let verdict = if noise.quiet_enough() {
+        "quiet enough to measure tails above some tens of µs"
+    } else {
+        "too noisy to measure tails: stop what else runs"
     };
     format!(
         "a spin lost {} of its time; {} gaps over 10 µs, {} over 1 ms, the longest {}: {verdict}",

@@ -227,9 +227,12 @@ fn simulated(names: &[String]) -> Result<Vec<ExperimentFile>> {
             files.push(from_file(name)?);
             continue;
         }
-        let matches = |known: &str| match NAMES.contains(&name.as_str()) {
-            true => known == name,
-            false => name == "all" || known.starts_with(&format!("{name}-")),
+        let matches = |known: &str| {
+            if NAMES.contains(&name.as_str()) {
+                known == name
+            } else {
+                name == "all" || known.starts_with(&format!("{name}-"))
+            }
         };
         let mut found = false;
         for (chosen, known) in built_in.iter_mut().zip(NAMES) {

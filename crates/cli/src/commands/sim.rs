@@ -306,9 +306,12 @@ pub(crate) fn ranges(numbers: &[usize]) -> String {
     if parts.is_empty() {
         return "none".into();
     }
-    let part = |&(first, last): &(usize, usize)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}–{last}"),
+    let part = |&(first, last): &(usize, usize)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}–{last}")
+        }
     };
     parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }

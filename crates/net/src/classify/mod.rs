@@ -19,7 +19,7 @@
 //!
 //! let by_length = |datagram: &[u8]| Some(u16::from(datagram.len() > 100));
 //! assert_eq!(by_length.classify(b"short"), Some(0));
-//! # Ok::<(), headway_net::classify::SpecError>(())
+//! # Ok::<(), headway_net::classify::ClassifierSpecError>(())
 //! ```
 
 mod any;
@@ -37,7 +37,7 @@ pub use header::WireType;
 pub use memcached::Memcached;
 pub use protobuf::Protobuf;
 pub use resp::Resp;
-pub use spec::{SpecError, SpecProblem};
+pub use spec::{ClassifierSpecError, SpecProblem};
 pub use table::{MAX_WORD_BYTES, NumberTable, WordTable, WordTooLong};
 
 /// Maps a request to its class.

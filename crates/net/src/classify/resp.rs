@@ -1,6 +1,6 @@
 //! By the command of a RESP request: Redis and what speaks its protocol.
 
-use super::spec::{Spec, SpecError};
+use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::table::leading_word;
 use super::{Classifier, WordTable};
 
@@ -35,7 +35,7 @@ impl Resp {
         })
     }
 
-    pub(super) fn from_spec(spec: &Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &ClassifierSpec<'_>) -> Result<Self, ClassifierSpecError> {
         let commands = spec.nonempty_words("GET=0,SCAN=1")?;
         Ok(Self {
             commands: WordTable::case_folded(commands).map_err(|e| spec.too_long(e))?,

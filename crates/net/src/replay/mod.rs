@@ -18,7 +18,7 @@ pub use rx::ReplayRx;
 pub use schedule::{Completion, ReplayArrival};
 pub use tx::ReplayTx;
 
-use crate::datapath::{Datapath, Queues};
+use crate::datapath::{Datapath, DatapathEnds};
 use schedule::{Queue, Shared};
 
 /// A schedule to be replayed, one part per receive queue.
@@ -53,7 +53,7 @@ impl Datapath for Replay {
     type Rx = ReplayRx;
     type Tx = ReplayTx;
 
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<Queues<ReplayRx, ReplayTx>> {
+    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<ReplayRx, ReplayTx>> {
         let schedules = self.shared.queues().len();
         if rx_queues != schedules {
             let what = format!("{schedules} schedules cannot feed {rx_queues} receive queues");

@@ -14,11 +14,11 @@ mod superposed;
 mod sweep;
 mod vary;
 
-pub use capacity::Capacity;
-pub use host::{Host, HostFigure};
+pub use capacity::CapacityMeasurement;
+pub use host::{HostFigure, HostMeasurement};
 pub use overhead::{MechanismCosts, Overhead};
 pub use phases::Phases;
-pub use servers::Servers;
+pub use servers::ServersMeasurement;
 pub use setting::{On, Setting};
 pub use superposed::Superposed;
 pub use sweep::Sweep;
@@ -77,19 +77,19 @@ pub trait Kind {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Measurement {
     /// The highest load that meets an SLO.
-    Capacity(Capacity),
+    Capacity(CapacityMeasurement),
     /// Figures over load, or over a parameter at one load.
     Sweep(Sweep),
     /// One run through the phases of a workload.
     Phases(Phases),
     /// What each server of a rack gets.
-    Servers(Servers),
+    Servers(ServersMeasurement),
     /// Streams of requests, each with its own arrivals, over one another.
     Superposed(Superposed),
     /// Concord's model of overheads.
     Overhead(Overhead),
     /// Applications that trade a host's cores.
-    Host(Host),
+    Host(HostMeasurement),
 }
 
 impl Measurement {

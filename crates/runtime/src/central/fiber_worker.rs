@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempt};
+use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempter};
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Backlog, Local, Next, Queues, Steal};

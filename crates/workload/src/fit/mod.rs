@@ -10,7 +10,7 @@ mod distance;
 mod services;
 
 pub use arrivals::{ArrivalFit, Doubt};
-pub use services::{Candidate, ClassFit};
+pub use services::{ClassFit, FitCandidate};
 
 use crate::{Class, Trace, Workload};
 

@@ -43,9 +43,10 @@ impl Findings {
     pub(crate) fn sample(&self, class: &str) -> Sample {
         let untouched = (Basis::Untouched, self.index(class));
         let quiet = |lane: &Lane| lane.valid(untouched).next().is_some();
-        match self.lanes.iter().all(quiet) {
-            true => untouched,
-            false => ALL,
+        if self.lanes.iter().all(quiet) {
+            untouched
+        } else {
+            ALL
         }
     }
 
@@ -67,9 +68,10 @@ impl Findings {
                 "Live: {} rounds{}, in each every policy for {} s with the same requests, in rotating order, on a fresh \
                  server. The first {} of each run is not measured: DARC profiles its first {} requests then.",
                 self.rounds(),
-                match (self.rounds() as u64) < self.rounds_most {
-                    true => format!(" of at most {}", self.rounds_most),
-                    false => String::new(),
+                if (self.rounds() as u64) < self.rounds_most {
+                    format!(" of at most {}", self.rounds_most)
+                } else {
+                    String::new()
                 },
                 format::significant(setup.offer.duration.as_secs_f64(), 2),
                 percent(setup.offer.warm_up),
@@ -225,12 +227,13 @@ impl Findings {
             )
         };
         let parts: Vec<String> = self.lanes.iter().filter(plans).map(of).collect();
-        match parts.is_empty() {
-            true => Vec::new(),
-            false => vec![format!(
+        if parts.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!(
                 "Workers were reserved for GETs by {}.",
                 parts.join(", ")
-            )],
+            )]
         }
     }
 

@@ -45,9 +45,10 @@ pub(crate) struct Step {
 /// else all, which takes longer to tell policies apart, since what the machine took is in the latencies of both. This depends on the
 /// machine's conduct, never on a latency.
 fn basis(left: &Lane, right: &Lane, class: Option<usize>) -> Basis {
-    match in_common(left, right, (Basis::Untouched, class)).count() < ROUNDS_MIN {
-        true => Basis::All,
-        false => Basis::Untouched,
+    if in_common(left, right, (Basis::Untouched, class)).count() < ROUNDS_MIN {
+        Basis::All
+    } else {
+        Basis::Untouched
     }
 }
 
@@ -90,9 +91,10 @@ pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
                 of,
             }
         };
-        match fair(&base) {
-            true => others.filter(fair).map(ratio).collect(),
-            false => Vec::new(),
+        if fair(&base) {
+            others.filter(fair).map(ratio).collect()
+        } else {
+            Vec::new()
         }
     };
     classes.flat_map(of_class).collect()
@@ -121,9 +123,10 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
         fair.iter()
             .all(|right| basis(left, right, None) == Basis::Untouched)
     };
-    let of = match fair.iter().all(|lane| untouched(lane)) {
-        true => Basis::Untouched,
-        false => Basis::All,
+    let of = if fair.iter().all(|lane| untouched(lane)) {
+        Basis::Untouched
+    } else {
+        Basis::All
     };
     let known = fair
         .iter()
@@ -176,10 +179,11 @@ mod tests {
     fn played(name: &str, latency_ns: u64, are_quiet: [bool; 4]) -> Lane {
         let of = |(index, is_quiet): (usize, bool)| {
             let latency_ns = latency_ns * (10 + index as u64) / 10;
-            match is_quiet {
-                true => quiet(latency_ns),
+            if is_quiet {
+                quiet(latency_ns)
+            } else {
                 // What was delayed shows in all requests, not in the few that are left.
-                false => round(90_000_000, latency_ns, 0.05),
+                round(90_000_000, latency_ns, 0.05)
             }
         };
         lane(name, are_quiet.into_iter().enumerate().map(of).collect())

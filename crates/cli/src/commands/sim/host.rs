@@ -177,9 +177,10 @@ impl super::Args {
             Length::Duration(ns) => ns,
             Length::Requests(requests) => {
                 let rate_rps: f64 = apps.iter().map(|app| app.mean_rate_rps(DEFAULT_NS)).sum();
-                match rate_rps > 0.0 {
-                    true => (requests as f64 * 1e9 / rate_rps) as u64,
-                    false => DEFAULT_NS,
+                if rate_rps > 0.0 {
+                    (requests as f64 * 1e9 / rate_rps) as u64
+                } else {
+                    DEFAULT_NS
                 }
             }
         }

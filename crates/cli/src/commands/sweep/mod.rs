@@ -78,9 +78,10 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let slo = self.slo.as_deref().map(args::parse_slo).transpose()?;
-        let piece = match self.merge.is_empty() {
-            true => self.simulate(slo.as_ref())?,
-            false => pieces::merge(&self.merge)?,
+        let piece = if self.merge.is_empty() {
+            self.simulate(slo.as_ref())?
+        } else {
+            pieces::merge(&self.merge)?
         };
         let points = judged(piece.points(), slo.as_ref())?;
         if let Some(path) = &self.html {
@@ -89,9 +90,10 @@ impl Args {
         self.write(&piece, &points)?;
         learning::tell(points.iter().flat_map(|point| &point.runs));
         let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
-        Ok(match hopeless {
-            true => ExitCode::FAILURE,
-            false => ExitCode::SUCCESS,
+        Ok(if hopeless {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
         })
     }
 

@@ -84,16 +84,17 @@ impl Part {
             .step_by(self.of)
             .cloned()
             .collect();
-        match mine.is_empty() {
-            true => Err(usage(
+        if mine.is_empty() {
+            Err(usage(
                 "--shard",
                 format!(
                     "a sweep of {} points has no piece {}",
                     all.len(),
                     self.index
                 ),
-            )),
-            false => Ok(mine),
+            ))
+        } else {
+            Ok(mine)
         }
     }
 
@@ -222,9 +223,10 @@ fn read(path: &Path) -> Result<(Shard, Piece)> {
     let shard = piece.shard.take();
     let shard = shard.ok_or_else(|| refused(path, "is a whole sweep, not a piece"))?;
     let in_range = (1..=shard.of).contains(&shard.index) && shard.points >= shard.index;
-    match piece.is_sound() && in_range {
-        true => Ok((shard, piece)),
-        false => Err(refused(path, "its points do not fit its runs")),
+    if piece.is_sound() && in_range {
+        Ok((shard, piece))
+    } else {
+        Err(refused(path, "its points do not fit its runs"))
     }
 }
 
