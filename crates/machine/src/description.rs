@@ -1,4 +1,4 @@
-//! What a report says about the machine it was measured on.
+//! The description of the machine in a report.
 
 use std::fmt;
 use std::fs;

@@ -26,7 +26,7 @@ pub type DatapathEnds<R, T> = (Vec<Arc<R>>, Vec<T>);
 
 /// A receive queue. Any thread may poll it, so that an idle worker can steal from another's.
 pub trait Rx: Send + Sync {
-    /// What a thread needs to poll: arrays set up once instead of at each call.
+    /// A thread's arrays for polling, set up once instead of at each call.
     type Scratch: Send;
 
     /// Scratch space for one polling thread, usable with all queues of this kind.

@@ -1,4 +1,4 @@
-//! What is supported here, and what to do about what is not.
+//! The features that this machine supports, and remedies for those that it lacks.
 
 mod cpu;
 mod socket;
@@ -18,7 +18,7 @@ pub enum Severity {
     Good,
     /// Works, but latencies suffer.
     Degraded,
-    /// Not available; something else is used, or a request for it is refused.
+    /// Not available. The server uses a substitute, or refuses to start if it was asked for this.
     Absent,
 }
 
@@ -35,13 +35,13 @@ impl fmt::Display for Severity {
 /// One thing looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at, in a few words.
+    /// The feature examined, in a few words.
     pub name: &'static str,
-    /// How good it is.
+    /// How well it is supported.
     pub level: Severity,
-    /// What was found.
+    /// The finding.
     pub detail: String,
-    /// What to do about it; none where nothing should or can be done.
+    /// The remedy, if one is needed and possible.
     pub remedy: Option<String>,
 }
 

@@ -19,8 +19,8 @@ pub use witness::{Stop, Witness};
 use crate::Clock;
 use crate::thread::{PinError, pin_current};
 
-/// Spins for `duration` on a thread of its own, pinned to `core` if one is given, and reports what was taken
-/// away from it.
+/// Spins for `duration` on a thread of its own, pinned to `core` if one is given, and reports the time that the
+/// machine took away from it.
 ///
 /// # Errors
 ///

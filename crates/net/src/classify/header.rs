@@ -1,4 +1,4 @@
-//! By the type byte of the wire header: the client says what it sends.
+//! By the type byte of the wire header, which the client sets.
 
 use super::Classifier;
 use super::spec::{ClassifierSpec, ClassifierSpecError};
@@ -6,7 +6,7 @@ use crate::header::{Flag, HEADER_BYTES, UNKNOWN};
 
 /// Classifies by the [wire header](crate::header)'s type byte.
 ///
-/// Type 255 is [`UNKNOWN`] whatever the table says, and so is a datagram too short for a
+/// Type 255 is always [`UNKNOWN`], and so is a datagram too short for a
 /// header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireType {

@@ -190,7 +190,7 @@ impl Value<'_> {
     }
 }
 
-/// The field at the start of `message`, complete, and what follows it.
+/// The field at the start of `message`, complete, and the bytes after it.
 #[inline]
 fn next_field(message: &[u8]) -> Option<(u64, Value<'_>, &[u8])> {
     let (tag, rest) = varint(message)?;

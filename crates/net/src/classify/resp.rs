@@ -1,4 +1,4 @@
-//! By the command of a RESP request: Redis and what speaks its protocol.
+//! By the command of a RESP request: Redis and other servers of its protocol.
 
 use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::table::leading_word;
@@ -65,7 +65,7 @@ fn array_command(array: &[u8]) -> Option<&[u8]> {
     rest.starts_with(b"\r\n").then_some(word)
 }
 
-/// Decimal digits up to CR LF, and what follows.
+/// Decimal digits up to CR LF, and the bytes after them.
 fn decimal_line(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let mut value = 0;
     for (at, &byte) in bytes.iter().take(MAX_DIGITS + 1).enumerate() {

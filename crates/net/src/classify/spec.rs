@@ -14,13 +14,13 @@ use super::table::{MAX_WORD_BYTES, NumberTable, WordTooLong};
 pub struct ClassifierSpecError {
     /// The spec as given.
     pub spec: String,
-    /// Where the problem starts, in characters, from 1; one past the end for what is missing.
+    /// Where the problem starts, in characters, from 1; one past the end for a missing part.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: SpecProblem,
 }
 
-/// What is wrong with a spec.
+/// A problem of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SpecProblem {
     /// The first word names no classifier.
@@ -74,7 +74,7 @@ pub enum SpecProblem {
     /// Something without a default is not given.
     #[error("`{example}` or the like is missing")]
     Missing {
-        /// What to add.
+        /// The part to add.
         example: &'static str,
     },
     /// A command word is longer than any table holds.
@@ -85,7 +85,7 @@ pub enum SpecProblem {
     },
 }
 
-/// A spec string cut into its parts, of which classifiers take what they know.
+/// A spec string cut into its parts. A classifier takes the parts that it knows.
 pub(super) struct ClassifierSpec<'a> {
     text: &'a str,
     name: &'a str,

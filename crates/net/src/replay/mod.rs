@@ -1,6 +1,6 @@
 //! Arrivals from a schedule instead of a network.
 //!
-//! What a live policy does to a workload shows without the kernel's network stack, which costs several
+//! A replay shows a live policy's effect without the kernel's network stack, which costs several
 //! microseconds a request: the same dispatcher, classifiers and workers run, fed with requests that "arrive" at
 //! the times a workload generator drew. Latency counts from the intended time, so a dispatcher that is late
 //! to poll is charged for it (no coordinated omission).
@@ -70,7 +70,7 @@ impl Datapath for Replay {
     }
 }
 
-/// Starts a replay and collects what came of it.
+/// Starts a replay and collects its completions.
 #[derive(Debug, Clone)]
 pub struct ReplayControl {
     shared: Arc<Shared>,
@@ -92,8 +92,8 @@ impl ReplayControl {
         self.shared.queues().iter().map(Queue::taken).sum()
     }
 
-    /// What the ways out have recorded, in no particular order; each hands over its records when it is dropped, so
-    /// join the threads first. Leaves nothing for a second call.
+    /// Takes the records of the ways out, in no particular order. Each way out hands its records over when it is dropped,
+    /// so join the threads first. A second call finds none.
     pub fn take_completions(&self) -> Vec<Completion> {
         std::mem::take(&mut *self.shared.completions())
     }

@@ -19,7 +19,7 @@ pub struct ReplayArrival {
     pub class: u8,
 }
 
-/// What became of one request.
+/// A served or refused request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// From the intended arrival to the response (or refusal), in nanoseconds.
@@ -28,7 +28,7 @@ pub struct Completion {
     pub service_ns: u64,
     /// The request's place in the workload.
     pub index: u32,
-    /// The class the schedule gave it, whatever the classifier made of it.
+    /// Its class in the schedule, which may differ from the classifier's.
     pub class: u8,
     /// Whether it was refused instead of served.
     pub shed: bool,

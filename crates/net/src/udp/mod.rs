@@ -1,4 +1,4 @@
-//! Kernel UDP: what runs everywhere.
+//! Kernel UDP, the datapath that runs everywhere.
 //!
 //! One socket for a central dispatcher, or one per worker on the same port (`SO_REUSEPORT`, d-FCFS). Datagrams
 //! are received in batches straight into slots and answered from the same buffers.
@@ -43,7 +43,7 @@ impl UdpDatapath {
     ///
     /// # Errors
     ///
-    /// [`BindError`], which says what to do.
+    /// [`BindError`], which names the remedy.
     pub fn bind(addr: SocketAddr) -> Result<UdpDatapath, BindError> {
         let socket = bind::exclusive(addr)?;
         let addr = bind::local_addr(&socket, addr)?;
