@@ -22,7 +22,7 @@ const SAME_PLACE: f64 = 1e-9;
 
 /// A figure, or one point of a curve.
 #[derive(Clone, Copy)]
-struct CurvePoint {
+struct FigurePoint {
     /// Its place on the axis, if it is on a curve.
     place: Option<f64>,
     value: f64,
@@ -194,10 +194,10 @@ impl Claim {
     }
 
     /// The point that the claim is about.
-    fn pick(&self, points: &[CurvePoint]) -> Result<f64, String> {
+    fn pick(&self, points: &[FigurePoint]) -> Result<f64, String> {
         if let Some(at) = self.at {
             let there =
-                |point: &&CurvePoint| point.place.is_some_and(|x| (x - at).abs() < SAME_PLACE);
+                |point: &&FigurePoint| point.place.is_some_and(|x| (x - at).abs() < SAME_PLACE);
             let point = points.iter().find(there);
             return point
                 .map(|point| point.value)
@@ -276,16 +276,16 @@ impl Expected {
 }
 
 impl Take {
-    fn from(self, points: &[CurvePoint]) -> f64 {
-        let there: Vec<&CurvePoint> = points
+    fn from(self, points: &[FigurePoint]) -> f64 {
+        let there: Vec<&FigurePoint> = points
             .iter()
             .filter(|point| point.value.is_finite())
             .collect();
         let largest = there.iter().max_by(|a, b| a.value.total_cmp(&b.value));
         let smallest = there.iter().min_by(|a, b| a.value.total_cmp(&b.value));
-        let value = |point: Option<&&CurvePoint>| point.map_or(f64::NAN, |point| point.value);
+        let value = |point: Option<&&FigurePoint>| point.map_or(f64::NAN, |point| point.value);
         let place =
-            |point: Option<&&CurvePoint>| point.and_then(|point| point.place).unwrap_or(f64::NAN);
+            |point: Option<&&FigurePoint>| point.and_then(|point| point.place).unwrap_or(f64::NAN);
         match self {
             Self::Max => value(largest),
             Self::Min => value(smallest),
@@ -310,10 +310,10 @@ impl Take {
     }
 }
 
-fn points(name: &Name, figures: &Figures) -> Result<Vec<CurvePoint>, String> {
-    let points: Vec<CurvePoint> = figures
+fn points(name: &Name, figures: &Figures) -> Result<Vec<FigurePoint>, String> {
+    let points: Vec<FigurePoint> = figures
         .of(name)
-        .map(|datum| CurvePoint {
+        .map(|datum| FigurePoint {
             place: datum.x,
             value: datum.value,
         })
@@ -327,13 +327,13 @@ fn points(name: &Name, figures: &Figures) -> Result<Vec<CurvePoint>, String> {
 
 /// Point by point, where both have one; a single figure goes with every point.
 fn combined(
-    own: &[CurvePoint],
-    others: &[CurvePoint],
+    own: &[FigurePoint],
+    others: &[FigurePoint],
     join: impl Fn(f64, f64) -> f64,
-) -> Vec<CurvePoint> {
-    let joined = |point: &CurvePoint| {
+) -> Vec<FigurePoint> {
+    let joined = |point: &FigurePoint| {
         let other = others.iter().find(|other| other.goes_with(point))?;
-        Some(CurvePoint {
+        Some(FigurePoint {
             place: point.place.or(other.place),
             value: join(point.value, other.value),
         })
@@ -341,9 +341,9 @@ fn combined(
     own.iter().filter_map(joined).collect()
 }
 
-impl CurvePoint {
+impl FigurePoint {
     /// Whether both are at the same place. A figure without a place goes with every point.
-    fn goes_with(&self, other: &CurvePoint) -> bool {
+    fn goes_with(&self, other: &FigurePoint) -> bool {
         match (self.place, other.place) {
             (Some(own), Some(other)) => (own - other).abs() < SAME_PLACE,
             _ => true,

@@ -63,13 +63,12 @@ impl Witness {
                 stops: Vec::new(),
             };
             let over = Arc::clone(&witness.over);
-            let watch = move || {
+            let thread = thread::Builder::new().name("headway-witness".to_owned());
+            witness.watchers.push(thread.spawn(move || {
                 // If the kernel refuses, the sleeper watches the core that it runs on.
                 let _ = core.map(pin_current);
                 watcher.watch(&over)
-            };
-            let thread = thread::Builder::new().name("headway-witness".to_owned());
-            witness.watchers.push(thread.spawn(watch)?);
+            })?);
         }
         Ok(witness)
     }
@@ -77,9 +76,10 @@ impl Witness {
     /// Ends the watch and returns the stops that it saw, in no particular order.
     pub fn testify(mut self) -> Vec<Stop> {
         self.over.store(true, Ordering::Relaxed);
-        let watchers = std::mem::take(&mut self.watchers).into_iter();
-        let seen = watchers.map(|watcher| watcher.join().expect("watching does not panic"));
-        seen.flatten().collect()
+        std::mem::take(&mut self.watchers)
+            .into_iter()
+            .flat_map(|watcher| watcher.join().expect("watching does not panic"))
+            .collect()
     }
 }
 
@@ -251,22 +251,24 @@ mod tests {
         assert_eq!(watcher.stops, [stop]);
     }
 
+    fn spin_until(over: &Arc<AtomicBool>, core: Option<usize>) -> JoinHandle<()> {
+        let over = Arc::clone(over);
+        let thread = thread::Builder::new().name("crowd-spin".to_owned());
+        let spinner = thread.spawn(move || {
+            let _ = core.map(pin_current);
+            while !over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        spinner.expect("the system starts a thread")
+    }
+
     #[test]
     fn two_that_want_one_core_are_seen_to_wait() {
-        let core = cores()[0].expect("this machine names its cores");
+        let core = cores()[0];
+        assert!(core.is_some(), "this machine names its cores");
         let over = Arc::new(AtomicBool::new(false));
-        let spin = |_| {
-            let over = Arc::clone(&over);
-            let spin = move || {
-                pin_current(core).unwrap();
-                while !over.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            };
-            let thread = thread::Builder::new().name("crowd-spin".to_owned());
-            thread.spawn(spin).unwrap()
-        };
-        let spinners: Vec<JoinHandle<()>> = (0..2).map(spin).collect();
+        let spinners = [(); 2].map(|()| spin_until(&over, core));
         while accounts("crowd-").unwrap().len() < 2 {
             thread::yield_now();
         }

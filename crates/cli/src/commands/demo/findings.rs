@@ -144,12 +144,15 @@ impl Findings {
             let run = |name: &str| self.lane(name)?.run(&self.setup.stage, sample);
             let (base, other) = (run(&self.base)?, run(&best)?);
             let p99 = |run: &Run| Some(run.class(&ratio.class)?.latency_us.p99);
-            Some(compared(
-                ratio,
-                (p99(&base)?, &self.base),
-                (p99(&other)?, &best),
-                &ratio.p99?,
-            ))
+            let base = TailUnder {
+                policy: &self.base,
+                p99_us: p99(&base)?,
+            };
+            let other = TailUnder {
+                policy: &best,
+                p99_us: p99(&other)?,
+            };
+            Some(compared(ratio, &base, &other, &ratio.p99?))
         };
         let ratios = self.ratios.iter().filter(|ratio| ratio.policy == best);
         ratios.filter_map(of_ratio).collect()
@@ -295,11 +298,17 @@ pub(crate) fn requests(of: Basis) -> &'static str {
     }
 }
 
-/// A percentile under two policies, in µs. A ratio below 1 is told as how many times lower.
+/// A class's tail under one policy.
+struct TailUnder<'a> {
+    policy: &'a str,
+    p99_us: f64,
+}
+
+/// A sentence on a class's tail under two policies. A ratio below 1 becomes a factor by which the tail is lower.
 fn compared(
     of: &Ratio,
-    base: (f64, &str),
-    other: (f64, &str),
+    base: &TailUnder<'_>,
+    other: &TailUnder<'_>,
     ratio: &ConfidenceInterval,
 ) -> String {
     let times = match ratio.estimate {
@@ -317,10 +326,10 @@ fn compared(
         "{}, p99 of {}: {} under {}, {} under {}: {times}.",
         of.class,
         requests(of.of),
-        time(base.0),
-        base.1,
-        time(other.0),
-        other.1
+        time(base.p99_us),
+        base.policy,
+        time(other.p99_us),
+        other.policy
     )
 }
 
