@@ -84,42 +84,23 @@ impl Calibration {
 /// # Errors
 /// [`TrialError`] when the server cannot be run.
 pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibration, TrialError> {
-    let mut lost_fraction: f64 = 0.0;
-    let mut typical = |trial: &Trial, measure: &dyn Fn(&Run) -> f64| -> Result<u64, TrialError> {
-        let mut repeats = Vec::with_capacity(REPEATS);
-        for _ in 0..REPEATS {
-            let observed = trial.run()?;
-            repeats.push((measure(&observed.run), observed.lost_fraction()));
-        }
-        repeats.sort_by(|a, b| a.0.total_cmp(&b.0));
-        // The others may have met what they like: nothing rests on them.
-        let (time_ns, lost) = repeats[REPEATS / 2];
-        lost_fraction = lost.max(lost_fraction);
-        Ok(time_ns.max(0.0) as u64)
+    let mut meter = Meter {
+        layout,
+        lost_fraction: 0.0,
     };
-    let service = SERVICE_NS as f64;
-    let median_ns = |run: &Run| run.overall.latency_us.p50 * 1e3;
-    // All arrive at once: the last one's latency is the time that all of them took.
-    let per_request_ns = |run: &Run| run.overall.latency_us.max * 1e3 / BURST as f64;
-
     step(0);
-    let calm = trial("c-fcfs", SERVICE_NS, 10_000, 25_000.0, layout);
-    let latency_overhead_ns = typical(&calm, &|run| median_ns(run) - service)?;
+    let latency_ns = meter.typical_ns(&CALM, median_ns)?;
+    let latency_overhead_ns = latency_ns.saturating_sub(SERVICE_NS);
     step(1);
-    let one = trial("c-fcfs", SERVICE_NS, BURST, 1e9, layout);
-    let cycle_overhead_ns = typical(&one, &|run| per_request_ns(run) - service)?;
+    let cycle_ns = meter.typical_ns(&ONE_EACH, per_request_ns)?;
+    let cycle_overhead_ns = cycle_ns.saturating_sub(SERVICE_NS);
     step(2);
-    let queued = trial("jbsq,k=32", SERVICE_NS, BURST, 1e9, layout);
-    let queued_overhead_ns = typical(&queued, &|run| per_request_ns(run) - service)?;
+    let queued_ns = meter.typical_ns(&QUEUED, per_request_ns)?;
+    let queued_overhead_ns = queued_ns.saturating_sub(SERVICE_NS);
     step(3);
-    let empty = trial("jbsq,k=32", 1, BURST, 1e9, layout);
-    let pipeline_ns = typical(&empty, &per_request_ns)?;
+    let pipeline_ns = meter.typical_ns(&EMPTY, per_request_ns)?;
     step(4);
-    let in_turns = trial("shinjuku-sq,q=5us", TURNS_NS, 2, 1e9, layout);
-    let preemption_ns = typical(&in_turns, &|run| {
-        let lost_ns = run.overall.latency_us.max * 1e3 - 2.0 * TURNS_NS as f64;
-        lost_ns / run.meta.preemptions.max(1) as f64
-    })?;
+    let preemption_ns = meter.typical_ns(&IN_TURNS, per_preemption_ns)?;
     step(STEPS);
 
     let overhead_ns = queued_overhead_ns;
@@ -145,7 +126,7 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
             Layout::Inline => "inline".into(),
             Layout::Auto | Layout::Dedicated => "dedicated".into(),
         },
-        lost_fraction,
+        lost_fraction: meter.lost_fraction,
         latency_overhead_ns,
         cycle_overhead_ns,
         queued_overhead_ns,
@@ -157,21 +138,118 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
 /// Steps that [`calibrate`] reports.
 pub const STEPS: usize = 5;
 
-fn trial(policy: &str, service_ns: u64, requests: u64, rate_rps: f64, layout: Layout) -> Trial {
-    let service = Service::Constant {
-        mean_ns: service_ns,
-    };
-    let mut workload = Workload::new("calibration", vec![Class::new("request", 1.0, service)]);
-    workload.arrivals = Arrivals::Deterministic;
-    let policy: Spec = policy.parse().expect("a policy of ours");
-    let mut experiment = Experiment::new(workload, policy)
-        .workers(1)
-        .requests(requests)
-        .offered(Offered::Rate(rate_rps));
-    experiment.warm_up = 0.0;
-    Trial {
-        layout,
-        ..Trial::new(experiment)
+/// Requests of one service time at a steady rate, for one worker.
+struct SteadyLoad {
+    policy: &'static str,
+    service_ns: u64,
+    requests: u64,
+    rate_rps: f64,
+}
+
+/// No request waits for another.
+const CALM: SteadyLoad = SteadyLoad {
+    policy: "c-fcfs",
+    service_ns: SERVICE_NS,
+    requests: 10_000,
+    rate_rps: 25_000.0,
+};
+
+/// All requests wait from the start; the worker gets each after the last.
+const ONE_EACH: SteadyLoad = SteadyLoad {
+    policy: "c-fcfs",
+    service_ns: SERVICE_NS,
+    requests: BURST,
+    rate_rps: 1e9,
+};
+
+/// All requests wait from the start, most of them in the worker's own queue.
+const QUEUED: SteadyLoad = SteadyLoad {
+    policy: "jbsq,k=32",
+    ..ONE_EACH
+};
+
+/// As [`QUEUED`], without any work to do.
+const EMPTY: SteadyLoad = SteadyLoad {
+    service_ns: 1,
+    ..QUEUED
+};
+
+/// Two long requests take turns, a quantum each.
+const IN_TURNS: SteadyLoad = SteadyLoad {
+    policy: "shinjuku-sq,q=5us",
+    service_ns: TURNS_NS,
+    requests: 2,
+    ..ONE_EACH
+};
+
+impl SteadyLoad {
+    fn trial(&self, layout: Layout) -> Trial {
+        let service = Service::Constant {
+            mean_ns: self.service_ns,
+        };
+        let mut workload = Workload::new("calibration", vec![Class::new("request", 1.0, service)]);
+        workload.arrivals = Arrivals::Deterministic;
+        let policy: Spec = self.policy.parse().expect("a policy of ours");
+        let mut experiment = Experiment::new(workload, policy)
+            .workers(1)
+            .requests(self.requests)
+            .offered(Offered::Rate(self.rate_rps));
+        experiment.warm_up = 0.0;
+        Trial {
+            layout,
+            ..Trial::new(experiment)
+        }
+    }
+}
+
+fn median_ns(run: &Run) -> f64 {
+    run.overall.latency_us.p50 * 1e3
+}
+
+/// All requests arrive at once, so the last one's latency is the time that all of them took.
+fn per_request_ns(run: &Run) -> f64 {
+    run.overall.latency_us.max * 1e3 / BURST as f64
+}
+
+/// The time that neither of the requests had, by interruption.
+fn per_preemption_ns(run: &Run) -> f64 {
+    let lost_ns = run.overall.latency_us.max * 1e3 - 2.0 * TURNS_NS as f64;
+    lost_ns / run.meta.preemptions.max(1) as f64
+}
+
+/// Runs each load several times, and keeps the typical run.
+struct Meter {
+    layout: Layout,
+    /// The largest part of its time that a typical run lost to others.
+    lost_fraction: f64,
+}
+
+struct Repeat {
+    time_ns: f64,
+    lost_fraction: f64,
+}
+
+impl Meter {
+    /// The median time over the repeats of a load.
+    fn typical_ns(
+        &mut self,
+        load: &SteadyLoad,
+        time_ns: fn(&Run) -> f64,
+    ) -> Result<u64, TrialError> {
+        let trial = load.trial(self.layout);
+        let mut repeats = Vec::with_capacity(REPEATS);
+        for _ in 0..REPEATS {
+            let observed = trial.run()?;
+            repeats.push(Repeat {
+                time_ns: time_ns(&observed.run),
+                lost_fraction: observed.lost_fraction(),
+            });
+        }
+        repeats.sort_by(|a, b| a.time_ns.total_cmp(&b.time_ns));
+        // Only the median counts, so only its losses do.
+        let typical = &repeats[REPEATS / 2];
+        self.lost_fraction = self.lost_fraction.max(typical.lost_fraction);
+        Ok(typical.time_ns as u64)
     }
 }
 

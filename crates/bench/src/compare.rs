@@ -125,11 +125,14 @@ impl Comparison {
         let (load, untouched) = (self.live.meta.load, &self.untouched);
         let (p50, mean) = untouched.ratios();
         let within = (p50 - 1.0).abs() <= P50_TOLERANCE && (mean - 1.0).abs() <= MEAN_TOLERANCE;
-        match within {
-            _ if load > LOAD_MAX => Agreement::TooLoaded(load),
-            _ if !untouched.is_enough() => Agreement::TooNoisy(untouched.fraction),
-            true => Agreement::Agrees,
-            false => Agreement::Differs,
+        if load > LOAD_MAX {
+            Agreement::TooLoaded(load)
+        } else if !untouched.is_enough() {
+            Agreement::TooNoisy(untouched.fraction)
+        } else if within {
+            Agreement::Agrees
+        } else {
+            Agreement::Differs
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::gaps::{Gap, gap_of};
 use crate::probe::{Disturbance, Probe};
-use headway_machine::{Clock, Description, noise};
+use headway_machine::{Clock, MachineDescription, noise};
 use headway_net::replay::{Completion, Replay, ReplayArrival};
 use headway_policy::role::Owner;
 use headway_policy::spec::{Params, Spec, SpecError};
@@ -456,7 +456,7 @@ fn extras(workload: &headway_workload::Workload, played: &Played, noise: Noise) 
 
 /// This machine in a line.
 pub(crate) fn machine_name() -> String {
-    Description::read().map_or_else(|error| error.to_string(), |machine| machine.to_string())
+    MachineDescription::read().map_or_else(|error| error.to_string(), |machine| machine.to_string())
 }
 
 /// Where it ran, in the words of a report.

@@ -47,15 +47,17 @@ pub unsafe extern "C" fn headway_start(
         let (chosen, callbacks) = unsafe { (Chosen::read(options)?, Callbacks::read(service)?) };
         shim::tell(chosen.roams, chosen.by_signal)?;
         callbacks.setup()?;
-        let builder = match chosen.roams {
+        let builder = if chosen.roams {
             // SAFETY: the caller's promise.
-            true => unsafe { chosen.builder.resume_anywhere() },
-            false => chosen.builder,
+            unsafe { chosen.builder.resume_anywhere() }
+        } else {
+            chosen.builder
         };
-        let builder = match chosen.by_signal {
+        let builder = if chosen.by_signal {
             // SAFETY: the caller's promise.
-            true => unsafe { builder.interrupt_by_signal() },
-            false => builder,
+            unsafe { builder.interrupt_by_signal() }
+        } else {
+            builder
         };
         let started = builder
             .classifier(callbacks.classifier())

@@ -6,7 +6,7 @@ use std::{env, fs};
 
 use headway_words::nearest;
 
-use crate::Failure;
+use crate::failure::Failure;
 
 pub(crate) const HELP: &str = "\
 cargo, with preemption probes in the crates it compiles

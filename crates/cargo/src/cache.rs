@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::Failure;
 use crate::arguments::{Probe, Request};
 use crate::cargo::Package;
+use crate::failure::Failure;
 
 /// Says with which pass a directory was filled; only a directory that has it is emptied.
 const STAMP: &str = ".headway-pass";

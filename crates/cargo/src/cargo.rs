@@ -9,8 +9,8 @@ use std::process::{Command, ExitStatus};
 use headway_words::nearest;
 use serde_json::Value;
 
-use crate::Failure;
 use crate::arguments::Request;
+use crate::failure::Failure;
 
 /// The cargo that called this, or the one in the path.
 pub(crate) fn cargo() -> OsString {

@@ -6,6 +6,7 @@
 mod arguments;
 mod cache;
 mod cargo;
+mod failure;
 mod wrapper;
 
 use std::env;
@@ -13,16 +14,8 @@ use std::process::{Command, ExitCode};
 
 use arguments::{Asked, Request};
 use cargo::Package;
+use failure::Failure;
 use wrapper::Wrapper;
-
-/// What went wrong, in words for whoever called; several lines are a hint each.
-#[derive(Debug)]
-enum Failure {
-    /// The command line cannot be: exit status 2.
-    Usage(String),
-    /// It could not be done: exit status 1.
-    Impossible(String),
-}
 
 fn main() -> ExitCode {
     match run() {

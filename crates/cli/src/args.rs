@@ -10,7 +10,7 @@ use headway_policy::spec::{Spec, SpecError};
 use headway_policy::{ClassHint, MAX_WORKERS, Policy, Resume, Shape, WorkerId};
 use headway_report::Slo;
 use headway_sim::{
-    Classifier, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
+    Classification, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
 };
 use headway_workload::file::{self, SETTINGS_BYTES_MAX};
 use headway_workload::{Arrivals, Workload, duration, rate};
@@ -32,7 +32,7 @@ pub(crate) struct Traffic {
 
 /// How long a run is and what its randomness starts from.
 #[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct Extent {
+pub(crate) struct LengthFlags {
     /// Arrivals, the first tenth of which is not measured
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = count, allow_negative_numbers = true)]
     pub(crate) requests: Option<u64>,
@@ -117,8 +117,8 @@ impl Circumstances {
             )?;
         }
         experiment.classifier = match self.classifier {
-            ClassifierFlag::Exact => Classifier::Exact,
-            ClassifierFlag::Random => Classifier::Random,
+            ClassifierFlag::Exact => Classification::Exact,
+            ClassifierFlag::Random => Classification::Random,
         };
         experiment.unknown_share = self.unknown;
         experiment.core_changes.clone_from(&self.core_changes);
@@ -208,7 +208,7 @@ impl Traffic {
     }
 }
 
-impl Extent {
+impl LengthFlags {
     /// The length of a run; `default` arrivals where neither is given.
     pub(crate) fn length(&self, default: u64) -> Length {
         match (self.requests, self.duration) {

@@ -15,7 +15,7 @@ pub(crate) fn tell<'a>(runs: impl Iterator<Item = &'a Run>) {
 }
 
 fn remarks<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
-    let mut policies: Vec<(&Run, u64, u64)> = Vec::new();
+    let mut policies: Vec<PolicyRuns<'_>> = Vec::new();
     for run in runs.filter(|run| reserves(run)) {
         let same = |run: &Run| {
             (
@@ -24,27 +24,49 @@ fn remarks<'a>(runs: impl Iterator<Item = &'a Run>) -> Vec<String> {
                 run.meta.workers,
             )
         };
-        let of = |(known, ..): &&mut (&Run, u64, u64)| same(known) == same(run);
-        let unlearned = u64::from(is_unlearned(run));
-        match policies.iter_mut().find(of) {
-            Some((_, all, none)) => (*all, *none) = (*all + 1, *none + unlearned),
-            None => policies.push((run, 1, unlearned)),
+        let known = policies
+            .iter()
+            .position(|known| same(known.first) == same(run));
+        let at = known.unwrap_or_else(|| {
+            policies.push(PolicyRuns::of(run));
+            policies.len() - 1
+        });
+        policies[at].runs += 1;
+        policies[at].unlearned += u64::from(is_unlearned(run));
+    }
+    policies.iter().filter_map(PolicyRuns::remark).collect()
+}
+
+/// The runs of one policy with the same parameters and workers.
+struct PolicyRuns<'a> {
+    first: &'a Run,
+    runs: u64,
+    /// Runs that ended before the policy reserved anything.
+    unlearned: u64,
+}
+
+impl<'a> PolicyRuns<'a> {
+    fn of(first: &'a Run) -> Self {
+        Self {
+            first,
+            runs: 0,
+            unlearned: 0,
         }
     }
-    let remark = |(run, all, none): (&Run, u64, u64)| {
-        let policy = &run.meta.policy;
-        if run.meta.workers == 1 {
-            return Some(one_worker(policy));
+
+    fn remark(&self) -> Option<String> {
+        let meta = &self.first.meta;
+        if meta.workers == 1 {
+            return Some(one_worker(&meta.policy));
         }
-        let window = run.meta.params.get(WINDOW)?;
-        let which = match (none, all) {
+        let window = meta.params.get(WINDOW)?;
+        let which = match (self.unlearned, self.runs) {
             (0, _) => return None,
             (1, 1) => "it".to_owned(),
-            _ => format!("{none} of its {all} runs"),
+            (unlearned, runs) => format!("{unlearned} of its {runs} runs"),
         };
-        Some(first_window(policy, &which, &window.to_string()))
-    };
-    policies.into_iter().filter_map(remark).collect()
+        Some(first_window(&meta.policy, &which, &window.to_string()))
+    }
 }
 
 /// Whether the run's policy learns what to reserve; a rack's control plane has windows of another kind.

@@ -16,65 +16,65 @@ pub use crate::stub::{__headway_checkpoint, __headway_preempted, __headway_tick}
 /// Version of this layout.
 pub const VERSION: u32 = 1;
 
-/// In [`__headway_preempt`]: the epoch of the assignment that is to yield, 0 for none, or [`SELF_TIMED`]. With the word beside it,
-/// the only one that other threads write.
+/// In [`__headway_preempt`]: the epoch of the assignment that must yield, 0 for none, or [`SELF_TIMED`]. Other threads write only this word and
+/// the message beside it.
 pub const ASKED_OFFSET: usize = 0;
-/// In [`__headway_preempt`], private to this crate: `u64`, what who asks has to say beside; written before [`ASKED_OFFSET`].
+/// In [`__headway_preempt`], private to this crate: `u64`, the asking thread's message. It writes the message before [`ASKED_OFFSET`].
 pub(crate) const MESSAGE_OFFSET: usize = 8;
-/// In [`__headway_preempt`], private to this crate: `u64`, the message of the request that the current assignment was granted. The thread's own
-/// word, in this line since a grant has it at hand and writes to it anyway.
+/// In [`__headway_preempt`], private to this crate: `u64`, the message of the request that the current assignment was granted. Only this thread
+/// writes it. It lies in this line because a grant writes to the line anyway.
 pub(crate) const GRANTED_MESSAGE_OFFSET: usize = 16;
-/// In [`__headway_preempt`], private to this crate: two addresses that the thread will write to once it has yielded. Its own words, in this line
-/// because the other has no room.
+/// In [`__headway_preempt`], private to this crate: two addresses that the thread writes to after it yields. Only this thread writes these
+/// words. They lie in this line because the other has no room.
 pub(crate) const NEXT_WRITES_OFFSET: usize = 24;
 
 /// In [`__headway_self`]: `u64`, the TSC reading from which a self-timed thread yields.
 pub const DEADLINE_OFFSET: usize = 0;
 /// In [`__headway_self`]: `u32`, how many no-preempt sections are open.
 pub const NO_PREEMPT_OFFSET: usize = 8;
-/// In [`__headway_self`]: `u32`, not 0 when a section is to yield at its end.
+/// In [`__headway_self`]: `u32`, not 0 when the fiber must yield at the end of its section.
 pub const DEFERRED_OFFSET: usize = 12;
 /// In [`__headway_self`]: `i64`, from which TSC probes subtract their weight; below 0 they call [`__headway_tick`].
 pub const COUNTDOWN_OFFSET: usize = 16;
-/// In [`__headway_self`]: pointer to the fiber that runs, null for none.
+/// In [`__headway_self`]: pointer to the running fiber, null for none.
 pub const FIBER_OFFSET: usize = 24;
 /// In [`__headway_self`]: `u64`, the epoch of the current assignment.
 pub const EPOCH_OFFSET: usize = 32;
-/// In [`__headway_self`], private to this crate: `u64`, what [`__headway_preempt`] holds while nobody asks: 0, or [`SELF_TIMED`].
+/// In [`__headway_self`], private to this crate: `u64`, the resting value of [`ASKED_OFFSET`]: 0, or [`SELF_TIMED`].
 pub(crate) const RESTING_OFFSET: usize = 40;
 
-/// In [`__headway_self`], private to this crate: an address that the thread will read once it has yielded.
+/// In [`__headway_self`], private to this crate: an address that the thread reads after it yields.
 pub(crate) const NEXT_READ_OFFSET: usize = 48;
 
 /// In [`__headway_self`], private to this crate: `u32`, the low half of the TSC when a self-timed thread's probe last read it.
 pub(crate) const LOOKED_OFFSET: usize = 56;
-/// In [`__headway_self`], private to this crate: `u16`, how many probes until the next reading, this one included.
+/// In [`__headway_self`], private to this crate: `u16`, the number of probes until the next reading, this one included.
 pub(crate) const LEFT_OFFSET: usize = 60;
-/// In [`__headway_self`], private to this crate: `u16`, how many probes of the last interval did not read: 0, 1, 3, … [`MOST_SKIPPED`].
+/// In [`__headway_self`], private to this crate: `u16`, the number of probes of the last interval that did not read: 0, 1, 3, … [`MOST_SKIPPED`].
 pub(crate) const SKIPPED_OFFSET: usize = 62;
 
-/// So many probes in a row go by at most without a look at the clock, a power of two less one: should they suddenly lie a microsecond
-/// apart, a thread is that much late, once.
+/// The most probes in a row that do not read the clock, a power of two less one. If the next probes lie a microsecond apart, the thread yields
+/// late by that many microseconds, once.
 pub const MOST_SKIPPED: u16 = 15;
-/// What should pass between two looks of a self-timed thread, in ticks: 0.15 to 0.25 µs, as much as a flag takes to arrive. With fewer, half as
-/// many probes look, with twice as many, twice as many do.
+/// Ticks that should pass between two clock readings of a self-timed thread: 0.15 to 0.25 µs, the time that a flag takes to arrive. After a
+/// shorter interval half as many probes read; after one twice as long, twice as many.
 pub(crate) const LOOK_TICKS: u32 = 512;
 
-/// In [`__headway_preempt`]: the thread looks at the clock itself, at its probes.
+/// In [`__headway_preempt`]: the thread's own probes read the clock.
 pub const SELF_TIMED: u64 = u64::MAX;
 
-/// A deadline that never comes.
+/// A deadline that never passes.
 pub const NEVER: u64 = u64::MAX;
 
-/// What the countdown of TSC probes is set to, in units of their weight (about one instruction each).
+/// The start of the countdown of TSC probes, in units of their weight (about one instruction each).
 pub const COUNTDOWN: i64 = 2048;
 
-/// A cache line of a thread's own.
+/// A thread's own cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Line(UnsafeCell<[u64; 8]>);
 
-// SAFETY: Rust code never touches a line by its name. It goes through `local`, which says who may write what.
+// SAFETY: Rust code never touches a line by its name. It goes through `local`, which states which thread writes which word.
 unsafe impl Sync for Line {}
 
 // A static in a section whose name begins with `.tbss` becomes a thread-local symbol, of which every thread has a zeroed copy. Unlike a
@@ -86,7 +86,7 @@ unsafe impl Sync for Line {}
 #[unsafe(link_section = ".tbss.__headway_preempt")]
 pub static __headway_preempt: Line = Line(UnsafeCell::new([0; 8]));
 
-/// The line that its own thread alone writes.
+/// The line that only its own thread writes.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".tbss.__headway_self")]
 pub static __headway_self: Line = Line(UnsafeCell::new([0; 8]));

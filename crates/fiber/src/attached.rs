@@ -1,4 +1,4 @@
-//! Threads that take part, and the flags by which others ask them to yield.
+//! Threads attached to preemption, and the flags by which other threads ask them to yield.
 #![expect(unsafe_code, reason = "flags point into another thread's line")]
 
 use std::cell::Cell;
@@ -11,10 +11,10 @@ use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
 
-/// This thread takes part in preemption: it owns its line, and says what it works on.
+/// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///
-/// Dropping it waits until all [`Flag`]s of the thread are gone, for they point into its memory; so never keep one of them in the
-/// thread itself beyond that. (A thread that leaks it waits at its end.)
+/// Dropping it waits until all [`Flag`]s of the thread are dropped, since they point into the thread's memory. So the thread itself must not
+/// keep a flag longer. (A thread that leaks its `Attached` waits when it ends.)
 #[derive(Debug)]
 pub struct Attached {
     flags: Arc<Flags>,
@@ -25,10 +25,10 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Makes the calling thread take part.
+    /// Attaches the calling thread.
     ///
     /// # Panics
-    /// It does already.
+    /// The thread is attached already.
     #[expect(
         clippy::new_without_default,
         reason = "it does something to the thread, once"
@@ -53,7 +53,7 @@ impl Attached {
         })
     }
 
-    /// A handle by which other threads ask this one to yield.
+    /// A handle by which other threads ask this thread to yield.
     pub fn flag(&self) -> Flag {
         *self.flags.outstanding() += 1;
         Flag {
@@ -62,11 +62,11 @@ impl Attached {
         }
     }
 
-    /// An assignment starts, a request's first turn or a later one. Requests made of earlier assignments are forgotten, and later ones of
-    /// them will have no effect; nor have no-preempt sections left open.
+    /// Starts an assignment: a request's first turn or a later one. Requests to yield for earlier assignments have no effect from now on.
+    /// No-preempt sections that were left open are closed.
     ///
-    /// `epoch` is for this assignment only, neither 0 nor `u64::MAX`; a counter will do. Whoever is to raise the flag must learn it, so it is
-    /// told after this call.
+    /// `epoch` is unique to this assignment, neither 0 nor `u64::MAX`, as from a counter. The thread that raises the flag needs it: publish it
+    /// after this call.
     #[inline]
     pub fn begin(&self, epoch: u64) {
         local::set_epoch(epoch);
@@ -81,17 +81,17 @@ impl Attached {
         }
     }
 
-    /// Whether this thread looks at the clock at its probes, instead of waiting to be asked: at every one, or where they lie less than 0.1 µs
-    /// apart at every second to sixteenth, so that some 0.2 µs pass between two looks. It yields when the
-    /// [deadline](Attached::set_deadline) has passed. It can be asked nonetheless.
+    /// Sets whether this thread's probes read the clock, instead of waiting for a request. Every probe reads; where probes lie less than 0.1 µs
+    /// apart, every second to sixteenth, so that some 0.2 µs pass between two readings. The thread yields when the
+    /// [deadline](Attached::set_deadline) has passed. Other threads can still ask it to yield.
     pub fn self_timed(&self, on: bool) {
         let resting = if on { SELF_TIMED } else { 0 };
         local::set_resting(resting);
         while !local::answer(local::asked(), resting) {}
     }
 
-    /// From when a self-timed thread yields, and one whose code has TSC probes: a reading of the time-stamp counter, `u64::MAX` for never.
-    /// It is used up by the yield.
+    /// Sets when a self-timed thread yields, and a thread whose code has TSC probes: a reading of the time-stamp counter, `u64::MAX` for never.
+    /// The yield resets it.
     #[inline]
     pub fn set_deadline(&self, tsc: u64) {
         local::set_deadline(tsc);
@@ -103,15 +103,15 @@ impl Attached {
         local::granted_message()
     }
 
-    /// What this thread will write to once another has made it yield, such as where it reports to that one: the probe begins to fetch the lines. Any
-    /// addresses will do; they hold until others are set.
+    /// Sets two addresses that this thread writes to after another thread made it yield, such as its report to that thread. The probe begins to
+    /// fetch their cache lines. Any address is allowed. They hold until the next call.
     #[inline]
     pub fn set_next_writes(&self, addresses: [*const (); 2]) {
         local::set_next_writes(addresses);
     }
 
-    /// What this thread will read once it has yielded, such as the place where others leave work for it: a probe that yields begins to fetch it. Any
-    /// address will do.
+    /// Sets an address that this thread reads after it yields, such as the ring from which it takes work. A probe that yields begins to fetch its
+    /// cache line. Any address is allowed.
     #[inline]
     pub fn set_next_read(&self, address: *const ()) {
         local::set_next_read(address);
@@ -128,7 +128,7 @@ impl Drop for Attached {
     }
 }
 
-/// Asks a thread to yield. Cheap to clone but for a lock; may be sent anywhere.
+/// Asks a thread to yield. Any thread may hold it. A clone takes a lock.
 #[derive(Debug)]
 pub struct Flag {
     line: *const AtomicU64,
@@ -141,22 +141,22 @@ unsafe impl Send for Flag {}
 unsafe impl Sync for Flag {}
 
 impl Flag {
-    /// Asks the assignment of that epoch to yield: one store to the thread's line. It has no effect when that assignment is over.
+    /// Asks the assignment of that epoch to yield: one store to the thread's line. It has no effect after that assignment.
     ///
-    /// A request made before another was noticed replaces it: one thread at a time may ask.
+    /// A request replaces an earlier one that the thread has not noticed yet, so only one thread at a time may ask.
     #[inline]
     pub fn raise(&self, epoch: u64) {
         self.raise_with(epoch, 0);
     }
 
-    /// As [`raise`](Self::raise), with something to [tell](Attached::granted_message) whom the request is granted: it comes over with the same cache line. What
-    /// is said later beside another request for the same assignment may be told in its place.
+    /// As [`raise`](Self::raise), with a [message](Attached::granted_message) for the assignment that is granted the request. It travels in the same
+    /// cache line. The message of a later request for the same assignment may replace it.
     #[inline]
     pub fn raise_with(&self, epoch: u64, message: u64) {
         debug_assert!(epoch != 0 && epoch != SELF_TIMED, "an epoch");
         // SAFETY: the line lives as long as a flag does, and the second of its eight words is atomic too.
         unsafe {
-            // Release: it may be read beside the request before, of which it is not the message.
+            // Release: the thread may read this message with the previous request, to which it does not belong.
             (*self.line.add(1)).store(message, Ordering::Release);
             (*self.line).store(epoch, Ordering::Release);
         }
@@ -183,7 +183,7 @@ impl Drop for Flag {
     }
 }
 
-/// How many flags of a thread there are.
+/// The number of a thread's flags.
 #[derive(Debug, Default)]
 struct Flags {
     outstanding: Mutex<usize>,
@@ -192,7 +192,7 @@ struct Flags {
 
 impl Flags {
     fn outstanding(&self) -> std::sync::MutexGuard<'_, usize> {
-        // A count is right whatever its holder did.
+        // A panic leaves the count correct.
         self.outstanding
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -208,7 +208,7 @@ impl Flags {
     }
 }
 
-/// A thread's part in this. Its destructor runs before the thread's line is freed, even if `Attached` was leaked.
+/// A thread's own record of its flags. Its destructor runs before the thread's line is freed, even if `Attached` was leaked.
 #[derive(Default)]
 struct Thread {
     attached: Cell<bool>,
@@ -217,8 +217,8 @@ struct Thread {
 
 impl Drop for Thread {
     fn drop(&mut self) {
-        // No thread ends on a fiber: its code called `exit`, which runs the destructors of this thread while all threads go on. The line stays
-        // until the process is gone, and nobody need let go of a flag before. Till then the fiber keeps the thread.
+        // A thread never ends on a fiber. The fiber's code called `exit`, which runs this thread's destructors while other threads go on. The
+        // line stays until the process ends, so flags need not be dropped first. Until then the fiber keeps the thread.
         if !local::fiber().is_null() {
             return local::set_no_preempt(local::no_preempt() + 1);
         }

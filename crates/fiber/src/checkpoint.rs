@@ -6,16 +6,16 @@ use std::arch::asm;
 use crate::abi::{__headway_checkpoint, ASKED_OFFSET};
 use crate::local::preempt_offset;
 
-/// Yields if this thread was asked to: a load and a branch that is not taken.
+/// Yields if another thread asked this one to. Otherwise it costs a load and a branch that is not taken.
 ///
-/// For code that the compiler pass does not see. Put it into loops, often enough that a quantum's end is noticed in time.
+/// For code without probes of the compiler pass. Put it into loops, often enough that the code notices the end of a quantum in time.
 #[inline(always)]
 pub fn checkpoint() {
     // SAFETY: the comparison reads this thread's line, which no Rust code knows as memory; the cold path is an ordinary call.
     unsafe {
         asm!("cmp qword ptr fs:[{0} + {2}], 0", "jne {1}", in(reg) preempt_offset(),
             label {
-                // SAFETY: whoever runs this code has the stack for it.
+                // SAFETY: the running code has a page of stack left, as every call needs.
                 unsafe { __headway_checkpoint() }
             },
             const ASKED_OFFSET,
@@ -23,9 +23,9 @@ pub fn checkpoint() {
     }
 }
 
-/// A probe placed by hand in a loop whose rounds are short: every `N`th call of [`checkpoint`](Self::checkpoint) is one, the others count.
+/// A probe placed by hand in a loop with short rounds: every `N`th call of [`checkpoint`](Self::checkpoint) is a probe, the others count.
 ///
-/// The count lies wherever the value does: as a variable of the function that loops it goes along when a fiber changes threads.
+/// The value holds the count. As a local variable it stays with its fiber when the fiber changes threads.
 ///
 /// ```
 /// use headway_fiber::CheckpointEvery;
@@ -45,7 +45,7 @@ pub struct CheckpointEvery<const N: u32> {
 impl<const N: u32> CheckpointEvery<N> {
     const VALID: () = assert!(N > 0, "one round in none");
 
-    /// The `N`th call will be the first that looks.
+    /// Starts at zero: the `N`th call is the first probe.
     #[inline(always)]
     #[must_use]
     #[expect(
@@ -57,7 +57,7 @@ impl<const N: u32> CheckpointEvery<N> {
         Self { left: N }
     }
 
-    /// The next call will look.
+    /// Makes the next call a probe.
     #[inline(always)]
     #[must_use]
     pub const fn due() -> Self {
@@ -65,7 +65,7 @@ impl<const N: u32> CheckpointEvery<N> {
         Self { left: 1 }
     }
 
-    /// Counts, and [looks](checkpoint) if it is time.
+    /// Counts; every `N`th call is a [`checkpoint`](checkpoint()).
     #[inline(always)]
     pub fn checkpoint(&mut self) {
         self.left -= 1;

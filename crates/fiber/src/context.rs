@@ -1,11 +1,10 @@
-//! The switch between a fiber's stack and that of whoever runs it.
+//! The switch between a fiber's stack and the stack of the code that runs it.
 //!
-//! Written here rather than taken from a library for one thing: both ways lead by jumps. A switch that returns takes its target from the
-//! processor's stack of return addresses, where it finds that of the frame it leaves: it is mispredicted, and so is each
-//! return of either side after it. Jumps are predicted by what came before, and the next fiber, suspended in a probe as the last one was, finds the
-//! return addresses that this one left.
+//! Unlike a library's, this switch jumps in both directions. A switch by a return is mispredicted: the processor predicts the return address
+//! of the frame that the switch leaves. Each later return of either side is mispredicted too. The processor predicts a jump from its history.
+//! The next fiber was suspended in a probe like the last one, so the return addresses that the last one left fit it.
 //!
-//! Nothing of a fiber without a job is kept but its control: it begins anew at the top of its stack each time.
+//! A fiber without a job keeps only its control. Each job begins at the top of the stack.
 #![expect(unsafe_code, reason = "switches stacks")]
 
 use std::arch::{asm, global_asm};
@@ -13,41 +12,42 @@ use std::mem::offset_of;
 use std::panic::resume_unwind;
 use std::ptr::NonNull;
 
-use crate::control::Control;
+use crate::control::FiberControl;
 
-/// Where a fiber without a job is to be [entered](enter): makes its stack ready.
+/// Prepares the stack of a fiber without a job. Returns the stack pointer to [enter](enter) it with.
 ///
 /// # Safety
-/// It has none, and the stack below its base is nobody's.
+/// The fiber has no job, and nothing uses the stack below its base.
 #[inline(always)]
-pub(crate) unsafe fn rewind(control: &Control) -> usize {
+pub(crate) unsafe fn rewind(control: &FiberControl) -> usize {
     let entry = (control.stack_base - size_of::<usize>()) as *mut usize;
     // SAFETY: the highest word of the stack.
     unsafe { entry.write(__headway_fiber_begin as *const () as usize) };
     entry as usize
 }
 
-/// Runs the fiber from there until it finishes its job or [leaves](leave), which is told whether to `unwind`. Returns its stack pointer from then on, or
-/// how it [rests](crate::control::rest), and the control: both as the other side left them in registers, since what is fetched from this
-/// side's stack waits for the stack pointer to be fetched.
+/// Runs the fiber from `stack_pointer` until it finishes its job or [leaves](leave). A suspended fiber learns whether it must `unwind`.
+/// Returns the fiber's new stack pointer, or how it [rests](crate::control::rest), and the control. The fiber leaves both in registers: a load
+/// from this side's stack would wait until the stack pointer is loaded.
 ///
 /// # Safety
-/// It was [rewound](rewind), or has left and `stack_pointer` is its own, and runs nowhere. Where it left in another thread, it may go on in this one.
+/// The fiber was [rewound](rewind), or it left with this `stack_pointer`; and it runs nowhere. A fiber that left in another thread must be
+/// allowed to change threads.
 #[inline(always)]
 pub(crate) unsafe fn enter(
-    control: NonNull<Control>,
+    control: NonNull<FiberControl>,
     stack_pointer: usize,
     unwind: bool,
-) -> (usize, NonNull<Control>) {
-    let control_after: *mut Control;
+) -> (usize, NonNull<FiberControl>) {
+    let control_after: *mut FiberControl;
     let left_at: usize;
-    // SAFETY: a function call, as far as the compiler can tell, that keeps no register but those that it may not be told of. What is
-    // found at the fiber's stack pointer was put there by `leave` or `rewind`.
+    // SAFETY: to the compiler this is a function call that changes every register which asm may name. `leave` or `rewind` wrote the words
+    // at the fiber's stack pointer.
     unsafe {
         asm!(
             "push rbx",
             "lea rcx, [rip + 2f]",
-            // With the frame pointer below the address to return to, whoever follows frame pointers gets here.
+            // The frame pointer lies below the return address, so a walk along frame pointers arrives here.
             "push rcx",
             "push rbp",
             "mov [rdi + {resumer}], rsp",
@@ -56,7 +56,7 @@ pub(crate) unsafe fn enter(
             "jmp rcx",
             "2:",
             "pop rbx",
-            resumer = const offset_of!(Control, resumer),
+            resumer = const offset_of!(FiberControl, resumer),
             inlateout("rdi") control.as_ptr() => control_after,
             inlateout("rax") usize::from(unwind) => _,
             inlateout("rsi") stack_pointer => left_at,
@@ -67,13 +67,13 @@ pub(crate) unsafe fn enter(
     }
 }
 
-/// Goes back to whoever entered this fiber, until it is entered again. Returns whether it is to unwind.
+/// Jumps back to the code that entered this fiber. Returns when the fiber is entered again; true if it must unwind.
 ///
 /// # Safety
-/// Called on the stack of the fiber whose control this is.
+/// The caller runs on the stack of this control's fiber.
 #[inline(always)]
-pub(crate) unsafe fn leave(control: *const Control) -> bool {
-    // SAFETY: as in `enter`; `resumer` is what that stored last.
+pub(crate) unsafe fn leave(control: *const FiberControl) -> bool {
+    // SAFETY: as in `enter`, which stored `resumer`.
     unsafe {
         asm!(
             "push rbp",
@@ -90,7 +90,7 @@ pub(crate) unsafe fn leave(control: *const Control) -> bool {
             "pop rbp",
             "test eax, eax",
             "jnz {unwind}",
-            resumer = const offset_of!(Control, resumer),
+            resumer = const offset_of!(FiberControl, resumer),
             unwind = label { return true },
             inlateout("rdi") control => _,
             lateout("rax") _,
@@ -101,12 +101,12 @@ pub(crate) unsafe fn leave(control: *const Control) -> bool {
     false
 }
 
-/// What unwinds a fiber that is to end where it was left.
+/// The payload that unwinds a fiber from where it left.
 pub(crate) struct Unwinding;
 
-/// Ends the fiber that was told to unwind.
+/// Unwinds the fiber to its end.
 ///
-/// Never inlined: a sanitizer's build keeps what unwinds the assembly below only beside a function of Rust's.
+/// Never inlined: a sanitizer's build keeps the unwind tables of the assembly below only beside a Rust function.
 #[cold]
 #[inline(never)]
 pub(crate) fn unwind() -> ! {
@@ -118,9 +118,9 @@ unsafe extern "C" {
     fn __headway_fiber_begin();
 }
 
-// Unwinders find the frame of `enter` by the stack pointer that this stored in `resumer`, whose address `rbp` holds: the CFA is that plus 24
-// (`DW_CFA_def_cfa_expression`: `DW_OP_breg6` 0, `DW_OP_deref`, `DW_OP_plus_uconst` 24). As a signal's frame: debuggers take it
-// for granted elsewhere that stacks do not jump.
+// Unwinders find the frame of `enter` by the stack pointer that it stored in `resumer`, whose address `rbp` holds: the CFA is that plus 24
+// (`DW_CFA_def_cfa_expression`: `DW_OP_breg6` 0, `DW_OP_deref`, `DW_OP_plus_uconst` 24). It is marked as a signal's frame: debuggers
+// assume for other frames that the stack does not change.
 global_asm!(
     ".pushsection .text.__headway_fiber_begin, \"ax\", @progbits",
     ".globl __headway_fiber_begin",
@@ -135,7 +135,7 @@ global_asm!(
     ".cfi_offset rip, -16",
     ".cfi_offset rbp, -24",
     "call [rdi + {run}]",
-    // How it ended is where the fiber is from now on.
+    // The returned `Ended` is the word that the fiber rests with.
     "mov rsi, rax",
     "lea rdi, [rbp - {resumer}]",
     "mov rsp, [rbp]",
@@ -145,6 +145,6 @@ global_asm!(
     ".cfi_endproc",
     ".size __headway_fiber_begin, . - __headway_fiber_begin",
     ".popsection",
-    resumer = const offset_of!(Control, resumer),
-    run = const offset_of!(Control, run),
+    resumer = const offset_of!(FiberControl, resumer),
+    run = const offset_of!(FiberControl, run),
 );

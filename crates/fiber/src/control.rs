@@ -1,4 +1,4 @@
-//! What a running fiber's code must find without knowing its type: the head of the memory at the top of its stack.
+//! A fiber's control: the part of its memory that does not depend on the type of its job, at the top of its stack.
 
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
@@ -6,54 +6,54 @@ use std::mem::ManuallyDrop;
 use crate::sanitizer::Shadow;
 use crate::stack::Stack;
 
-/// Where a fiber is between two turns, in one word: its stack pointer, where its job was suspended; else one of these. What runs in it hands the
-/// word over in a register when it leaves.
+/// The state of a fiber between two turns, in one word: the stack pointer of a suspended job, else one of these values. The fiber passes the
+/// word in a register when it leaves.
 pub(crate) mod rest {
-    /// It has no job.
+    /// The fiber has no job.
     pub(crate) const IDLE: usize = 0;
     /// A panic ended its body.
     pub(crate) const SPENT: usize = 1;
 }
 
-/// How a job ended: what lies at [`rest`] from then on.
+/// How a job ended. The values are those of [`rest`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum Ended {
     /// The body returned.
     Finished = rest::IDLE,
-    /// It panicked.
+    /// The body panicked.
     Panicked = rest::SPENT,
 }
 
-/// The part of a fiber that probes see. The first line is all that a switch touches.
+/// The part of a fiber that probes use. A switch touches only the first cache line.
 #[repr(C)]
-pub(crate) struct Control {
-    /// The fiber's own or a word of [`rest`], while it does not run.
+pub(crate) struct FiberControl {
+    /// While the fiber does not run: its stack pointer, or a word of [`rest`].
     pub(crate) stack_pointer: Cell<usize>,
-    /// That of whoever entered it, while it runs.
+    /// While the fiber runs: the stack pointer of the code that entered it.
     pub(crate) resumer: Cell<usize>,
-    /// The usable stack: from above the guard pages up to the body, which lies there.
+    /// The usable stack: from the end of the guard up to the body.
     pub(crate) stack_limit: usize,
     pub(crate) stack_base: usize,
     /// Runs a job on the fiber's stack.
-    pub(crate) run: unsafe extern "C" fn(*mut Control) -> Ended,
-    /// How often it was suspended in a job.
+    pub(crate) run: unsafe extern "C" fn(*mut FiberControl) -> Ended,
+    /// The number of its suspensions so far, in all jobs.
     pub(crate) suspensions: Cell<u64>,
     /// The class of the current job, for reports.
     pub(crate) label: Cell<u64>,
-    /// It was suspended by a probe or a signal rather than by a call.
+    /// A probe or a signal suspended it, not a call.
     pub(crate) preempted: Cell<bool>,
-    /// It was suspended in a signal handler, and has not left it yet.
+    /// It runs or is suspended in the signal handler.
     pub(crate) in_handler: Cell<bool>,
-    /// What a sanitizer knows of it.
+    /// The sanitizer's record of it.
     pub(crate) shadow: Shadow,
     /// Drops the body.
     pub(crate) drop_body: unsafe fn(*mut ()),
-    /// What all this lies on.
+    /// The stack that holds all this.
     pub(crate) stack: ManuallyDrop<Stack>,
 }
 
-impl Control {
+impl FiberControl {
     /// Whether its job was suspended.
     #[inline(always)]
     pub(crate) fn is_suspended(&self) -> bool {
@@ -77,7 +77,7 @@ impl Control {
         (self.stack.guard()..self.stack_limit).contains(&address)
     }
 
-    /// How much stack there is.
+    /// The usable bytes of the stack.
     pub(crate) fn stack_bytes(&self) -> usize {
         self.stack_base - self.stack_limit
     }

@@ -1,4 +1,4 @@
-//! Fibers: code that can be suspended anywhere and gone on with later.
+//! Fibers: code that can be suspended anywhere and resumed later.
 #![expect(
     unsafe_code,
     reason = "a fiber's own state lies at the top of its stack"
@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{self, Unwinding};
-use crate::control::{Control, Ended, rest};
+use crate::control::{Ended, FiberControl, rest};
 use crate::local;
 use crate::sanitizer::Shadow;
 use crate::stack::{MIN_STACK_BYTES, Stack};
@@ -21,7 +21,7 @@ use crate::stack::{MIN_STACK_BYTES, Stack};
 /// How a turn ended.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Turn<J> {
-    /// The body returned; here is the job back. The fiber can take the next one.
+    /// The body returned. This is the job; the fiber can take the next one.
     Finished(J),
     /// The fiber was suspended in the middle of the job.
     Yielded,
@@ -29,8 +29,8 @@ pub enum Turn<J> {
 
 /// A stack and the code that runs on it, one job after another.
 ///
-/// A handle of one word: everything about a fiber lies at the top of its own stack, so making one allocates nothing. It is bound to its
-/// thread, since what lies on its stack may be; see [`Fiber::migratable`].
+/// A handle of one word: a fiber's whole state lies at the top of its own stack, so a new fiber allocates nothing. It stays in its thread,
+/// since values on its stack may belong to the thread; see [`Fiber::migratable`].
 ///
 /// ```
 /// use headway_fiber::{Fiber, Stacks, Turn, yield_now};
@@ -49,7 +49,7 @@ pub enum Turn<J> {
 /// ```
 ///
 /// # Threads
-/// A fiber goes on in the thread that made it. Only the promise of [`migratable`](Fiber::migratable), which is unsafe, makes one that may be sent:
+/// A fiber runs only in the thread that made it. The unsafe [`migratable`](Fiber::migratable) turns it into a fiber that is `Send`:
 ///
 /// ```compile_fail,E0277
 /// use headway_fiber::{Fiber, Stacks};
@@ -80,12 +80,12 @@ pub enum Turn<J> {
 /// ```
 ///
 /// # Panics in the body
-/// They go on in the caller of [`run`](Fiber::run) or [`resume`](Fiber::resume). The job is dropped and the fiber is spent: its
-/// stack can be had back, but it takes no more jobs. Catch them in the body to keep it.
+/// They continue in the caller of [`run`](Fiber::run) or [`resume`](Fiber::resume). The job is dropped and the fiber takes no more jobs, but
+/// gives its stack back. A body that catches its panics keeps the fiber.
 ///
 /// # Dropping
-/// A fiber without a job drops its body and unmaps its stack. One that is suspended is abandoned ([`abandoned`] counts them): its
-/// stack with all that lies on it is leaked. It cannot be unwound, for probes stand where no exception may pass, and in C code.
+/// A fiber without a job drops its body and unmaps its stack. A suspended fiber is abandoned ([`abandoned`] counts them): its stack with all
+/// values on it is leaked. It cannot be unwound, since probes also stand in C code and where no exception may pass.
 pub struct Fiber<J: 'static> {
     core: NonNull<Core<J>>,
     /// Neither `Send` nor `Sync`.
@@ -95,7 +95,7 @@ pub struct Fiber<J: 'static> {
 /// The top of a fiber's stack.
 #[repr(C, align(64))]
 struct Core<J> {
-    control: Control,
+    control: FiberControl,
     /// Initialised while there is a job: while `Suspended`, and during a turn.
     job: MaybeUninit<J>,
     /// Initialised when a turn ended by a panic.
@@ -104,15 +104,15 @@ struct Core<J> {
 
 static ABANDONED: AtomicU64 = AtomicU64::new(0);
 
-/// How many fibers of this process were dropped while suspended, their stacks leaked.
+/// The number of this process's fibers that were dropped while suspended, their stacks leaked.
 pub fn abandoned() -> u64 {
     ABANDONED.load(Ordering::Relaxed)
 }
 
 impl<J> Fiber<J> {
-    /// A fiber that will run `body` for each job, on `stack`. Nothing runs yet.
+    /// Makes a fiber that runs `body` for each job, on `stack`. Nothing runs yet.
     ///
-    /// Job and body together must not take more than a quarter of the least stack (this does not compile): box them.
+    /// Job and body together may take a quarter of the least stack. Larger ones do not compile: box them.
     #[inline]
     pub fn new<F: FnMut(&mut J) + 'static>(stack: Stack, body: F) -> Self {
         const {
@@ -135,7 +135,7 @@ impl<J> Fiber<J> {
             }
         };
         let body_at = ((core as usize - size_of::<F>()) & !(body_align - 1)) as *mut F;
-        let control = Control {
+        let control = FiberControl {
             stack_pointer: Cell::new(rest::IDLE),
             resumer: Cell::new(0),
             stack_limit: stack.limit(),
@@ -161,10 +161,10 @@ impl<J> Fiber<J> {
         }
     }
 
-    /// Begins a job, and returns when it is done or the fiber is suspended. `label` stands for the job in the report of a
-    /// stack overflow: its class.
+    /// Begins a job, and returns when it is done or the fiber is suspended. `label`, the job's class, names it in the report of a stack
+    /// overflow.
     ///
-    /// Not to be called inside a no-preempt section of the caller's, which would count for the fiber.
+    /// The caller must not be inside a no-preempt section, which would count for the fiber.
     ///
     /// # Panics
     /// The fiber has a job that is not finished, or a panic ended it before. A panic of the body goes on here.
@@ -184,14 +184,13 @@ impl<J> Fiber<J> {
         self.turn(entry, false)
     }
 
-    /// Goes on with the job that was suspended, until it is done or suspended again.
+    /// Resumes the suspended job, until it is done or suspended again.
     ///
     /// # Panics
     /// The fiber is not suspended. A panic of the body goes on here.
     ///
     /// # Safety
-    /// The thread is not dropping its thread-local variables, to which the suspended job may hold references: the call is not
-    /// made from the destructor of one.
+    /// The caller is not the destructor of a thread-local variable: the suspended job may hold references to variables that are dropped already.
     #[inline(always)]
     pub unsafe fn resume(&mut self) -> Turn<J> {
         let control = self.control();
@@ -205,10 +204,10 @@ impl<J> Fiber<J> {
         self.control().is_suspended()
     }
 
-    /// The stack, for another fiber. Drops the body.
+    /// Gives the stack back, for another fiber. Drops the body.
     ///
     /// # Panics
-    /// The fiber is suspended: what lies on the stack is in use.
+    /// The fiber is suspended: values on its stack are in use.
     #[inline]
     pub fn into_stack(self) -> Stack {
         assert!(!self.is_suspended(), "nothing is suspended on the stack");
@@ -220,11 +219,11 @@ impl<J> Fiber<J> {
     /// message), and gives the stack back. A fiber without a job is closed as by [`into_stack`](Fiber::into_stack).
     ///
     /// # Errors
-    /// The fiber was suspended by a probe or a signal, through which nothing can unwind: here it is again.
+    /// A probe or a signal suspended the fiber, through which nothing can unwind. The error is the fiber.
     ///
     /// # Safety
-    /// All frames between the body and the call of `yield_now` may be unwound: no foreign language's, and none that relies on not being. And as
-    /// [`resume`](Fiber::resume).
+    /// All frames between the body and the call of `yield_now` can be unwound: none is another language's, and none relies on not being unwound.
+    /// The conditions of [`resume`](Fiber::resume) hold too.
     pub unsafe fn unwind(mut self) -> Result<Stack, Self> {
         if !self.is_suspended() {
             return Ok(self.into_stack());
@@ -237,13 +236,13 @@ impl<J> Fiber<J> {
         Ok(self.into_stack())
     }
 
-    /// A fiber that may go on in another thread.
+    /// Allows the fiber to change threads.
     ///
     /// # Safety
-    /// While the fiber is suspended, nothing on its stack may belong to a thread: neither values that are not `Send`, nor addresses of
-    /// thread-local variables, nor such variables' values that will be used later. Compilers keep such addresses over a
-    /// probe, since they know of no yield there; so all code in which a probe may yield must have been compiled with
-    /// Headway's pass, which hides them, or use no thread-local variable (`errno` is kept). And the body itself must be `Send`.
+    /// While the fiber is suspended, nothing on its stack may belong to a thread: no value that is not `Send`, no address of a thread-local
+    /// variable, no value of such a variable that the code uses later. Compilers keep such addresses over a probe, since they know of no yield
+    /// there. So all code in which a probe may yield is compiled with Headway's pass, which hides them, or uses no thread-local variable
+    /// (`errno` is kept). The body itself must be `Send`.
     pub unsafe fn migratable(self) -> SendFiber<J>
     where
         J: Send,
@@ -251,17 +250,17 @@ impl<J> Fiber<J> {
         SendFiber(self)
     }
 
-    /// The fiber as one word, for queues of words.
+    /// Turns the fiber into one word, for queues of words.
     #[inline]
     pub fn into_raw(self) -> NonNull<()> {
         ManuallyDrop::new(self).core.cast()
     }
 
-    /// The fiber that was made a word.
+    /// Turns a word back into the fiber.
     ///
     /// # Safety
-    /// `word` came from [`Fiber::into_raw`] of the same `J`, and is used once. Where that was in another thread, the promise of
-    /// [`Fiber::migratable`] is made for it.
+    /// `word` came from [`Fiber::into_raw`] of the same `J`, and is used once. For a fiber from another thread, the conditions of
+    /// [`Fiber::migratable`] hold.
     #[inline]
     pub unsafe fn from_raw(word: NonNull<()>) -> Self {
         Fiber {
@@ -271,7 +270,7 @@ impl<J> Fiber<J> {
     }
 
     #[inline]
-    fn control(&self) -> &Control {
+    fn control(&self) -> &FiberControl {
         // SAFETY: the handle's owner is outside the fiber, which is the only other user, and not running.
         unsafe { &(*self.core.as_ptr()).control }
     }
@@ -288,11 +287,11 @@ impl<J> Fiber<J> {
         }
     }
 
-    /// Says to probes which fiber runs, and runs it from this stack pointer on. Returns where it is then.
+    /// Makes the fiber this thread's current one, and runs it from this stack pointer on. Returns its next stack pointer or word of rest.
     #[inline(always)]
     fn enter(&mut self, from: usize, unwind: bool) -> usize {
         debug_assert_eq!(local::no_preempt(), 0, "a section of the caller's is open");
-        let control = self.core.cast::<Control>();
+        let control = self.core.cast::<FiberControl>();
         let outer = local::replace_fiber(control.as_ptr());
         // SAFETY: `new` made it, and nothing else runs it. While it runs, only the fiber touches the core.
         let (left_at, control) = unsafe {
@@ -301,12 +300,12 @@ impl<J> Fiber<J> {
         };
         local::set_fiber(outer);
         self.core = control.cast();
-        // Not before it left: a signal may come up to then, and suspend it once more.
+        // Only after it left: until then a signal may suspend it once more.
         self.control().stack_pointer.set(left_at);
         left_at
     }
 
-    /// The body has been unwound; what it threw goes on here.
+    /// Continues the panic that unwound the body.
     #[cold]
     fn panicked(&mut self) -> ! {
         let core = self.core.as_ptr();
@@ -349,7 +348,7 @@ impl<J> Drop for Fiber<J> {
 ///
 /// # Safety
 /// Called on the fiber whose control this is, the head of a `Core<J>`, and whose body is an `F`.
-unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut Control) -> Ended {
+unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> Ended {
     let core = control.cast::<Core<J>>();
     // SAFETY: the control lives as long as its fiber.
     let shadow = unsafe { &(*control).shadow };
@@ -378,14 +377,14 @@ unsafe fn drop_body<F>(body: *mut ()) {
     unsafe { body.cast::<F>().drop_in_place() };
 }
 
-/// A fiber that may be sent to another thread and go on there: made by [`Fiber::migratable`].
+/// A fiber that may change threads, made by [`Fiber::migratable`].
 pub struct SendFiber<J: 'static>(Fiber<J>);
 
 // SAFETY: promised by the caller of `migratable`.
 unsafe impl<J: Send> Send for SendFiber<J> {}
 
 impl<J> SendFiber<J> {
-    /// The fiber, in the thread that is to run it.
+    /// The fiber, bound to the calling thread.
     #[inline]
     pub fn into_inner(self) -> Fiber<J> {
         self.0
@@ -400,7 +399,7 @@ impl<J> SendFiber<J> {
         self.0.run(job, label)
     }
 
-    /// As [`Fiber::resume`]. It is safe here: a suspended job holds nothing of a thread's, by the promise of [`Fiber::migratable`].
+    /// As [`Fiber::resume`], but safe: by the conditions of [`Fiber::migratable`] a suspended job holds nothing that belongs to a thread.
     ///
     /// # Panics
     /// As there.

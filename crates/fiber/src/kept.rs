@@ -1,4 +1,4 @@
-//! What a thread has besides registers, and a suspended fiber expects to find again: control words and C++ exceptions.
+//! State of a thread beyond its registers that a suspended fiber must find again: control words and C++ exceptions.
 #![expect(
     unsafe_code,
     reason = "control registers, and C++'s thread-local state"
@@ -17,10 +17,10 @@ struct ControlWords {
     x87: u16,
 }
 
-/// The words that threads of this process have: those of the first that took part.
+/// The control words of this process's threads, as the last attached thread had them.
 static HOME: AtomicU64 = AtomicU64::new(ControlWords::INITIAL.packed());
 
-/// The bits of `MXCSR` that say what has happened; a call need not preserve them.
+/// The status bits of `MXCSR`, which a call need not preserve.
 const MXCSR_STATUS: u32 = 0x3f;
 
 impl ControlWords {
@@ -66,12 +66,12 @@ impl ControlWords {
     }
 }
 
-/// A thread takes part; its control words are those that all start with.
+/// Takes the control words of an attaching thread as those that all fibers start with.
 pub(crate) fn adopt_control_words() {
     HOME.store(ControlWords::now().packed(), Ordering::Relaxed);
 }
 
-/// Calls `leave`, and gives the caller its control words back; `leave` finds those of a thread.
+/// Calls `leave` with the threads' control words, and restores the caller's own afterwards.
 #[inline]
 pub(crate) fn keeping_control_words(leave: impl FnOnce()) {
     let (words, home) = (ControlWords::now(), ControlWords::home());
@@ -85,8 +85,8 @@ pub(crate) fn keeping_control_words(leave: impl FnOnce()) {
     }
 }
 
-/// The exceptions that a thread has caught and not let go, and how many it has thrown and not caught (Itanium C++ ABI, section
-/// 2.2.2). They form a stack; fibers that take turns in `catch` blocks would pop each other's.
+/// A thread's caught exceptions, and the number of its thrown exceptions that are not caught yet (Itanium C++ ABI, section 2.2.2). They form
+/// a stack, from which fibers that take turns in `catch` blocks would pop each other's exceptions.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct CxaEhGlobals {
@@ -103,7 +103,7 @@ impl CxaEhGlobals {
 
 type GetGlobals = unsafe extern "C" fn() -> *mut CxaEhGlobals;
 
-/// What tells a thread's, if the program has a C++ runtime. (One that is only loaded later, by `dlopen`, is not found.)
+/// The function that returns a thread's exceptions, if the program has a C++ runtime. (A runtime that `dlopen` loads later is not found.)
 #[inline]
 fn cxa_get_globals() -> Option<GetGlobals> {
     let get: *const ();
@@ -116,7 +116,7 @@ fn cxa_get_globals() -> Option<GetGlobals> {
     unsafe { mem::transmute::<*const (), Option<GetGlobals>>(get) }
 }
 
-/// Calls `leave` as if no exception were in flight, and puts those that are back afterwards, in the thread that is then there.
+/// Calls `leave` without any exception in flight, and puts the fiber's exceptions back afterwards, into the thread that then runs it.
 #[inline(always)]
 pub(crate) fn keeping_exceptions<T>(leave: impl FnOnce() -> T) -> T {
     match cxa_get_globals() {
@@ -127,7 +127,7 @@ pub(crate) fn keeping_exceptions<T>(leave: impl FnOnce() -> T) -> T {
 
 #[inline(always)]
 fn any_in_flight(here: GetGlobals) -> bool {
-    // SAFETY: the C++ runtime's state of this thread, which nobody else touches.
+    // SAFETY: the C++ runtime's state of this thread, which no other thread touches.
     let now = in_one_thread_before_leaving(|| unsafe { here().read() });
     !now.caught.is_null() || now.uncaught > 0
 }
@@ -138,8 +138,8 @@ fn keeping_those<T>(here: GetGlobals, leave: impl FnOnce() -> T) -> T {
     // SAFETY: as above.
     let kept = in_one_thread_before_leaving(|| unsafe { here().replace(CxaEhGlobals::NONE) });
     let left = leave();
-    // The address is asked for anew: this may be another thread.
-    // SAFETY: as above; what runs fibers is in no exception handler of its own, so nothing is overwritten.
+    // This may be another thread, with another address.
+    // SAFETY: as above; the code that runs fibers is in no exception handler of its own, so this overwrites nothing.
     in_one_thread(|| unsafe { here().write(kept) });
     left
 }

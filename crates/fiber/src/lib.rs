@@ -1,12 +1,12 @@
-//! Fibers, and what makes them yield.
+//! Fibers, and the ways to make them yield.
 //!
-//! A [`Fiber`] runs one job after another on a stack of its own ([`Stacks`]), and can be suspended in the middle of one. It is suspended when
-//! it says so ([`yield_now`]), or when a probe in its code finds that it was asked to: compiled in by Headway's pass, or placed by
-//! hand ([`checkpoint`]). A probe looks at its thread's own line of memory. Who owns the thread takes part as [`Attached`] and
-//! hands out [`Flag`]s, by which another thread asks; or the thread looks at the clock itself ([`Attached::self_timed`]).
+//! A [`Fiber`] runs one job after another on a stack of its own ([`Stacks`]), and can be suspended in the middle of a job. It yields by a call
+//! ([`yield_now`]), or when a probe in its code finds a request to yield. Headway's compiler pass inserts probes; a programmer places them by
+//! hand ([`checkpoint`]). A probe reads its thread's own cache line. The thread is [`Attached`] and hands out [`Flag`]s, by which another thread
+//! asks it to yield; or its probes read the clock ([`Attached::self_timed`]).
 //!
-//! What must not be interrupted (a lock is held, the allocator runs) is bracketed by [`NoPreempt`]; a request that falls into such a
-//! section is granted at its end.
+//! [`NoPreempt`] marks sections that must not be interrupted (a lock is held, the allocator runs). A request that comes inside takes effect at
+//! the section's end.
 //!
 //! The layout of the words that probes touch is a contract with the compiler pass and with C code: [`abi`].
 
@@ -31,6 +31,7 @@ mod no_preempt;
 mod overflow;
 mod sanitizer;
 mod signal;
+mod signal_handler;
 mod slow;
 mod stack;
 mod stub;
@@ -40,7 +41,7 @@ mod sync;
 pub use attached::{Attached, Flag};
 pub use checkpoint::{CheckpointEvery, checkpoint};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
-pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempt, Unavailable, UnknownMechanism};
+pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempter, Unavailable, UnknownMechanism};
 pub use mutex::{FiberMutex, FiberMutexGuard};
 pub use no_preempt::{NoPreempt, NoPreemptAlloc, shield, unshield};
 pub use overflow::{LabelName, report_overflows};

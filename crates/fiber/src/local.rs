@@ -12,9 +12,9 @@ use crate::abi::{
     EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET,
     NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
 };
-use crate::control::Control;
+use crate::control::FiberControl;
 
-/// How far `__headway_preempt` lies from the base of any thread. Constant, so it may be computed once.
+/// The offset of `__headway_preempt` from a thread's base: the same in all threads, so it may be computed once.
 #[inline(always)]
 pub(crate) fn preempt_offset() -> usize {
     let offset: usize;
@@ -26,7 +26,7 @@ pub(crate) fn preempt_offset() -> usize {
     offset
 }
 
-/// How far `__headway_self` lies from the base of any thread.
+/// The offset of `__headway_self` from a thread's base.
 #[inline(always)]
 pub(crate) fn self_offset() -> usize {
     let offset: usize;
@@ -60,7 +60,7 @@ macro_rules! write {
         #[doc = $doc]
         #[inline(always)]
         pub(crate) fn $name(value: $type) {
-            // SAFETY: writes a word of this thread's own line, which nobody else touches.
+            // SAFETY: writes a word of this thread's own line that no other thread touches.
             unsafe {
                 asm!(concat!("mov ", $move),
                     in(reg) self_offset(), in(reg) value, const $offset,
@@ -86,13 +86,13 @@ word!(
     fiber,
     set_fiber,
     FIBER_OFFSET,
-    *mut Control
+    *mut FiberControl
 );
 
-/// Puts another fiber in the place of the one that runs, which it returns; null for none.
+/// Replaces the running fiber by another and returns the previous one; null for none.
 #[inline(always)]
-pub(crate) fn replace_fiber(fiber: *mut Control) -> *mut Control {
-    let before: *mut Control;
+pub(crate) fn replace_fiber(fiber: *mut FiberControl) -> *mut FiberControl {
+    let before: *mut FiberControl;
     // SAFETY: reads and writes a word of this thread's own line.
     unsafe {
         asm!("mov {1}, qword ptr fs:[{0} + {3}]", "mov qword ptr fs:[{0} + {3}], {2}",
@@ -102,10 +102,10 @@ pub(crate) fn replace_fiber(fiber: *mut Control) -> *mut Control {
     before
 }
 
-/// The fiber that runs, or null, and how many no-preempt sections are open.
+/// The running fiber, or null, and the number of open no-preempt sections.
 #[inline(always)]
-pub(crate) fn fiber_and_sections() -> (*mut Control, u32) {
-    let (fiber, sections): (*mut Control, u32);
+pub(crate) fn fiber_and_sections() -> (*mut FiberControl, u32) {
+    let (fiber, sections): (*mut FiberControl, u32);
     // SAFETY: reads two words of this thread's own line.
     unsafe {
         asm!("mov {1:r}, qword ptr fs:[{0} + {3}]", "mov {2:e}, dword ptr fs:[{0} + {4}]",
@@ -171,20 +171,20 @@ write!(
     DEFERRED_OFFSET, u32, "dword ptr fs:[{0} + {2}], {1:e}"
 );
 
-/// From when a self-timed thread yields, TSC. The next probe looks at the clock: others may come than before.
+/// Sets when a self-timed thread yields, a reading of the TSC. The next probe reads the clock, since other code may run from now on.
 #[inline(always)]
 pub(crate) fn set_deadline(tsc: u64) {
     write_deadline(tsc);
     write_pace(0);
 }
 
-/// What this thread is asked: 0, an epoch, or `SELF_TIMED`.
+/// The request to this thread: 0, an epoch, or `SELF_TIMED`.
 #[inline(always)]
 pub(crate) fn asked() -> u64 {
     preempt_word::<ASKED_OFFSET>()
 }
 
-/// What was said beside the request. Whoever has seen the request sees what came with it.
+/// The request's message. A thread that has read the request reads its message too, or a later one.
 #[inline(always)]
 pub(crate) fn message() -> u64 {
     preempt_word::<MESSAGE_OFFSET>()
@@ -210,17 +210,17 @@ fn preempt_word<const OFFSET: usize>() -> u64 {
 /// Sets [`granted_message`].
 #[inline(always)]
 pub(crate) fn set_granted_message(message: u64) {
-    // SAFETY: writes a word of this thread's own line that nobody else touches.
+    // SAFETY: writes a word of this thread's own line that no other thread touches.
     unsafe {
         asm!("mov qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) message,
             const GRANTED_MESSAGE_OFFSET, options(nostack, preserves_flags));
     }
 }
 
-/// Sets where [`fetch_next_writes`] will fetch.
+/// Sets the addresses that [`fetch_next_writes`] fetches.
 #[inline(always)]
 pub(crate) fn set_next_writes([first, second]: [*const (); 2]) {
-    // SAFETY: writes two words of this thread's own line that nobody else touches.
+    // SAFETY: writes two words of this thread's own line that no other thread touches.
     unsafe {
         asm!("mov qword ptr fs:[{0} + {3}], {1}", "mov qword ptr fs:[{0} + {3} + 8], {2}",
             in(reg) preempt_offset(), in(reg) first, in(reg) second,
@@ -228,7 +228,7 @@ pub(crate) fn set_next_writes([first, second]: [*const (); 2]) {
     }
 }
 
-/// Begins to fetch, to be written, what this thread will write to once it has yielded.
+/// Begins to fetch, for writing, the lines that this thread writes to after it yields.
 #[inline(always)]
 pub(crate) fn fetch_next_writes() {
     // SAFETY: reads this thread's own line; a prefetch faults nowhere.
@@ -238,19 +238,19 @@ pub(crate) fn fetch_next_writes() {
     }
 }
 
-/// Takes back `asked`, unless somebody asked for something else meanwhile. Whether it was there.
+/// Takes the request `asked` back. False if another request replaced it meanwhile.
 #[inline(always)]
 pub(crate) fn answer(asked: u64, resting: u64) -> bool {
     exchange(asked, resting)
 }
 
-/// As [`answer`], of what the current assignment was asked. Whoever asks next has to be told of a later assignment first, so nobody else writes
-/// the line meanwhile, and only a signal can come between: one instruction keeps that out, without `lock`. With it the thread would wait for
-/// the line, which the asker has just written, and for every store before.
+/// As [`answer`], for a request of the current assignment. The next request names a later epoch, which this thread has not published yet, so no
+/// other thread writes the line meanwhile. Only a signal can come between, which one instruction prevents without `lock`. With `lock` the
+/// thread would wait for the line, which the asking thread has just written, and for all its own earlier stores.
 #[inline(always)]
 pub(crate) fn take(asked: u64, resting: u64) -> bool {
     let found: u64;
-    // SAFETY: reads and writes this thread's own line. A write of somebody who asks the same assignment twice may be lost, which says nothing new.
+    // SAFETY: reads and writes this thread's own line. A second request for the same assignment may be lost, which changes nothing.
     unsafe {
         asm!("cmpxchg qword ptr fs:[{0} + {2}], {1}", in(reg) preempt_offset(), in(reg) resting,
             const ASKED_OFFSET, inout("rax") asked => found, options(nostack));
@@ -269,7 +269,7 @@ fn exchange(from: u64, to: u64) -> bool {
     found == from
 }
 
-/// Asks this thread's assignment again, unless somebody asked for something meanwhile.
+/// Repeats the request to this thread's assignment, unless another request came meanwhile.
 pub(crate) fn ask_again() {
     exchange(resting(), epoch());
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use headway_machine::doctor::{has_invariant_tsc, has_user_interrupts};
 
 use crate::attached::{Attached, Flag};
-use crate::signal;
+use crate::signal_handler;
 
 /// A way to make a running request yield.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,10 +40,10 @@ impl Mechanism {
         }
     }
 
-    /// Whether this machine and this build have it.
+    /// Checks that this machine and this build have it.
     ///
     /// # Errors
-    /// They do not; the error says why, and what to use instead.
+    /// One of them lacks it. The error says why, and which mechanisms are available instead.
     pub fn check(self) -> Result<(), Unavailable> {
         self.obstacle().map_or(Ok(()), |why| {
             Err(Unavailable {
@@ -69,14 +69,14 @@ impl Mechanism {
                 "the time-stamp counter does not run at a constant rate (CPUID 8000_0007h, EDX bit 8)"
                     .into(),
             ),
-            Mechanism::Signal => signal::obstacle(),
+            Mechanism::Signal => signal_handler::obstacle(),
             Mechanism::Uintr => Some(no_user_interrupts()),
         }
     }
 }
 
-/// The CPU must have them and the kernel let programs use them, as Intel's patched one does, which shows the CPU's flag. Nothing here sends
-/// them yet even then.
+/// User interrupts need a CPU that has them and a kernel that lets programs use them. Intel's patched kernel does, and shows the CPU's flag.
+/// This build does not send them on any machine yet.
 fn no_user_interrupts() -> String {
     if !has_user_interrupts() {
         return "the CPU has no user interrupts (CPUID 7, EDX bit 5)".into();
@@ -115,9 +115,9 @@ pub struct UnknownMechanism(String);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("preemption by {mechanism} is not available: {why}; {}", alternatives(*mechanism))]
 pub struct Unavailable {
-    /// Which.
+    /// The mechanism.
     pub mechanism: Mechanism,
-    /// What stands in the way.
+    /// The reason.
     pub why: String,
 }
 
@@ -129,16 +129,16 @@ fn alternatives(to: Mechanism) -> String {
     format!("available are {}", names.join(", "))
 }
 
-/// How one thread is interrupted: made by the thread itself, which tells it of every slice.
-pub trait Preempt {
-    /// Which mechanism it is.
+/// Interrupts one thread. The thread makes it, and reports the beginning of every slice to it.
+pub trait Preempter {
+    /// Its mechanism.
     fn mechanism(&self) -> Mechanism;
 
-    /// A slice of an assignment begins that is to end at `deadline`, a reading of the time-stamp counter. `epoch` is as in
-    /// [`Attached::begin`]. Where another thread asks, it keeps the time and `deadline` is not looked at.
+    /// Begins a slice of an assignment that ends at `deadline`, a reading of the time-stamp counter. `epoch` is as in [`Attached::begin`]. Only
+    /// a thread that reads the clock itself uses `deadline`; otherwise the asking thread keeps the time.
     fn begin(&self, epoch: u64, deadline: u64);
 
-    /// By what another thread asks this one to yield; none where the thread looks at the clock itself.
+    /// The handle by which another thread asks this one to yield; none for a thread that reads the clock itself.
     fn asker(&self) -> Option<Asker>;
 }
 
@@ -146,7 +146,7 @@ pub trait Preempt {
 #[derive(Debug, Clone)]
 pub struct Asker {
     pub(crate) flag: Flag,
-    /// Whom to send a signal.
+    /// The thread that receives a signal, if the mechanism sends one.
     pub(crate) thread: Option<libc::pid_t>,
 }
 
@@ -157,12 +157,12 @@ impl Asker {
         self.ask_with(epoch, 0);
     }
 
-    /// As [`ask`](Self::ask), with something to say beside: see [`Flag::raise_with`].
+    /// As [`ask`](Self::ask), with a message: see [`Flag::raise_with`].
     #[inline]
     pub fn ask_with(&self, epoch: u64, message: u64) {
         self.flag.raise_with(epoch, message);
         if let Some(thread) = self.thread {
-            signal::send(thread);
+            signal_handler::send(thread);
         }
     }
 }
@@ -172,13 +172,13 @@ impl Asker {
 pub struct ByFlag<'a>(&'a Attached);
 
 impl<'a> ByFlag<'a> {
-    /// The thread's probes look at its flag.
+    /// The thread's probes read its flag.
     pub fn new(thread: &'a Attached) -> Self {
         ByFlag(thread)
     }
 }
 
-impl Preempt for ByFlag<'_> {
+impl Preempter for ByFlag<'_> {
     fn mechanism(&self) -> Mechanism {
         Mechanism::Flag
     }
@@ -201,7 +201,7 @@ impl Preempt for ByFlag<'_> {
 pub struct ByClock<'a>(&'a Attached);
 
 impl<'a> ByClock<'a> {
-    /// The thread's probes look at the clock, until this is dropped.
+    /// The thread's probes read the clock until this value is dropped.
     ///
     /// # Errors
     /// The time-stamp counter is not usable.
@@ -218,7 +218,7 @@ impl Drop for ByClock<'_> {
     }
 }
 
-impl Preempt for ByClock<'_> {
+impl Preempter for ByClock<'_> {
     fn mechanism(&self) -> Mechanism {
         Mechanism::Tsc
     }

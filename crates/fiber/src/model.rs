@@ -1,7 +1,7 @@
-//! Fibers as loom can see them, for the tests of the lock: each is a thread of the model, and those of one worker take turns.
+//! A model of fibers for loom, for the tests of the lock: each fiber is a thread of the model, and the fibers of one worker take turns.
 //!
-//! loom cannot follow a switch of stacks, nor words in assembly. What the lock uses of them is modelled here by their contract: a fiber runs while it
-//! holds its worker, gives the worker away only where it may be suspended, and counts its no-preempt sections.
+//! loom follows neither a switch of stacks nor words in assembly. So this models their contract, as far as the lock uses it: a fiber runs while
+//! it holds its worker, gives the worker away only where it may be suspended, and counts its no-preempt sections.
 
 use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
@@ -19,7 +19,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Asks what runs to yield.
+    /// Asks the running fiber to yield.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Release);
     }
@@ -38,12 +38,12 @@ impl Worker {
     }
 }
 
-/// What belongs to a fiber here; sections belong to its thread in truth, which has none open when it changes fibers.
+/// A fiber's state. Real sections belong to the thread, which has none open when it changes fibers.
 struct Fiber {
     worker: Option<Arc<Worker>>,
     sections: Cell<u32>,
     deferred: Cell<bool>,
-    /// Whether its sections keep it from being suspended: not so in a negative control.
+    /// Whether its sections prevent its suspension; false in a negative control.
     honours_sections: bool,
 }
 
@@ -60,7 +60,7 @@ fn current() -> Rc<Fiber> {
     CURRENT.with(|current| Rc::clone(&current.borrow()))
 }
 
-/// Runs `job` in a fiber of the worker, which this thread of the model is from now on.
+/// Makes this thread of the model a fiber of the worker, and runs `job` in it.
 pub fn run(worker: &Arc<Worker>, honours_sections: bool, job: impl FnOnce()) {
     let fiber = Fiber {
         worker: Some(Arc::clone(worker)),
@@ -74,7 +74,7 @@ pub fn run(worker: &Arc<Worker>, honours_sections: bool, job: impl FnOnce()) {
     worker.give();
 }
 
-/// A probe: yields if the worker was asked to, or has the section that is open do so at its end.
+/// A probe: yields if the worker was asked to. In a section, the fiber yields at the section's end.
 pub fn probe() {
     let fiber = current();
     let Some(worker) = &fiber.worker else { return };
@@ -111,7 +111,7 @@ pub(crate) fn yield_now() {
     suspend(&current());
 }
 
-/// As the real one.
+/// As the real section.
 pub(crate) struct NoPreempt {
     bound: PhantomData<*mut ()>,
 }

@@ -1,4 +1,4 @@
-//! A lock for fibers: who holds it is not interrupted, and who cannot get it lets others run.
+//! A lock for fibers: its holder is not interrupted, and a fiber that waits for it lets others run.
 #![expect(unsafe_code, reason = "a lock gives access to what it guards")]
 
 use std::cell::UnsafeCell;
@@ -11,11 +11,11 @@ use crate::sync::{
 
 /// A mutual exclusion whose sections are no-preempt sections (SYNERGY, section 5.2.2).
 ///
-/// A holder is never suspended, so no fiber of its own thread ever waits for it; one of another thread's waits for code
-/// that runs. It spins for a moment. Then, if it holds no lock itself, it yields, to be tried again at its next turn; if it holds one, or is
-/// no fiber, it lets the operating system run somebody else. When the last lock is released, a fiber yields if it was asked meanwhile.
+/// A holder is never suspended, so no fiber of its own thread waits for it, and a fiber of another thread waits for running code. The waiting
+/// fiber spins for a moment. Then it yields and tries again at its next turn, if it holds no lock itself. A fiber that holds one, and a caller
+/// outside of fibers, lets the operating system run another thread. A fiber that was asked to yield yields when it releases its last lock.
 ///
-/// For short sections. There is no queue: who asks first need not be first. A panic does not poison it.
+/// For short sections. It has no queue, so waiters may overtake each other. A panic does not poison it.
 pub struct FiberMutex<T: ?Sized> {
     locked: AtomicBool,
     value: UnsafeCell<T>,
@@ -45,14 +45,14 @@ impl<T> FiberMutex<T> {
         }
     }
 
-    /// The value, from a lock that nobody shares any more.
+    /// The value of a lock that is no longer shared.
     pub fn into_inner(self) -> T {
         self.value.into_inner()
     }
 }
 
 impl<T: ?Sized> FiberMutex<T> {
-    /// Takes the lock, waiting for it as long as need be. Taking it twice waits for ever.
+    /// Takes the lock, and waits for it without limit. A holder that takes it again waits for ever.
     #[inline]
     pub fn lock(&self) -> FiberMutexGuard<'_, T> {
         self.try_lock().unwrap_or_else(|| self.wait())
@@ -61,7 +61,7 @@ impl<T: ?Sized> FiberMutex<T> {
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<FiberMutexGuard<'_, T>> {
-        // The section begins first: between the two, a holder could be suspended.
+        // The section begins first: otherwise a signal could suspend the holder between the two.
         let section = NoPreempt::enter();
         let free = self
             .locked
@@ -73,7 +73,7 @@ impl<T: ?Sized> FiberMutex<T> {
         })
     }
 
-    /// The value, of a lock that nobody else can see.
+    /// The value of a lock that is borrowed exclusively.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
     }

@@ -12,12 +12,12 @@ use crate::abi::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
 use crate::local::{no_preempt, self_offset, set_deferred};
 use crate::slow::{__headway_deferred, __headway_deferred_in_library};
 
-/// While it lives, the fiber that made it does not yield; when the last one is dropped, it does if it was asked to meanwhile.
+/// A no-preempt section. The fiber that made it does not yield while it lives. A fiber that was asked to yield meanwhile does so when it drops
+/// its last section.
 ///
-/// Outside a fiber it has no effect. One that is leaked forbids preemption until the thread's next
-/// [assignment](crate::Attached::begin).
+/// Outside a fiber it has no effect. A leaked section forbids preemption until the thread's next [assignment](crate::Attached::begin).
 ///
-/// It belongs to the thread that counts it, so what holds one is kept there:
+/// A section belongs to the thread that counts it, so it cannot be sent to another:
 ///
 /// ```compile_fail,E0277
 /// fn may_go_on_in_another_thread(_: impl Send) {}
@@ -46,15 +46,15 @@ impl Drop for NoPreempt {
     }
 }
 
-/// Keeps the job that calls this from being interrupted to the end of its assignment: a section without a guard, for a server whose
-/// requests say themselves where they [may be](unshield) (SYNERGY, section 5.1).
+/// Forbids preemption of the calling job until the end of its assignment: a section without a guard. For servers whose requests state where
+/// they [may be interrupted](unshield) (SYNERGY, section 5.1).
 #[inline(always)]
 pub fn shield() {
     open();
 }
 
-/// Takes back a [`shield`]. Yields if the job was asked to meanwhile and no other section is open. One call for each of `shield`: a further one
-/// would forbid interruptions as well, to the end of the assignment.
+/// Ends a [`shield`]. Yields if the job was asked to meanwhile and no other section is open. Call it once for each `shield`: a further call
+/// forbids preemption until the end of the assignment.
 #[inline(always)]
 pub fn unshield() {
     debug_assert!(no_preempt() > 0, "nothing to take back");
@@ -81,7 +81,7 @@ fn close() {
     }
 }
 
-/// As `close`, where whoever called the section may not expect to yield.
+/// As `close`, for sections whose caller may not be ready to yield.
 #[inline(always)]
 fn close_in_library() {
     // SAFETY: as in `close`.
@@ -92,14 +92,15 @@ fn close_in_library() {
     }
 }
 
-/// Calls code that finds out an address of the thread's and uses it, in a section: a signal in between could let the fiber go on elsewhere.
+/// Calls `call` in a section. For code that finds an address of the thread's and uses it: a signal in between could move the fiber to another
+/// thread.
 #[inline(always)]
 pub(crate) fn in_one_thread<T>(call: impl FnOnce() -> T) -> T {
     let _section = NoPreempt::enter();
     call()
 }
 
-/// As [`in_one_thread`], in a fiber that is about to be left: a request that comes meanwhile is for what happens anyway.
+/// As [`in_one_thread`], in a fiber that leaves next, and so drops a request that comes meanwhile.
 #[inline(always)]
 pub(crate) fn in_one_thread_before_leaving<T>(call: impl FnOnce() -> T) -> T {
     open();
@@ -113,8 +114,8 @@ pub(crate) fn in_one_thread_before_leaving<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// An allocator each of whose calls is a no-preempt section: for the `#[global_allocator]` of programs that preempt by
-/// [signal](crate::BySignal), or whose allocator is compiled with probes. It holds locks, and the fiber that is run next allocates too.
+/// An allocator with each call in a no-preempt section: the `#[global_allocator]` of programs that preempt by [signal](crate::BySignal), or
+/// whose allocator is compiled with probes. An allocator holds locks, and the next fiber allocates too.
 ///
 /// ```
 /// use std::alloc::System;

@@ -1,28 +1,28 @@
 //! Stack overflows: a report that names the request's class, before the process ends.
 //!
-//! A fiber that runs out of stack touches the guard below it, and the kernel sends `SIGSEGV`. Its handler needs another stack, which each
-//! attached thread has; it can tell the guard of the running fiber from any other address, since the fiber is this thread's.
+//! A fiber that runs out of stack touches the guard below it, and the kernel sends `SIGSEGV`. The handler runs on another stack, which each
+//! attached thread has. It compares the address with the guard of this thread's running fiber.
 #![expect(unsafe_code, reason = "a signal handler")]
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::{io, mem, ptr};
 
-use crate::control::Control;
+use crate::control::FiberControl;
 use crate::local;
 
-/// Says what a job's label stands for. It runs in a signal handler: it must neither allocate nor lock.
+/// Names a job's label. It runs in a signal handler, so it must neither allocate nor lock.
 pub type LabelName = fn(label: u64) -> Option<&'static str>;
 
 static LABEL_NAME: OnceLock<LabelName> = OnceLock::new();
 
 const SIGNALS: [libc::c_int; 2] = [libc::SIGSEGV, libc::SIGBUS];
 
-/// Who handled each of [`SIGNALS`] before.
+/// The previous handler of each of [`SIGNALS`].
 static PREVIOUS: [OnceLock<libc::sigaction>; 2] = [const { OnceLock::new() }; 2];
 
-/// From now on, a fiber of an [attached](crate::Attached) thread that overflows its stack is reported on standard error, with `name(label)` of
-/// its job (the label of [`Fiber::run`](crate::Fiber::run)), and the process aborts. Other faults go to the handlers that were there
-/// before. Calling it again has no effect.
+/// Reports stack overflows of fibers of [attached](crate::Attached) threads from now on: one line on standard error with `name(label)` of the
+/// job (the label of [`Fiber::run`](crate::Fiber::run)), then the process aborts. Other faults go to the previous handlers. A second call
+/// has no effect.
 ///
 /// # Errors
 /// The kernel refuses the handlers.
@@ -41,7 +41,7 @@ pub fn report_overflows(name: LabelName) -> io::Result<()> {
 }
 
 fn install(signal: libc::c_int, previous: &OnceLock<libc::sigaction>) -> io::Result<()> {
-    // SAFETY: a zeroed action is valid; the handler has the type that SA_SIGINFO demands. The previous one is known before ours can run.
+    // SAFETY: a zeroed action is valid; the handler has the type that SA_SIGINFO demands. The previous one is stored before ours can run.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         if libc::sigaction(signal, ptr::null(), &mut action) != 0 {
@@ -72,7 +72,7 @@ extern "C" fn faulted(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
 }
 
 /// Writes one line, without allocating.
-fn report(control: &Control) {
+fn report(control: &FiberControl) {
     let label = control.label.get();
     let name = LABEL_NAME.get().and_then(|name| name(label));
     let mut line = Line::default();
@@ -106,7 +106,7 @@ impl Default for Line {
 }
 
 impl Line {
-    /// Appends what has room.
+    /// Appends as much of the text as has room.
     fn text(&mut self, text: &str) {
         let rest = &mut self.bytes[self.len..];
         let len = text.len().min(rest.len());
@@ -123,7 +123,7 @@ impl Line {
     }
 }
 
-/// As if this handler were not there.
+/// Passes the fault to the previous handler.
 fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let index = SIGNALS.iter().position(|known| *known == signal);
     let previous = index.and_then(|index| PREVIOUS[index].get());
@@ -151,19 +151,18 @@ fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::
 type InfoHandler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 type PlainHandler = unsafe extern "C" fn(libc::c_int);
 
-/// A stack for signal handlers, where the thread has none: threads of the standard library have one that is large enough to
-/// print a line, others have not.
+/// A stack for signal handlers, for a thread that has none. Threads of the standard library have one that is large enough to print a line.
 #[derive(Debug)]
 pub(crate) struct AlternateStack {
-    /// Ours, or empty.
+    /// The mapping made here; empty if the thread had a stack.
     mapping: Option<(*mut libc::c_void, usize)>,
 }
 
-/// Room beyond the least that the kernel wants, which depends on the processor's vector state.
+/// Bytes beyond the kernel's minimum, which depends on the processor's vector state.
 const HANDLER_BYTES: usize = 32 << 10;
 
 impl AlternateStack {
-    /// Sees to it that the calling thread has one.
+    /// Gives the calling thread a stack for signals, if it has none.
     ///
     /// # Panics
     /// There is no memory for it.

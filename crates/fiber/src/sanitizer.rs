@@ -1,7 +1,7 @@
-//! What the address sanitizer or the thread sanitizer is told of fibers; nothing in a build without one.
+//! Reports fibers to the address sanitizer or the thread sanitizer; empty in a build without one.
 //!
-//! Neither sees a switch of stacks by itself. The address sanitizer keeps the bounds of the stack that runs (it cleans up above a panic by them)
-//! and looks for leaks from the roots it knows; the thread sanitizer keeps a clock and a call stack for what it takes for a thread.
+//! Neither sees a switch of stacks by itself. The address sanitizer keeps the bounds of the running stack, by which it cleans up after a panic,
+//! and searches for leaks from its roots. The thread sanitizer keeps a clock and a call stack for each thread that it knows.
 //! `make asan` and `make tsan` build with `--cfg headway_asan` and `--cfg headway_tsan`.
 
 #[cfg(headway_asan)]
@@ -15,7 +15,7 @@ pub(crate) use thread::Shadow;
 mod none {
     use std::ops::Range;
 
-    /// What a sanitizer knows of a fiber.
+    /// A sanitizer's record of a fiber.
     pub(crate) struct Shadow;
 
     impl Shadow {
@@ -31,21 +31,21 @@ mod none {
             enter()
         }
 
-        /// The fiber's first words, of a job or after it was left: it runs.
+        /// The fiber reports that it runs: at the start of a job, and after a suspension.
         #[inline(always)]
         pub(crate) fn arrived(&self) {}
 
-        /// The fiber's last words before it is left, or its job is done.
+        /// The fiber reports that it leaves, or that its job is done.
         #[inline(always)]
         pub(crate) fn departing(&self) {}
 
-        /// Whether the fiber can be left: it is not about to be left already, as a signal may find it.
+        /// Whether the fiber can be suspended. False when a signal interrupts a fiber that is leaving already.
         #[inline(always)]
         pub(crate) fn may_leave(&self) -> bool {
             true
         }
 
-        /// The fiber is over, not suspended, and its stack free for another.
+        /// The fiber ends without a suspended job; its stack is free for another.
         #[inline(always)]
         pub(crate) fn close(&self) {}
     }
@@ -73,7 +73,7 @@ mod address {
         fn __lsan_unregister_root_region(address: *const c_void, size: usize);
     }
 
-    /// Where the sanitizer keeps frames whose use after their return it looks for (`detect_stack_use_after_return`).
+    /// The sanitizer's copy of frames, in which it detects use after return (`detect_stack_use_after_return`).
     type FakeStack = *mut c_void;
 
     /// Bounds of a stack.
@@ -89,7 +89,7 @@ mod address {
             size: 0,
         };
 
-        /// The code that runs goes over to this stack, for the time being or (without `save`) for ever.
+        /// Reports that the running code changes to this stack; without `save`, for ever.
         #[inline(always)]
         fn begin_switch(self, save: Option<&Cell<FakeStack>>) {
             let save = save.map_or(ptr::null_mut(), Cell::as_ptr);
@@ -97,7 +97,7 @@ mod address {
             unsafe { __sanitizer_start_switch_fiber(save, self.bottom, self.size) };
         }
 
-        /// It has gone over; returns the bounds of the stack it was on before.
+        /// Reports that the change is done; returns the bounds of the previous stack.
         #[inline(always)]
         fn end_switch(saved: FakeStack) -> Bounds {
             let mut from = Bounds::NONE;
@@ -109,14 +109,14 @@ mod address {
         }
     }
 
-    /// What the sanitizer knows of a fiber.
+    /// The sanitizer's record of a fiber.
     pub(crate) struct Shadow {
         stack: Bounds,
-        /// The stack of who runs the fiber.
+        /// The stack of the code that runs the fiber.
         outer: Cell<Bounds>,
         /// The fiber's own, while it is not running.
         fake_stack: Cell<FakeStack>,
-        /// It has not said that it arrived, or has that it departs.
+        /// The fiber has not reported its arrival yet, or has reported its departure.
         leaving: Cell<bool>,
     }
 
@@ -126,7 +126,7 @@ mod address {
                 bottom: stack.start as *const c_void,
                 size: stack.len(),
             };
-            // What a fiber's frames own is no leak, whether it will go on or was given up.
+            // Memory that a fiber's frames own is no leak, whether the fiber is resumed or abandoned.
             // SAFETY: readable memory, until `close`.
             unsafe { __lsan_register_root_region(stack.bottom, stack.size) };
             Shadow {
@@ -165,13 +165,13 @@ mod address {
         }
 
         pub(crate) fn close(&self) {
-            // As if the fiber ran once more and ended: so its fake stack is freed.
+            // Reports a last run of the fiber that ends, which frees its fake stack.
             let fake_stack = Cell::new(ptr::null_mut());
             self.stack.begin_switch(Some(&fake_stack));
             let here = Bounds::end_switch(self.fake_stack.replace(ptr::null_mut()));
             here.begin_switch(None);
             Bounds::end_switch(fake_stack.get());
-            // SAFETY: registered by `new`; what was poisoned there were frames, which are gone.
+            // SAFETY: registered by `new`; only frames were poisoned there, and they are gone.
             unsafe {
                 __lsan_unregister_root_region(self.stack.bottom, self.stack.size);
                 __asan_unpoison_memory_region(self.stack.bottom, self.stack.size);
@@ -195,10 +195,10 @@ mod thread {
         fn __tsan_switch_to_fiber(fiber: *mut c_void, flags: c_uint);
     }
 
-    /// What happened before a switch happened before what comes after it: it is one thread that does both.
+    /// Events before a switch happen before events after it: one thread does both.
     const SYNCHRONISES: c_uint = 0;
 
-    /// What the sanitizer knows of a fiber.
+    /// The sanitizer's record of a fiber.
     pub(crate) struct Shadow {
         fiber: *mut c_void,
     }
@@ -211,8 +211,8 @@ mod thread {
             }
         }
 
-        /// Both switches are told on this side, in one frame: what is entered in between is left in between, so that the sanitizer's
-        /// call stacks stay balanced however the switches themselves were inlined.
+        /// This side reports both switches, in one frame. Functions entered in between also return in between, so the sanitizer's call stacks stay
+        /// balanced, whatever the compiler inlines.
         #[inline(always)]
         pub(crate) fn running<R>(&self, enter: impl FnOnce() -> R) -> R {
             // SAFETY: the fiber lives, and runs nowhere else.

@@ -1,16 +1,16 @@
-//! What a probe's slow path does, once the registers are safe: decide, and yield.
+//! The slow path of a probe, after it has saved the registers: it decides, and yields.
 #![expect(unsafe_code, reason = "suspends the fiber that runs")]
 
 use crate::abi::{NEVER, SELF_TIMED};
 use std::ptr::NonNull;
 
-use crate::control::Control;
+use crate::control::FiberControl;
 use crate::kept::keeping_control_words;
 use crate::local;
 use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
 use crate::switch::{leave, may_leave};
 
-/// What made a probe call.
+/// The reason for a probe's call.
 #[derive(Clone, Copy)]
 enum Request {
     /// Another thread asks the assignment of this epoch to yield.
@@ -20,7 +20,7 @@ enum Request {
 }
 
 impl Request {
-    /// Takes the request back. False when another came in its place meanwhile, which the next probe will see.
+    /// Takes the request back. False if another request replaced it meanwhile, which the next probe sees.
     #[inline]
     fn withdraw(self) -> bool {
         match self {
@@ -32,7 +32,7 @@ impl Request {
         }
     }
 
-    /// As [`withdraw`](Self::withdraw), of a request for what runs now.
+    /// As [`withdraw`](Self::withdraw), for a request to the current assignment.
     #[inline]
     fn take(self) -> bool {
         match self {
@@ -45,7 +45,7 @@ impl Request {
         }
     }
 
-    /// Whether it is meant for what runs now, rather than for what ran before.
+    /// Whether the request is for the current assignment, not for an earlier one.
     #[inline]
     fn is_current(self) -> bool {
         match self {
@@ -55,21 +55,21 @@ impl Request {
     }
 }
 
-/// Why a no-preempt section is to yield at its end; in the `deferred` word, where any but 0 says that it is.
+/// The reasons why a fiber must yield at the end of its no-preempt section: values of the `deferred` word, which is 0 without a reason.
 mod deferral {
     pub(super) const ASKED: u32 = 1;
     pub(super) const LATE: u32 = 2;
     pub(super) const SIGNALLED: u32 = 3;
 }
 
-/// A flag probe found something in this thread's line. (A self-timed thread comes here past its deadline only.)
+/// A flag probe found a request in this thread's line. (A self-timed thread calls this only past its deadline.)
 pub(crate) extern "C-unwind" fn preempted() {
     match local::asked() {
         0 => {}
         SELF_TIMED => late(),
         epoch => {
-            // Lines that another core reads. Stores leave in order: each would wait for its line behind the others, and with them, once they
-            // fill the queue, whoever is to run next.
+            // Another core reads these lines. Stores leave in order, so each would wait for its line behind the others. Once they fill the
+            // store queue, the next request would wait too.
             local::fetch_next_writes();
             yield_for(Request::Asked(epoch), deferral::ASKED);
         }
@@ -81,8 +81,8 @@ pub(crate) extern "C-unwind" fn late() {
     yield_for(Request::Late, deferral::LATE);
 }
 
-/// A signal came. The fiber that is to be [suspended](suspend) for it.
-pub(crate) fn signalled() -> Option<NonNull<Control>> {
+/// Handles a signal. Returns the fiber that the caller must [suspend](suspend).
+pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
     match local::asked() {
         0 | SELF_TIMED => None,
         epoch => granted(Request::Asked(epoch), deferral::SIGNALLED),
@@ -97,9 +97,9 @@ fn yield_for(request: Request, deferral: u32) {
     }
 }
 
-/// The fiber that is to yield now, if this is a request for what runs now, and it may be left.
+/// The fiber that must yield now: the running one, if the request is for its assignment and it may leave.
 #[inline]
-fn granted(request: Request, deferral: u32) -> Option<NonNull<Control>> {
+fn granted(request: Request, deferral: u32) -> Option<NonNull<FiberControl>> {
     let Some(control) = NonNull::new(local::fiber()) else {
         request.withdraw();
         return None;
@@ -110,7 +110,7 @@ fn granted(request: Request, deferral: u32) -> Option<NonNull<Control>> {
     }
     // SAFETY: this thread's current fiber.
     if !unsafe { may_leave(control) } {
-        return None; // It stays asked, and soon meets a probe where it can.
+        return None; // The request stays, and the fiber soon meets a probe where it can yield.
     }
     if !request.take() {
         return None;
@@ -122,7 +122,7 @@ fn granted(request: Request, deferral: u32) -> Option<NonNull<Control>> {
     Some(control)
 }
 
-/// A no-preempt section ended, and a request came while it was open.
+/// Yields at the end of a no-preempt section in which a request came.
 ///
 /// For C: `if (--count == 0 && deferred) __headway_deferred();` with the count and the word of [`abi`](crate::abi).
 #[unsafe(no_mangle)]
@@ -140,8 +140,8 @@ pub extern "C-unwind" fn __headway_deferred() {
     }
 }
 
-/// As [`__headway_deferred`], for sections inside a library whose callers may hold locks: a request that a probe met waits for the next
-/// probe, since a probe would not stand in such a caller. One that came by signal could have met that caller itself.
+/// As [`__headway_deferred`], for sections inside a library whose callers may hold locks. A request that a probe found waits for the next
+/// probe, since no probe stands in such a caller. A request by signal yields here, since the signal could have interrupted that caller too.
 ///
 /// For C: as [`__headway_deferred`].
 #[unsafe(no_mangle)]
@@ -160,11 +160,11 @@ pub extern "C-unwind" fn __headway_deferred_in_library() {
     }
 }
 
-/// Suspends a fiber that does not know of it: what C code expects to be unchanged is.
+/// Suspends a fiber in the middle of its code, and preserves the state that C code expects to be unchanged.
 ///
 /// # Safety
 /// As [`leave`].
-pub(crate) unsafe fn suspend(control: NonNull<Control>) {
+pub(crate) unsafe fn suspend(control: NonNull<FiberControl>) {
     let errno = in_one_thread_before_leaving(errno::get);
     // SAFETY: current, so it lives.
     let preempted = unsafe { &(*control.as_ptr()).preempted };
@@ -183,8 +183,8 @@ mod errno {
 
     type Location = unsafe extern "C" fn() -> *mut libc::c_int;
 
-    /// The C library declares the function as one without effects, whose result a compiler may keep; it is another after a migration.
-    /// A call by an unknown pointer is made each time.
+    /// The C library declares the function as free of effects, so a compiler may keep its result, which is wrong after a migration. A call by an
+    /// unknown pointer is made each time.
     fn location() -> *mut libc::c_int {
         let locate: Location = black_box(libc::__errno_location);
         // SAFETY: always valid to call.

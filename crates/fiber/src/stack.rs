@@ -1,4 +1,4 @@
-//! Stacks with guard pages, kept for reuse: mapping one costs as much as hundreds of requests to a warm one.
+//! Stacks with guard pages, kept for reuse: a new mapping costs as much time as hundreds of uses of a warm stack.
 #![expect(unsafe_code, reason = "maps memory")]
 
 use std::io;
@@ -6,8 +6,8 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The least usable bytes of a stack: a signal frame with AVX-512 state takes 3 KiB, a probe's slow path less than one, and printing
-/// a panic some more.
+/// The least usable bytes of a stack. A signal frame with AVX-512 state takes 3 KiB, a probe's slow path less than 1 KiB, and a printed panic
+/// some more.
 pub const MIN_STACK_BYTES: usize = 16 << 10;
 
 /// The most usable bytes of a stack: 1 GiB. Thousands of them fit the address space, and no size overflows when the
@@ -19,18 +19,18 @@ const GUARD_BYTES: usize = 64 << 10;
 
 const PAGE_BYTES: usize = 4096;
 
-/// Stacks begin at different distances from a page's end: their hot ends would share a few sets of the first-level cache, which
-/// is indexed by the address within a page.
+/// Stacks begin at different distances from the end of a page. At equal distances their hot ends would share a few sets of the first-level
+/// cache, which is indexed by the address within a page.
 const COLOURS: usize = 8;
 const COLOUR_BYTES: usize = PAGE_BYTES / COLOURS;
 
 /// Memory for one fiber's frames. Unmapped when dropped; give it back to its [`Stacks`] instead.
 ///
-/// A handle of one word: a larger one would be copied in other pieces than it was written in, and each such read waits for the writes.
+/// A handle of one word. A larger one is copied in other pieces than it was written in, and each such read waits for the writes.
 #[derive(Debug)]
 pub struct Stack(NonNull<Mapping>);
 
-/// What a stack lies in, written in its own highest bytes.
+/// A stack's mapping, written in the stack's own highest bytes.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Mapping {
@@ -73,7 +73,7 @@ impl Stack {
         }
     }
 
-    /// One past the highest usable address, a multiple of 64; above it is what the stack knows of itself.
+    /// One past the highest usable address, a multiple of 64. The record of the mapping lies above it.
     #[inline]
     pub(crate) fn top(&self) -> usize {
         self.0.as_ptr() as usize
@@ -88,7 +88,7 @@ impl Stack {
     /// The lowest address of the guard.
     #[inline]
     pub(crate) fn guard(&self) -> usize {
-        // SAFETY: written by `map`, and nobody's but ours.
+        // SAFETY: written by `map`, and only this stack reads it.
         unsafe { self.0.as_ref() }.start as usize
     }
 }
@@ -105,7 +105,7 @@ impl Drop for Stack {
 
 /// Stacks of one size, shared by any number of threads.
 ///
-/// Which thread gives a stack back does not matter. A thread that takes them often does so through its own [`StackCache`].
+/// Any thread may give a stack back. A thread that takes stacks often uses its own [`StackCache`].
 #[derive(Debug)]
 pub struct Stacks {
     bytes: usize,
@@ -145,7 +145,7 @@ impl Stacks {
         Ok(stacks)
     }
 
-    /// A stack nobody uses; a new one if there is none.
+    /// Takes an unused stack, or maps a new one.
     ///
     /// # Errors
     /// As [`Stacks::new`].
@@ -154,12 +154,12 @@ impl Stacks {
         free.map_or_else(|| self.map(), Ok)
     }
 
-    /// Keeps a stack for later. One of another pool must be at least as large.
+    /// Keeps a stack for later. A stack of another pool must be at least as large as this pool's.
     pub fn give(&self, stack: Stack) {
         self.free().push(stack);
     }
 
-    /// How many stacks this pool has mapped so far.
+    /// The number of stacks that this pool has mapped so far.
     pub fn mapped(&self) -> usize {
         self.mapped.load(Ordering::Relaxed)
     }
@@ -174,12 +174,12 @@ impl Stacks {
     }
 
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<Stack>> {
-        // A push or a pop leaves the list whole even where it panics.
+        // A push or a pop that panics leaves the list whole.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// How many stacks move between a cache and its pool at a time.
+/// The number of stacks that move between a cache and its pool at a time.
 const BATCH: usize = 16;
 
 /// A thread's own few stacks of a shared pool: taking and giving costs a lock only once in 16.
@@ -198,7 +198,7 @@ impl StackCache {
         }
     }
 
-    /// A stack nobody uses; a new one if there is none here nor in the pool.
+    /// Takes an unused stack from here or from the pool, or maps a new one.
     ///
     /// # Errors
     /// As [`Stacks::new`].

@@ -1,11 +1,11 @@
 //! The functions that probes call.
 //!
-//! A probe of the compiler pass is a call that costs the code around it no register, so the slow path leaves all as they were but `r11`, the
-//! flags, and what LLVM's `preserve_all` leaves out: of `zmm` registers what is beyond `ymm0` to `ymm15`, masks, `x87`, tiles. Code that has such a
-//! value across a probe keeps it itself; saving them for everyone would be 2 KiB each time, as the C library's string functions leave them in use
-//! for good. A probe placed by hand is an ordinary call to its compiler, and no vector register is saved at all.
+//! A probe of the compiler pass is a call that costs the surrounding code no register. So the slow path preserves all registers except `r11`,
+//! the flags, and those that LLVM's `preserve_all` excludes: parts of `zmm` registers beyond `ymm0` to `ymm15`, masks, `x87`, tiles. Code with
+//! such a value across a probe saves the value itself. Saving them in the slow path would take 2 KiB each time, since the C library's string
+//! functions leave them in use. The compiler treats a probe placed by hand as an ordinary call, so no vector register is saved there.
 //!
-//! Upper halves of `ymm` that hold nothing are not written back: code that mixes SSE in would be slowed down on some processors.
+//! The slow path does not restore empty upper halves of `ymm`: that would slow down code that also uses SSE on some processors.
 #![expect(unsafe_code, reason = "functions without a compiler's prologue")]
 
 use std::arch::naked_asm;
@@ -18,7 +18,7 @@ use crate::abi::{
 };
 use crate::slow;
 
-/// Whether this machine has `ymm` registers: [`KNOWN`] once that was found out, and [`AVX`].
+/// Whether this machine has `ymm` registers: [`KNOWN`] after the first test, and [`AVX`].
 static VECTORS: AtomicU32 = AtomicU32::new(0);
 
 /// Not 0 even without AVX.
@@ -26,8 +26,8 @@ const KNOWN: u32 = 1;
 /// Upper halves of `ymm0` to `ymm15`, as in `XCR0`.
 const AVX: u32 = 1 << 2;
 
-/// What the thread does after the switch begins with a word of another core's, mostly, unless it came along with the request: it comes over
-/// meanwhile. Changes `r10`.
+/// Begins to fetch the word that the thread reads first after the switch. Another core has mostly written it, so it arrives during the switch.
+/// Changes `r10`.
 macro_rules! fetch_next_read {
     () => {
         "mov r10, qword ptr [rip + {preempt}@gottpoff]
@@ -40,8 +40,8 @@ macro_rules! fetch_next_read {
     };
 }
 
-/// A function for a flag probe that found `asked` not 0. A self-timed thread comes here at every probe, and mostly too early: it returns. (Where
-/// probes follow each other closely, only some of them read the clock.) If not, nothing but `r11` is changed when it comes to `then`.
+/// A function for a flag probe that found `asked` not 0. A self-timed thread calls it at every probe, mostly before its deadline, and then it
+/// returns. (Where probes follow each other closely, only some of them read the clock.) Otherwise it goes to `then` with only `r11` changed.
 macro_rules! unless_early {
     (then [$($then:expr),*] $(, $operand:ident = $kind:ident $value:expr)*) => {
         naked_asm!(
@@ -63,7 +63,7 @@ macro_rules! unless_early {
             or rax, rdx
             cmp rax, qword ptr fs:[r11 + {deadline}]
             jae 6f
-            // How long the last interval took, and so how many the next one has.
+            // The duration of the last interval decides how many probes the next one has.
             mov edx, eax
             sub edx, dword ptr fs:[r11 + {looked}]
             mov dword ptr fs:[r11 + {looked}], eax
@@ -120,7 +120,7 @@ pub unsafe extern "C-unwind" fn __headway_preempted() {
     unless_early!(then ["lea r11, [rip + {slow}]", "jmp {call}"], call = sym call_preserving)
 }
 
-/// As [`__headway_preempted`], but a function like any other to its caller: whoever places a probe by hand calls this.
+/// As [`__headway_preempted`], with the ordinary calling convention, for probes placed by hand.
 ///
 /// # Safety
 /// Called with a stack that has a page left.
@@ -196,8 +196,8 @@ macro_rules! sixteen {
     };
 }
 
-/// Calls the function in `r11`, which takes and returns nothing, and keeps what a call may lose: general registers below, vector
-/// registers in one of two ways. Entered by a jump from a stub, so its caller is the probe.
+/// Calls the function in `r11`, which takes and returns nothing, and saves the registers that a call may change: general registers below,
+/// vector registers in one of two ways. A stub jumps here, so the probe is its caller.
 #[unsafe(naked)]
 unsafe extern "C-unwind" fn call_preserving() {
     naked_asm!(
@@ -275,7 +275,7 @@ unsafe extern "C-unwind" fn call_preserving() {
         "pop rbp",
         ".cfi_def_cfa rsp, 8",
         "ret",
-        // Find out, once in the process (or by several threads at once, with the same result). CPUID: Intel SDM volume 2A.
+        // Test the processor, once in the process (or by several threads at once, with the same result). CPUID: Intel SDM volume 2A.
         "7:",
         ".cfi_def_cfa rbp, 16",
         "push rbx",

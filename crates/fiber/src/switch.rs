@@ -1,4 +1,4 @@
-//! Leaving a fiber for whoever runs it.
+//! Suspending the running fiber.
 #![expect(unsafe_code, reason = "suspends the fiber that runs")]
 
 use std::arch::asm;
@@ -6,14 +6,14 @@ use std::ptr::NonNull;
 use std::thread;
 
 use crate::context;
-use crate::control::Control;
+use crate::control::FiberControl;
 use crate::kept::keeping_exceptions;
 use crate::local;
 
-/// Suspends the fiber that calls this, until it is resumed. Does nothing outside a fiber, or while the thread panics;
-/// inside a no-preempt section, the fiber yields at its end.
+/// Suspends the calling fiber until it is resumed. Has no effect outside a fiber, or while the thread panics. Inside a no-preempt section the
+/// fiber yields at the section's end.
 ///
-/// Unlike a probe, this does not keep `errno` and the floating-point control words (rounding mode): whoever changed them sets them back first.
+/// Unlike a probe, this does not preserve `errno` and the floating-point control words (rounding mode): restore them before the call.
 #[inline]
 pub fn yield_now() {
     let (fiber, sections) = local::fiber_and_sections();
@@ -27,7 +27,7 @@ pub fn yield_now() {
     if thread::panicking() {
         return;
     }
-    // SAFETY: this thread's current fiber, which runs: nothing that says which is to run calls this before it does.
+    // SAFETY: this thread's current fiber, which runs: the code that sets the current fiber does not call this before the switch.
     if unsafe { leave(control) } {
         context::unwind();
     }
@@ -39,8 +39,8 @@ pub fn in_fiber() -> bool {
     !local::fiber().is_null()
 }
 
-/// How often the fiber that runs was suspended in its jobs so far; 0 outside of one. Code that measures itself learns from it that the
-/// time since its last reading was not its own.
+/// The number of suspensions of the running fiber so far; 0 outside of a fiber. Code that measures its own time compares two values: if they
+/// differ, other code ran in between.
 #[inline]
 pub fn suspensions() -> u64 {
     let control = local::fiber();
@@ -51,31 +51,31 @@ pub fn suspensions() -> u64 {
     unsafe { (*control).suspensions.get() }
 }
 
-/// Whether the fiber that is said to run can be suspended here: it really runs, and not to be unwound.
+/// Whether the current fiber can be suspended here: it runs, and does not unwind.
 ///
-/// A probe can stand in code that has said which fiber runs and not yet switched to it, or switched back already. And how many panics a thread is
-/// unwinding is a thread-local count of the standard library's, which another fiber must not find raised.
+/// A probe can stand in code that has set the current fiber and not switched to it yet, or has switched back already. A fiber that unwinds has
+/// raised the standard library's thread-local count of panics, which other fibers must not see.
 ///
 /// # Safety
 /// `control` is this thread's current fiber.
 #[inline]
-pub(crate) unsafe fn may_leave(control: NonNull<Control>) -> bool {
+pub(crate) unsafe fn may_leave(control: NonNull<FiberControl>) -> bool {
     // SAFETY: the control lives as long as its fiber, which is current.
     let control = unsafe { control.as_ref() };
     control.holds(stack_pointer()) && control.shadow.may_leave() && !thread::panicking()
 }
 
-/// Suspends the fiber. Returns whether it is to unwind.
+/// Suspends the fiber. Returns whether it must unwind.
 ///
 /// # Safety
 /// `control` is this thread's current fiber, and [`may_leave`].
 #[inline(always)]
-pub(crate) unsafe fn leave(control: NonNull<Control>) -> bool {
+pub(crate) unsafe fn leave(control: NonNull<FiberControl>) -> bool {
     // SAFETY: the control lives as long as its fiber.
     let suspensions = unsafe { &control.as_ref().suspensions };
     suspensions.set(suspensions.get() + 1);
     keeping_exceptions(move || {
-        // SAFETY: it runs, so somebody entered it.
+        // SAFETY: it runs, so it was entered.
         unsafe {
             let shadow = &control.as_ref().shadow;
             shadow.departing();

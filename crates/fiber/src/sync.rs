@@ -1,4 +1,4 @@
-//! What the lock is made of: the standard library's primitives and this crate's sections, or models of both under `--cfg loom`.
+//! The parts of the lock: the standard library's primitives and this crate's sections, or models of both under `--cfg loom`.
 
 #[cfg(not(loom))]
 mod real {
@@ -10,7 +10,7 @@ mod real {
     pub(crate) use crate::no_preempt::NoPreempt;
     pub(crate) use crate::switch::{in_fiber, yield_now};
 
-    /// How often a lock is looked at before others are let run: about a cache line's way there and back, several times.
+    /// The number of attempts before a waiter lets others run: they take as long as several transfers of a cache line, there and back.
     pub(crate) const SPINS: u32 = 100;
 }
 
@@ -22,7 +22,7 @@ mod real {
 
     pub(crate) use crate::model::{NoPreempt, in_fiber, no_preempt, yield_now};
 
-    /// Looking again is the same again.
+    /// A further attempt leads the model to the same state.
     pub(crate) const SPINS: u32 = 1;
 }
 

@@ -13,7 +13,7 @@ use common::registers::{Image, Probe, Width};
 use common::relay::Relay;
 use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, resume, set_errno, stacks};
 use headway_fiber::{
-    Asker, Attached, BySignal, Fiber, FiberMutex, Mechanism, NoPreempt, NoPreemptAlloc, Preempt,
+    Asker, Attached, BySignal, Fiber, FiberMutex, Mechanism, NoPreempt, NoPreemptAlloc, Preempter,
     SendFiber, Turn, report_overflows, shield, unshield, yield_now,
 };
 

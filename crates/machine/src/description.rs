@@ -1,4 +1,4 @@
-//! What a report says about the machine it was measured on.
+//! The description of the machine in a report.
 
 use std::fmt;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::topology::{Topology, TopologyError};
 
 /// The machine in the words of a report: figures from two machines are only comparable knowing these.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Description {
+pub struct MachineDescription {
     /// The CPU's model name; the architecture where the kernel gives none.
     pub cpu: String,
     /// The kernel's release, such as `6.12.1`.
@@ -22,16 +22,16 @@ pub struct Description {
     pub physical_cores: usize,
 }
 
-impl Description {
+impl MachineDescription {
     /// Describes this machine.
     ///
     /// # Errors
     ///
     /// When the cores cannot be read; an unknown model or kernel is described as such.
-    pub fn read() -> Result<Description, TopologyError> {
+    pub fn read() -> Result<MachineDescription, TopologyError> {
         let topology = Topology::read("/sys")?;
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        Ok(Description {
+        Ok(MachineDescription {
             cpu: cpu_model(&cpuinfo)
                 .unwrap_or(std::env::consts::ARCH)
                 .to_owned(),
@@ -43,7 +43,7 @@ impl Description {
     }
 }
 
-impl fmt::Display for Description {
+impl fmt::Display for MachineDescription {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let plural = if self.cores == 1 { "" } else { "s" };
         write!(out, "{}, {} core{plural}", self.cpu, self.cores)?;
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_sentence_names_what_matters() {
-        let description = Description {
+        let description = MachineDescription {
             cpu: "Some CPU".to_owned(),
             kernel: "6.12.1".to_owned(),
             virtual_machine: true,
@@ -133,6 +133,6 @@ mod tests {
 
     #[test]
     fn this_machine_can_be_described() {
-        assert!(Description::read().unwrap().cores >= 1);
+        assert!(MachineDescription::read().unwrap().cores >= 1);
     }
 }

@@ -1,13 +1,13 @@
-//! What this machine is and does: its clock, its cores, its noise.
+//! This machine: its clock, its cores, its noise.
 //!
 //! Everything a live run needs to know about the place it runs in, and nothing about scheduling:
 //!
 //! - [`Clock`]: nanoseconds from the time-stamp counter, cheap enough to read at every probe;
 //! - [`Topology`]: the cores this process may use;
-//! - [`Description`]: what a report says about the machine;
+//! - [`MachineDescription`]: the description of the machine in a report;
 //! - [`thread`]: naming, pinning and raising threads;
 //! - [`noise`]: how much time the machine takes away from a thread that never sleeps;
-//! - [`doctor`]: what is supported here, and what to do about what is not.
+//! - [`doctor`]: the features that this machine supports, and remedies for those that it lacks.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("headway-machine reads Linux's sysfs, procfs and scheduler interfaces");
@@ -21,6 +21,6 @@ pub mod thread;
 pub mod topology;
 
 pub use clock::Clock;
-pub use description::Description;
+pub use description::MachineDescription;
 pub use noise::{GapLog, Noise};
 pub use topology::Topology;

@@ -18,18 +18,18 @@ pub trait Datapath {
     /// # Errors
     ///
     /// When the system refuses the queues, or the datapath cannot be divided that way.
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<Queues<Self::Rx, Self::Tx>>;
+    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<Self::Rx, Self::Tx>>;
 }
 
 /// The receive queues and the ways out of a datapath.
-pub type Queues<R, T> = (Vec<Arc<R>>, Vec<T>);
+pub type DatapathEnds<R, T> = (Vec<Arc<R>>, Vec<T>);
 
 /// A receive queue. Any thread may poll it, so that an idle worker can steal from another's.
 pub trait Rx: Send + Sync {
     /// Whether a poll is a system call, so that one in vain takes the better part of a microsecond.
     const POLL_IS_SYSTEM_CALL: bool;
 
-    /// What a thread needs to poll: arrays set up once instead of at each call.
+    /// A thread's arrays for polling, set up once instead of at each call.
     type Scratch: Send;
 
     /// Scratch space for one polling thread, usable with all queues of this kind.

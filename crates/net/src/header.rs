@@ -92,7 +92,7 @@ impl Header {
     }
 
     /// The header of the response to this request: same class, index and clone role (by
-    /// which the switch recognises duplicates), with what the server found out.
+    /// which the switch recognises duplicates), with the server's status and execution time.
     #[inline]
     #[must_use]
     pub fn response(self, status: Status, execution_ns: u64) -> Self {
@@ -193,7 +193,7 @@ impl Flag {
             && self.0 & STATUS_MASK <= LAST_STATUS
     }
 
-    /// What became of the request; [`Status::Ok`] in requests.
+    /// The status of a response; [`Status::Ok`] in requests.
     #[inline]
     #[must_use]
     pub const fn status(self) -> Status {
@@ -224,7 +224,7 @@ pub enum CloneRole {
     Clone = 2,
 }
 
-/// What became of a request.
+/// The status of a request's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Status {

@@ -21,7 +21,7 @@ const INDEX_BITS: u32 = 18;
 /// The most slots a pool can have: 528 MiB of them.
 pub const MAX_SLOTS: usize = 1 << INDEX_BITS;
 
-/// The most pools whose tokens can be told apart.
+/// The most pools with distinct tokens.
 const MAX_POOLS: u32 = 1 << (u32::BITS - INDEX_BITS);
 
 /// Why a pool cannot be made.
@@ -33,7 +33,7 @@ pub enum PoolError {
         /// The slots asked for.
         slots: usize,
     },
-    /// More pools than a token can tell apart: of each some token is still in use, or was lost, such as those of requests that a server gave up.
+    /// There are more pools than numbers in tokens. Each pool has a token that is in use, or lost, as with requests that a server abandoned.
     #[error(
         "this process has {} pools of which a slot is still in use, or was never given back; drop servers only once they have answered what they took",
         MAX_POOLS - 1
@@ -108,7 +108,7 @@ impl Prefetch {
 /// Slots in one allocation, reachable only with their tokens.
 #[derive(Debug)]
 pub struct Pool {
-    /// What tokens of this pool start counting from.
+    /// The first number of this pool's tokens.
     first_raw: u32,
     slots: Box<[UnsafeCell<Slot>]>,
     /// Shared with its free lists.
@@ -182,7 +182,7 @@ impl Pool {
         unsafe { &mut *self.slot_ptr(id) }
     }
 
-    /// Begins to fetch the first cache line of the slot at this place, for writing. Whoever holds its token does not notice.
+    /// Begins to fetch the first cache line of the slot at this place, for writing. This changes nothing for the holder of its token.
     ///
     /// A worker reads a request's metadata and then writes the response's over it. Read first, the line would cross between cores, and then
     /// the right to write it.
@@ -215,7 +215,7 @@ fn fetch_for_writing(line: *const u8) {
     let _ = line;
 }
 
-/// What the tokens of one pool have in common, and the pools' tokens do not.
+/// The number of a pool, common to its tokens and different from other pools'.
 ///
 /// Another pool gets the number once this one and its free lists are gone and every token went with one of these. A token elsewhere
 /// might open the later pool, so its number is used up.
@@ -257,7 +257,7 @@ impl FreeTags {
 }
 
 impl Tag {
-    /// A number for a pool of so many tokens.
+    /// Takes a number for a pool with this many tokens.
     fn take(tokens: usize) -> Result<Self, PoolError> {
         let number = FreeTags::lock().take().ok_or(PoolError::TooMany)?;
         Ok(Self {

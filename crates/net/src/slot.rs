@@ -8,7 +8,7 @@ pub const SLOT_BYTES: usize = 2112;
 /// Room for the payload: more than an Ethernet frame carries.
 pub const PAYLOAD_BYTES: usize = 2000;
 
-/// One request in flight: who sent it, when it came, and its bytes.
+/// One request in flight: its sender, its arrival time, and its bytes.
 ///
 /// The metadata takes 48 bytes, so that the first cache line also holds the first 16 bytes of the payload:
 /// dispatching and classifying by the wire header touch one line.
@@ -21,18 +21,18 @@ pub struct Slot {
     pub service_hint_ns: u64,
     /// The request's place in its replay's workload; 0 for requests from a network.
     pub index: u32,
-    /// Who sent the request and gets the response.
+    /// The sender of the request, who gets the response.
     pub peer: Peer,
     len: u16,
     /// The class the dispatcher found, or [`Slot::UNCLASSIFIED`].
     pub class: u16,
     /// Whether the datagram was longer than [`PAYLOAD_BYTES`] and lost its end.
     pub truncated: bool,
-    /// The class a replay gave the request, whatever the classifier makes of it.
+    /// The request's class in a replay's schedule, which may differ from the classifier's.
     pub(crate) replay_class: u8,
     data: [u8; PAYLOAD_BYTES],
-    /// Of this machine's addresses the one that the request came to, IPv4 mapped; [`Slot::ANY_IP`] where the socket has only one. Behind
-    /// the payload, since only servers on all addresses look at it.
+    /// The address of this machine that the request came to, IPv4 mapped; [`Slot::ANY_IP`] if the socket has only one. It lies behind the
+    /// payload, since only servers on all addresses read it.
     pub(crate) asked_ip: [u8; 16],
 }
 

@@ -9,7 +9,7 @@ use crate::trial::{Task, try_all};
 use headway_policy::Resume;
 use headway_report::slo::{Scope, Statistic};
 use headway_report::{
-    CoresNeeded, Impossible, PlanReport, PlanVerdict, Run, ShownBy, Trial, format,
+    CoresNeeded, Impossible, PlanReport, PlanVerdict, Run, ShownBy, TrialResult, format,
 };
 use headway_workload::Arrivals;
 
@@ -103,7 +103,7 @@ fn replay(
     question: &Question,
     best: &Ranked,
     progress: &mut impl FnMut(PlanProgress),
-) -> Result<Option<Trial>, PlanError> {
+) -> Result<Option<TrialResult>, PlanError> {
     let Some(workload) = &question.replay else {
         return Ok(None);
     };

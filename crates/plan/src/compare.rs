@@ -10,20 +10,20 @@
 //! The runs that chose who comes this far are others, of other seeds; else the choice would favour
 //! what was lucky in them, and the intervals would not know.
 
-use headway_report::stats::{Interval, ratio_interval};
+use headway_report::stats::{ConfidenceInterval, ratio_interval};
 
 /// Ratios to the best, all of which hold at once.
-pub(crate) struct Comparison {
+pub(crate) struct RatiosToBest {
     /// Pairs that might have been compared.
     pub(crate) pairs: usize,
     /// Each candidate's value ÷ that of the best, paired by replication; none where one of the two
     /// has no value, or there are too few replications.
-    pub(crate) of_best: Vec<Option<Interval>>,
+    pub(crate) of_best: Vec<Option<ConfidenceInterval>>,
 }
 
 /// Compares each candidate, a value a replication, with the best. Every true ratio is in its interval with a probability
 /// of about `confidence`, whichever candidate the best was found to be: as far as logarithms of ratios are near normal.
-pub(crate) fn with_best(values: &[Option<Vec<f64>>], best: usize, confidence: f64) -> Comparison {
+pub(crate) fn with_best(values: &[Option<Vec<f64>>], best: usize, confidence: f64) -> RatiosToBest {
     let comparable = values.iter().flatten().count();
     let pairs = comparable * comparable.saturating_sub(1) / 2;
     let each = 1.0 - (1.0 - confidence) / pairs.max(1) as f64;
@@ -32,7 +32,7 @@ pub(crate) fn with_best(values: &[Option<Vec<f64>>], best: usize, confidence: f6
         let theirs = values[best].as_ref()?.iter().copied();
         ratio_interval(&mine.zip(theirs).collect::<Vec<_>>(), each).ok()
     };
-    Comparison {
+    RatiosToBest {
         pairs,
         of_best: values.iter().map(of_best).collect(),
     }

@@ -5,7 +5,7 @@ use crate::compare::with_best;
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::trial::{Task, Tried, try_all};
 use headway_policy::spec::Spec;
-use headway_report::stats::Interval;
+use headway_report::stats::ConfidenceInterval;
 use headway_report::{CompareMethod, PlanComparison, PlanEntry, PlanRound};
 use headway_sim::CONFIDENCE;
 
@@ -174,7 +174,7 @@ impl Ranked {
         self.tried.used().unwrap_or(f64::INFINITY)
     }
 
-    fn entry(&self, of_best: Option<Interval>) -> PlanEntry {
+    fn entry(&self, of_best: Option<ConfidenceInterval>) -> PlanEntry {
         PlanEntry {
             policy: self.policy.to_string(),
             params: self.tried.replications[0].run.meta.params.clone(),

@@ -2,8 +2,8 @@
 
 use crate::question::{PlanError, PlanProgress, Question};
 use headway_policy::spec::Spec;
-use headway_report::stats::Interval;
-use headway_report::{Run, Slo, Trial};
+use headway_report::stats::ConfidenceInterval;
+use headway_report::{Run, Slo, TrialResult};
 use headway_sim::{CONFIDENCE, Experiment, Length, Offered, in_parallel};
 use headway_workload::Workload;
 use std::collections::BTreeMap;
@@ -139,7 +139,7 @@ impl Tried {
     }
 
     /// The same with its interval; none for a single replication.
-    pub(crate) fn interval(&self) -> Option<Interval> {
+    pub(crate) fn interval(&self) -> Option<ConfidenceInterval> {
         let against_one: Vec<(f64, f64)> =
             self.uses()?.into_iter().map(|used| (used, 1.0)).collect();
         headway_report::stats::ratio_interval(&against_one, CONFIDENCE).ok()
@@ -160,8 +160,8 @@ impl Tried {
     }
 
     /// For the report, under the policy's name as the server is told it.
-    pub(crate) fn report(&self, policy: &Spec) -> Trial {
-        Trial {
+    pub(crate) fn report(&self, policy: &Spec) -> TrialResult {
+        TrialResult {
             policy: policy.to_string(),
             load: self.replications[0].run.meta.load,
             met: self.met(),

@@ -204,9 +204,10 @@ fn least_percentile_ns(requests: &[&Arrival], workers: usize, quantile: f64) -> 
     let (mut below, mut at) = (0, 1 << 40);
     while at - below > 1 {
         let middle = u64::midpoint(below, at);
-        match can(middle) {
-            true => at = middle,
-            false => below = middle,
+        if can(middle) {
+            at = middle;
+        } else {
+            below = middle;
         }
     }
     at

@@ -1,7 +1,7 @@
 //! The dispatcher's ingress: a discipline offers, a placement chooses, a control learns.
 
 use crate::bound::Bound;
-use crate::controls::{Assignment, Control};
+use crate::controls::{Control, GroupShares};
 use crate::disciplines::Discipline;
 use crate::placements::{Placement, Workers};
 use crate::role::{
@@ -278,8 +278,8 @@ impl<D: Discipline, P: Placement, C: Control> DispatcherWork for Central<D, P, C
 }
 
 impl<D: Discipline, P: Placement, C: Control> Assignable for Central<D, P, C> {
-    fn assign(&mut self, _now_ns: u64, assignment: &Assignment) {
-        if self.control.assigned(assignment) {
+    fn assign(&mut self, _now_ns: u64, shares: &GroupShares) {
+        if self.control.assigned(shares) {
             self.workers_changed();
         }
     }

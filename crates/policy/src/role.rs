@@ -10,7 +10,7 @@
 //! Times never run backwards for one role, and once it was polled its deadline lies ahead. A role never calls another: queues and flags, owned by
 //! the engine, are all they share.
 
-use crate::controls::Assignment;
+use crate::controls::GroupShares;
 use crate::{ClassId, Job, JobId, Plan, WorkerId};
 
 /// What the dispatcher runs itself, and for how long (Concord § 3.3).
@@ -116,7 +116,7 @@ pub trait DispatcherWork {
 /// A server that somebody above it directs: a rack's control plane, through the server's agent.
 pub trait Assignable {
     /// Says which classes the server is to serve on how many workers; policies of their own mind do not heed it.
-    fn assign(&mut self, now_ns: u64, assignment: &Assignment);
+    fn assign(&mut self, now_ns: u64, shares: &GroupShares);
 
     /// Takes the oldest request of the class back that waits and was not begun, to be served elsewhere; `None` when there is
     /// none, or the policy cannot.
@@ -189,7 +189,7 @@ impl DispatcherWork for Unplaced {
 }
 
 impl Assignable for Unplaced {
-    fn assign(&mut self, _now_ns: u64, _assignment: &Assignment) {}
+    fn assign(&mut self, _now_ns: u64, _shares: &GroupShares) {}
 
     fn withdraw(&mut self, _class: ClassId) -> Option<JobId> {
         None
@@ -298,7 +298,7 @@ pub struct Preempt {
 
 /// What becomes of a request whose time came.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum PreemptionDecision {
     /// It is interrupted.
     Preempt,
     /// It goes on; look again after so much longer, ns, above 0.
@@ -341,7 +341,7 @@ pub trait Monitor: Clone {
         worker: WorkerId,
         ingress: &I,
         queues: &Q,
-    ) -> Verdict;
+    ) -> PreemptionDecision;
 
     /// The worker's assignment ended, whether the request finished or not.
     fn stopped(&mut self, now_ns: u64, worker: WorkerId, epoch: u64);
@@ -388,8 +388,8 @@ impl Monitor for Never {
         _worker: WorkerId,
         _ingress: &I,
         _queues: &Q,
-    ) -> Verdict {
-        Verdict::Leave
+    ) -> PreemptionDecision {
+        PreemptionDecision::Leave
     }
 
     fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}

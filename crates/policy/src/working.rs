@@ -4,7 +4,7 @@
 //! slice at a time, by code that interrupts itself. What it began only it can finish: workers run
 //! the other instrumentation.
 
-use crate::controls::{Assignment, Control};
+use crate::controls::{Control, GroupShares};
 use crate::disciplines::Discipline;
 use crate::placements::Placement;
 use crate::role::{
@@ -121,8 +121,8 @@ impl<D: Discipline, P: Placement, C: Control> Inspect for Working<D, P, C> {
 }
 
 impl<D: Discipline, P: Placement, C: Control> Assignable for Working<D, P, C> {
-    fn assign(&mut self, now_ns: u64, assignment: &Assignment) {
-        self.central.assign(now_ns, assignment);
+    fn assign(&mut self, now_ns: u64, shares: &GroupShares) {
+        self.central.assign(now_ns, shares);
     }
 
     fn withdraw(&mut self, class: ClassId) -> Option<JobId> {

@@ -120,9 +120,10 @@ impl<I: Ingress> Drive<I> {
     fn toggle(&mut self) {
         let last = WorkerId(WORKERS as u16 - 1);
         self.last_present = !self.last_present;
-        match self.last_present {
-            true => self.ingress.worker_added(self.now_ns, last),
-            false => self.ingress.worker_removed(self.now_ns, last),
+        if self.last_present {
+            self.ingress.worker_added(self.now_ns, last);
+        } else {
+            self.ingress.worker_removed(self.now_ns, last);
         }
     }
 

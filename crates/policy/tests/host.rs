@@ -3,8 +3,8 @@
 use headway_policy::Rng;
 use headway_policy::host::systems::{self, HostSystem, NAMES, Visit};
 use headway_policy::host::{
-    Allocator, AppId, AppShape, CoreId, Counters, HostShape, Kind, Kthread, KthreadId, Move,
-    Shenango, ShenangoRules, Tenant, Topology, Usage, View,
+    Allocator, AppId, AppShape, CoreId, Counters, HostShape, HostTopology, Kind, Kthread,
+    KthreadId, Move, Shenango, ShenangoRules, Tenant, Usage, View,
 };
 use proptest::prelude::*;
 
@@ -188,9 +188,10 @@ fn hosts() -> impl Strategy<Value = HostShape> {
             };
             HostShape {
                 apps: apps.into_iter().map(limits).collect(),
-                topology: match paired {
-                    true => Topology::paired(cores),
-                    false => Topology::flat(cores),
+                topology: if paired {
+                    HostTopology::paired(cores)
+                } else {
+                    HostTopology::flat(cores)
                 },
                 seed,
             }
@@ -256,7 +257,7 @@ fn app(guaranteed: usize, most: usize) -> AppShape {
     }
 }
 
-fn shenango(topology: Topology, apps: Vec<AppShape>) -> Shenango {
+fn shenango(topology: HostTopology, apps: Vec<AppShape>) -> Shenango {
     Shenango::new(
         &HostShape {
             topology,
@@ -292,7 +293,7 @@ impl View for AllQueued {
 
 #[test]
 fn the_sibling_of_an_active_core_comes_first_then_the_core_left_last() {
-    let mut host = shenango(Topology::paired(6), vec![app(6, 6), app(0, 6)]);
+    let mut host = shenango(HostTopology::paired(6), vec![app(6, 6), app(0, 6)]);
     host.arrived(0, AppId(1));
     assert_eq!(granted(&mut host), CoreId(0));
     host.arrived(0, AppId(0));
@@ -328,7 +329,7 @@ fn the_sibling_of_an_active_core_comes_first_then_the_core_left_last() {
 
 #[test]
 fn a_core_is_taken_only_when_none_is_idle_and_then_changes_hands_at_once() {
-    let mut host = shenango(Topology::flat(2), vec![app(1, 2), app(0, 2)]);
+    let mut host = shenango(HostTopology::flat(2), vec![app(1, 2), app(0, 2)]);
     host.arrived(0, AppId(1));
     granted(&mut host);
     host.look(5_000, &AllQueued);
@@ -360,7 +361,7 @@ fn a_core_is_taken_only_when_none_is_idle_and_then_changes_hands_at_once() {
 
 #[test]
 fn an_application_that_arrives_in_vain_is_not_forgotten() {
-    let mut host = shenango(Topology::flat(1), vec![app(0, 1), app(0, 1)]);
+    let mut host = shenango(HostTopology::flat(1), vec![app(0, 1), app(0, 1)]);
     host.arrived(0, AppId(0));
     let core = granted(&mut host);
     host.arrived(0, AppId(1));
@@ -379,7 +380,7 @@ fn an_application_that_arrives_in_vain_is_not_forgotten() {
 #[test]
 fn arachne_takes_many_periods_to_reach_a_peak() {
     let shape = HostShape {
-        topology: Topology::flat(8),
+        topology: HostTopology::flat(8),
         apps: vec![
             app(8, 8),
             AppShape {
@@ -421,7 +422,7 @@ fn arachne_takes_many_periods_to_reach_a_peak() {
 #[test]
 fn names_and_parameters_are_checked() {
     let shape = HostShape {
-        topology: Topology::flat(2),
+        topology: HostTopology::flat(2),
         apps: vec![app(1, 2)],
         seed: 0,
     };

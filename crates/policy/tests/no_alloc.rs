@@ -5,7 +5,7 @@
 mod toy;
 
 use headway_policy::host::{
-    self, Allocator, AppId, AppShape, CoreId, HostShape, Kind, Move, Topology,
+    self, Allocator, AppId, AppShape, CoreId, HostShape, HostTopology, Kind, Move,
 };
 use headway_policy::rack::{
     self, Bouncing, Forward, Mark, Packet, RackShape, RackSystem, RackVisit, Reply, ServerId,
@@ -184,7 +184,7 @@ fn a_host_allocates_nothing_either() {
         kind,
     };
     let shape = HostShape {
-        topology: Topology::paired(16),
+        topology: HostTopology::paired(16),
         apps: vec![
             app(6, Kind::Latency),
             app(4, Kind::Latency),

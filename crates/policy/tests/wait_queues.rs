@@ -4,7 +4,7 @@ mod toy;
 
 use headway_policy::locals::SynergyWorker;
 use headway_policy::monitors::TimerCore;
-use headway_policy::role::{Backlog, Ingress, Local, Monitor, Next, Verdict};
+use headway_policy::role::{Backlog, Ingress, Local, Monitor, Next, PreemptionDecision};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, Steered, System};
 use headway_policy::{ClassHint, ClassId, Job, JobId, Shape, WorkerId};
@@ -158,8 +158,8 @@ impl Drive {
             monitor, ingress, ..
         } = &mut self.system;
         let verdict = monitor.expired(self.now_ns, me, ingress, &self.toy);
-        prop_assert_eq!(verdict == Verdict::Preempt, self.toy.len(me) > 0);
-        if verdict == Verdict::Preempt {
+        prop_assert_eq!(verdict == PreemptionDecision::Preempt, self.toy.len(me) > 0);
+        if verdict == PreemptionDecision::Preempt {
             self.toy.me = worker;
             prop_assert!(self.system.locals[worker].yielded(self.now_ns, &job, &mut self.toy));
             self.running[worker] = None;

@@ -3,7 +3,7 @@
 mod toy;
 
 use headway_policy::controls::{
-    AnyControl, Assignment, Control, Darc, DarcRules, DarcStable, Fixed, Given, Partition, Share,
+    AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, Given, GroupShares, Partition, Share,
 };
 use headway_policy::disciplines::{
     AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Levels,
@@ -61,12 +61,12 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..120)
 }
 
-fn assignment(short: usize, long: usize) -> Assignment {
+fn group_shares(short: usize, long: usize) -> GroupShares {
     let share = |classes: &[usize], workers| Share {
         classes: classes.iter().copied().collect(),
         workers,
     };
-    Assignment {
+    GroupShares {
         shares: vec![share(&[0], short), share(&[1, 2], long)],
         ascending: Vec::new(),
     }
@@ -176,8 +176,8 @@ fn agree<A: Ingress, B: Ingress, M: Monitor, N: Monitor>(
                 prop_assert_eq!(plain.withdraw(class), wrapped.withdraw(class));
             }
             Event::Assign(short, long) => {
-                plain.assign(now_ns, &assignment(short, long));
-                wrapped.assign(now_ns, &assignment(short, long));
+                plain.assign(now_ns, &group_shares(short, long));
+                wrapped.assign(now_ns, &group_shares(short, long));
             }
             Event::Expire(worker) => {
                 let id = WorkerId(worker as u16);

@@ -1,6 +1,6 @@
 //! Numbers as people read them: few digits, a unit, and a dash where there is none.
 
-use crate::stats::Interval;
+use crate::stats::ConfidenceInterval;
 
 /// Stands for a value that does not exist, such as the percentile of no samples.
 const ABSENT: &str = "–";
@@ -71,8 +71,8 @@ pub fn counted(count: usize, thing: &str) -> String {
 }
 
 /// An estimate and its interval, all with three significant digits: 1.31 [1.27, 1.35].
-pub fn interval(interval: &Interval) -> String {
-    let Interval {
+pub fn interval(interval: &ConfidenceInterval) -> String {
+    let ConfidenceInterval {
         estimate, lo, hi, ..
     } = *interval;
     let [estimate, lo, hi] = [estimate, lo, hi].map(|value| significant(value, 3));
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn an_interval_shows_both_ends() {
-        let shown = Interval {
+        let shown = ConfidenceInterval {
             estimate: 1.314,
             lo: 1.27,
             hi: 1.358,

@@ -28,7 +28,7 @@ mod testing;
 pub use histogram::{Histogram, nearest_rank};
 pub use plan::{
     CompareMethod, CoresNeeded, Impossible, PlanComparison, PlanEntry, PlanReport, PlanRound,
-    PlanVerdict, Sensitivity, ShownBy, Trial, Validation,
+    PlanVerdict, Sensitivity, ShownBy, TrialResult, Validation,
 };
 pub use rack::{RackFigures, ServerFigures};
 pub use recorder::{ClassMeta, ClassRecord, Recorder};

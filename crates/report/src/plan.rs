@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::run::Run;
-use crate::stats::Interval;
+use crate::stats::ConfidenceInterval;
 
 /// Which policy, with which parameters, on how many workers meets an SLO.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct PlanReport {
     pub sensitivity: Vec<Sensitivity>,
     /// The best, on the recorded trace itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replay: Option<Trial>,
+    pub replay: Option<TrialResult>,
     /// The best that the live server runs, run live; absent unless it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub validation: Option<Validation>,
@@ -158,14 +158,14 @@ pub struct PlanEntry {
     /// How much of the SLO is used: the largest value ÷ bound over all bounds, its geometric mean
     /// over the replications. Up to 1 the SLO is met. Absent where a replication has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub slo_use: Option<Interval>,
+    pub slo_use: Option<ConfidenceInterval>,
     /// The bound that is used most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tightest: Option<String>,
     /// Its `slo_use` ÷ that of the best, paired by seed. With what [`PlanComparison`] says all of
     /// them hold at once; the confidence here is that of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub of_best: Option<Interval>,
+    pub of_best: Option<ConfidenceInterval>,
     /// Other candidates under which every request fared the same.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alike: Vec<String>,
@@ -198,12 +198,12 @@ pub struct Sensitivity {
     pub change: String,
     /// What came of it.
     #[serde(flatten)]
-    pub trial: Trial,
+    pub trial: TrialResult,
 }
 
 /// What came of a policy's replications.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Trial {
+pub struct TrialResult {
     /// The policy.
     pub policy: String,
     /// Offered load.

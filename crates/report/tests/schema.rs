@@ -4,7 +4,7 @@ use headway_report::{
     BenchReport, Capacity, CapacityReport, ClassMeta, CompareMethod, CoresNeeded, Delivery,
     Impossible, Level, Noise, PlanComparison, PlanEntry, PlanReport, PlanRound, PlanVerdict,
     RackFigures, Recorder, Reservation, Run, RunExtras, RunMeta, Sensitivity, ServerFigures,
-    ShownBy, Trial, Validation, stats::Interval,
+    ShownBy, TrialResult, Validation, stats::ConfidenceInterval,
 };
 use serde_json::{Value, json};
 
@@ -275,13 +275,13 @@ fn reports_keep_to_their_schemas() {
 
 #[test]
 fn a_plan_keeps_to_its_schema() {
-    let of_best = Interval {
+    let of_best = ConfidenceInterval {
         estimate: 1.3,
         lo: 1.2,
         hi: 1.4,
         confidence: 0.95,
     };
-    let trial = |slo_use| Trial {
+    let trial = |slo_use| TrialResult {
         policy: "darc".into(),
         load: 0.96,
         met: 0,

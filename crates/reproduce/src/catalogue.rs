@@ -76,7 +76,7 @@ catalogue![
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Experiment, Kind, RunLength, Setting};
+    use crate::{ExperimentFile, Kind, RunLength, Setting};
 
     #[test]
     fn every_file_is_built_in() {
@@ -95,7 +95,7 @@ mod tests {
     /// Reads every file, makes its tasks, and runs none: policies, workloads and SLOs exist.
     #[test]
     fn every_experiment_can_be_run() {
-        for experiment in Experiment::all() {
+        for experiment in ExperimentFile::all() {
             assert!(
                 !experiment.claim.is_empty(),
                 "{} claims nothing",

@@ -89,7 +89,7 @@ pub struct Expected {
 
 /// What a claim came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// The rule holds.
     Reproduced,
     /// It does not, but the figure is where it was expected for a reason written down before.
@@ -117,7 +117,7 @@ pub struct Judged {
     /// Ours ÷ paper − 1, where the paper has a figure.
     pub deviation: Option<f64>,
     /// The verdict: `reproduced`, `expected-deviation`, `deviates` or `not-reproduced`.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// The rule that gave it.
     pub rule: String,
     /// Why a deviation was expected, where one was and is there.
@@ -128,7 +128,7 @@ pub struct Judged {
     pub reason: Option<String>,
 }
 
-impl Serialize for Verdict {
+impl Serialize for ClaimVerdict {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(match self {
             Self::Reproduced => "reproduced",
@@ -139,7 +139,7 @@ impl Serialize for Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ClaimVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reproduced => f.write_str("reproduced"),

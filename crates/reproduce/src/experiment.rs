@@ -1,6 +1,6 @@
 //! The file of an experiment.
 
-use crate::{Claim, Error, Measure, NAMES, catalogue};
+use crate::{Claim, Error, Measurement, NAMES, catalogue};
 use headway_policy::spec::Spec;
 use headway_workload::{Workload, rate};
 use serde::{Deserialize, Deserializer};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// A figure or table of a paper: what is run, and what must come of it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Experiment {
+pub struct ExperimentFile {
     /// What it is called: the file's name without `.toml`.
     #[serde(skip)]
     pub name: String,
@@ -23,15 +23,15 @@ pub struct Experiment {
     pub testbed: String,
     /// The server that measurements simulate, where they do.
     #[serde(default)]
-    pub server: Server,
+    pub server: SimulatedServer,
     /// Workloads that have no name of their own, written as in a workload file.
     #[serde(default)]
     pub workload: BTreeMap<String, toml::Table>,
     /// Who is compared.
     #[serde(default)]
-    pub system: Vec<System>,
+    pub system: Vec<ComparedSystem>,
     /// What is measured.
-    pub measure: Vec<Measure>,
+    pub measure: Vec<Measurement>,
     /// What the paper says of it.
     pub claim: Vec<Claim>,
 }
@@ -39,7 +39,7 @@ pub struct Experiment {
 /// A simulated server: what all measurements of an experiment have in common.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Server {
+pub struct SimulatedServer {
     /// By name, or one of the file's own.
     pub workload: String,
     /// How many of its kind, behind a switch: more than one takes a rack's policies.
@@ -55,7 +55,7 @@ pub struct Server {
     pub network: Option<String>,
 }
 
-impl Default for Server {
+impl Default for SimulatedServer {
     fn default() -> Self {
         Self {
             workload: "high-bimodal".into(),
@@ -71,7 +71,7 @@ impl Default for Server {
 /// One of the systems compared.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct System {
+pub struct ComparedSystem {
     /// What the results call it.
     pub name: String,
     /// The policy and its parameters.
@@ -94,7 +94,7 @@ pub struct System {
     pub workers: Option<usize>,
 }
 
-impl System {
+impl ComparedSystem {
     /// The policy, parsed.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl System {
     }
 }
 
-impl Experiment {
+impl ExperimentFile {
     /// The built-in experiment of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {

@@ -9,9 +9,9 @@
 //!
 //! What was found out afterwards (`reason`) is no part of the rule.
 
-use crate::claim::{Claim, Expected, Judged, Sign, Take, Verdict};
-use crate::figures::{Datum, Figures, Name};
-use crate::show::quantity;
+use crate::claim::{Claim, ClaimVerdict, Expected, Judged, Sign, Take};
+use crate::figures::{Figures, Name};
+use crate::text::{on_one_line, quantity};
 
 /// Within this, relative to the paper's figure, a figure is reproduced unless the file says else.
 const TOLERANCE: f64 = 0.10;
@@ -20,8 +20,13 @@ const SAME_MAGNITUDE: f64 = 2.0;
 /// Points of a curve are the same when their places differ by less.
 const SAME_PLACE: f64 = 1e-9;
 
-/// A point: its place, if it is one of a curve, and its value.
-type Point = (Option<f64>, f64);
+/// A figure, or one point of a curve.
+#[derive(Clone, Copy)]
+struct FigurePoint {
+    /// Its place on the axis, if it is on a curve.
+    place: Option<f64>,
+    value: f64,
+}
 
 impl Claim {
     /// Compares what is claimed with what was measured.
@@ -36,7 +41,7 @@ impl Claim {
         };
         let judged = judged.map_err(|problem| format!("claim \"{}\": {problem}", self.says))?;
         let reason = match judged.verdict {
-            Verdict::Reproduced => None,
+            ClaimVerdict::Reproduced => None,
             _ => self.reason.as_deref().map(on_one_line),
         };
         Ok(Judged { reason, ..judged })
@@ -85,9 +90,9 @@ impl Claim {
             shown: shown.join(", "),
             deviation: None,
             verdict: if sorted {
-                Verdict::Reproduced
+                ClaimVerdict::Reproduced
             } else {
-                Verdict::NotReproduced
+                ClaimVerdict::NotReproduced
             },
             rule: "each is below the next".into(),
             because: None,
@@ -116,7 +121,7 @@ impl Claim {
         let deviation = deviation.map(|paper| ours / paper - 1.0);
         let verdict = self.verdict(ours, over.is_some());
         let because = match (&self.expected, verdict) {
-            (Some(expected), Verdict::ExpectedDeviation) => Some(expected.because.clone()),
+            (Some(expected), ClaimVerdict::ExpectedDeviation) => Some(expected.because.clone()),
             _ => None,
         };
         Ok(Judged {
@@ -133,25 +138,25 @@ impl Claim {
         })
     }
 
-    fn verdict(&self, ours: f64, is_ratio: bool) -> Verdict {
+    fn verdict(&self, ours: f64, is_ratio: bool) -> ClaimVerdict {
         if ours.is_finite() && self.holds(ours, is_ratio) {
-            return Verdict::Reproduced;
+            return ClaimVerdict::Reproduced;
         }
         if self
             .expected
             .as_ref()
             .is_some_and(|expected| expected.explains(ours))
         {
-            return Verdict::ExpectedDeviation;
+            return ClaimVerdict::ExpectedDeviation;
         }
         if !ours.is_finite() {
-            return Verdict::NotReproduced;
+            return ClaimVerdict::NotReproduced;
         }
         let Some(paper) = self.paper.or(self.at_least).or(self.at_most) else {
-            return Verdict::NotReproduced;
+            return ClaimVerdict::NotReproduced;
         };
         if !self.on_its_side(ours, is_ratio) || paper == 0.0 {
-            return Verdict::NotReproduced;
+            return ClaimVerdict::NotReproduced;
         }
         let has_side = is_ratio && paper != 1.0;
         let same = if has_side {
@@ -161,9 +166,9 @@ impl Claim {
             (1.0 / SAME_MAGNITUDE..=SAME_MAGNITUDE).contains(&factor)
         };
         if same {
-            Verdict::Deviates(ours / paper - 1.0)
+            ClaimVerdict::Deviates(ours / paper - 1.0)
         } else {
-            Verdict::NotReproduced
+            ClaimVerdict::NotReproduced
         }
     }
 
@@ -189,19 +194,20 @@ impl Claim {
     }
 
     /// The point that the claim is about.
-    fn pick(&self, points: &[Point]) -> Result<f64, String> {
+    fn pick(&self, points: &[FigurePoint]) -> Result<f64, String> {
         if let Some(at) = self.at {
-            let there = |point: &&Point| point.0.is_some_and(|x| (x - at).abs() < SAME_PLACE);
+            let there =
+                |point: &&FigurePoint| point.place.is_some_and(|x| (x - at).abs() < SAME_PLACE);
             let point = points.iter().find(there);
             return point
-                .map(|point| point.1)
+                .map(|point| point.value)
                 .ok_or(format!("no point at {at}"));
         }
         if let Some(take) = self.take {
             return Ok(take.from(points));
         }
         match points {
-            [(_, value)] => Ok(*value),
+            [point] => Ok(point.value),
             _ => Err("it names a curve: `at` or `take` must say which point".into()),
         }
     }
@@ -270,12 +276,16 @@ impl Expected {
 }
 
 impl Take {
-    fn from(self, points: &[Point]) -> f64 {
-        let there: Vec<&Point> = points.iter().filter(|point| point.1.is_finite()).collect();
-        let largest = there.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        let smallest = there.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-        let value = |point: Option<&&Point>| point.map_or(f64::NAN, |point| point.1);
-        let place = |point: Option<&&Point>| point.and_then(|point| point.0).unwrap_or(f64::NAN);
+    fn from(self, points: &[FigurePoint]) -> f64 {
+        let there: Vec<&FigurePoint> = points
+            .iter()
+            .filter(|point| point.value.is_finite())
+            .collect();
+        let largest = there.iter().max_by(|a, b| a.value.total_cmp(&b.value));
+        let smallest = there.iter().min_by(|a, b| a.value.total_cmp(&b.value));
+        let value = |point: Option<&&FigurePoint>| point.map_or(f64::NAN, |point| point.value);
+        let place =
+            |point: Option<&&FigurePoint>| point.and_then(|point| point.place).unwrap_or(f64::NAN);
         match self {
             Self::Max => value(largest),
             Self::Min => value(smallest),
@@ -283,7 +293,7 @@ impl Take {
             Self::Last => value(there.last()),
             Self::Argmax => place(largest),
             Self::Argmin => place(smallest),
-            Self::Mean => there.iter().map(|point| point.1).sum::<f64>() / there.len() as f64,
+            Self::Mean => there.iter().map(|point| point.value).sum::<f64>() / there.len() as f64,
         }
     }
 
@@ -300,14 +310,14 @@ impl Take {
     }
 }
 
-/// Text that a file wraps.
-pub(crate) fn on_one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn points(name: &Name, figures: &Figures) -> Result<Vec<Point>, String> {
-    let point = |datum: &Datum| (datum.x, datum.value);
-    let points: Vec<Point> = figures.of(name).map(point).collect();
+fn points(name: &Name, figures: &Figures) -> Result<Vec<FigurePoint>, String> {
+    let points: Vec<FigurePoint> = figures
+        .of(name)
+        .map(|datum| FigurePoint {
+            place: datum.x,
+            value: datum.value,
+        })
+        .collect();
     if points.is_empty() {
         Err(format!("`{name}` is not measured"))
     } else {
@@ -316,21 +326,35 @@ fn points(name: &Name, figures: &Figures) -> Result<Vec<Point>, String> {
 }
 
 /// Point by point, where both have one; a single figure goes with every point.
-fn combined(own: &[Point], others: &[Point], join: impl Fn(f64, f64) -> f64) -> Vec<Point> {
-    let other_at = |x: Option<f64>| {
-        let same = |other: &&Point| match (other.0, x) {
-            (Some(other), Some(x)) => (other - x).abs() < SAME_PLACE,
-            _ => true,
-        };
-        others.iter().find(same)
+fn combined(
+    own: &[FigurePoint],
+    others: &[FigurePoint],
+    join: impl Fn(f64, f64) -> f64,
+) -> Vec<FigurePoint> {
+    let joined = |point: &FigurePoint| {
+        let other = others.iter().find(|other| other.goes_with(point))?;
+        Some(FigurePoint {
+            place: point.place.or(other.place),
+            value: join(point.value, other.value),
+        })
     };
-    let pair = |&(x, value): &Point| other_at(x).map(|other| (x.or(other.0), join(value, other.1)));
-    own.iter().filter_map(pair).collect()
+    own.iter().filter_map(joined).collect()
+}
+
+impl FigurePoint {
+    /// Whether both are at the same place. A figure without a place goes with every point.
+    fn goes_with(&self, other: &FigurePoint) -> bool {
+        match (self.place, other.place) {
+            (Some(own), Some(other)) => (own - other).abs() < SAME_PLACE,
+            _ => true,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Datum;
 
     fn figures() -> Figures {
         let mut figures = Figures::default();
@@ -360,7 +384,7 @@ mod tests {
         claim
     }
 
-    fn verdict(claim: &Claim) -> Verdict {
+    fn verdict(claim: &Claim) -> ClaimVerdict {
         claim.judge(&figures()).unwrap().verdict
     }
 
@@ -369,18 +393,18 @@ mod tests {
         let mut ratio = claim("a", Some("b"));
         ratio.at = Some(0.9);
         ratio.paper = Some(3.1);
-        assert_eq!(verdict(&ratio), Verdict::Reproduced);
+        assert_eq!(verdict(&ratio), ClaimVerdict::Reproduced);
         ratio.paper = Some(6.0);
-        assert_eq!(verdict(&ratio), Verdict::Deviates(-0.5));
+        assert_eq!(verdict(&ratio), ClaimVerdict::Deviates(-0.5));
         ratio.paper = Some(0.5);
-        assert_eq!(verdict(&ratio), Verdict::NotReproduced);
+        assert_eq!(verdict(&ratio), ClaimVerdict::NotReproduced);
         ratio.expected = Some(Expected {
             between: Some([2.5, 3.5]),
             no_figure: false,
             because: "a prototype's overhead".into(),
         });
         let judged = ratio.judge(&figures()).unwrap();
-        assert_eq!(judged.verdict, Verdict::ExpectedDeviation);
+        assert_eq!(judged.verdict, ClaimVerdict::ExpectedDeviation);
         assert_eq!(judged.because.as_deref(), Some("a prototype's overhead"));
     }
 
@@ -388,16 +412,16 @@ mod tests {
     fn a_figure_further_off_than_twice_is_not_reproduced() {
         let mut figure = claim("one", None);
         figure.paper = Some(4.0);
-        assert_eq!(verdict(&figure), Verdict::Deviates(0.75));
+        assert_eq!(verdict(&figure), ClaimVerdict::Deviates(0.75));
         figure.paper = Some(3.0);
-        assert_eq!(verdict(&figure), Verdict::NotReproduced);
+        assert_eq!(verdict(&figure), ClaimVerdict::NotReproduced);
     }
 
     #[test]
     fn what_does_not_exist_is_not_reproduced() {
         let mut gone = claim("gone", None);
         gone.at_most = Some(10.0);
-        assert_eq!(verdict(&gone), Verdict::NotReproduced);
+        assert_eq!(verdict(&gone), ClaimVerdict::NotReproduced);
         let mut unknown = claim("nobody", None);
         unknown.paper = Some(1.0);
         assert!(unknown.judge(&figures()).unwrap_err().contains("nobody"));
@@ -408,9 +432,9 @@ mod tests {
         let mut loss = claim("b", Some("a"));
         loss.sign = Some(Sign::Negative);
         loss.at = Some(0.9);
-        assert_eq!(verdict(&loss), Verdict::Reproduced);
+        assert_eq!(verdict(&loss), ClaimVerdict::Reproduced);
         loss.at = Some(0.5);
-        assert_eq!(verdict(&loss), Verdict::NotReproduced);
+        assert_eq!(verdict(&loss), ClaimVerdict::NotReproduced);
     }
 
     #[test]
@@ -419,7 +443,7 @@ mod tests {
         curve.paper = Some(30.0);
         assert!(curve.judge(&figures()).unwrap_err().contains("which point"));
         curve.take = Some(Take::Max);
-        assert_eq!(verdict(&curve), Verdict::Reproduced);
+        assert_eq!(verdict(&curve), ClaimVerdict::Reproduced);
         curve.take = Some(Take::Argmax);
         assert_eq!(curve.judge(&figures()).unwrap().ours, 0.9);
     }
@@ -430,8 +454,8 @@ mod tests {
         claim.reason = Some("with half the cost\n  it is 6".into());
         let told = |claim: &Claim| claim.judge(&figures()).unwrap().reason;
         for (paper, verdict_is) in [
-            (4.0, Verdict::Deviates(0.75)),
-            (3.0, Verdict::NotReproduced),
+            (4.0, ClaimVerdict::Deviates(0.75)),
+            (3.0, ClaimVerdict::NotReproduced),
         ] {
             claim.paper = Some(paper);
             assert_eq!(verdict(&claim), verdict_is);
@@ -469,8 +493,8 @@ mod tests {
             claim
         };
         let mut apart = order(["b", "a"]);
-        assert_eq!(verdict(&apart), Verdict::NotReproduced);
+        assert_eq!(verdict(&apart), ClaimVerdict::NotReproduced);
         apart.at = Some(0.9);
-        assert_eq!(verdict(&apart), Verdict::Reproduced);
+        assert_eq!(verdict(&apart), ClaimVerdict::Reproduced);
     }
 }

@@ -6,9 +6,9 @@
 //! is run; nothing here tunes a model.
 //!
 //! ```
-//! use headway_reproduce::{Experiment, RunLength, run};
+//! use headway_reproduce::{ExperimentFile, RunLength, run};
 //!
-//! let experiment = Experiment::named("persephone-fig1").expect("it is built in");
+//! let experiment = ExperimentFile::named("persephone-fig1").expect("it is built in");
 //! let results = run(&[experiment], RunLength::Fast, 2, |_, _| {})?;
 //! for judged in &results[0].claims {
 //!     println!("{}: {}", judged.says, judged.verdict);
@@ -34,13 +34,14 @@ mod observable;
 mod result;
 mod run;
 pub mod show;
+mod text;
 
 pub use catalogue::NAMES;
-pub use claim::{Claim, Expected, Judged, Sign, Take, Verdict};
+pub use claim::{Claim, ClaimVerdict, Expected, Judged, Sign, Take};
 pub use error::Error;
-pub use experiment::{Experiment, Server, System};
+pub use experiment::{ComparedSystem, ExperimentFile, SimulatedServer};
 pub use figures::{Datum, Figures};
-pub use kinds::{Kind, Measure, Setting, Task};
+pub use kinds::{Kind, Measurement, Setting, Task};
 pub use length::RunLength;
 pub use observable::Observable;
 pub use result::Reproduction;

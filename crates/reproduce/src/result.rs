@@ -1,7 +1,7 @@
 //! The result of an experiment.
 
-use crate::judge::on_one_line;
-use crate::{Error, Experiment, Figures, Judged, RunLength, Verdict};
+use crate::text::on_one_line;
+use crate::{ClaimVerdict, Error, ExperimentFile, Figures, Judged, RunLength};
 use serde::Serialize;
 
 /// A figure or table, reproduced: ours beside the paper's.
@@ -31,7 +31,7 @@ pub struct Reproduction {
 
 impl Reproduction {
     pub(crate) fn new(
-        experiment: &Experiment,
+        experiment: &ExperimentFile,
         extent: RunLength,
         figures: Figures,
         commands: Vec<String>,
@@ -64,10 +64,10 @@ impl Reproduction {
         let mut tally = [0; 4];
         for claim in &self.claims {
             tally[match claim.verdict {
-                Verdict::Reproduced => 0,
-                Verdict::ExpectedDeviation => 1,
-                Verdict::Deviates(_) => 2,
-                Verdict::NotReproduced => 3,
+                ClaimVerdict::Reproduced => 0,
+                ClaimVerdict::ExpectedDeviation => 1,
+                ClaimVerdict::Deviates(_) => 2,
+                ClaimVerdict::NotReproduced => 3,
             }] += 1;
         }
         tally

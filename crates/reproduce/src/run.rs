@@ -1,46 +1,68 @@
 //! Runs experiments, all their pieces side by side.
 
-use crate::{Datum, Error, Experiment, Figures, Kind, Reproduction, RunLength, Setting, Task};
+use crate::{Datum, Error, ExperimentFile, Figures, Kind, Reproduction, RunLength, Setting, Task};
 use headway_sim::in_parallel;
 
-/// Runs `experiments` on so many threads; the results do not depend on how many. `done` hears, on
-/// the calling thread, of every piece that is finished and how many there are in all.
+/// Runs `experiments` on `threads` threads; the results do not depend on their number. Calls `done`
+/// on the calling thread after every piece, with the experiment's name and the number of all pieces.
 ///
 /// # Errors
 /// The first mistake in a file, or failure of a run, in the order of the experiments.
 pub fn run(
-    experiments: &[Experiment],
+    experiments: &[ExperimentFile],
     length: RunLength,
     threads: usize,
     mut done: impl FnMut(&str, usize),
 ) -> Result<Vec<Reproduction>, Error> {
-    let mut tasks: Vec<(usize, String, Task)> = Vec::new();
+    let mut pieces = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for measure in &experiment.measure {
             let setting = Setting::new(experiment, measure, length);
             let own = measure.tasks(&setting)?;
-            tasks.extend(own.into_iter().map(|task| (index, measure.axis(), task)));
+            pieces.extend(own.into_iter().map(|task| Piece {
+                experiment: index,
+                axis: measure.axis(),
+                task,
+            }));
         }
     }
-    let all = tasks.len();
-    let execute = |(_, _, task): &(usize, String, Task)| (task.run)();
-    let outputs = in_parallel(&tasks, threads, execute, |(index, ..), _| {
-        done(&experiments[*index].name, all);
+    let all = pieces.len();
+    let execute = |piece: &Piece| (piece.task.run)();
+    let outputs = in_parallel(&pieces, threads, execute, |piece, _| {
+        done(&experiments[piece.experiment].name, all);
     });
-    let mut pieces: Vec<(Figures, Vec<String>)> = vec![Default::default(); experiments.len()];
-    for ((index, axis, task), output) in tasks.into_iter().zip(outputs) {
-        let (figures, commands) = &mut pieces[index];
+    let mut collected = vec![Collected::default(); experiments.len()];
+    for (piece, output) in pieces.into_iter().zip(outputs) {
+        let Collected { figures, commands } = &mut collected[piece.experiment];
         let data: Vec<Datum> = output?;
-        figures.extend(data.into_iter().map(|datum| on_axis(datum, &axis)));
-        commands.extend(task.command.filter(|command| !commands.contains(command)));
+        figures.extend(data.into_iter().map(|datum| on_axis(datum, &piece.axis)));
+        let command = piece.task.command;
+        commands.extend(command.filter(|command| !commands.contains(command)));
     }
     experiments
         .iter()
-        .zip(pieces)
-        .map(|(experiment, (figures, commands))| {
-            Reproduction::new(experiment, length, figures, commands)
+        .zip(collected)
+        .map(|(experiment, collected)| {
+            Reproduction::new(experiment, length, collected.figures, collected.commands)
         })
         .collect()
+}
+
+/// A task of one experiment.
+struct Piece {
+    /// The experiment's index.
+    experiment: usize,
+    /// The axis of its curves.
+    axis: String,
+    task: Task,
+}
+
+/// The results of an experiment's pieces.
+#[derive(Clone, Default)]
+struct Collected {
+    figures: Figures,
+    /// The commands that repeat them, each once.
+    commands: Vec<String>,
 }
 
 /// A point of a curve gets the name of its axis.

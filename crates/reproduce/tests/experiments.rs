@@ -1,9 +1,9 @@
 //! The experiments themselves: they run, do not depend on threads, and give what they gave.
 
-use headway_reproduce::{Experiment, NAMES, RunLength, run, show};
+use headway_reproduce::{ExperimentFile, NAMES, RunLength, run, show};
 
-fn named(names: &[&str]) -> Vec<Experiment> {
-    let find = |name: &&str| Experiment::named(name).expect("a built-in experiment");
+fn named(names: &[&str]) -> Vec<ExperimentFile> {
+    let find = |name: &&str| ExperimentFile::named(name).expect("a built-in experiment");
     names.iter().map(find).collect()
 }
 
@@ -12,7 +12,7 @@ fn named(names: &[&str]) -> Vec<Experiment> {
 fn every_claim_is_about_something_measured() {
     let threads = headway_sim::available_threads();
     let results = run(
-        &Experiment::all(),
+        &ExperimentFile::all(),
         RunLength::AtMost(2_000),
         threads,
         |_, _| {},

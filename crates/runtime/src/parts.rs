@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headway_fiber::Mechanism;
-use headway_net::datapath::{Datapath, Queues, Rx, Tx};
+use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::Pool;
 use headway_net::udp::UdpRx;
 use headway_policy::{Shape, WorkerId};
@@ -74,7 +74,7 @@ impl<D: Datapath, C, S> Parts<D, C, S> {
         datapath: D,
         queues: usize,
         senders: usize,
-    ) -> Result<Queues<D::Rx, D::Tx>, StartError> {
+    ) -> Result<DatapathEnds<D::Rx, D::Tx>, StartError> {
         datapath
             .split(queues, senders)
             .map_err(|source| StartError::Datapath { queues, source })

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, wait_until};
 use headway_machine::Clock;
-use headway_net::datapath::{Datapath, Queues, Tx};
+use headway_net::datapath::{Datapath, DatapathEnds, Tx};
 use headway_net::pool::{Pool, SlotId};
 use headway_net::replay::Replay;
 use headway_runtime::{
@@ -79,13 +79,15 @@ fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
         .pin(Pin::Off)
 }
 
-/// Whether what is interrupted may go on elsewhere.
+/// Lets interrupted requests resume on any worker, if they roam.
 fn roam<S, D, C>(builder: Builder<S, D, C>, roams: bool) -> Builder<S, D, C> {
-    match roams {
-        // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
-        #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
-        true => unsafe { builder.resume_anywhere() },
-        false => builder,
+    if !roams {
+        return builder;
+    }
+    // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
+    #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
+    unsafe {
+        builder.resume_anywhere()
     }
 }
 
@@ -312,7 +314,7 @@ impl Datapath for Breaking {
     type Rx = <Replay as Datapath>::Rx;
     type Tx = BreakingTx;
 
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<Queues<Self::Rx, Self::Tx>> {
+    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<Self::Rx, Self::Tx>> {
         let (rxs, txs) = self.replay.split(rx_queues, tx)?;
         let breaking = |tx| BreakingTx {
             tx,

@@ -4,20 +4,15 @@ mod common;
 #[path = "udp/life.rs"]
 mod life;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Client, FOREVER, ServeBoxed, gated, live_policies, wait_until};
+use common::{Client, FOREVER, ServeBoxed, gated, live_policies, loopback, wait_until};
 use headway_net::header::{Flag, Header, Status};
 use headway_runtime::{
     Builder, Call, Idle, Layout, MAX_REPLY_BYTES, Pin, Server, ShutdownError, Spin, StartError,
 };
-
-fn loopback() -> SocketAddr {
-    "127.0.0.1:0".parse().unwrap()
-}
 
 fn builder() -> Builder {
     Server::builder()
@@ -58,14 +53,8 @@ fn both_layouts(test: impl Fn(Layout)) {
 fn every_policy_and_layout_answers_every_datagram_once() {
     for policy in live_policies() {
         both_layouts(|layout| {
-            let server = builder()
-                .policy(policy)
-                .layout(layout)
-                .answering(handle)
-                .listen_udp(loopback())
-                .start()
-                .unwrap();
-            let mut client = Client::connect(server.local_addr().unwrap());
+            let server = builder().policy(policy).layout(layout).serving(handle);
+            let mut client = Client::of(&server);
             for round in 0..20 {
                 // As many in flight as no socket buffer minds.
                 (0..16).for_each(|i| client.send((i % 2) as u8, round * 16 + i, b"echo"));
@@ -92,13 +81,8 @@ fn every_policy_and_layout_answers_every_datagram_once() {
 #[test]
 fn each_outcome_of_a_handler_has_its_status() {
     both_layouts(|layout| {
-        let server = builder()
-            .layout(layout)
-            .answering(handle)
-            .listen_udp(loopback())
-            .start()
-            .unwrap();
-        let mut client = Client::connect(server.local_addr().unwrap());
+        let server = builder().layout(layout).serving(handle);
+        let mut client = Client::of(&server);
         assert_eq!(client.call(0, 1, b"echo"), (Status::Ok, b"echo".to_vec()));
         assert_eq!(client.call(0, 2, b"fail"), (Status::Error, vec![]));
         assert_eq!(client.call(0, 3, b"bad"), (Status::BadRequest, vec![]));
@@ -156,13 +140,8 @@ fn spin_refuses_requests_for_more_work_than_it_may_do() {
 #[test]
 fn a_panicking_handler_costs_its_request_only() {
     both_layouts(|layout| {
-        let server = builder()
-            .layout(layout)
-            .answering(handle)
-            .listen_udp(loopback())
-            .start()
-            .unwrap();
-        let mut client = Client::connect(server.local_addr().unwrap());
+        let server = builder().layout(layout).serving(handle);
+        let mut client = Client::of(&server);
         for index in 0..6 {
             assert_eq!(client.call(0, index, b"panic").0, Status::Error);
             assert_eq!(client.call(0, index, b"echo").0, Status::Ok);
@@ -176,14 +155,8 @@ fn a_panicking_handler_costs_its_request_only() {
 fn garbage_is_counted_and_harms_nobody() {
     for policy in ["c-fcfs", "d-fcfs", "work-stealing"] {
         both_layouts(|layout| {
-            let server = builder()
-                .policy(policy)
-                .layout(layout)
-                .answering(handle)
-                .listen_udp(loopback())
-                .start()
-                .unwrap();
-            let mut client = Client::connect(server.local_addr().unwrap());
+            let server = builder().policy(policy).layout(layout).serving(handle);
+            let mut client = Client::of(&server);
             for len in 0..10 {
                 client.send_raw(&vec![0xFF; len]);
             }
@@ -212,11 +185,8 @@ fn a_sleeping_server_wakes_for_each_request() {
                     .policy(policy)
                     .idle(idle)
                     .layout(layout)
-                    .answering(handle)
-                    .listen_udp(loopback())
-                    .start()
-                    .unwrap();
-                let mut client = Client::connect(server.local_addr().unwrap());
+                    .serving(handle);
+                let mut client = Client::of(&server);
                 for index in 0..50 {
                     std::thread::sleep(Duration::from_micros(u64::from(index % 5) * 100));
                     assert_eq!(
@@ -239,11 +209,8 @@ fn a_drain_answers_all_that_was_accepted_and_refuses_what_comes_later() {
         let server = builder()
             .layout(layout)
             .policy("darc-static,reserved=1")
-            .answering(gated(&gate))
-            .listen_udp(loopback())
-            .start()
-            .unwrap();
-        let mut client = Client::connect(server.local_addr().unwrap());
+            .serving(gated(&gate));
+        let mut client = Client::of(&server);
         (0..40).for_each(|index| client.send(1, index, b"x"));
         wait_until("all are in", || server.stats().received == 40);
         let stopper = server.stopper();
@@ -280,11 +247,8 @@ fn a_deadline_gives_up_what_has_not_begun() {
             .layout(layout)
             .policy("jbsq,k=3")
             .workers(1)
-            .answering(gated(&gate))
-            .listen_udp(loopback())
-            .start()
-            .unwrap();
-        let mut client = Client::connect(server.local_addr().unwrap());
+            .serving(gated(&gate));
+        let mut client = Client::of(&server);
         client.send(1, 0, b"x");
         (1..10).for_each(|index| client.send(1, index, b"x"));
         if layout == Layout::Dedicated {
@@ -320,13 +284,8 @@ fn a_deadline_gives_up_what_has_not_begun() {
 #[test]
 fn a_handler_that_does_not_return_is_named() {
     let gate = Arc::new(AtomicBool::new(false));
-    let server = builder()
-        .layout(Layout::Dedicated)
-        .answering(gated(&gate))
-        .listen_udp(loopback())
-        .start()
-        .unwrap();
-    let mut client = Client::connect(server.local_addr().unwrap());
+    let server = builder().layout(Layout::Dedicated).serving(gated(&gate));
+    let mut client = Client::of(&server);
     client.send(1, 0, b"x");
     wait_until("it is in", || server.stats().received == 1);
     std::thread::sleep(Duration::from_millis(20));
@@ -352,11 +311,8 @@ fn an_idle_worker_leads_while_another_runs_a_long_request() {
         let server = builder()
             .layout(Layout::Inline)
             .idle(idle)
-            .answering(gated(&gate))
-            .listen_udp(loopback())
-            .start()
-            .unwrap();
-        let mut client = Client::connect(server.local_addr().unwrap());
+            .serving(gated(&gate));
+        let mut client = Client::of(&server);
         client.send(1, 0, b"long");
         for index in 1..100 {
             assert_eq!(client.call(0, index, b"short").0, Status::Ok);
@@ -375,12 +331,9 @@ fn a_thief_serves_the_queue_of_a_blocked_worker() {
         let server = builder()
             .policy("work-stealing")
             .idle(idle)
-            .answering(gated(&gate))
-            .listen_udp(loopback())
-            .start()
-            .unwrap();
+            .serving(gated(&gate));
         // One flow, so one queue; its owner is blocked by the first request.
-        let mut client = Client::connect(server.local_addr().unwrap());
+        let mut client = Client::of(&server);
         client.send(1, 0, b"long");
         for index in 1..50 {
             assert_eq!(client.call(0, index, b"short").0, Status::Ok);
@@ -393,11 +346,7 @@ fn a_thief_serves_the_queue_of_a_blocked_worker() {
 
 #[test]
 fn what_cannot_start_says_why() {
-    let first = builder()
-        .answering(handle)
-        .listen_udp(loopback())
-        .start()
-        .unwrap();
+    let first = builder().serving(handle);
     let addr = first.local_addr().unwrap();
     let in_use = builder()
         .answering(handle)
@@ -452,10 +401,7 @@ fn threads_are_named_and_pinned_where_there_are_cores() {
         .workers(1)
         .layout(Layout::Inline)
         .pin(Pin::Auto)
-        .answering(handle)
-        .listen_udp(loopback())
-        .start()
-        .unwrap();
+        .serving(handle);
     assert_eq!(server.unpinned(), None);
     assert_eq!(server.layout(), Some(Layout::Inline));
     let crowded = builder()
@@ -463,10 +409,7 @@ fn threads_are_named_and_pinned_where_there_are_cores() {
         .layout(Layout::Inline)
         .pin(Pin::Auto)
         .idle(Idle::Park)
-        .answering(handle)
-        .listen_udp(loopback())
-        .start()
-        .unwrap();
+        .serving(handle);
     assert!(crowded.unpinned().unwrap().contains("200 threads share"));
     let names: Vec<String> = std::fs::read_dir("/proc/self/task")
         .unwrap()

@@ -1,6 +1,6 @@
 //! The requests of an experiment, in the order in which they arrive.
 
-use crate::experiment::{Classifier, Experiment, Length};
+use crate::experiment::{Classification, Experiment, Length};
 use crate::server::{NEVER, Request};
 use headway_policy::Rng;
 use headway_workload::{Arrival, Generator};
@@ -87,8 +87,8 @@ impl<'a> RequestStream<'a> {
             return self.classes as u16;
         }
         match self.experiment.classifier {
-            Classifier::Exact => class,
-            Classifier::Random => self.classifier.below(self.classes) as u16,
+            Classification::Exact => class,
+            Classification::Random => self.classifier.below(self.classes) as u16,
         }
     }
 

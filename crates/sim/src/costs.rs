@@ -1,6 +1,6 @@
 //! What a real system pays for and an ideal one does not.
 
-use headway_policy::Mechanism;
+use headway_policy::PreemptionCosts;
 use serde::{Deserialize, Serialize};
 
 /// Costs of the machinery, ns. All zero (the default) is the ideal system of the papers'
@@ -30,16 +30,16 @@ pub struct Costs {
     /// reads the clock (Concord § 3.3).
     #[serde(skip_serializing_if = "is_zero")]
     pub dispatcher_slowdown_percent: u64,
-    /// Instead of the policy's [`Mechanism::notif_ns`].
+    /// Instead of the policy's [`PreemptionCosts::notif_ns`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notif_ns: Option<u64>,
-    /// Instead of the policy's [`Mechanism::switch_ns`].
+    /// Instead of the policy's [`PreemptionCosts::switch_ns`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub switch_ns: Option<u64>,
-    /// Instead of the policy's [`Mechanism::next_ns`].
+    /// Instead of the policy's [`PreemptionCosts::next_ns`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_ns: Option<u64>,
-    /// Instead of the policy's [`Mechanism::proc_permille`].
+    /// Instead of the policy's [`PreemptionCosts::proc_permille`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proc_permille: Option<u64>,
 }
@@ -51,15 +51,15 @@ impl Costs {
         *self == Self::default()
     }
 
-    /// What interrupting costs under a policy that says `mechanism` itself.
+    /// The costs of interrupting: those given here, else the policy's own `costs`.
     #[must_use]
-    pub fn applied_to(&self, mechanism: Mechanism) -> Mechanism {
-        Mechanism {
-            notif_ns: self.notif_ns.unwrap_or(mechanism.notif_ns),
-            switch_ns: self.switch_ns.unwrap_or(mechanism.switch_ns),
-            next_ns: self.next_ns.unwrap_or(mechanism.next_ns),
-            proc_permille: self.proc_permille.unwrap_or(mechanism.proc_permille),
-            charge: mechanism.charge,
+    pub fn applied_to(&self, costs: PreemptionCosts) -> PreemptionCosts {
+        PreemptionCosts {
+            notif_ns: self.notif_ns.unwrap_or(costs.notif_ns),
+            switch_ns: self.switch_ns.unwrap_or(costs.switch_ns),
+            next_ns: self.next_ns.unwrap_or(costs.next_ns),
+            proc_permille: self.proc_permille.unwrap_or(costs.proc_permille),
+            charge: costs.charge,
         }
     }
 

@@ -18,7 +18,7 @@ pub enum Length {
 
 /// What the server takes a request for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Classifier {
+pub enum Classification {
     /// What it is.
     #[default]
     Exact,
@@ -68,7 +68,7 @@ pub struct Experiment {
     /// Where interrupted requests may go on.
     pub resume: Resume,
     /// What the server takes requests for.
-    pub classifier: Classifier,
+    pub classifier: Classification,
     /// Part of the requests, 0 to 1, that the classifier does not recognise: they are UNKNOWN to the server, whatever they are.
     pub unknown_share: f64,
     /// Workers coming and going, in order of time.
@@ -101,7 +101,7 @@ impl Experiment {
             network_ns: 0,
             queue_limit: usize::MAX,
             resume: Resume::Anywhere,
-            classifier: Classifier::Exact,
+            classifier: Classification::Exact,
             unknown_share: 0.0,
             core_changes: Vec::new(),
             timeline_ns: None,

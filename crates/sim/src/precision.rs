@@ -9,7 +9,7 @@
 
 use headway_report::Run;
 use headway_report::slo::{Measure, Scope, Statistic};
-use headway_report::stats::{Interval, mean_interval};
+use headway_report::stats::{ConfidenceInterval, mean_interval};
 
 /// Confidence of the intervals that are waited for.
 pub const CONFIDENCE: f64 = 0.95;
@@ -87,7 +87,7 @@ impl Precision {
         })
     }
 
-    fn interval(&self, runs: &[Run]) -> Option<Interval> {
+    fn interval(&self, runs: &[Run]) -> Option<ConfidenceInterval> {
         let values: Vec<f64> = runs.iter().map(|run| self.figure.of(run)).collect();
         mean_interval(&values, CONFIDENCE).ok()
     }

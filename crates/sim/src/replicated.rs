@@ -7,7 +7,7 @@ use crate::server::{
     Directed, NEVER, Recorded, Request, Simulated, Sink, Standing, Work, WorkerView,
 };
 use crate::standings::Standings;
-use headway_policy::controls::Assignment;
+use headway_policy::controls::GroupShares;
 use headway_policy::host::Counters;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::{Division, Replicas};
@@ -163,9 +163,9 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
         self.act(at, now_ns, |engine| engine.revoke(now_ns, worker, sink));
     }
 
-    fn assign(&mut self, now_ns: u64, assignment: &Assignment, sink: &mut impl Sink) {
+    fn assign(&mut self, now_ns: u64, shares: &GroupShares, sink: &mut impl Sink) {
         for at in 0..self.engines.len() {
-            self.act(at, now_ns, |engine| engine.assign(now_ns, assignment, sink));
+            self.act(at, now_ns, |engine| engine.assign(now_ns, shares, sink));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use headway_policy::WorkerId;
 use headway_report::slo::Slo;
-use headway_sim::{CapacitySearch, Classifier, CoreChange, Experiment, Length, in_parallel};
+use headway_sim::{CapacitySearch, Classification, CoreChange, Experiment, Length, in_parallel};
 use headway_workload::{Class, Offered, Phase, Service, Workload};
 
 fn experiment(workload: &str, policy: &str) -> Experiment {
@@ -199,7 +199,7 @@ fn a_random_classifier_degrades_to_about_c_fcfs() {
         policy: "darc".parse().unwrap(),
         ..base
     };
-    blind.classifier = Classifier::Random;
+    blind.classifier = Classification::Random;
     let darc = blind.run().unwrap().run.overall.slowdown.p999;
     let ratio = darc / c_fcfs;
     assert!((0.5..=2.0).contains(&ratio), "darc {darc}, c-fcfs {c_fcfs}");

@@ -294,9 +294,10 @@ fn bursty_shorts(load: f64, requests: usize) -> Workload {
     let mut csv = String::from("time,class,service\n");
     for _ in 0..requests {
         let short_first = shorts.peek().unwrap().at_ns <= longs.peek().unwrap().at_ns;
-        let (next, name) = match short_first {
-            true => (shorts.next(), "short"),
-            false => (longs.next(), "long"),
+        let (next, name) = if short_first {
+            (shorts.next(), "short")
+        } else {
+            (longs.next(), "long")
         };
         let next = next.unwrap();
         let (at_us, service_us) = (next.at_ns as f64 / 1e3, next.service_ns as f64 / 1e3);

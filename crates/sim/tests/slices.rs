@@ -58,7 +58,7 @@ fn every_request_is_served_in_full_on_one_worker_at_a_time() {
         let drawn = Generator::new(&experiment.workload, experiment.offered, experiment.seed);
         for (index, arrival) in drawn.take(4_000).enumerate() {
             let time = served.get(&(index as u64)).copied().unwrap_or(0);
-            // A policy whose mechanism slows or charges requests serves them longer.
+            // A policy whose costs slow or charge requests serves them longer.
             assert!(
                 time >= arrival.service_ns,
                 "{policy}: request {index}: {time}"

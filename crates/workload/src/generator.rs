@@ -58,7 +58,7 @@ pub struct Generator {
 #[derive(Debug, Clone)]
 enum Source {
     Synthetic(Synthetic),
-    Replay(Replay),
+    Replay(TraceReplay),
 }
 
 impl Generator {
@@ -73,7 +73,7 @@ impl Generator {
         let mut seeder = Seeder::new(seed);
         let flows = seeder.stream();
         let source = match &workload.arrivals {
-            Arrivals::Trace(trace) => Source::Replay(Replay::new(workload, trace)),
+            Arrivals::Trace(trace) => Source::Replay(TraceReplay::new(workload, trace)),
             _ => Source::Synthetic(Synthetic::new(workload, offered, &mut seeder)),
         };
         Self { source, flows }
@@ -127,14 +127,14 @@ impl Iterator for Generator {
 }
 
 #[derive(Debug, Clone)]
-struct Replay {
+struct TraceReplay {
     trace: Arc<Trace>,
     position: usize,
     /// The workload's class index for each of the trace's.
     classes: Box<[u16]>,
 }
 
-impl Replay {
+impl TraceReplay {
     fn new(workload: &Workload, trace: &Arc<Trace>) -> Self {
         let index = |name: &String| workload.class_index(name).expect("checked: it is declared");
         let classes = trace.classes().iter().map(index).collect();
@@ -158,8 +158,8 @@ impl Replay {
 
 #[derive(Debug, Clone)]
 struct Synthetic {
-    clock: Clock,
-    gap: Gap,
+    clock: ArrivalClock,
+    gap: GapDistribution,
     mixes: Box<[Mix]>,
     current: usize,
     gaps: Stream,
@@ -170,8 +170,8 @@ struct Synthetic {
 impl Synthetic {
     fn new(workload: &Workload, offered: Offered, seeder: &mut Seeder) -> Self {
         Self {
-            clock: Clock::default(),
-            gap: Gap::new(&workload.arrivals),
+            clock: ArrivalClock::default(),
+            gap: GapDistribution::new(&workload.arrivals),
             mixes: mixes(workload, offered),
             current: 0,
             gaps: seeder.stream(),
@@ -211,7 +211,7 @@ impl Synthetic {
             } = self.mixes[self.current];
             let left = self.clock.since(end_ns) / mean_gap_ns;
             self.current += 1;
-            self.clock = Clock {
+            self.clock = ArrivalClock {
                 whole_ns: end_ns,
                 fraction_ns: 0.0,
             };
@@ -223,13 +223,13 @@ impl Synthetic {
 
 /// Time in nanoseconds, split so that adding small gaps to a large time loses nothing.
 #[derive(Debug, Clone, Default)]
-struct Clock {
+struct ArrivalClock {
     whole_ns: u64,
     /// From 0 to below 1.
     fraction_ns: f64,
 }
 
-impl Clock {
+impl ArrivalClock {
     #[inline]
     fn advance(&mut self, by_ns: f64) {
         let sum = self.fraction_ns + by_ns;
@@ -251,13 +251,13 @@ impl Clock {
 
 /// Gaps between arrivals, in units of their mean.
 #[derive(Debug, Clone)]
-enum Gap {
+enum GapDistribution {
     Exponential(Exponential),
     Constant,
     Gamma { shape: f64 },
 }
 
-impl Gap {
+impl GapDistribution {
     fn new(arrivals: &Arrivals) -> Self {
         match arrivals {
             Arrivals::Poisson => Self::Exponential(Exponential::new()),

@@ -6,7 +6,7 @@ mod show;
 use super::admission::{self, Refused};
 use super::apps::App;
 use super::sim::tell_verdict;
-use crate::args::{self, Destination, Extent, Traffic};
+use crate::args::{self, Destination, LengthFlags, Traffic};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
@@ -84,7 +84,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     #[command(flatten)]
-    extent: Extent,
+    extent: LengthFlags,
     /// Rounds, each policy once in each, in rotating order
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,

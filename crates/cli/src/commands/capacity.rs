@@ -1,6 +1,6 @@
 //! `headway capacity`: the highest load that meets an SLO, per policy.
 
-use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size};
+use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size};
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     )]
     tolerance: f64,
     #[command(flatten)]
-    extent: Extent,
+    extent: LengthFlags,
     #[command(flatten)]
     costs: CostFlags,
     #[command(flatten)]

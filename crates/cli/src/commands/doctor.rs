@@ -3,8 +3,8 @@
 use crate::args::Destination;
 use crate::output::{self, Format};
 use anyhow::Result;
-use headway_machine::doctor::{Finding, Level, examine};
-use headway_machine::{Description, noise};
+use headway_machine::doctor::{Finding, Severity, examine};
+use headway_machine::{MachineDescription, noise};
 use headway_report::{Table, format};
 use headway_runtime::Mechanism;
 use std::io::Write;
@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let machine = Description::read()?;
+        let machine = MachineDescription::read()?;
         let mut findings = examine();
         findings.push(preemption());
         let noise = noise::measure(WATCH, None)?;
@@ -56,9 +56,10 @@ fn preemption() -> Finding {
     let by = format!("by {}", usable.join(", "));
     Finding {
         name: "preemption",
-        level: match usable.contains(&Mechanism::Flag.name()) {
-            true => Level::Good,
-            false => Level::Absent,
+        level: if usable.contains(&Mechanism::Flag.name()) {
+            Severity::Good
+        } else {
+            Severity::Absent
         },
         detail: std::iter::once(by)
             .chain(refused)
@@ -82,9 +83,10 @@ fn table(findings: &[Finding]) -> Table {
 }
 
 fn noise_line(noise: &noise::Noise) -> String {
-    let verdict = match noise.quiet_enough() {
-        true => "quiet enough to measure tails above some tens of µs",
-        false => "too noisy to measure tails: stop what else runs",
+    let verdict = if noise.quiet_enough() {
+        "quiet enough to measure tails above some tens of µs"
+    } else {
+        "too noisy to measure tails: stop what else runs"
     };
     format!(
         "a spin lost {} of its time; {} gaps over 10 µs, {} over 1 ms, the longest {}: {verdict}",
@@ -95,7 +97,11 @@ fn noise_line(noise: &noise::Noise) -> String {
     )
 }
 
-fn json(machine: &Description, findings: &[Finding], noise: &noise::Noise) -> serde_json::Value {
+fn json(
+    machine: &MachineDescription,
+    findings: &[Finding],
+    noise: &noise::Noise,
+) -> serde_json::Value {
     let finding = |finding: &Finding| {
         serde_json::json!({
             "name": finding.name, "level": finding.level.to_string(), "detail": finding.detail,

@@ -5,7 +5,7 @@ use crate::error::usage;
 use crate::output::{self, Format as Output};
 use anyhow::Result;
 use headway_report::{Table, format};
-use headway_workload::fit::{Candidate, ClassFit};
+use headway_workload::fit::{ClassFit, FitCandidate};
 use headway_workload::log::{Format, ServiceModel};
 use headway_workload::{Arrivals, Fitted, Trace, rate};
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn workload_file(fitted: &Fitted, trace: &Path) -> String {
     let source = trace.display().to_string().replace(char::is_control, "?");
     let mut head = format!("# Fitted to {source}: {}\n", arrivals(fitted));
     for class in &fitted.classes {
-        let Candidate { name, ks, .. } = class.chosen();
+        let FitCandidate { name, ks, .. } = class.chosen();
         let class_name = class.name.replace(char::is_control, "?");
         head += &format!(
             "# {class_name}: {} requests, {name}, Kolmogorov-Smirnov distance {}\n",
@@ -165,7 +165,7 @@ fn next(fit: &ClassFit) -> String {
 }
 
 fn as_json(fitted: &Fitted) -> Value {
-    let candidate = |one: &Candidate| {
+    let candidate = |one: &FitCandidate| {
         json!({
             "distribution": one.name,
             "ks": one.ks,

@@ -6,7 +6,7 @@ pub(crate) mod types;
 
 use super::serve::address;
 use super::sim::tell_verdict;
-use crate::args::{self, Destination, Extent as ExtentFlags, Traffic};
+use crate::args::{self, Destination, LengthFlags, Traffic};
 use crate::error::usage;
 use crate::output::{self, Format};
 use crate::progress;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
     workers: u64,
     #[command(flatten)]
-    extent: ExtentFlags,
+    extent: LengthFlags,
     #[command(flatten)]
     requests: RequestFlags,
     /// Divide latencies by the service times that the server reports, not by the workload's

@@ -7,7 +7,7 @@ use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
 use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
-use headway_reproduce::{Experiment, NAMES, Reproduction, RunLength, run, show};
+use headway_reproduce::{ExperimentFile, NAMES, Reproduction, RunLength, run, show};
 use headway_sim::available_threads;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use std::io::Write;
@@ -98,7 +98,7 @@ impl Args {
     }
 
     fn print_list(&self) -> Result<ExitCode> {
-        let experiments = Experiment::all();
+        let experiments = ExperimentFile::all();
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
             Format::Json => output::json(&NAMES, writer)?,
@@ -174,7 +174,7 @@ impl Args {
 
 /// What is asked for.
 enum Chosen {
-    Simulated(Vec<Experiment>),
+    Simulated(Vec<ExperimentFile>),
     Live(Box<LiveExperiment>),
 }
 
@@ -219,7 +219,7 @@ fn stem(path: &str) -> String {
     stem.to_string_lossy().into_owned()
 }
 
-fn simulated(names: &[String]) -> Result<Vec<Experiment>> {
+fn simulated(names: &[String]) -> Result<Vec<ExperimentFile>> {
     let mut built_in = vec![false; NAMES.len()];
     let mut files = Vec::new();
     for name in names {
@@ -227,9 +227,12 @@ fn simulated(names: &[String]) -> Result<Vec<Experiment>> {
             files.push(from_file(name)?);
             continue;
         }
-        let matches = |known: &str| match NAMES.contains(&name.as_str()) {
-            true => known == name,
-            false => name == "all" || known.starts_with(&format!("{name}-")),
+        let matches = |known: &str| {
+            if NAMES.contains(&name.as_str()) {
+                known == name
+            } else {
+                name == "all" || known.starts_with(&format!("{name}-"))
+            }
         };
         let mut found = false;
         for (chosen, known) in built_in.iter_mut().zip(NAMES) {
@@ -242,14 +245,14 @@ fn simulated(names: &[String]) -> Result<Vec<Experiment>> {
         }
     }
     let named = NAMES.iter().zip(built_in).filter(|(_, chosen)| *chosen);
-    let named = named.filter_map(|(name, _)| Experiment::named(name));
+    let named = named.filter_map(|(name, _)| ExperimentFile::named(name));
     Ok(named.chain(files).collect())
 }
 
-fn from_file(path: &str) -> Result<Experiment> {
+fn from_file(path: &str) -> Result<ExperimentFile> {
     let text =
         read_text(Path::new(path), SETTINGS_BYTES_MAX).map_err(|error| usage(path, error))?;
-    Experiment::read(&stem(path), &text).map_err(|error| usage(path, error))
+    ExperimentFile::read(&stem(path), &text).map_err(|error| usage(path, error))
 }
 
 fn unknown(name: &str) -> anyhow::Error {

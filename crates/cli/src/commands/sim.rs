@@ -3,7 +3,7 @@
 mod apps;
 mod host;
 
-use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size, Traffic};
+use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: Size,
     #[command(flatten)]
-    extent: Extent,
+    extent: LengthFlags,
     #[command(flatten)]
     costs: CostFlags,
     #[command(flatten)]
@@ -306,9 +306,12 @@ pub(crate) fn ranges(numbers: &[usize]) -> String {
     if parts.is_empty() {
         return "none".into();
     }
-    let part = |&(first, last): &(usize, usize)| match first == last {
-        true => first.to_string(),
-        false => format!("{first}–{last}"),
+    let part = |&(first, last): &(usize, usize)| {
+        if first == last {
+            first.to_string()
+        } else {
+            format!("{first}–{last}")
+        }
     };
     parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }

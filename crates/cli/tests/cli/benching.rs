@@ -1,32 +1,14 @@
 //! `headway bench` and `headway calibrate`: what they print, and what their exit status says.
 
-use super::{headway, json};
+use super::{headway, json, words};
 
 #[test]
 fn bench_adds_the_network_and_judges_every_run() {
-    let done = headway(&[
-        "bench",
-        "--policy",
-        "c-fcfs",
-        "--workers",
-        "1",
-        "--layout",
-        "inline",
-        "--idle",
-        "park",
-        "--rounds",
-        "2",
-        "--rate",
-        "2k",
-        "--requests",
-        "100",
-        "--network",
-        "3s",
-        "--slo",
-        "overall.latency.p50<=1s",
-        "--format",
-        "json",
-    ]);
+    let done = headway(&words(
+        "bench --policy c-fcfs --workers 1 --layout inline --idle park --rounds 2 \
+         --rate 2k --requests 100 --network 3s --slo overall.latency.p50<=1s --format \
+         json",
+    ));
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{said}");
     assert_eq!(said.matches("SLO missed").count(), 2, "{said}");
@@ -39,22 +21,10 @@ fn bench_adds_the_network_and_judges_every_run() {
 /// Whatever this machine lets be seen: verdict, fields and exit status say the same.
 #[test]
 fn a_comparison_with_the_simulator_says_what_its_status_says() {
-    let done = headway(&[
-        "bench",
-        "--policy",
-        "c-fcfs",
-        "--workers",
-        "1",
-        "--load",
-        "0.3",
-        "--requests",
-        "4k",
-        "--rounds",
-        "1",
-        "--compare-sim",
-        "--format",
-        "json",
-    ]);
+    let done = headway(&words(
+        "bench --policy c-fcfs --workers 1 --load 0.3 --requests 4k --rounds 1 \
+         --compare-sim --format json",
+    ));
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     let comparison = &report["comparisons"][0];
     assert!(comparison["simulated"]["overall"]["latency_us"]["p50"].is_number());
@@ -85,23 +55,10 @@ fn a_comparison_with_the_simulator_says_what_its_status_says() {
 /// Who names mechanisms only is shown what they do: nobody interrupts c-fcfs, a dispatcher concord, and tiny-quanta's workers themselves.
 #[test]
 fn bench_by_mechanism_runs_policies_that_interrupt() {
-    let report = json(&[
-        "bench",
-        "--preempt",
-        "flag,tsc,signal",
-        "--workers",
-        "1",
-        "--idle",
-        "park",
-        "--rounds",
-        "1",
-        "--rate",
-        "2k",
-        "--requests",
-        "100",
-        "--format",
-        "json",
-    ]);
+    let report = json(&words(
+        "bench --preempt flag,tsc,signal --workers 1 --idle park --rounds 1 --rate 2k \
+         --requests 100 --format json",
+    ));
     let run_by: Vec<_> = report["runs"]
         .as_array()
         .unwrap()
@@ -122,29 +79,10 @@ fn bench_by_mechanism_runs_policies_that_interrupt() {
 
 #[test]
 fn bench_runs_every_policy_in_every_round() {
-    let report = json(&[
-        "bench",
-        "--policy",
-        "c-fcfs",
-        "--policy",
-        "darc",
-        "--policy",
-        "work-stealing",
-        "--workers",
-        "2",
-        "--layout",
-        "inline",
-        "--idle",
-        "park",
-        "--rounds",
-        "2",
-        "--rate",
-        "2k",
-        "--requests",
-        "400",
-        "--format",
-        "json",
-    ]);
+    let report = json(&words(
+        "bench --policy c-fcfs --policy darc --policy work-stealing --workers 2 \
+         --layout inline --idle park --rounds 2 --rate 2k --requests 400 --format json",
+    ));
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 6);
     for run in runs {
@@ -163,21 +101,9 @@ fn bench_runs_every_policy_in_every_round() {
 
 #[test]
 fn bench_that_sheds_is_not_sustained() {
-    let done = headway(&[
-        "bench",
-        "--policy",
-        "c-fcfs",
-        "--workers",
-        "1",
-        "--layout",
-        "inline",
-        "--rounds",
-        "1",
-        "--load",
-        "5",
-        "--requests",
-        "40k",
-    ]);
+    let done = headway(&words(
+        "bench --policy c-fcfs --workers 1 --layout inline --rounds 1 --load 5 --requests 40k",
+    ));
     let said = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(1), "{said}");
     assert!(
@@ -189,19 +115,9 @@ fn bench_that_sheds_is_not_sustained() {
 /// With the default window of 50 000 requests darc would be c-fcfs for the whole run.
 #[test]
 fn bench_by_default_runs_a_darc_that_plans() {
-    let report = json(&[
-        "bench",
-        "--idle",
-        "park",
-        "--rounds",
-        "1",
-        "--rate",
-        "2k",
-        "--requests",
-        "1k",
-        "--format",
-        "json",
-    ]);
+    let report = json(&words(
+        "bench --idle park --rounds 1 --rate 2k --requests 1k --format json",
+    ));
     let runs = report["runs"].as_array().unwrap();
     assert_eq!(runs[0]["policy"], "c-fcfs");
     assert_eq!(runs[1]["policy"], "darc");

@@ -39,3 +39,8 @@ fn json(args: &[&str]) -> serde_json::Value {
         )
     })
 }
+
+/// A command line, word by word.
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}

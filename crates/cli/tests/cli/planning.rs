@@ -20,9 +20,10 @@ const PLAN: [&str; 9] = [
 ];
 
 fn plan(more: &[&str]) -> Output {
-    let base = match more.contains(&"--cores") {
-        true => [&PLAN[..3], &PLAN[5..]].concat(),
-        false => PLAN.to_vec(),
+    let base = if more.contains(&"--cores") {
+        [&PLAN[..3], &PLAN[5..]].concat()
+    } else {
+        PLAN.to_vec()
     };
     headway(&[&base[..], more].concat())
 }

@@ -108,7 +108,7 @@ impl Clock {
         ((u128::from(duration_ns) << SHIFT) / u128::from(self.ns_per_tick)) as u64
     }
 
-    /// How long so many ticks take, ns, rounded down.
+    /// The duration of a number of ticks, ns, rounded down.
     #[inline]
     pub fn ns_in(&self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.ns_per_tick)) >> SHIFT) as u64

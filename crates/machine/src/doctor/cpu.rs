@@ -1,4 +1,4 @@
-//! What the CPU says about itself.
+//! The CPU's own description, from CPUID.
 
 /// Whether the time-stamp counter runs at a constant rate in every power state (CPUID 8000_0007h, EDX bit 8).
 pub fn has_invariant_tsc() -> bool {

@@ -1,4 +1,4 @@
-//! What is supported here, and what to do about what is not.
+//! The features that this machine supports, and remedies for those that it lacks.
 
 mod cpu;
 mod socket;
@@ -13,21 +13,21 @@ use crate::thread;
 
 /// How good a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum Severity {
     /// As it should be.
     Good,
     /// Works, but latencies suffer.
     Degraded,
-    /// Not available; something else is used, or a request for it is refused.
+    /// Not available. The server uses a substitute, or refuses to start if it was asked for this.
     Absent,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for Severity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
-            Level::Good => "good",
-            Level::Degraded => "degraded",
-            Level::Absent => "absent",
+            Severity::Good => "good",
+            Severity::Degraded => "degraded",
+            Severity::Absent => "absent",
         })
     }
 }
@@ -35,13 +35,13 @@ impl fmt::Display for Level {
 /// One thing looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was looked at, in a few words.
+    /// The feature examined, in a few words.
     pub name: &'static str,
-    /// How good it is.
-    pub level: Level,
-    /// What was found.
+    /// How well it is supported.
+    pub level: Severity,
+    /// The finding.
     pub detail: String,
-    /// What to do about it; none where nothing should or can be done.
+    /// The remedy, if one is needed and possible.
     pub remedy: Option<String>,
 }
 
@@ -49,13 +49,13 @@ impl Finding {
     fn good(name: &'static str, detail: impl Into<String>) -> Finding {
         Finding {
             name,
-            level: Level::Good,
+            level: Severity::Good,
             detail: detail.into(),
             remedy: None,
         }
     }
 
-    fn bad(name: &'static str, level: Level, detail: impl Into<String>) -> Finding {
+    fn bad(name: &'static str, level: Severity, detail: impl Into<String>) -> Finding {
         Finding {
             name,
             level,
@@ -101,12 +101,12 @@ fn kernel(release: &str) -> Finding {
     const NAME: &str = "kernel";
     match kernel_version(release) {
         Some(version) if version >= (6, 12) => Finding::good(NAME, format!("Linux {release}")),
-        Some(_) => Finding::bad(NAME, Level::Degraded, format!("Linux {release}")).remedy(
+        Some(_) => Finding::bad(NAME, Severity::Degraded, format!("Linux {release}")).remedy(
             "from 6.12 on, unprivileged load generators wake on time thanks to short slices",
         ),
         None => Finding::bad(
             NAME,
-            Level::Degraded,
+            Severity::Degraded,
             format!("{release:?} is no known version"),
         ),
     }
@@ -119,7 +119,7 @@ fn invariant_tsc() -> Finding {
     }
     Finding::bad(
         NAME,
-        Level::Degraded,
+        Severity::Degraded,
         "clock readings ask the kernel, at more than twice the cost",
     )
     .remedy("on a virtual machine, have the host expose the invtsc CPU flag")
@@ -132,7 +132,7 @@ fn user_interrupts() -> Finding {
     }
     Finding::bad(
         NAME,
-        Level::Absent,
+        Severity::Absent,
         "the CPU has no UINTR; preemption uses probes or signals",
     )
 }
@@ -142,7 +142,7 @@ fn real_time() -> Finding {
     if thread::may_use_fifo() {
         return Finding::good(NAME, "SCHED_FIFO is permitted");
     }
-    Finding::bad(NAME, Level::Absent, "SCHED_FIFO is refused")
+    Finding::bad(NAME, Severity::Absent, "SCHED_FIFO is refused")
         .remedy("grant CAP_SYS_NICE, or set `ulimit -r 1`")
 }
 
@@ -153,7 +153,7 @@ fn short_slice() -> Finding {
     }
     Finding::bad(
         NAME,
-        Level::Absent,
+        Severity::Absent,
         "the fair scheduler ignores a thread's own slice",
     )
     .remedy("use Linux 6.12 or later")
@@ -166,13 +166,13 @@ fn rt_throttling() -> Finding {
         Some(-1) => Finding::good(NAME, "off"),
         Some(runtime_us) => Finding::bad(
             NAME,
-            Level::Degraded,
+            Severity::Degraded,
             format!(
                 "a real-time thread that spins is stopped after {runtime_us} µs of each period"
             ),
         )
         .remedy("sysctl kernel.sched_rt_runtime_us=-1, if such threads spin"),
-        None => Finding::bad(NAME, Level::Degraded, format!("{PATH} cannot be read")),
+        None => Finding::bad(NAME, Severity::Degraded, format!("{PATH} cannot be read")),
     }
 }
 
@@ -182,7 +182,7 @@ fn reuseport_steering() -> Finding {
         Ok(()) => Finding::good(NAME, "SO_ATTACH_REUSEPORT_CBPF is permitted"),
         Err(errno) => Finding::bad(
             NAME,
-            Level::Absent,
+            Severity::Absent,
             format!("SO_ATTACH_REUSEPORT_CBPF: {errno}; the kernel's flow hash spreads requests"),
         ),
     }
@@ -192,9 +192,9 @@ fn af_xdp() -> Finding {
     const NAME: &str = "AF_XDP sockets";
     match socket::open_xdp() {
         Ok(()) => Finding::good(NAME, "permitted"),
-        Err(nix::errno::Errno::EPERM) => Finding::bad(NAME, Level::Absent, "not permitted")
+        Err(nix::errno::Errno::EPERM) => Finding::bad(NAME, Severity::Absent, "not permitted")
             .remedy("grant CAP_NET_RAW and CAP_BPF"),
-        Err(errno) => Finding::bad(NAME, Level::Absent, errno.to_string())
+        Err(errno) => Finding::bad(NAME, Severity::Absent, errno.to_string())
             .remedy("use a kernel with CONFIG_XDP_SOCKETS"),
     }
 }
@@ -206,7 +206,7 @@ fn halt_polling() -> Finding {
         None => Finding::good(NAME, "no haltpoll governor; idle states are the CPU's"),
         Some(0) => Finding::bad(
             NAME,
-            Level::Degraded,
+            Severity::Degraded,
             "off: waking an idle core takes 12 to 20 µs",
         )
         .remedy(format!("echo 500000 > {PATH}")),
@@ -234,15 +234,15 @@ mod tests {
 
     #[test]
     fn an_old_kernel_is_degraded_with_a_remedy() {
-        assert_eq!(kernel("6.12.0").level, Level::Good);
-        assert_eq!(kernel("5.15.0-1").level, Level::Degraded);
+        assert_eq!(kernel("6.12.0").level, Severity::Good);
+        assert_eq!(kernel("5.15.0-1").level, Severity::Degraded);
         assert!(kernel("5.15.0-1").remedy.unwrap().contains("6.12"));
-        assert_eq!(kernel("?").level, Level::Degraded);
+        assert_eq!(kernel("?").level, Severity::Degraded);
     }
 
     #[test]
     fn a_finding_reads_as_one_line() {
-        let finding = Finding::bad("steering", Level::Absent, "refused").remedy("allow it");
+        let finding = Finding::bad("steering", Severity::Absent, "refused").remedy("allow it");
         assert_eq!(
             finding.to_string(),
             "absent    steering: refused (allow it)"

@@ -1,6 +1,6 @@
 //! Gaps between the clock readings of a thread that never sleeps.
 
-use super::Noise;
+use super::summary::Noise;
 
 /// Counts the gaps a spinning thread sees between its looks at the clock.
 ///
@@ -71,7 +71,7 @@ impl GapLog {
         self.over_1ms += u64::from(gap_ns > 1_000_000);
     }
 
-    /// What was seen so far, without the run delay, which only the kernel knows.
+    /// The noise observed so far, without the run delay, which only the kernel knows.
     pub fn noise(&self) -> Noise {
         let observed_ns = self.first_ns.map_or(0, |first_ns| self.last_ns - first_ns);
         let lost_fraction = if observed_ns == 0 {

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// How long a thread ran and how long it had to wait for a core.
+/// The time that a thread ran, and the time that it waited for a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchedStat {
     /// Time spent running, in nanoseconds.
     pub running_ns: u64,
     /// Time spent ready while another thread had the core, in nanoseconds.
     pub run_delay_ns: u64,
-    /// How often it was given a core.
+    /// The number of times that it got a core.
     pub timeslices: u64,
 }
 

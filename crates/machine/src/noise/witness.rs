@@ -1,4 +1,4 @@
-//! Who saw the machine stop: a witness beside a run, that takes no part in it.
+//! A witness: threads beside a run that record when the machine stopped.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,13 +14,13 @@ use crate::Clock;
 use crate::thread::{pin_current, stay_responsive};
 use crate::topology::Topology;
 
-/// How often the witness looks, ns. It takes some 10 µs of a core, half of that for the timer in a virtual machine.
+/// The time between two looks of the witness, ns. A look takes some 10 µs of a core, half of that for the timer in a virtual machine.
 const PERIOD_NS: u64 = 500_000;
 
-/// Cores that are watched, at most.
+/// The most cores that the witness watches.
 const MOST_CORES: usize = 16;
 
-/// A time within which something was kept from running.
+/// A time within which a thread or a core was kept from running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stop {
     /// It began no earlier, ns on the scale of [`Clock::global`].
@@ -31,11 +31,11 @@ pub struct Stop {
     pub lost_ns: u64,
 }
 
-/// Watches some threads and the cores until it is asked what it saw.
+/// Watches some threads and the cores until it testifies.
 ///
-/// Two sources, neither of which looks at what the threads do. The kernel's account says how long each was ready while somebody
-/// else had its core: other programs. And a sleeper on each core that wakes too late was itself kept from it, as by a hypervisor,
-/// of which the kernel's account knows nothing; a shorter pause of the hypervisor than the sleeper's period may pass unseen.
+/// It has two sources, and neither depends on the work of the threads. The kernel's account gives the time that each thread was ready while
+/// another had its core. And a sleeper on each core notices when it wakes too late: it was kept from its core itself, as by a hypervisor, of
+/// which the kernel's account knows nothing. A hypervisor's pause that is shorter than the sleeper's period may pass unseen.
 #[derive(Debug)]
 pub struct Witness {
     over: Arc<AtomicBool>,
@@ -43,7 +43,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Watches those threads of this process whose names begin with `prefix`, and the cores; stops of up to `floor_ns` are nothing.
+    /// Watches the threads of this process whose names begin with `prefix`, and the cores. Ignores stops of up to `floor_ns`.
     ///
     /// # Errors
     ///
@@ -58,39 +58,39 @@ impl Witness {
             let watcher = Watcher {
                 clock: Clock::global(),
                 floor_ns,
-                // One reads them all.
+                // The first watcher reads all accounts.
                 accounts: std::mem::take(&mut accounts),
                 stops: Vec::new(),
             };
             let over = Arc::clone(&witness.over);
-            let watch = move || {
-                // Where it is refused the sleeper watches the core that it is given.
+            let thread = thread::Builder::new().name("headway-witness".to_owned());
+            witness.watchers.push(thread.spawn(move || {
+                // If the kernel refuses, the sleeper watches the core that it runs on.
                 let _ = core.map(pin_current);
                 watcher.watch(&over)
-            };
-            let thread = thread::Builder::new().name("headway-witness".to_owned());
-            witness.watchers.push(thread.spawn(watch)?);
+            })?);
         }
         Ok(witness)
     }
 
-    /// What it saw, in no particular order.
+    /// Ends the watch and returns the stops that it saw, in no particular order.
     pub fn testify(mut self) -> Vec<Stop> {
         self.over.store(true, Ordering::Relaxed);
-        let watchers = std::mem::take(&mut self.watchers).into_iter();
-        let seen = watchers.map(|watcher| watcher.join().expect("watching does not panic"));
-        seen.flatten().collect()
+        std::mem::take(&mut self.watchers)
+            .into_iter()
+            .flat_map(|watcher| watcher.join().expect("watching does not panic"))
+            .collect()
     }
 }
 
 impl Drop for Witness {
-    /// Tells the watchers to end, also where nobody asks what they saw.
+    /// Ends the watchers, also those of a witness that did not testify.
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
     }
 }
 
-/// The cores to watch; one that is not named where they cannot be read.
+/// The cores to watch; a single unnamed core if the topology cannot be read.
 fn cores() -> Vec<Option<usize>> {
     let Ok(topology) = Topology::read("/sys") else {
         return vec![None];
@@ -106,7 +106,7 @@ struct Account {
     run_delay_ns: u64,
 }
 
-/// The accounts of this process's threads whose names begin so.
+/// The accounts of this process's threads whose names begin with `prefix`.
 fn accounts(prefix: &str) -> io::Result<Vec<Account>> {
     let mut accounts = Vec::new();
     for task in fs::read_dir("/proc/self/task")? {
@@ -139,7 +139,7 @@ impl Account {
             .ok_or_else(|| io::ErrorKind::InvalidData.into())
     }
 
-    /// For how long the thread waited since the last look; nothing of one that has ended.
+    /// The time that the thread waited since the last look; 0 once it has ended.
     fn waited_ns(&mut self) -> u64 {
         let now_ns = self.read().unwrap_or(self.run_delay_ns);
         let waited_ns = now_ns.saturating_sub(self.run_delay_ns);
@@ -158,7 +158,7 @@ struct Watcher {
 
 impl Watcher {
     fn watch(mut self, over: &AtomicBool) -> Vec<Stop> {
-        // 50 µs by default, by which every look would be late.
+        // By default each sleep ends up to 50 µs late.
         let _ = prctl::set_timerslack(1);
         stay_responsive();
         let mut last_ns = self.clock.now_ns();
@@ -175,7 +175,7 @@ impl Watcher {
         let due_ns = last_ns + PERIOD_NS;
         self.note(due_ns, now_ns, now_ns.saturating_sub(due_ns));
         for index in 0..self.accounts.len() {
-            // Waiting is entered when it ends: since the last look, but it may have begun long before.
+            // The kernel enters a wait when it ends. It ended since the last look, but may have begun long before.
             let waited_ns = self.accounts[index].waited_ns();
             self.note(last_ns.saturating_sub(waited_ns), now_ns, waited_ns);
         }
@@ -198,7 +198,7 @@ mod tests {
 
     const FLOOR_NS: u64 = 100_000;
 
-    /// A file that says so much as an account.
+    /// An account of a file with this run delay.
     fn account(run_delay_ns: u64) -> (tempfile::NamedTempFile, Account) {
         let file = tempfile::NamedTempFile::new().unwrap();
         write(&file, run_delay_ns);
@@ -251,22 +251,24 @@ mod tests {
         assert_eq!(watcher.stops, [stop]);
     }
 
+    fn spin_until(over: &Arc<AtomicBool>, core: Option<usize>) -> JoinHandle<()> {
+        let over = Arc::clone(over);
+        let thread = thread::Builder::new().name("crowd-spin".to_owned());
+        let spinner = thread.spawn(move || {
+            let _ = core.map(pin_current);
+            while !over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        spinner.expect("the system starts a thread")
+    }
+
     #[test]
     fn two_that_want_one_core_are_seen_to_wait() {
-        let core = cores()[0].expect("this machine names its cores");
+        let core = cores()[0];
+        assert!(core.is_some(), "this machine names its cores");
         let over = Arc::new(AtomicBool::new(false));
-        let spin = |_| {
-            let over = Arc::clone(&over);
-            let spin = move || {
-                pin_current(core).unwrap();
-                while !over.load(Ordering::Relaxed) {
-                    std::hint::spin_loop();
-                }
-            };
-            let thread = thread::Builder::new().name("crowd-spin".to_owned());
-            thread.spawn(spin).unwrap()
-        };
-        let spinners: Vec<JoinHandle<()>> = (0..2).map(spin).collect();
+        let spinners = [(); 2].map(|()| spin_until(&over, core));
         while accounts("crowd-").unwrap().len() < 2 {
             thread::yield_now();
         }

@@ -39,7 +39,7 @@ pub enum PinError {
     Other {
         /// The core asked for.
         core: usize,
-        /// What the system said.
+        /// The system's error.
         errno: Errno,
     },
 }
@@ -61,7 +61,7 @@ pub fn name_current(name: &str) {
 ///
 /// # Errors
 ///
-/// [`PinError`], which says what to do.
+/// [`PinError`], which names the remedy.
 pub fn pin_current(core: usize) -> Result<(), PinError> {
     let mut set = CpuSet::new();
     set.set(core).map_err(|_| PinError::NoSuchCore { core })?;
@@ -72,7 +72,7 @@ pub fn pin_current(core: usize) -> Result<(), PinError> {
     })
 }
 
-/// What [`stay_responsive`] obtained.
+/// The result of [`stay_responsive`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Responsiveness {
     /// `SCHED_FIFO`: runs as soon as it wakes, before every ordinary thread.

@@ -18,7 +18,7 @@ pub enum TopologyError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file of sysfs does not have the kernel's format.
@@ -28,7 +28,7 @@ pub enum TopologyError {
         path: PathBuf,
         /// Its content.
         text: String,
-        /// What should be there.
+        /// The expected content.
         expected: &'static str,
     },
     /// The process's affinity mask could not be read.

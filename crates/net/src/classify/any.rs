@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::spec::{Spec, SpecError};
+use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::{Classifier, FixedField, Memcached, Protobuf, Resp, WireType};
 
 /// Any of the classifiers, chosen by a spec string; a predictable branch per request.
@@ -47,10 +47,10 @@ const NAMES: &[&str] = &[
 ];
 
 impl FromStr for AnyClassifier {
-    type Err = SpecError;
+    type Err = ClassifierSpecError;
 
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        let mut spec = Spec::parse(text)?;
+    fn from_str(text: &str) -> Result<Self, ClassifierSpecError> {
+        let mut spec = ClassifierSpec::parse(text)?;
         match spec.name(NAMES)? {
             "header" => WireType::from_spec(&spec).map(Self::Header),
             "offset" => FixedField::from_spec(&mut spec).map(Self::Fixed),

@@ -1,6 +1,6 @@
 //! By a number at a fixed place: enough for most binary protocols with their own header.
 
-use super::spec::{Spec, SpecError};
+use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::{Classifier, NumberTable};
 
 /// Order of a number's bytes.
@@ -75,7 +75,7 @@ impl FixedField {
         Self { mask, ..self }
     }
 
-    pub(super) fn from_spec(spec: &mut Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &mut ClassifierSpec<'_>) -> Result<Self, ClassifierSpecError> {
         let offset = spec.required("at", "at=4")?.number(0..=MAX_OFFSET)? as usize;
         let (width, widest) = match spec
             .required("bytes", "bytes=2")?

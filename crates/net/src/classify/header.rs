@@ -1,12 +1,12 @@
-//! By the type byte of the wire header: the client says what it sends.
+//! By the type byte of the wire header, which the client sets.
 
 use super::Classifier;
-use super::spec::{Spec, SpecError};
+use super::spec::{ClassifierSpec, ClassifierSpecError};
 use crate::header::{Flag, HEADER_BYTES, UNKNOWN};
 
 /// Classifies by the [wire header](crate::header)'s type byte.
 ///
-/// Type 255 is [`UNKNOWN`] whatever the table says, and so is a datagram too short for a
+/// Type 255 is always [`UNKNOWN`], and so is a datagram too short for a
 /// header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WireType {
@@ -20,7 +20,7 @@ impl WireType {
         (0..UNKNOWN).map(|byte| (byte, u16::from(byte))).collect()
     }
 
-    pub(super) fn from_spec(spec: &Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &ClassifierSpec<'_>) -> Result<Self, ClassifierSpecError> {
         if spec.is_empty() {
             return Ok(Self::identity());
         }

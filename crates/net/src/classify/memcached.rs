@@ -1,6 +1,6 @@
 //! By the command of a memcached request, in the text or the binary protocol.
 
-use super::spec::{Spec, SpecError};
+use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::table::leading_word;
 use super::{Classifier, WordTable};
 
@@ -111,7 +111,7 @@ impl Memcached {
         }
     }
 
-    pub(super) fn from_spec(spec: &mut Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &mut ClassifierSpec<'_>) -> Result<Self, ClassifierSpecError> {
         let frame = spec
             .take("frame")
             .map(|e| e.choice(&["udp", "none"]))

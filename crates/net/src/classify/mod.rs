@@ -19,7 +19,7 @@
 //!
 //! let by_length = |datagram: &[u8]| Some(u16::from(datagram.len() > 100));
 //! assert_eq!(by_length.classify(b"short"), Some(0));
-//! # Ok::<(), headway_net::classify::SpecError>(())
+//! # Ok::<(), headway_net::classify::ClassifierSpecError>(())
 //! ```
 
 mod any;
@@ -37,20 +37,20 @@ pub use header::WireType;
 pub use memcached::Memcached;
 pub use protobuf::Protobuf;
 pub use resp::Resp;
-pub use spec::{SpecError, SpecProblem};
+pub use spec::{ClassifierSpecError, SpecProblem};
 pub use table::{MAX_WORD_BYTES, NumberTable, WordTable, WordTooLong};
 
 /// Maps a request to its class.
 pub trait Classifier: Send + Sync {
-    /// The class of the request in `datagram`, or `None` if it cannot be told.
+    /// The class of the request in `datagram`, or `None` if the classifier cannot decide.
     ///
-    /// Total: any bytes whatever give an answer. Classes are whatever numbers the
-    /// classifier was configured with; the engine treats one it does not know as `None`.
+    /// Total: all bytes give an answer. Classes are the numbers of the classifier's
+    /// configuration; the engine treats an unknown number as `None`.
     fn classify(&self, datagram: &[u8]) -> Option<u16>;
 
-    /// Whether `datagram` may be a request at all. A protocol that marks its responses says `false`
-    /// to them. The server asks this of what is no response of its own kind: these it answers never, for one forged datagram
-    /// could set two servers answering each other for ever.
+    /// Whether `datagram` may be a request. A protocol that marks its responses returns `false` for them. The server
+    /// never answers responses: one forged datagram could make two servers answer each other for ever. It recognises
+    /// those with its own header itself, and asks this about all other datagrams.
     fn is_request(&self, datagram: &[u8]) -> bool {
         let _ = datagram;
         true

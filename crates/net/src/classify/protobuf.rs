@@ -1,6 +1,6 @@
 //! By a field of a Protocol Buffers message, without its schema.
 
-use super::spec::{Spec, SpecError};
+use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::{Classifier, NumberTable, WordTable, WordTooLong};
 
 /// Fields walked before giving up: a classifier's time must be bounded, and a type that is
@@ -101,7 +101,7 @@ impl Protobuf {
         }
     }
 
-    pub(super) fn from_spec(spec: &mut Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &mut ClassifierSpec<'_>) -> Result<Self, ClassifierSpecError> {
         let field = spec
             .required("field", "field=1")?
             .number(1..=MAX_FIELD_NUMBER)?;
@@ -119,7 +119,9 @@ impl Protobuf {
         })
     }
 
-    pub(super) fn oneof_from_spec(spec: &mut Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn oneof_from_spec(
+        spec: &mut ClassifierSpec<'_>,
+    ) -> Result<Self, ClassifierSpecError> {
         let (absent, skip_bytes) = common_options(spec)?;
         spec.refuse_empty("3=0,4=1")?;
         let members = spec.number_table(&["absent", "skip"], 1..=MAX_FIELD_NUMBER)?;
@@ -131,7 +133,9 @@ impl Protobuf {
     }
 }
 
-fn common_options(spec: &mut Spec<'_>) -> Result<(Option<u16>, usize), SpecError> {
+fn common_options(
+    spec: &mut ClassifierSpec<'_>,
+) -> Result<(Option<u16>, usize), ClassifierSpecError> {
     let absent = spec.take("absent").map(|e| e.class()).transpose()?;
     let skip = spec
         .take("skip")
@@ -186,7 +190,7 @@ impl Value<'_> {
     }
 }
 
-/// The field at the start of `message`, complete, and what follows it.
+/// The field at the start of `message`, complete, and the bytes after it.
 #[inline]
 fn next_field(message: &[u8]) -> Option<(u64, Value<'_>, &[u8])> {
     let (tag, rest) = varint(message)?;

@@ -1,6 +1,6 @@
-//! By the command of a RESP request: Redis and what speaks its protocol.
+//! By the command of a RESP request: Redis and other servers of its protocol.
 
-use super::spec::{Spec, SpecError};
+use super::spec::{ClassifierSpec, ClassifierSpecError};
 use super::table::leading_word;
 use super::{Classifier, WordTable};
 
@@ -35,7 +35,7 @@ impl Resp {
         })
     }
 
-    pub(super) fn from_spec(spec: &Spec<'_>) -> Result<Self, SpecError> {
+    pub(super) fn from_spec(spec: &ClassifierSpec<'_>) -> Result<Self, ClassifierSpecError> {
         let commands = spec.nonempty_words("GET=0,SCAN=1")?;
         Ok(Self {
             commands: WordTable::case_folded(commands).map_err(|e| spec.too_long(e))?,
@@ -65,7 +65,7 @@ fn array_command(array: &[u8]) -> Option<&[u8]> {
     rest.starts_with(b"\r\n").then_some(word)
 }
 
-/// Decimal digits up to CR LF, and what follows.
+/// Decimal digits up to CR LF, and the bytes after them.
 fn decimal_line(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let mut value = 0;
     for (at, &byte) in bytes.iter().take(MAX_DIGITS + 1).enumerate() {

@@ -11,16 +11,16 @@ use super::table::{MAX_WORD_BYTES, NumberTable, WordTooLong};
 /// A classifier's spec string is wrong: where and why.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("classifier `{spec}`, column {column}: {problem}")]
-pub struct SpecError {
+pub struct ClassifierSpecError {
     /// The spec as given.
     pub spec: String,
-    /// Where the problem starts, in characters, from 1; one past the end for what is missing.
+    /// Where the problem starts, in characters, from 1; one past the end for a missing part.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: SpecProblem,
 }
 
-/// What is wrong with a spec.
+/// A problem of a spec.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SpecProblem {
     /// The first word names no classifier.
@@ -74,7 +74,7 @@ pub enum SpecProblem {
     /// Something without a default is not given.
     #[error("`{example}` or the like is missing")]
     Missing {
-        /// What to add.
+        /// The part to add.
         example: &'static str,
     },
     /// A command word is longer than any table holds.
@@ -85,8 +85,8 @@ pub enum SpecProblem {
     },
 }
 
-/// A spec string cut into its parts, of which classifiers take what they know.
-pub(super) struct Spec<'a> {
+/// A spec string cut into its parts. A classifier takes the parts that it knows.
+pub(super) struct ClassifierSpec<'a> {
     text: &'a str,
     name: &'a str,
     entries: Vec<Entry<'a>>,
@@ -103,8 +103,8 @@ pub(super) struct Entry<'a> {
     value: &'a str,
 }
 
-impl<'a> Spec<'a> {
-    pub(super) fn parse(text: &'a str) -> Result<Self, SpecError> {
+impl<'a> ClassifierSpec<'a> {
+    pub(super) fn parse(text: &'a str) -> Result<Self, ClassifierSpecError> {
         let (name, list) = text.split_once(':').unwrap_or((text, ""));
         let mut keys = BTreeSet::new();
         let mut entries = Vec::new();
@@ -123,7 +123,7 @@ impl<'a> Spec<'a> {
     }
 
     /// The classifier's name, one of `known`.
-    pub(super) fn name(&self, known: &[&'static str]) -> Result<&'static str, SpecError> {
+    pub(super) fn name(&self, known: &[&'static str]) -> Result<&'static str, ClassifierSpecError> {
         find(known, self.name).ok_or_else(|| {
             let problem = SpecProblem::UnknownClassifier {
                 found: self.name.to_owned(),
@@ -148,11 +148,11 @@ impl<'a> Spec<'a> {
         &mut self,
         key: &str,
         example: &'static str,
-    ) -> Result<Entry<'a>, SpecError> {
+    ) -> Result<Entry<'a>, ClassifierSpecError> {
         self.take(key).ok_or_else(|| self.missing(example))
     }
 
-    pub(super) fn refuse_empty(&self, example: &'static str) -> Result<(), SpecError> {
+    pub(super) fn refuse_empty(&self, example: &'static str) -> Result<(), ClassifierSpecError> {
         if self.is_empty() {
             Err(self.missing(example))
         } else {
@@ -166,7 +166,7 @@ impl<'a> Spec<'a> {
         &self,
         options: &[&'static str],
         range: RangeInclusive<u64>,
-    ) -> Result<NumberTable, SpecError> {
+    ) -> Result<NumberTable, ClassifierSpecError> {
         if self.is_empty() {
             return Ok(NumberTable::identity());
         }
@@ -178,14 +178,17 @@ impl<'a> Spec<'a> {
         &self,
         options: &[&'static str],
         range: RangeInclusive<u64>,
-    ) -> Result<BTreeMap<u64, u16>, SpecError> {
+    ) -> Result<BTreeMap<u64, u16>, ClassifierSpecError> {
         collect_numbers(&self.entries, |entry| {
             entry.key_number(options, range.clone())
         })
     }
 
     /// The entries as word → class pairs, at least one.
-    pub(super) fn nonempty_words(&self, example: &'static str) -> Result<WordPairs<'a>, SpecError> {
+    pub(super) fn nonempty_words(
+        &self,
+        example: &'static str,
+    ) -> Result<WordPairs<'a>, ClassifierSpecError> {
         self.refuse_empty(example)?;
         let mut seen = BTreeSet::new();
         for entry in &self.entries {
@@ -197,7 +200,10 @@ impl<'a> Spec<'a> {
     }
 
     /// The entries as word → class pairs, each word one of `known`.
-    pub(super) fn known_words(&self, known: &[&'static str]) -> Result<WordPairs<'a>, SpecError> {
+    pub(super) fn known_words(
+        &self,
+        known: &[&'static str],
+    ) -> Result<WordPairs<'a>, ClassifierSpecError> {
         for entry in &self.entries {
             if find(known, entry.key).is_none() {
                 return Err(entry.unknown_key(known));
@@ -211,7 +217,7 @@ impl<'a> Spec<'a> {
     pub(super) fn numbers_and_words(
         &self,
         range: RangeInclusive<u64>,
-    ) -> Result<(NumberTable, WordPairs<'a>), SpecError> {
+    ) -> Result<(NumberTable, WordPairs<'a>), ClassifierSpecError> {
         let (numeric, words): (Vec<_>, Vec<_>) = self
             .entries
             .iter()
@@ -227,7 +233,7 @@ impl<'a> Spec<'a> {
         Ok((pairs.into_iter().collect(), words))
     }
 
-    pub(super) fn too_long(&self, error: WordTooLong) -> SpecError {
+    pub(super) fn too_long(&self, error: WordTooLong) -> ClassifierSpecError {
         let place = self.entries.iter().find(|entry| entry.key == error.word);
         let place = place.map_or(self.text, |entry| entry.key);
         error_at(
@@ -237,14 +243,14 @@ impl<'a> Spec<'a> {
         )
     }
 
-    fn missing(&self, example: &'static str) -> SpecError {
+    fn missing(&self, example: &'static str) -> ClassifierSpecError {
         let end = &self.text[self.text.len()..];
         error_at(self.text, end, SpecProblem::Missing { example })
     }
 }
 
 impl<'a> Entry<'a> {
-    fn parse(text: &'a str, pair: &'a str) -> Result<Self, SpecError> {
+    fn parse(text: &'a str, pair: &'a str) -> Result<Self, ClassifierSpecError> {
         match pair.split_once('=') {
             Some((key, value)) if !key.is_empty() => Ok(Self { text, key, value }),
             _ => Err(error_at(
@@ -258,17 +264,20 @@ impl<'a> Entry<'a> {
     }
 
     /// The value as a number in `range`.
-    pub(super) fn number(&self, range: RangeInclusive<u64>) -> Result<u64, SpecError> {
+    pub(super) fn number(&self, range: RangeInclusive<u64>) -> Result<u64, ClassifierSpecError> {
         number_at(self.text, self.value, &range)
     }
 
     /// The value as a class.
-    pub(super) fn class(&self) -> Result<u16, SpecError> {
+    pub(super) fn class(&self) -> Result<u16, ClassifierSpecError> {
         Ok(self.number(0..=u64::from(u16::MAX))? as u16)
     }
 
     /// The value as one of `choices`.
-    pub(super) fn choice(&self, choices: &[&'static str]) -> Result<&'static str, SpecError> {
+    pub(super) fn choice(
+        &self,
+        choices: &[&'static str],
+    ) -> Result<&'static str, ClassifierSpecError> {
         find(choices, self.value).ok_or_else(|| {
             let problem = SpecProblem::UnknownValue {
                 option: self.key.to_owned(),
@@ -283,7 +292,7 @@ impl<'a> Entry<'a> {
         &self,
         options: &[&'static str],
         range: RangeInclusive<u64>,
-    ) -> Result<u64, SpecError> {
+    ) -> Result<u64, ClassifierSpecError> {
         let misspelt = !self.key.starts_with(|c: char| c.is_ascii_digit());
         if misspelt && !options.is_empty() {
             return Err(self.unknown_key(options));
@@ -291,11 +300,11 @@ impl<'a> Entry<'a> {
         number_at(self.text, self.key, &range)
     }
 
-    fn word_and_class(self: &Entry<'a>) -> Result<(&'a str, u16), SpecError> {
+    fn word_and_class(self: &Entry<'a>) -> Result<(&'a str, u16), ClassifierSpecError> {
         Ok((self.key, self.class()?))
     }
 
-    fn unknown_key(&self, known: &[&'static str]) -> SpecError {
+    fn unknown_key(&self, known: &[&'static str]) -> ClassifierSpecError {
         let problem = SpecProblem::UnknownKey {
             found: self.key.to_owned(),
             remedy: remedy(self.key, known),
@@ -303,7 +312,7 @@ impl<'a> Entry<'a> {
         error_at(self.text, self.key, problem)
     }
 
-    fn repeated(&self) -> SpecError {
+    fn repeated(&self) -> ClassifierSpecError {
         error_at(
             self.text,
             self.key,
@@ -316,8 +325,8 @@ impl<'a> Entry<'a> {
 
 fn collect_numbers<'a>(
     entries: impl IntoIterator<Item = &'a Entry<'a>>,
-    key: impl Fn(&Entry<'a>) -> Result<u64, SpecError>,
-) -> Result<BTreeMap<u64, u16>, SpecError> {
+    key: impl Fn(&Entry<'a>) -> Result<u64, ClassifierSpecError>,
+) -> Result<BTreeMap<u64, u16>, ClassifierSpecError> {
     let mut pairs = BTreeMap::new();
     for entry in entries {
         // `1` and `0x1` are different keys but the same number.
@@ -329,7 +338,11 @@ fn collect_numbers<'a>(
 }
 
 /// A decimal or `0x` number at `place` in `text`.
-fn number_at(text: &str, place: &str, range: &RangeInclusive<u64>) -> Result<u64, SpecError> {
+fn number_at(
+    text: &str,
+    place: &str,
+    range: &RangeInclusive<u64>,
+) -> Result<u64, ClassifierSpecError> {
     let parsed = match place.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => place.parse(),
@@ -356,9 +369,9 @@ fn find(known: &[&'static str], word: &str) -> Option<&'static str> {
 }
 
 /// The error at `place`, a part of `text`.
-fn error_at(text: &str, place: &str, problem: SpecProblem) -> SpecError {
+fn error_at(text: &str, place: &str, problem: SpecProblem) -> ClassifierSpecError {
     let offset = place.as_ptr() as usize - text.as_ptr() as usize;
-    SpecError {
+    ClassifierSpecError {
         spec: text.to_owned(),
         column: text[..offset].chars().count() + 1,
         problem,

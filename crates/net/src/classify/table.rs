@@ -70,7 +70,7 @@ pub struct WordTooLong {
 }
 
 impl WordTable {
-    /// A table that tells upper from lower case.
+    /// A table that distinguishes upper from lower case.
     ///
     /// Of two pairs with the same word the later one counts.
     ///

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_machine::Clock;
 
-use super::{Queue, ReplayArrival, Shared};
+use super::schedule::{Queue, ReplayArrival, Shared};
 use crate::datapath::Rx;
 use crate::header::{Flag, Header};
 use crate::pool::{FreeList, Pool, SlotId};
@@ -31,7 +31,7 @@ impl ReplayRx {
     }
 
     fn queue(&self) -> &Queue {
-        &self.shared.queues[self.queue]
+        &self.shared.queues()[self.queue]
     }
 
     /// When the next request arrives; never, before the start and after the end.
@@ -46,7 +46,7 @@ impl ReplayRx {
     }
 
     fn spin_until(&self, end_ns: u64) {
-        while self.clock.now_ns() < end_ns && !self.queue().waker.take_pending() {
+        while self.clock.now_ns() < end_ns && !self.queue().waker().take_pending() {
             std::hint::spin_loop();
         }
     }
@@ -106,14 +106,14 @@ impl Rx for ReplayRx {
         let wait_ns = end_ns.saturating_sub(now_ns);
         if wait_ns > SLEEP_ERROR_NS {
             // Woken, or early: either way the caller looks at its queues and comes back.
-            self.queue().waker.wait(None, wait_ns - SLEEP_ERROR_NS);
+            self.queue().waker().wait(None, wait_ns - SLEEP_ERROR_NS);
         } else {
             self.spin_until(end_ns);
         }
     }
 
     fn wake(&self) {
-        self.queue().waker.wake();
+        self.queue().waker().wake();
     }
 
     fn finished(&self) -> bool {

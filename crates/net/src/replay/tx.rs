@@ -1,13 +1,13 @@
 //! The send side of a replay: it records.
 
 use std::io;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
-use super::{Completion, Shared};
+use super::schedule::{Completion, Shared};
 use crate::datapath::Tx;
 use crate::pool::{Pool, SlotId};
 
-/// A way out that records what became of each request, and hands the records over when dropped.
+/// A way out that records each request's completion, and hands the records over when dropped.
 #[derive(Debug)]
 pub struct ReplayTx {
     shared: Arc<Shared>,
@@ -15,8 +15,8 @@ pub struct ReplayTx {
 }
 
 impl ReplayTx {
-    /// Touches the memory of half as much again as a fair share, and reserves what one thread could need at most, so
-    /// that recording neither allocates nor, but for very uneven loads, faults.
+    /// Reserves room for all requests, so that recording never allocates. Touches the memory of one and a half fair
+    /// shares, so that recording causes no page fault unless the load is very uneven.
     pub(super) fn new(shared: Arc<Shared>, fair_share: usize) -> ReplayTx {
         let total = shared.total();
         let mut completions = Vec::with_capacity(total);
@@ -42,7 +42,7 @@ impl ReplayTx {
     }
 }
 
-/// Not zero, lest the allocator hand out untouched zero pages.
+/// Not zero: the allocator might hand out untouched zero pages.
 const UNTOUCHED: Completion = Completion {
     latency_ns: u64::MAX,
     service_ns: u64::MAX,
@@ -67,11 +67,6 @@ impl Tx for ReplayTx {
 
 impl Drop for ReplayTx {
     fn drop(&mut self) {
-        let mut all = self
-            .shared
-            .completions
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        all.append(&mut self.completions);
+        self.shared.completions().append(&mut self.completions);
     }
 }

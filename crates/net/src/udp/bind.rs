@@ -1,4 +1,4 @@
-//! Binding UDP sockets, with errors that say what to do.
+//! Binding UDP sockets, with errors that name the remedy.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -48,7 +48,7 @@ pub enum BindError {
         addr: SocketAddr,
         /// The system call that failed.
         operation: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -75,7 +75,7 @@ pub(super) fn local_addr(socket: &UdpSocket, asked: SocketAddr) -> Result<Socket
     })
 }
 
-/// What takes all addresses of this family.
+/// The wildcard address of this family.
 fn all_addresses(addr: SocketAddr) -> SocketAddr {
     let ip = if addr.is_ipv4() {
         IpAddr::from(Ipv4Addr::UNSPECIFIED)
@@ -94,7 +94,7 @@ fn open(addr: SocketAddr) -> Result<OwnedFd, BindError> {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket(family, SockType::Datagram, flags, None).map_err(other(addr, "socket"))?;
     if addr.is_ipv6() {
-        // The system's default varies; a wildcard that takes both families is what servers expect.
+        // The system's default varies. Servers expect that the wildcard takes both families.
         setsockopt(&fd, sockopt::Ipv6V6Only, &false).map_err(other(addr, "IPV6_V6ONLY"))?;
     }
     if addr.ip().is_unspecified() {

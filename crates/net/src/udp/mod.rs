@@ -1,4 +1,4 @@
-//! Kernel UDP: what runs everywhere.
+//! Kernel UDP, the datapath that runs everywhere.
 //!
 //! One socket for a central dispatcher, or one per worker on the same port (`SO_REUSEPORT`, d-FCFS). Datagrams
 //! are received in batches straight into slots and answered from the same buffers.
@@ -17,7 +17,7 @@ pub use bind::BindError;
 pub use rx::UdpRx;
 pub use tx::UdpTx;
 
-use crate::datapath::{Datapath, Queues};
+use crate::datapath::{Datapath, DatapathEnds};
 
 /// How the kernel spreads requests over several receive queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,7 +43,7 @@ impl UdpDatapath {
     ///
     /// # Errors
     ///
-    /// [`BindError`], which says what to do.
+    /// [`BindError`], which names the remedy.
     pub fn bind(addr: SocketAddr) -> Result<UdpDatapath, BindError> {
         let socket = bind::exclusive(addr)?;
         let addr = bind::local_addr(&socket, addr)?;
@@ -86,7 +86,7 @@ impl Datapath for UdpDatapath {
     type Rx = UdpRx;
     type Tx = UdpTx;
 
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<Queues<UdpRx, UdpTx>> {
+    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<UdpRx, UdpTx>> {
         if rx_queues == 0 {
             let what = "a UDP datapath needs at least one receive queue";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, what));

@@ -61,7 +61,7 @@ fn statement(code: u32, k: u32) -> libc::sock_filter {
     }
 }
 
-/// What the kernel holds for a socket.
+/// The kernel's account of a socket's queue.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Memory {
     /// Bytes of memory taken by waiting datagrams, headers and slack included.

@@ -14,7 +14,7 @@ use crate::pool::{FreeList, Pool, SlotId};
 use crate::slot::Slot;
 use crate::waker::Waker;
 
-/// What the kernel charges a socket for a small datagram, by which its backlog is estimated.
+/// The bytes that the kernel charges a socket for a small datagram; the backlog is estimated by them.
 const SMALL_DATAGRAM_BYTES: u32 = 768;
 
 /// A receive queue that is a UDP socket.
@@ -23,13 +23,13 @@ pub struct UdpRx {
     socket: Arc<UdpSocket>,
     waker: Waker,
     clock: Clock,
-    /// What the socket is bound to.
+    /// The address that the socket is bound to.
     ip: [u8; 16],
     port: u16,
 }
 
 impl UdpRx {
-    /// `addr` is what the socket is bound to.
+    /// `addr` is the address that the socket is bound to.
     pub(super) fn new(socket: Arc<UdpSocket>, addr: SocketAddr) -> io::Result<UdpRx> {
         let ip = match addr.ip() {
             ip if ip.is_unspecified() => Slot::ANY_IP,
@@ -45,7 +45,7 @@ impl UdpRx {
         })
     }
 
-    /// Whether a datagram claims to come from where it was sent to. Nobody but this server is there, so it is forged, to make the server
+    /// Whether the datagram's sender is its own destination. Only this server has that address, so the datagram is forged, to make the server
     /// answer itself.
     #[inline]
     fn is_own(&self, received: &Received) -> bool {
@@ -65,7 +65,7 @@ impl UdpRx {
         slot.class = Slot::UNCLASSIFIED;
         slot.truncated = received.truncated;
         slot.asked_ip = received.asked_ip;
-        // Nothing that is empty is answered.
+        // The server does not answer empty datagrams.
         let is_own = self.is_own(received);
         slot.set_len(if is_own { 0 } else { received.len });
     }

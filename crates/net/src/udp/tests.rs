@@ -64,7 +64,7 @@ impl Loopback {
         out
     }
 
-    /// Takes and drops what waits in a queue; returns how many requests it was.
+    /// Takes and drops the requests that wait in a queue; returns their number.
     fn drain(&mut self, queue: usize) -> usize {
         let (mut out, mut count) = (Vec::new(), 0);
         let rx = &self.rxs[queue];

@@ -20,7 +20,7 @@ pub struct UdpTx {
 }
 
 impl UdpTx {
-    /// `addr` is what the socket is bound to.
+    /// `addr` is the address that the socket is bound to.
     pub(super) fn new(socket: Arc<UdpSocket>, addr: SocketAddr) -> UdpTx {
         UdpTx {
             socket,

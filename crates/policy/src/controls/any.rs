@@ -1,6 +1,6 @@
 //! Any control, chosen while running: for systems that are put together by name.
 
-use super::{Assignment, Control, Darc, DarcStable, Fixed, Partition};
+use super::{Control, Darc, DarcStable, Fixed, GroupShares, Partition};
 use crate::{BitSet, ClassId, Plan};
 
 /// One of the controls. A match costs a predicted branch per call, and all these systems share
@@ -57,8 +57,8 @@ impl Control for AnyControl {
         each!(self, control => control.close_window(now_ns, plan, present, waiting))
     }
 
-    fn assigned(&mut self, assignment: &Assignment) -> bool {
-        each!(self, control => control.assigned(assignment))
+    fn assigned(&mut self, shares: &GroupShares) -> bool {
+        each!(self, control => control.assigned(shares))
     }
 
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {

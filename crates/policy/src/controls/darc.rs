@@ -1,7 +1,7 @@
 //! DARC: dynamic, application-aware reserved cores (Perséphone § 3).
 
 use super::profiler::{DarcRules, Profiler};
-use super::{Assignment, Control};
+use super::{Control, GroupShares};
 use crate::reservation::{Profile, reserve};
 use crate::{BitSet, ClassId, Order, Plan};
 use alloc::vec::Vec;
@@ -114,7 +114,7 @@ impl Control for Darc {
         due
     }
 
-    fn assigned(&mut self, _assignment: &Assignment) -> bool {
+    fn assigned(&mut self, _shares: &GroupShares) -> bool {
         false
     }
 

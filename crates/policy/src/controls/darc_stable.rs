@@ -13,7 +13,7 @@
 //!
 //! [`stability`]: crate::stability
 
-use super::{Assignment, Control, Darc, DarcRules, Known};
+use super::{Control, Darc, DarcRules, GroupShares, Known};
 use crate::reservation::assign;
 use crate::stability::{GroupLoad, settle, widen};
 use crate::{BitSet, ClassId, Group, Order, Plan};
@@ -207,7 +207,7 @@ impl Control for DarcStable {
         self.relieve(plan, present, waiting) || reconsidered
     }
 
-    fn assigned(&mut self, _assignment: &Assignment) -> bool {
+    fn assigned(&mut self, _shares: &GroupShares) -> bool {
         false
     }
 

@@ -1,6 +1,6 @@
 //! Plans that are made once.
 
-use super::{Assignment, Control};
+use super::{Control, GroupShares};
 use crate::{BitSet, ClassId, Plan};
 
 /// How a fixed plan divides the workers that are there.
@@ -36,7 +36,7 @@ impl Control for Fixed {
         false
     }
 
-    fn assigned(&mut self, _assignment: &Assignment) -> bool {
+    fn assigned(&mut self, _shares: &GroupShares) -> bool {
         false
     }
 

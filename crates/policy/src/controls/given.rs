@@ -1,29 +1,12 @@
 //! Plans that somebody else makes: a rack's control plane (Pallas § 4.3).
 
 use super::Control;
+use super::shares::GroupShares;
 use crate::{BitSet, ClassId, Order, Plan};
 use alloc::vec::Vec;
 
-/// One group of classes, and how many of the server's workers are its own.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Share {
-    /// The group's classes, UNKNOWN among them where it belongs to it.
-    pub classes: BitSet,
-    /// The group's workers.
-    pub workers: usize,
-}
-
-/// What a server is to serve: its groups, by ascending service time.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Assignment {
-    /// The groups. One, or none: first come first served by all workers.
-    pub shares: Vec<Share>,
-    /// All classes by service time as last measured, UNKNOWN last. Empty: the order stays as it was.
-    pub ascending: Vec<ClassId>,
-}
-
-/// Follows the assignment it is given: one group is served first come first served by all workers; several have their workers
-/// reserved and may use those of longer ones, as under DARC. The order of classes is the declared one until an assignment tells
+/// Follows the shares that it is given: one group is served first come first served by all workers; several have their workers
+/// reserved and may use those of longer ones, as under DARC. The order of classes is the declared one until the shares give
 /// another.
 pub struct Given {
     /// Workers and types of each group, shortest first; no more than one: nothing is reserved.
@@ -33,7 +16,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// No assignment yet: c-FCFS.
+    /// No shares yet: c-FCFS.
     #[must_use]
     pub fn new(classes: usize) -> Self {
         Self {
@@ -85,14 +68,14 @@ impl Control for Given {
         false
     }
 
-    fn assigned(&mut self, assignment: &Assignment) -> bool {
+    fn assigned(&mut self, shares: &GroupShares) -> bool {
         self.parts.clear();
-        let shares = assignment.shares.iter();
+        let parts = shares.shares.iter();
         self.parts
-            .extend(shares.map(|share| (share.classes, share.workers)));
-        if !assignment.ascending.is_empty() {
+            .extend(parts.map(|share| (share.classes, share.workers)));
+        if !shares.ascending.is_empty() {
             self.ascending.clear();
-            self.ascending.extend_from_slice(&assignment.ascending);
+            self.ascending.extend_from_slice(&shares.ascending);
         }
         true
     }
@@ -128,6 +111,7 @@ impl Control for Given {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controls::Share;
 
     fn plan() -> Plan {
         let ranked = (0..4).map(ClassId).collect();
@@ -140,7 +124,7 @@ mod tests {
             classes: classes.iter().copied().collect(),
             workers,
         };
-        assert!(given.assigned(&Assignment {
+        assert!(given.assigned(&GroupShares {
             shares: parts.iter().map(share).collect(),
             ascending: Vec::new(),
         }));
@@ -176,7 +160,7 @@ mod tests {
             classes: classes.iter().copied().collect(),
             workers,
         };
-        given.assigned(&Assignment {
+        given.assigned(&GroupShares {
             shares: alloc::vec![share(&[2], 3), share(&[0, 3], 7)],
             ascending: swapped.to_vec(),
         });

@@ -1,20 +1,23 @@
 //! Controls: what learns from completions and revises the plan.
 
 mod any;
+
 mod darc;
 mod darc_stable;
 mod fixed;
 mod given;
 mod partition;
 mod profiler;
+mod shares;
 
 pub use any::AnyControl;
 pub use darc::{Darc, Known};
 pub use darc_stable::DarcStable;
 pub use fixed::Fixed;
-pub use given::{Assignment, Given, Share};
+pub use given::Given;
 pub use partition::Partition;
 pub use profiler::{DarcRules, Profiler};
+pub use shares::{GroupShares, Share};
 
 use crate::{BitSet, ClassId, Plan};
 
@@ -44,7 +47,7 @@ pub trait Control {
 
     /// Somebody above the server says what it is to serve; `true` when that is heeded, and the workers are to be
     /// divided anew.
-    fn assigned(&mut self, assignment: &Assignment) -> bool;
+    fn assigned(&mut self, shares: &GroupShares) -> bool;
 
     /// Workers came or went: divides what is there now.
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet);

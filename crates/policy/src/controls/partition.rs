@@ -1,6 +1,6 @@
 //! Static partitioning: every class has its workers, and nobody else's (Perséphone, Table 5).
 
-use super::{Assignment, Control};
+use super::{Control, GroupShares};
 use crate::reservation::{Profile, Rules, assign, reserve};
 use crate::{BitSet, ClassHint, ClassId, Plan};
 use alloc::vec::Vec;
@@ -45,7 +45,7 @@ impl Control for Partition {
         false
     }
 
-    fn assigned(&mut self, _assignment: &Assignment) -> bool {
+    fn assigned(&mut self, _shares: &GroupShares) -> bool {
         false
     }
 

@@ -96,7 +96,7 @@ fn is_empty(queue: Counters) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AppShape, Kind, Topology, Usage};
+    use super::super::{AppShape, HostTopology, Kind, Usage};
     use super::*;
     use alloc::collections::VecDeque;
     use proptest::prelude::*;
@@ -119,7 +119,7 @@ mod tests {
             kind: Kind::Latency,
         };
         Congestion::new(&HostShape {
-            topology: Topology::flat(most),
+            topology: HostTopology::flat(most),
             apps: alloc::vec![app],
             seed: 0,
         })

@@ -6,19 +6,13 @@
 //! An application *keeps* the cores it has and is not told to leave; it *holds* those and the ones it was
 //! promised: a core that is being revoked counts for its successor already.
 
+use super::ids::{AppId, CoreId, KthreadId};
 use super::kthreads::Kthreads;
-use super::{AppId, AppShape, CoreId, HostShape, Kind, KthreadId, Move, Topology};
+use super::moves::{Move, Tenant};
+use super::shape::{AppShape, HostShape, Kind};
+use super::topology::HostTopology;
 use crate::BitSet;
 use alloc::vec::Vec;
-
-/// A kthread of an application.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Tenant {
-    /// The application.
-    pub app: AppId,
-    /// Which of its kthreads.
-    pub kthread: KthreadId,
-}
 
 #[derive(Clone, Copy, Default)]
 struct Core {
@@ -54,7 +48,7 @@ pub(super) struct Released {
 /// Who has which core.
 #[derive(Clone)]
 pub struct Cores {
-    topology: Topology,
+    topology: HostTopology,
     cores: Vec<Core>,
     idle: BitSet,
     apps: Vec<App>,
@@ -180,7 +174,7 @@ impl Cores {
         (0..self.apps.len() as u16).map(AppId)
     }
 
-    pub(super) fn topology(&self) -> &Topology {
+    pub(super) fn topology(&self) -> &HostTopology {
         &self.topology
     }
 

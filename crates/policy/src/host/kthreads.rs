@@ -1,6 +1,6 @@
 //! The kthreads of one application: which one to wake on a core (Shenango § 4.1.2).
 
-use super::{CoreId, KthreadId};
+use super::ids::{CoreId, KthreadId};
 use alloc::vec::Vec;
 
 const NIL: u16 = u16::MAX;

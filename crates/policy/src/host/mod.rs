@@ -17,7 +17,7 @@
 //! [`poll`](Allocator::poll) until nothing is left. A [`Move::Revoke`] is an order, not a fact: the core
 //! changes hands when the engine reports it released.
 //!
-//! The parts are one concern a file: [`Topology`] (hyper-threads), [`Cores`] (who has which core, and the
+//! The parts are one concern a file: [`HostTopology`] (hyper-threads), [`Cores`] (who has which core, and the
 //! invariants), kthreads (whom to wake), congestion (Algorithm 1), selection (Algorithm 2), [`Patience`] (when to
 //! park), estimates (Arachne's) and targets (towards a given split).
 
@@ -25,8 +25,10 @@ mod congestion;
 mod cores;
 mod estimate;
 mod fixed;
+mod ids;
 mod interval;
 mod kthreads;
+mod moves;
 mod parking;
 mod selection;
 mod shape;
@@ -36,61 +38,16 @@ mod targets;
 mod topology;
 
 pub use congestion::Congestion;
-pub use cores::{Cores, Tenant};
+pub use cores::Cores;
 pub use estimate::{Estimate, Estimator};
 pub use fixed::Static;
+pub use ids::{AppId, CoreId, KthreadId};
 pub use interval::{Interval, IntervalRules};
+pub use moves::{Move, Tenant};
 pub use parking::{Idleness, Patience};
 pub use shape::{AppShape, HostShape, Kind, MAX_APPS, MAX_CORES, ShapeError};
 pub use shenango::{Shenango, ShenangoRules};
-pub use topology::Topology;
-
-/// An application: its position in [`HostShape::apps`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub struct AppId(pub u16);
-
-/// A logical core (a hyper-thread where the machine has them): an index below [`MAX_CORES`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub struct CoreId(pub u16);
-
-/// A kernel thread of an application, which runs on whatever core the application is given: an index
-/// below its [`AppShape::most`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
-pub struct KthreadId(pub u16);
-
-macro_rules! index {
-    ($($id:ident),*) => {$(
-        impl $id {
-            /// As an index.
-            #[inline]
-            #[must_use]
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    )*};
-}
-index!(AppId, CoreId, KthreadId);
-
-/// A decision.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Move {
-    /// The core is idle: wake this kthread on it.
-    Grant {
-        /// Which core.
-        core: CoreId,
-        /// Who gets it.
-        to: Tenant,
-    },
-    /// Make the kthread put what it runs back into its queue and leave. The engine reports
-    /// [`Allocator::released`] once it has.
-    Revoke {
-        /// Which core.
-        core: CoreId,
-        /// Who loses it.
-        from: Tenant,
-    },
-}
+pub use topology::HostTopology;
 
 /// How far a queue was consumed and filled. Both only grow: what lies between waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

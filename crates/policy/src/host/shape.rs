@@ -1,6 +1,6 @@
 //! What a host is: its cores, and the applications that share them.
 
-use super::Topology;
+use super::topology::HostTopology;
 use crate::BitSet;
 use alloc::vec::Vec;
 use core::fmt;
@@ -37,7 +37,7 @@ pub struct AppShape {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostShape {
     /// The cores that are dealt out.
-    pub topology: Topology,
+    pub topology: HostTopology,
     /// The applications.
     pub apps: Vec<AppShape>,
     /// Seed of the allocator's own randomness.

@@ -1,16 +1,16 @@
 //! Which cores are hyper-threads of one another.
 
-use super::CoreId;
+use super::ids::CoreId;
 use alloc::vec::Vec;
 
 /// The logical cores that an allocator deals out, and their pairs. The core of the allocator
 /// itself is not among them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Topology {
+pub struct HostTopology {
     siblings: Vec<Option<CoreId>>,
 }
 
-impl Topology {
+impl HostTopology {
     /// `cores` cores without hyper-threads.
     #[must_use]
     pub fn flat(cores: usize) -> Self {
@@ -69,12 +69,12 @@ mod tests {
 
     #[test]
     fn pairs_are_mutual_and_an_odd_core_is_alone() {
-        let topology = Topology::paired(5);
+        let topology = HostTopology::paired(5);
         assert_eq!(topology.sibling(CoreId(2)), Some(CoreId(3)));
         assert_eq!(topology.sibling(CoreId(3)), Some(CoreId(2)));
         assert_eq!(topology.sibling(CoreId(4)), None);
         assert_eq!(
-            Topology::from_siblings(topology.siblings.clone()),
+            HostTopology::from_siblings(topology.siblings.clone()),
             Some(topology)
         );
     }
@@ -85,7 +85,7 @@ mod tests {
         let own = alloc::vec![Some(CoreId(0))];
         let outside = alloc::vec![Some(CoreId(7))];
         for siblings in [one_sided, own, outside] {
-            assert_eq!(Topology::from_siblings(siblings), None);
+            assert_eq!(HostTopology::from_siblings(siblings), None);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Any monitor of a dispatcher, chosen while running: for systems that are put together by name.
 
 use super::{Overtake, Quantum, Ticks};
-use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
 use crate::{Job, WorkerId};
 
 /// One of the monitors. A match costs a predicted branch per call, and all these systems share
@@ -50,7 +50,7 @@ impl Monitor for AnyMonitor {
         worker: WorkerId,
         ingress: &I,
         queues: &Q,
-    ) -> Verdict {
+    ) -> PreemptionDecision {
         each!(self, monitor => monitor.expired(now_ns, worker, ingress, queues))
     }
 

@@ -1,7 +1,7 @@
 //! Preemption at arrivals: what is more urgent does not wait for what is less.
 
 use crate::disciplines::Deadlines;
-use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
 use crate::{BitSet, Job, JobId, WorkerId};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -202,9 +202,9 @@ impl Monitor for Overtake {
         worker: WorkerId,
         _ingress: &I,
         _queues: &Q,
-    ) -> Verdict {
+    ) -> PreemptionDecision {
         self.unranked.insert(worker.index());
-        Verdict::Leave
+        PreemptionDecision::Leave
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! The quantum of Shinjuku and Concord: over, and something waits.
 
 use super::Lateness;
-use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
 use crate::{Job, Rng, WorkerId};
 
 /// Interrupts whoever has run for a quantum while something waits that could run there instead,
@@ -54,11 +54,11 @@ impl Monitor for Quantum {
         worker: WorkerId,
         ingress: &I,
         queues: &Q,
-    ) -> Verdict {
+    ) -> PreemptionDecision {
         if queues.len(worker) > 0 || ingress.wants(worker) {
-            Verdict::Preempt
+            PreemptionDecision::Preempt
         } else {
-            Verdict::Renew(self.draw_ns())
+            PreemptionDecision::Renew(self.draw_ns())
         }
     }
 

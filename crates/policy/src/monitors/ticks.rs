@@ -1,7 +1,7 @@
 //! The clock of a multi-level feedback queue: who runs is looked at once a quantum.
 
 use crate::disciplines::Levels;
-use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
 use crate::{Job, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -63,7 +63,7 @@ impl Monitor for Ticks {
         worker: WorkerId,
         ingress: &I,
         _queues: &Q,
-    ) -> Verdict {
+    ) -> PreemptionDecision {
         let Levels { quantum_ns, count } = self.levels;
         let running = &mut self.running[worker.index()];
         let before = self.levels.at(running.attained_ns - quantum_ns);
@@ -75,11 +75,11 @@ impl Monitor for Ticks {
             head < level || over && head == level
         };
         if ingress.peek(0).is_some_and(waits) {
-            return Verdict::Preempt;
+            return PreemptionDecision::Preempt;
         }
         running.attained_ns += quantum_ns;
         running.turn_ns = if over { 0 } else { running.turn_ns } + quantum_ns;
-        Verdict::Renew(quantum_ns)
+        PreemptionDecision::Renew(quantum_ns)
     }
 
     fn stopped(&mut self, _now_ns: u64, _worker: WorkerId, _epoch: u64) {}

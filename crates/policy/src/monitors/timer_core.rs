@@ -1,7 +1,7 @@
 //! SYNERGY's timer core (Algorithm 5.3): interrupts longs whose worker has something else to do,
 //! and watches the wait queues.
 
-use crate::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
+use crate::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
 use crate::{BitSet, Job, WorkerId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -112,16 +112,16 @@ impl Monitor for TimerCore {
         worker: WorkerId,
         _ingress: &I,
         queues: &Q,
-    ) -> Verdict {
+    ) -> PreemptionDecision {
         let waits = queues.len(worker) > 0 || !self.rules.conditional && self.some_wait(queues);
         if waits {
-            return Verdict::Preempt;
+            return PreemptionDecision::Preempt;
         }
         let quantum_ns = self.quantum_ns(worker, queues);
         if self.lasts() {
-            Verdict::RenewAlone(quantum_ns)
+            PreemptionDecision::RenewAlone(quantum_ns)
         } else {
-            Verdict::Renew(quantum_ns)
+            PreemptionDecision::Renew(quantum_ns)
         }
     }
 

@@ -1,6 +1,6 @@
 //! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
 
-use super::{Demand, Duty, Grouping, Layout, Part, ServerId, Shaper, provision};
+use super::{Demand, Duty, Grouping, Part, RackLayout, ServerId, Shaper, provision};
 use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -42,29 +42,29 @@ impl Default for ControlRules {
 ///
 /// ```
 /// use headway_policy::ClassHint;
-/// use headway_policy::rack::{Control, ControlRules};
+/// use headway_policy::rack::{ControlPlane, ControlRules};
 ///
 /// let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
 /// let types = [hint(10_000.0, 0.9), hint(100_000.0, 0.1)];
-/// let mut control = Control::new(&[10; 8], &types, ControlRules::default());
+/// let mut control = ControlPlane::new(&[10; 8], &types, ControlRules::default());
 /// // Nothing is laid out before an engine has scored the candidates (lower is better) and one is chosen.
 /// assert_eq!(control.candidates().len(), 2);
 /// control.choose(&[300.0, 120.0]);
 /// assert_eq!(control.layout().of_group(0), 38);
 /// ```
 #[derive(Clone, Debug)]
-pub struct Control {
+pub struct ControlPlane {
     rules: ControlRules,
     demand: Demand,
     grouping: Grouping,
-    layout: Layout,
+    layout: RackLayout,
     candidates: Vec<Grouping>,
     /// CPU time that arrived per ns in the last interval: cores' worth of work.
     offered_cores: f64,
     revisions: u64,
 }
 
-impl Control {
+impl ControlPlane {
     /// For servers of so many cores and types as declared: the first policy is generated offline (§ 4.2). All types
     /// are one group until [`Self::choose`].
     ///
@@ -74,7 +74,7 @@ impl Control {
     pub fn new(cores: &[usize], types: &[ClassHint], rules: ControlRules) -> Self {
         assert!(!types.is_empty(), "there is a type");
         let grouping = Grouping::one(types.len());
-        let layout = Layout::new(cores, 1).updated(&[cores.iter().sum()], &[None]);
+        let layout = RackLayout::new(cores, 1).updated(&[cores.iter().sum()], &[None]);
         let mut control = Self {
             rules,
             demand: Demand::declared(types),
@@ -124,7 +124,7 @@ impl Control {
     pub fn discrepancy_cores(&self) -> f64 {
         let total = self.layout.total() as f64;
         let off = |group: usize| {
-            let needed = self.demand.of_group(&self.grouping, group) * total;
+            let needed = self.demand.of_types(self.grouping.members(group)) * total;
             let difference = self.layout.of_group(group) as f64 - needed;
             difference.max(-difference)
         };
@@ -196,9 +196,9 @@ impl Control {
         self.revisions += 1;
     }
 
-    fn lay_out(&self, grouping: &Grouping, from: &[Option<usize>]) -> Layout {
+    fn lay_out(&self, grouping: &Grouping, from: &[Option<usize>]) -> RackLayout {
         let demands: Vec<f64> = (0..grouping.groups())
-            .map(|group| self.demand.of_group(grouping, group))
+            .map(|group| self.demand.of_types(grouping.members(group)))
             .collect();
         let mut totals = Vec::new();
         match self.layout.total() {
@@ -241,7 +241,7 @@ impl Control {
 
     /// Which cores are whose now.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &RackLayout {
         &self.layout
     }
 
@@ -290,15 +290,15 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rack::{Cloning, Mark, Packet, Reply, Switch, Turns};
+    use crate::rack::{Cloning, Mark, Packet, Reply, Turns};
 
     fn hint(us: f64, share: f64) -> ClassHint {
         ClassHint::new(us * 1e3, share)
     }
 
-    fn bimodal(short_share: f64) -> (Control, Shaper) {
+    fn bimodal(short_share: f64) -> (ControlPlane, Shaper) {
         let types = [hint(10.0, short_share), hint(100.0, 1.0 - short_share)];
-        let mut control = Control::new(&[10; 8], &types, ControlRules::default());
+        let mut control = ControlPlane::new(&[10; 8], &types, ControlRules::default());
         control.choose(&[2.0, 1.0]);
         let mut shaper = Shaper::new(2, 80, Turns::Even, Cloning::Off, 64);
         control.install(&mut shaper);
@@ -312,17 +312,14 @@ mod tests {
                 let class = ClassId(class);
                 shaper.request(0, Packet::new(class, index));
                 let (server, mark) = (ServerId(0), Mark::Plain);
-                shaper.reply(
-                    0,
-                    &Reply {
-                        server,
-                        class,
-                        index,
-                        mark,
-                        execution_ns,
-                        queue: 0,
-                    },
-                );
+                shaper.reply(&Reply {
+                    server,
+                    class,
+                    index,
+                    mark,
+                    execution_ns,
+                    queue: 0,
+                });
             }
         }
     }
@@ -362,7 +359,7 @@ mod tests {
     #[test]
     fn a_duty_lists_the_types_by_what_was_measured() {
         let (mut control, mut shaper) = bimodal(0.5);
-        let ascending = |control: &Control| control.duty(ServerId(0)).ascending;
+        let ascending = |control: &ControlPlane| control.duty(ServerId(0)).ascending;
         let unknown = ClassId(2);
         assert_eq!(ascending(&control), [ClassId(0), ClassId(1), unknown]);
         for (class, execution_ns) in [(0, 90_000), (1, 9_000)] {
@@ -378,7 +375,7 @@ mod tests {
                     execution_ns,
                     queue: 0,
                 };
-                shaper.reply(0, &reply);
+                shaper.reply(&reply);
             }
         }
         control.observe(&mut shaper);
@@ -388,7 +385,7 @@ mod tests {
     #[test]
     fn a_group_that_is_split_leaves_its_servers_to_its_parts() {
         let types = [hint(5.0, 0.4), hint(6.0, 0.3), hint(100.0, 0.3)];
-        let mut control = Control::new(&[10; 4], &types, ControlRules::default());
+        let mut control = ControlPlane::new(&[10; 4], &types, ControlRules::default());
         control.choose(&[9.0, 1.0, 9.0]);
         assert_eq!(control.grouping().groups(), 2);
         let longs = (0..4)

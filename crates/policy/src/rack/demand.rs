@@ -1,6 +1,6 @@
 //! What each type needs of the rack (Pallas § 4.3, Equation 1).
 
-use super::{Grouping, Reading};
+use super::Reading;
 use crate::ClassHint;
 use alloc::vec::Vec;
 
@@ -65,20 +65,17 @@ impl Demand {
         }
     }
 
-    /// The group's part of all CPU time, `D_g = Σ D_r`.
+    /// The part of all CPU time that a group of types takes, `D_g = Σ D_r`.
     #[must_use]
-    pub fn of_group(&self, grouping: &Grouping, group: usize) -> f64 {
-        grouping
-            .members(group)
-            .map(|class| self.of_type(class))
-            .sum()
+    pub fn of_types(&self, classes: impl Iterator<Item = usize>) -> f64 {
+        classes.map(|class| self.of_type(class)).sum()
     }
 
-    /// Mean execution time of the group's requests, ns; the plain mean of its types where none was seen.
+    /// Mean execution time of the requests of a group of types, ns; the plain mean over its types while none was seen.
     #[must_use]
-    pub fn group_mean_ns(&self, grouping: &Grouping, group: usize) -> f64 {
+    pub fn mean_of_types_ns(&self, classes: impl Iterator<Item = usize>) -> f64 {
         let (mut work, mut share, mut plain, mut types) = (0.0, 0.0, 0.0, 0.0);
-        for class in grouping.members(group) {
+        for class in classes {
             let hint = self.types[class];
             work += hint.mean_ns * hint.share;
             share += hint.share;

@@ -84,7 +84,7 @@ impl Grouping {
         let mut order: Vec<u16> = (0..self.groups as u16)
             .filter(|group| self.group_of.contains(group))
             .collect();
-        let mean = |group: &u16| demand.group_mean_ns(self, usize::from(*group));
+        let mean = |group: &u16| demand.mean_of_types_ns(self.members(usize::from(*group)));
         order.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
         for group in &mut self.group_of {
             let number = order.iter().position(|old| old == group);
@@ -283,7 +283,7 @@ mod tests {
             for grouping in &found {
                 prop_assert!(grouping.groups() <= 8);
                 let means: Vec<f64> = (0..grouping.groups())
-                    .map(|group| demand.group_mean_ns(grouping, group))
+                    .map(|group| demand.mean_of_types_ns(grouping.members(group)))
                     .collect();
                 prop_assert!((0..grouping.groups()).all(|group| grouping.members(group).count() > 0));
                 prop_assert!(means.windows(2).all(|pair| pair[0] <= pair[1]), "{:?}", means);

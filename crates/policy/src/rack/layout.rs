@@ -11,14 +11,14 @@ use alloc::vec::Vec;
 
 /// A matrix of cores: servers × groups.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub struct RackLayout {
     capacity: Vec<usize>,
     groups: usize,
     /// Server-major; `groups` columns are in use.
     cores: Vec<u16>,
 }
 
-impl Layout {
+impl RackLayout {
     /// Servers of so many cores each, nobody's yet; room for `most` groups.
     #[must_use]
     pub fn new(capacity: &[usize], most: usize) -> Self {
@@ -120,12 +120,12 @@ impl Layout {
 }
 
 struct Update<'a> {
-    before: &'a Layout,
+    before: &'a RackLayout,
     from: &'a [Option<usize>],
     need: Vec<usize>,
     /// Servers without a role yet.
     free: Vec<bool>,
-    after: Layout,
+    after: RackLayout,
 }
 
 impl Update<'_> {
@@ -235,8 +235,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fresh(capacity: &[usize], totals: &[usize]) -> Layout {
-        Layout::new(capacity, 1).updated(totals, &vec![None; totals.len()])
+    fn fresh(capacity: &[usize], totals: &[usize]) -> RackLayout {
+        RackLayout::new(capacity, 1).updated(totals, &vec![None; totals.len()])
     }
 
     fn same(groups: usize) -> Vec<Option<usize>> {
@@ -291,7 +291,7 @@ mod tests {
             capacity in prop::collection::vec(1usize..20, 1..12),
             updates in prop::collection::vec(prop::collection::vec(0.0f64..1.0, 0..5), 1..6),
         ) {
-            let mut layout = Layout::new(&capacity, 1);
+            let mut layout = RackLayout::new(&capacity, 1);
             for cuts in updates {
                 let totals = split(layout.total(), &cuts);
                 let from: Vec<_> = (0..totals.len()).map(|group| (group < layout.groups).then_some(group)).collect();
@@ -318,7 +318,7 @@ mod tests {
             let before = fresh(&capacity, &split(servers * cores, &first));
             let after = before.updated(&split(servers * cores, &second), &same(4));
             for group in 0..4 {
-                let had = |layout: &Layout, server| layout.sole(server) == Some(group);
+                let had = |layout: &RackLayout, server| layout.sole(server) == Some(group);
                 let whole = (0..servers).filter(|&server| had(&before, server)).count();
                 let kept = (0..servers).filter(|&server| had(&before, server) && had(&after, server)).count();
                 prop_assert_eq!(kept, whole.min(after.of_group(group) / cores));

@@ -1,21 +1,21 @@
 //! The rack: which server gets the request (Pallas, ATC '25, and what it is compared with).
 //!
 //! Two parts, as on a programmable switch. The *step* ([`Switch`]) is what happens to each packet: a few table look-ups and
-//! register updates, no more than a pipeline can do. The *control plane* ([`Control`]) reads the step's registers now and
+//! register updates, no more than a pipeline can do. The *control plane* ([`ControlPlane`]) reads the step's registers now and
 //! then and writes its tables. A third part lives on each server: the [`Agent`], which says what is bounced back.
 //!
 //! | concern | file |
 //! |---|---|
-//! | what each type needs | [`Monitor`], [`Demand`] |
+//! | what each type needs | [`DemandMonitor`], [`Demand`] |
 //! | which types are served together | [`Grouping`] |
-//! | how many cores a group gets, and where | [`provision`], [`Layout`] |
+//! | how many cores a group gets, and where | [`provision`], [`RackLayout`] |
 //! | to which server the next request goes | [`Wheel`] |
 //! | more than a group can take, for 20 µs | [`Burst`], [`Duplicates`] |
 //! | all that per packet | [`Shaper`] |
-//! | all that per interval | [`Control`] |
+//! | all that per interval | [`ControlPlane`] |
 //!
 //! The control plane cannot score its candidates itself, since a policy does not call a simulator: it offers
-//! [`Control::candidates`], an engine scores them, [`Control::choose`] goes on.
+//! [`ControlPlane::candidates`], an engine scores them, [`ControlPlane::choose`] goes on.
 
 mod agent;
 mod balance;
@@ -29,6 +29,7 @@ mod horus;
 mod layout;
 mod monitor;
 mod netclone;
+mod packet;
 mod provision;
 mod shaper;
 mod shortest;
@@ -40,17 +41,18 @@ pub use agent::{Agent, Bouncing, Duty, Part};
 pub use balance::{Turns, Wheel};
 pub use bounded::Bounded;
 pub use burst::Burst;
-pub use control::{Control, ControlRules, Objective};
+pub use control::{ControlPlane, ControlRules, Objective};
 pub use demand::Demand;
 pub use duplicates::Duplicates;
 pub use grouping::Grouping;
 pub use horus::Horus;
-pub use layout::Layout;
-pub use monitor::{Monitor, Reading};
+pub use layout::RackLayout;
+pub use monitor::{DemandMonitor, Reading};
 pub use netclone::NetClone;
+pub use packet::{Forward, Mark, Packet, Reply, ServerId};
 pub use provision::provision;
 pub use shaper::{Cloning, Shaper};
 pub use shortest::{Reported, Shortest};
 pub use spread::{Random, RoundRobin};
-pub use switch::{Forward, Mark, Packet, Reply, ServerId, Switch};
+pub use switch::Switch;
 pub use systems::{RackShape, RackSystem, RackVisit};

@@ -16,11 +16,11 @@ pub struct Reading {
 /// Counts requests per type and averages their execution times, exponentially with a factor of 1/8: a shift, since a
 /// switch cannot divide.
 #[derive(Clone, Debug)]
-pub struct Monitor {
+pub struct DemandMonitor {
     readings: Vec<Reading>,
 }
 
-impl Monitor {
+impl DemandMonitor {
     /// Over so many types.
     #[must_use]
     pub fn new(classes: usize) -> Self {
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn counts_are_reset_and_averages_are_not() {
-        let mut monitor = Monitor::new(2);
+        let mut monitor = DemandMonitor::new(2);
         (0..5).for_each(|_| monitor.arrived(ClassId(1)));
         monitor.finished(ClassId(1), 8_000);
         assert_eq!(monitor.readings()[1].count, 5);
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn an_average_moves_an_eighth_of_the_way() {
-        let mut monitor = Monitor::new(1);
+        let mut monitor = DemandMonitor::new(1);
         monitor.finished(ClassId(0), 8_000);
         monitor.finished(ClassId(0), 16_000);
         assert_eq!(monitor.readings()[0].execution_ns, 9_000);

@@ -1,8 +1,8 @@
 //! Pallas' step: group, burst, turn (§ 4.2, § 4.5, Algorithm 2).
 
 use super::{
-    Burst, Demand, Duplicates, Forward, Grouping, Layout, Mark, Monitor, Packet, Reply, ServerId,
-    Switch, Turns, Wheel,
+    Burst, Demand, DemandMonitor, Duplicates, Forward, Grouping, Mark, Packet, RackLayout, Reply,
+    ServerId, Turns, Wheel,
 };
 use crate::ClassId;
 use alloc::vec::Vec;
@@ -27,7 +27,7 @@ pub struct Shaper {
     active: usize,
     turns: Turns,
     cloning: Cloning,
-    monitor: Monitor,
+    monitor: DemandMonitor,
     duplicates: Duplicates,
 }
 
@@ -57,13 +57,13 @@ impl Shaper {
             active: 0,
             turns,
             cloning,
-            monitor: Monitor::new(types + 1),
+            monitor: DemandMonitor::new(types + 1),
             duplicates: Duplicates::new(slots),
         }
     }
 
     /// The registers that a control plane reads and resets.
-    pub fn monitor(&mut self) -> &mut Monitor {
+    pub fn monitor(&mut self) -> &mut DemandMonitor {
         &mut self.monitor
     }
 
@@ -74,7 +74,7 @@ impl Shaper {
     }
 
     /// Writes the tables. Counters go on where they were.
-    pub fn install(&mut self, grouping: &Grouping, layout: &Layout, demand: &Demand) {
+    pub fn install(&mut self, grouping: &Grouping, layout: &RackLayout, demand: &Demand) {
         for (class, group) in self.group_of.iter_mut().enumerate() {
             *group = grouping.of(class) as u16;
         }
@@ -82,7 +82,7 @@ impl Shaper {
         for (index, group) in self.groups.iter_mut().take(self.active).enumerate() {
             let weight = |server| layout.cores(server, index);
             group.wheel.set(layout.servers(), weight, self.turns);
-            let mean_ns = demand.group_mean_ns(grouping, index);
+            let mean_ns = demand.mean_of_types_ns(grouping.members(index));
             group.burst.provision(group.wheel.round(), mean_ns);
         }
     }
@@ -110,11 +110,10 @@ impl Shaper {
         })?;
         self.groups[calmest].wheel.turn()
     }
-}
 
-impl Switch for Shaper {
+    /// Chooses the server of a request, and in excess a second one for its clone.
     #[inline]
-    fn request(&mut self, now_ns: u64, packet: Packet) -> Forward {
+    pub fn request(&mut self, now_ns: u64, packet: Packet) -> Forward {
         let index = usize::from(self.group_of[packet.class.index()]);
         let group = &mut self.groups[index];
         let Some(server) = group.wheel.turn() else {
@@ -134,14 +133,11 @@ impl Switch for Shaper {
         Forward::To(server)
     }
 
+    /// Counts a response. `false`: it is the slower of two and goes no further.
     #[inline]
-    fn reply(&mut self, _now_ns: u64, reply: &Reply) -> bool {
+    pub fn reply(&mut self, reply: &Reply) -> bool {
         self.monitor.finished(reply.class, reply.execution_ns);
         self.duplicates.passes(reply.index, reply.mark)
-    }
-
-    fn shaper(&mut self) -> Option<&mut Shaper> {
-        Some(self)
     }
 }
 
@@ -157,7 +153,7 @@ mod tests {
         let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
         let demand = Demand::declared(&[hint(10_000.0, 0.9), hint(90_000.0, 0.1)]);
         let grouping = Grouping::new(&[0, 1], &demand);
-        let layout = Layout::new(&[10; 8], 1).updated(&[40, 40], &[None, None]);
+        let layout = RackLayout::new(&[10; 8], 1).updated(&[40, 40], &[None, None]);
         let mut shaper = Shaper::new(2, 80, Turns::Even, cloning, 1024);
         shaper.install(&grouping, &layout, &demand);
         shaper

@@ -11,7 +11,7 @@
 //! | pallas | groups of types, weighted turns | given: c-FCFS, or DARC with a given reservation |
 
 use super::{
-    Bouncing, Bounded, Cloning, Control, ControlRules, Horus, NetClone, Objective, Random,
+    Bouncing, Bounded, Cloning, ControlPlane, ControlRules, Horus, NetClone, Objective, Random,
     Reported, RoundRobin, Shaper, Shortest, Switch, Turns,
 };
 use crate::ClassHint;
@@ -41,7 +41,7 @@ pub struct RackSystem<S> {
     /// The step.
     pub switch: S,
     /// What writes its tables.
-    pub control: Option<Control>,
+    pub control: Option<ControlPlane>,
     /// The servers' policy; `None`: as the control plane says.
     pub inner: Option<Spec>,
     /// The age of what the switch knows, ns: half of it on the way to a server, half on the way back.
@@ -368,7 +368,7 @@ impl<V: RackVisit> Assembly<V> {
             name: self.name,
             params,
             switch: Shaper::new(types, cores, turns, cloning, DUPLICATE_SLOTS),
-            control: Some(Control::new(&shape.cores, &shape.types, rules)),
+            control: Some(ControlPlane::new(&shape.cores, &shape.types, rules)),
             inner: self.inner,
             rtt_ns,
             bouncing,

@@ -11,7 +11,7 @@ use crate::disciplines::SplitFifo;
 use crate::monitors::Quantum;
 use crate::placements::Bounded;
 use crate::spec::{Param, Reader, Spec, SpecError};
-use crate::{MAX_WORKERS, Mechanism, Shape, Working, locals};
+use crate::{MAX_WORKERS, PreemptionCosts, Shape, Working, locals};
 
 /// What it says of itself. Costs are the paper's: 150 cycles to notice the flag, 100 ns to switch, 400 cycles to wait for
 /// the dispatcher (§ 2.2, § 3).
@@ -83,12 +83,12 @@ pub fn concord(
     let mut read = Reader::new(&POLICY.about, spec)?;
     let depth = read.whole("k")? as usize;
     let quantum_ns = quantum_ns(&mut read, 0)?;
-    let mechanism = Mechanism {
+    let costs = PreemptionCosts {
         notif_ns: read.time("notif")?,
         switch_ns: read.time("switch")?,
         next_ns: read.time("next")?,
         charge: charge(&mut read)?,
-        ..Mechanism::default()
+        ..PreemptionCosts::default()
     };
     let lateness = lateness(&mut read)?;
     let slice_ns = match read.word("dispatcher")? {
@@ -109,7 +109,7 @@ pub fn concord(
             ..system(POLICY.about.name, shape, ingress, locals::Fifo)
         };
         let monitor = Quantum::new(quantum_ns, lateness.clone(), shape.seed);
-        base.under(monitor, mechanism, params.clone())
+        base.under(monitor, costs, params.clone())
     }))
 }
 

@@ -87,7 +87,7 @@ use crate::locals;
 use crate::placements::{Hashed, Reserved, Workers};
 use crate::role::{Ingress, Local, Monitor, Never};
 use crate::spec::{Description, Params, Reader, Spec, SpecError};
-use crate::{BitSet, Central, Jobs, Mechanism, Order, Plan, Resume, Shape};
+use crate::{BitSet, Central, Jobs, Order, Plan, PreemptionCosts, Resume, Shape};
 use alloc::vec::Vec;
 
 /// A composition: the three roles, one `Local` a worker.
@@ -107,7 +107,7 @@ pub struct System<I, L, M = Never> {
     /// Queues that all workers share.
     pub shared_queues: SharedQueues,
     /// What interrupting costs.
-    pub mechanism: Mechanism,
+    pub preemption_costs: PreemptionCosts,
 }
 
 /// The queues that all workers of a system share.
@@ -285,7 +285,7 @@ fn system<I, L: Clone>(name: &'static str, shape: &Shape, ingress: I, local: L) 
         monitor: Never,
         depth: 1,
         shared_queues: SharedQueues::ONE,
-        mechanism: Mechanism::default(),
+        preemption_costs: PreemptionCosts::default(),
     }
 }
 
@@ -304,7 +304,7 @@ fn steered<L>(name: &'static str, shape: &Shape, flows: u64, locals: Vec<L>) -> 
         monitor: Never,
         depth: usize::MAX,
         shared_queues: SharedQueues::ONE,
-        mechanism: Mechanism::default(),
+        preemption_costs: PreemptionCosts::default(),
     }
 }
 
@@ -344,7 +344,12 @@ where
 
 impl<I, L> System<I, L> {
     /// The same under a monitor.
-    fn under<M>(self, monitor: M, mechanism: Mechanism, params: Params) -> System<I, L, M> {
+    fn under<M>(
+        self,
+        monitor: M,
+        preemption_costs: PreemptionCosts,
+        params: Params,
+    ) -> System<I, L, M> {
         System {
             name: self.name,
             params,
@@ -353,7 +358,7 @@ impl<I, L> System<I, L> {
             monitor,
             depth: self.depth,
             shared_queues: self.shared_queues,
-            mechanism,
+            preemption_costs,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::monitors::Lateness;
 use crate::spec::{Param, Reader, SpecError};
-use crate::{Charge, Mechanism};
+use crate::{Charge, PreemptionCosts};
 
 /// Longest time a parameter may be.
 pub(super) const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -141,12 +141,15 @@ pub(super) fn lateness(read: &mut Reader<'_>) -> Result<Lateness, SpecError> {
 }
 
 /// What interrupting costs; `derived_ns` where the default depends on who interrupts.
-pub(super) fn mechanism(read: &mut Reader<'_>, derived_ns: u64) -> Result<Mechanism, SpecError> {
-    Ok(Mechanism {
+pub(super) fn preemption_costs(
+    read: &mut Reader<'_>,
+    derived_ns: u64,
+) -> Result<PreemptionCosts, SpecError> {
+    Ok(PreemptionCosts {
         notif_ns: read.time_or("cost", derived_ns)?,
         charge: charge(read)?,
         switch_ns: read.time("switch")?,
         next_ns: read.time("next")?,
-        ..Mechanism::default()
+        ..PreemptionCosts::default()
     })
 }

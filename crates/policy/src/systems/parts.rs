@@ -1,7 +1,7 @@
 //! Parts by name. Systems made of them share one compiled type that chooses its parts at start-up.
 
 use super::darc::known;
-use super::params::{lateness, mechanism, quantum_ns};
+use super::params::{lateness, preemption_costs, quantum_ns};
 use super::{DarcParams, System, Visit, central, system};
 use crate::controls::{AnyControl, Control, Darc, DarcStable, Fixed, Partition};
 use crate::disciplines::{
@@ -12,7 +12,7 @@ use crate::locals;
 use crate::monitors::{AnyMonitor, Overtake, Quantum, Ticks, Urgency};
 use crate::placements::{AnyPlacement, Choices, Idle, Placement, Reserved, ReservedBounded};
 use crate::spec::{Params, Reader, SpecError, Value};
-use crate::{BitSet, Central, Mechanism, Shape};
+use crate::{BitSet, Central, PreemptionCosts, Shape};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -63,7 +63,7 @@ pub(super) struct Parts {
     pub(super) control: AnyControl,
     /// Requests a worker may hold, the running one included.
     pub(super) depth: usize,
-    pub(super) monitor: Option<(AnyMonitor, Mechanism)>,
+    pub(super) monitor: Option<(AnyMonitor, PreemptionCosts)>,
 }
 
 impl Parts {
@@ -86,14 +86,14 @@ impl Parts {
                 AnyDiscipline::Shortest(discipline),
                 AnyPlacement::Idle(placement),
                 AnyControl::Fixed(control),
-                Some((AnyMonitor::Overtake(monitor), mechanism)),
+                Some((AnyMonitor::Overtake(monitor), costs)),
             ) => {
                 let system = around(name, shape, depth, (discipline, placement, control));
-                Composed::Overtaking(system.under(monitor, mechanism, none))
+                Composed::Overtaking(system.under(monitor, costs, none))
             }
-            (discipline, placement, control, Some((monitor, mechanism))) => {
+            (discipline, placement, control, Some((monitor, costs))) => {
                 let system = around(name, shape, depth, (discipline, placement, control));
-                Composed::Preemptive(system.under(monitor, mechanism, none))
+                Composed::Preemptive(system.under(monitor, costs, none))
             }
             (discipline, placement, control, None) => {
                 let parts = (discipline, placement, control);
@@ -202,7 +202,7 @@ pub(super) fn monitor(
     name: &str,
     shape: &Shape,
     read: &mut Reader<'_>,
-) -> Result<Option<(AnyMonitor, Mechanism)>, SpecError> {
+) -> Result<Option<(AnyMonitor, PreemptionCosts)>, SpecError> {
     let overtake = |urgency| AnyMonitor::Overtake(Overtake::new(urgency, shape.workers));
     let monitor = match name {
         "quantum" => {
@@ -223,7 +223,7 @@ pub(super) fn monitor(
     } else {
         1_000
     };
-    Ok(Some((monitor, mechanism(read, cost_ns)?)))
+    Ok(Some((monitor, preemption_costs(read, cost_ns)?)))
 }
 
 fn size(read: &mut Reader<'_>) -> Result<SizeSource, SpecError> {

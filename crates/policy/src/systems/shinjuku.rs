@@ -2,8 +2,8 @@
 
 use super::ordered::Recipe;
 use super::params::{
-    CHARGE, LATE, PICK, REENTRY, SIGMA, SLO, cost, lateness, mechanism, next, quantum, quantum_ns,
-    switch,
+    CHARGE, LATE, PICK, REENTRY, SIGMA, SLO, cost, lateness, next, preemption_costs, quantum,
+    quantum_ns, switch,
 };
 use super::{
     Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, central, system,
@@ -127,12 +127,12 @@ fn shinjuku(
 ) -> Result<System<Shinjuku, locals::Fifo, Quantum>, SpecError> {
     let mut read = Reader::new(about, spec)?;
     let quantum_ns = quantum_ns(&mut read, 0)?;
-    let mechanism = mechanism(&mut read, 0)?;
+    let costs = preemption_costs(&mut read, 0)?;
     let monitor = Quantum::new(quantum_ns, lateness(&mut read)?, shape.seed);
     let fifo = Fifo::new(shape.queue_limit);
     let ingress = central(shape, 1, (fifo, Idle, Fixed::Open));
     let base = system(about.name, shape, ingress, locals::Fifo);
-    Ok(base.under(monitor, mechanism, read.used()))
+    Ok(base.under(monitor, costs, read.used()))
 }
 
 pub(super) fn build_sq<V: Visit>(

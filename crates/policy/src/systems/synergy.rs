@@ -8,7 +8,7 @@ use super::{
 use crate::locals::{SynergyWorker, WorkerRules};
 use crate::monitors::{MOST_WAIT_QUEUES, TimerCore, TimerRules};
 use crate::spec::{Param, Reader, Spec, SpecError, Value};
-use crate::{Mechanism, Shape, WorkerId};
+use crate::{PreemptionCosts, Shape, WorkerId};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -85,10 +85,10 @@ pub fn synergy(
         wait_queue: parts.wait_queue,
         alpha: read.number("alpha")?,
     };
-    let mechanism = Mechanism {
+    let costs = PreemptionCosts {
         notif_ns: read.time("cost")?,
         charge: charge(&mut read)?,
-        ..Mechanism::default()
+        ..PreemptionCosts::default()
     };
     let flows = read.whole("flows")?;
     let room = read.whole("room")? as usize;
@@ -108,7 +108,7 @@ pub fn synergy(
         ..steered(POLICY.about.name, shape, flows, locals)
     };
     let monitor = TimerCore::new(timer, longs, wait_queue_count);
-    Ok(base.under(monitor, mechanism, read.used()))
+    Ok(base.under(monitor, costs, read.used()))
 }
 
 pub(super) fn build<V: Visit>(

@@ -8,7 +8,7 @@ use super::{
 use crate::locals::Batches;
 use crate::role::{Never, Owner, Unplaced};
 use crate::spec::{Param, Reader, Spec, SpecError};
-use crate::{Mechanism, Shape};
+use crate::{PreemptionCosts, Shape};
 
 /// What it says of itself. The interrupt is a hardware timer delivered to user space; `cost` is that
 /// of a user interrupt's delivery and return (SYNERGY, Table 5.1).
@@ -50,10 +50,10 @@ pub fn tardis(shape: &Shape, spec: &Spec) -> Result<System<Unplaced, Batches>, S
     let mut read = Reader::new(&POLICY.about, spec)?;
     let batch = read.whole("n")? as usize;
     let slice_ns = quantum_ns(&mut read, 0)?;
-    let mechanism = Mechanism {
+    let costs = PreemptionCosts {
         notif_ns: read.time("cost")?,
         charge: charge(&mut read)?,
-        ..Mechanism::default()
+        ..PreemptionCosts::default()
     };
     let worker = |me: u64| Batches::new(batch, slice_ns, shape.seed ^ (me + 1).rotate_left(40));
     Ok(System {
@@ -64,7 +64,7 @@ pub fn tardis(shape: &Shape, spec: &Spec) -> Result<System<Unplaced, Batches>, S
         monitor: Never,
         depth: usize::MAX,
         shared_queues: SharedQueues::ONE,
-        mechanism,
+        preemption_costs: costs,
     })
 }
 

@@ -10,7 +10,7 @@ use crate::locals::RoundRobin;
 use crate::placements::Shortest;
 use crate::role::Never;
 use crate::spec::{Reader, Spec, SpecError};
-use crate::{Central, Mechanism, Shape};
+use crate::{Central, PreemptionCosts, Shape};
 
 /// What it says of itself. A switch takes 100 ns as Concord's does.
 pub(super) const POLICY: ServerPolicy = ServerPolicy {
@@ -44,10 +44,10 @@ pub fn tiny_quanta(
 ) -> Result<System<Central<Fifo, Shortest, Fixed>, RoundRobin>, SpecError> {
     let mut read = Reader::new(&POLICY.about, spec)?;
     let slice_ns = quantum_ns(&mut read, 0)?;
-    let mechanism = Mechanism {
+    let costs = PreemptionCosts {
         notif_ns: read.time("cost")?,
         charge: charge(&mut read)?,
-        ..Mechanism::default()
+        ..PreemptionCosts::default()
     };
     let parts = (
         Fifo::new(shape.queue_limit),
@@ -59,7 +59,7 @@ pub fn tiny_quanta(
         depth: DEEP,
         ..system(POLICY.about.name, shape, ingress, RoundRobin::new(slice_ns))
     };
-    Ok(base.under(Never, mechanism, read.used()))
+    Ok(base.under(Never, costs, read.used()))
 }
 
 pub(super) fn build<V: Visit>(

@@ -1,6 +1,6 @@
 //! Batch means: an interval for the mean of one long run, whose successive values are correlated.
 
-use super::interval::{Interval, StatsError, check_probability, check_samples, mean_of};
+use super::interval::{ConfidenceInterval, StatsError, check_probability, check_samples, mean_of};
 use super::mean::mean_interval;
 
 /// Fewer batches than these leave a t interval too wide to be of use.
@@ -12,7 +12,7 @@ const BATCHES_MAX: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BatchMeans {
     /// The mean and its interval.
-    pub interval: Interval,
+    pub interval: ConfidenceInterval,
     /// Batches the run was cut into.
     pub batches: usize,
     /// Samples per batch; the remainder, shorter than a batch, is left out at the start.

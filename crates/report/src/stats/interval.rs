@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// An estimate with the interval that holds the true value with probability `confidence`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
+pub struct ConfidenceInterval {
     /// The point estimate.
     pub estimate: f64,
     /// Lower end.
@@ -15,7 +15,7 @@ pub struct Interval {
     pub confidence: f64,
 }
 
-impl Interval {
+impl ConfidenceInterval {
     /// Whether `value` lies within, ends included.
     pub fn contains(&self, value: f64) -> bool {
         (self.lo..=self.hi).contains(&value)

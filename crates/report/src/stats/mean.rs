@@ -3,7 +3,7 @@
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::interval::{
-    Interval, StatsError, check_probability, check_samples, mean_of, variance_of,
+    ConfidenceInterval, StatsError, check_probability, check_samples, mean_of, variance_of,
 };
 
 /// The `probability` quantile of Student's t with `freedom` degrees of freedom.
@@ -26,8 +26,8 @@ fn t_half_width(standard_error: f64, freedom: f64, confidence: f64) -> f64 {
     standard_error * t_quantile(0.5 + confidence / 2.0, freedom)
 }
 
-fn around(estimate: f64, half_width: f64, confidence: f64) -> Interval {
-    Interval {
+fn around(estimate: f64, half_width: f64, confidence: f64) -> ConfidenceInterval {
+    ConfidenceInterval {
         estimate,
         lo: estimate - half_width,
         hi: estimate + half_width,
@@ -53,7 +53,7 @@ fn around(estimate: f64, half_width: f64, confidence: f64) -> Interval {
 /// let interval = mean_interval(&rps, 0.95).unwrap();
 /// assert!(interval.contains(5.065e6) && !interval.contains(5.2e6));
 /// ```
-pub fn mean_interval(samples: &[f64], confidence: f64) -> Result<Interval, StatsError> {
+pub fn mean_interval(samples: &[f64], confidence: f64) -> Result<ConfidenceInterval, StatsError> {
     check_probability("a confidence", confidence)?;
     check_samples("a mean's interval", samples, 2)?;
     let standard_error = (variance_of(samples) / samples.len() as f64).sqrt();
@@ -65,7 +65,7 @@ pub fn mean_interval(samples: &[f64], confidence: f64) -> Result<Interval, Stats
 /// (Welch's t with Satterthwaite's degrees of freedom; Law, eq. 10.2).
 ///
 /// The two are told apart when the interval excludes 0
-/// ([`Interval::distinguishable_from`]).
+/// ([`ConfidenceInterval::distinguishable_from`]).
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub fn difference_interval(
     left: &[f64],
     right: &[f64],
     confidence: f64,
-) -> Result<Interval, StatsError> {
+) -> Result<ConfidenceInterval, StatsError> {
     check_probability("a confidence", confidence)?;
     check_samples("a difference's interval", left, 2)?;
     check_samples("a difference's interval", right, 2)?;
@@ -99,7 +99,10 @@ pub fn difference_interval(
 /// # Errors
 ///
 /// Fewer than two pairs, a value that is not finite and positive, or a confidence outside 0 to 1.
-pub fn ratio_interval(pairs: &[(f64, f64)], confidence: f64) -> Result<Interval, StatsError> {
+pub fn ratio_interval(
+    pairs: &[(f64, f64)],
+    confidence: f64,
+) -> Result<ConfidenceInterval, StatsError> {
     let bad = |value: &f64| !(value.is_finite() && *value > 0.0);
     for (index, &(left, right)) in pairs.iter().enumerate() {
         if let Some(value) = [left, right].into_iter().find(bad) {
@@ -116,13 +119,13 @@ pub fn ratio_interval(pairs: &[(f64, f64)], confidence: f64) -> Result<Interval,
         .iter()
         .map(|(left, right)| (left / right).ln())
         .collect();
-    let Interval {
+    let ConfidenceInterval {
         estimate,
         lo,
         hi,
         confidence,
     } = mean_interval(&logs, confidence)?;
-    Ok(Interval {
+    Ok(ConfidenceInterval {
         estimate: estimate.exp(),
         lo: lo.exp(),
         hi: hi.exp(),

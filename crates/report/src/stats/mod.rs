@@ -11,7 +11,7 @@ mod order;
 mod stationarity;
 
 pub use batch::{BatchMeans, batch_means, lag1_autocorrelation};
-pub use interval::{Interval, StatsError};
+pub use interval::{ConfidenceInterval, StatsError};
 pub use mean::{difference_interval, mean_interval, ratio_interval, t_quantile};
 pub use order::{percentile_interval, percentile_ranks};
 pub use stationarity::{Growth, GrowthReason, backlog_growth};

@@ -2,7 +2,7 @@
 
 use statrs::distribution::{Binomial, DiscreteCDF};
 
-use super::interval::{Interval, StatsError, check_probability, check_samples};
+use super::interval::{ConfidenceInterval, StatsError, check_probability, check_samples};
 use crate::histogram::nearest_rank;
 
 const WHAT: &str = "a percentile's interval";
@@ -78,7 +78,7 @@ pub fn percentile_interval(
     samples: &[f64],
     quantile: f64,
     confidence: f64,
-) -> Result<Interval, StatsError> {
+) -> Result<ConfidenceInterval, StatsError> {
     check_samples(WHAT, samples, 1)?;
     let count = samples.len() as u64;
     let (lower, upper) = percentile_ranks(count, quantile, confidence)?;
@@ -86,7 +86,7 @@ pub fn percentile_interval(
     sorted.sort_unstable_by(f64::total_cmp);
     let at = |rank: u64| sorted[rank as usize - 1];
     let estimate = at(nearest_rank(count, quantile));
-    Ok(Interval {
+    Ok(ConfidenceInterval {
         estimate,
         lo: at(lower),
         hi: at(upper),

@@ -131,7 +131,7 @@ fn a_difference_is_told_apart_only_when_there_is_one() {
 
 #[test]
 fn overlap_is_symmetric_and_includes_the_ends() {
-    let interval = |lo, hi| Interval {
+    let interval = |lo, hi| ConfidenceInterval {
         estimate: (lo + hi) / 2.0,
         lo,
         hi,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// Gives `load` and `rps` of every system, and `show` of the run at that load.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Capacity {
+pub struct CapacityMeasurement {
     /// Tells its figures from those of other measurements.
     #[serde(default)]
     pub id: String,
@@ -40,7 +40,7 @@ fn lowest() -> f64 {
     CapacitySearch::default().lowest
 }
 
-impl Kind for Capacity {
+impl Kind for CapacityMeasurement {
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
         let mut tasks = Vec::new();
         for system in setting.systems(&self.on)? {
@@ -69,7 +69,7 @@ impl Kind for Capacity {
     }
 }
 
-impl Capacity {
+impl CapacityMeasurement {
     fn task(&self, setting: &Setting<'_>, subject: Subject, x: Option<f64>) -> Result<Task, Error> {
         let slo = setting.slo(&self.slo, &subject.simulation.workload)?;
         let show = setting.observables(&self.show, &subject.simulation.workload)?;

@@ -29,7 +29,7 @@ pub enum HostFigure {
 /// A `[[measure]]` of kind `host`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Host {
+pub struct HostMeasurement {
     /// What tells it from the experiment's other measurements.
     #[serde(default)]
     pub id: String,
@@ -43,7 +43,7 @@ pub struct Host {
     pub duration_ms: u64,
 }
 
-impl Kind for Host {
+impl Kind for HostMeasurement {
     /// One task a place: they run side by side.
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
         let number = |text: &String| {
@@ -81,7 +81,7 @@ impl Kind for Host {
     }
 }
 
-impl Host {
+impl HostMeasurement {
     fn shortened_ms(&self, extent: RunLength) -> u64 {
         match extent {
             RunLength::Full => self.duration_ms,

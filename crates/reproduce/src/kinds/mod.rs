@@ -1,6 +1,6 @@
 //! Ways to measure, a file each.
 //!
-//! A new one is a struct that its file's `[[measure]]` table is read into, a line in [`Measure`],
+//! A new one is a struct that its file's `[[measure]]` table is read into, a line in [`Measurement`],
 //! and [`Kind::tasks`], which cuts the work into pieces that run side by side. Every piece gives
 //! [`Datum`]s; claims, tables and charts are made from those alone.
 
@@ -14,11 +14,11 @@ mod superposed;
 mod sweep;
 mod vary;
 
-pub use capacity::Capacity;
-pub use host::{Host, HostFigure};
-pub use overhead::{Mechanism, Overhead};
+pub use capacity::CapacityMeasurement;
+pub use host::{HostFigure, HostMeasurement};
+pub use overhead::{MechanismCosts, Overhead};
 pub use phases::Phases;
-pub use servers::Servers;
+pub use servers::ServersMeasurement;
 pub use setting::{On, Setting};
 pub use superposed::Superposed;
 pub use sweep::Sweep;
@@ -75,24 +75,24 @@ pub trait Kind {
 /// A `[[measure]]` table: `kind` names the way, the rest is its own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Measure {
+pub enum Measurement {
     /// The highest load that meets an SLO.
-    Capacity(Capacity),
+    Capacity(CapacityMeasurement),
     /// Figures over load, or over a parameter at one load.
     Sweep(Sweep),
     /// One run through the phases of a workload.
     Phases(Phases),
     /// What each server of a rack gets.
-    Servers(Servers),
+    Servers(ServersMeasurement),
     /// Streams of requests, each with its own arrivals, over one another.
     Superposed(Superposed),
     /// Concord's model of overheads.
     Overhead(Overhead),
     /// Applications that trade a host's cores.
-    Host(Host),
+    Host(HostMeasurement),
 }
 
-impl Measure {
+impl Measurement {
     fn kind(&self) -> &dyn Kind {
         match self {
             Self::Capacity(kind) => kind,
@@ -106,7 +106,7 @@ impl Measure {
     }
 }
 
-impl Kind for Measure {
+impl Kind for Measurement {
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
         self.kind().tasks(setting)
     }

@@ -26,18 +26,18 @@ pub struct Overhead {
     /// Workers beside the dispatcher.
     #[serde(default = "workers")]
     pub workers: u32,
-    /// What is compared.
-    pub mechanism: Vec<Mechanism>,
+    /// The mechanisms to compare.
+    pub mechanism: Vec<MechanismCosts>,
 }
 
 fn workers() -> u32 {
     14
 }
 
-/// A way to preempt and to hand over requests.
+/// The costs of one way to preempt and to hand over requests, as an experiment writes them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Mechanism {
+pub struct MechanismCosts {
     /// What the results call it.
     pub name: String,
     /// `c_proc` ÷ service time: what instrumented code takes longer, as a fraction.
@@ -52,9 +52,9 @@ pub struct Mechanism {
     pub dispatcher: Option<f64>,
 }
 
-/// Costs in ns.
+/// Concord's equations for one mechanism; costs in ns.
 #[derive(Clone, Copy, Debug)]
-struct Costs {
+struct CostModel {
     proc: f64,
     notif_ns: f64,
     switch_ns: f64,
@@ -62,7 +62,15 @@ struct Costs {
     dispatcher: f64,
 }
 
-impl Costs {
+/// Where on the axis the equations are computed.
+#[derive(Clone, Copy, Debug)]
+struct AxisPoint {
+    x_ns: f64,
+    service_ns: f64,
+    quantum_ns: f64,
+}
+
+impl CostModel {
     /// Equation 2's part that preemption takes: `(c_proc + c_pre) ÷ S`, with `c_pre` of Equation 3.
     fn preemption(&self, service_ns: f64, quantum_ns: f64) -> f64 {
         let times = (service_ns / quantum_ns).floor();
@@ -89,15 +97,23 @@ impl Kind for Overhead {
         let times = |texts: &[String]| texts.iter().map(time).collect::<Result<Vec<f64>, _>>();
         let optional = |text: &Option<String>| text.as_ref().map_or(Ok(0.0), time);
         let quantum_ns = self.quantum.as_ref().map_or(Ok(f64::INFINITY), time)?;
-        let points: Vec<(f64, f64, f64)> = match &self.service {
+        let points: Vec<AxisPoint> = match &self.service {
             Some(service) => {
                 let service_ns = time(service)?;
-                let point = |quantum_ns: f64| (quantum_ns, service_ns, quantum_ns);
-                times(&self.quanta)?.into_iter().map(point).collect()
+                let at = |quantum_ns: f64| AxisPoint {
+                    x_ns: quantum_ns,
+                    service_ns,
+                    quantum_ns,
+                };
+                times(&self.quanta)?.into_iter().map(at).collect()
             }
             None => {
-                let point = |service_ns: f64| (service_ns, service_ns, quantum_ns);
-                times(&self.services)?.into_iter().map(point).collect()
+                let at = |service_ns: f64| AxisPoint {
+                    x_ns: service_ns,
+                    service_ns,
+                    quantum_ns,
+                };
+                times(&self.services)?.into_iter().map(at).collect()
             }
         };
         if points.is_empty() {
@@ -105,7 +121,7 @@ impl Kind for Overhead {
         }
         let mut data = Vec::new();
         for mechanism in &self.mechanism {
-            let costs = Costs {
+            let costs = CostModel {
                 proc: mechanism.proc,
                 notif_ns: optional(&mechanism.notif)?,
                 switch_ns: optional(&mechanism.switch)?,
@@ -130,9 +146,14 @@ impl Kind for Overhead {
     }
 }
 
-fn figures(label: &str, costs: &Costs, points: &[(f64, f64, f64)], workers: f64) -> Vec<Datum> {
+fn figures(label: &str, costs: &CostModel, points: &[AxisPoint], workers: f64) -> Vec<Datum> {
     let mut data = Vec::new();
-    for &(x_ns, service_ns, quantum_ns) in points {
+    for &AxisPoint {
+        x_ns,
+        service_ns,
+        quantum_ns,
+    } in points
+    {
         let figures = [
             (
                 "preemption.overhead",
@@ -157,12 +178,12 @@ fn figures(label: &str, costs: &Costs, points: &[(f64, f64, f64)], workers: f64)
 
 #[cfg(test)]
 mod tests {
-    use super::Costs;
+    use super::CostModel;
 
     /// § 2.2.1: 1200 cycles at 2 GHz every 5 µs are 12 %, every 2 µs 30 %.
     #[test]
     fn interrupts_cost_what_the_paper_says() {
-        let interrupts = Costs {
+        let interrupts = CostModel {
             proc: 0.0,
             notif_ns: 600.0,
             switch_ns: 0.0,

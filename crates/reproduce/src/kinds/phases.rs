@@ -26,7 +26,7 @@ pub struct Phases {
     pub interval: String,
     /// Which tail: `p99`, or `p999` unless said.
     #[serde(default)]
-    pub statistic: Tail,
+    pub statistic: PhaseTail,
     /// What else than the experiment says.
     #[serde(default)]
     pub on: On,
@@ -35,7 +35,7 @@ pub struct Phases {
 /// A tail of latencies.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Tail {
+pub enum PhaseTail {
     /// 99 %.
     P99,
     /// 99.9 %.
@@ -43,7 +43,7 @@ pub enum Tail {
     P999,
 }
 
-impl Tail {
+impl PhaseTail {
     fn name(self) -> &'static str {
         match self {
             Self::P99 => "p99",
@@ -122,7 +122,12 @@ fn ends_ns(durations_ns: impl Iterator<Item = u64>) -> Vec<u64> {
 }
 
 /// Places on the axis are those of the full run, also where it is shortened.
-fn over_time(subject: &Subject, outcome: &Outcome, interval_ns: u64, tail: Tail) -> Vec<Datum> {
+fn over_time(
+    subject: &Subject,
+    outcome: &Outcome,
+    interval_ns: u64,
+    tail: PhaseTail,
+) -> Vec<Datum> {
     let names = subject.simulation.workload.class_names();
     let mut data = Vec::new();
     for (class, name) in names.iter().enumerate() {
@@ -141,7 +146,7 @@ fn over_time(subject: &Subject, outcome: &Outcome, interval_ns: u64, tail: Tail)
     data
 }
 
-fn by_phase(subject: &Subject, outcome: &Outcome, ends_ns: &[u64], tail: Tail) -> Vec<Datum> {
+fn by_phase(subject: &Subject, outcome: &Outcome, ends_ns: &[u64], tail: PhaseTail) -> Vec<Datum> {
     let names = subject.simulation.workload.class_names();
     let mut data = Vec::new();
     let mut begin_ns = 0;

@@ -11,7 +11,7 @@ use serde::Deserialize;
 /// `slowdown.p99`; and of each the `spread`, as in `slowdown.p99.spread`: the largest ÷ the smallest.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Servers {
+pub struct ServersMeasurement {
     /// Tells its figures from those of other measurements.
     #[serde(default)]
     pub id: String,
@@ -22,7 +22,7 @@ pub struct Servers {
     pub on: On,
 }
 
-impl Kind for Servers {
+impl Kind for ServersMeasurement {
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
         let systems = setting.systems(&self.on)?;
         let task = |system: &&_| self.task(setting, setting.subject(system, &self.on, "")?);
@@ -38,7 +38,7 @@ impl Kind for Servers {
     }
 }
 
-impl Servers {
+impl ServersMeasurement {
     fn task(&self, setting: &Setting<'_>, mut subject: Subject) -> Result<Task, Error> {
         if !headway_sim::rack::is_rack_policy(&subject.simulation.policy.name) {
             return Err(setting.fault("only the policies of a rack have several servers"));

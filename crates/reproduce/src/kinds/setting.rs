@@ -1,8 +1,10 @@
 //! Where a measurement stands: its experiment, and what it changes of the experiment's server.
 
-use crate::{Datum, Error, Experiment, Kind, Measure, Observable, RunLength, System};
+use crate::{
+    ComparedSystem, Datum, Error, ExperimentFile, Kind, Measurement, Observable, RunLength,
+};
 use headway_report::Slo;
-use headway_sim::{Classifier, Costs, Experiment as Simulation};
+use headway_sim::{Classification, Costs, Experiment};
 use headway_workload::{Workload, duration};
 use serde::Deserialize;
 use std::str::FromStr;
@@ -30,7 +32,7 @@ pub struct On {
 /// A measurement in its experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    experiment: &'a Experiment,
+    experiment: &'a ExperimentFile,
     id: &'a str,
     extent: RunLength,
 }
@@ -41,7 +43,7 @@ pub(crate) struct Subject {
     /// What the results call it.
     pub(crate) system: String,
     /// The simulation; how much arrives is still open.
-    pub(crate) simulation: Simulation,
+    pub(crate) simulation: Experiment,
     /// The flags that repeat it, where flags can say it.
     flags: Option<String>,
 }
@@ -49,7 +51,11 @@ pub(crate) struct Subject {
 impl<'a> Setting<'a> {
     /// Of `measure` in `experiment`.
     #[must_use]
-    pub fn new(experiment: &'a Experiment, measure: &'a Measure, extent: RunLength) -> Self {
+    pub fn new(
+        experiment: &'a ExperimentFile,
+        measure: &'a Measurement,
+        extent: RunLength,
+    ) -> Self {
         Self {
             experiment,
             id: measure.id(),
@@ -65,7 +71,7 @@ impl<'a> Setting<'a> {
 
     /// The experiment.
     #[must_use]
-    pub fn experiment(&self) -> &'a Experiment {
+    pub fn experiment(&self) -> &'a ExperimentFile {
         self.experiment
     }
 
@@ -118,7 +124,7 @@ impl<'a> Setting<'a> {
     }
 
     /// The systems that a measurement is about.
-    pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a System>, Error> {
+    pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a ComparedSystem>, Error> {
         let all = &self.experiment.system;
         let Some(names) = &on.systems else {
             return Ok(all.iter().collect());
@@ -133,7 +139,7 @@ impl<'a> Setting<'a> {
     /// A system ready to be simulated; `{}` in its policy is replaced by `inserted`.
     pub(crate) fn subject(
         &self,
-        system: &System,
+        system: &ComparedSystem,
         on: &On,
         inserted: &str,
     ) -> Result<Subject, Error> {
@@ -141,7 +147,7 @@ impl<'a> Setting<'a> {
         let name = on.workload.as_ref().unwrap_or(&server.workload);
         let workload = self.experiment.workload(name)?;
         let policy = system.policy.replace("{}", inserted);
-        let mut simulation = Simulation::new(workload, policy.parse()?)
+        let mut simulation = Experiment::new(workload, policy.parse()?)
             .servers(on.servers.unwrap_or(server.servers))
             .workers(on.workers.or(system.workers).unwrap_or(server.workers))
             .requests(self.extent.requests(on.requests.unwrap_or(server.requests)))
@@ -159,7 +165,7 @@ impl<'a> Setting<'a> {
         simulation.network_ns = time(&network.cloned())?;
         simulation.warm_up = on.warm_up.unwrap_or(simulation.warm_up);
         if system.random_classifier {
-            simulation.classifier = Classifier::Random;
+            simulation.classifier = Classification::Random;
         }
         simulation.check()?;
         let flags = self.flags(name, &simulation);
@@ -171,8 +177,8 @@ impl<'a> Setting<'a> {
     }
 
     /// The flags of a simulation, where flags can say all of it.
-    fn flags(&self, workload: &str, of: &Simulation) -> Option<String> {
-        let plain = Simulation::new(of.workload.clone(), of.policy.clone());
+    fn flags(&self, workload: &str, of: &Experiment) -> Option<String> {
+        let plain = Experiment::new(of.workload.clone(), of.policy.clone());
         let dispatch_only = Costs {
             dispatch_ns: of.costs.dispatch_ns,
             ..Costs::default()

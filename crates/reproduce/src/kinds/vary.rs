@@ -23,7 +23,7 @@ pub struct Vary {
 
 /// A point on the axis.
 #[derive(Clone, Debug)]
-pub(crate) struct Point {
+pub(crate) struct VariedPoint {
     pub(crate) x: f64,
     pub(crate) inserted: String,
     pub(crate) on: On,
@@ -31,7 +31,7 @@ pub(crate) struct Point {
 
 impl Vary {
     /// Every point, on what `on` says.
-    pub(crate) fn points(&self, on: &On, setting: &Setting<'_>) -> Result<Vec<Point>, Error> {
+    pub(crate) fn points(&self, on: &On, setting: &Setting<'_>) -> Result<Vec<VariedPoint>, Error> {
         let point = |text: &str, on: On| (text.to_owned(), on);
         let policies = self.policy.iter().map(|text| point(text, on.clone()));
         let workers = self.workers.iter().map(|&workers| {
@@ -60,7 +60,7 @@ impl Vary {
                     number(&text).ok_or_else(|| setting.fault(format!("`{text}` needs an x")))?
                 }
             };
-            Ok(Point {
+            Ok(VariedPoint {
                 x,
                 inserted: text,
                 on,

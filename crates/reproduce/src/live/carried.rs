@@ -1,6 +1,6 @@
 //! How much a system carries within a slowdown, and how many times that of another: by round, then over rounds.
 
-use headway_report::stats::{Interval, ratio_interval};
+use headway_report::stats::{ConfidenceInterval, ratio_interval};
 use serde::Serialize;
 
 /// Of every interval over rounds.
@@ -117,7 +117,7 @@ impl Ratio {
 }
 
 /// None where some end is not known, or there are too few.
-fn interval(pairs: &[(f64, f64)]) -> Option<Interval> {
+fn interval(pairs: &[(f64, f64)]) -> Option<ConfidenceInterval> {
     ratio_interval(pairs, CONFIDENCE).ok()
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::carried::{Carried, Ratio};
 use super::tail::Tail;
-use crate::judge::on_one_line;
+use crate::text::on_one_line;
 
 /// A claim of the paper.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,6 +1,6 @@
 //! What was measured, beside what the paper says.
 
-use headway_machine::Description;
+use headway_machine::MachineDescription;
 use headway_report::Summary;
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, carried};
 use super::session::{AtRest, Measured, Settings};
 use super::tail::Tail;
-use crate::judge::on_one_line;
+use crate::text::on_one_line;
 use crate::{Datum, Figures};
 
 /// A figure measured on this machine.
@@ -134,7 +134,7 @@ impl LiveReproduction {
             figure: experiment.figure.clone(),
             testbed: on_one_line(&experiment.testbed),
             shortened: settings.fast,
-            machine: Description::read()
+            machine: MachineDescription::read()
                 .map_or_else(|error| error.to_string(), |it| it.to_string()),
             caveats: caveats(measured.workers),
             workers: measured.workers,

@@ -32,7 +32,7 @@ pub(crate) struct Orders<'a> {
 
 /// A server that runs; killed when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     /// Where it listens.
     pub(crate) addr: SocketAddr,
     program: PathBuf,
@@ -80,7 +80,7 @@ fn quoted(complaint: &str) -> String {
     }
 }
 
-impl Server {
+impl ServerProcess {
     /// Starts it with a new folder, and waits until it is ready.
     pub(crate) fn start(program: &Path, orders: &Orders<'_>) -> Result<Self, ServerError> {
         let cannot = |source| ServerError::Run {
@@ -157,7 +157,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // Both fail where it has ended, as it should.
         let _ = self.process.kill();
@@ -221,7 +221,7 @@ mod tests {
             "[ \"$2 $3 $4 $5 $6\" = 'c-fcfs 1 udp://127.0.0.1:0 probes spin' ] || exit 3\n\
              echo listening udp://127.0.0.1:4242; cat; echo answered 12, preemptions 3",
         );
-        let server = Server::start(&path, &ORDERS).unwrap();
+        let server = ServerProcess::start(&path, &ORDERS).unwrap();
         assert_eq!(server.addr.port(), 4242);
         let done = server.stop().unwrap();
         assert_eq!((done.answered, done.preemptions), (12, 3));
@@ -230,16 +230,21 @@ mod tests {
     #[test]
     fn a_server_that_fails_is_quoted() {
         let (_folder, path) = script("echo no policy is called so >&2; exit 1");
-        let error = Server::start(&path, &ORDERS).unwrap_err().to_string();
+        let error = ServerProcess::start(&path, &ORDERS)
+            .unwrap_err()
+            .to_string();
         assert!(error.ends_with("no policy is called so"), "{error}");
         let (_folder, path) = script("echo listening udp://127.0.0.1:1; cat; exit 7");
-        let error = Server::start(&path, &ORDERS).unwrap().stop().unwrap_err();
+        let error = ServerProcess::start(&path, &ORDERS)
+            .unwrap()
+            .stop()
+            .unwrap_err();
         assert!(error.to_string().contains("exit status: 7"), "{error}");
     }
 
     #[test]
     fn a_server_that_is_not_there_is_named() {
-        let error = Server::start(Path::new("/nowhere/server"), &ORDERS).unwrap_err();
+        let error = ServerProcess::start(Path::new("/nowhere/server"), &ORDERS).unwrap_err();
         assert!(error.to_string().contains("/nowhere/server"), "{error}");
     }
 }

@@ -15,7 +15,7 @@ use super::asked::Asked;
 use super::closed::{Closed, ClosedError, Took};
 use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::rounds::{AtServer, LATE_NS, Lag, LiveRun, Turn, again, turns};
-use super::server::{Done, Orders, Server, ServerError};
+use super::server::{Done, Orders, ServerError, ServerProcess};
 
 /// Requests of each class that are asked one at a time, after as many that are not counted: of either program in turn, so often.
 const AT_REST: usize = 40;
@@ -225,7 +225,7 @@ impl<'a> Session<'a> {
         if system.tsc && !has_invariant_tsc() {
             return Some("the time-stamp counter does not run at a constant rate".into());
         }
-        let tried = self.start(system).and_then(Server::stop);
+        let tried = self.start(system).and_then(ServerProcess::stop);
         tried.err().map(|error| error.to_string())
     }
 
@@ -236,13 +236,13 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn start(&self, system: &LiveSystem) -> Result<Server, ServerError> {
+    fn start(&self, system: &LiveSystem) -> Result<ServerProcess, ServerError> {
         let orders = Orders {
             policy: &system.policy,
             workers: self.workers,
             preempt: if system.signal { "signal" } else { "probes" },
         };
-        Server::start(self.program(system.program), &orders)
+        ServerProcess::start(self.program(system.program), &orders)
     }
 
     /// With and without probes in turn, since a machine's speed changes from second to second.

@@ -10,37 +10,3 @@ pub use markdown::markdown;
 pub(crate) use markdown::rows;
 pub(crate) use tables::list;
 pub use tables::{claims, curves, listing, overview, reasons, singles, text};
-
-use headway_report::format::{duration_us, metric, percent, significant};
-
-/// A figure with the unit that its name implies.
-pub(crate) fn quantity(what: &str, value: f64) -> String {
-    if !value.is_finite() {
-        return "–".into();
-    }
-    let last = what.rsplit('.').next().unwrap_or(what);
-    if what.contains("latency.") || last.ends_with("_us") {
-        return duration_us(value);
-    }
-    match last {
-        "rps" | "offered" | "achieved" => metric(value),
-        "utilization" | "unserved" | "overhead" => percent(value),
-        "ratio" => format!("{} ×", significant(value, 3)),
-        _ if value != 0.0 && value.fract() == 0.0 && value.abs() < 1e4 => format!("{value}"),
-        _ => significant(value, 3),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quantity;
-
-    #[test]
-    fn names_imply_units() {
-        assert_eq!(quantity("rps", 5.1e6), "5.10M");
-        assert_eq!(quantity("class.short.latency.p999", 9.87), "9.87 µs");
-        assert_eq!(quantity("ratio", 2.35), "2.35 ×");
-        assert_eq!(quantity("reserved.A", 2.0), "2");
-        assert_eq!(quantity("overall.slowdown.p999", f64::NAN), "–");
-    }
-}

@@ -1,13 +1,13 @@
 //! Tables, which every form of output shows.
 
-use super::quantity;
 use crate::figures::distinct;
-use crate::{Datum, Experiment, Judged, Reproduction, Verdict};
+use crate::text::quantity;
+use crate::{ClaimVerdict, Datum, ExperimentFile, Judged, Reproduction};
 use headway_report::{Table, format};
 
 /// What there is to reproduce.
 #[must_use]
-pub fn listing(experiments: &[Experiment]) -> Table {
+pub fn listing(experiments: &[ExperimentFile]) -> Table {
     list(experiments.iter().map(|experiment| {
         let names = [&experiment.name, &experiment.paper, &experiment.figure];
         (names, &experiment.title, experiment.claim.len())
@@ -81,7 +81,7 @@ pub fn claims(result: &Reproduction) -> Table {
 /// The verdict; where a deviation was expected, why stands behind it.
 fn verdict(claim: &Judged) -> String {
     match (&claim.because, claim.verdict) {
-        (Some(because), Verdict::ExpectedDeviation) => {
+        (Some(because), ClaimVerdict::ExpectedDeviation) => {
             format!("{}: {because}", claim.verdict)
         }
         _ => claim.verdict.to_string(),

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempt};
+use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempter};
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Local, Next, Queues};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use headway_fiber::Asker;
-use headway_policy::role::{Backlog, Ingress, Monitor, Preempt, Verdict};
+use headway_policy::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
 use headway_policy::{ClassId, JobId, WorkerId};
 
 use super::worker_link::DispatcherEnd;
@@ -213,17 +213,17 @@ impl<M: Monitor> Watch<M> {
             return;
         }
         match monitor.expired(now_ns, id, ingress, links) {
-            Verdict::Preempt => {
+            PreemptionDecision::Preempt => {
                 watched.due_ns = now_ns + AGAIN_NS;
                 watched.ask(now_ns, message(*gives_hints, worker, links), tally);
                 if watched.overruns_for_long(now_ns) {
                     overruns.still_runs(tally, watched.class.0);
                 }
             }
-            Verdict::Renew(for_ns) | Verdict::RenewAlone(for_ns) => {
+            PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
                 watched.due_ns = now_ns + for_ns;
             }
-            Verdict::Leave => watched.due_ns = u64::MAX,
+            PreemptionDecision::Leave => watched.due_ns = u64::MAX,
         }
     }
 

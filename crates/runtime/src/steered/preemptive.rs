@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use headway_fiber::Attached;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
-use headway_policy::role::{Backlog, Local, Monitor, Queues, Unplaced, Verdict};
+use headway_policy::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, Unplaced};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::view::View;
@@ -120,9 +120,11 @@ impl Deadlines {
     ) -> Option<u64> {
         if now_ns >= self.monitor_ns {
             self.monitor_ns = match monitor.expired(now_ns, me, &Unplaced, view) {
-                Verdict::Preempt => return None,
-                Verdict::Renew(for_ns) | Verdict::RenewAlone(for_ns) => now_ns + for_ns,
-                Verdict::Leave => u64::MAX,
+                PreemptionDecision::Preempt => return None,
+                PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
+                    now_ns + for_ns
+                }
+                PreemptionDecision::Leave => u64::MAX,
             };
         }
         if now_ns >= self.local_ns {

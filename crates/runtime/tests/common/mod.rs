@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_machine::Clock;
+use headway_net::classify::Classifier;
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
 use headway_policy::WorkerId;
 use headway_policy::role::Owner;
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, Engines, Preemption};
-use headway_runtime::{Builder, Call, Service, SetupFailure, Stats};
+use headway_runtime::{Builder, Call, Server, Service, SetupFailure, Stats};
 
 /// Any service, so that the server is compiled once for all the tests of a file: each closure is a type of its own.
 pub(crate) struct Boxed(Box<dyn Service>);
@@ -31,14 +32,32 @@ impl Service for Boxed {
 
 /// Builders take services boxed.
 pub(crate) trait ServeBoxed<D, C> {
-    /// What answers the requests.
+    /// Answers requests by `service`.
     fn answering(self, service: impl Service) -> Builder<Boxed, D, C>;
+
+    /// Starts a server that answers by `service` on a free port of this machine.
+    fn serving(self, service: impl Service) -> Server
+    where
+        C: Classifier + 'static;
 }
 
 impl<S, D, C> ServeBoxed<D, C> for Builder<S, D, C> {
     fn answering(self, service: impl Service) -> Builder<Boxed, D, C> {
         self.service(Boxed(Box::new(service)))
     }
+
+    fn serving(self, service: impl Service) -> Server
+    where
+        C: Classifier + 'static,
+    {
+        let listening = self.answering(service).listen_udp(loopback());
+        listening.start().expect("the server starts")
+    }
+}
+
+/// Any free port of this machine.
+pub(crate) fn loopback() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
 }
 
 /// So long that only a hang exceeds it.
@@ -168,6 +187,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// A client of the server.
+    pub(crate) fn of(server: &Server) -> Self {
+        Self::connect(server.local_addr().expect("it listens"))
+    }
+
     pub(crate) fn connect(addr: SocketAddr) -> Self {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(addr).unwrap();

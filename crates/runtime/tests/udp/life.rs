@@ -10,11 +10,12 @@ use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::pool::Pool;
 use headway_policy::WorkerId;
 use headway_runtime::{
-    Call, Idle, Layout, Server, Service, SetupFailure, ShutdownError, StartError, Stats, checkpoint,
+    Builder, Call, Idle, Layout, Server, Service, SetupFailure, ShutdownError, StartError, Stats,
+    checkpoint,
 };
 
-use super::common::{Client, FOREVER, ServeBoxed, gated, wait_until};
-use super::{both_layouts, builder, handle, loopback};
+use super::common::{Client, FOREVER, ServeBoxed, gated, loopback, wait_until};
+use super::{both_layouts, builder, handle};
 
 /// One of each kind: a dispatcher, workers that interrupt themselves, a dispatcher that interrupts them, workers that are steered, and thieves
 /// among them.
@@ -22,14 +23,14 @@ const POLICIES: [&str; 5] = ["c-fcfs", "tiny-quanta", CONCORD, "d-fcfs", "work-s
 /// Its dispatcher runs no requests: the tests' handlers would hold it up.
 const CONCORD: &str = "concord,q=20us,dispatcher=dedicated";
 
+/// A builder of the policy in the layout.
+fn placed(policy: &str, layout: Layout) -> Builder {
+    builder().policy(policy).layout(layout)
+}
+
 fn each(test: impl Fn(&'static str, Layout)) {
     for policy in POLICIES {
-        both_layouts(|layout| {
-            let interrupts = ["tiny-quanta", CONCORD].contains(&policy);
-            if !interrupts || layout == Layout::Dedicated {
-                test(policy, layout);
-            }
-        });
+        both_layouts(|layout| test(policy, layout));
     }
 }
 
@@ -46,15 +47,8 @@ fn many_within_seconds(context: &str, once: impl Fn()) {
 fn a_server_asleep_stops_at_once() {
     each(|policy, layout| {
         many_within_seconds(policy, || {
-            let server = builder()
-                .policy(policy)
-                .layout(layout)
-                .idle(Idle::Park)
-                .answering(handle)
-                .listen_udp(loopback())
-                .start()
-                .unwrap();
-            let mut client = Client::connect(server.local_addr().unwrap());
+            let server = placed(policy, layout).idle(Idle::Park).serving(handle);
+            let mut client = Client::of(&server);
             assert_eq!(client.call(0, 1, b"echo").0, Status::Ok);
             server.shutdown(FOREVER).unwrap();
         });
@@ -73,19 +67,14 @@ fn a_thread_that_panics_ends_the_server_and_is_the_only_one_blamed() {
         many_within_seconds(policy, || {
             let service = Arc::new(());
             let theirs = Arc::clone(&service);
-            let server = builder()
-                .policy(policy)
-                .layout(layout)
+            let server = placed(policy, layout)
                 .idle(Idle::Park)
                 .classifier(fragile)
-                .answering(move |call: &mut Call<'_>| {
+                .serving(move |call: &mut Call<'_>| {
                     let _ = &theirs;
                     handle(call);
-                })
-                .listen_udp(loopback())
-                .start()
-                .unwrap();
-            let client = Client::connect(server.local_addr().unwrap());
+                });
+            let client = Client::of(&server);
             client.send(0, 1, b"break");
             server.wait();
             // Nobody else wakes them: the stop that wakes all is not asked for.
@@ -149,15 +138,8 @@ fn assert_accounted(mut client: Client, stats: &Stats, context: &str) {
 
 /// A server whose workers are held up, with more requests than it has buffers.
 fn crowded(policy: &str, layout: Layout, gate: &Arc<AtomicBool>) -> (Server, Client) {
-    let server = builder()
-        .policy(policy)
-        .layout(layout)
-        .slots(64)
-        .answering(gated(gate))
-        .listen_udp(loopback())
-        .start()
-        .unwrap();
-    let client = Client::connect(server.local_addr().unwrap());
+    let server = placed(policy, layout).slots(64).serving(gated(gate));
+    let client = Client::of(&server);
     (0..WAITING).for_each(|index| client.send(1, index, b"x"));
     wait_until("some are in", || server.stats().received > 0);
     (server, client)
@@ -202,11 +184,7 @@ fn all_that_waits_at_a_deadline_is_answered_or_counted() {
 
 #[test]
 fn a_deadline_beyond_all_clocks_never_passes() {
-    let server = builder()
-        .answering(handle)
-        .listen_udp(loopback())
-        .start()
-        .unwrap();
+    let server = builder().serving(handle);
     server.shutdown(Duration::MAX).unwrap();
 }
 
@@ -222,17 +200,11 @@ impl Drop for Grenade {
 #[test]
 fn a_panic_that_panics_when_it_is_dropped_costs_its_request_only() {
     each(|policy, layout| {
-        let server = builder()
-            .policy(policy)
-            .layout(layout)
-            .answering(|call: &mut Call<'_>| match call.payload() {
-                b"grenade" => panic_any(Grenade),
-                _ => call.reply_in_place(),
-            })
-            .listen_udp(loopback())
-            .start()
-            .unwrap();
-        let mut client = Client::connect(server.local_addr().unwrap());
+        let server = placed(policy, layout).serving(|call: &mut Call<'_>| match call.payload() {
+            b"grenade" => panic_any(Grenade),
+            _ => call.reply_in_place(),
+        });
+        let mut client = Client::of(&server);
         for index in 0..4 {
             assert_eq!(client.call(0, index, b"grenade").0, Status::Error);
             assert_eq!(client.call(0, index, b"echo").0, Status::Ok);
@@ -268,9 +240,7 @@ fn a_worker_that_cannot_be_set_up_keeps_the_server_from_starting() {
     each(|policy, layout| {
         for (panics, why) in [(true, "it panicked"), (false, "as the test asked")] {
             let addr = free_address();
-            let error = builder()
-                .policy(policy)
-                .layout(layout)
+            let error = placed(policy, layout)
                 .idle(Idle::Park)
                 .answering(Unready { panics })
                 .listen_udp(addr)
@@ -307,11 +277,8 @@ fn responses_are_never_answered_whatever_the_classifier() {
     ] {
         let server = builder()
             .classifier(classifier.parse::<AnyClassifier>().unwrap())
-            .answering(handle)
-            .listen_udp(loopback())
-            .start()
-            .unwrap();
-        let mut client = Client::connect(server.local_addr().unwrap());
+            .serving(handle);
+        let mut client = Client::of(&server);
         let request = Header {
             class: 0,
             flag: Flag::REQUEST,
@@ -332,13 +299,8 @@ fn responses_are_never_answered_whatever_the_classifier() {
 #[test]
 fn a_protocols_own_requests_are_no_responses() {
     let classifier: AnyClassifier = "memcached".parse().unwrap();
-    let server = builder()
-        .classifier(classifier)
-        .answering(handle)
-        .listen_udp(loopback())
-        .start()
-        .unwrap();
-    let mut client = Client::connect(server.local_addr().unwrap());
+    let server = builder().classifier(classifier).serving(handle);
+    let mut client = Client::of(&server);
     for request in [
         "get some-key\r\n",
         "delete some-key\r\n",
@@ -367,15 +329,9 @@ fn starts_servers_with_one_number_left() {
     drop(last);
     each(|policy, layout| {
         for stops in [true, false, true] {
-            let server = builder()
-                .policy(policy)
-                .layout(layout)
-                .answering(handle)
-                .listen_udp(loopback())
-                .start()
-                .unwrap();
+            let server = placed(policy, layout).serving(handle);
             if stops {
-                let mut client = Client::connect(server.local_addr().unwrap());
+                let mut client = Client::of(&server);
                 assert_eq!(client.call(0, 1, b"echo").0, Status::Ok);
                 server.shutdown(FOREVER).unwrap();
             }

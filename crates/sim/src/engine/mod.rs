@@ -16,9 +16,11 @@ use crate::Costs;
 use crate::server::{NEVER, Sink, Standing, Work};
 use crate::tape::Tape;
 use agenda::Agenda;
-use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, Verdict};
+use headway_policy::role::{
+    Dispatch, Ingress, Local, Monitor, Next, Owner, Preempt, PreemptionDecision,
+};
 use headway_policy::systems::System;
-use headway_policy::{Charge, Job, JobId, Mechanism, Shape, WorkerId};
+use headway_policy::{Charge, Job, JobId, PreemptionCosts, Shape, WorkerId};
 use headway_report::schedule::Runner;
 use queues::WorkerQueues;
 use requests::Requests;
@@ -51,7 +53,7 @@ pub(crate) struct Engine<I, L, M> {
     locals: Vec<L>,
     monitor: M,
     costs: Costs,
-    mechanism: Mechanism,
+    preemption: PreemptionCosts,
     queue_limit: usize,
     requests: Requests,
     queues: WorkerQueues,
@@ -79,7 +81,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             ingress: system.ingress,
             locals: system.locals,
             monitor: system.monitor,
-            mechanism: costs.applied_to(system.mechanism),
+            preemption: costs.applied_to(system.preemption_costs),
             costs,
             queue_limit: shape.queue_limit,
             requests: Requests::default(),
@@ -237,7 +239,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.queues.push(worker, job);
         self.joined(worker.index());
         let waited_ns = match I::OWNER {
-            Owner::Dispatcher if queued == 0 => self.mechanism.next_ns,
+            Owner::Dispatcher if queued == 0 => self.preemption.next_ns,
             _ => 0,
         };
         self.look_for_work(worker.index(), waited_ns);
@@ -295,7 +297,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             0 => self.costs.overhead_ns,
             _ => 0,
         };
-        let spent_ns = after_ns + self.mechanism.switch_ns + overhead_ns;
+        let spent_ns = after_ns + self.preemption.switch_ns + overhead_ns;
         let (left_ns, as_job) = (request.left_ns(), request.job(job));
         let epoch = self.workers[worker].epoch + 1;
         self.idle -= 1;
@@ -359,13 +361,13 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             .monitor
             .expired(self.now_ns, id, &self.ingress, &queues)
         {
-            Verdict::Preempt => self.preempt(worker),
-            Verdict::Renew(ns) => self.look_again(worker, self.now_ns + ns),
-            Verdict::RenewAlone(ns) => {
+            PreemptionDecision::Preempt => self.preempt(worker),
+            PreemptionDecision::Renew(ns) => self.look_again(worker, self.now_ns + ns),
+            PreemptionDecision::RenewAlone(ns) => {
                 self.workers[worker].go_on_alone(self.now_ns, ns);
                 self.look_again(worker, NEVER)
             }
-            Verdict::Leave => self.look_again(worker, NEVER),
+            PreemptionDecision::Leave => self.look_again(worker, NEVER),
         }
     }
 
@@ -400,7 +402,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
         self.note(running, Runner::Worker(worker), serving_from_ns, false);
         let request = self.requests.get_mut(running);
         request.attained_ns += served_ns;
-        match (self.mechanism.charge, self.mechanism.notif_ns) {
+        match (self.preemption.charge, self.preemption.notif_ns) {
             (Charge::Blocking, blocked_ns @ 1..) => {
                 self.work.busy_ns += blocked_ns;
                 let left_ns = self.now_ns + blocked_ns;

@@ -4,7 +4,7 @@ use super::requests::InFlight;
 use super::{Delayed, Engine};
 use crate::server::{Directed, Recorded, Request, Simulated, Sink, Standing, Work, WorkerView};
 use crate::tape::Tape;
-use headway_policy::controls::Assignment;
+use headway_policy::controls::GroupShares;
 use headway_policy::host::Counters;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::{ClassId, Plan, WorkerId};
@@ -109,7 +109,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
     #[inline]
     fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
         self.advance_to(now_ns);
-        let needs_ns = self.mechanism.slowed_ns(request.service_ns);
+        let needs_ns = self.preemption.slowed_ns(request.service_ns);
         let in_flight = InFlight::new(request, needs_ns);
         let (id, grown) = self.requests.insert(in_flight);
         if grown {
@@ -157,9 +157,9 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         self.decide(sink);
     }
 
-    fn assign(&mut self, now_ns: u64, assignment: &Assignment, sink: &mut impl Sink) {
+    fn assign(&mut self, now_ns: u64, shares: &GroupShares, sink: &mut impl Sink) {
         self.advance_to(now_ns);
-        self.ingress.assign(now_ns, assignment);
+        self.ingress.assign(now_ns, shares);
         self.note_plan(sink);
         self.decide(sink);
     }

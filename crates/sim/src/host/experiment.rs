@@ -3,7 +3,7 @@
 use super::HostCosts;
 use crate::experiment::shape_of;
 use headway_policy::Shape;
-use headway_policy::host::{AppShape, HostShape, Kind, Topology};
+use headway_policy::host::{AppShape, HostShape, HostTopology, Kind};
 use headway_policy::spec::Spec;
 use headway_workload::Workload;
 
@@ -136,7 +136,7 @@ impl App {
 #[derive(Clone, Debug)]
 pub struct HostExperiment {
     /// The cores that are dealt out; the daemon has its own.
-    pub topology: Topology,
+    pub topology: HostTopology,
     /// Who deals them out: one of [`NAMES`](headway_policy::host::systems::NAMES).
     pub policy: Spec,
     /// The applications.
@@ -160,7 +160,7 @@ impl HostExperiment {
     #[must_use]
     pub fn new(cores: usize, policy: Spec) -> Self {
         Self {
-            topology: Topology::paired(cores),
+            topology: HostTopology::paired(cores),
             policy,
             apps: Vec::new(),
             duration_ns: 200_000_000,

@@ -246,21 +246,35 @@ pub fn load_step(
             if contestant.system == SHENANGO.system {
                 host.costs.packet_ns = PACKET_NS;
             }
-            inputs.push((contestant.system, raised, host));
+            inputs.push(LoadStep {
+                system: contestant.system,
+                raised_rps: raised,
+                host,
+            });
         }
     }
-    let run = |(system, raised_rps, host): &(&'static str, f64, HostExperiment)| {
-        let mut outcome = host.run()?;
+    in_parallel(&inputs, effort.threads, LoadStep::run, |_, _| ())
+        .into_iter()
+        .collect()
+}
+
+/// A host whose load steps up and down again.
+struct LoadStep {
+    system: &'static str,
+    raised_rps: f64,
+    host: HostExperiment,
+}
+
+impl LoadStep {
+    fn run(&self) -> Result<StepResponse, SimError> {
+        let mut outcome = self.host.run()?;
         Ok(StepResponse {
-            system,
-            raised_rps: *raised_rps,
+            system: self.system,
+            raised_rps: self.raised_rps,
             windows: std::mem::take(&mut outcome.apps[0].windows),
             outcome,
         })
-    };
-    in_parallel(&inputs, effort.threads, run, |_, _| ())
-        .into_iter()
-        .collect()
+    }
 }
 
 /// Figure 7: the spin server (exponential, 10 µs) under Shenango, for few flows and many, over its rate. Flows

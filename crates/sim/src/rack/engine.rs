@@ -11,16 +11,16 @@ use crate::experiment::Experiment;
 use crate::outcome::Outcome;
 use crate::server::{self, Left, NEVER, Request, SimulatedServer};
 use crate::standings::Standings;
-use headway_policy::controls::{Assignment, Share};
+use headway_policy::controls::{GroupShares, Share};
 use headway_policy::rack::{
-    Agent, Bouncing, Control, Duty, Forward, Mark, Packet, Part, RackSystem, Reply, ServerId,
+    Agent, Bouncing, ControlPlane, Duty, Forward, Mark, Packet, Part, RackSystem, Reply, ServerId,
     Switch, Turns,
 };
 use headway_policy::spec::Params;
 use headway_policy::{ClassId, WorkerId};
 
 /// Scores the control plane's candidates at a load, by trials on racks of their own.
-pub(super) type Scoring = fn(&Experiment, &Control, f64, Turns) -> Result<Vec<f64>, SimError>;
+pub(super) type Scoring = fn(&Experiment, &ControlPlane, f64, Turns) -> Result<Vec<f64>, SimError>;
 
 /// Runs it to the end.
 pub(super) fn run<S: Switch>(
@@ -54,7 +54,7 @@ struct Rack<'a, S> {
     name: &'static str,
     params: Params,
     switch: S,
-    control: Option<Control>,
+    control: Option<ControlPlane>,
     scoring: Scoring,
     adapting: bool,
     bounces_all: bool,
@@ -466,7 +466,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             if duty == self.duties[at] {
                 continue;
             }
-            self.servers[at].assign(self.now_ns, &assignment(&duty), &mut self.left);
+            self.servers[at].assign(self.now_ns, &group_shares(&duty), &mut self.left);
             if let Some(agents) = &mut self.agents {
                 agents[at].instructed(&duty);
             }
@@ -499,12 +499,12 @@ fn change_ns(experiment: &Experiment, number: usize) -> u64 {
 }
 
 /// A server's duty, as its policy is told.
-fn assignment(duty: &Duty) -> Assignment {
+fn group_shares(duty: &Duty) -> GroupShares {
     let share = |part: &Part| Share {
         classes: part.classes,
         workers: part.cores,
     };
-    Assignment {
+    GroupShares {
         shares: duty.parts.iter().map(share).collect(),
         ascending: duty.ascending.clone(),
     }

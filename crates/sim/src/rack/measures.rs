@@ -5,7 +5,7 @@ use crate::experiment::Experiment;
 use crate::measures::Measures;
 use crate::outcome::Outcome;
 use crate::server::Request;
-use headway_policy::rack::{Control, ServerId};
+use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;
 use headway_report::{Histogram, RackFigures, Reservation, ServerFigures};
 
@@ -47,14 +47,14 @@ impl<'a> RackMeasures<'a> {
         above.sum::<u64>() > self.common.experiment.expected_requests() as u64 / 100
     }
 
-    pub(super) fn replanned(&mut self, at_ns: u64, control: &Control) {
+    pub(super) fn replanned(&mut self, at_ns: u64, control: &ControlPlane) {
         self.figures.regenerated += 1;
         let reservation = self.reservation(control);
         self.common.plan_changed(at_ns, reservation);
     }
 
     /// The groups and their cores, numbered over the rack: server × workers + worker.
-    fn reservation(&self, control: &Control) -> Vec<Reservation> {
+    fn reservation(&self, control: &ControlPlane) -> Vec<Reservation> {
         let names = self.common.experiment.workload.class_names();
         let (grouping, layout) = (control.grouping(), control.layout());
         let cores = |group: usize| {
@@ -96,7 +96,7 @@ impl<'a> RackMeasures<'a> {
         mut self,
         policy: &str,
         params: &Params,
-        control: Option<&Control>,
+        control: Option<&ControlPlane>,
         busy_ns: &[u64],
     ) -> Outcome {
         let elapsed_ns = self.common.totals.elapsed_ns() * self.common.experiment.workers as f64;

@@ -6,7 +6,7 @@ use crate::error::SimError;
 use crate::experiment::Experiment;
 use crate::outcome::Outcome;
 use headway_policy::rack::{
-    Bouncing, Cloning, Control, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
+    Bouncing, Cloning, ControlPlane, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
 };
 use headway_workload::{Class, Offered, Service, Workload};
 
@@ -23,7 +23,7 @@ const HIGHEST_LOAD: f64 = 0.95;
 /// certain to lie above another's.
 pub(super) fn scores(
     experiment: &Experiment,
-    control: &Control,
+    control: &ControlPlane,
     load: f64,
     turns: Turns,
 ) -> Result<Vec<f64>, SimError> {
@@ -91,7 +91,7 @@ fn trial(experiment: &Experiment, demand: &Demand, load: f64) -> Experiment {
 }
 
 /// The rack laid out for one candidate, and left so.
-fn fixed(control: &Control, grouping: &Grouping, turns: Turns) -> RackSystem<Shaper> {
+fn fixed(control: &ControlPlane, grouping: &Grouping, turns: Turns) -> RackSystem<Shaper> {
     let mut control = control.clone();
     control.adopt(grouping.clone());
     let types = control.demand().types().len();

@@ -2,7 +2,7 @@
 //! does not compile.
 
 use super::request::{Left, Request, Sink, Work};
-use headway_policy::controls::Assignment;
+use headway_policy::controls::GroupShares;
 use headway_policy::host::Counters;
 use headway_policy::{ClassId, Plan, WorkerId};
 use headway_report::schedule::Slice;
@@ -72,7 +72,7 @@ pub trait SimulatedServer: Standing + WorkerView + Directed + Send {
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>);
 
     /// Somebody above the server says what it is to serve; policies of their own mind do not heed it.
-    fn assign(&mut self, now_ns: u64, assignment: &Assignment, left: &mut Vec<Left>);
+    fn assign(&mut self, now_ns: u64, shares: &GroupShares, left: &mut Vec<Left>);
 }
 
 /// A [`SimulatedServer`] that knows its sink's type, so that nothing is called indirectly on the way of a request.
@@ -82,7 +82,7 @@ pub(crate) trait Simulated: Standing + WorkerView + Directed {
     fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink);
     fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, sink: &mut impl Sink);
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink);
-    fn assign(&mut self, now_ns: u64, assignment: &Assignment, sink: &mut impl Sink);
+    fn assign(&mut self, now_ns: u64, shares: &GroupShares, sink: &mut impl Sink);
 }
 
 /// A server that can note who runs where.
@@ -111,7 +111,7 @@ impl<T: Simulated + Send> SimulatedServer for T {
         Simulated::revoke(self, now_ns, worker, left);
     }
 
-    fn assign(&mut self, now_ns: u64, assignment: &Assignment, left: &mut Vec<Left>) {
-        Simulated::assign(self, now_ns, assignment, left);
+    fn assign(&mut self, now_ns: u64, shares: &GroupShares, left: &mut Vec<Left>) {
+        Simulated::assign(self, now_ns, shares, left);
     }
 }

@@ -1,10 +1,10 @@
 //! Keeps books on what the roles are told, and holds the engine to them: every request is done
 //! exactly once, by as much service as it asked for, on one worker at a time.
 
-use headway_policy::controls::Assignment;
+use headway_policy::controls::GroupShares;
 use headway_policy::role::{
     Assignable, Backlog, Dispatch, DispatcherSlice, DispatcherWork, Ingress, Inspect, Monitor,
-    Owner, Preempt, Shed, Verdict,
+    Owner, Preempt, PreemptionDecision, Shed,
 };
 use headway_policy::systems::System;
 use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
@@ -48,7 +48,7 @@ where
             monitor: Audited(system.monitor, books.clone(), may_interrupt),
             depth: system.depth,
             shared_queues: system.shared_queues,
-            mechanism: system.mechanism,
+            preemption_costs: system.preemption_costs,
         }
     };
     let outcome = experiment.run_system(wrap).expect("a valid experiment");
@@ -205,8 +205,8 @@ impl<I: Ingress> DispatcherWork for Audited<I> {
 }
 
 impl<I: Ingress> Assignable for Audited<I> {
-    fn assign(&mut self, now_ns: u64, assignment: &Assignment) {
-        self.0.assign(now_ns, assignment);
+    fn assign(&mut self, now_ns: u64, shares: &GroupShares) {
+        self.0.assign(now_ns, shares);
     }
 
     fn withdraw(&mut self, class: ClassId) -> Option<JobId> {
@@ -263,10 +263,10 @@ impl<M: Monitor> Monitor for Audited<M> {
         worker: WorkerId,
         ingress: &I,
         queues: &Q,
-    ) -> Verdict {
+    ) -> PreemptionDecision {
         self.books().look(queues);
         let verdict = self.0.expired(now_ns, worker, ingress, queues);
-        if verdict == Verdict::Preempt {
+        if verdict == PreemptionDecision::Preempt {
             self.judge(worker, ingress, queues);
         }
         verdict

@@ -1,6 +1,6 @@
 //! How arrivals follow one another.
 
-use super::distance;
+use super::distance::distance;
 use crate::cdf::gamma_cdf;
 use crate::{Arrivals, Trace};
 

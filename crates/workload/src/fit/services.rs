@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::distance;
+use super::distance::distance;
 use crate::{Empirical, Service};
 
 /// A distribution nearer than this is near enough, however many samples tell it from the truth.
@@ -18,7 +18,7 @@ const TAIL_RATIO: f64 = 1.02;
 
 /// A distribution that was compared with the samples.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
+pub struct FitCandidate {
     /// What it is called: a name of [`Service::NAMES`], or `bimodal`, which a file writes as
     /// an empirical distribution of two points.
     pub name: &'static str,
@@ -44,14 +44,14 @@ pub struct ClassFit {
     /// Their squared coefficient of variation.
     pub scv: f64,
     /// All that was compared, the empirical distribution last.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<FitCandidate>,
     chosen: usize,
 }
 
 impl ClassFit {
     /// What the workload uses.
     #[must_use]
-    pub fn chosen(&self) -> &Candidate {
+    pub fn chosen(&self) -> &FitCandidate {
         &self.candidates[self.chosen]
     }
 }
@@ -61,17 +61,17 @@ pub(super) fn fit(name: &str, mut samples: Vec<u64>) -> ClassFit {
     samples.sort_unstable();
     let mean_ns = moment(&samples, 1);
     let second = moment(&samples, 2);
-    let judge = |(name, service): (&'static str, Service)| Candidate {
+    let judge = |(name, service): (&'static str, Service)| FitCandidate {
         name,
         ks: distance(&samples, |ns| service.cdf(ns)),
         mean_error: service.mean_ns() / mean_ns - 1.0,
         second_moment_error: service.second_moment_ns2() / second - 1.0,
         service,
     };
-    let mut candidates: Vec<Candidate> = parametric(&samples).into_iter().map(judge).collect();
+    let mut candidates: Vec<FitCandidate> = parametric(&samples).into_iter().map(judge).collect();
     candidates.push(recorded(&samples, mean_ns, second));
     let limit = NEAR.max(CHANCE / libm::sqrt(samples.len() as f64));
-    let acceptable = |candidate: &Candidate| {
+    let acceptable = |candidate: &FitCandidate| {
         candidate.ks <= limit
             && candidate.mean_error.abs() <= MEAN_ERROR_MAX
             && candidate.second_moment_error.abs() <= SECOND_MOMENT_ERROR_MAX
@@ -184,7 +184,7 @@ fn bimodal(samples: &[u64]) -> Service {
 
 /// The samples themselves. Where there are many, neighbours are joined to their mean: as many as
 /// 2 % of those that take longer, so that the tail keeps every one of its last fifty.
-fn recorded(samples: &[u64], mean_ns: f64, second: f64) -> Candidate {
+fn recorded(samples: &[u64], mean_ns: f64, second: f64) -> FitCandidate {
     let mut points: Vec<(u64, f64)> = Vec::new();
     let mut rest = samples;
     while let [first, ..] = rest {
@@ -201,7 +201,7 @@ fn recorded(samples: &[u64], mean_ns: f64, second: f64) -> Candidate {
     };
     let ks = distance(samples, cdf);
     let service = Service::Empirical(Arc::new(Empirical::new(points.clone())));
-    Candidate {
+    FitCandidate {
         name: "empirical",
         ks,
         mean_error: service.mean_ns() / mean_ns - 1.0,

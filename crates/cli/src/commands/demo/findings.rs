@@ -3,7 +3,7 @@
 use crate::commands::demo::lane::{ALL, Basis, Excluded, Lane, Round, Sample};
 use crate::commands::demo::setup::{Setup, percent};
 use crate::commands::demo::verdict::{CONFIDENCE, Ratio, Step};
-use headway_report::stats::Interval;
+use headway_report::stats::ConfidenceInterval;
 use headway_report::{Run, format};
 
 /// Everything that was found out.
@@ -43,9 +43,10 @@ impl Findings {
     pub(crate) fn sample(&self, class: &str) -> Sample {
         let untouched = (Basis::Untouched, self.index(class));
         let quiet = |lane: &Lane| lane.valid(untouched).next().is_some();
-        match self.lanes.iter().all(quiet) {
-            true => untouched,
-            false => ALL,
+        if self.lanes.iter().all(quiet) {
+            untouched
+        } else {
+            ALL
         }
     }
 
@@ -67,9 +68,10 @@ impl Findings {
                 "Live: {} rounds{}, in each every policy for {} s with the same requests, in rotating order, on a fresh \
                  server. The first {} of each run is not measured: DARC profiles its first {} requests then.",
                 self.rounds(),
-                match (self.rounds() as u64) < self.rounds_most {
-                    true => format!(" of at most {}", self.rounds_most),
-                    false => String::new(),
+                if (self.rounds() as u64) < self.rounds_most {
+                    format!(" of at most {}", self.rounds_most)
+                } else {
+                    String::new()
                 },
                 format::significant(setup.offer.duration.as_secs_f64(), 2),
                 percent(setup.offer.warm_up),
@@ -142,12 +144,15 @@ impl Findings {
             let run = |name: &str| self.lane(name)?.run(&self.setup.stage, sample);
             let (base, other) = (run(&self.base)?, run(&best)?);
             let p99 = |run: &Run| Some(run.class(&ratio.class)?.latency_us.p99);
-            Some(compared(
-                ratio,
-                (p99(&base)?, &self.base),
-                (p99(&other)?, &best),
-                &ratio.p99?,
-            ))
+            let base = TailUnder {
+                policy: &self.base,
+                p99_us: p99(&base)?,
+            };
+            let other = TailUnder {
+                policy: &best,
+                p99_us: p99(&other)?,
+            };
+            Some(compared(ratio, &base, &other, &ratio.p99?))
         };
         let ratios = self.ratios.iter().filter(|ratio| ratio.policy == best);
         ratios.filter_map(of_ratio).collect()
@@ -225,12 +230,13 @@ impl Findings {
             )
         };
         let parts: Vec<String> = self.lanes.iter().filter(plans).map(of).collect();
-        match parts.is_empty() {
-            true => Vec::new(),
-            false => vec![format!(
+        if parts.is_empty() {
+            Vec::new()
+        } else {
+            vec![format!(
                 "Workers were reserved for GETs by {}.",
                 parts.join(", ")
-            )],
+            )]
         }
     }
 
@@ -292,8 +298,19 @@ pub(crate) fn requests(of: Basis) -> &'static str {
     }
 }
 
-/// A percentile under two policies, in µs. A ratio below 1 is told as how many times lower.
-fn compared(of: &Ratio, base: (f64, &str), other: (f64, &str), ratio: &Interval) -> String {
+/// A class's tail under one policy.
+struct TailUnder<'a> {
+    policy: &'a str,
+    p99_us: f64,
+}
+
+/// A sentence on a class's tail under two policies. A ratio below 1 becomes a factor by which the tail is lower.
+fn compared(
+    of: &Ratio,
+    base: &TailUnder<'_>,
+    other: &TailUnder<'_>,
+    ratio: &ConfidenceInterval,
+) -> String {
     let times = match ratio.estimate {
         _ if !ratio.distinguishable_from(1.0) => {
             format!(
@@ -309,15 +326,15 @@ fn compared(of: &Ratio, base: (f64, &str), other: (f64, &str), ratio: &Interval)
         "{}, p99 of {}: {} under {}, {} under {}: {times}.",
         of.class,
         requests(of.of),
-        time(base.0),
-        base.1,
-        time(other.0),
-        other.1
+        time(base.p99_us),
+        base.policy,
+        time(other.p99_us),
+        other.policy
     )
 }
 
-fn inverse(ratio: &Interval) -> Interval {
-    Interval {
+fn inverse(ratio: &ConfidenceInterval) -> ConfidenceInterval {
+    ConfidenceInterval {
         estimate: 1.0 / ratio.estimate,
         lo: 1.0 / ratio.hi,
         hi: 1.0 / ratio.lo,

@@ -260,12 +260,13 @@ impl Args {
         );
         words.extend(self.load.map(|load| format!("--load {load}")));
         words.extend(self.workers.map(|workers| format!("--workers {workers}")));
-        match self.quick {
-            true => words.push("--quick".into()),
-            false => words.push(format!(
+        if self.quick {
+            words.push("--quick".into());
+        } else {
+            words.push(format!(
                 "--rounds {} --seconds {}",
                 self.rounds, self.seconds
-            )),
+            ));
         }
         words.push(format!("--seed {}", self.seed));
         words.join(" ")

@@ -115,9 +115,10 @@ fn rounds(findings: &Findings, class: &str) -> Chart {
 }
 
 fn label(lane: &Lane, class: &str) -> String {
-    match lane.starved.iter().any(|name| name == class) {
-        true => format!("{} (starves {class})", lane.name),
-        false => lane.name.clone(),
+    if lane.starved.iter().any(|name| name == class) {
+        format!("{} (starves {class})", lane.name)
+    } else {
+        lane.name.clone()
     }
 }
 

@@ -6,7 +6,7 @@ use crate::commands::demo::live;
 use crate::commands::demo::stage::{KEYS, Stage, VALUE_BYTES};
 use anyhow::{Context, Result};
 use headway_kv::{Kv, KvWorkload};
-use headway_machine::{Description, noise};
+use headway_machine::{MachineDescription, noise};
 use headway_policy::spec::Spec;
 use headway_workload::{Class, Service, Workload};
 use std::time::Duration;
@@ -28,7 +28,7 @@ const PILOT: Duration = Duration::from_millis(600);
 impl Stage {
     /// Fills a store and measures GETs and SCANs in a server on it.
     pub(crate) fn set(workers: usize, seed: u64, interrupt: &Interrupt) -> Result<Self> {
-        let machine = Description::read().context("cannot describe this machine")?;
+        let machine = MachineDescription::read().context("cannot describe this machine")?;
         let kv = Kv::filled(KEYS, VALUE_BYTES, seed).context("cannot fill the store")?;
         let scan_entries = kv.calibrate_scan(SCAN)?;
         let (get_ns, scan_ns) = (kv.measure_get()?, kv.measure_scan(scan_entries)?);

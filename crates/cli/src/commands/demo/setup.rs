@@ -103,12 +103,13 @@ impl Setup {
 
 /// Of each class; of one that starves there is no end.
 fn p99s(run: &Run) -> impl Iterator<Item = String> {
-    run.classes
-        .iter()
-        .map(|class| match run.extras.starved.contains(&class.name) {
-            true => "starved".to_owned(),
-            false => format::duration_us(class.latency_us.p99),
-        })
+    run.classes.iter().map(|class| {
+        if run.extras.starved.contains(&class.name) {
+            "starved".to_owned()
+        } else {
+            format::duration_us(class.latency_us.p99)
+        }
+    })
 }
 
 /// As whole percent.

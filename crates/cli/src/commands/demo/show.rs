@@ -49,9 +49,10 @@ fn row(findings: &Findings, lane: &Lane, class: &str) -> Vec<String> {
     let mut row = vec![class.to_owned(), format!("{}{state}", lane.name)];
     let fraction = lane.untouched_fraction(index);
     row.push(fraction.map_or_else(none, format::percent));
-    let (shown, shown_all) = match starved {
-        true => (None, None),
-        false => (untouched.as_ref(), all.as_ref()),
+    let (shown, shown_all) = if starved {
+        (None, None)
+    } else {
+        (untouched.as_ref(), all.as_ref())
     };
     row.extend(figures(shown, class, true));
     row.extend(figures(shown_all, class, false));

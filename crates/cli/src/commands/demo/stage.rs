@@ -3,7 +3,7 @@
 use anyhow::Result;
 use headway_kv::{Kv, KvWorkload};
 use headway_load::Body;
-use headway_machine::{Description, noise};
+use headway_machine::{MachineDescription, noise};
 use headway_runtime::Class as ServerClass;
 use headway_workload::Workload;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const WATCH: Duration = Duration::from_millis(100);
 
 /// All that the live rounds run on.
 pub(crate) struct Stage {
-    pub(crate) machine: Description,
+    pub(crate) machine: MachineDescription,
     pub(crate) kv: Kv,
     /// Entries that a SCAN reads.
     pub(crate) scan_entries: u32,

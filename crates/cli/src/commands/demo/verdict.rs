@@ -2,7 +2,7 @@
 
 use crate::commands::demo::lane::{Basis, Lane, Round, Sample};
 use headway_report::Run;
-use headway_report::stats::{Interval, ratio_interval};
+use headway_report::stats::{ConfidenceInterval, ratio_interval};
 use serde::Serialize;
 
 /// Of each interval. There are two looks at the most, at each of which it may be wrong: with both, in at most 5 of 100.
@@ -21,7 +21,7 @@ pub(crate) struct Ratio {
     pub(crate) base: String,
     pub(crate) class: String,
     /// Of p99 latencies; none with fewer than two rounds in which both count.
-    pub(crate) p99: Option<Interval>,
+    pub(crate) p99: Option<ConfidenceInterval>,
     /// Of which requests.
     pub(crate) of: Basis,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Step {
     pub(crate) better: String,
     pub(crate) worse: String,
     /// `worse` over `better`; none with fewer than two rounds in which both count.
-    pub(crate) ratio: Option<Interval>,
+    pub(crate) ratio: Option<ConfidenceInterval>,
     /// Of which requests.
     pub(crate) of: Basis,
     /// Whether the interval excludes 1: only then the order is more than chance.
@@ -45,9 +45,10 @@ pub(crate) struct Step {
 /// else all, which takes longer to tell policies apart, since what the machine took is in the latencies of both. This depends on the
 /// machine's conduct, never on a latency.
 fn basis(left: &Lane, right: &Lane, class: Option<usize>) -> Basis {
-    match in_common(left, right, (Basis::Untouched, class)).count() < ROUNDS_MIN {
-        true => Basis::All,
-        false => Basis::Untouched,
+    if in_common(left, right, (Basis::Untouched, class)).count() < ROUNDS_MIN {
+        Basis::All
+    } else {
+        Basis::Untouched
     }
 }
 
@@ -56,7 +57,7 @@ fn paired(
     (left, right): (&Lane, &Lane),
     sample: Sample,
     measure: impl Fn(&Run) -> f64,
-) -> Option<Interval> {
+) -> Option<ConfidenceInterval> {
     let value = |round: &Round| measure(&round.view(sample.0).run);
     let pairs: Vec<(f64, f64)> = in_common(left, right, sample)
         .map(|(l, r)| (value(l), value(r)))
@@ -90,9 +91,10 @@ pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
                 of,
             }
         };
-        match fair(&base) {
-            true => others.filter(fair).map(ratio).collect(),
-            false => Vec::new(),
+        if fair(&base) {
+            others.filter(fair).map(ratio).collect()
+        } else {
+            Vec::new()
         }
     };
     classes.flat_map(of_class).collect()
@@ -105,7 +107,7 @@ pub(crate) fn all_decided(lanes: &[Lane], base: &Lane) -> bool {
     let ratios = ratios(lanes, base);
     let mut of_short = ratios.iter().filter(|ratio| ratio.class == *short);
     of_short.all(|ratio| {
-        let differs = |interval: Interval| interval.distinguishable_from(1.0);
+        let differs = |interval: ConfidenceInterval| interval.distinguishable_from(1.0);
         ratio.of == Basis::Untouched && ratio.p99.is_some_and(differs)
     })
 }
@@ -121,9 +123,10 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
         fair.iter()
             .all(|right| basis(left, right, None) == Basis::Untouched)
     };
-    let of = match fair.iter().all(|lane| untouched(lane)) {
-        true => Basis::Untouched,
-        false => Basis::All,
+    let of = if fair.iter().all(|lane| untouched(lane)) {
+        Basis::Untouched
+    } else {
+        Basis::All
     };
     let known = fair
         .iter()
@@ -141,7 +144,9 @@ fn step(higher: &Lane, lower: &Lane, of: Basis) -> Step {
     };
     let ratio = over(higher, lower);
     let (worse, better, ratio) = match ratio {
-        Some(Interval { estimate, .. }) if estimate < 1.0 => (lower, higher, over(lower, higher)),
+        Some(ConfidenceInterval { estimate, .. }) if estimate < 1.0 => {
+            (lower, higher, over(lower, higher))
+        }
         ratio => (higher, lower, ratio),
     };
     Step {
@@ -174,10 +179,11 @@ mod tests {
     fn played(name: &str, latency_ns: u64, are_quiet: [bool; 4]) -> Lane {
         let of = |(index, is_quiet): (usize, bool)| {
             let latency_ns = latency_ns * (10 + index as u64) / 10;
-            match is_quiet {
-                true => quiet(latency_ns),
+            if is_quiet {
+                quiet(latency_ns)
+            } else {
                 // What was delayed shows in all requests, not in the few that are left.
-                false => round(90_000_000, latency_ns, 0.05),
+                round(90_000_000, latency_ns, 0.05)
             }
         };
         lane(name, are_quiet.into_iter().enumerate().map(of).collect())

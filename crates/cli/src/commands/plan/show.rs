@@ -1,10 +1,10 @@
 //! A plan for people.
 
 use crate::output;
-use headway_report::stats::Interval;
+use headway_report::stats::ConfidenceInterval;
 use headway_report::{
-    CoresNeeded, LOST_FRACTION_MAX, PlanEntry, PlanReport, PlanVerdict, Table, Trial, Validation,
-    format,
+    CoresNeeded, LOST_FRACTION_MAX, PlanEntry, PlanReport, PlanVerdict, Table, TrialResult,
+    Validation, format,
 };
 use std::path::Path;
 
@@ -101,9 +101,9 @@ fn sheds(fraction: f64) -> String {
     format!("sheds {}", format::percent(fraction))
 }
 
-fn percents(interval: &Interval) -> String {
+fn percents(interval: &ConfidenceInterval) -> String {
     let whole = |part: f64| format::significant(100.0 * part, 3);
-    let Interval {
+    let ConfidenceInterval {
         estimate, lo, hi, ..
     } = *interval;
     format!("{} % [{}, {}]", whole(estimate), whole(lo), whole(hi))
@@ -237,8 +237,8 @@ fn validation(validation: &Validation, path: Option<&Path>) -> Vec<String> {
     ]
 }
 
-fn trial(when: &str, trial: &Trial) -> String {
-    let Trial {
+fn trial(when: &str, trial: &TrialResult) -> String {
+    let TrialResult {
         policy,
         met,
         replications,

@@ -15,7 +15,7 @@ const WINDOW_NS: u64 = 10_000_000_000;
 const WAITING_MAX: usize = 4_000_000;
 
 /// Puts entries in order and writes them.
-pub(super) struct Recorder {
+pub(super) struct TraceRecorder {
     path: PathBuf,
     trace: TraceWriter<Output>,
     /// The earliest arrival on top: arrival, class, processor time.
@@ -27,7 +27,7 @@ pub(super) struct Recorder {
     late: u64,
 }
 
-impl Recorder {
+impl TraceRecorder {
     /// Writes to `path`, which is there when the record is [finished](Self::finish).
     pub(super) fn create(path: &Path, classes: Vec<String>) -> Result<Self> {
         Ok(Self {
@@ -114,7 +114,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trace.csv");
         let classes = vec!["even, that is".to_owned(), "odd".to_owned()];
-        let mut recorder = Recorder::create(&path, classes).unwrap();
+        let mut recorder = TraceRecorder::create(&path, classes).unwrap();
         for (arrived_ns, cpu_ns) in [(5_000, 1), (4_000, 2_500), (9_000, 7)] {
             recorder.add(entry(arrived_ns, cpu_ns));
             recorder.write_settled().unwrap();

@@ -1,7 +1,7 @@
 //! The thread beside a server that empties its journal, for `--stats` and `--record`. Requests wait neither for it nor for what it writes.
 
 use super::meter::Meter;
-use super::record::Recorder;
+use super::record::TraceRecorder;
 use anyhow::{Context, Result, anyhow};
 use headway_runtime::{Entry, Journal, Observer, Server};
 use std::io::Write;
@@ -19,7 +19,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 pub(super) struct Wish {
     /// Time between two sets of lines.
     pub(super) stats: Option<Duration>,
-    pub(super) recorder: Option<Recorder>,
+    pub(super) recorder: Option<TraceRecorder>,
 }
 
 impl Wish {
@@ -29,7 +29,7 @@ impl Wish {
         record: Option<&Path>,
         classes: Vec<String>,
     ) -> Result<Self> {
-        let recorder = record.map(|path| Recorder::create(path, classes));
+        let recorder = record.map(|path| TraceRecorder::create(path, classes));
         Ok(Self {
             stats: stats.map(Duration::from_nanos),
             recorder: recorder.transpose()?,
@@ -92,7 +92,7 @@ struct Watcher {
     observer: Observer,
     journal: Journal,
     meter: Option<(Duration, Meter)>,
-    recorder: Option<Recorder>,
+    recorder: Option<TraceRecorder>,
     /// Why there is no recorder any more.
     failed: Option<std::io::Error>,
 }
@@ -134,7 +134,9 @@ impl Watcher {
                 recorder.add(entry);
             }
         });
-        let written = recorder.as_mut().map_or(Ok(()), Recorder::write_settled);
+        let written = recorder
+            .as_mut()
+            .map_or(Ok(()), TraceRecorder::write_settled);
         if let Err(error) = written {
             // At once, for whoever could still make room; and again by the exit status.
             say(&[format!("recording ends: {error}")]);

@@ -20,9 +20,10 @@ pub(super) fn app(text: &str, host_cores: usize) -> Result<App> {
         .ok_or_else(|| fault("write NAME:batch or NAME:workload=…,load=…".into()))?;
     let mut fields = Fields::read(rest).map_err(&fault)?;
     let cores = fields.take("cores");
-    let app = match fields.batch {
-        true => App::batch(name),
-        false => server(name, &mut fields, host_cores).map_err(&fault)?,
+    let app = if fields.batch {
+        App::batch(name)
+    } else {
+        server(name, &mut fields, host_cores).map_err(&fault)?
     };
     if let Some((key, _)) = fields.given.first() {
         return Err(fault(format!("a batch application has no '{key}'")));
@@ -160,7 +161,7 @@ pub(super) fn allocator(text: &str) -> Result<Option<Spec>> {
         return Ok(None);
     }
     let smallest = headway_policy::host::HostShape {
-        topology: headway_policy::host::Topology::flat(1),
+        topology: headway_policy::host::HostTopology::flat(1),
         apps: vec![headway_policy::host::AppShape {
             guaranteed: 0,
             most: 1,

@@ -5,7 +5,7 @@ use crate::args;
 use crate::error::usage;
 use crate::output::{self, Format};
 use anyhow::Result;
-use headway_policy::host::Topology;
+use headway_policy::host::HostTopology;
 use headway_policy::spec::Spec;
 use headway_report::table::class_table;
 use headway_report::{Slo, Table, format};
@@ -140,7 +140,7 @@ impl super::Args {
         let mut experiment =
             HostExperiment::new(self.size.workers, allocator).seed(self.extent.seed);
         if self.host.threads_per_core == Some(1) {
-            experiment.topology = Topology::flat(self.size.workers);
+            experiment.topology = HostTopology::flat(self.size.workers);
         }
         experiment.network_ns = self.costs.network;
         self.host.costs(&mut experiment.costs)?;
@@ -177,9 +177,10 @@ impl super::Args {
             Length::Duration(ns) => ns,
             Length::Requests(requests) => {
                 let rate_rps: f64 = apps.iter().map(|app| app.mean_rate_rps(DEFAULT_NS)).sum();
-                match rate_rps > 0.0 {
-                    true => (requests as f64 * 1e9 / rate_rps) as u64,
-                    false => DEFAULT_NS,
+                if rate_rps > 0.0 {
+                    (requests as f64 * 1e9 / rate_rps) as u64
+                } else {
+                    DEFAULT_NS
                 }
             }
         }

@@ -3,7 +3,7 @@
 mod pieces;
 mod show;
 
-use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size, Traffic};
+use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
@@ -11,7 +11,7 @@ use crate::progress;
 use anyhow::Result;
 use headway_report::{Run, Slo};
 use headway_sim::{Experiment, Offered, Precision, SimError, available_threads, in_parallel};
-use pieces::{Part, Piece, Point};
+use pieces::{Part, Piece, SweepPoint};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     size: Size,
     #[command(flatten)]
-    extent: Extent,
+    extent: LengthFlags,
     /// Runs of different seeds per point, from 2 on with intervals; with --until-ci the most of them [default: 1, or 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     replications: Option<u64>,
@@ -78,9 +78,10 @@ pub(crate) struct Args {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let slo = self.slo.as_deref().map(args::parse_slo).transpose()?;
-        let piece = match self.merge.is_empty() {
-            true => self.simulate(slo.as_ref())?,
-            false => pieces::merge(&self.merge)?,
+        let piece = if self.merge.is_empty() {
+            self.simulate(slo.as_ref())?
+        } else {
+            pieces::merge(&self.merge)?
         };
         let points = judged(piece.points(), slo.as_ref())?;
         if let Some(path) = &self.html {
@@ -89,13 +90,14 @@ impl Args {
         self.write(&piece, &points)?;
         learning::tell(points.iter().flat_map(|point| &point.runs));
         let hopeless = points.iter().all(|point| point.meets_slo == Some(false));
-        Ok(match hopeless {
-            true => ExitCode::FAILURE,
-            false => ExitCode::SUCCESS,
+        Ok(if hopeless {
+            ExitCode::FAILURE
+        } else {
+            ExitCode::SUCCESS
         })
     }
 
-    fn write(&self, piece: &Piece, points: &[Point]) -> Result<()> {
+    fn write(&self, piece: &Piece, points: &[SweepPoint]) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
             Format::Json => output::json(piece, writer),
@@ -214,7 +216,7 @@ fn replicated(
     }
 }
 
-fn judged(mut points: Vec<Point>, slo: Option<&Slo>) -> Result<Vec<Point>> {
+fn judged(mut points: Vec<SweepPoint>, slo: Option<&Slo>) -> Result<Vec<SweepPoint>> {
     let Some(slo) = slo else {
         return Ok(points);
     };

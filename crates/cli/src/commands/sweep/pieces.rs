@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 /// A policy at a load, with all its replications.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Point {
+pub(super) struct SweepPoint {
     pub(super) policy: String,
     pub(super) load: f64,
     pub(super) runs: Vec<Run>,
@@ -84,16 +84,17 @@ impl Part {
             .step_by(self.of)
             .cloned()
             .collect();
-        match mine.is_empty() {
-            true => Err(usage(
+        if mine.is_empty() {
+            Err(usage(
                 "--shard",
                 format!(
                     "a sweep of {} points has no piece {}",
                     all.len(),
                     self.index
                 ),
-            )),
-            false => Ok(mine),
+            ))
+        } else {
+            Ok(mine)
         }
     }
 
@@ -129,12 +130,12 @@ impl Piece {
     }
 
     /// Each point with its runs.
-    pub(super) fn points(&self) -> Vec<Point> {
+    pub(super) fn points(&self) -> Vec<SweepPoint> {
         let mut rest = &self.runs[..];
         let mut point = |name: &Name| {
             let (runs, others) = rest.split_at(name.replications);
             rest = others;
-            Point {
+            SweepPoint {
                 policy: name.policy.clone(),
                 load: name.load,
                 runs: runs.to_vec(),
@@ -222,9 +223,10 @@ fn read(path: &Path) -> Result<(Shard, Piece)> {
     let shard = piece.shard.take();
     let shard = shard.ok_or_else(|| refused(path, "is a whole sweep, not a piece"))?;
     let in_range = (1..=shard.of).contains(&shard.index) && shard.points >= shard.index;
-    match piece.is_sound() && in_range {
-        true => Ok((shard, piece)),
-        false => Err(refused(path, "its points do not fit its runs")),
+    if piece.is_sound() && in_range {
+        Ok((shard, piece))
+    } else {
+        Err(refused(path, "its points do not fit its runs"))
     }
 }
 

@@ -1,12 +1,12 @@
 //! A sweep as a table and as a page of curves.
 
-use super::pieces::Point;
+use super::pieces::SweepPoint;
 use headway_report::html::{Chart, Page, Series};
 use headway_report::stats::mean_interval;
 use headway_report::{Run, Table, format};
 use headway_sim::CONFIDENCE;
 
-impl Point {
+impl SweepPoint {
     fn overloaded(&self) -> bool {
         self.runs.iter().any(|run| run.meta.overloaded)
     }
@@ -25,7 +25,7 @@ impl Point {
     }
 }
 
-pub(super) fn table(points: &[Point]) -> Table {
+pub(super) fn table(points: &[SweepPoint]) -> Table {
     let classes: Vec<String> = points[0].runs[0]
         .classes
         .iter()
@@ -66,7 +66,7 @@ fn short(value: f64) -> String {
 
 /// Curves of overall slowdown and of each class; points of overloaded runs are left out, since
 /// their tails only measure the runs' length.
-pub(super) fn page(points: &[Point]) -> Page {
+pub(super) fn page(points: &[SweepPoint]) -> Page {
     let first = &points[0].runs[0];
     let title = format!("{}, {} workers", first.meta.workload, first.meta.workers);
     let counts = points.iter().map(|point| point.runs.len());
@@ -96,7 +96,7 @@ pub(super) fn page(points: &[Point]) -> Page {
 fn curves(
     title: &str,
     y_label: &str,
-    points: &[Point],
+    points: &[SweepPoint],
     measure: impl Fn(&Run) -> f64 + Copy,
 ) -> Chart {
     let mut chart = Chart::new(title, "load", y_label).log_y();
@@ -108,7 +108,7 @@ fn curves(
             .count();
         let (mine, others) = rest.split_at(of_policy);
         rest = others;
-        let sound: Vec<&Point> = mine.iter().filter(|point| !point.overloaded()).collect();
+        let sound: Vec<&SweepPoint> = mine.iter().filter(|point| !point.overloaded()).collect();
         let estimates: Vec<_> = sound.iter().map(|point| point.estimate(measure)).collect();
         let line = sound
             .iter()

@@ -48,7 +48,7 @@ impl<const N: usize, const BYTES: usize> Outbox<N, BYTES> {
         Self { buffered }
     }
 
-    /// Lets `write` fill message `i` and say how long it is.
+    /// Lets `write` fill message `i` and return its length.
     ///
     /// # Panics
     ///
@@ -67,7 +67,7 @@ impl<const N: usize, const BYTES: usize> Outbox<N, BYTES> {
     ///
     /// # Errors
     ///
-    /// The kernel refused the first, or tells of an earlier datagram that nobody listens for.
+    /// The kernel refused the first, or reports that an earlier datagram reached no listener.
     #[inline]
     pub fn send(&mut self, socket: &UdpSocket, range: Range<usize>) -> io::Result<usize> {
         // SAFETY: the messages point to the outbox's own buffers, each at most `BYTES` long, borrowed exclusively through the call.
@@ -76,12 +76,12 @@ impl<const N: usize, const BYTES: usize> Outbox<N, BYTES> {
 }
 
 /// Room for one stamp, aligned as control messages are: 16 bytes of header and 16 of time.
-type Control = [u64; 8];
+type ControlBuffer = [u64; 8];
 
 /// Up to `N` datagrams received; of each, the first `BYTES` bytes are kept.
 pub struct Inbox<const N: usize, const BYTES: usize> {
     buffered: Buffered<N, BYTES>,
-    controls: Box<[Control; N]>,
+    controls: Box<[ControlBuffer; N]>,
 }
 
 impl<const N: usize, const BYTES: usize> Inbox<N, BYTES> {
@@ -98,15 +98,15 @@ impl<const N: usize, const BYTES: usize> Inbox<N, BYTES> {
         inbox
     }
 
-    /// Receives what is there, up to `N` datagrams, without blocking; returns how many.
+    /// Receives the waiting datagrams, up to `N`, without blocking; returns their number.
     ///
     /// # Errors
     ///
-    /// Nothing is there (`WouldBlock`), or the kernel tells of a datagram that nobody listens for.
+    /// No datagram waits (`WouldBlock`), or the kernel reports that an earlier one reached no listener.
     #[inline]
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         for i in 0..N {
-            self.buffered.messages.header_mut(i).msg_controllen = size_of::<Control>();
+            self.buffered.messages.header_mut(i).msg_controllen = size_of::<ControlBuffer>();
         }
         // SAFETY: the messages point to the inbox's own buffers and controls, whose sizes they state, borrowed exclusively
         // through the call.

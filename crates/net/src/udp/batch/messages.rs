@@ -18,7 +18,7 @@ pub(super) struct Messages<const N: usize> {
     buffers: Box<[iovec; N]>,
 }
 
-// SAFETY: the pointers are dereferenced only by the kernel, during calls whose callers vouch for them.
+// SAFETY: only the kernel dereferences the pointers, during calls whose callers guarantee that they are valid.
 unsafe impl<const N: usize> Send for Messages<N> {}
 
 impl<const N: usize> Messages<N> {
@@ -61,11 +61,11 @@ impl<const N: usize> Messages<N> {
         self.headers[i].msg_len as usize
     }
 
-    /// Receives up to `count` datagrams, without blocking; returns how many.
+    /// Receives up to `count` datagrams, without blocking; returns their number.
     ///
     /// # Safety
-    /// What the first `count` messages point to, in the sizes that they state, is writable, and nobody else reaches it during
-    /// the call.
+    /// The first `count` messages point to writable memory of the sizes that they state, and no other code accesses it
+    /// during the call.
     #[inline]
     pub(super) unsafe fn receive(&mut self, socket: &UdpSocket, count: usize) -> io::Result<usize> {
         let headers = &mut self.headers[..count];
@@ -82,11 +82,11 @@ impl<const N: usize> Messages<N> {
         Ok(Errno::result(result)? as usize)
     }
 
-    /// Sends the messages of a range; returns how many the kernel took before it refused one. A closed peer raises no signal, whatever
-    /// the `flags`.
+    /// Sends the messages of a range; returns the number that the kernel took before it refused one. A closed peer never raises a signal,
+    /// with any `flags`.
     ///
     /// # Safety
-    /// What the messages point to, in the sizes that they state, is readable, and nobody writes to it during the call.
+    /// The messages point to readable memory of the sizes that they state, and no code writes to it during the call.
     #[inline]
     pub(super) unsafe fn send(
         &mut self,

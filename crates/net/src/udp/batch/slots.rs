@@ -20,15 +20,15 @@ const BATCH: usize = 64;
 pub struct Batch {
     messages: Messages<BATCH>,
     names: Box<[sockaddr_in6; BATCH]>,
-    controls: Box<[Control; BATCH]>,
+    controls: Box<[ControlBuffer; BATCH]>,
 }
 
-/// What arrived in one message.
+/// A message that arrived.
 pub(in crate::udp) struct Received {
     pub(in crate::udp) len: usize,
     pub(in crate::udp) truncated: bool,
     pub(in crate::udp) peer: Peer,
-    /// The address it was sent to, where the socket has several and tells.
+    /// The address it was sent to, if the socket has several.
     pub(in crate::udp) asked_ip: [u8; 16],
 }
 
@@ -69,11 +69,11 @@ impl Batch {
         unsafe { self.messages.receive(socket, count) }
     }
 
-    /// Points each message at its slot, every time: what it pointed at before may be gone with its pool. Panics if a
-    /// token is another pool's.
+    /// Points each message at its slot, for every batch: the slot of the last batch may be gone with its pool. Panics if
+    /// a token is another pool's.
     fn arm(&mut self, pool: &Pool, free: &FreeList, count: usize) {
         for (i, id) in free.next().take(count).enumerate() {
-            self.messages.header_mut(i).msg_controllen = size_of::<Control>();
+            self.messages.header_mut(i).msg_controllen = size_of::<ControlBuffer>();
             let buffer = self.messages.buffer_mut(i);
             buffer.iov_base = Slot::data_ptr(pool.slot_ptr(id)).cast();
             buffer.iov_len = PAYLOAD_BYTES;
@@ -129,7 +129,7 @@ const NAME_BYTES: libc::socklen_t = size_of::<sockaddr_in6>() as libc::socklen_t
 /// Room for one control message: the address of this machine that a datagram came to, or is to come from.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Control {
+struct ControlBuffer {
     header: cmsghdr,
     info: PacketInfo,
 }
@@ -142,10 +142,10 @@ union PacketInfo {
 }
 
 /// The kernel finds a message's data behind its header.
-const _: () = assert!(std::mem::offset_of!(Control, info) == size_of::<cmsghdr>());
+const _: () = assert!(std::mem::offset_of!(ControlBuffer, info) == size_of::<cmsghdr>());
 
-impl Control {
-    /// The address that the kernel told in so many bytes, IPv4 mapped. Addresses of groups are nobody's to answer from.
+impl ControlBuffer {
+    /// The address that the kernel wrote in `bytes` bytes, IPv4 mapped. A response cannot come from a group's address.
     fn read(&self, bytes: usize) -> [u8; 16] {
         if bytes < size_of::<cmsghdr>() {
             return Slot::ANY_IP;
@@ -168,7 +168,7 @@ impl Control {
         if is_group { Slot::ANY_IP } else { ip.octets() }
     }
 
-    /// Has a datagram come from this address, where it is one; how many bytes it takes to say so.
+    /// Makes a datagram come from this address, if it is one; returns the bytes of the control message.
     fn write(&mut self, ip: [u8; 16], is_v4: bool) -> usize {
         if ip == Slot::ANY_IP {
             return 0;
@@ -199,11 +199,11 @@ impl Control {
         self.header.cmsg_level = level;
         self.header.cmsg_type = kind;
         self.header.cmsg_len = size_of::<cmsghdr>() + info_bytes;
-        size_of::<Control>()
+        size_of::<ControlBuffer>()
     }
 }
 
-/// Names are kept as the larger of the two families' structures; the family says which it is.
+/// A name has the size of the larger of the two families' structures; its family field says which one it is.
 fn read_name(name: &sockaddr_in6) -> Peer {
     let addr = match i32::from(name.sin6_family) {
         libc::AF_INET => {
@@ -234,7 +234,7 @@ fn write_name(name: &mut sockaddr_in6, peer: Peer, is_v4: bool) -> libc::socklen
             },
             sin_zero: [0; 8],
         };
-        // SAFETY: `sockaddr_in` is smaller and less aligned than what it overwrites.
+        // SAFETY: `sockaddr_in` is smaller and less aligned than the structure that it overwrites.
         unsafe { (&raw mut *name).cast::<sockaddr_in>().write(v4) };
         return size_of::<sockaddr_in>() as libc::socklen_t;
     }

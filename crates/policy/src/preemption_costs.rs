@@ -1,4 +1,4 @@
-//! What interrupting costs: the machinery's side of a system that preempts.
+//! The costs of interrupting requests.
 
 /// Where the cost of an interruption falls (SYSTEMS' time sharing).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -10,14 +10,14 @@ pub enum Charge {
     Request,
 }
 
-/// Costs of a system's way to interrupt and to hand out work, ns. They are data: a simulator
-/// spends them, a live server has them whether it knows or not. All zero is the ideal system.
+/// What a system pays to interrupt a request and to hand out the next, ns. A simulator adds them to
+/// its virtual time; a live server pays them anyway. All zero is the ideal system.
 ///
 /// In Concord's terms (§ 2, Equation 2): `notif_ns` is c_notif, `switch_ns` is c_switch, `next_ns`
 /// is c_next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Mechanism {
-    /// Telling a worker to stop and its noticing, at each interruption.
+pub struct PreemptionCosts {
+    /// From the order to stop until the worker notices it, at each interruption.
     pub notif_ns: u64,
     /// Where `notif_ns` falls.
     pub charge: Charge,
@@ -25,12 +25,12 @@ pub struct Mechanism {
     pub switch_ns: u64,
     /// What probes in the code add to every service time, in thousandths (c_proc).
     pub proc_permille: u64,
-    /// A worker with nothing local waiting for the dispatcher to hand it the next request.
+    /// An idle worker's wait for the dispatcher to hand it the next request.
     pub next_ns: u64,
 }
 
-impl Mechanism {
-    /// How long a service takes that takes `service_ns` without probes.
+impl PreemptionCosts {
+    /// The service time with probes of a request that takes `service_ns` without.
     #[inline]
     #[must_use]
     pub fn slowed_ns(&self, service_ns: u64) -> u64 {

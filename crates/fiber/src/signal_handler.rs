@@ -1,0 +1,102 @@
+//! Preemption by signal: the handler itself yields, and returns to the interrupted instruction when its fiber goes on.
+//!
+//! The handler runs on the fiber's stack. The kernel has put all registers there, vector state included, and the handler is suspended
+//! there like any other frame. It unmasks the signal while it is suspended, so the thread's other fibers stay interruptible.
+//! (With `SA_NODEFER` instead, signals that come faster than they are handled pile up frames until the stack is full.)
+#![expect(unsafe_code, reason = "a signal handler")]
+
+use std::sync::OnceLock;
+use std::{io, mem, ptr};
+
+use crate::local;
+use crate::slow;
+
+/// Ignored by default, so a late signal does no harm. Hardly any program uses it: it announces out-of-band data of sockets.
+const SIGNAL: libc::c_int = libc::SIGURG;
+
+/// Interrupts a thread of this process; its handler reads its flag.
+#[inline]
+pub(crate) fn send(thread: libc::pid_t) {
+    // SAFETY: at worst there is no such thread any more, or another of this process that has nothing in its flag.
+    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, SIGNAL) };
+}
+
+/// The reason why the signal cannot be used; none if it can.
+pub(crate) fn obstacle() -> Option<String> {
+    // SAFETY: only asks; a zeroed structure is valid.
+    let present = unsafe {
+        let mut present: libc::sigaction = mem::zeroed();
+        if libc::sigaction(SIGNAL, ptr::null(), &mut present) != 0 {
+            return Some(io::Error::last_os_error().to_string());
+        }
+        present.sa_sigaction
+    };
+    let ours = interrupted as *const () as usize;
+    let free = [libc::SIG_DFL, libc::SIG_IGN, ours].contains(&present);
+    (!free).then(|| "another handler of SIGURG is installed".into())
+}
+
+/// Installs the handler, once for the process.
+pub(crate) fn install() -> Result<(), String> {
+    static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
+    INSTALLED
+        .get_or_init(|| obstacle().map_or_else(install_now, Err))
+        .clone()
+}
+
+fn install_now() -> Result<(), String> {
+    // SAFETY: the handler has the type that SA_SIGINFO demands, and keeps what it interrupts.
+    let installed = unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        action.sa_sigaction = interrupted as *const () as usize;
+        // On the fiber's stack, not on the alternate one: the frame stays while other fibers run.
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(SIGNAL, &action, ptr::null_mut())
+    };
+    if installed == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error().to_string())
+    }
+}
+
+/// A fiber that is asked again while it is suspended yields again from the same frame: a second handler, which interrupts this one, leaves
+/// the request to it. So a stack never holds more than two frames of handlers, however fast signals come.
+extern "C" fn interrupted(_: libc::c_int, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+    let mut left = false;
+    while !in_handler()
+        && let Some(control) = slow::signalled()
+    {
+        // SAFETY: the fiber is current and was granted to yield.
+        unsafe {
+            let in_handler = &control.as_ref().in_handler;
+            in_handler.set(true);
+            mask(libc::SIG_UNBLOCK);
+            slow::suspend(control);
+            mask(libc::SIG_BLOCK);
+            in_handler.set(false);
+        }
+        left = true;
+    }
+    if left {
+        // On return the kernel restores the alternate stack saved in `context`: that of the thread which the signal interrupted.
+        // SAFETY: the context is this signal's, on this stack; this thread's own alternate stack goes into it.
+        unsafe { libc::sigaltstack(ptr::null(), &raw mut (*context).uc_stack) };
+    }
+}
+
+/// Whether the running fiber is in this handler already.
+fn in_handler() -> bool {
+    // SAFETY: null, or this thread's current fiber.
+    unsafe { local::fiber().as_ref() }.is_some_and(|control| control.in_handler.get())
+}
+
+/// Blocks or unblocks the signal in this thread.
+fn mask(how: libc::c_int) {
+    // SAFETY: a set of one signal.
+    unsafe {
+        let mut set: libc::sigset_t = mem::zeroed();
+        libc::sigaddset(&mut set, SIGNAL);
+        libc::pthread_sigmask(how, &set, ptr::null_mut());
+    }
+}

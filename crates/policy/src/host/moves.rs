@@ -1,0 +1,32 @@
+//! Decisions of an allocator.
+
+use super::ids::{AppId, CoreId, KthreadId};
+
+/// A kthread of an application.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tenant {
+    /// The application.
+    pub app: AppId,
+    /// Which of its kthreads.
+    pub kthread: KthreadId,
+}
+
+/// A decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Move {
+    /// The core is idle: wake this kthread on it.
+    Grant {
+        /// Which core.
+        core: CoreId,
+        /// Who gets it.
+        to: Tenant,
+    },
+    /// Make the kthread put what it runs back into its queue and leave. The engine reports
+    /// [`Allocator::released`](super::Allocator::released) once it has.
+    Revoke {
+        /// Which core.
+        core: CoreId,
+        /// Who loses it.
+        from: Tenant,
+    },
+}
