@@ -145,6 +145,14 @@ impl Stacks {
         Ok(stacks)
     }
 
+    /// Makes room for so many unused stacks, so that giving them back does not allocate.
+    ///
+    /// # Errors
+    /// There is no memory for such a list.
+    pub fn reserve(&self, stacks: usize) -> io::Result<()> {
+        Ok(self.free().try_reserve_exact(stacks)?)
+    }
+
     /// Takes an unused stack, or maps a new one.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use headway_fiber::{Attached, Fiber, Mechanism, SendFiber, Stack, Stacks, Turn};
+use headway_fiber::{Attached, Fiber, Mechanism, SendFiber, Stack, StackCache, Stacks, Turn};
 use headway_machine::Clock;
 use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
@@ -176,8 +176,12 @@ impl<S> FiberContext<S> {
         }
         overflow::report(&parts.config.class_names);
         let bytes = parts.config.stack_bytes;
-        let stacks = Stacks::new(bytes, READY_STACKS)
-            .map_err(|source| StartError::Stacks { bytes, source })?;
+        let stacks = Stacks::new(bytes, READY_STACKS).and_then(|stacks| {
+            // Each request may be on a stack of its own, and all may end.
+            stacks.reserve(pool.len() + parts.shape.workers * MOST_IDLE)?;
+            Ok(stacks)
+        });
+        let stacks = stacks.map_err(|source| StartError::Stacks { bytes, source })?;
         Ok(Self {
             service: Arc::clone(&parts.service),
             stacks: Arc::new(stacks),
@@ -212,6 +216,7 @@ pub(crate) struct Fibers<'a, S> {
     me: WorkerId,
     /// Fibers between two requests, the one used last at the end.
     idle: Vec<Fiber<Work>>,
+    stacks: StackCache,
     clock: Clock,
     epoch: u64,
     /// The slice converted last.
@@ -225,6 +230,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     pub(crate) fn new(context: FiberContext<S>, me: WorkerId, attached: &'a Attached) -> Self {
         let idle = Vec::with_capacity(MOST_IDLE);
         Self {
+            stacks: StackCache::new(Arc::clone(&context.stacks)),
             context,
             me,
             idle,
@@ -293,8 +299,10 @@ impl<'a, S: Service> Fibers<'a, S> {
         let sliced = slice_ns.is_some();
         let mut due_ns = start.ns.saturating_add(slice_ns.unwrap_or(u64::MAX));
         turned_to_request(start.ns);
-        if let Some(slice_ns) = slice_ns {
-            self.end_slice_in(now.ticks, slice_ns);
+        match slice_ns {
+            Some(slice_ns) => self.end_slice_in(now.ticks, slice_ns),
+            // The last request may have ended before its slice did.
+            None => self.attached.set_deadline(u64::MAX),
         }
         let (id, mut slot) = job_of(slot);
         // SAFETY: we have the token until the end of this, and the places longer.
@@ -414,13 +422,13 @@ impl<'a, S: Service> Fibers<'a, S> {
         if self.idle.len() < MOST_IDLE {
             self.idle.push(fiber);
         } else {
-            self.context.stacks.give(fiber.into_stack());
+            self.stacks.give(fiber.into_stack());
         }
     }
 
     #[cold]
-    fn spawn(&self) -> Option<Fiber<Work>> {
-        let stack: Stack = self.context.stacks.take().ok()?;
+    fn spawn(&mut self) -> Option<Fiber<Work>> {
+        let stack: Stack = self.stacks.take().ok()?;
         let service = Arc::clone(&self.context.service);
         let heard = self.context.feedback;
         Some(Fiber::new(stack, move |work: &mut Work| {
