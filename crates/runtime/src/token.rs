@@ -224,7 +224,8 @@ impl RequestQueue {
     /// When the queue is full: it was made for fewer requests than there are.
     #[inline]
     pub(crate) fn push(&mut self, request: RequestWord) {
-        let pushed = self.0.push(request.0.get());
+        let RequestWord(word) = request;
+        let pushed = self.0.push(word.get());
         pushed.expect("a run queue has room for all requests there are");
     }
 
