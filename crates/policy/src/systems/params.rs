@@ -150,3 +150,12 @@ pub(super) fn mechanism(read: &mut Reader<'_>, derived_ns: u64) -> Result<Mechan
         ..Mechanism::default()
     })
 }
+
+/// What interrupting costs where only `cost` and `charge` say so.
+pub(super) fn interruption(read: &mut Reader<'_>) -> Result<Mechanism, SpecError> {
+    Ok(Mechanism {
+        notif_ns: read.time("cost")?,
+        charge: charge(read)?,
+        ..Mechanism::default()
+    })
+}

@@ -38,7 +38,7 @@ impl HostExperiment {
                 });
             }
         }
-        systems::check(&self.policy, &self.shape())?;
+        systems::check(&self.policy)?;
         Ok(())
     }
 }

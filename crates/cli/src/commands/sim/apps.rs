@@ -159,16 +159,7 @@ pub(super) fn allocator(text: &str) -> Result<Option<Spec>> {
     if headway_policy::host::systems::find(&spec.name).is_none() {
         return Ok(None);
     }
-    let smallest = headway_policy::host::HostShape {
-        topology: headway_policy::host::Topology::flat(1),
-        apps: vec![headway_policy::host::AppShape {
-            guaranteed: 0,
-            most: 1,
-            kind: headway_policy::host::Kind::Latency,
-        }],
-        seed: 0,
-    };
-    headway_policy::host::systems::check(&spec, &smallest)
+    headway_policy::host::systems::check(&spec)
         .map_err(|error| usage("--policy", explain(&error)))?;
     Ok(Some(spec))
 }
