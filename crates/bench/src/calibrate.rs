@@ -11,7 +11,6 @@
 //! | time per request, saturated, a queue at the worker, no service | the larger of dispatch and overhead |
 
 use crate::{Trial, TrialError};
-use headway_policy::spec::Spec;
 use headway_report::Run;
 use headway_runtime::Layout;
 use headway_sim::{Costs, Experiment, Offered};
@@ -147,7 +146,7 @@ fn trial(policy: &str, service_ns: u64, requests: u64, rate_rps: f64, layout: La
     };
     let mut workload = Workload::new("calibration", vec![Class::new("request", 1.0, service)]);
     workload.arrivals = Arrivals::Deterministic;
-    let policy: Spec = policy.parse().expect("a policy of ours");
+    let policy = policy.parse().expect("a policy of ours");
     let mut experiment = Experiment::new(workload, policy)
         .workers(1)
         .requests(requests)

@@ -17,7 +17,7 @@ use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
 use headway_policy::Shape;
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
 use headway_runtime::{Idle, Layout, Mechanism};
 use headway_sim::Experiment;
@@ -182,11 +182,9 @@ impl Args {
     }
 
     /// Who asks for mechanisms alone is shown policies that differ by them.
-    fn policies(&self) -> Result<Vec<Spec>> {
+    fn policies(&self) -> Result<Vec<ServerSpec>> {
         if !self.policies.is_empty() {
-            let specs = self.policies.iter().map(|text| admission::spec(text));
-            let specs: Result<Vec<Spec>, String> = specs.collect();
-            return specs.map_err(|error| usage("--policy", error));
+            return args::server_policies(&self.policies);
         }
         let (itself, watched): (Vec<Mechanism>, Vec<Mechanism>) = self
             .preempt
@@ -202,7 +200,7 @@ impl Args {
         if !itself.is_empty() {
             names.push("tiny-quanta".to_owned());
         }
-        args::policies(&names)
+        args::server_policies(&names)
     }
 
     fn mechanisms(&self) -> &[Mechanism] {
@@ -234,9 +232,9 @@ impl Args {
         self.check_live(&policies, &workload, workers)?;
         for policy in policies {
             let name = policy.to_string();
-            let mut trial = self.trial(policy, &workload, &traffic, workers, layout)?;
+            let mut trial = self.trial(&policy, &workload, &traffic, workers, layout)?;
             if self.compares_defaults() {
-                close_windows_early(&mut trial.experiment);
+                close_windows_early(policy, &mut trial.experiment)?;
             }
             let before = trials.len();
             trials.extend(self.by_mechanism(trial)?);
@@ -267,7 +265,12 @@ impl Args {
     }
 
     /// Refuses what no live server runs, and a layout that none of the policies heeds.
-    fn check_live(&self, policies: &[Spec], workload: &Workload, workers: usize) -> Result<()> {
+    fn check_live(
+        &self,
+        policies: &[ServerSpec],
+        workload: &Workload,
+        workers: usize,
+    ) -> Result<()> {
         let mut shape = Shape::new(workers);
         let classes = App::Spin.classes(workload).into_iter();
         shape.classes = classes.map(|class| class.hint).collect();
@@ -319,13 +322,13 @@ impl Args {
 
     fn trial(
         &self,
-        policy: Spec,
+        policy: &ServerSpec,
         workload: &Workload,
         traffic: &Traffic,
         workers: usize,
         layout: Layout,
     ) -> Result<Trial> {
-        let mut experiment = Experiment::new(workload.clone(), policy)
+        let mut experiment = Experiment::new(workload.clone(), policy.clone().into())
             .workers(workers)
             .offered(traffic.offered(workload, workers, DEFAULT_LOAD)?)
             .seed(self.extent.seed);
@@ -428,15 +431,13 @@ fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
 }
 
 /// Has DARC revise its plan from the warm-up on: by default its first window, in which it is c-FCFS, is as long as the whole run.
-fn close_windows_early(experiment: &mut Experiment) {
-    if experiment.policy.name == "darc" {
+fn close_windows_early(policy: ServerSpec, experiment: &mut Experiment) -> Result<()> {
+    if policy.spec().name == "darc" {
         let warm_up = experiment.warm_up * experiment.expected_requests();
         let window = ((warm_up / 2.0) as u64).max(1);
-        experiment
-            .policy
-            .params
-            .push(("window".into(), window.to_string()));
+        experiment.policy = policy.with_param("window", window.to_string())?.into();
     }
+    Ok(())
 }
 
 /// Measures the machinery under the layout the runs will have.

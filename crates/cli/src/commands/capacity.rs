@@ -4,8 +4,7 @@ use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size};
 use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
-use headway_policy::spec::Spec;
-use headway_report::{Capacity, CapacityReport, Run, Table, format};
+use headway_report::{Capacity, CapacityReport, Table, format};
 use headway_sim::{CapacitySearch, Experiment, available_threads, in_parallel};
 use headway_workload::Workload;
 use std::io::Write;
@@ -65,7 +64,7 @@ impl Args {
             let found = found?;
             let run = found.outcome.map(|outcome| Box::new(outcome.run));
             results.push(Capacity {
-                policy: name(&experiment.policy, run.as_deref()),
+                policy: experiment.policy.name().into(),
                 spec: experiment.policy.to_string(),
                 params: run
                     .as_ref()
@@ -120,16 +119,6 @@ impl Args {
                 Ok(writer.flush()?)
             }
         }
-    }
-}
-
-/// The policy's own name, which a run knows best.
-fn name(asked: &Spec, run: Option<&Run>) -> String {
-    match run {
-        Some(run) => run.meta.policy.clone(),
-        None => headway_policy::Policy::find(&asked.name)
-            .map_or(asked.name.as_str(), |policy| policy.about().name)
-            .into(),
     }
 }
 

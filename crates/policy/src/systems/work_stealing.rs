@@ -9,7 +9,7 @@ use crate::locals::{Stealing, Take};
 use crate::spec::{Param, Params, Reader, SpecError};
 
 /// What it says of itself.
-const POLICY: ServerPolicy = ServerPolicy {
+pub const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "work-stealing",
         aliases: &["zygos", "shenango"],

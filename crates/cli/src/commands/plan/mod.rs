@@ -12,8 +12,9 @@ use crate::output::{self, Format};
 use crate::progress;
 use anyhow::Result;
 use headway_plan::{PlanProgress, Question, candidates_of, plan};
-use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{MAX_WORKERS, Resume, Shape, systems};
+use headway_policy::spec::SpecError;
+use headway_policy::systems::ServerSpec;
+use headway_policy::{MAX_WORKERS, Resume, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
 use headway_workload::{Arrivals, Trace, Workload};
@@ -227,12 +228,12 @@ impl Args {
     }
 
     /// The policies to try, where any are given.
-    fn policies(&self, subject: &Subject) -> Result<Option<Vec<Spec>>> {
+    fn policies(&self, subject: &Subject) -> Result<Option<Vec<ServerSpec>>> {
         let mut shape = Shape::new(subject.workers);
         shape.resume = self.machine.resume.into();
-        let read = || -> Result<Vec<Spec>, SpecError> {
+        let read = || -> Result<Vec<ServerSpec>, SpecError> {
             let specs = self.policies.iter().map(|text| text.parse());
-            let specs = specs.collect::<Result<Vec<Spec>, _>>()?;
+            let specs = specs.collect::<Result<Vec<ServerSpec>, _>>()?;
             candidates_of(&specs, &subject.workload, &shape)?;
             Ok(specs)
         };
@@ -255,15 +256,11 @@ fn ask(question: &Question) -> Result<PlanReport> {
 }
 
 /// Whether the live server runs a policy with a core for the dispatcher.
-fn runs_live(policy: &Spec) -> bool {
-    runs(policy, true)
+fn runs_live(policy: &ServerSpec) -> bool {
+    policy.runs_live(true)
 }
 
 /// Whether it does where the only worker also dispatches: nobody has time to interrupt it then.
-fn runs_inline(policy: &Spec) -> bool {
-    runs(policy, false)
-}
-
-fn runs(policy: &Spec, dispatcher_has_core: bool) -> bool {
-    systems::find(&policy.name).is_some_and(|known| known.runs_live(policy, dispatcher_has_core))
+fn runs_inline(policy: &ServerSpec) -> bool {
+    policy.runs_live(false)
 }
