@@ -2,6 +2,7 @@
 
 use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size};
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use headway_report::{Capacity, CapacityReport, Table, format};
@@ -15,7 +16,7 @@ const DEFAULT_REQUESTS: u64 = 2_000_000;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]", default_values = ["c-fcfs", "darc"])]
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Servers, hide_possible_values = true, long_help = Runs::Servers.help("A policy and its parameters; repeat for more"), default_values = ["c-fcfs", "darc"])]
     policies: Vec<String>,
     /// A workload by name or a workload file (TOML)
     #[arg(long, value_name = "NAME|FILE", default_value = "high-bimodal")]

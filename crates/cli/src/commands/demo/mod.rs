@@ -21,6 +21,7 @@ use crate::args::{self, Destination};
 use crate::commands::admission::{self, Refused};
 use crate::error::usage;
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use entrant::{Entrant, Offer};
@@ -54,7 +55,7 @@ const OVERHEAD: f64 = 0.25;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]",
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("A policy and its parameters; repeat for more"),
           default_values = ["c-fcfs", "fixed-priority", "darc", "darc-stable"])]
     policies: Vec<String>,
     /// Offered load, 0.01 to 1.5; by default the highest at which no policy starves a class, by simulation

@@ -9,6 +9,7 @@ use super::fit::{self, FitFlags, TraceFlags};
 use crate::args::{self, Destination, Traffic};
 use crate::error::{explain, usage};
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use headway_plan::{PlanProgress, Question, candidates_of, plan};
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
     slo: String,
     /// Try this policy only, with the parameters given and any others; repeat for more [default: all]
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::OneServer, hide_possible_values = true, long_help = Runs::OneServer.help("Try this policy only, with the parameters given and any others; repeat for more [default: all]"))]
     policies: Vec<String>,
     /// Arrivals of each run of the last round, the first tenth of which is not measured
     #[arg(long, value_name = "N", default_value = "400k", value_parser = args::count)]

@@ -7,6 +7,7 @@ use crate::args::{self, Circumstances, CostFlags, Destination, Extent, Size, Tra
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use anyhow::Result;
 use headway_policy::PolicySpec;
 use headway_report::html::Page;
@@ -26,7 +27,7 @@ const DEFAULT_REQUESTS: u64 = 2_000_000;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The policy and its parameters: darc,delta=3
-    #[arg(long, value_name = "NAME[,KEY=VALUE…]", default_value = "darc")]
+    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::All, hide_possible_values = true, long_help = Runs::All.help("The policy and its parameters: darc,delta=3"), default_value = "darc")]
     policy: String,
     #[command(flatten)]
     traffic: Traffic,

@@ -10,6 +10,7 @@ use crate::args::{self, Destination, Extent, Traffic};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -72,11 +73,14 @@ impl From<IdleFlag> for Idle {
     }
 }
 
+const POLICY_HELP: &str = "A policy and its parameters; repeat for more [default: c-fcfs, and darc with a window that fits into the warm-up; with \
+    --preempt c-fcfs and those that interrupt so, concord or tiny-quanta]";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more [default: c-fcfs, and darc with a window that fits into the warm-up; with --preempt c-fcfs
     /// and those that interrupt so, concord or tiny-quanta]
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help(POLICY_HELP))]
     policies: Vec<String>,
     #[command(flatten)]
     traffic: BenchTraffic,

@@ -12,6 +12,7 @@ use super::bench::{IdleFlag, LayoutFlag};
 use crate::args;
 use crate::error::explain;
 use crate::learning::Learner;
+use crate::policy_flag::{self, Runs};
 use anyhow::{Context, Result};
 use config::{Flags, Given};
 pub(crate) use headway::config::address;
@@ -46,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     app: Option<App>,
     /// The policy and its parameters [default: darc]
-    #[arg(long, value_name = "NAME[,KEY=VALUE…]")]
+    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("The policy and its parameters [default: darc]"))]
     policy: Option<String>,
     /// Workers [default: one core less than there are, at least one]
     #[arg(long, value_name = "N", value_parser = args::workers)]
