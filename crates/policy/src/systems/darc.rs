@@ -3,7 +3,7 @@
 use super::{
     Build, Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, typed,
 };
-use crate::controls::{Darc, DarcRules, Known};
+use crate::controls::{Control, Darc, DarcRules, Known};
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
 use crate::spec::{Given, Param, Params, Reader, SpecError};
@@ -66,9 +66,19 @@ pub fn darc(
     shape: &Shape,
     params: DarcParams,
 ) -> System<Central<Typed, Reserved, Darc>, locals::Fifo> {
+    reserving(POLICY.about.name, shape, params, Darc::new)
+}
+
+/// Typed queues under a control that reserves by these parameters.
+pub(super) fn reserving<C: Control>(
+    name: &'static str,
+    shape: &Shape,
+    params: DarcParams,
+    control: impl FnOnce(usize, DarcRules, Option<&Known>) -> C,
+) -> System<Central<Typed, Reserved, C>, locals::Fifo> {
     let known = params.profile(shape);
-    let control = Darc::new(shape.classes.len(), params.rules, known.as_ref());
-    typed(POLICY.about.name, shape, control)
+    let control = control(shape.classes.len(), params.rules, known.as_ref());
+    typed(name, shape, control)
 }
 
 pub(super) enum Entry {}

@@ -1,7 +1,7 @@
 //! DARC that leaves no class overloaded that need not be.
 
-use super::darc::{GRIDS, PARAMS, RESERVING, by_profile};
-use super::{Build, DarcParams, Description, ServerPolicy, System, Visit, typed};
+use super::darc::{GRIDS, PARAMS, RESERVING, by_profile, reserving};
+use super::{Build, DarcParams, Description, ServerPolicy, System, Visit};
 use crate::controls::DarcStable;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
@@ -29,9 +29,7 @@ pub fn darc_stable(
     shape: &Shape,
     params: DarcParams,
 ) -> System<Central<Typed, Reserved, DarcStable>, locals::Fifo> {
-    let known = params.profile(shape);
-    let control = DarcStable::new(shape.classes.len(), params.rules, known.as_ref());
-    typed(POLICY.about.name, shape, control)
+    reserving(POLICY.about.name, shape, params, DarcStable::new)
 }
 
 pub(super) enum Entry {}
