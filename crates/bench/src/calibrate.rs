@@ -11,7 +11,6 @@
 //! | time per request, saturated, a queue at the worker, no service | the larger of dispatch and overhead |
 
 use crate::{Trial, TrialError};
-use headway_policy::spec::Spec;
 use headway_report::Run;
 use headway_runtime::{LOOK_NS, Layout};
 use headway_sim::{Costs, Experiment, Offered};
@@ -189,7 +188,7 @@ impl SteadyLoad {
         };
         let mut workload = Workload::new("calibration", vec![Class::new("request", 1.0, service)]);
         workload.arrivals = Arrivals::Deterministic;
-        let policy: Spec = self.policy.parse().expect("a policy of ours");
+        let policy = self.policy.parse().expect("a policy of ours");
         let mut experiment = Experiment::new(workload, policy)
             .workers(1)
             .requests(self.requests)

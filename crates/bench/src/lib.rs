@@ -14,4 +14,4 @@ mod trial;
 
 pub use gaps::{Aftermath, Gap};
 pub use probe::Disturbance;
-pub use trial::{Observed, Served, Trial, TrialError, has_dispatcher};
+pub use trial::{Observed, Served, Trial, TrialError};

@@ -4,10 +4,10 @@ use crate::gaps::{Gap, gap_of};
 use crate::probe::{Disturbance, Probe};
 use headway_machine::{Clock, MachineDescription, noise};
 use headway_net::replay::{Completion, Replay, ReplayArrival};
+use headway_policy::Resume;
 use headway_policy::role::Owner;
-use headway_policy::spec::{Params, Spec, SpecError};
+use headway_policy::spec::{Params, SpecError};
 use headway_policy::systems::{Facts, Preemption};
-use headway_policy::{Policy, Resume};
 use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
 use headway_runtime::{
     Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
@@ -137,7 +137,7 @@ impl Trial {
     /// # Errors
     /// [`SpecError`] when there is no such policy.
     pub fn interrupted_by(&self) -> Result<Option<Mechanism>, SpecError> {
-        Ok(match facts(&self.experiment.policy)?.preemption {
+        Ok(match self.experiment.policy.server()?.facts().preemption {
             Preemption::None => None,
             Facts::BY_DISPATCHER => Some(self.mechanism),
             Preemption::ByMonitor { .. } | Preemption::BySlices => Some(Mechanism::Tsc),
@@ -201,7 +201,7 @@ impl Trial {
         let probe = Probe::new(experiment.workers);
         let builder = Server::builder()
             .workers(experiment.workers)
-            .policy_spec(experiment.policy.clone())
+            .policy_spec(experiment.policy.server()?.spec().clone())
             .classes(self.classes())
             .queue_limit(self.queue_limit())
             .seed(experiment.seed)
@@ -265,7 +265,7 @@ impl Trial {
 
     /// One schedule for a dispatcher; where the network steers, one a worker, by the flow's hash.
     fn schedules(&self, arrivals: &[Arrival]) -> Result<Vec<Vec<ReplayArrival>>, TrialError> {
-        let queues = match facts(&self.experiment.policy)?.owner {
+        let queues = match self.experiment.policy.server()?.facts().owner {
             Owner::Steering => self.experiment.workers,
             Owner::Dispatcher | Owner::Nobody => 1,
         };
@@ -478,19 +478,6 @@ pub(crate) fn params_json(params: &Params) -> Map<String, Value> {
         .iter()
         .map(|(key, value)| ((*key).into(), headway_sim::value_json(value)))
         .collect()
-}
-
-/// What a policy is with these parameters.
-fn facts(spec: &Spec) -> Result<Facts, SpecError> {
-    Ok(Policy::server(spec)?.facts(spec))
-}
-
-/// Whether requests pass through a dispatcher under a policy; else the network steers them, or workers help themselves.
-///
-/// # Errors
-/// [`SpecError`] when there is no such policy or parameter.
-pub fn has_dispatcher(spec: &Spec) -> Result<bool, SpecError> {
-    Ok(facts(spec)?.owner == Owner::Dispatcher)
 }
 
 #[cfg(test)]

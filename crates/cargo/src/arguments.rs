@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use headway_words::nearest;
+use headway_words::hint;
 
 use crate::failure::Failure;
 
@@ -241,8 +241,7 @@ fn known(word: &str) -> Result<(), Failure> {
         )));
     }
     let spelt_out = COMMANDS.iter().filter(|command| command.len() > 1);
-    let near = nearest(word, spelt_out);
-    let near = near.map_or(String::new(), |near| format!("; did you mean '{near}'?"));
+    let near = hint(word, spelt_out);
     let expected = COMMANDS.join(", ");
     Err(Failure::Usage(format!(
         "'{word}' is none of the commands {expected}{near}"

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 
-use headway_words::nearest;
+use headway_words::hint;
 use serde_json::Value;
 
 use crate::arguments::Request;
@@ -87,8 +87,7 @@ impl Package {
         let Some(missing) = crates.iter().find(|name| !self.names.contains(*name)) else {
             return Ok(());
         };
-        let near = nearest(missing, &self.names);
-        let near = near.map_or(String::new(), |near| format!("; did you mean '{near}'?"));
+        let near = hint(missing, &self.names);
         Err(Failure::Usage(format!(
             "--crates: '{missing}' is no crate of this workspace or of what it depends on{near}"
         )))

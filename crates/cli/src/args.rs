@@ -7,7 +7,8 @@ use clap::Args;
 use headway_policy::fluid::ProcessorSharing;
 use headway_policy::rack::RackShape;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{ClassHint, MAX_WORKERS, Policy, Resume, Shape, WorkerId};
+use headway_policy::systems::ServerSpec;
+use headway_policy::{ClassHint, MAX_WORKERS, Policy, PolicySpec, Resume, Shape, WorkerId};
 use headway_report::Slo;
 use headway_sim::{
     Classification, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
@@ -110,7 +111,7 @@ pub(crate) enum ClassifierFlag {
 impl Circumstances {
     /// Puts them into an experiment.
     pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
-        if ProcessorSharing::asked_for(&experiment.policy)?.is_some() {
+        if experiment.policy == PolicySpec::Fluid {
             self.refuse(
                 "'ps' treats all requests alike, whatever they are taken for",
                 false,
@@ -221,7 +222,7 @@ impl LengthFlags {
 impl CostFlags {
     /// Puts the costs into an experiment.
     pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
-        if ProcessorSharing::asked_for(&experiment.policy)?.is_some() {
+        if experiment.policy == PolicySpec::Fluid {
             self.refuse_all_but_network(
                 "'ps' is an ideal that shares the workers among all requests at once: it has no dispatcher, queues or interruptions",
             )?;
@@ -266,47 +267,81 @@ pub(crate) fn read_costs(path: &std::path::Path) -> Result<Costs> {
     serde_json::from_value(costs).map_err(|error| usage("--costs", format!("{place}: {error}")))
 }
 
-/// A policy and its parameters, checked at once so that an error names its place.
-pub(crate) fn spec(text: &str) -> Result<Spec, String> {
+/// A policy of any level and its parameters, checked at once so that an error names its place.
+pub(crate) fn any_policy(text: &str) -> Result<PolicySpec, String> {
     let spec: Spec = text.parse().map_err(|error| explain(&error))?;
-    let policy = Policy::parse(&spec).map_err(|error| {
-        // That a rack's servers have no such policy is a matter of servers alone.
-        if Policy::find(&spec.name).is_some() {
-            explain(&error)
-        } else {
+    // That a rack's servers have no such policy is a matter of servers alone.
+    let unknown = Policy::find(&spec.name).is_none();
+    let policy = PolicySpec::parse(spec).map_err(|error| {
+        if unknown {
             explain_any_level(&error)
+        } else {
+            explain(&error)
         }
     })?;
-    let server = match policy {
-        Policy::Host(about) => {
-            return Err(format!(
-                "'{}' deals the cores of a host out to applications: only 'headway sim' simulates it",
-                about.name
-            ));
-        }
-        Policy::Fluid => None,
-        Policy::Rack(_) => rack(&spec).map_err(|error| explain(&error))?,
-        Policy::Server(_) => Some(spec.clone()),
-    };
-    if let Some(server) = server {
-        // What a policy can be at all: as many workers as there may be.
-        let shape = Shape::new(MAX_WORKERS);
-        let checked = headway_policy::systems::check(&server, &shape);
-        checked.map_err(|error| explain(&error))?;
-    }
-    Ok(spec)
+    check(&policy).map_err(|error| explain(&error))?;
+    Ok(policy)
 }
 
-/// Checks a rack's policy; that of its servers.
-fn rack(spec: &Spec) -> Result<Option<Spec>, SpecError> {
-    let shape = RackShape {
+/// Whether there is a server, a rack or a host that the values go with: as many workers as there may be.
+fn check(policy: &PolicySpec) -> Result<(), SpecError> {
+    let shape = Shape::new(MAX_WORKERS);
+    match policy {
+        PolicySpec::Server(server) => {
+            server.check(&shape)?;
+        }
+        PolicySpec::Fluid => {}
+        PolicySpec::Rack { spec, .. } => {
+            let (_, inner) = headway_policy::rack::systems::check(spec, &small_rack())?;
+            if let Some(inner) = inner {
+                headway_policy::systems::check(&inner, &shape)?;
+            }
+        }
+        PolicySpec::Host { spec, .. } => {
+            headway_policy::host::systems::check(spec)?;
+        }
+    }
+    Ok(())
+}
+
+fn small_rack() -> RackShape {
+    RackShape {
         cores: vec![1; 2],
         types: vec![ClassHint::new(1e3, 1.0)],
         room: 1,
         seed: 0,
-    };
-    let (_, inner) = headway_policy::rack::systems::check(spec, &shape)?;
-    Ok(inner)
+    }
+}
+
+/// A policy of a server or a rack.
+fn policy_of_servers(text: &str) -> Result<PolicySpec, String> {
+    match any_policy(text)? {
+        PolicySpec::Host { spec, .. } => Err(only_of_host(&spec)),
+        policy => Ok(policy),
+    }
+}
+
+/// A policy of one server that is no mere ideal.
+pub(crate) fn server_policy(text: &str) -> Result<ServerSpec, String> {
+    match any_policy(text)? {
+        PolicySpec::Server(server) => Ok(server),
+        PolicySpec::Host { spec, .. } => Err(only_of_host(&spec)),
+        PolicySpec::Rack { spec, .. } => Err(format!(
+            "'{}' is the policy of a rack, which runs in the simulator only (headway sim --servers N); choose what one server runs, such as darc",
+            spec.name
+        )),
+        PolicySpec::Fluid => Err(SpecError::OnlyVirtual {
+            policy: ProcessorSharing::NAME,
+        }
+        .to_string()),
+    }
+}
+
+fn only_of_host(host: &Spec) -> String {
+    format!(
+        "'{}' deals the cores of a host out to applications: only 'headway sim' simulates it",
+        host.name
+    )
 }
 
 /// Servers of a rack, and the workers of each.
@@ -335,14 +370,18 @@ fn servers(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The policy of a flag.
-pub(crate) fn policy(text: &str) -> Result<Spec> {
-    spec(text).map_err(|error| usage("--policy", error))
+/// The policies of a flag: of servers or racks.
+pub(crate) fn policies(texts: &[String]) -> Result<Vec<PolicySpec>> {
+    let policies = texts.iter().map(|text| policy_of_servers(text));
+    let policies: Result<Vec<_>, String> = policies.collect();
+    policies.map_err(|error| usage("--policy", error))
 }
 
-/// Policies, each checked.
-pub(crate) fn policies(texts: &[String]) -> Result<Vec<Spec>> {
-    texts.iter().map(|text| policy(text)).collect()
+/// The policies of a flag: of one server.
+pub(crate) fn server_policies(texts: &[String]) -> Result<Vec<ServerSpec>> {
+    let policies = texts.iter().map(|text| server_policy(text));
+    let policies: Result<Vec<_>, String> = policies.collect();
+    policies.map_err(|error| usage("--policy", error))
 }
 
 /// The workload of a flag, to be offered at several loads.

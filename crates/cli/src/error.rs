@@ -1,9 +1,10 @@
 //! Errors as their readers need them: what was wrong, where, and what to write instead.
 
+pub(crate) use headway::config::explain;
 use headway_policy::Level;
 use headway_policy::spec::SpecError;
 use headway_sim::SimError;
-pub(crate) use headway_words::nearest;
+pub(crate) use headway_words::{hint, nearest};
 
 /// Something the user wrote cannot be: exit status 2.
 #[derive(Debug, thiserror::Error)]
@@ -49,28 +50,17 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
     text
 }
 
-/// A policy's error with the nearest valid word.
-pub(crate) fn explain(error: &SpecError) -> String {
-    let suggestion = error
-        .alternatives()
-        .and_then(|(word, valid)| nearest(word, valid));
-    match suggestion {
-        Some(word) => format!("{error}; did you mean '{word}'?"),
-        None => error.to_string(),
-    }
-}
-
-/// The same of a policy that may be of any level: a server's, a rack's or a host's.
+/// What is wrong with a policy that may be of any level, with the nearest valid word.
 pub(crate) fn explain_any_level(error: &SpecError) -> String {
     let SpecError::UnknownPolicy { name, .. } = error else {
         return explain(error);
     };
     let [servers, racks, hosts] = Level::ALL.map(Level::names);
     let all = [&servers[..], &racks, &hosts].concat();
-    let hint =
-        nearest(name, &all).map_or(".".to_owned(), |word| format!("; did you mean '{word}'?"));
+    let hint = Some(hint(name, &all)).filter(|hint| !hint.is_empty());
+    let end = hint.unwrap_or_else(|| ".".into());
     format!(
-        "no policy is called '{name}'{hint} Of a server there are: {}; of a rack: {}; of a host: {}",
+        "no policy is called '{name}'{end} Of a server there are: {}; of a rack: {}; of a host: {}",
         servers.join(", "),
         racks.join(", "),
         hosts.join(", "),

@@ -5,6 +5,7 @@ mod commands;
 mod error;
 mod learning;
 mod output;
+mod policy_flag;
 mod progress;
 
 use clap::{CommandFactory, Parser};

@@ -3,7 +3,6 @@
 use crate::bounds::impossible;
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::{Ranked, Search, search};
-use crate::servers::facts;
 use crate::situations::{cores, sensitivity};
 use crate::trial::{Task, try_all};
 use headway_policy::Resume;
@@ -145,7 +144,7 @@ fn caveats(question: &Question, found: &Search, hopeless: bool) -> Vec<String> {
         ));
     }
     let best = found.best();
-    let dispatchers = facts(&best.policy).map_or(1, |facts| facts.dispatchers);
+    let dispatchers = best.policy.facts().dispatchers;
     if dispatchers > 1 && question.cores.is_none() {
         caveats.push(format!(
             "{} takes {dispatchers} cores for its dispatchers, besides those of the workers",

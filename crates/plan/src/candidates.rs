@@ -1,7 +1,7 @@
 //! What is tried: every policy with the [grids](headway_policy::systems::Grid) of its parameters.
 
-use headway_policy::spec::{Params, Spec, SpecError};
-use headway_policy::systems::{Grid, Values};
+use headway_policy::spec::{Params, SpecError};
+use headway_policy::systems::{Grid, ServerSpec, Values};
 use headway_policy::{Shape, systems};
 use headway_workload::{Workload, duration};
 
@@ -12,9 +12,9 @@ const WORKERS_PER_DISPATCHER: usize = 3;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
     /// As the server would be told.
-    pub policy: Spec,
+    pub policy: ServerSpec,
     /// As it is simulated.
-    pub simulated: Spec,
+    pub simulated: ServerSpec,
 }
 
 /// Every candidate for a workload on a server of this shape: what cannot keep to its resume mode is none.
@@ -24,12 +24,8 @@ pub struct Candidate {
 pub fn candidates(workload: &Workload, shape: &Shape) -> Result<Vec<Candidate>, SpecError> {
     let mut field = Field::new(workload, shape);
     for known in systems::ALL {
-        let bare = Spec {
-            name: known.about.name.into(),
-            params: Vec::new(),
-        };
         for grid in known.grids {
-            for policy in specs(grid, &bare, workload, shape.workers) {
+            for policy in specs(grid, known.by_default(), workload, shape.workers)? {
                 match field.push(Some(grid), policy) {
                     Err(SpecError::Roams { .. }) => {}
                     pushed => pushed?,
@@ -46,24 +42,18 @@ pub fn candidates(workload: &Workload, shape: &Shape) -> Result<Vec<Candidate>, 
 /// # Errors
 /// [`SpecError`] when there is no such policy, parameter or value on such a server.
 pub fn candidates_of(
-    given: &[Spec],
+    given: &[ServerSpec],
     workload: &Workload,
     shape: &Shape,
 ) -> Result<Vec<Candidate>, SpecError> {
     let mut field = Field::new(workload, shape);
     for spec in given {
-        let known = systems::find(&spec.name);
-        let own = Spec {
-            name: known
-                .map_or(spec.name.as_str(), |known| known.about.name)
-                .into(),
-            params: spec.params.clone(),
-        };
+        let own = spec.clone().by_own_name();
         let mut in_grid = false;
-        for grid in known.map_or(&[][..], |known| known.grids) {
-            for policy in specs(grid, &own, workload, shape.workers) {
+        for grid in own.policy().grids {
+            for policy in specs(grid, own.clone(), workload, shape.workers)? {
                 // The grid's other values need not go with what is given.
-                if systems::check(&policy, &field.shape).is_ok() {
+                if policy.check(&field.shape).is_ok() {
                     in_grid = true;
                     field.push(Some(grid), policy)?;
                 }
@@ -83,7 +73,7 @@ struct Field {
     shape: Shape,
     candidates: Vec<Candidate>,
     /// Their names with all parameters as used: a default that is given makes no other candidate.
-    used: Vec<(String, Params)>,
+    used: Vec<(&'static str, Params)>,
 }
 
 impl Field {
@@ -97,21 +87,21 @@ impl Field {
     }
 
     /// Adds a policy, unless it is there or the workload has nothing for it to tell apart.
-    fn push(&mut self, grid: Option<&Grid>, policy: Spec) -> Result<(), SpecError> {
-        let used = (policy.name.clone(), systems::check(&policy, &self.shape)?);
+    fn push(&mut self, grid: Option<&Grid>, policy: ServerSpec) -> Result<(), SpecError> {
+        let used = (policy.name(), policy.check(&self.shape)?);
         if (grid.is_some_and(|grid| grid.needs_classes) && self.classes < 2)
             || self.used.contains(&used)
         {
             return Ok(());
         }
         let mut simulated = policy.clone();
-        let set = grid.map_or(&[][..], |grid| grid.simulated_with).iter();
-        let free = set.filter(|(key, _)| !gives(&policy, key));
-        simulated
-            .params
-            .extend(free.map(|(key, value)| ((*key).into(), (*value).into())));
+        for (key, value) in grid.map_or(&[][..], |grid| grid.simulated_with) {
+            if !policy.gives(key) {
+                simulated = simulated.with_param(key, (*value).into())?;
+            }
+        }
         // A composition given by hand may have no profile to know.
-        if simulated != policy && systems::check(&simulated, &self.shape).is_err() {
+        if simulated != policy && simulated.check(&self.shape).is_err() {
             simulated = policy.clone();
         }
         self.used.push(used);
@@ -120,33 +110,33 @@ impl Field {
     }
 }
 
-fn gives(spec: &Spec, key: &str) -> bool {
-    spec.params.iter().any(|(given, _)| given == key)
-}
-
 /// Every combination of the grid's values that are not given.
-fn specs(grid: &Grid, given: &Spec, workload: &Workload, workers: usize) -> Vec<Spec> {
-    let mut whole = given.clone();
-    if !grid.parts.iter().any(|(part, _)| gives(given, part)) {
-        let parts = grid.parts.iter();
-        whole
-            .params
-            .extend(parts.map(|(key, value)| ((*key).into(), (*value).into())));
+fn specs(
+    grid: &Grid,
+    given: ServerSpec,
+    workload: &Workload,
+    workers: usize,
+) -> Result<Vec<ServerSpec>, SpecError> {
+    let free = grid.values.iter().filter(|(key, _)| !given.gives(key));
+    let free: Vec<_> = free.collect();
+    let mut whole = given;
+    if !grid.parts.iter().any(|(part, _)| whole.gives(part)) {
+        for (key, value) in grid.parts {
+            whole = whole.with_param(key, (*value).into())?;
+        }
     }
     let mut specs = vec![whole];
-    for (key, values) in grid.values.iter().filter(|(key, _)| !gives(given, key)) {
+    for (key, values) in free {
         let values = values_of(*values, workload, workers);
-        let with = |spec: &Spec| {
+        let with = |spec: &ServerSpec| {
             let spec = spec.clone();
-            values.iter().map(move |value| {
-                let mut spec = spec.clone();
-                spec.params.push(((*key).into(), value.clone()));
-                spec
-            })
+            values
+                .iter()
+                .map(move |value| spec.clone().with_param(key, value.clone()))
         };
-        specs = specs.iter().flat_map(with).collect();
+        specs = specs.iter().flat_map(with).collect::<Result<_, _>>()?;
     }
-    specs
+    Ok(specs)
 }
 
 fn values_of(values: Values, workload: &Workload, workers: usize) -> Vec<String> {
@@ -220,7 +210,10 @@ mod tests {
     }
 
     fn given(texts: &[&str], workload: &str, workers: usize) -> Result<Vec<String>, SpecError> {
-        let specs: Vec<Spec> = texts.iter().map(|text| text.parse().unwrap()).collect();
+        let specs: Vec<ServerSpec> = texts
+            .iter()
+            .map(|text| text.parse())
+            .collect::<Result<_, _>>()?;
         let workload = Workload::named(workload).unwrap();
         let all = candidates_of(&specs, &workload, &Shape::new(workers))?;
         Ok(all.iter().map(|one| one.policy.to_string()).collect())
@@ -315,14 +308,12 @@ mod tests {
         let mut shape = Shape::new(14);
         let names = |shape: &Shape| {
             let all = candidates(&workload, shape).unwrap();
-            all.iter()
-                .map(|one| one.policy.name.clone())
-                .collect::<Vec<_>>()
+            all.iter().map(|one| one.policy.name()).collect::<Vec<_>>()
         };
-        assert!(names(&shape).contains(&"tardis".into()));
+        assert!(names(&shape).contains(&"tardis"));
         shape.resume = headway_policy::Resume::OwnWorker;
         let staying = names(&shape);
-        assert!(!staying.contains(&"tardis".into()) && staying.contains(&"concord".into()));
+        assert!(!staying.contains(&"tardis") && staying.contains(&"concord"));
         let given = candidates_of(&["tardis".parse().unwrap()], &workload, &shape);
         assert!(matches!(given, Err(SpecError::Roams { .. })));
     }

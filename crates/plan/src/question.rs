@@ -1,7 +1,8 @@
 //! What is asked.
 
 use headway_policy::Resume;
-use headway_policy::spec::{Spec, SpecError};
+use headway_policy::spec::SpecError;
+use headway_policy::systems::ServerSpec;
 use headway_report::slo::{Slo, SloError};
 use headway_sim::{Costs, Offered, SimError, available_threads};
 use headway_workload::Workload;
@@ -37,9 +38,9 @@ pub struct Question {
     /// Where interrupted requests may go on; policies that cannot keep to it are not tried.
     pub resume: Resume,
     /// Policies to be tried, with the parameters that are fixed; all of the table where none is given.
-    pub policies: Option<Vec<Spec>>,
+    pub policies: Option<Vec<ServerSpec>>,
     /// Whether the live server runs a policy.
-    pub live: fn(&Spec) -> bool,
+    pub live: fn(&ServerSpec) -> bool,
     /// The trace behind the workload, to try the best on.
     pub replay: Option<Workload>,
     /// Threads; the plan does not depend on it.

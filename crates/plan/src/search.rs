@@ -4,7 +4,7 @@ use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::compare::with_best;
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::trial::{Task, Tried, try_all};
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_report::stats::ConfidenceInterval;
 use headway_report::{CompareMethod, PlanComparison, PlanEntry, PlanRound};
 use headway_sim::CONFIDENCE;
@@ -18,11 +18,11 @@ const BASELINE: &str = "c-fcfs";
 
 /// A candidate with its last replications.
 pub(crate) struct Ranked {
-    pub(crate) policy: Spec,
+    pub(crate) policy: ServerSpec,
     pub(crate) tried: Tried,
     pub(crate) live: bool,
     /// Candidates under which every request fared the same.
-    alike: Vec<Spec>,
+    alike: Vec<ServerSpec>,
 }
 
 /// What the search found: the last round, best first, and all rounds.
@@ -64,7 +64,7 @@ pub(crate) fn search(
         },
     ];
     let mut rounds = Vec::new();
-    let mut alike: Vec<(Spec, Spec)> = Vec::new();
+    let mut alike: Vec<(ServerSpec, ServerSpec)> = Vec::new();
     for heat in heats {
         if field.len() <= FINALISTS {
             break;
@@ -142,7 +142,7 @@ fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
             .iter_mut()
             .find(|other| other.tried.is_twin(&one.tried));
         match twin {
-            Some(twin) if one.policy.name != BASELINE => twin.alike.push(one.policy),
+            Some(twin) if one.policy.name() != BASELINE => twin.alike.push(one.policy),
             _ => distinct.push(one),
         }
     }
@@ -154,7 +154,7 @@ fn kept(ranked: Vec<Ranked>) -> Vec<Candidate> {
     let count = ranked.len().div_ceil(KEPT).max(FINALISTS);
     let best_live = ranked.iter().position(|one| one.live);
     let keeps = |(index, one): &(usize, Ranked)| {
-        *index < count || Some(*index) == best_live || one.policy.name == BASELINE
+        *index < count || Some(*index) == best_live || one.policy.name() == BASELINE
     };
     let candidate = |(_, one): (usize, Ranked)| Candidate {
         simulated: one.tried.task.policy,
@@ -186,7 +186,7 @@ impl Ranked {
             overloaded: self.tried.overloaded(),
             slo_use: self.tried.interval(),
             tightest: self.tried.tightest(),
-            alike: self.alike.iter().map(Spec::to_string).collect(),
+            alike: self.alike.iter().map(ServerSpec::to_string).collect(),
             tied: of_best.is_some_and(|ratio| !ratio.distinguishable_from(1.0)),
             of_best,
         }
@@ -206,7 +206,7 @@ impl Search {
     }
 
     pub(crate) fn baseline(&self) -> Option<&Ranked> {
-        self.ranked.iter().find(|one| one.policy.name == BASELINE)
+        self.ranked.iter().find(|one| one.policy.name() == BASELINE)
     }
 
     /// The ranking, and how its candidates were compared.

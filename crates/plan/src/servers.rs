@@ -2,9 +2,8 @@
 
 use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::question::Question;
-use headway_policy::spec::Spec;
-use headway_policy::systems::Facts;
-use headway_policy::{Shape, systems};
+use headway_policy::Shape;
+use headway_policy::systems::ServerSpec;
 use headway_sim::Costs;
 use headway_workload::Arrival;
 use std::fmt;
@@ -27,8 +26,12 @@ impl Servers {
         };
         let tried = tried.unwrap_or_default();
         let working = |one: &Candidate| {
-            let facts = facts(&one.policy).filter(|facts| facts.dispatchers_work);
-            facts.map_or(0, |facts| facts.dispatchers)
+            let facts = one.policy.facts();
+            if facts.dispatchers_work {
+                facts.dispatchers
+            } else {
+                0
+            }
         };
         let count = |one: &Candidate| question.workers_of(&one.policy) + working(one);
         let most_working = tried.iter().map(working).max().unwrap_or(0);
@@ -58,9 +61,9 @@ impl Question {
 
     /// What the machinery costs under a policy: whoever receives the requests pays for that.
     #[must_use]
-    pub fn costs_of(&self, policy: &Spec) -> Costs {
+    pub fn costs_of(&self, policy: &ServerSpec) -> Costs {
         let mut costs = self.costs;
-        match beside_workers(policy) {
+        match policy.facts().cores_beside_workers() {
             0 => costs.overhead_ns += self.receive_ns,
             _ => costs.dispatch_ns += self.receive_ns,
         }
@@ -68,24 +71,13 @@ impl Question {
     }
 
     /// Workers under a policy: those that what dispatches leaves of the cores.
-    pub(crate) fn workers_of(&self, policy: &Spec) -> usize {
+    pub(crate) fn workers_of(&self, policy: &ServerSpec) -> usize {
         let Some(cores) = self.cores else {
             return self.workers;
         };
-        let beside = beside_workers(policy);
+        let beside = policy.facts().cores_beside_workers();
         cores.saturating_sub(beside).max(1)
     }
-}
-
-/// Cores that a policy takes beside those of its workers.
-pub(crate) fn beside_workers(policy: &Spec) -> usize {
-    // What there is not is refused where it is tried.
-    facts(policy).map_or(1, |facts| facts.cores_beside_workers())
-}
-
-/// What a policy is, where there is one.
-pub(crate) fn facts(policy: &Spec) -> Option<Facts> {
-    systems::find(&policy.name).map(|known| known.facts(policy))
 }
 
 impl fmt::Display for Servers {

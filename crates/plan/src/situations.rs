@@ -2,10 +2,9 @@
 
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::Ranked;
-use crate::servers::beside_workers;
 use crate::trial::{Task, try_all};
-use headway_policy::spec::Spec;
-use headway_policy::{MAX_WORKERS, Shape, systems};
+use headway_policy::systems::ServerSpec;
+use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{CoresNeeded, Sensitivity};
 use headway_sim::Offered;
 use headway_workload::{Arrivals, Class, Empirical, Service, Workload};
@@ -24,7 +23,7 @@ impl Question {
         }
     }
 
-    fn task(&self, policy: &Spec) -> Task {
+    fn task(&self, policy: &ServerSpec) -> Task {
         Task {
             policy: policy.clone(),
             workload: self.workload.clone(),
@@ -51,7 +50,7 @@ pub(crate) fn cores(
             workers,
             ..question.shape()
         };
-        if systems::check(&ranked.tried.task.policy, &shape).is_err() {
+        if ranked.tried.task.policy.check(&shape).is_err() {
             return Ok(false);
         }
         let task = Task {
@@ -92,7 +91,7 @@ pub(crate) fn cores(
         workers: met,
         cores: met
             .filter(|_| question.cores.is_some())
-            .map(|workers| workers + beside_workers(&ranked.policy)),
+            .map(|workers| workers + ranked.policy.facts().cores_beside_workers()),
         searched_to,
         load: met.map(|workers| question.workload.load_for_rate(rate, workers)),
     })

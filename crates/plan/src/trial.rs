@@ -1,7 +1,7 @@
 //! A policy's replications, judged by the SLO.
 
 use crate::question::{PlanError, PlanProgress, Question};
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_report::stats::ConfidenceInterval;
 use headway_report::{Run, Slo, TrialResult};
 use headway_sim::{CONFIDENCE, Experiment, Length, Offered, in_parallel};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Something to be simulated several times.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    pub(crate) policy: Spec,
+    pub(crate) policy: ServerSpec,
     pub(crate) workload: Workload,
     pub(crate) workers: usize,
     pub(crate) offered: Offered,
@@ -73,7 +73,7 @@ pub(crate) fn try_all(
 
 impl Question {
     pub(crate) fn experiment(&self, task: &Task, seed: u64) -> Experiment {
-        let mut experiment = Experiment::new(task.workload.clone(), task.policy.clone())
+        let mut experiment = Experiment::new(task.workload.clone(), task.policy.clone().into())
             .workers(task.workers)
             .offered(task.offered)
             .costs(self.costs_of(&task.policy))
@@ -160,7 +160,7 @@ impl Tried {
     }
 
     /// For the report, under the policy's name as the server is told it.
-    pub(crate) fn report(&self, policy: &Spec) -> TrialResult {
+    pub(crate) fn report(&self, policy: &ServerSpec) -> TrialResult {
         TrialResult {
             policy: policy.to_string(),
             load: self.replications[0].run.meta.load,

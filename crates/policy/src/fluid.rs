@@ -2,7 +2,7 @@
 //! runs a thousand requests on fourteen cores at once; what shares in small slices comes near
 //! (`shinjuku-sq`, `tiny-quanta`).
 
-use crate::spec::{Description, Params, Reader, Spec, SpecError};
+use crate::spec::Description;
 
 /// Processor sharing (Kleinrock 1967): all requests are served at once, at equal rates, none
 /// faster than one worker.
@@ -20,18 +20,6 @@ impl ProcessorSharing {
     };
     /// Its name.
     pub const NAME: &'static str = Self::ABOUT.name;
-
-    /// The policy, if that is what the spec asks for; it has no parameters.
-    ///
-    /// # Errors
-    /// [`SpecError`] when parameters are given.
-    pub fn asked_for(spec: &Spec) -> Result<Option<(Self, Params)>, SpecError> {
-        if spec.name != Self::NAME {
-            return Ok(None);
-        }
-        let read = Reader::new(&Self::ABOUT, spec)?;
-        Ok(Some((Self, read.used())))
-    }
 
     /// Service per unit of time that each of `requests` gets from `workers`, 0 to 1.
     ///
@@ -63,13 +51,5 @@ mod tests {
                 assert!((total - workers.min(requests) as f64).abs() < 1e-9);
             }
         }
-    }
-
-    #[test]
-    fn takes_no_parameters() {
-        let asked = |text: &str| ProcessorSharing::asked_for(&text.parse().unwrap());
-        assert_eq!(asked("ps"), Ok(Some((ProcessorSharing, Params::new()))));
-        assert_eq!(asked("darc"), Ok(None));
-        assert!(asked("ps,q=5us").is_err());
     }
 }

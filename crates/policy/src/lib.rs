@@ -60,7 +60,7 @@ pub use central::Central;
 pub use job::{ClassId, Job, JobId, Jobs, WorkerId};
 pub use plan::{Group, Order, Plan};
 pub use preemption_costs::{Charge, PreemptionCosts};
-pub use registry::{Level, Policy};
+pub use registry::{Level, Policy, PolicySpec};
 pub use rng::Rng;
 pub use set::BitSet;
 pub use shape::{ClassHint, MAX_CLASSES, MAX_WORKERS, Resume, Shape};

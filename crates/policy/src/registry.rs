@@ -2,9 +2,11 @@
 
 use crate::fluid::ProcessorSharing;
 use crate::spec::{Description, Spec, SpecError};
-use crate::systems::{self, ServerPolicy};
+use crate::systems::{self, ServerPolicy, ServerSpec};
 use crate::{host, rack};
 use alloc::vec::Vec;
+use core::fmt;
+use core::str::FromStr;
 
 /// A policy by the level at which it decides.
 #[derive(Clone, Copy, Debug)]
@@ -47,29 +49,6 @@ impl Policy {
         own.or_else(|| Self::all().find(|policy| policy.about().is_called(name)))
     }
 
-    /// The policy that a spec asks for, with parameters that it has. Whether their values go with a server, a rack or
-    /// a host of some shape its level checks.
-    ///
-    /// # Errors
-    /// [`SpecError`] when there is no such policy or parameter.
-    pub fn parse(spec: &Spec) -> Result<Self, SpecError> {
-        let policy = Self::find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
-            name: spec.name.clone(),
-            valid: systems::NAMES,
-        })?;
-        match policy {
-            Self::Rack(about) => match rack::systems::split(spec) {
-                (own, Some(inner)) => {
-                    about.check_keys(&own)?;
-                    Self::server(&inner)?;
-                }
-                (own, None) => about.check_keys(&own)?,
-            },
-            _ => policy.about().check_keys(spec)?,
-        }
-        Ok(policy)
-    }
-
     /// The server's policy that a spec asks for, with parameters that it has.
     ///
     /// # Errors
@@ -101,6 +80,108 @@ impl Policy {
     }
 }
 
+/// A spec, parsed once: which policy it names, at which level, with parameters that the policy has. Whether their values
+/// go with a server, a rack or a host of some shape the level checks.
+#[derive(Clone, PartialEq, Debug)]
+pub enum PolicySpec {
+    /// Of a server.
+    Server(ServerSpec),
+    /// Processor sharing, which has no parameters.
+    Fluid,
+    /// Of a rack.
+    Rack {
+        /// What the policy says of itself.
+        about: &'static Description,
+        /// As written; the keys after `inner=NAME` are those of the servers' policy.
+        spec: Spec,
+    },
+    /// Of a host.
+    Host {
+        /// What the policy says of itself.
+        about: &'static Description,
+        /// As written.
+        spec: Spec,
+    },
+}
+
+impl PolicySpec {
+    /// Finds the policy: an own name comes before another level's alias, as in [`Policy::find`].
+    ///
+    /// # Errors
+    /// [`SpecError`] when there is no such policy or parameter.
+    pub fn parse(spec: Spec) -> Result<Self, SpecError> {
+        let policy = Policy::find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
+            name: spec.name.clone(),
+            valid: systems::NAMES,
+        })?;
+        match policy {
+            Policy::Server(_) => ServerSpec::parse(spec).map(Self::Server),
+            Policy::Fluid => {
+                policy.about().check_keys(&spec)?;
+                Ok(Self::Fluid)
+            }
+            Policy::Rack(about) => {
+                let (own, inner) = rack::systems::split(&spec);
+                about.check_keys(&own)?;
+                inner.map(ServerSpec::parse).transpose()?;
+                Ok(Self::Rack { about, spec })
+            }
+            Policy::Host(about) => {
+                about.check_keys(&spec)?;
+                Ok(Self::Host { about, spec })
+            }
+        }
+    }
+
+    /// The policy's own name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Server(spec) => spec.name(),
+            Self::Fluid => ProcessorSharing::NAME,
+            Self::Rack { about, .. } | Self::Host { about, .. } => about.name,
+        }
+    }
+
+    /// The server's policy, where only one can be meant.
+    ///
+    /// # Errors
+    /// [`SpecError`] when it is no server's, or only virtual time can follow it.
+    pub fn server(&self) -> Result<&ServerSpec, SpecError> {
+        match self {
+            Self::Server(spec) => Ok(spec),
+            Self::Fluid => Err(SpecError::OnlyVirtual {
+                policy: ProcessorSharing::NAME,
+            }),
+            Self::Rack { spec, .. } | Self::Host { spec, .. } => Err(systems::unknown(spec)),
+        }
+    }
+}
+
+impl FromStr for PolicySpec {
+    type Err = SpecError;
+
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Self::parse(text.parse()?)
+    }
+}
+
+impl fmt::Display for PolicySpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(spec) => spec.fmt(f),
+            Self::Fluid => f.write_str(ProcessorSharing::NAME),
+            Self::Rack { spec, .. } | Self::Host { spec, .. } => spec.fmt(f),
+        }
+    }
+}
+
+impl From<ServerSpec> for PolicySpec {
+    fn from(spec: ServerSpec) -> Self {
+        Self::Server(spec)
+    }
+}
+
 impl Level {
     /// Every level.
     pub const ALL: [Self; 3] = [Self::Server, Self::Rack, Self::Host];
@@ -126,6 +207,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn a_name_means_one_policy_and_every_policy_is_described() {
@@ -145,13 +227,28 @@ mod tests {
 
     #[test]
     fn a_spec_is_parsed_into_its_level() {
-        let level = |text: &str| Policy::parse(&text.parse().unwrap()).map(|it| it.level());
-        assert_eq!(level("persephone,delta=3"), Ok(Level::Server));
-        assert_eq!(level("ps"), Ok(Level::Server));
-        assert_eq!(level("pallas,delta=5,inner=darc,delta=3"), Ok(Level::Rack));
-        assert_eq!(level("shenango"), Ok(Level::Host));
-        assert!(level("darc,deltas=3").is_err());
-        let error = level("racksched,inner=drac").unwrap_err();
+        let parsed = |text: &str| text.parse::<PolicySpec>();
+        let darc = parsed("persephone,delta=3").unwrap();
+        assert_eq!(darc.server().map(ServerSpec::name), Ok("darc"));
+        assert_eq!(parsed("ps"), Ok(PolicySpec::Fluid));
+        assert!(parsed("ps,q=5us").is_err());
+        let pallas = parsed("pallas,delta=5,inner=darc,delta=3");
+        assert!(matches!(pallas, Ok(PolicySpec::Rack { .. })));
+        assert!(matches!(parsed("shenango"), Ok(PolicySpec::Host { .. })));
+        assert!(parsed("darc,deltas=3").is_err());
+        let error = parsed("racksched,inner=drac").unwrap_err();
         assert!(matches!(error, SpecError::UnknownPolicy { name, .. } if name == "drac"));
+    }
+
+    #[test]
+    fn a_parsed_spec_reads_as_written() {
+        for text in [
+            "zygos,steal=one",
+            "ps",
+            "pallas,inner=darc,delta=3",
+            "arachne,period=1ms",
+        ] {
+            assert_eq!(text.parse::<PolicySpec>().unwrap().to_string(), text);
+        }
     }
 }

@@ -179,8 +179,15 @@ fn specs() -> Vec<&'static str> {
         "compose,discipline=mq,pick=bvt,preemption=quantum",
         "compose,discipline=drr,placement=jbsq,k=2,preemption=quantum",
     ];
-    let named = NAMES.iter().copied().filter(|&name| name != "compose");
-    named.chain(composed).collect()
+    let roams = |name: &&&str| {
+        let policy = systems::find(name).unwrap();
+        policy.defaults.roams()
+    };
+    let named = NAMES.iter().filter(|name| !roams(name)).copied();
+    named
+        .filter(|&name| name != "compose")
+        .chain(composed)
+        .collect()
 }
 
 proptest! {

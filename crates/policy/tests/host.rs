@@ -421,13 +421,7 @@ fn arachne_takes_many_periods_to_reach_a_peak() {
 
 #[test]
 fn names_and_parameters_are_checked() {
-    let shape = HostShape {
-        topology: HostTopology::flat(2),
-        apps: vec![app(1, 2)],
-        seed: 0,
-    };
-    let check =
-        |text: &str| systems::check(&text.parse().unwrap(), &shape).map_err(|e| e.to_string());
+    let check = |text: &str| systems::check(&text.parse().unwrap()).map_err(|e| e.to_string());
     let used = |text: &str| -> Vec<String> {
         check(text)
             .unwrap()

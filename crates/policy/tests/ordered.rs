@@ -3,7 +3,7 @@
 mod toy;
 
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Preempt};
-use headway_policy::systems::{self, Composed, System, Visit};
+use headway_policy::systems::{self, System, Visit};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
 use proptest::prelude::*;
 
@@ -163,14 +163,24 @@ fn by_virtual_time_classes_get_the_same_service() {
 #[test]
 fn cycle_stealing_runs_shorts_on_the_long_host_while_no_long_waits() {
     let spec = "cscq,long=1".parse().unwrap();
-    let Ok(Composed::Cooperative(mut system)) = systems::ordered(&shape(2), &spec) else {
-        panic!("nothing is interrupted");
-    };
-    let ingress = &mut system.ingress;
-    let arrive = |ingress: &mut systems::AnyIngress, id, class| {
+    systems::with(&spec, &shape(2), StealCycles).unwrap();
+}
+
+struct StealCycles;
+
+impl Visit for StealCycles {
+    type Output = ();
+
+    fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) {
+        steal_cycles(&mut system.ingress);
+    }
+}
+
+fn steal_cycles(ingress: &mut impl Ingress) {
+    fn arrive(ingress: &mut impl Ingress, id: usize, class: u16) -> Option<Dispatch> {
         ingress.arrived(0, job(id, class, 0, 1_000)).unwrap();
         ingress.poll(0)
-    };
+    }
     let at = |worker, job| {
         Some(Dispatch {
             worker: WorkerId(worker),
@@ -209,9 +219,20 @@ fn cycle_stealing_runs_shorts_on_the_long_host_while_no_long_waits() {
 #[test]
 fn as_many_longs_stop_as_shorts_are_blocked() {
     let spec = "on-blocked,cost=1us".parse().unwrap();
-    let Ok(Composed::Preemptive(mut system)) = systems::ordered(&shape(3), &spec) else {
-        panic!("it interrupts");
-    };
+    systems::with(&spec, &shape(3), StopLongs).unwrap();
+}
+
+struct StopLongs;
+
+impl Visit for StopLongs {
+    type Output = ();
+
+    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) {
+        stop_longs(system);
+    }
+}
+
+fn stop_longs<I: Ingress, L: Local, M: Monitor>(mut system: System<I, L, M>) {
     let toy = toy::Toy::new(3, 8);
     for worker in 0..3usize {
         let long = job(worker, 1, 0, 100_000);

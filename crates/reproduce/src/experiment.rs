@@ -1,7 +1,6 @@
 //! The file of an experiment.
 
 use crate::{Claim, Error, Measurement, NAMES, catalogue};
-use headway_policy::spec::Spec;
 use headway_workload::{Workload, rate};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -92,16 +91,6 @@ pub struct ComparedSystem {
     pub random_classifier: bool,
     /// Workers, where it has others than the rest.
     pub workers: Option<usize>,
-}
-
-impl ComparedSystem {
-    /// The policy, parsed.
-    ///
-    /// # Errors
-    /// When it is none.
-    pub fn spec(&self) -> Result<Spec, Error> {
-        Ok(self.policy.parse()?)
-    }
 }
 
 impl ExperimentFile {

@@ -159,6 +159,11 @@ impl RequestWord {
     }
 
     #[inline]
+    fn into_word(self) -> u64 {
+        self.0.get()
+    }
+
+    #[inline]
     pub(crate) fn into_slot(self) -> SlotId {
         // SAFETY: `fresh`, `suspended`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; links and
         // run queues deliver each word once, their release store before our acquire load. So does a hint, which stands for one word and passes
@@ -224,8 +229,7 @@ impl RequestQueue {
     /// When the queue is full: it was made for fewer requests than there are.
     #[inline]
     pub(crate) fn push(&mut self, request: RequestWord) {
-        let RequestWord(word) = request;
-        let pushed = self.0.push(word.get());
+        let pushed = self.0.push(request.into_word());
         pushed.expect("a run queue has room for all requests there are");
     }
 

@@ -3,8 +3,7 @@
 use crate::error::{SimError, in_range};
 use crate::experiment::{Experiment, Length, MAX_SERVERS, own_slo};
 use crate::rack;
-use headway_policy::fluid::ProcessorSharing;
-use headway_policy::{MAX_CLASSES, MAX_WORKERS};
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, PolicySpec};
 use headway_workload::{Class, Offered, Workload};
 
 impl Experiment {
@@ -56,18 +55,25 @@ impl Experiment {
             1.0,
             MAX_SERVERS as f64,
         )?;
-        if self.is_rack() {
-            return rack::check(self);
+        self.check_policy()
+    }
+
+    /// Whether the policy goes with so many servers, and its values with their shape.
+    fn check_policy(&self) -> Result<(), SimError> {
+        match &self.policy {
+            PolicySpec::Rack { spec, .. } => rack::check(self, spec),
+            PolicySpec::Host { spec, .. } => Err(SimError::of_host(spec)),
+            PolicySpec::Server(_) | PolicySpec::Fluid if self.servers > 1 => {
+                Err(SimError::NoSwitch {
+                    policy: self.policy.to_string(),
+                })
+            }
+            PolicySpec::Server(policy) => {
+                policy.check(&self.shape())?;
+                Ok(())
+            }
+            PolicySpec::Fluid => Ok(()),
         }
-        if self.servers > 1 {
-            return Err(SimError::NoSwitch {
-                policy: self.policy.to_string(),
-            });
-        }
-        if ProcessorSharing::asked_for(&self.policy)?.is_none() {
-            headway_policy::systems::check(&self.policy, &self.shape())?;
-        }
-        Ok(())
     }
 
     /// In order of time, of workers that there are, and each a change.

@@ -1,6 +1,6 @@
 //! Why an experiment cannot be run.
 
-use headway_policy::spec::SpecError;
+use headway_policy::spec::{Spec, SpecError};
 use headway_report::slo::SloError;
 
 /// Why an experiment cannot be run.
@@ -23,6 +23,14 @@ pub enum SimError {
         /// The policy.
         policy: String,
     },
+    /// A host's policy, where a server or a rack is simulated.
+    #[error(
+        "'{policy}' deals the cores of a host out to applications; choose a policy of a server or a rack, such as darc"
+    )]
+    OfHost {
+        /// The policy.
+        policy: String,
+    },
     /// A class's own SLO cannot be read.
     #[error("the slo of class '{class}': {source}")]
     ClassSlo {
@@ -41,6 +49,14 @@ pub enum SimError {
         /// What it was.
         given: String,
     },
+}
+
+impl SimError {
+    pub(crate) fn of_host(policy: &Spec) -> Self {
+        Self::OfHost {
+            policy: policy.to_string(),
+        }
+    }
 }
 
 /// `Ok` where the figure lies between the two.

@@ -1,8 +1,7 @@
 //! What to simulate.
 
 use crate::Costs;
-use headway_policy::spec::Spec;
-use headway_policy::{ClassHint, Resume, Shape, WorkerId};
+use headway_policy::{ClassHint, PolicySpec, Resume, Shape, WorkerId};
 use headway_report::slo::{Measure, Slo, SloError};
 use headway_workload::{Arrivals, Offered, Workload};
 use std::ops::Range;
@@ -45,8 +44,8 @@ pub const MAX_SERVERS: usize = 1024;
 pub struct Experiment {
     /// What arrives.
     pub workload: Workload,
-    /// Who decides.
-    pub policy: Spec,
+    /// Who decides: a policy of a server or of a rack.
+    pub policy: PolicySpec,
     /// Servers, when the policy is a rack's; else 1.
     pub servers: usize,
     /// Workers of a server.
@@ -83,7 +82,7 @@ pub struct Experiment {
 impl Experiment {
     /// One server of 14 workers at 80 % load for two million requests: the papers' testbed.
     #[must_use]
-    pub fn new(workload: Workload, policy: Spec) -> Self {
+    pub fn new(workload: Workload, policy: PolicySpec) -> Self {
         const WORKERS: usize = 14;
         Self {
             workload,
@@ -191,7 +190,7 @@ impl Experiment {
     /// Whether its policy is a rack's.
     #[must_use]
     pub fn is_rack(&self) -> bool {
-        is_rack_policy(&self.policy.name)
+        matches!(self.policy, PolicySpec::Rack { .. })
     }
 
     /// What the policy is told beforehand.
@@ -206,12 +205,6 @@ impl Experiment {
         shape.seed = self.seed;
         shape
     }
-}
-
-/// Whether this policy is a rack's.
-#[must_use]
-pub fn is_rack_policy(name: &str) -> bool {
-    headway_policy::rack::systems::find(name).is_some()
 }
 
 /// What the policy of a server is told of its workload beforehand.

@@ -125,8 +125,8 @@ impl Fluid {
 }
 
 /// Runs an experiment under processor sharing: an ideal, without any cost.
-pub(crate) fn run(experiment: &Experiment, policy: ProcessorSharing, params: &Params) -> Outcome {
-    let mut server = Fluid::new(policy, experiment.workers);
+pub(crate) fn run(experiment: &Experiment) -> Outcome {
+    let mut server = Fluid::new(ProcessorSharing, experiment.workers);
     let mut measures = Measures::new(experiment);
     let mut arrivals = RequestStream::new(experiment);
     let mut changes = experiment.core_changes.iter().peekable();
@@ -147,5 +147,5 @@ pub(crate) fn run(experiment: &Experiment, policy: ProcessorSharing, params: &Pa
             server.arrive(request);
         }
     }
-    measures.into_server_outcome(server.work, None, ProcessorSharing::NAME, params)
+    measures.into_server_outcome(server.work, None, ProcessorSharing::NAME, &Params::new())
 }

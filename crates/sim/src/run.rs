@@ -9,11 +9,10 @@ use crate::outcome::Outcome;
 use crate::replicated::Replicated;
 use crate::server::{NEVER, Recorded, Simulated};
 use crate::{Costs, fluid, rack};
-use headway_policy::Shape;
-use headway_policy::fluid::ProcessorSharing;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::Params;
-use headway_policy::systems::{Replicas, System, Visit};
+use headway_policy::systems::{self, Replicas, System, Visit};
+use headway_policy::{PolicySpec, Shape};
 
 impl Experiment {
     /// Runs it.
@@ -22,17 +21,15 @@ impl Experiment {
     /// [`SimError`] when the policy, the workload or a figure is not valid.
     pub fn run(&self) -> Result<Outcome, SimError> {
         self.check()?;
-        if self.is_rack() {
-            return rack::run(self);
+        match &self.policy {
+            PolicySpec::Server(policy) => {
+                let run = RunSystem { experiment: self };
+                Ok(systems::with(policy.spec(), &self.shape(), run)?)
+            }
+            PolicySpec::Fluid => Ok(fluid::run(self)),
+            PolicySpec::Rack { spec, .. } => rack::run(self, spec),
+            PolicySpec::Host { spec, .. } => Err(SimError::of_host(spec)),
         }
-        if let Some((sharing, params)) = ProcessorSharing::asked_for(&self.policy)? {
-            return Ok(fluid::run(self, sharing, &params));
-        }
-        Ok(headway_policy::systems::with(
-            &self.policy,
-            &self.shape(),
-            RunSystem { experiment: self },
-        )?)
     }
 
     /// Runs a system of one's own making instead of the one its policy names: a new composition

@@ -1,9 +1,10 @@
 //! "Did you mean …?": the valid word that a misspelt one is most like.
 //!
 //! ```
-//! use headway_words::{nearest, remedy};
+//! use headway_words::{hint, nearest, remedy};
 //!
 //! assert_eq!(nearest("exponental", ["constant", "exponential"]), Some("exponential"));
+//! assert_eq!(hint("dacr", ["darc", "drr"]), "; did you mean 'darc'?");
 //! assert_eq!(remedy("tcp", ["none", "udp"]), "known: none, udp");
 //! ```
 
@@ -40,6 +41,14 @@ pub fn remedy<'a, W: AsRef<str> + ?Sized + 'a>(
             format!("known: {}", known.join(", "))
         }
     }
+}
+
+/// "; did you mean 'x'?" where a word of `known` is like `given`, else nothing: for the end of a sentence.
+pub fn hint<'a, W: AsRef<str> + ?Sized + 'a>(
+    given: &str,
+    known: impl IntoIterator<Item = &'a W>,
+) -> String {
+    nearest(given, known).map_or(String::new(), |word| format!("; did you mean '{word}'?"))
 }
 
 fn folded(word: &str) -> String {

@@ -1,9 +1,8 @@
 //! Policies as a live server takes them: what it cannot run is refused before anything starts, for the right reason.
 
-use crate::args;
 use crate::error::explain;
 use headway_policy::Shape;
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_runtime::{Admission, Layout, StartError};
 
 /// Why a policy is not run live, and by which setting that can be changed.
@@ -25,28 +24,20 @@ impl Refused {
     }
 }
 
-/// A policy of a server, and its parameters.
-pub(crate) fn spec(text: &str) -> Result<Spec, String> {
-    let spec = args::spec(text)?;
-    if headway_sim::rack::is_rack_policy(&spec.name) {
-        return Err(format!(
-            "'{}' is the policy of a rack, which runs in the simulator only (headway sim --servers N); choose what one server runs, such as darc",
-            spec.name
-        ));
-    }
-    Ok(spec)
-}
-
 /// How a live server of this shape and layout carries the policy out.
-pub(crate) fn admit(spec: &Spec, shape: &Shape, layout: Layout) -> Result<Admission, Refused> {
-    let admitted = headway_runtime::admit(spec, shape);
+pub(crate) fn admit(
+    policy: &ServerSpec,
+    shape: &Shape,
+    layout: Layout,
+) -> Result<Admission, Refused> {
+    let admitted = headway_runtime::admit(policy.spec(), shape);
     let admission = admitted.map_err(|error| match error {
         StartError::Policy(error) => Refused::Policy(explain(&error)),
         other => Refused::Policy(other.to_string()),
     })?;
     if !admission.has_dispatcher && layout != Layout::Auto {
         return Err(Refused::Layout(format!(
-            "'{spec}' has no dispatcher to be laid out: leave the layout out, or choose a policy with one, such as c-fcfs"
+            "'{policy}' has no dispatcher to be laid out: leave the layout out, or choose a policy with one, such as c-fcfs"
         )));
     }
     Ok(admission)

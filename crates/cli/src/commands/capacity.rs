@@ -2,10 +2,10 @@
 
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size};
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
-use headway_policy::spec::Spec;
-use headway_report::{Capacity, CapacityReport, Run, Table, format};
+use headway_report::{Capacity, CapacityReport, Table, format};
 use headway_sim::{CapacitySearch, Experiment, available_threads, in_parallel};
 use headway_workload::Workload;
 use std::io::Write;
@@ -16,7 +16,7 @@ const DEFAULT_REQUESTS: u64 = 2_000_000;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]", default_values = ["c-fcfs", "darc"])]
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Servers, hide_possible_values = true, long_help = Runs::Servers.help("A policy and its parameters; repeat for more"), default_values = ["c-fcfs", "darc"])]
     policies: Vec<String>,
     /// A workload by name or a workload file (TOML)
     #[arg(long, value_name = "NAME|FILE", default_value = "high-bimodal")]
@@ -65,7 +65,7 @@ impl Args {
             let found = found?;
             let run = found.outcome.map(|outcome| Box::new(outcome.run));
             results.push(Capacity {
-                policy: name(&experiment.policy, run.as_deref()),
+                policy: experiment.policy.name().into(),
                 spec: experiment.policy.to_string(),
                 params: run
                     .as_ref()
@@ -120,16 +120,6 @@ impl Args {
                 Ok(writer.flush()?)
             }
         }
-    }
-}
-
-/// The policy's own name, which a run knows best.
-fn name(asked: &Spec, run: Option<&Run>) -> String {
-    match run {
-        Some(run) => run.meta.policy.clone(),
-        None => headway_policy::Policy::find(&asked.name)
-            .map_or(asked.name.as_str(), |policy| policy.about().name)
-            .into(),
     }
 }
 

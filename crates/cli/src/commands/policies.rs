@@ -1,15 +1,17 @@
 //! `headway policies`: what there is to choose from, as the policies describe themselves.
 
-use crate::args::Destination;
-use crate::error::{nearest, usage};
-use crate::output::{self, Format};
+use crate::error::{hint, usage};
+use crate::output;
+use crate::policy_flag::runs_live;
 use anyhow::Result;
 use clap::ValueEnum;
-use headway_policy::systems::{Engines, Preemption};
+use headway_policy::spec::{Description, Param};
+use headway_policy::systems::Preemption;
 use headway_policy::{Level, Policy};
 use headway_report::table::Table;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
@@ -20,8 +22,26 @@ pub(crate) struct Args {
     /// Only policies of this level
     #[arg(long, value_enum, value_name = "LEVEL")]
     level: Option<LevelFlag>,
-    #[command(flatten)]
-    to: Destination,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    format: PoliciesFormat,
+    /// Write to a file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// `--format`.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum PoliciesFormat {
+    /// For people
+    #[default]
+    Table,
+    /// For programs: the fields are stable
+    Json,
+    /// For spreadsheets
+    Csv,
+    /// For documents, with defaults in parentheses
+    Markdown,
 }
 
 /// `--level`.
@@ -48,20 +68,24 @@ impl From<LevelFlag> for Level {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let chosen = self.chosen()?;
-        let path = self.to.output.as_deref();
+        let path = self.output.as_deref();
         let mut writer = output::open(path)?;
         let table = if self.name.is_some() {
             parameters(&chosen)
         } else {
             names(&chosen)
         };
-        match self.to.format {
-            Format::Json => {
+        match self.format {
+            PoliciesFormat::Json => {
                 let policies: Vec<Value> = chosen.iter().map(as_json).collect();
                 output::json(&json!({ "policies": policies }), writer)?;
             }
-            Format::Csv => output::table_csv(&table, writer)?,
-            Format::Table => {
+            PoliciesFormat::Csv => output::table_csv(&table, writer)?,
+            PoliciesFormat::Markdown => {
+                writer.write_all(markdown(&chosen).as_bytes())?;
+                writer.flush()?;
+            }
+            PoliciesFormat::Table => {
                 if self.name.is_some() {
                     for policy in &chosen {
                         writeln!(
@@ -92,8 +116,7 @@ impl Args {
                 .filter(of_level)
                 .map(|it| it.about().name)
                 .collect();
-            let hint = nearest(name, &names)
-                .map_or(String::new(), |word| format!("; did you mean '{word}'?"));
+            let hint = hint(name, &names);
             return Err(usage("NAME", format!("no policy is called '{name}'{hint}")));
         }
         Ok(called)
@@ -136,8 +159,63 @@ fn parameters(policies: &[Policy]) -> Table {
     table
 }
 
-fn runs_live(policy: &Policy) -> bool {
-    matches!(policy, Policy::Server(server) if server.engines == Engines::All)
+/// The policies as a table of a document.
+fn markdown(policies: &[Policy]) -> String {
+    let mut text = String::from(
+        "| policy | also called | what it does | interrupts | runs | parameters (default) |\n|---|---|---|---|---|---|\n",
+    );
+    for policy in policies {
+        let about = policy.about();
+        let aliases: Vec<_> = about
+            .aliases
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let runs = if runs_live(policy) {
+            "live"
+        } else {
+            "simulated"
+        };
+        let who = interrupted_by(policy).unwrap_or("–");
+        text += &format!(
+            "| `{}` | {} | {} | {who} | {runs} | {} |\n",
+            about.name,
+            aliases.join(", "),
+            about.summary,
+            defaults(about)
+        );
+    }
+    text
+}
+
+/// The parameters with their defaults; where there are more than a cell can hold, where to find them.
+fn defaults(about: &Description) -> String {
+    const MOST: usize = 12;
+    let param = |param: &Param| format!("`{}` ({})", param.key, param.default_text());
+    match about.params {
+        [] => "–".into(),
+        params if params.len() > MOST => {
+            format!("{}: `headway policies {}`", params.len(), about.name)
+        }
+        params => params.iter().map(param).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// Who interrupts requests under the policy's default parameters.
+fn interrupted_by(policy: &Policy) -> Option<&'static str> {
+    let Policy::Server(server) = policy else {
+        return None;
+    };
+    match server.defaults.preemption {
+        Preemption::None => None,
+        Preemption::ByMonitor {
+            on_dispatcher: true,
+        } => Some("dispatcher"),
+        Preemption::ByMonitor {
+            on_dispatcher: false,
+        } => Some("timer"),
+        Preemption::BySlices => Some("worker"),
+    }
 }
 
 fn as_json(policy: &Policy) -> Value {
@@ -161,18 +239,8 @@ fn as_json(policy: &Policy) -> Value {
         "params": params.collect::<Vec<_>>(),
     });
     if let Policy::Server(server) = policy {
-        let facts = &server.defaults;
-        value["dispatchers"] = facts.dispatchers.into();
-        value["interrupted_by"] = match facts.preemption {
-            Preemption::None => Value::Null,
-            Preemption::ByMonitor {
-                on_dispatcher: true,
-            } => "dispatcher".into(),
-            Preemption::ByMonitor {
-                on_dispatcher: false,
-            } => "timer".into(),
-            Preemption::BySlices => "worker".into(),
-        };
+        value["dispatchers"] = server.defaults.dispatchers.into();
+        value["interrupted_by"] = interrupted_by(policy).into();
     }
     value
 }

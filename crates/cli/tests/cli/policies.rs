@@ -1,6 +1,7 @@
 //! `headway policies`, and the documents beside it.
 
 use super::{headway, json};
+use headway_policy::systems::Engines;
 use headway_policy::{Level, Policy};
 use std::collections::HashSet;
 use std::path::Path;
@@ -41,6 +42,72 @@ fn a_misspelt_policy_is_refused_with_the_nearest() {
     assert_eq!(refused.status.code(), Some(2));
     let said = String::from_utf8(refused.stderr).unwrap();
     assert!(said.contains("darc"), "{said}");
+}
+
+/// The names of a level's policies that a live server runs, or all.
+fn names(level: Level, live_alone: bool) -> Vec<&'static str> {
+    let runs = |policy: &Policy| matches!(policy, Policy::Server(it) if it.engines == Engines::All);
+    let all = Policy::all().filter(|policy| policy.level() == level);
+    let chosen = all.filter(|policy| !live_alone || runs(policy));
+    chosen.map(|policy| policy.about().name).collect()
+}
+
+fn printed(args: &[&str]) -> String {
+    String::from_utf8(headway(args).stdout).unwrap()
+}
+
+#[test]
+fn help_names_the_policies_that_the_command_can_run() {
+    let words = |command: &str| -> HashSet<String> {
+        let help = printed(&[command, "--help"]);
+        let (_, after) = help.split_once("--policy <").unwrap();
+        let (own, _) = after.split_once("'headway policies NAME'").unwrap();
+        let is_part = |c: char| c.is_alphanumeric() || c == '-';
+        own.split(|c| !is_part(c)).map(str::to_owned).collect()
+    };
+    for (command, levels, live_alone) in [
+        ("sim", &Level::ALL[..], false),
+        ("sweep", &[Level::Server, Level::Rack], false),
+        ("capacity", &[Level::Server, Level::Rack], false),
+        ("serve", &[Level::Server], true),
+        ("bench", &[Level::Server], true),
+    ] {
+        let named = words(command);
+        for level in Level::ALL {
+            let expected = if levels.contains(&level) {
+                names(level, live_alone)
+            } else {
+                Vec::new()
+            };
+            for name in names(level, false) {
+                assert_eq!(
+                    named.contains(name),
+                    expected.contains(&name),
+                    "{command}: {name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn completions_offer_the_policies_of_each_command() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = printed(&["completions", shell]);
+        for name in Level::ALL.map(|level| names(level, false)).concat() {
+            assert!(script.contains(name), "{shell}: {name}");
+        }
+    }
+    let script = printed(&["completions", "fish"]);
+    let offered = |command: &str| {
+        let mut flags = script.split("\ncomplete -c headway ");
+        let own = format!("__fish_headway_using_subcommand {command}\"");
+        flags
+            .find(|flag| flag.contains(&own) && flag.contains("-l policy "))
+            .unwrap()
+    };
+    assert!(offered("sim").contains("pallas\\t"));
+    assert!(offered("serve").contains("concord\\t") && !offered("serve").contains("pallas\\t"));
 }
 
 /// What a policy says of itself a reader finds in the documents: its name, and the key of each parameter.

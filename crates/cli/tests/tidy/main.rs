@@ -1,11 +1,12 @@
 //! What the repository says of itself is so: links, commands and their output, the list of unsafe modules,
-//! the table of imports, the length of files.
+//! the table of imports, generated tables, the length of files.
 //!
 //! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.
 
 mod command_lines;
 mod document;
 mod examples;
+mod generated;
 mod lengths;
 mod links;
 mod outputs;

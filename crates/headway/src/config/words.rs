@@ -2,7 +2,33 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use headway_policy::spec::SpecError;
+use headway_policy::systems::ServerSpec;
+use headway_policy::{MAX_WORKERS, Shape};
 use headway_runtime::Pin;
+use headway_words::hint;
+
+/// A server's policy and its parameters: `darc,delta=3`. A value that only some numbers of workers or classes can have is checked where
+/// the server starts.
+///
+/// # Errors
+/// There is no such policy, parameter or value.
+pub fn policy(text: &str) -> Result<ServerSpec, String> {
+    let read = || -> Result<ServerSpec, SpecError> {
+        let policy: ServerSpec = text.parse()?;
+        policy.check(&Shape::new(MAX_WORKERS))?;
+        Ok(policy)
+    };
+    read().map_err(|error| explain(&error))
+}
+
+/// What is wrong with a policy, with the nearest valid word.
+#[must_use]
+pub fn explain(error: &SpecError) -> String {
+    let alternatives = error.alternatives();
+    let hint = alternatives.map_or(String::new(), |(word, valid)| hint(word, valid));
+    format!("{error}{hint}")
+}
 
 /// The cores that threads are bound to, of `auto`, `off` or `0,1,2`.
 ///
@@ -38,4 +64,18 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
         .to_socket_addrs()
         .map_err(|error| wrong(&format!("cannot be resolved ({error})")))?;
     addresses.next().ok_or_else(|| wrong("names no address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One weight a class: how many classes there are the workload says later.
+    #[test]
+    fn values_that_depend_on_the_classes_are_left_to_the_server() {
+        let weighted = policy("wrr,weights=3/1").unwrap();
+        assert_eq!(weighted.to_string(), "wrr,weights=3/1");
+        assert!(policy("wrr,weights=3/0").is_err());
+        assert!(policy("dacr").unwrap_err().contains("'darc'?"));
+    }
 }

@@ -77,54 +77,74 @@ pub fn find(name: &str) -> Option<&'static Description> {
 /// Builds the allocator a spec asks for and hands it to the visitor.
 ///
 /// # Errors
-/// [`SpecError`] when there is no such allocator or parameter, or a value is out of range.
+/// As [`check`].
 ///
 /// # Panics
 /// When the shape does not pass its [check](HostShape::check).
 pub fn with<V: Visit>(spec: &Spec, shape: &HostShape, visitor: V) -> Result<V::Output, SpecError> {
-    let unknown = || SpecError::UnknownPolicy {
-        name: spec.name.clone(),
-        valid: NAMES,
-    };
-    let about = find(&spec.name).ok_or_else(unknown)?;
-    let mut read = Reader::new(about, spec)?;
-    let name = about.name;
-    Ok(if name == STATIC.name {
-        visitor.visit(HostSystem {
+    let (settings, params) = Settings::read(spec)?;
+    let name = settings.about().name;
+    Ok(match settings {
+        Settings::Static => visitor.visit(HostSystem {
             name,
-            params: read.used(),
+            params,
             allocator: Static::new(shape),
-        })
-    } else if name == INTERVAL.name {
-        let rules = interval_rules(&mut read)?;
-        visitor.visit(HostSystem {
+        }),
+        Settings::Interval(rules) => visitor.visit(HostSystem {
             name,
-            params: read.used(),
+            params,
             allocator: Interval::new(shape, rules),
-        })
-    } else {
-        let interval_ns = read.time("interval")?;
-        visitor.visit(HostSystem {
+        }),
+        Settings::Shenango(rules) => visitor.visit(HostSystem {
             name,
-            params: read.used(),
-            allocator: Shenango::new(shape, ShenangoRules { interval_ns }),
-        })
+            params,
+            allocator: Shenango::new(shape, rules),
+        }),
     })
 }
 
-/// Checks a spec without using the allocator.
+/// Checks a spec, as [`with`] does before it builds, and says the parameters as used. They depend on no shape.
 ///
 /// # Errors
-/// As [`with`].
-pub fn check(spec: &Spec, shape: &HostShape) -> Result<Params, SpecError> {
-    struct Check;
-    impl Visit for Check {
-        type Output = Params;
-        fn visit<A: Allocator>(self, system: HostSystem<A>) -> Params {
-            system.params
+/// [`SpecError`] when there is no such allocator or parameter, or a value is out of range.
+pub fn check(spec: &Spec) -> Result<Params, SpecError> {
+    Settings::read(spec).map(|(_, params)| params)
+}
+
+/// What a spec sets: reading can fail, building cannot.
+enum Settings {
+    Static,
+    Interval(IntervalRules),
+    Shenango(ShenangoRules),
+}
+
+impl Settings {
+    fn read(spec: &Spec) -> Result<(Self, Params), SpecError> {
+        let unknown = || SpecError::UnknownPolicy {
+            name: spec.name.clone(),
+            valid: NAMES,
+        };
+        let about = find(&spec.name).ok_or_else(unknown)?;
+        let mut read = Reader::new(about, spec)?;
+        let settings = if about.name == STATIC.name {
+            Self::Static
+        } else if about.name == INTERVAL.name {
+            Self::Interval(interval_rules(&mut read)?)
+        } else {
+            Self::Shenango(ShenangoRules {
+                interval_ns: read.time("interval")?,
+            })
+        };
+        Ok((settings, read.used()))
+    }
+
+    fn about(&self) -> &'static Description {
+        match self {
+            Self::Static => &STATIC,
+            Self::Interval(_) => &INTERVAL,
+            Self::Shenango(_) => &SHENANGO,
         }
     }
-    with(spec, shape, Check)
 }
 
 fn interval_rules(read: &mut Reader<'_>) -> Result<IntervalRules, SpecError> {

@@ -198,70 +198,23 @@ pub fn find(name: &str) -> Option<&'static Description> {
 /// Builds the rack a spec asks for and hands it to the visitor.
 ///
 /// # Errors
-/// [`SpecError`] when there is no such policy or parameter, or a value is out of range; the inner policy is taken as it
-/// is written.
+/// As [`check`].
 pub fn with<V: RackVisit>(
     spec: &Spec,
     shape: &RackShape,
     visitor: V,
 ) -> Result<V::Output, SpecError> {
-    let unknown = || SpecError::UnknownPolicy {
-        name: spec.name.clone(),
-        valid: NAMES,
-    };
-    let about = find(&spec.name).ok_or_else(unknown)?;
-    let (own, inner) = split(spec);
-    let mut read = Reader::new(about, &own)?;
-    let name = about.name;
-    let rack = Assembly {
-        name,
-        inner,
-        visitor,
-    };
-    let servers = shape.cores.len();
-    match name {
-        "random" => rack.simple(read, Random::new(servers, shape.seed)),
-        "round-robin" => rack.simple(read, RoundRobin::new(servers)),
-        "racksched" | "racksched-plain" => {
-            let choices = choices(&mut read)?;
-            let reported = match name {
-                "racksched" => Reported::AndSent,
-                _ => Reported::Only,
-            };
-            let switch = Shortest::new(servers, reported, choices, shape.seed);
-            rack.simple(read, switch)
-        }
-        "r2p2" => {
-            let most = shape.cores.iter().copied().max().unwrap_or(1) as u64;
-            let bound = read.whole_or("n", 2 * most)?;
-            rack.simple(read, Bounded::new(servers, bound as u32, shape.room))
-        }
-        "draconis" => rack.simple(read, Bounded::per_core(&shape.cores, 1, shape.room)),
-        "netclone" => {
-            let switch = NetClone::new(&shape.cores, DUPLICATE_SLOTS, shape.seed);
-            rack.simple(read, switch)
-        }
-        "horus" => rack.simple(read, Horus::new(&shape.cores, shape.seed)),
-        _ => rack.pallas(read, shape),
-    }
+    Ok(Settings::read(spec, shape)?.build(shape, visitor))
 }
 
-/// Registers that tell duplicates: enough for all requests that overlap in time.
-const DUPLICATE_SLOTS: usize = 1 << 17;
-
-/// Checks a spec without using the rack.
+/// Checks a spec for a rack of this shape, as [`with`] does before it builds.
 ///
 /// # Errors
-/// As [`with`].
+/// [`SpecError`] when there is no such policy or parameter, or a value is out of range; the inner policy is taken as it
+/// is written.
 pub fn check(spec: &Spec, shape: &RackShape) -> Result<Checked, SpecError> {
-    struct Check;
-    impl RackVisit for Check {
-        type Output = Checked;
-        fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Checked {
-            (system.params, system.inner)
-        }
-    }
-    with(spec, shape, Check)
+    let settings = Settings::read(spec, shape)?;
+    Ok((settings.params, settings.inner))
 }
 
 /// The parameters that were used, and the servers' policy.
@@ -300,40 +253,168 @@ fn choices(read: &mut Reader<'_>) -> Result<usize, SpecError> {
     }
 }
 
-struct Assembly<V> {
+/// What a spec sets on a rack of the shape that it was read for: reading can fail, building cannot.
+struct Settings {
     name: &'static str,
+    params: Params,
+    step: Step,
     inner: Option<Spec>,
-    visitor: V,
+    rtt_ns: u64,
 }
 
-impl<V: RackVisit> Assembly<V> {
-    /// A switch without tables over servers that are c-FCFS unless said otherwise.
-    fn simple<S>(self, mut read: Reader<'_>, switch: S) -> Result<V::Output, SpecError>
-    where
-        S: Switch + Send + 'static,
-    {
-        let rtt_ns = read.time("rtt")?;
-        let c_fcfs = || Spec {
-            name: "c-fcfs".to_string(),
-            params: Vec::new(),
+/// A switch, not built yet.
+enum Step {
+    Random,
+    RoundRobin,
+    Shortest { reported: Reported, choices: usize },
+    Bounded { most: u32 },
+    OneQueue,
+    NetClone,
+    Horus,
+    Shaped(Shaping),
+}
+
+/// How types are shaped into groups.
+struct Shaping {
+    rules: ControlRules,
+    turns: Turns,
+    cloning: Cloning,
+    bouncing: Bouncing,
+    adapting: bool,
+}
+
+impl Settings {
+    fn read(spec: &Spec, shape: &RackShape) -> Result<Self, SpecError> {
+        let unknown = || SpecError::UnknownPolicy {
+            name: spec.name.clone(),
+            valid: NAMES,
         };
-        let inner = self.inner.unwrap_or_else(c_fcfs);
+        let about = find(&spec.name).ok_or_else(unknown)?;
+        let (own, given) = split(spec);
+        let mut read = Reader::new(about, &own)?;
+        let (step, rtt_ns) = if about.name == PALLAS.name {
+            let rtt_ns = read.time("rtt")?;
+            (Step::Shaped(Shaping::read(&mut read)?), rtt_ns)
+        } else {
+            (Step::read(about.name, &mut read, shape)?, read.time("rtt")?)
+        };
+        // The control plane says what shaped servers run; others are c-FCFS unless told.
+        let inner = match step {
+            Step::Shaped(_) => given,
+            _ => given.or_else(|| Some(c_fcfs())),
+        };
         let mut params = read.used();
-        params.push(("inner", Value::Text(inner.to_string())));
-        Ok(self.visitor.visit(RackSystem {
-            name: self.name,
+        params.extend(
+            inner
+                .iter()
+                .map(|inner| (INNER.key, Value::Text(inner.to_string()))),
+        );
+        Ok(Self {
+            name: about.name,
             params,
-            switch,
+            step,
+            inner,
+            rtt_ns,
+        })
+    }
+
+    fn build<V: RackVisit>(self, shape: &RackShape, visitor: V) -> V::Output {
+        let Self {
+            name,
+            params,
+            step,
+            inner,
+            rtt_ns,
+        } = self;
+        let plain = RackSystem {
+            name,
+            params,
+            switch: (),
             control: None,
-            inner: Some(inner),
+            inner,
             rtt_ns,
             bouncing: Bouncing::Off,
             adapting: false,
-        }))
+        };
+        let servers = shape.cores.len();
+        match step {
+            Step::Random => visitor.visit(plain.switched_by(Random::new(servers, shape.seed))),
+            Step::RoundRobin => visitor.visit(plain.switched_by(RoundRobin::new(servers))),
+            Step::Shortest { reported, choices } => {
+                let switch = Shortest::new(servers, reported, choices, shape.seed);
+                visitor.visit(plain.switched_by(switch))
+            }
+            Step::Bounded { most } => {
+                visitor.visit(plain.switched_by(Bounded::new(servers, most, shape.room)))
+            }
+            Step::OneQueue => {
+                let switch = Bounded::per_core(&shape.cores, 1, shape.room);
+                visitor.visit(plain.switched_by(switch))
+            }
+            Step::NetClone => {
+                let switch = NetClone::new(&shape.cores, DUPLICATE_SLOTS, shape.seed);
+                visitor.visit(plain.switched_by(switch))
+            }
+            Step::Horus => visitor.visit(plain.switched_by(Horus::new(&shape.cores, shape.seed))),
+            Step::Shaped(shaping) => {
+                let cores = shape.cores.iter().sum();
+                let (turns, cloning) = (shaping.turns, shaping.cloning);
+                let types = shape.types.len();
+                let switch = Shaper::new(types, cores, turns, cloning, DUPLICATE_SLOTS);
+                visitor.visit(RackSystem {
+                    control: Some(ControlPlane::new(&shape.cores, &shape.types, shaping.rules)),
+                    bouncing: shaping.bouncing,
+                    adapting: shaping.adapting,
+                    ..plain.switched_by(switch)
+                })
+            }
+        }
     }
+}
 
-    fn pallas(self, mut read: Reader<'_>, shape: &RackShape) -> Result<V::Output, SpecError> {
-        let rtt_ns = read.time("rtt")?;
+impl RackSystem<()> {
+    fn switched_by<S>(self, switch: S) -> RackSystem<S> {
+        RackSystem {
+            name: self.name,
+            params: self.params,
+            switch,
+            control: self.control,
+            inner: self.inner,
+            rtt_ns: self.rtt_ns,
+            bouncing: self.bouncing,
+            adapting: self.adapting,
+        }
+    }
+}
+
+impl Step {
+    fn read(name: &str, read: &mut Reader<'_>, shape: &RackShape) -> Result<Self, SpecError> {
+        Ok(match name {
+            "random" => Self::Random,
+            "round-robin" => Self::RoundRobin,
+            "racksched" => Self::Shortest {
+                reported: Reported::AndSent,
+                choices: choices(read)?,
+            },
+            "racksched-plain" => Self::Shortest {
+                reported: Reported::Only,
+                choices: choices(read)?,
+            },
+            "r2p2" => {
+                let cores = shape.cores.iter().copied().max().unwrap_or(1) as u64;
+                Self::Bounded {
+                    most: read.whole_or("n", 2 * cores)? as u32,
+                }
+            }
+            "draconis" => Self::OneQueue,
+            "netclone" => Self::NetClone,
+            _ => Self::Horus,
+        })
+    }
+}
+
+impl Shaping {
+    fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
         let rules = ControlRules {
             delta_cores: read.number("delta")?,
             interval_ns: read.time("interval")?,
@@ -343,39 +424,36 @@ impl<V: RackVisit> Assembly<V> {
             },
         };
         let window_ns = read.time("window")?;
-        let turns = match read.word("turns")? {
-            "even" => Turns::Even,
-            _ => Turns::Ranges,
-        };
-        let cloning = match read.word("clone")? {
-            "longer" => Cloning::Longer(window_ns),
-            "any" => Cloning::Calmest(window_ns),
-            _ => Cloning::Off,
-        };
-        let bouncing = match read.word("bounce")? {
-            "longer" => Bouncing::Longer,
-            "all" => Bouncing::All,
-            _ => Bouncing::Off,
-        };
-        let adapting = read.word("adapt")? == "on";
-        let mut params = read.used();
-        if let Some(inner) = &self.inner {
-            params.push(("inner", Value::Text(inner.to_string())));
-        }
-        let cores = shape.cores.iter().sum();
-        let types = shape.types.len();
-        Ok(self.visitor.visit(RackSystem {
-            name: self.name,
-            params,
-            switch: Shaper::new(types, cores, turns, cloning, DUPLICATE_SLOTS),
-            control: Some(ControlPlane::new(&shape.cores, &shape.types, rules)),
-            inner: self.inner,
-            rtt_ns,
-            bouncing,
-            adapting,
-        }))
+        Ok(Self {
+            rules,
+            turns: match read.word("turns")? {
+                "even" => Turns::Even,
+                _ => Turns::Ranges,
+            },
+            cloning: match read.word("clone")? {
+                "longer" => Cloning::Longer(window_ns),
+                "any" => Cloning::Calmest(window_ns),
+                _ => Cloning::Off,
+            },
+            bouncing: match read.word("bounce")? {
+                "longer" => Bouncing::Longer,
+                "all" => Bouncing::All,
+                _ => Bouncing::Off,
+            },
+            adapting: read.word("adapt")? == "on",
+        })
     }
 }
+
+fn c_fcfs() -> Spec {
+    Spec {
+        name: "c-fcfs".to_string(),
+        params: Vec::new(),
+    }
+}
+
+/// Registers that tell duplicates: enough for all requests that overlap in time.
+const DUPLICATE_SLOTS: usize = 1 << 17;
 
 #[cfg(test)]
 mod tests {

@@ -263,7 +263,7 @@ mod tests {
         #[test]
         fn never_panics(text: String) {
             if let Ok(spec) = text.parse::<Spec>() {
-                let _ = crate::Policy::parse(&spec);
+                let _ = crate::PolicySpec::parse(spec);
             }
         }
     }

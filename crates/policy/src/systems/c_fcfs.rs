@@ -1,14 +1,14 @@
 //! One queue for all workers.
 
-use super::{Description, Grid, ServerPolicy, System, Visit, central, system};
+use super::{Build, Description, Grid, ServerPolicy, System, Visit, central, system};
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::placements::Idle;
-use crate::spec::{Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "c-fcfs",
         aliases: &[],
@@ -27,11 +27,17 @@ pub fn c_fcfs(shape: &Shape) -> System<Central<Fifo, Idle, Fixed>, locals::Fifo>
     system(POLICY.about.name, shape, ingress, locals::Fifo)
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Reader::new(&POLICY.about, spec)?;
-    Ok(visitor.visit(c_fcfs(shape)))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = ();
+
+    fn read(_: &mut Reader<'_>, _: &Shape) -> Result<(), SpecError> {
+        Ok(())
+    }
+
+    fn build<V: Visit>((): (), _: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(c_fcfs(shape))
+    }
 }

@@ -1,17 +1,17 @@
 //! A system by its parts: `compose,discipline=typed,placement=jbsq,k=2,preemption=quantum,control=darc`.
 
+use super::chosen::{Chosen, ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenPlacement};
 use super::darc::{DELAY, DELTA, DEVIATION, PROFILE, SPILLWAY, WINDOW};
 use super::params::{
     CHARGE, K, LATE, LEVELS, LONG, PICK, PROPAGATION, REENTRY, RESERVED, SIGMA, SIZE, SLO, TURN,
     WEIGHTS, any_time, cost, next, switch,
 };
-use super::parts::{self, Composed, Parts};
-use super::{Description, Facts, Grid, Preemption, Promises, ServerPolicy, Values, Visit};
+use super::{Build, Description, Facts, Grid, Preemption, Promises, ServerPolicy, Values, Visit};
 use crate::Shape;
-use crate::spec::{Given, Param, Reader, Spec, SpecError};
+use crate::spec::{Given, Param, Params, Reader, SpecError};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "compose",
         aliases: &[],
@@ -98,33 +98,32 @@ fn facts(facts: Facts, given: &Given<'_>) -> Facts {
     }
 }
 
-/// Any discipline with any placement, preemption and control that go together.
-///
-/// # Errors
-/// [`SpecError`] when a part or parameter is unknown or out of range, when two parts cannot be
-/// combined, or when no chosen part takes a parameter that was given.
-pub fn compose(shape: &Shape, spec: &Spec) -> Result<Composed, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let choice = Choice::read(&mut read)?;
-    choice.check(&read)?;
-    let (placement, depth) = parts::placement(choice.placement, shape, &mut read)?;
-    let parts = Parts {
-        discipline: parts::discipline(choice.discipline, shape, &mut read)?,
-        placement,
-        control: parts::control(choice.control, shape, &mut read)?,
-        depth,
-        monitor: parts::monitor(choice.preemption, shape, &mut read)?,
-    };
-    read.refuse_unread("left out: none of the chosen parts takes it")?;
-    Ok(parts.assemble(POLICY.about.name, shape).used(read.used()))
-}
+/// Any discipline with any placement, preemption and control that go together. Refuses two parts that cannot be
+/// combined, and a parameter that no chosen part takes.
+pub(super) enum Entry {}
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Ok(compose(shape, spec)?.visit(visitor))
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = Chosen;
+
+    fn read(read: &mut Reader<'_>, shape: &Shape) -> Result<Chosen, SpecError> {
+        let choice = Choice::read(read)?;
+        choice.check(read)?;
+        let placement = ChosenPlacement::read(choice.placement, read)?;
+        let chosen = Chosen {
+            discipline: ChosenDiscipline::read(choice.discipline, shape, read)?,
+            placement,
+            control: ChosenControl::read(choice.control, read)?,
+            monitor: ChosenMonitor::read(choice.preemption, read)?,
+        };
+        read.refuse_unread("left out: none of the chosen parts takes it")?;
+        Ok(chosen)
+    }
+
+    fn build<V: Visit>(chosen: Chosen, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        let name = POLICY.about.name;
+        chosen.assemble(name, params, shape).visit(visitor)
+    }
 }
 
 /// Names of the parts that were chosen.

@@ -4,18 +4,18 @@ use super::params::{
     CHARGE, K, LATE, SIGMA, any_time, charge, lateness, next, quantum, quantum_ns, switch,
 };
 use super::{
-    Description, Facts, Grid, Replicas, ServerPolicy, System, Values, Visit, central, system,
+    Build, Description, Facts, Grid, Replicas, ServerPolicy, System, Values, Visit, central, system,
 };
 use crate::controls::Fixed;
 use crate::disciplines::SplitFifo;
-use crate::monitors::Quantum;
+use crate::monitors::{Lateness, Quantum};
 use crate::placements::Bounded;
-use crate::spec::{Param, Reader, Spec, SpecError};
+use crate::spec::{Param, Params, Reader, Spec, SpecError};
 use crate::{MAX_WORKERS, PreemptionCosts, Shape, Working, locals};
 
 /// What it says of itself. Costs are the paper's: 150 cycles to notice the flag, 100 ns to switch, 400 cycles to wait for
 /// the dispatcher (§ 2.2, § 3).
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "concord",
         aliases: &[],
@@ -80,43 +80,84 @@ pub fn concord(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<Replicas<Concord, locals::Fifo, Quantum>, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let depth = read.whole("k")? as usize;
-    let quantum_ns = quantum_ns(&mut read, 0)?;
-    let costs = PreemptionCosts {
-        notif_ns: read.time("notif")?,
-        switch_ns: read.time("switch")?,
-        next_ns: read.time("next")?,
-        charge: charge(&mut read)?,
-        ..PreemptionCosts::default()
-    };
-    let lateness = lateness(&mut read)?;
-    let slice_ns = match read.word("dispatcher")? {
-        "works" => quantum_ns,
-        _ => 0,
-    };
+    let (settings, params) = Entry::settings(spec, shape)?;
+    Ok(assembled(&settings, &params, shape))
+}
+
+/// Queues, quantum and dispatchers.
+pub(super) struct Settings {
+    depth: usize,
+    quantum_ns: u64,
+    preemption_costs: PreemptionCosts,
+    lateness: Lateness,
+    /// How long the dispatcher runs a request at a time, ns; 0 for a dispatcher that runs none.
+    own_slice_ns: u64,
+    dispatchers: usize,
+}
+
+impl Settings {
+    fn read(read: &mut Reader<'_>, shape: &Shape) -> Result<Self, SpecError> {
+        let depth = read.whole("k")? as usize;
+        let quantum_ns = quantum_ns(read, 0)?;
+        let preemption_costs = PreemptionCosts {
+            notif_ns: read.time("notif")?,
+            switch_ns: read.time("switch")?,
+            next_ns: read.time("next")?,
+            charge: charge(read)?,
+            ..PreemptionCosts::default()
+        };
+        Ok(Self {
+            depth,
+            quantum_ns,
+            preemption_costs,
+            lateness: lateness(read)?,
+            own_slice_ns: match read.word("dispatcher")? {
+                "works" => quantum_ns,
+                _ => 0,
+            },
+            dispatchers: dispatchers(read, shape)?,
+        })
+    }
+}
+
+fn dispatchers(read: &mut Reader<'_>, shape: &Shape) -> Result<usize, SpecError> {
     let dispatchers = read.whole(DISPATCHERS)? as usize;
     if dispatchers > shape.workers {
         return Err(read.wrong_text(DISPATCHERS));
     }
-    let params = read.used();
-    Ok(Replicas::new(dispatchers, shape, |shape| {
+    Ok(dispatchers)
+}
+
+fn assembled(
+    settings: &Settings,
+    params: &Params,
+    shape: &Shape,
+) -> Replicas<Concord, locals::Fifo, Quantum> {
+    Replicas::new(settings.dispatchers, shape, |shape| {
+        let depth = settings.depth;
         let fifo = SplitFifo::new(shape.queue_limit);
         let ingress = central(shape, depth, (fifo, Bounded, Fixed::Open));
-        let ingress = Working::new(ingress, slice_ns);
+        let ingress = Working::new(ingress, settings.own_slice_ns);
         let base = System {
             depth,
             ..system(POLICY.about.name, shape, ingress, locals::Fifo)
         };
-        let monitor = Quantum::new(quantum_ns, lateness.clone(), shape.seed);
-        base.under(monitor, costs, params.clone())
-    }))
+        let monitor = Quantum::new(settings.quantum_ns, settings.lateness.clone(), shape.seed);
+        base.under(monitor, settings.preemption_costs, params.clone())
+    })
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Ok(concord(shape, spec)?.visit(visitor))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = Settings;
+
+    fn read(read: &mut Reader<'_>, shape: &Shape) -> Result<Settings, SpecError> {
+        Settings::read(read, shape)
+    }
+
+    fn build<V: Visit>(settings: Settings, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        assembled(&settings, &params, shape).visit(visitor)
+    }
 }

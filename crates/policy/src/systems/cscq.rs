@@ -1,11 +1,11 @@
 //! Cycle stealing with a central queue.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::LONG;
 use super::{Description, Facts, Promises, ServerPolicy};
 
 /// What it says of itself, and of which parts it is made.
-pub(super) const RECIPE: Recipe = Recipe {
+const RECIPE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "cscq",
@@ -26,3 +26,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     discipline: "cscq",
     preemption: "never",
 };
+
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const RECIPE: &'static Recipe = &RECIPE;
+}

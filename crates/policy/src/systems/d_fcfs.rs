@@ -1,11 +1,11 @@
 //! One queue a worker; the network steers.
 
-use super::{Description, Facts, Grid, ServerPolicy, Steered, System, Visit, steered};
-use crate::spec::{Reader, Spec, SpecError};
+use super::{Build, Description, Facts, Grid, ServerPolicy, Steered, System, Visit, steered};
+use crate::spec::{Params, Reader, SpecError};
 use crate::{Shape, locals};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "d-fcfs",
         aliases: &["ix", "arrakis"],
@@ -25,11 +25,17 @@ pub fn d_fcfs(shape: &Shape) -> System<Steered, locals::Fifo> {
     steered(POLICY.about.name, shape, 0, locals)
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Reader::new(&POLICY.about, spec)?;
-    Ok(visitor.visit(d_fcfs(shape)))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = ();
+
+    fn read(_: &mut Reader<'_>, _: &Shape) -> Result<(), SpecError> {
+        Ok(())
+    }
+
+    fn build<V: Visit>((): (), _: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(d_fcfs(shape))
+    }
 }

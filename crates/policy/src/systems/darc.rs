@@ -1,14 +1,16 @@
 //! DARC: workers reserved for short classes by profile (Perséphone, SOSP '21).
 
-use super::{Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, typed};
-use crate::controls::{Darc, DarcRules, Known};
+use super::{
+    Build, Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, typed,
+};
+use crate::controls::{Control, Darc, DarcRules, Known};
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Given, Param, Reader, Spec, SpecError};
+use crate::spec::{Given, Param, Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "darc",
         aliases: &["persephone"],
@@ -64,26 +66,41 @@ pub fn darc(
     shape: &Shape,
     params: DarcParams,
 ) -> System<Central<Typed, Reserved, Darc>, locals::Fifo> {
-    let known = params.known.then(|| known(shape));
-    let control = Darc::new(shape.classes.len(), params.rules, known.as_ref());
-    typed(POLICY.about.name, shape, control)
+    reserving(POLICY.about.name, shape, params, Darc::new)
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
+/// Typed queues under a control that reserves by these parameters.
+pub(super) fn reserving<C: Control>(
+    name: &'static str,
     shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let params = DarcParams::read(&mut read)?;
-    Ok(visitor.visit(darc(shape, params).used(read)))
+    params: DarcParams,
+    control: impl FnOnce(usize, DarcRules, Option<&Known>) -> C,
+) -> System<Central<Typed, Reserved, C>, locals::Fifo> {
+    let known = params.profile(shape);
+    let control = control(shape.classes.len(), params.rules, known.as_ref());
+    typed(name, shape, control)
 }
 
-pub(super) fn known(shape: &Shape) -> Known {
-    Known {
-        mean_ns: shape.classes.iter().map(|hint| hint.mean_ns).collect(),
-        share: shape.classes.iter().map(|hint| hint.share).collect(),
-        load_cores: shape.known_load.unwrap_or(0.0) * shape.workers as f64,
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = DarcParams;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<DarcParams, SpecError> {
+        DarcParams::read(read)
+    }
+
+    fn build<V: Visit>(
+        settings: DarcParams,
+        params: Params,
+        shape: &Shape,
+        visitor: V,
+    ) -> V::Output {
+        visitor.visit(System {
+            params,
+            ..darc(shape, settings)
+        })
     }
 }
 
@@ -107,6 +124,15 @@ impl DarcParams {
         rules.reservation.spillway = read.whole("spillway")? as usize;
         params.known = read.word("profile")? == "known";
         Ok(params)
+    }
+
+    /// The profile to start with, if any: what the shape declares.
+    pub(super) fn profile(&self, shape: &Shape) -> Option<Known> {
+        self.known.then(|| Known {
+            mean_ns: shape.classes.iter().map(|hint| hint.mean_ns).collect(),
+            share: shape.classes.iter().map(|hint| hint.share).collect(),
+            load_cores: shape.known_load.unwrap_or(0.0) * shape.workers as f64,
+        })
     }
 }
 

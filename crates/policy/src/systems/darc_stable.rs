@@ -1,15 +1,15 @@
 //! DARC that leaves no class overloaded that need not be.
 
-use super::darc::{GRIDS, PARAMS, RESERVING, by_profile, known};
-use super::{DarcParams, Description, ServerPolicy, System, Visit, typed};
+use super::darc::{GRIDS, PARAMS, RESERVING, by_profile, reserving};
+use super::{Build, DarcParams, Description, ServerPolicy, System, Visit};
 use crate::controls::DarcStable;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "darc-stable",
         aliases: &[],
@@ -29,17 +29,28 @@ pub fn darc_stable(
     shape: &Shape,
     params: DarcParams,
 ) -> System<Central<Typed, Reserved, DarcStable>, locals::Fifo> {
-    let known = params.known.then(|| known(shape));
-    let control = DarcStable::new(shape.classes.len(), params.rules, known.as_ref());
-    typed(POLICY.about.name, shape, control)
+    reserving(POLICY.about.name, shape, params, DarcStable::new)
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let params = DarcParams::read(&mut read)?;
-    Ok(visitor.visit(darc_stable(shape, params).used(read)))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = DarcParams;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<DarcParams, SpecError> {
+        DarcParams::read(read)
+    }
+
+    fn build<V: Visit>(
+        settings: DarcParams,
+        params: Params,
+        shape: &Shape,
+        visitor: V,
+    ) -> V::Output {
+        visitor.visit(System {
+            params,
+            ..darc_stable(shape, settings)
+        })
+    }
 }

@@ -1,15 +1,17 @@
 //! DARC with a reservation made by hand.
 
 use super::params::RESERVED;
-use super::{Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, typed};
+use super::{
+    Build, Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, typed,
+};
 use crate::controls::Fixed;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "darc-static",
         aliases: &[],
@@ -34,12 +36,20 @@ pub fn darc_static(
     typed(POLICY.about.name, shape, Fixed::First(reserved))
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let reserved = read.whole("reserved")? as usize;
-    Ok(visitor.visit(darc_static(shape, reserved).used(read)))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = usize;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<usize, SpecError> {
+        Ok(read.whole("reserved")? as usize)
+    }
+
+    fn build<V: Visit>(reserved: usize, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(System {
+            params,
+            ..darc_static(shape, reserved)
+        })
+    }
 }

@@ -1,5 +1,6 @@
 //! What a server's policy says of itself beside its name and parameters.
 
+use super::ServerSpec;
 use crate::role::Owner;
 use crate::spec::{Description, Given, Spec};
 
@@ -163,6 +164,12 @@ impl ServerPolicy {
         engines: Engines::All,
         grids: &[],
     };
+
+    /// The spec that gives it no parameters.
+    #[must_use]
+    pub fn by_default(&'static self) -> ServerSpec {
+        ServerSpec::of(self)
+    }
 
     /// What it is with the parameters of a spec. Values that do not parse count as not given.
     #[must_use]

@@ -1,11 +1,11 @@
 //! A queue a class, the same service time for each that waits.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::{SIZE, TURN};
 use super::{Description, Facts, Grid, Promises, ServerPolicy, Values};
 
 /// What it says of itself, and of which parts it is made.
-pub(super) const RECIPE: Recipe = Recipe {
+const RECIPE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "drr",
@@ -24,3 +24,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     discipline: "drr",
     preemption: "never",
 };
+
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const RECIPE: &'static Recipe = &RECIPE;
+}

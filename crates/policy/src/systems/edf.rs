@@ -1,12 +1,12 @@
 //! The earliest deadline first.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::{CHARGE, SLO, cost, next, switch};
 use super::{Description, Facts, Grid, Preemption, ServerPolicy};
 use crate::spec::Param;
 
 /// What it says of itself, and of which parts it is made.
-pub(super) const RECIPE: Recipe = Recipe {
+const RECIPE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "edf",
@@ -37,3 +37,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     discipline: "edf",
     preemption: "never",
 };
+
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const RECIPE: &'static Recipe = &RECIPE;
+}

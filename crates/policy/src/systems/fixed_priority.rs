@@ -1,14 +1,14 @@
 //! Shortest class first, every worker open to all.
 
-use super::{Description, Facts, Grid, Promises, ServerPolicy, System, Visit, darc_static};
+use super::{Build, Description, Facts, Grid, Promises, ServerPolicy, System, Visit, darc_static};
 use crate::controls::Fixed;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "fixed-priority",
         aliases: &[],
@@ -33,11 +33,17 @@ pub fn fixed_priority(shape: &Shape) -> System<Central<Typed, Reserved, Fixed>, 
     }
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Reader::new(&POLICY.about, spec)?;
-    Ok(visitor.visit(fixed_priority(shape)))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = ();
+
+    fn read(_: &mut Reader<'_>, _: &Shape) -> Result<(), SpecError> {
+        Ok(())
+    }
+
+    fn build<V: Visit>((): (), _: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(fixed_priority(shape))
+    }
 }

@@ -1,15 +1,17 @@
 //! Join the bounded shortest queue.
 
 use super::params::K;
-use super::{Description, Facts, Grid, ServerPolicy, System, Values, Visit, central, system};
+use super::{
+    Build, Description, Facts, Grid, ServerPolicy, System, Values, Visit, central, system,
+};
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::placements::Bounded;
-use crate::spec::{Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "jbsq",
         aliases: &[],
@@ -40,12 +42,20 @@ pub fn jbsq(shape: &Shape, depth: usize) -> System<Central<Fifo, Bounded, Fixed>
     }
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let depth = read.whole("k")? as usize;
-    Ok(visitor.visit(jbsq(shape, depth).used(read)))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = usize;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<usize, SpecError> {
+        Ok(read.whole("k")? as usize)
+    }
+
+    fn build<V: Visit>(depth: usize, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(System {
+            params,
+            ..jbsq(shape, depth)
+        })
+    }
 }

@@ -1,11 +1,11 @@
 //! Levels by the service received so far.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::{CHARGE, LEVELS, cost, next, quantum, switch};
 use super::{Description, Facts, Grid, ServerPolicy, Values};
 
 /// What it says of itself, and of which parts it is made.
-pub(super) const RECIPE: Recipe = Recipe {
+const RECIPE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "mlfq",
@@ -31,3 +31,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     discipline: "mlfq",
     preemption: "levels",
 };
+
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const RECIPE: &'static Recipe = &RECIPE;
+}

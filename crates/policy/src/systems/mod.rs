@@ -29,7 +29,9 @@
 //! The choice by name happens once, at start-up: [`with`] hands a [`Visit`]or the composition
 //! with all its types known, so that nothing is dispatched dynamically per request.
 
+mod build;
 mod c_fcfs;
+mod chosen;
 mod compose;
 mod concord;
 mod cscq;
@@ -49,6 +51,7 @@ mod ordered;
 mod params;
 mod parts;
 mod replicas;
+mod server_spec;
 mod shinjuku;
 mod sjf;
 mod srpt;
@@ -60,7 +63,6 @@ mod work_stealing;
 mod wrr;
 
 pub use c_fcfs::c_fcfs;
-pub use compose::compose;
 pub use concord::{Concord, concord};
 pub use d_fcfs::d_fcfs;
 pub use darc::{DarcParams, darc};
@@ -70,15 +72,15 @@ pub use describe::{Engines, Facts, Grid, Preemption, Promises, ServerPolicy, Val
 pub use fixed_priority::fixed_priority;
 pub use given::given;
 pub use jbsq::jbsq;
-pub use ordered::ordered;
-pub use parts::{AnyIngress, Composed};
+pub use parts::AnyIngress;
 pub use replicas::{Division, Replicas};
+pub use server_spec::ServerSpec;
 pub use shinjuku::{Shinjuku, shinjuku_ci, shinjuku_sq};
 pub use static_partition::static_partition;
 pub use synergy::synergy;
 pub use tardis::tardis;
 pub use tiny_quanta::tiny_quanta;
-pub use work_stealing::work_stealing;
+pub use work_stealing::{POLICY as WORK_STEALING, work_stealing};
 
 use crate::controls::Fixed;
 use crate::disciplines::{self, Typed};
@@ -86,9 +88,10 @@ use crate::fluid::ProcessorSharing;
 use crate::locals;
 use crate::placements::{Hashed, Reserved, Workers};
 use crate::role::{Ingress, Local, Monitor, Never};
-use crate::spec::{Description, Params, Reader, Spec, SpecError};
-use crate::{BitSet, Central, Jobs, Order, Plan, PreemptionCosts, Resume, Shape};
+use crate::spec::{Description, Params, Spec, SpecError};
+use crate::{BitSet, Central, Jobs, Order, Plan, PreemptionCosts, Shape};
 use alloc::vec::Vec;
+use build::Build;
 
 /// A composition: the three roles, one `Local` a worker.
 pub struct System<I, L, M = Never> {
@@ -151,34 +154,39 @@ pub trait Visit {
     }
 }
 
-/// Lists the policies once: what each says of itself, and what builds it.
+/// Lists the policies once: each says what it is, reads its parameters and builds its system.
 macro_rules! registry {
-    ($($policy:expr => $build:path,)*) => {
+    ($($entry:ty,)*) => {
         /// Every policy of a server, the simplest first: a planner prefers the earlier of two that do equally well.
-        pub const ALL: &[&ServerPolicy] = &[$(&$policy),*];
+        pub const ALL: &[&ServerPolicy] = &[$(<$entry>::POLICY),*];
 
         /// Builds the system a spec asks for and hands it to the visitor.
         ///
         /// # Errors
-        /// [`SpecError`] when there is no such policy or parameter, or a value is out of range.
+        /// As [`check`].
         pub fn with<V: Visit>(
             spec: &Spec,
             shape: &Shape,
             visitor: V,
         ) -> Result<V::Output, SpecError> {
-            let about = find(&spec.name).ok_or_else(|| unknown(spec))?.about;
-            let own;
-            let spec = if about.name == spec.name {
-                spec
-            } else {
-                own = Spec {
-                    name: about.name.into(),
-                    params: spec.params.clone(),
-                };
-                &own
-            };
-            $(if about.name == $policy.about.name {
-                return $build(spec, shape, visitor);
+            let name = find(&spec.name).ok_or_else(|| unknown(spec))?.about.name;
+            $(if name == <$entry>::POLICY.about.name {
+                let (settings, params) = <$entry>::settings(spec, shape)?;
+                return Ok(<$entry>::build(settings, params, shape, visitor));
+            })*
+            Err(unknown(spec))
+        }
+
+        /// Checks a spec for a server of this shape, as [`with`] does before it builds, and says the parameters as used.
+        ///
+        /// # Errors
+        /// [`SpecError`] when there is no such policy or parameter, or a value is out of range on this shape;
+        /// [`SpecError::Roams`] where requests may only resume on their own worker and the system's workers help
+        /// themselves to what others began.
+        pub fn check(spec: &Spec, shape: &Shape) -> Result<Params, SpecError> {
+            let name = find(&spec.name).ok_or_else(|| unknown(spec))?.about.name;
+            $(if name == <$entry>::POLICY.about.name {
+                return <$entry>::settings(spec, shape).map(|(_, params)| params);
             })*
             Err(unknown(spec))
         }
@@ -186,31 +194,31 @@ macro_rules! registry {
 }
 
 registry! {
-    c_fcfs::POLICY => c_fcfs::build,
-    d_fcfs::POLICY => d_fcfs::build,
-    work_stealing::POLICY => work_stealing::build,
-    jbsq::POLICY => jbsq::build,
-    fixed_priority::POLICY => fixed_priority::build,
-    static_partition::POLICY => static_partition::build,
-    darc_static::POLICY => darc_static::build,
-    darc::POLICY => darc::build,
-    darc_stable::POLICY => darc_stable::build,
-    shinjuku::SINGLE_QUEUE => shinjuku::build_sq,
-    shinjuku::BY_PROBES => shinjuku::build_ci,
-    concord::POLICY => concord::build,
-    tiny_quanta::POLICY => tiny_quanta::build,
-    tardis::POLICY => tardis::build,
-    synergy::POLICY => synergy::build,
-    sjf::RECIPE.policy => ordered::build,
-    srpt::RECIPE.policy => ordered::build,
-    edf::RECIPE.policy => ordered::build,
-    drr::RECIPE.policy => ordered::build,
-    wrr::RECIPE.policy => ordered::build,
-    mlfq::RECIPE.policy => ordered::build,
-    cscq::RECIPE.policy => ordered::build,
-    on_blocked::RECIPE.policy => ordered::build,
-    shinjuku::MULTI_QUEUE.policy => ordered::build,
-    compose::POLICY => compose::build,
+    c_fcfs::Entry,
+    d_fcfs::Entry,
+    work_stealing::Entry,
+    jbsq::Entry,
+    fixed_priority::Entry,
+    static_partition::Entry,
+    darc_static::Entry,
+    darc::Entry,
+    darc_stable::Entry,
+    shinjuku::SingleQueue,
+    shinjuku::ByProbes,
+    concord::Entry,
+    tiny_quanta::Entry,
+    tardis::Entry,
+    synergy::Entry,
+    sjf::Entry,
+    srpt::Entry,
+    edf::Entry,
+    drr::Entry,
+    wrr::Entry,
+    mlfq::Entry,
+    cscq::Entry,
+    on_blocked::Entry,
+    shinjuku::MultiQueue,
+    compose::Entry,
 }
 
 /// Every policy's own name, in the order of [`ALL`].
@@ -239,39 +247,6 @@ pub(crate) fn unknown(spec: &Spec) -> SpecError {
     SpecError::UnknownPolicy {
         name: spec.name.clone(),
         valid: NAMES,
-    }
-}
-
-/// Checks a spec, its values on a server of this shape included, and says the parameters as used.
-///
-/// # Errors
-/// As [`with`]; [`SpecError::Roams`] where requests may only resume on their own worker and the system's workers help
-/// themselves to what others began.
-pub fn check(spec: &Spec, shape: &Shape) -> Result<Params, SpecError> {
-    struct Check;
-    impl Visit for Check {
-        type Output = Params;
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Params {
-            system.params
-        }
-    }
-    let params = with(spec, shape, Check)?;
-    match find(&spec.name) {
-        Some(policy) if shape.resume == Resume::OwnWorker && policy.facts(spec).roams() => {
-            Err(SpecError::Roams {
-                policy: policy.about.name,
-            })
-        }
-        _ => Ok(params),
-    }
-}
-
-impl<I, L, M> System<I, L, M> {
-    fn used(self, reader: Reader<'_>) -> Self {
-        Self {
-            params: reader.used(),
-            ..self
-        }
     }
 }
 

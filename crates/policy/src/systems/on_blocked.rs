@@ -1,11 +1,11 @@
 //! A short that is blocked at the head interrupts a long.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::{CHARGE, PROPAGATION, any_time, cost, next, switch};
 use super::{Description, Facts, ServerPolicy};
 
 /// What it says of itself, and of which parts it is made.
-pub(super) const RECIPE: Recipe = Recipe {
+const RECIPE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "on-blocked",
@@ -30,3 +30,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     discipline: "fifo",
     preemption: "on-blocked",
 };
+
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const RECIPE: &'static Recipe = &RECIPE;
+}

@@ -153,3 +153,12 @@ pub(super) fn preemption_costs(
         ..PreemptionCosts::default()
     })
 }
+
+/// What interrupting costs where only `cost` and `charge` say so.
+pub(super) fn interruption(read: &mut Reader<'_>) -> Result<PreemptionCosts, SpecError> {
+    Ok(PreemptionCosts {
+        notif_ns: read.time("cost")?,
+        charge: charge(read)?,
+        ..PreemptionCosts::default()
+    })
+}

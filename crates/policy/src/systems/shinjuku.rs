@@ -1,19 +1,19 @@
 //! Shinjuku: a quantum that the dispatcher watches, over a single queue or one a class.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::{
     CHARGE, LATE, PICK, REENTRY, SIGMA, SLO, cost, lateness, next, preemption_costs, quantum,
     quantum_ns, switch,
 };
 use super::{
-    Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, central, system,
+    Build, Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, central, system,
 };
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
-use crate::monitors::Quantum;
+use crate::monitors::{Lateness, Quantum};
 use crate::placements::Idle;
-use crate::spec::{Reader, Spec, SpecError};
-use crate::{Central, Shape, locals};
+use crate::spec::{Params, Reader, Spec, SpecError};
+use crate::{Central, PreemptionCosts, Shape, locals};
 
 const INTERRUPTED: Facts = Facts {
     preemption: Facts::BY_DISPATCHER,
@@ -21,7 +21,7 @@ const INTERRUPTED: Facts = Facts {
 };
 
 /// The single queue, by interrupts: `cost` is 1 µs as in Perséphone's simulations.
-pub(super) const SINGLE_QUEUE: ServerPolicy = ServerPolicy {
+const SINGLE_QUEUE: ServerPolicy = ServerPolicy {
     about: Description {
         name: "shinjuku-sq",
         aliases: &[],
@@ -44,7 +44,7 @@ pub(super) const SINGLE_QUEUE: ServerPolicy = ServerPolicy {
 
 /// The single queue with Concord's probes instead of interrupts (SYNERGY § 6.2): the flag costs about 150 cycles
 /// (Concord § 3.1), 58 ns.
-pub(super) const BY_PROBES: ServerPolicy = ServerPolicy {
+const BY_PROBES: ServerPolicy = ServerPolicy {
     about: Description {
         name: "shinjuku-ci",
         summary: "the same, interrupted by probes that the compiler put in",
@@ -64,7 +64,7 @@ pub(super) const BY_PROBES: ServerPolicy = ServerPolicy {
 };
 
 /// A queue a class.
-pub(super) const MULTI_QUEUE: Recipe = Recipe {
+const MULTI_QUEUE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "shinjuku-mq",
@@ -106,7 +106,8 @@ pub fn shinjuku_sq(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<System<Shinjuku, locals::Fifo, Quantum>, SpecError> {
-    shinjuku(&SINGLE_QUEUE.about, shape, spec)
+    let (settings, params) = SingleQueue::settings(spec, shape)?;
+    Ok(assembled(&SINGLE_QUEUE, settings, params, shape))
 }
 
 /// Shinjuku's single queue, by probes.
@@ -117,36 +118,72 @@ pub fn shinjuku_ci(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<System<Shinjuku, locals::Fifo, Quantum>, SpecError> {
-    shinjuku(&BY_PROBES.about, shape, spec)
+    let (settings, params) = ByProbes::settings(spec, shape)?;
+    Ok(assembled(&BY_PROBES, settings, params, shape))
 }
 
-fn shinjuku(
-    about: &'static Description,
+/// The quantum, how late it comes and what it costs.
+pub(super) struct Settings {
+    quantum_ns: u64,
+    preemption_costs: PreemptionCosts,
+    lateness: Lateness,
+}
+
+impl Settings {
+    fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
+        Ok(Self {
+            quantum_ns: quantum_ns(read, 0)?,
+            preemption_costs: preemption_costs(read, 0)?,
+            lateness: lateness(read)?,
+        })
+    }
+}
+
+fn assembled(
+    policy: &ServerPolicy,
+    settings: Settings,
+    params: Params,
     shape: &Shape,
-    spec: &Spec,
-) -> Result<System<Shinjuku, locals::Fifo, Quantum>, SpecError> {
-    let mut read = Reader::new(about, spec)?;
-    let quantum_ns = quantum_ns(&mut read, 0)?;
-    let costs = preemption_costs(&mut read, 0)?;
-    let monitor = Quantum::new(quantum_ns, lateness(&mut read)?, shape.seed);
+) -> System<Shinjuku, locals::Fifo, Quantum> {
+    let monitor = Quantum::new(settings.quantum_ns, settings.lateness, shape.seed);
     let fifo = Fifo::new(shape.queue_limit);
     let ingress = central(shape, 1, (fifo, Idle, Fixed::Open));
-    let base = system(about.name, shape, ingress, locals::Fifo);
-    Ok(base.under(monitor, costs, read.used()))
+    let base = system(policy.about.name, shape, ingress, locals::Fifo);
+    base.under(monitor, settings.preemption_costs, params)
 }
 
-pub(super) fn build_sq<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Ok(visitor.visit(shinjuku_sq(shape, spec)?))
+pub(super) enum SingleQueue {}
+
+impl Build for SingleQueue {
+    const POLICY: &'static ServerPolicy = &SINGLE_QUEUE;
+    type Settings = Settings;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<Settings, SpecError> {
+        Settings::read(read)
+    }
+
+    fn build<V: Visit>(settings: Settings, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(assembled(Self::POLICY, settings, params, shape))
+    }
 }
 
-pub(super) fn build_ci<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Ok(visitor.visit(shinjuku_ci(shape, spec)?))
+pub(super) enum ByProbes {}
+
+impl Build for ByProbes {
+    const POLICY: &'static ServerPolicy = &BY_PROBES;
+    type Settings = Settings;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<Settings, SpecError> {
+        Settings::read(read)
+    }
+
+    fn build<V: Visit>(settings: Settings, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(assembled(Self::POLICY, settings, params, shape))
+    }
+}
+
+pub(super) enum MultiQueue {}
+
+impl Ordered for MultiQueue {
+    const RECIPE: &'static Recipe = &MULTI_QUEUE;
 }

@@ -1,11 +1,11 @@
 //! The shortest request first.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::SIZE;
 use super::{Description, Facts, Grid, Promises, ServerPolicy, Values};
 
 /// What it says of itself, and of which parts it is made.
-pub(super) const RECIPE: Recipe = Recipe {
+const RECIPE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "sjf",
@@ -30,3 +30,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     discipline: "sjf",
     preemption: "never",
 };
+
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const RECIPE: &'static Recipe = &RECIPE;
+}

@@ -1,11 +1,11 @@
 //! Least remaining service first.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::{CHARGE, SIZE, cost, next, switch};
 use super::{Description, Facts, Grid, Promises, ServerPolicy, Values};
 
 /// What it says of itself, and of which parts it is made.
-pub(super) const RECIPE: Recipe = Recipe {
+const RECIPE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "srpt",
@@ -31,3 +31,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     discipline: "sjf",
     preemption: "srpt",
 };
+
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const RECIPE: &'static Recipe = &RECIPE;
+}

@@ -1,14 +1,14 @@
 //! Every class has workers of its own.
 
-use super::{Description, Facts, Grid, Promises, ServerPolicy, System, Visit, typed};
+use super::{Build, Description, Facts, Grid, Promises, ServerPolicy, System, Visit, typed};
 use crate::controls::Partition;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "static-partition",
         aliases: &[],
@@ -32,11 +32,17 @@ pub fn static_partition(
     typed(POLICY.about.name, shape, Partition::new(&shape.classes))
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Reader::new(&POLICY.about, spec)?;
-    Ok(visitor.visit(static_partition(shape)))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = ();
+
+    fn read(_: &mut Reader<'_>, _: &Shape) -> Result<(), SpecError> {
+        Ok(())
+    }
+
+    fn build<V: Visit>((): (), _: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(static_partition(shape))
+    }
 }

@@ -1,19 +1,19 @@
 //! SYNERGY: no dispatcher; longs are interrupted only for what waits at their worker.
 
-use super::params::{CHARGE, FLOWS, any_time, charge, cost, quantum, quantum_ns};
+use super::params::{CHARGE, FLOWS, any_time, cost, interruption, quantum, quantum_ns};
 use super::{
-    Description, Facts, Grid, Preemption, ServerPolicy, SharedQueues, Steered, System, Values,
-    Visit, steered,
+    Build, Description, Facts, Grid, Preemption, ServerPolicy, SharedQueues, Steered, System,
+    Values, Visit, steered,
 };
 use crate::locals::{SynergyWorker, WorkerRules};
 use crate::monitors::{MOST_WAIT_QUEUES, TimerCore, TimerRules};
-use crate::spec::{Param, Reader, Spec, SpecError, Value};
+use crate::spec::{Param, Params, Reader, Spec, SpecError, Value};
 use crate::{PreemptionCosts, Shape, WorkerId};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
 /// What it says of itself. Interruption is by compiled-in probes: 150 cycles for the flag and 100 ns for the switch.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "synergy",
         aliases: &[],
@@ -68,55 +68,88 @@ pub fn synergy(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<System<Steered, SynergyWorker, TimerCore>, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let factor = read.number("factor")?;
-    let parts = Parts::read(&mut read)?;
-    let timer = TimerRules {
-        factor,
-        congested_factor: read.number_or("congested_factor", factor)?,
-        thresh_wqd_ns: read.time("thresh_wqd")?,
-        first_quantum_ns: quantum_ns(&mut read, 0)?,
-        dynamic: parts.adaptive_quantum,
-        conditional: parts.conditional,
-    };
-    let worker = WorkerRules {
-        steals: parts.stealing,
-        steal_threshold: read.whole("steal_threshold")? as usize,
-        wait_queue: parts.wait_queue,
-        alpha: read.number("alpha")?,
-    };
-    let costs = PreemptionCosts {
-        notif_ns: read.time("cost")?,
-        charge: charge(&mut read)?,
-        ..PreemptionCosts::default()
-    };
-    let flows = read.whole("flows")?;
-    let room = read.whole("room")? as usize;
-    let wait_queues = shape.wait_queues(read.whole("waits")? as usize);
+    let (settings, params) = Entry::settings(spec, shape)?;
+    Ok(assembled(&settings, params, shape))
+}
+
+/// The rules of workers and timer, and the queues they share.
+pub(super) struct Settings {
+    timer: TimerRules,
+    worker: WorkerRules,
+    preemption_costs: PreemptionCosts,
+    flows: u64,
+    wait_queues: usize,
+    /// Requests that a wait queue has room for; 0 for all there are.
+    room: usize,
+}
+
+impl Settings {
+    fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
+        let factor = read.number("factor")?;
+        let parts = Parts::read(read)?;
+        Ok(Self {
+            timer: TimerRules {
+                factor,
+                congested_factor: read.number_or("congested_factor", factor)?,
+                thresh_wqd_ns: read.time("thresh_wqd")?,
+                first_quantum_ns: quantum_ns(read, 0)?,
+                dynamic: parts.adaptive_quantum,
+                conditional: parts.conditional,
+            },
+            worker: WorkerRules {
+                steals: parts.stealing,
+                steal_threshold: read.whole("steal_threshold")? as usize,
+                wait_queue: parts.wait_queue,
+                alpha: read.number("alpha")?,
+            },
+            preemption_costs: interruption(read)?,
+            flows: read.whole("flows")?,
+            wait_queues: read.whole("waits")? as usize,
+            room: read.whole("room")? as usize,
+        })
+    }
+}
+
+fn assembled(
+    settings: &Settings,
+    params: Params,
+    shape: &Shape,
+) -> System<Steered, SynergyWorker, TimerCore> {
+    let wait_queues = shape.wait_queues(settings.wait_queues);
     let wait_queue_count = wait_queues.iter().max().map_or(1, |last| last + 1);
     let longs = shape.longs();
     let local = |me| {
         let me = WorkerId(me as u16);
-        SynergyWorker::new(me, worker, longs, wait_queues.clone())
+        SynergyWorker::new(me, settings.worker, longs, wait_queues.clone())
     };
     let locals = (0..shape.workers).map(local).collect();
     let base = System {
         shared_queues: SharedQueues {
             count: wait_queue_count,
-            room: if room == 0 { usize::MAX } else { room },
+            room: match settings.room {
+                0 => usize::MAX,
+                room => room,
+            },
         },
-        ..steered(POLICY.about.name, shape, flows, locals)
+        ..steered(POLICY.about.name, shape, settings.flows, locals)
     };
-    let monitor = TimerCore::new(timer, longs, wait_queue_count);
-    Ok(base.under(monitor, costs, read.used()))
+    let monitor = TimerCore::new(settings.timer, longs, wait_queue_count);
+    base.under(monitor, settings.preemption_costs, params)
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Ok(visitor.visit(synergy(shape, spec)?))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = Settings;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<Settings, SpecError> {
+        Settings::read(read)
+    }
+
+    fn build<V: Visit>(settings: Settings, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(assembled(&settings, params, shape))
+    }
 }
 
 /// Which of SYNERGY's parts are there.

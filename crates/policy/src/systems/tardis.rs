@@ -1,18 +1,18 @@
 //! Tardis: one global queue taken in batches, stealing, each worker its own timer.
 
-use super::params::{CHARGE, charge, cost, quantum, quantum_ns};
+use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
 use super::{
-    Description, Engines, Facts, Grid, Preemption, ServerPolicy, SharedQueues, System, Values,
-    Visit,
+    Build, Description, Engines, Facts, Grid, Preemption, ServerPolicy, SharedQueues, System,
+    Values, Visit,
 };
 use crate::locals::Batches;
 use crate::role::{Never, Owner, Unplaced};
-use crate::spec::{Param, Reader, Spec, SpecError};
+use crate::spec::{Param, Params, Reader, Spec, SpecError};
 use crate::{PreemptionCosts, Shape};
 
 /// What it says of itself. The interrupt is a hardware timer delivered to user space; `cost` is that
 /// of a user interrupt's delivery and return (SYNERGY, Table 5.1).
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "tardis",
         aliases: &[],
@@ -47,31 +47,50 @@ pub(super) const POLICY: ServerPolicy = ServerPolicy {
 /// # Errors
 /// [`SpecError`] when a parameter is unknown or out of range.
 pub fn tardis(shape: &Shape, spec: &Spec) -> Result<System<Unplaced, Batches>, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let batch = read.whole("n")? as usize;
-    let slice_ns = quantum_ns(&mut read, 0)?;
-    let costs = PreemptionCosts {
-        notif_ns: read.time("cost")?,
-        charge: charge(&mut read)?,
-        ..PreemptionCosts::default()
+    let (settings, params) = Entry::settings(spec, shape)?;
+    Ok(assembled(settings, params, shape))
+}
+
+/// Batches and slices.
+#[derive(Clone, Copy)]
+pub(super) struct Settings {
+    batch: usize,
+    slice_ns: u64,
+    preemption_costs: PreemptionCosts,
+}
+
+fn assembled(settings: Settings, params: Params, shape: &Shape) -> System<Unplaced, Batches> {
+    let worker = |me: u64| {
+        let seed = shape.seed ^ (me + 1).rotate_left(40);
+        Batches::new(settings.batch, settings.slice_ns, seed)
     };
-    let worker = |me: u64| Batches::new(batch, slice_ns, shape.seed ^ (me + 1).rotate_left(40));
-    Ok(System {
+    System {
         name: POLICY.about.name,
-        params: read.used(),
+        params,
         ingress: Unplaced,
         locals: (0..shape.workers as u64).map(worker).collect(),
         monitor: Never,
         depth: usize::MAX,
         shared_queues: SharedQueues::ONE,
-        preemption_costs: costs,
-    })
+        preemption_costs: settings.preemption_costs,
+    }
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Ok(visitor.visit(tardis(shape, spec)?))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = Settings;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<Settings, SpecError> {
+        Ok(Settings {
+            batch: read.whole("n")? as usize,
+            slice_ns: quantum_ns(read, 0)?,
+            preemption_costs: interruption(read)?,
+        })
+    }
+
+    fn build<V: Visit>(settings: Settings, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(assembled(settings, params, shape))
+    }
 }

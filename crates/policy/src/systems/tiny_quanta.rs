@@ -1,19 +1,20 @@
 //! Tiny Quanta: the shortest queue at once, each worker goes round its own.
 
-use super::params::{CHARGE, charge, cost, quantum, quantum_ns};
+use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
 use super::{
-    Description, Facts, Grid, Preemption, ServerPolicy, System, Values, Visit, central, system,
+    Build, Description, Facts, Grid, Preemption, ServerPolicy, System, Values, Visit, central,
+    system,
 };
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::locals::RoundRobin;
 use crate::placements::Shortest;
 use crate::role::Never;
-use crate::spec::{Reader, Spec, SpecError};
+use crate::spec::{Params, Reader, Spec, SpecError};
 use crate::{Central, PreemptionCosts, Shape};
 
 /// What it says of itself. A switch takes 100 ns as Concord's does.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "tiny-quanta",
         aliases: &[],
@@ -42,30 +43,50 @@ pub fn tiny_quanta(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<System<Central<Fifo, Shortest, Fixed>, RoundRobin>, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let slice_ns = quantum_ns(&mut read, 0)?;
-    let costs = PreemptionCosts {
-        notif_ns: read.time("cost")?,
-        charge: charge(&mut read)?,
-        ..PreemptionCosts::default()
-    };
+    let (settings, params) = Entry::settings(spec, shape)?;
+    Ok(assembled(settings, params, shape))
+}
+
+/// Slices and their cost.
+#[derive(Clone, Copy)]
+pub(super) struct Settings {
+    slice_ns: u64,
+    preemption_costs: PreemptionCosts,
+}
+
+fn assembled(
+    settings: Settings,
+    params: Params,
+    shape: &Shape,
+) -> System<Central<Fifo, Shortest, Fixed>, RoundRobin> {
     let parts = (
         Fifo::new(shape.queue_limit),
         Shortest::new(shape.seed),
         Fixed::Open,
     );
     let ingress = central(shape, DEEP, parts);
+    let local = RoundRobin::new(settings.slice_ns);
     let base = System {
         depth: DEEP,
-        ..system(POLICY.about.name, shape, ingress, RoundRobin::new(slice_ns))
+        ..system(POLICY.about.name, shape, ingress, local)
     };
-    Ok(base.under(Never, costs, read.used()))
+    base.under(Never, settings.preemption_costs, params)
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    Ok(visitor.visit(tiny_quanta(shape, spec)?))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = Settings;
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<Settings, SpecError> {
+        Ok(Settings {
+            slice_ns: quantum_ns(read, 0)?,
+            preemption_costs: interruption(read)?,
+        })
+    }
+
+    fn build<V: Visit>(settings: Settings, params: Params, shape: &Shape, visitor: V) -> V::Output {
+        visitor.visit(assembled(settings, params, shape))
+    }
 }

@@ -1,13 +1,15 @@
 //! One queue a worker; idle workers steal.
 
 use super::params::FLOWS;
-use super::{Description, Facts, Grid, ServerPolicy, Steered, System, Values, Visit, steered};
+use super::{
+    Build, Description, Facts, Grid, ServerPolicy, Steered, System, Values, Visit, steered,
+};
 use crate::Shape;
 use crate::locals::{Stealing, Take};
-use crate::spec::{Param, Reader, Spec, SpecError};
+use crate::spec::{Param, Params, Reader, SpecError};
 
 /// What it says of itself.
-pub(super) const POLICY: ServerPolicy = ServerPolicy {
+pub const POLICY: ServerPolicy = ServerPolicy {
     about: Description {
         name: "work-stealing",
         aliases: &["zygos", "shenango"],
@@ -35,16 +37,29 @@ pub fn work_stealing(shape: &Shape, take: Take, flows: u64) -> System<Steered, S
     steered(POLICY.about.name, shape, flows, locals)
 }
 
-pub(super) fn build<V: Visit>(
-    spec: &Spec,
-    shape: &Shape,
-    visitor: V,
-) -> Result<V::Output, SpecError> {
-    let mut read = Reader::new(&POLICY.about, spec)?;
-    let take = match read.word("steal")? {
-        "half" => Take::Half,
-        _ => Take::One,
-    };
-    let flows = read.whole("flows")?;
-    Ok(visitor.visit(work_stealing(shape, take, flows).used(read)))
+pub(super) enum Entry {}
+
+impl Build for Entry {
+    const POLICY: &'static ServerPolicy = &POLICY;
+    type Settings = (Take, u64);
+
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<(Take, u64), SpecError> {
+        let take = match read.word("steal")? {
+            "half" => Take::Half,
+            _ => Take::One,
+        };
+        Ok((take, read.whole("flows")?))
+    }
+
+    fn build<V: Visit>(
+        (take, flows): (Take, u64),
+        params: Params,
+        shape: &Shape,
+        visitor: V,
+    ) -> V::Output {
+        visitor.visit(System {
+            params,
+            ..work_stealing(shape, take, flows)
+        })
+    }
 }

@@ -1,11 +1,11 @@
 //! A queue a class, in turn by requests.
 
-use super::ordered::Recipe;
+use super::ordered::{Ordered, Recipe};
 use super::params::WEIGHTS;
 use super::{Description, Facts, Promises, ServerPolicy};
 
 /// What it says of itself, and of which parts it is made.
-pub(super) const RECIPE: Recipe = Recipe {
+const RECIPE: Recipe = Recipe {
     policy: ServerPolicy {
         about: Description {
             name: "wrr",
@@ -23,3 +23,9 @@ pub(super) const RECIPE: Recipe = Recipe {
     discipline: "wrr",
     preemption: "never",
 };
+
+pub(super) enum Entry {}
+
+impl Ordered for Entry {
+    const RECIPE: &'static Recipe = &RECIPE;
+}

@@ -40,7 +40,7 @@ impl Kind for ServersMeasurement {
 
 impl ServersMeasurement {
     fn task(&self, setting: &Setting<'_>, mut subject: Subject) -> Result<Task, Error> {
-        if !headway_sim::rack::is_rack_policy(&subject.simulation.policy.name) {
+        if !subject.simulation.is_rack() {
             return Err(setting.fault("only the policies of a rack have several servers"));
         }
         subject.simulation.offered = Offered::Load {

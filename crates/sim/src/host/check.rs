@@ -2,7 +2,6 @@
 
 use super::experiment::{AppWork, HostExperiment};
 use crate::error::{SimError, in_range};
-use headway_policy::Policy;
 use headway_policy::host::systems;
 
 impl HostExperiment {
@@ -29,16 +28,16 @@ impl HostExperiment {
             }
             workload.check()?;
             let shape = self.server_shape(app, workload);
-            headway_policy::systems::check(policy, &shape)?;
-            if !Policy::server(policy)?.facts(policy).may_lose_workers() {
+            policy.check(&shape)?;
+            if !policy.facts().may_lose_workers() {
                 return Err(SimError::OutOfRange {
                     what: "the policy of an application that trades cores",
                     expected: "one with a central queue, or whose workers steal".into(),
-                    given: policy.name.clone(),
+                    given: policy.spec().name.clone(),
                 });
             }
         }
-        systems::check(&self.policy, &self.shape())?;
+        systems::check(&self.policy)?;
         Ok(())
     }
 }

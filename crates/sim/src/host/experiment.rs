@@ -5,6 +5,7 @@ use crate::experiment::shape_of;
 use headway_policy::Shape;
 use headway_policy::host::{AppShape, HostShape, HostTopology, Kind};
 use headway_policy::spec::Spec;
+use headway_policy::systems::{self, ServerSpec};
 use headway_workload::Workload;
 
 /// A rate that holds for a while.
@@ -26,7 +27,7 @@ pub enum AppWork {
         /// How much of it, over time; one step at least.
         steps: Vec<RateStep>,
         /// Its own scheduler: one that leaves no request where only an absent kthread would find it.
-        policy: Spec,
+        policy: ServerSpec,
     },
     /// It computes, on as many cores as it gets.
     Batch,
@@ -53,16 +54,12 @@ impl App {
             lasts_ns: u64::MAX,
             rate_rps,
         };
-        let policy = Spec {
-            name: "work-stealing".into(),
-            params: Vec::new(),
-        };
         Self {
             name: name.into(),
             work: AppWork::Server {
                 workload: Box::new(workload),
                 steps: vec![step],
-                policy,
+                policy: systems::WORK_STEALING.by_default(),
             },
             guaranteed: 0,
             most: None,
@@ -105,7 +102,7 @@ impl App {
 
     /// With this scheduler of its own. Nothing changes for a batch application.
     #[must_use]
-    pub fn policy(mut self, spec: Spec) -> Self {
+    pub fn policy(mut self, spec: ServerSpec) -> Self {
         if let AppWork::Server { policy, .. } = &mut self.work {
             *policy = spec;
         }

@@ -7,6 +7,7 @@
 use super::{App, HostCosts, HostExperiment, HostOutcome, IntervalBound, RateStep, Window};
 use crate::{SimError, available_threads, in_parallel};
 use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_workload::Workload;
 
 /// Mean service time of the spin server, ns.
@@ -97,7 +98,7 @@ impl Contestant {
     fn host(&self, workload: &Workload, rate_rps: f64, effort: FigureEffort) -> HostExperiment {
         let app = App::server("server", workload.clone(), rate_rps)
             .guaranteed(self.cores)
-            .policy(spec(self.server));
+            .policy(server(self.server));
         let host = HostExperiment::new(self.cores, spec(self.policy))
             .app(app)
             .duration_ms(effort.duration_ms)
@@ -111,6 +112,10 @@ impl Contestant {
 }
 
 fn spec(text: &str) -> Spec {
+    text.parse().expect("a constant that parses")
+}
+
+fn server(text: &str) -> ServerSpec {
     text.parse().expect("a constant that parses")
 }
 
@@ -291,7 +296,7 @@ pub fn few_connections(
     let curve = |&flows: &u64| {
         let experiment = |&rate: &f64| {
             let mut host = SHENANGO.host(&workload, rate, effort);
-            let steered = spec(&format!("work-stealing,flows={flows}"));
+            let steered = server(&format!("work-stealing,flows={flows}"));
             host.apps[0] = host.apps[0].clone().policy(steered);
             (rate, host)
         };

@@ -13,16 +13,16 @@ mod ring;
 mod rival;
 mod score;
 
-pub use crate::experiment::is_rack_policy;
 pub use headway_report::{RackFigures, ServerFigures};
 
 use crate::error::SimError;
 use crate::experiment::Experiment;
 use crate::outcome::Outcome;
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
+use headway_policy::spec::Spec;
 
-/// Runs an experiment under the rack policy that it names.
-pub(crate) fn run(experiment: &Experiment) -> Result<Outcome, SimError> {
+/// Runs an experiment under a rack's policy.
+pub(crate) fn run(experiment: &Experiment, policy: &Spec) -> Result<Outcome, SimError> {
     struct RunRack<'a> {
         experiment: &'a Experiment,
     }
@@ -32,16 +32,12 @@ pub(crate) fn run(experiment: &Experiment) -> Result<Outcome, SimError> {
             engine::run(self.experiment, system, score::scores)
         }
     }
-    rack::systems::with(
-        &experiment.policy,
-        &shape(experiment),
-        RunRack { experiment },
-    )?
+    rack::systems::with(policy, &shape(experiment), RunRack { experiment })?
 }
 
 /// Checks the rack policy and that of its servers.
-pub(crate) fn check(experiment: &Experiment) -> Result<(), SimError> {
-    let (_, inner) = rack::systems::check(&experiment.policy, &shape(experiment))?;
+pub(crate) fn check(experiment: &Experiment, policy: &Spec) -> Result<(), SimError> {
+    let (_, inner) = rack::systems::check(policy, &shape(experiment))?;
     if let Some(inner) = inner {
         headway_policy::systems::check(&inner, &experiment.shape())?;
     }

@@ -2,7 +2,7 @@
 //! dispatcher that works.
 
 use crate::{
-    Experiment, Outcome, assert_same, audited, bimodal, experiment, flood, shinjuku,
+    Experiment, Outcome, assert_same, audited, bimodal, experiment, flood, policy, shinjuku,
     something_waits, spec,
 };
 use headway_policy::Shape;
@@ -37,7 +37,7 @@ fn depth_one_is_the_single_queue() {
 #[test]
 fn a_quantum_as_long_as_the_longest_request_is_jbsq() {
     let mut jbsq = bimodal();
-    jbsq.policy = spec("jbsq,k=2");
+    jbsq.policy = policy("jbsq,k=2");
     assert_same(&run(&bimodal(), "q=100us"), &jbsq.run().unwrap());
 }
 
@@ -139,7 +139,7 @@ fn probes_slow_every_request() {
         ..Costs::default()
     };
     let mut alone = experiment(Workload::named("fixed-1us").unwrap());
-    alone.policy = spec("concord,notif=0,switch=0,next=0");
+    alone.policy = policy("concord,notif=0,switch=0,next=0");
     let outcome = alone.load(0.01).requests(1_000).costs(costs).run().unwrap();
     assert_eq!(outcome.run.overall.latency_us.p50, 1.1);
 }

@@ -1,7 +1,7 @@
 //! Several dispatchers, each feeding workers of its own (Concord § 6): so many servers of one dispatcher, to
 //! which a Poisson stream comes in parts that are Poisson again.
 
-use crate::{experiment, flood, spec};
+use crate::{experiment, flood, policy};
 use headway_report::stats::mean_interval;
 use headway_sim::{Costs, Experiment, Outcome, available_threads, in_parallel};
 use headway_workload::{Class, Offered, Service, Workload};
@@ -13,7 +13,7 @@ fn exponential() -> Workload {
 
 fn concord(experiment: &Experiment, params: &str) -> Outcome {
     let mut experiment = experiment.clone();
-    experiment.policy = spec(&format!("concord,{params}"));
+    experiment.policy = policy(&format!("concord,{params}"));
     experiment.run().expect("it runs")
 }
 
@@ -68,7 +68,7 @@ fn figures_are_those_of_the_whole() {
     assert!((outcome.run.meta.utilization - 0.8).abs() < 0.01);
     assert!(outcome.run.meta.preemptions > 0);
     let mut hashed = base.clone();
-    hashed.policy = spec("d-fcfs");
+    hashed.policy = policy("d-fcfs");
     let hashed = hashed.run().expect("it runs");
     let ratio = outcome.wasted_cores / hashed.wasted_cores;
     // Exponential requests: sharing a worker and a queue at it hold as many.

@@ -11,6 +11,7 @@ mod tardis;
 mod tiny_quanta;
 
 use audit::{Sight, audited};
+use headway_policy::PolicySpec;
 use headway_policy::spec::Spec;
 use headway_report::stats::mean_interval;
 use headway_sim::{Experiment, Outcome, available_threads, in_parallel};
@@ -23,10 +24,14 @@ fn bimodal() -> Experiment {
 }
 
 fn experiment(workload: Workload) -> Experiment {
-    Experiment::new(workload, spec("c-fcfs"))
+    Experiment::new(workload, policy("c-fcfs"))
 }
 
 fn spec(text: &str) -> Spec {
+    text.parse().expect("a spec")
+}
+
+fn policy(text: &str) -> PolicySpec {
     text.parse().expect("a policy")
 }
 

@@ -1,6 +1,6 @@
 //! SYNERGY.
 
-use crate::{Experiment, LONG, Outcome, Sight, assert_same, audited, bimodal, spec};
+use crate::{Experiment, LONG, Outcome, Sight, assert_same, audited, bimodal, policy, spec};
 use headway_policy::systems;
 
 /// Only longs, and only for what is in the worker's own queue.
@@ -21,7 +21,7 @@ fn longs_give_way_and_shorts_never() {
     assert!(outcome.run.meta.preemptions > 0);
     assert_eq!(outcome.wasted_cores, 0.0);
     let stealing = Experiment {
-        policy: spec("work-stealing"),
+        policy: policy("work-stealing"),
         ..bimodal()
     };
     let short = |outcome: &Outcome| outcome.run.classes[0].latency_us.p99;
@@ -90,7 +90,7 @@ fn shorter_longs_go_on_before_longer_ones() {
 fn the_longest_are_not_left_behind() {
     let longest = |params| {
         let mut experiment = trimodal();
-        experiment.policy = spec(&format!("synergy,waits=2,{params}"));
+        experiment.policy = policy(&format!("synergy,waits=2,{params}"));
         experiment.run().unwrap().run.classes[2].latency_us.mean
     };
     assert!(longest("thresh_wqd=20us") < longest("thresh_wqd=0"));
@@ -114,7 +114,7 @@ fn every_part_does_its_share() {
     let zippy = zippy.workers(14).load(0.8).requests(200_000);
     let with = |parts: &str| {
         let mut experiment = zippy.clone();
-        experiment.policy = spec(&format!("synergy,parts={parts}"));
+        experiment.policy = policy(&format!("synergy,parts={parts}"));
         experiment.run().unwrap().run
     };
     let slowdown = |parts| with(parts).overall.slowdown.p999;

@@ -1,12 +1,12 @@
 //! Who takes part, and what is offered to each.
 
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use std::time::Duration;
 
 /// A policy that takes part.
 pub(crate) struct Entrant {
     pub(crate) name: String,
-    pub(crate) policy: Spec,
+    pub(crate) policy: ServerSpec,
 }
 
 /// What is offered.

@@ -6,7 +6,8 @@ use crate::commands::demo::stage::Stage;
 use anyhow::{Context, Result};
 use headway_load::{Extent, Load, LoadReport};
 use headway_machine::noise::{Stop, Witness};
-use headway_policy::spec::{Params, Spec, Value};
+use headway_policy::spec::{Params, Value};
+use headway_policy::systems::ServerSpec;
 use headway_runtime::{Server, Stats};
 use headway_workload::Offered;
 use serde_json::Map;
@@ -36,7 +37,7 @@ pub(crate) struct Played {
 /// Starts a server under `policy`, offers it the load and stops it again.
 pub(crate) fn play(
     stage: &Stage,
-    policy: &Spec,
+    policy: &ServerSpec,
     offer: &Offer,
     interrupt: &Interrupt,
 ) -> Result<Played> {
@@ -69,9 +70,9 @@ fn blind() -> Vec<Stop> {
     }]
 }
 
-fn start(stage: &Stage, policy: &Spec, seed: u64) -> Result<Server> {
+fn start(stage: &Stage, policy: &ServerSpec, seed: u64) -> Result<Server> {
     let server = Server::builder()
-        .policy_spec(policy.clone())
+        .policy_spec(policy.spec().clone())
         .classes(stage.server_classes())
         .workers(stage.workers)
         .seed(seed)

@@ -21,12 +21,13 @@ use crate::args::{self, Destination};
 use crate::commands::admission::{self, Refused};
 use crate::error::usage;
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use entrant::{Entrant, Offer};
 use findings::Findings;
 use headway_policy::Shape;
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_runtime::Layout;
 use indicatif::ProgressBar;
 use interrupt::Interrupt;
@@ -54,7 +55,7 @@ const OVERHEAD: f64 = 0.25;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]",
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("A policy and its parameters; repeat for more"),
           default_values = ["c-fcfs", "fixed-priority", "darc", "darc-stable"])]
     policies: Vec<String>,
     /// Offered load, 0.01 to 1.5; by default the highest at which no policy starves a class, by simulation
@@ -111,13 +112,13 @@ impl Args {
     }
 
     /// The policies, all of which a live server runs.
-    fn specs(&self) -> Result<Vec<Spec>> {
+    fn specs(&self) -> Result<Vec<ServerSpec>> {
         let workers = self
             .workers
             .map_or_else(stage::default_workers, |workers| workers as usize);
         let shape = Shape::new(workers);
         let spec = |text: &String| {
-            let spec = admission::spec(text).map_err(|error| usage("--policy", error))?;
+            let spec = args::server_policy(text).map_err(|error| usage("--policy", error))?;
             admission::admit(&spec, &shape, Layout::Auto).map_err(Refused::of_flags)?;
             Ok(spec)
         };
@@ -162,7 +163,12 @@ impl Args {
     }
 
     /// All that is known before the first live round.
-    fn set_up(&self, specs: Vec<Spec>, bar: &ProgressBar, interrupt: &Interrupt) -> Result<Setup> {
+    fn set_up(
+        &self,
+        specs: Vec<ServerSpec>,
+        bar: &ProgressBar,
+        interrupt: &Interrupt,
+    ) -> Result<Setup> {
         let workers = self
             .workers
             .map_or_else(stage::default_workers, |workers| workers as usize);
@@ -172,7 +178,7 @@ impl Args {
         let entrants: Vec<Entrant> = specs
             .into_iter()
             .map(|spec| entrant(spec, window))
-            .collect();
+            .collect::<Result<_>>()?;
         bar.set_message("simulating, to choose a load");
         let load = match self.load {
             Some(load) => load,
@@ -274,12 +280,11 @@ impl Args {
 }
 
 /// The policy with a window that fits into the warm-up, unless the user chose one.
-fn entrant(mut policy: Spec, window: u64) -> Entrant {
+fn entrant(mut policy: ServerSpec, window: u64) -> Result<Entrant> {
     let name = policy.to_string();
-    let about = headway_policy::systems::find(&policy.name).map(|known| &known.about);
-    let plans = about.is_some_and(|about| matches!(about.name, "darc" | "darc-stable"));
-    if plans && !policy.params.iter().any(|(key, _)| key == "window") {
-        policy.params.push(("window".into(), window.to_string()));
+    let plans = matches!(policy.name(), "darc" | "darc-stable");
+    if plans && !policy.gives("window") {
+        policy = policy.with_param("window", window.to_string())?;
     }
-    Entrant { name, policy }
+    Ok(Entrant { name, policy })
 }

@@ -7,7 +7,7 @@ use crate::commands::demo::stage::{KEYS, Stage, VALUE_BYTES};
 use anyhow::{Context, Result};
 use headway_kv::{Kv, KvWorkload};
 use headway_machine::{MachineDescription, noise};
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_workload::{Class, Service, Workload};
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Stage {
             seed,
             warm_up: 0.0,
         };
-        let policy: Spec = "c-fcfs".parse()?;
+        let policy: ServerSpec = "c-fcfs".parse()?;
         let mut means_ns: [Vec<u64>; 2] = Default::default();
         for pilot in 0..PILOTS {
             let offer = Offer {

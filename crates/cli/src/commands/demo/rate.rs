@@ -4,7 +4,7 @@ use crate::commands::demo::entrant::Entrant;
 use crate::commands::demo::interrupt::Interrupt;
 use crate::commands::demo::stage::Stage;
 use anyhow::Result;
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_report::Run;
 use headway_sim::Experiment;
 
@@ -54,8 +54,8 @@ pub(crate) fn foreseen(stage: &Stage, entrants: &[Entrant], load: f64) -> Result
     entrants.iter().map(of).collect()
 }
 
-fn simulated(stage: &Stage, policy: &Spec, load: f64) -> Result<Run> {
-    let experiment = Experiment::new(stage.workload.clone(), policy.clone())
+fn simulated(stage: &Stage, policy: &ServerSpec, load: f64) -> Result<Run> {
+    let experiment = Experiment::new(stage.workload.clone(), policy.clone().into())
         .workers(stage.workers)
         .load(load)
         .requests(REQUESTS);

@@ -82,7 +82,7 @@ fn curves(
     let mut experiments = Vec::new();
     for entrant in entrants {
         experiments.extend(LOADS.map(|percent| {
-            Experiment::new(stage.workload.clone(), entrant.policy.clone())
+            Experiment::new(stage.workload.clone(), entrant.policy.clone().into())
                 .workers(workers)
                 .load(f64::from(percent) / 100.0)
                 .requests(REQUESTS)

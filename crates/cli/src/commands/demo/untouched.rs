@@ -29,10 +29,11 @@ impl Lives {
     pub(crate) fn of(stage: &Stage, entrants: &[Entrant], offer: &Offer) -> Result<Self> {
         let mut lives_ns = Vec::new();
         for entrant in entrants {
-            let mut experiment = Experiment::new(stage.workload.clone(), entrant.policy.clone())
-                .workers(stage.workers)
-                .offered(Offered::Rate(offer.rate_rps))
-                .seed(offer.seed);
+            let mut experiment =
+                Experiment::new(stage.workload.clone(), entrant.policy.clone().into())
+                    .workers(stage.workers)
+                    .offered(Offered::Rate(offer.rate_rps))
+                    .seed(offer.seed);
             experiment.length = Length::Duration(offer.duration.as_nanos() as u64);
             experiment.trace_window = Some(0..u64::MAX);
             extend(&mut lives_ns, &experiment.run()?.slices);

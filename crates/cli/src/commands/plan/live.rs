@@ -6,7 +6,8 @@ use crate::progress;
 use anyhow::{Context, Result};
 use headway_load::{Extent, Load};
 use headway_plan::Question;
-use headway_policy::spec::{Params, Spec, Value};
+use headway_policy::spec::{Params, Value};
+use headway_policy::systems::ServerSpec;
 use headway_report::{PlanReport, Run, Validation};
 use headway_runtime::{Layout, Server, Spin};
 use headway_sim::{Experiment, Length};
@@ -33,7 +34,7 @@ pub(super) fn validate(
     if question.workload.class_names().len() > 255 {
         return Err(usage("--validate", "a live run has at most 255 classes"));
     }
-    let policy: Spec = entry.policy.parse()?;
+    let policy: ServerSpec = entry.policy.parse()?;
     let bar = progress::bar(0, "validating");
     bar.enable_steady_tick(Duration::from_millis(100));
     let simulated = simulated(question, report, &policy, entry.workers, ns)?;
@@ -51,11 +52,11 @@ pub(super) fn validate(
 fn simulated(
     question: &Question,
     report: &PlanReport,
-    policy: &Spec,
+    policy: &ServerSpec,
     workers: usize,
     ns: u64,
 ) -> Result<Run> {
-    let mut experiment = Experiment::new(question.workload.clone(), policy.clone())
+    let mut experiment = Experiment::new(question.workload.clone(), policy.clone().into())
         .workers(workers)
         .offered(Offered::Rate(report.offered_rps))
         .costs(question.costs_of(policy))
@@ -69,12 +70,12 @@ fn simulated(
 fn played(
     question: &Question,
     report: &PlanReport,
-    policy: &Spec,
+    policy: &ServerSpec,
     workers: usize,
     ns: u64,
 ) -> Result<Run> {
     let mut builder = Server::builder()
-        .policy_spec(policy.clone())
+        .policy_spec(policy.spec().clone())
         .classes(App::Spin.classes(&question.workload))
         .workers(workers)
         .seed(question.seed);

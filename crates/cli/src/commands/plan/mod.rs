@@ -9,11 +9,13 @@ use super::fit::{self, FitFlags, TraceFlags};
 use crate::args::{self, Destination, Traffic};
 use crate::error::{explain, usage};
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use headway_plan::{PlanProgress, Question, candidates_of, plan};
-use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{MAX_WORKERS, Resume, Shape, systems};
+use headway_policy::spec::SpecError;
+use headway_policy::systems::ServerSpec;
+use headway_policy::{MAX_WORKERS, Resume, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
 use headway_workload::{Arrivals, Trace, Workload};
@@ -42,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
     slo: String,
     /// Try this policy only, with the parameters given and any others; repeat for more [default: all]
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::OneServer, hide_possible_values = true, long_help = Runs::OneServer.help("Try this policy only, with the parameters given and any others; repeat for more [default: all]"))]
     policies: Vec<String>,
     /// Arrivals of each run of the last round, the first tenth of which is not measured
     #[arg(long, value_name = "N", default_value = "400k", value_parser = args::count)]
@@ -227,12 +229,12 @@ impl Args {
     }
 
     /// The policies to try, where any are given.
-    fn policies(&self, subject: &Subject) -> Result<Option<Vec<Spec>>> {
+    fn policies(&self, subject: &Subject) -> Result<Option<Vec<ServerSpec>>> {
         let mut shape = Shape::new(subject.workers);
         shape.resume = self.machine.resume.into();
-        let read = || -> Result<Vec<Spec>, SpecError> {
+        let read = || -> Result<Vec<ServerSpec>, SpecError> {
             let specs = self.policies.iter().map(|text| text.parse());
-            let specs = specs.collect::<Result<Vec<Spec>, _>>()?;
+            let specs = specs.collect::<Result<Vec<ServerSpec>, _>>()?;
             candidates_of(&specs, &subject.workload, &shape)?;
             Ok(specs)
         };
@@ -255,6 +257,6 @@ fn ask(question: &Question) -> Result<PlanReport> {
 }
 
 /// Whether the live server runs a policy.
-fn runs_live(policy: &Spec) -> bool {
-    systems::find(&policy.name).is_some_and(|known| known.runs_live(policy))
+fn runs_live(policy: &ServerSpec) -> bool {
+    policy.runs_live()
 }

@@ -1,9 +1,8 @@
 //! `--app`: one application of a host, in one argument.
 
 use crate::args;
-use crate::error::{explain, nearest, usage};
+use crate::error::{nearest, usage};
 use anyhow::Result;
-use headway_policy::spec::Spec;
 use headway_sim::host::{App, RateStep};
 use headway_workload::{Workload, duration, rate};
 
@@ -104,13 +103,11 @@ fn server(name: &str, fields: &mut Fields, host_cores: usize) -> Result<App, Str
     };
     let app = App::server(name, workload, steps[0].rate_rps).steps(&steps);
     Ok(match fields.take("policy") {
-        Some(policy) => app.policy(server_policy(&policy)?),
+        Some(policy) => {
+            app.policy(args::server_policy(&policy).map_err(|error| format!("policy: {error}"))?)
+        }
         None => app,
     })
-}
-
-fn server_policy(text: &str) -> Result<Spec, String> {
-    args::spec(text).map_err(|error| format!("policy: {error}"))
 }
 
 fn step(lasts_ns: u64, rate_rps: f64) -> RateStep {
@@ -150,28 +147,6 @@ fn limits(text: &str, host_cores: usize) -> Result<(usize, Option<usize>), Strin
         Some((guaranteed, most)) => Ok((number(guaranteed)?, Some(number(most)?))),
         None => Ok((number(text)?, None)),
     }
-}
-
-/// The allocator of `--policy`, if it names one; what is wrong with its parameters is an error.
-pub(super) fn allocator(text: &str) -> Result<Option<Spec>> {
-    let Ok(spec) = text.parse::<Spec>() else {
-        return Ok(None);
-    };
-    if headway_policy::host::systems::find(&spec.name).is_none() {
-        return Ok(None);
-    }
-    let smallest = headway_policy::host::HostShape {
-        topology: headway_policy::host::HostTopology::flat(1),
-        apps: vec![headway_policy::host::AppShape {
-            guaranteed: 0,
-            most: 1,
-            kind: headway_policy::host::Kind::Latency,
-        }],
-        seed: 0,
-    };
-    headway_policy::host::systems::check(&spec, &smallest)
-        .map_err(|error| usage("--policy", explain(&error)))?;
-    Ok(Some(spec))
 }
 
 #[cfg(test)]

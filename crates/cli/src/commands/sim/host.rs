@@ -5,6 +5,7 @@ use crate::args;
 use crate::error::usage;
 use crate::output::{self, Format};
 use anyhow::Result;
+use headway_policy::PolicySpec;
 use headway_policy::host::HostTopology;
 use headway_policy::spec::Spec;
 use headway_report::table::class_table;
@@ -46,26 +47,19 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Whether a host was asked for, and under which allocator.
-    pub(super) fn allocator(&self, policy: &str) -> Result<Option<Spec>> {
-        let allocator = apps::allocator(policy)?;
-        if allocator.is_none() && !self.app.is_empty() {
-            let names = headway_policy::host::systems::NAMES.join(", ");
+    /// Refuses what only a host heeds under another policy.
+    pub(super) fn refuse_without_host(&self, policy: &PolicySpec) -> Result<()> {
+        let names = headway_policy::host::systems::NAMES.join(", ");
+        if !self.app.is_empty() {
             let message = format!(
                 "'{policy}' does not share cores among applications; those that do: {names}"
             );
             return Err(usage("--policy", message));
         }
-        Ok(allocator)
-    }
-
-    /// Only a host heeds these flags.
-    pub(super) fn refuse_without_host(&self) -> Result<()> {
         let given = [
             ("--threads-per-core", self.threads_per_core.is_some()),
             ("--host-costs", self.host_costs.is_some()),
         ];
-        let names = headway_policy::host::systems::NAMES.join(", ");
         match given.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(usage(
                 flag,

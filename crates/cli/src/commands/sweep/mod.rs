@@ -7,6 +7,7 @@ use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use headway_report::{Run, Slo};
@@ -23,7 +24,7 @@ const MOST_REPLICATIONS: u64 = 100;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]", default_values = ["c-fcfs", "darc"])]
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Servers, hide_possible_values = true, long_help = Runs::Servers.help("A policy and its parameters; repeat for more"), default_values = ["c-fcfs", "darc"])]
     policies: Vec<String>,
     #[command(flatten)]
     traffic: Traffic,

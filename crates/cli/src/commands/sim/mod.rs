@@ -7,8 +7,9 @@ use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use anyhow::Result;
-use headway_policy::fluid::ProcessorSharing;
+use headway_policy::PolicySpec;
 use headway_report::html::Page;
 use headway_report::table::class_table;
 use headway_report::{Run, Schedule, Verdict, format};
@@ -26,7 +27,7 @@ const DEFAULT_REQUESTS: u64 = 2_000_000;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The policy and its parameters: darc,delta=3
-    #[arg(long, value_name = "NAME[,KEY=VALUE…]", default_value = "darc")]
+    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::All, hide_possible_values = true, long_help = Runs::All.help("The policy and its parameters: darc,delta=3"), default_value = "darc")]
     policy: String,
     #[command(flatten)]
     traffic: Traffic,
@@ -68,11 +69,12 @@ struct Look {
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        if let Some(allocator) = self.host.allocator(&self.policy)? {
-            return self.run_host(allocator);
-        }
-        self.host.refuse_without_host()?;
-        let mut experiment = self.experiment()?;
+        let policy = match args::any_policy(&self.policy) {
+            Ok(PolicySpec::Host { spec, .. }) => return self.run_host(spec),
+            policy => policy.map_err(|error| usage("--policy", error))?,
+        };
+        self.host.refuse_without_host(&policy)?;
+        let mut experiment = self.experiment(policy)?;
         experiment.trace_window = self.look.window(&experiment)?;
         let slo = self
             .slo
@@ -94,12 +96,12 @@ impl Args {
         Ok(tell_verdict(&slo.evaluate(&outcome.run)?))
     }
 
-    fn experiment(&self) -> Result<Experiment> {
+    fn experiment(&self, policy: PolicySpec) -> Result<Experiment> {
         let workload = self.traffic.workload()?;
         let offered = self
             .traffic
             .offered(&workload, self.size.total_workers(), DEFAULT_LOAD)?;
-        let mut experiment = Experiment::new(workload, args::policy(&self.policy)?)
+        let mut experiment = Experiment::new(workload, policy)
             .servers(self.size.servers)
             .workers(self.size.workers)
             .offered(offered)
@@ -149,10 +151,10 @@ impl Look {
     /// The window to be recorded, where one was asked for.
     fn window(&self, experiment: &Experiment) -> Result<Option<Range<u64>>> {
         const SHOWN: f64 = 500.0;
-        if headway_sim::rack::is_rack_policy(&experiment.policy.name) {
+        if experiment.is_rack() {
             self.refuse("only the workers of a single server are drawn, not those of a rack")?;
         }
-        if experiment.policy.name == ProcessorSharing::NAME {
+        if experiment.policy == PolicySpec::Fluid {
             self.refuse(
                 "under 'ps' every worker runs all requests at once: there is nothing to draw",
             )?;

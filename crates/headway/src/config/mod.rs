@@ -26,14 +26,11 @@ use std::time::Duration;
 
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
-use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{MAX_WORKERS, Shape, systems};
 use headway_runtime::{Builder, Class, Layout, NoService, Server, Udp};
 use headway_sim::{check_slos, class_hints};
-use headway_words::nearest;
 use headway_workload::{Workload, duration};
 use serde::de::IgnoredAny;
-pub use words::{address, pin};
+pub use words::{address, explain, pin, policy};
 
 /// Where a server listens that is not told: loopback, port 7000.
 pub const LISTEN: &str = "udp://127.0.0.1:7000";
@@ -83,7 +80,7 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
             )
             .idle(set.idle.unwrap_or_default());
         if let Some(policy) = file.parsed("policy", &set.policy, |text| policy(text))? {
-            builder = builder.policy_spec(policy);
+            builder = builder.policy_spec(policy.spec().clone());
         }
         if let Some(workload) = file.parsed("workload", &set.workload, |name| workload(name))? {
             builder = builder.classes(classes(&workload));
@@ -129,22 +126,4 @@ pub fn classes(workload: &Workload) -> Vec<Class> {
             hint,
         })
         .collect()
-}
-
-/// The policy of a spec; an error suggests the nearest valid word.
-fn policy(text: &str) -> Result<Spec, String> {
-    let suggested = |error: SpecError| {
-        let nearest = error
-            .alternatives()
-            .and_then(|(word, valid)| nearest(word, valid));
-        match nearest {
-            Some(word) => format!("{error}; did you mean '{word}'?"),
-            None => error.to_string(),
-        }
-    };
-    let spec: Spec = text.parse().map_err(suggested)?;
-    // What a policy can be at all: as many workers as there may be.
-    let shape = Shape::new(MAX_WORKERS).class(1_000, 1.0);
-    systems::check(&spec, &shape).map_err(suggested)?;
-    Ok(spec)
 }

@@ -10,13 +10,14 @@ use crate::args::{self, Destination, LengthFlags, Traffic};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
+use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
 use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
 use headway_runtime::{Idle, Layout, Mechanism, max_queue_limit, server_shape};
 use headway_sim::Experiment;
@@ -71,11 +72,14 @@ impl From<IdleFlag> for Idle {
     }
 }
 
+const POLICY_HELP: &str = "A policy and its parameters; repeat for more [default: c-fcfs, and darc with a window that fits into the warm-up; with \
+    --preempt c-fcfs and those that interrupt so, concord or tiny-quanta]";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more [default: c-fcfs, and darc with a window that fits into the warm-up; with --preempt c-fcfs
     /// and those that interrupt so, concord or tiny-quanta]
-    #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
+    #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help(POLICY_HELP))]
     policies: Vec<String>,
     #[command(flatten)]
     traffic: BenchTraffic,
@@ -181,11 +185,9 @@ impl Args {
     }
 
     /// Who asks for mechanisms alone is shown policies that differ by them.
-    fn policies(&self) -> Result<Vec<Spec>> {
+    fn policies(&self) -> Result<Vec<ServerSpec>> {
         if !self.policies.is_empty() {
-            let specs = self.policies.iter().map(|text| admission::spec(text));
-            let specs: Result<Vec<Spec>, String> = specs.collect();
-            return specs.map_err(|error| usage("--policy", error));
+            return args::server_policies(&self.policies);
         }
         let (itself, watched): (Vec<Mechanism>, Vec<Mechanism>) = self
             .preempt
@@ -201,7 +203,7 @@ impl Args {
         if !itself.is_empty() {
             names.push("tiny-quanta".to_owned());
         }
-        args::policies(&names)
+        args::server_policies(&names)
     }
 
     fn mechanisms(&self) -> &[Mechanism] {
@@ -233,9 +235,9 @@ impl Args {
         self.check_live(&policies, &workload, workers)?;
         for policy in policies {
             let name = policy.to_string();
-            let mut trial = self.trial(policy, &workload, &traffic, workers, layout)?;
+            let mut trial = self.trial(&policy, &workload, &traffic, workers, layout)?;
             if self.compares_defaults() {
-                close_windows_early(&mut trial.experiment);
+                close_windows_early(policy, &mut trial.experiment)?;
             }
             let before = trials.len();
             trials.extend(self.by_mechanism(trial)?);
@@ -266,7 +268,12 @@ impl Args {
     }
 
     /// Refuses what no live server runs, and a layout that none of the policies heeds.
-    fn check_live(&self, policies: &[Spec], workload: &Workload, workers: usize) -> Result<()> {
+    fn check_live(
+        &self,
+        policies: &[ServerSpec],
+        workload: &Workload,
+        workers: usize,
+    ) -> Result<()> {
         let classes = App::Spin.classes(workload);
         let most = max_queue_limit(workers, classes.len());
         let shape =
@@ -319,13 +326,13 @@ impl Args {
 
     fn trial(
         &self,
-        policy: Spec,
+        policy: &ServerSpec,
         workload: &Workload,
         traffic: &Traffic,
         workers: usize,
         layout: Layout,
     ) -> Result<Trial> {
-        let mut experiment = Experiment::new(workload.clone(), policy)
+        let mut experiment = Experiment::new(workload.clone(), policy.clone().into())
             .workers(workers)
             .offered(traffic.offered(workload, workers, DEFAULT_LOAD)?)
             .seed(self.extent.seed);
@@ -428,15 +435,13 @@ fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
 }
 
 /// Has DARC revise its plan from the warm-up on: by default its first window, in which it is c-FCFS, is as long as the whole run.
-fn close_windows_early(experiment: &mut Experiment) {
-    if experiment.policy.name == "darc" {
+fn close_windows_early(policy: ServerSpec, experiment: &mut Experiment) -> Result<()> {
+    if policy.spec().name == "darc" {
         let warm_up = experiment.warm_up * experiment.expected_requests();
         let window = ((warm_up / 2.0) as u64).max(1);
-        experiment
-            .policy
-            .params
-            .push(("window".into(), window.to_string()));
+        experiment.policy = policy.with_param("window", window.to_string())?.into();
     }
+    Ok(())
 }
 
 /// Measures the machinery under the layout the runs will have.

@@ -7,18 +7,18 @@ mod meter;
 mod record;
 mod watch;
 
-use super::admission;
 use super::apps::{App, KvFlags};
 use super::bench::{IdleFlag, LayoutFlag};
 use crate::args;
 use crate::error::explain;
 use crate::learning::Learner;
+use crate::policy_flag::{self, Runs};
 use anyhow::{Context, Result};
 use config::{Flags, Given};
 pub(crate) use headway::config::address;
 use headway::config::{LISTEN, pin, workload};
 use headway_net::classify::AnyClassifier;
-use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 use headway_runtime::{Idle, Layout, Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum)]
     app: Option<App>,
     /// The policy and its parameters [default: darc]
-    #[arg(long, value_name = "NAME[,KEY=VALUE…]")]
+    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("The policy and its parameters [default: darc]"))]
     policy: Option<String>,
     /// Workers [default: one core less than there are, at least one]
     #[arg(long, value_name = "N", value_parser = args::workers)]
@@ -144,7 +144,7 @@ impl Args {
             app: self.app.or(set.app).unwrap_or_default(),
             policy: file
                 .given("policy", self.policy, &set.policy, || "darc".into())
-                .parse(|text| admission::spec(text))?,
+                .parse(|text| args::server_policy(text))?,
             workers: file.given("workers", self.workers, &set.workers, one_core_less),
             workload: file
                 .given("workload", self.workload, &set.workload, || {
@@ -187,7 +187,7 @@ impl Args {
 struct Settings {
     listen: Given<SocketAddr>,
     app: App,
-    policy: Given<Spec>,
+    policy: Given<ServerSpec>,
     workers: Given<usize>,
     workload: Workload,
     classifier: AnyClassifier,
@@ -207,7 +207,7 @@ impl Settings {
     fn start(&self, journal: usize) -> Result<Server> {
         let started = Server::builder()
             .workers(self.workers.value)
-            .policy_spec(self.policy.value.clone())
+            .policy_spec(self.policy.value.spec().clone())
             .classes(self.app.classes(&self.workload))
             .classifier(self.classifier.clone())
             .queue_limit(self.queue_limit.value as usize)

@@ -1,0 +1,80 @@
+//! The text of `--policy`: any spec is taken; help and completions name the policies that the command can run.
+
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use clap::error::Error;
+use clap::{Arg, Command};
+use headway_policy::systems::Engines;
+use headway_policy::{Level, Policy};
+use std::ffi::OsStr;
+
+/// The placeholder of the flag's value.
+pub(crate) const VALUE: &str = "NAME[,KEY=VALUE…]";
+
+/// The policies that a command can run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Runs {
+    /// All that there are.
+    All,
+    /// Those of servers and racks.
+    Servers,
+    /// Those of one server that starts and stops requests.
+    OneServer,
+    /// Those that a live server runs.
+    Live,
+}
+
+impl Runs {
+    fn includes(self, policy: &Policy) -> bool {
+        match (self, policy) {
+            (Self::All, _) => true,
+            (Self::Servers, policy) => policy.level() != Level::Host,
+            (Self::OneServer, policy) => matches!(policy, Policy::Server(_)),
+            (Self::Live, policy) => runs_live(policy),
+        }
+    }
+
+    fn policies(self) -> impl Iterator<Item = Policy> {
+        Policy::all().filter(move |policy| self.includes(policy))
+    }
+
+    /// The flag's long help: `what` it is for, and the policies by level.
+    pub(crate) fn help(self, what: &str) -> String {
+        let mut text = format!("{what}\n");
+        for level in Level::ALL {
+            let policies = self.policies().filter(|policy| policy.level() == level);
+            let names: Vec<_> = policies.map(|policy| policy.about().name).collect();
+            if !names.is_empty() {
+                text += &format!("\nOf a {}: {}.", level.name(), names.join(", "));
+            }
+        }
+        text + "\n\n'headway policies NAME' shows the parameters of one."
+    }
+}
+
+/// Whether a live server runs it with its default parameters.
+pub(crate) fn runs_live(policy: &Policy) -> bool {
+    matches!(policy, Policy::Server(server) if server.engines == Engines::All)
+}
+
+impl TypedValueParser for Runs {
+    type Value = String;
+
+    /// Any text: a name is only its beginning, and what is wrong with it the command says.
+    fn parse_ref(
+        &self,
+        command: &Command,
+        flag: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, Error> {
+        StringValueParser::new().parse_ref(command, flag, value)
+    }
+
+    /// What completions offer.
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let value = |policy: Policy| {
+            let about = policy.about();
+            PossibleValue::new(about.name).help(about.summary)
+        };
+        Some(Box::new(self.policies().map(value)))
+    }
+}
