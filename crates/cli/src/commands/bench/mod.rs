@@ -17,6 +17,7 @@ use clap::ValueEnum;
 use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
+use headway_policy::Resume;
 use headway_policy::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
 use headway_runtime::{Idle, Layout, Mechanism, max_queue_limit, server_shape};
@@ -276,8 +277,10 @@ impl Args {
     ) -> Result<()> {
         let classes = App::Spin.classes(workload);
         let most = max_queue_limit(workers, classes.len());
-        let shape =
-            server_shape(workers, &classes, most).map_err(|error| usage("--workload", error))?;
+        let shape = server_shape(workers, &classes, most);
+        let mut shape = shape.map_err(|error| usage("--workload", error))?;
+        // The probe that takes the handler's place keeps nothing of its thread's.
+        shape.resume = Resume::Anywhere;
         let mut has_dispatcher = false;
         for policy in policies {
             let admit = |layout: LayoutFlag| {
