@@ -9,15 +9,20 @@
 //! classifier = "header"
 //! queue-limit = 1024
 //! layout = "auto"         # auto, dedicated, inline
+//! resume = "own-worker"   # own-worker, anywhere: where an interrupted request goes on
+//! preempt = "flag"        # flag, signal: by what a dispatcher interrupts
+//! feedback = false        # true: only where handlers say that they are long
+//! look-every = "5us"      # how often workers that take turns as the dispatcher poll for arrivals while a request runs
 //! idle = "spin-then-park" # spin, spin-then-park, park
 //! pin = "auto"            # auto, off, or cores, the dispatcher's first: "0,1,2"
 //! drain = "10s"
 //! seed = 1
 //! ```
 //!
-//! Each key may be left out. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own.
+//! Each key may be left out. `resume = "anywhere"` and `preempt = "signal"` need a [promise](HandlerPromises) of the handlers' author. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own.
 
 mod file;
+mod promises;
 mod words;
 
 use std::net::SocketAddr;
@@ -27,13 +32,14 @@ use std::time::Duration;
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{MAX_WORKERS, Shape, systems};
-use headway_runtime::{Builder, Class, Layout, NoService, Server, Udp};
+use headway_policy::{MAX_WORKERS, Resume, Shape, systems};
+use headway_runtime::{Builder, Class, Layout, Mechanism, NoService, Server, Udp};
 use headway_sim::{check_slos, class_hints};
 use headway_words::nearest;
 use headway_workload::{Workload, duration};
+pub use promises::HandlerPromises;
 use serde::de::IgnoredAny;
-pub use words::{address, pin};
+pub use words::{address, look_every, pin};
 
 /// Where a server listens that is not told: loopback, port 7000.
 pub const LISTEN: &str = "udp://127.0.0.1:7000";
@@ -55,12 +61,40 @@ pub trait FromConfig: Sized {
     /// from the working directory.
     ///
     /// # Errors
+    /// [`ConfigError`], which names the file, the line and the key; so for `resume = "anywhere"` and `preempt = "signal"`, which not every handler
+    /// bears.
+    fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::from_config_promising(path, HandlerPromises::none())
+    }
+
+    /// The same for handlers of which something is promised: the file may ask for that, too.
+    ///
+    /// ```no_run
+    /// use headway::config::HandlerPromises;
+    /// use headway::prelude::*;
+    ///
+    /// // SAFETY: the handler keeps nothing of its thread's.
+    /// let promises = unsafe { HandlerPromises::none().resume_anywhere() };
+    /// let server = Builder::from_config_promising("headway.toml", promises)?
+    ///     .handler(|call| call.reply(b"pong"))
+    ///     .start()?;
+    /// # drop(server);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
     /// [`ConfigError`], which names the file, the line and the key.
-    fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError>;
+    fn from_config_promising(
+        path: impl AsRef<Path>,
+        promises: HandlerPromises,
+    ) -> Result<Self, ConfigError>;
 }
 
 impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
-    fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+    fn from_config_promising(
+        path: impl AsRef<Path>,
+        promises: HandlerPromises,
+    ) -> Result<Self, ConfigError> {
         let file = File::<IgnoredAny, IgnoredAny>::read(path.as_ref())?;
         let set = &file.config;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -97,6 +131,7 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
         if let Some(ns) = file.parsed("drain", &set.drain, |text| duration::parse(text))? {
             builder = builder.drain(Duration::from_nanos(ns));
         }
+        builder = interrupted_as_set(builder, &file, promises)?;
         let classifier = file.parsed("classifier", &set.classifier, |text| text.parse())?;
         let builder = builder.listen_udp(listen);
         Ok(match classifier {
@@ -104,6 +139,38 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
             None => builder,
         })
     }
+}
+
+/// The builder with how the file has requests interrupted.
+fn interrupted_as_set<S, D, C>(
+    mut builder: Builder<S, D, C>,
+    file: &File<IgnoredAny, IgnoredAny>,
+    promises: HandlerPromises,
+) -> Result<Builder<S, D, C>, ConfigError> {
+    const REMEDY: &str = "Builder::from_config cannot promise: leave it out, or promise it by Builder::from_config_promising";
+    let set = &file.config;
+    let resume = file.parsed("resume", &set.resume, |&resume| {
+        promises
+            .allow_resume(resume)
+            .then_some(resume)
+            .ok_or(format!(
+                "\"anywhere\" lets handlers change threads, which {REMEDY}"
+            ))
+    })?;
+    let mechanism = file.parsed("preempt", &set.preempt, |&mechanism| {
+        promises.allow_mechanism(mechanism).then_some(mechanism).ok_or(format!(
+            "\"signal\" interrupts handlers between any two instructions, which they must bear, and that {REMEDY}"
+        ))
+    })?;
+    if let Some(interval) = file.parsed("look-every", &set.look_every, |text| look_every(text))? {
+        builder = builder.look_every(interval);
+    }
+    if let Some(feedback) = &set.feedback {
+        builder = builder.by_feedback(*feedback.get_ref());
+    }
+    let resume = resume.unwrap_or(Resume::OwnWorker);
+    let mechanism = mechanism.unwrap_or(Mechanism::Flag);
+    Ok(promises.apply(builder, resume, mechanism))
 }
 
 /// The workload of a name or a file, its classes' own SLOs included.

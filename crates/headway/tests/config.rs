@@ -1,9 +1,14 @@
 //! A server built from a settings file.
+#![expect(
+    unsafe_code,
+    reason = "a handler that bears to be interrupted anywhere"
+)]
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use headway::config::HandlerPromises;
 use headway::prelude::*;
 
 /// A file of its own for each test.
@@ -127,6 +132,20 @@ fn an_error_names_the_line_the_key_and_the_remedy() {
         ("idle = \"sleep\"", ":1", "`spin-then-park`"),
         ("workload = \"tpcd\"", ":1: workload", "tpcc"),
         ("workers = \"two\"", ":1", "expected usize"),
+        (
+            "resume = \"anywhere\"",
+            ":1: resume",
+            "Builder::from_config_promising",
+        ),
+        (
+            "preempt = \"signal\"",
+            ":1: preempt",
+            "Builder::from_config_promising",
+        ),
+        ("resume = \"elsewhere\"", ":1", "`own-worker`, `anywhere`"),
+        ("preempt = \"tsc\"", ":1", "`flag`, `signal`"),
+        ("look-every = \"999ns\"", ":1: look-every", "at least 1us"),
+        ("lok-every = \"1us\"", ":1", "did you mean `look-every`?"),
     ] {
         let (_place, path) = written(text);
         let error = Builder::from_config(&path)
@@ -144,4 +163,43 @@ fn an_error_names_the_line_the_key_and_the_remedy() {
         .unwrap_err()
         .to_string();
     assert!(missing.contains("no/such.toml"), "{missing}");
+}
+
+#[test]
+fn the_file_says_how_requests_are_interrupted() {
+    let (_place, path) = written(
+        "resume = \"own-worker\"\npreempt = \"flag\"\nfeedback = true\nlook-every = \"7us\"\n",
+    );
+    let shown = format!("{:?}", Builder::from_config(&path).unwrap());
+    for part in [
+        "resume: OwnWorker",
+        "mechanism: Flag",
+        "feedback: true",
+        "look_ns: Some(7000)",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn the_file_may_ask_for_what_the_author_of_the_handler_promised() {
+    let (_place, path) = written(
+        "listen = \"udp://127.0.0.1:0\"\npolicy = \"synergy\"\nworkers = 2\nresume = \"anywhere\"\n",
+    );
+    // SAFETY: the handler that follows holds nothing of its thread's.
+    let promises = unsafe { HandlerPromises::none().resume_anywhere() };
+    let server = Builder::from_config_promising(&path, promises)
+        .unwrap()
+        .handler(|call| call.reply(b"pong"))
+        .start()
+        .unwrap();
+    assert_eq!((server.policy(), server.layout()), ("synergy", None));
+    // One promise is not the other.
+    let (_place, path) = written("preempt = \"signal\"\n");
+    let refused = Builder::from_config_promising(&path, promises).map(drop);
+    assert!(refused.unwrap_err().to_string().contains("signal"));
+    // SAFETY: as above, and it neither allocates nor locks.
+    let promises = unsafe { promises.interrupt_by_signal() };
+    let builder = Builder::from_config_promising(&path, promises).unwrap();
+    assert!(format!("{builder:?}").contains("mechanism: Signal"));
 }

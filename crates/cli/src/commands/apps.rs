@@ -1,11 +1,13 @@
 //! The services that `serve` can run and `load` can talk to.
 
+mod promises;
+
 use crate::error::usage;
 use anyhow::Result;
 use clap::ValueEnum;
 #[cfg(feature = "kv")]
 use headway_kv::{Kv, KvError};
-use headway_policy::ClassHint;
+use headway_policy::{BitSet, ClassHint, Shape};
 use headway_runtime::{Call, Class, Service, Spin};
 use headway_workload::Workload;
 use serde::Deserialize;
@@ -103,12 +105,26 @@ impl App {
         }
     }
 
+    /// The classes whose requests say that they are long, all the time that they run.
+    pub(crate) fn longs(self, workload: &Workload) -> BitSet {
+        let mut shape = Shape::new(1);
+        let classes = self.classes(workload).into_iter();
+        shape.classes = classes.map(|class| class.hint).collect();
+        shape.longs()
+    }
+
     /// The service; `spin` works for `max_spin_ns` at most.
-    pub(crate) fn service(self, kv: &KvFlags, max_spin_ns: u64) -> Result<AnyService> {
+    pub(crate) fn service(
+        self,
+        kv: &KvFlags,
+        workload: &Workload,
+        max_spin_ns: u64,
+    ) -> Result<AnyService> {
         Ok(match self {
             Self::Kv => kv.service()?,
             Self::Spin => AnyService::Spin {
                 spin: Spin::default(),
+                longs: self.longs(workload),
                 max_ns: max_spin_ns,
             },
             Self::Echo => AnyService::Echo,
@@ -122,6 +138,8 @@ pub(crate) enum AnyService {
     Kv(Kv),
     Spin {
         spin: Spin,
+        /// The classes that say that they are long.
+        longs: BitSet,
         /// Who asks for more is refused: whoever reaches the port could keep a worker for seconds with one datagram.
         max_ns: u64,
     },
@@ -136,6 +154,9 @@ impl Service for AnyService {
             Self::Kv(kv) => kv.handle(call),
             Self::Spin { max_ns, .. } if u64::from(call.header_time_ns()) > *max_ns => {
                 call.bad_request();
+            }
+            Self::Spin { spin, longs, .. } if longs.contains(call.class().index()) => {
+                call.long(|call| spin.handle(call));
             }
             Self::Spin { spin, .. } => spin.handle(call),
             Self::Echo => call.reply_in_place(),

@@ -3,6 +3,7 @@
 mod check;
 mod config;
 mod describe;
+mod interrupt;
 mod meter;
 mod record;
 mod watch;
@@ -21,6 +22,7 @@ use headway_net::classify::AnyClassifier;
 use headway_policy::spec::Spec;
 use headway_runtime::{Idle, Layout, Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
+use interrupt::{InterruptFlags, Interruption};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -64,6 +66,8 @@ pub(crate) struct Args {
     /// Who carries the dispatcher out [default: auto]
     #[arg(long, value_enum)]
     layout: Option<LayoutFlag>,
+    #[command(flatten)]
+    interrupt: InterruptFlags,
     /// What threads without work do [default: spin-then-park]
     #[arg(long, value_enum)]
     idle: Option<IdleFlag>,
@@ -107,8 +111,7 @@ impl Args {
         let names = names.chain(["unknown".to_owned()]).collect();
         let wish = Wish::new(stats, record.as_deref(), names)?;
         let server = settings.start(wish.journal_entries())?;
-        let workers = settings.workers.value;
-        for line in describe::lines(&server, workers, admission, &settings.classifier, &classes) {
+        for line in describe::lines(&server, &settings, admission, &classes) {
             eprintln!("{line}");
         }
         let watch = Watch::begin(&server, wish, admission.interrupts())?;
@@ -137,11 +140,13 @@ impl Args {
         check::refuse_unheeded(&self, set)?;
         let one_core_less = || (headway_sim::available_threads() - 1).max(1);
         let drain = duration::format(DRAIN_NS);
+        let app = self.app.or(set.app).unwrap_or_default();
         Ok(Settings {
             listen: file
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
                 .parse(|url| address(url))?,
-            app: self.app.or(set.app).unwrap_or_default(),
+            app,
+            interruption: Interruption::of(self.interrupt, &file, app)?,
             policy: file
                 .given("policy", self.policy, &set.policy, || "darc".into())
                 .parse(|text| admission::spec(text))?,
@@ -195,6 +200,7 @@ struct Settings {
     /// Whether it was chosen.
     limits_queues: bool,
     layout: Given<Layout>,
+    interruption: Interruption,
     idle: Idle,
     pin: Given<Pin>,
     drain: Duration,
@@ -205,7 +211,7 @@ struct Settings {
 
 impl Settings {
     fn start(&self, journal: usize) -> Result<Server> {
-        let started = Server::builder()
+        let builder = Server::builder()
             .workers(self.workers.value)
             .policy_spec(self.policy.value.clone())
             .classes(self.app.classes(&self.workload))
@@ -217,9 +223,12 @@ impl Settings {
             .idle(self.idle)
             .pin(self.pin.value.clone())
             .drain(self.drain)
-            .service(self.app.service(&self.kv, self.max_spin_ns.value)?)
-            .listen_udp(self.listen.value)
-            .start();
+            .service(
+                self.app
+                    .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
+            )
+            .listen_udp(self.listen.value);
+        let started = self.interruption.apply(self.app, builder).start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
             StartError::Unplaced { .. } | StartError::Dispatchers { .. } => {

@@ -262,6 +262,7 @@ fn a_setting_in_a_file_is_named_with_its_line_and_a_flag_with_its_name() {
         ("drain", "\"5\"", "5"),
         ("pin", "\"all\"", "0,1,2"),
         ("workers", "9999", "256"),
+        ("look-every", "\"10ns\"", "1us"),
     ] {
         let text = format!("# A comment\nseed = 7\n{key} = {value}\n");
         std::fs::write(&path, text).unwrap();
@@ -359,7 +360,6 @@ fn a_sweep_names_what_is_wrong_with_its_pieces_and_its_precision() {
 #[test]
 fn what_no_live_server_runs_is_refused_by_every_live_tool() {
     for (policy, why) in [
-        ("synergy", "without a dispatcher"),
         ("tardis", "no dispatcher"),
         ("ps", "headway sim"),
         ("pallas", "rack"),
@@ -370,6 +370,14 @@ fn what_no_live_server_runs_is_refused_by_every_live_tool() {
             let flags = ["--workers", "2", "--policy", policy];
             refused(&[command, &flags].concat(), &["--policy: ", why]);
         }
+    }
+    for command in [
+        &["serve", "--check", "--app", "kv"][..],
+        &["serve", "--check", "--resume", "own-worker"],
+        &["demo"],
+    ] {
+        let flags = ["--workers", "2", "--policy", "synergy"];
+        refused(&[command, &flags].concat(), &["--policy: ", "concord"]);
     }
     let pinned = [
         "serve",
@@ -389,6 +397,109 @@ fn what_no_live_server_runs_is_refused_by_every_live_tool() {
             "serve", "--check", "--policy", "concord", "--layout", layout,
         ]);
         assert_eq!(ok.status.code(), Some(0), "{ok:?}");
+    }
+}
+
+#[test]
+fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
+    for (flags, parts) in [
+        (
+            &["--app", "kv", "--resume", "anywhere"][..],
+            &["--resume: ", "storage engine", "own-worker"][..],
+        ),
+        (
+            &["--app", "kv", "--policy", "concord", "--preempt", "signal"],
+            &["--preempt: ", "storage engine", "flag"],
+        ),
+        (
+            &[
+                "--policy",
+                "concord",
+                "--preempt",
+                "signal",
+                "--layout",
+                "inline",
+            ],
+            &["--layout: ", "signals", "dedicated"],
+        ),
+        (
+            &["--policy", "tiny-quanta", "--preempt", "flag"],
+            &["--preempt: ", "tiny-quanta", "concord"],
+        ),
+        (
+            &["--policy", "darc", "--preempt", "signal"],
+            &["--preempt: ", "darc", "concord"],
+        ),
+        (
+            &["--policy", "darc", "--feedback"],
+            &["--feedback: ", "'darc' interrupts no request", "concord"],
+        ),
+        (
+            &["--app", "echo", "--policy", "concord", "--feedback"],
+            &["--feedback: ", "echo", "--app spin or kv"],
+        ),
+        (
+            &[
+                "--policy",
+                "concord",
+                "--workload",
+                "exponential-1us",
+                "--feedback",
+            ],
+            &["--feedback: ", "spin", "long = true"],
+        ),
+        (
+            &[
+                "--policy",
+                "darc",
+                "--layout",
+                "inline",
+                "--look-every",
+                "5us",
+            ],
+            &["--look-every: ", "--layout inline", "concord"],
+        ),
+        (
+            &[
+                "--policy",
+                "concord",
+                "--layout",
+                "dedicated",
+                "--look-every",
+                "5us",
+            ],
+            &["--look-every: ", "--layout inline"],
+        ),
+        (
+            &["--policy", "synergy", "--look-every", "5us"],
+            &["--look-every: ", "take turns"],
+        ),
+        (
+            &["--policy", "concord", "--look-every", "999ns"],
+            &["--look-every: ", "at least 1us"],
+        ),
+    ] {
+        for check in [&["serve", "--check"][..], &["serve"]] {
+            refused(&[check, &["--workers", "2"], flags].concat(), parts);
+        }
+    }
+    for flags in [
+        &["--policy", "synergy"][..],
+        &["--policy", "synergy", "--app", "echo"],
+        &["--policy", "concord", "--feedback", "--preempt", "signal"],
+        &["--policy", "concord", "--app", "kv", "--feedback"],
+        &[
+            "--policy",
+            "concord",
+            "--layout",
+            "inline",
+            "--look-every",
+            "1us",
+        ],
+        &["--policy", "c-fcfs", "--resume", "anywhere"],
+    ] {
+        let ok = headway(&[&["serve", "--check", "--workers", "2"], flags].concat());
+        assert_eq!(ok.status.code(), Some(0), "{flags:?}: {ok:?}");
     }
 }
 

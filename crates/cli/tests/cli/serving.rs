@@ -397,3 +397,56 @@ fn a_resident_size_that_stays_small() {
         "{resident} bytes are resident"
     );
 }
+
+#[test]
+fn requests_are_interrupted_as_asked() {
+    for (flags, said_of) in [
+        (
+            &["--policy", "synergy"][..],
+            "no dispatcher: the network steers requests to them; idle threads spin for 20us, then park; \
+             workers interrupt their own requests, which go on at any worker",
+        ),
+        (
+            &[
+                "--policy",
+                "concord,q=5us",
+                "--layout",
+                "inline",
+                "--look-every",
+                "5us",
+            ],
+            "workers interrupt their own requests, which go on at any worker",
+        ),
+        (
+            &[
+                "--policy",
+                "concord,q=5us",
+                "--layout",
+                "dedicated",
+                "--resume",
+                "own-worker",
+            ],
+            "the dispatcher interrupts requests, which go on at their own worker",
+        ),
+        (
+            &[
+                "--policy",
+                "shinjuku-sq,q=100us",
+                "--preempt",
+                "signal",
+                "--feedback",
+            ],
+            "the dispatcher interrupts requests by signal where they say that they are long, which go on at any worker",
+        ),
+    ] {
+        let workload = ["--workers", "2", "--workload", "shenango-bimodal"];
+        let server = Serving::start(&[flags, &workload].concat());
+        let run = server.load("2k", "300ms");
+        assert!(count(&run, "answered") > 0, "{flags:?}: {run}");
+        server.signal(libc::SIGTERM);
+        let (status, said) = server.end();
+        assert_eq!(status, Some(0), "{flags:?}: {said}");
+        assert!(said.contains(said_of), "{flags:?}: {said}");
+        assert_all_counted(&said);
+    }
+}

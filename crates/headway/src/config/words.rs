@@ -1,8 +1,10 @@
 //! Values that are words.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
 
 use headway_runtime::Pin;
+use headway_workload::duration;
 
 /// The cores that threads are bound to, of `auto`, `off` or `0,1,2`.
 ///
@@ -38,4 +40,18 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
         .to_socket_addrs()
         .map_err(|error| wrong(&format!("cannot be resolved ({error})")))?;
     addresses.next().ok_or_else(|| wrong("names no address"))
+}
+
+/// How often workers that take turns as the dispatcher poll for arrivals while a request runs: a time of at least 1 µs.
+///
+/// # Errors
+/// It is no time, or a shorter one: polling costs a good part of a microsecond.
+pub fn look_every(text: &str) -> Result<Duration, String> {
+    const LEAST_NS: u64 = 1_000;
+    match duration::parse(text).map_err(|error| error.to_string())? {
+        ns if ns >= LEAST_NS => Ok(Duration::from_nanos(ns)),
+        _ => Err(format!(
+            "'{text}' is too short, since a look can take a microsecond: at least 1us"
+        )),
+    }
 }

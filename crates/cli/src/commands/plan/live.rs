@@ -8,7 +8,7 @@ use headway_load::{Extent, Load};
 use headway_plan::Question;
 use headway_policy::spec::{Params, Spec, Value};
 use headway_report::{PlanReport, Run, Validation};
-use headway_runtime::{Layout, Server, Spin};
+use headway_runtime::{Layout, Mechanism, Server, Spin};
 use headway_sim::{Experiment, Length};
 use headway_workload::Offered;
 use serde_json::Map;
@@ -84,9 +84,12 @@ fn played(
     if question.cores == Some(1) {
         builder = builder.layout(Layout::Inline);
     }
-    let server = builder
+    let builder = builder
         .service(Spin::default())
-        .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let promises = App::Spin.promises();
+    let server = promises
+        .apply(builder, question.resume, Mechanism::Flag)
         .start()?;
     let target = server.local_addr().context("the server has no address")?;
     let offered = Offered::Rate(report.offered_rps);
