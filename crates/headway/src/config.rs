@@ -31,8 +31,9 @@ use std::time::Duration;
 
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
+use headway_policy::role::Owner;
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::{MAX_WORKERS, Resume, Shape, systems};
+use headway_policy::{MAX_WORKERS, Policy, Resume, Shape, systems};
 use headway_runtime::{Builder, Class, Layout, Mechanism, NoService, Server, Udp};
 use headway_sim::{check_slos, class_hints};
 use headway_words::nearest;
@@ -56,7 +57,7 @@ pub const LISTEN: &str = "udp://127.0.0.1:7000";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FromConfig: Sized {
-    /// What the file says of the server, with the defaults of `headway serve` for the rest: one worker per core but one, `darc`, port 7000 on
+    /// What the file says of the server, with the defaults of `headway serve` for the rest: [as many workers](default_workers) as leave a core to a dispatcher's thread, `darc`, port 7000 on
     /// loopback. Its classes are those of the file's workload; without one, none is declared yet. A workload's file is found
     /// from the working directory.
     ///
@@ -97,7 +98,15 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
     ) -> Result<Self, ConfigError> {
         let file = File::<IgnoredAny, IgnoredAny>::read(path.as_ref())?;
         let set = &file.config;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let policy = file.parsed("policy", &set.policy, |text| policy(text))?;
+        let policy = policy.unwrap_or_else(|| "darc".parse().expect("a policy of ours"));
+        let layout = set.layout.as_ref().map(|layout| *layout.get_ref());
+        let layout = layout.unwrap_or_default();
+        let by_signal = set
+            .preempt
+            .as_ref()
+            .is_some_and(|by| *by.get_ref() == Mechanism::Signal);
+        let workers = set.workers.as_ref().map(|workers| *workers.get_ref());
         let listen = file.parsed("listen", &set.listen, |url| address(url))?;
         let listen: SocketAddr = match listen {
             Some(listen) => listen,
@@ -105,20 +114,12 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
         };
         let mut builder = Server::builder()
             .workers(
-                set.workers
-                    .as_ref()
-                    .map_or((cores - 1).max(1), |workers| *workers.get_ref()),
+                workers.unwrap_or_else(|| default_workers(&policy, layout, by_signal, cores())),
             )
+            .policy_spec(policy)
             .seed(set.seed.unwrap_or(1))
-            .layout(
-                set.layout
-                    .as_ref()
-                    .map_or_else(Layout::default, |layout| *layout.get_ref()),
-            )
+            .layout(layout)
             .idle(set.idle.unwrap_or_default());
-        if let Some(policy) = file.parsed("policy", &set.policy, |text| policy(text))? {
-            builder = builder.policy_spec(policy);
-        }
         if let Some(workload) = file.parsed("workload", &set.workload, |name| workload(name))? {
             builder = builder.classes(classes(&workload));
         }
@@ -139,6 +140,40 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
             None => builder,
         })
     }
+}
+
+/// The most cores on which workers take turns as the dispatcher unless the layout is chosen: a thread for it would take a quarter of them or more.
+pub const TURNS_CORES_MAX: usize = 4;
+
+/// As many workers as a server has on a machine with `cores` cores, unless chosen: one on each core, but one less where a dispatcher's thread takes one. It does with more than
+/// [`TURNS_CORES_MAX`] cores, in the dedicated layout, and where it interrupts `by_signal`. A policy without a dispatcher never needs one.
+///
+/// ```
+/// use headway::config::default_workers;
+/// use headway::runtime::Layout;
+///
+/// let (darc, synergy) = ("darc".parse()?, "synergy".parse()?);
+/// assert_eq!(default_workers(&darc, Layout::Auto, false, 2), 2);
+/// assert_eq!(default_workers(&darc, Layout::Auto, false, 16), 15);
+/// assert_eq!(default_workers(&synergy, Layout::Auto, false, 16), 16);
+/// # Ok::<(), headway::policy::spec::SpecError>(())
+/// ```
+#[must_use]
+pub fn default_workers(policy: &Spec, layout: Layout, by_signal: bool, cores: usize) -> usize {
+    let server = Policy::server(policy);
+    let has_dispatcher = server.is_ok_and(|server| server.facts(policy).owner == Owner::Dispatcher);
+    let dedicated = match layout {
+        Layout::Dedicated => true,
+        Layout::Inline => false,
+        Layout::Auto => by_signal || cores > TURNS_CORES_MAX,
+    };
+    let threads_beside = usize::from(has_dispatcher && dedicated);
+    cores.saturating_sub(threads_beside).clamp(1, MAX_WORKERS)
+}
+
+/// Cores that this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The builder with how the file has requests interrupted.

@@ -203,3 +203,24 @@ fn the_file_may_ask_for_what_the_author_of_the_handler_promised() {
     let builder = Builder::from_config_promising(&path, promises).unwrap();
     assert!(format!("{builder:?}").contains("mechanism: Signal"));
 }
+
+#[test]
+fn a_core_is_left_to_a_dispatcher_that_has_a_thread() {
+    use headway::config::default_workers;
+    for (policy, layout, by_signal, cores, workers) in [
+        ("darc", Layout::Auto, false, 1, 1),
+        ("darc", Layout::Auto, false, 4, 4),
+        ("darc", Layout::Auto, false, 5, 4),
+        ("darc", Layout::Dedicated, false, 1, 1),
+        ("darc", Layout::Dedicated, false, 4, 3),
+        ("darc", Layout::Inline, false, 16, 16),
+        ("concord", Layout::Auto, true, 2, 1),
+        ("concord", Layout::Auto, false, 2, 2),
+        ("synergy", Layout::Auto, false, 16, 16),
+        ("d-fcfs", Layout::Auto, false, 2, 2),
+        ("d-fcfs", Layout::Auto, false, 1000, 256),
+    ] {
+        let chosen = default_workers(&policy.parse().unwrap(), layout, by_signal, cores);
+        assert_eq!(chosen, workers, "{policy}, {layout:?}, {cores} cores");
+    }
+}

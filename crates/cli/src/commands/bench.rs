@@ -31,7 +31,7 @@ const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
 /// Who carries the dispatcher out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum LayoutFlag {
-    /// Dedicated if there is a core to spare, else inline
+    /// Dedicated where there are more cores than workers, else inline
     #[default]
     Auto,
     /// A thread of its own

@@ -17,10 +17,10 @@ use crate::learning::Learner;
 use anyhow::{Context, Result};
 use config::{Flags, Given};
 pub(crate) use headway::config::address;
-use headway::config::{LISTEN, pin, workload};
+use headway::config::{LISTEN, default_workers, pin, workload};
 use headway_net::classify::AnyClassifier;
 use headway_policy::spec::Spec;
-use headway_runtime::{Idle, Layout, Pin, Server, StartError, Stats, Stopper};
+use headway_runtime::{Idle, Layout, Mechanism, Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
 use interrupt::{InterruptFlags, Interruption};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -51,7 +51,8 @@ pub(crate) struct Args {
     /// The policy and its parameters [default: darc]
     #[arg(long, value_name = "NAME[,KEY=VALUE…]")]
     policy: Option<String>,
-    /// Workers [default: one core less than there are, at least one]
+    /// Workers [default: as many as there are cores, where workers take turns as the dispatcher (up to 4 cores, or --layout inline) or the
+    /// policy has none; else one less, for the dispatcher's thread]
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     /// The classes of the spin service: a workload by name or file [default: high-bimodal]
@@ -138,19 +139,31 @@ impl Args {
             .unwrap_or_default();
         let set = &file.config;
         check::refuse_unheeded(&self, set)?;
-        let one_core_less = || (headway_sim::available_threads() - 1).max(1);
         let drain = duration::format(DRAIN_NS);
         let app = self.app.or(set.app).unwrap_or_default();
+        let policy = file
+            .given("policy", self.policy, &set.policy, || "darc".into())
+            .parse(|text| admission::spec(text))?;
+        let layout = file.given(
+            "layout",
+            self.layout.map(Layout::from),
+            &set.layout,
+            Layout::default,
+        );
+        let interruption = Interruption::of(self.interrupt, &file, app)?;
+        let default_workers = || {
+            let by_signal = interruption.mechanism() == Mechanism::Signal;
+            let cores = headway_sim::available_threads();
+            default_workers(&policy.value, layout.value, by_signal, cores)
+        };
         Ok(Settings {
+            workers: file.given("workers", self.workers, &set.workers, default_workers),
             listen: file
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
                 .parse(|url| address(url))?,
             app,
-            interruption: Interruption::of(self.interrupt, &file, app)?,
-            policy: file
-                .given("policy", self.policy, &set.policy, || "darc".into())
-                .parse(|text| admission::spec(text))?,
-            workers: file.given("workers", self.workers, &set.workers, one_core_less),
+            interruption,
+            policy,
             workload: file
                 .given("workload", self.workload, &set.workload, || {
                     "high-bimodal".into()
@@ -165,12 +178,7 @@ impl Args {
                 .value,
             limits_queues: self.queue_limit.is_some() || set.queue_limit.is_some(),
             queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
-            layout: file.given(
-                "layout",
-                self.layout.map(Layout::from),
-                &set.layout,
-                Layout::default,
-            ),
+            layout,
             idle: self.idle.map(Idle::from).or(set.idle).unwrap_or_default(),
             pin: file
                 .given("pin", self.pin, &set.pin, || "auto".into())
