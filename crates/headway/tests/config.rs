@@ -142,8 +142,8 @@ fn an_error_names_the_line_the_key_and_the_remedy() {
             ":1: preempt",
             "Builder::from_config_promising",
         ),
-        ("resume = \"elsewhere\"", ":1", "`own-worker`, `anywhere`"),
-        ("preempt = \"tsc\"", ":1", "`flag`, `signal`"),
+        ("resume = \"elsewhere\"", ":1", "`own-worker` or `anywhere`"),
+        ("preempt = \"tsc\"", ":1", "`flag` or `signal`"),
         ("look-every = \"999ns\"", ":1: look-every", "at least 1us"),
         ("lok-every = \"1us\"", ":1", "did you mean `look-every`?"),
     ] {
