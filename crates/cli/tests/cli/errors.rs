@@ -3,7 +3,7 @@
 use super::headway;
 
 #[track_caller]
-fn refused(args: &[&str], parts: &[&str]) {
+pub(super) fn refused(args: &[&str], parts: &[&str]) {
     let output = headway(args);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
@@ -401,109 +401,6 @@ fn what_no_live_server_runs_is_refused_by_every_live_tool() {
 }
 
 #[test]
-fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
-    for (flags, parts) in [
-        (
-            &["--app", "kv", "--resume", "anywhere"][..],
-            &["--resume: ", "storage engine", "own-worker"][..],
-        ),
-        (
-            &["--app", "kv", "--policy", "concord", "--preempt", "signal"],
-            &["--preempt: ", "storage engine", "flag"],
-        ),
-        (
-            &[
-                "--policy",
-                "concord",
-                "--preempt",
-                "signal",
-                "--layout",
-                "inline",
-            ],
-            &["--layout: ", "signals", "dedicated"],
-        ),
-        (
-            &["--policy", "tiny-quanta", "--preempt", "flag"],
-            &["--preempt: ", "tiny-quanta", "concord"],
-        ),
-        (
-            &["--policy", "darc", "--preempt", "signal"],
-            &["--preempt: ", "darc", "concord"],
-        ),
-        (
-            &["--policy", "darc", "--feedback"],
-            &["--feedback: ", "'darc' interrupts no request", "concord"],
-        ),
-        (
-            &["--app", "echo", "--policy", "concord", "--feedback"],
-            &["--feedback: ", "echo", "--app spin or kv"],
-        ),
-        (
-            &[
-                "--policy",
-                "concord",
-                "--workload",
-                "exponential-1us",
-                "--feedback",
-            ],
-            &["--feedback: ", "spin", "long = true"],
-        ),
-        (
-            &[
-                "--policy",
-                "darc",
-                "--layout",
-                "inline",
-                "--look-every",
-                "5us",
-            ],
-            &["--look-every: ", "--layout inline", "concord"],
-        ),
-        (
-            &[
-                "--policy",
-                "concord",
-                "--layout",
-                "dedicated",
-                "--look-every",
-                "5us",
-            ],
-            &["--look-every: ", "--layout inline"],
-        ),
-        (
-            &["--policy", "synergy", "--look-every", "5us"],
-            &["--look-every: ", "take turns"],
-        ),
-        (
-            &["--policy", "concord", "--look-every", "999ns"],
-            &["--look-every: ", "at least 1us"],
-        ),
-    ] {
-        for check in [&["serve", "--check"][..], &["serve"]] {
-            refused(&[check, &["--workers", "2"], flags].concat(), parts);
-        }
-    }
-    for flags in [
-        &["--policy", "synergy"][..],
-        &["--policy", "synergy", "--app", "echo"],
-        &["--policy", "concord", "--feedback", "--preempt", "signal"],
-        &["--policy", "concord", "--app", "kv", "--feedback"],
-        &[
-            "--policy",
-            "concord",
-            "--layout",
-            "inline",
-            "--look-every",
-            "1us",
-        ],
-        &["--policy", "c-fcfs", "--resume", "anywhere"],
-    ] {
-        let ok = headway(&[&["serve", "--check", "--workers", "2"], flags].concat());
-        assert_eq!(ok.status.code(), Some(0), "{flags:?}: {ok:?}");
-    }
-}
-
-#[test]
 fn flags_that_nothing_heeds_are_refused() {
     for policy in ["d-fcfs", "work-stealing"] {
         for layout in ["inline", "dedicated"] {
@@ -540,6 +437,21 @@ fn flags_that_nothing_heeds_are_refused() {
         let args = ["bench", "--policy", "darc", "--preempt", mechanism];
         refused(&args, &["--preempt: ", "concord"]);
     }
+    for policy in ["darc", "synergy"] {
+        let args = ["bench", "--policy", policy, "--look-every", "5us"];
+        refused(&args, &["--look-every: ", "--layout inline", "concord"]);
+    }
+    refused(&["bench", "--look-every", "10ns"], &["at least 1us"]);
+    let inline = [
+        "bench",
+        "--policy",
+        "concord",
+        "--preempt",
+        "signal",
+        "--layout",
+        "inline",
+    ];
+    refused(&inline, &["--layout: ", "dedicated"]);
     let args = ["bench", "--policy", "concord", "--preempt", "flag,tsc"];
     refused(&args, &["--preempt: ", "by tsc", "tiny-quanta"]);
 }

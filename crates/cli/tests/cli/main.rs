@@ -6,6 +6,7 @@ mod benching;
 mod contract;
 mod errors;
 mod hosts;
+mod interrupting;
 mod learning;
 mod live;
 mod looking;

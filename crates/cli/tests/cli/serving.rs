@@ -39,7 +39,7 @@ impl Serving {
         self.url.strip_prefix("udp://").expect("a UDP address")
     }
 
-    fn load(&self, rate: &str, duration: &str) -> serde_json::Value {
+    pub(super) fn load(&self, rate: &str, duration: &str) -> serde_json::Value {
         let run = json(&[
             "load",
             &self.url,
@@ -119,7 +119,7 @@ pub(super) fn figure(said: &str, what: &str) -> u64 {
 }
 
 /// Whatever the server took is in one of the counts of its closing line, and what it answered in one of the statuses.
-fn assert_all_counted(said: &str) {
+pub(super) fn assert_all_counted(said: &str) {
     let sum = |kinds: &[&str]| kinds.iter().map(|kind| figure(said, kind)).sum::<u64>();
     let answered = ["served ", "shed ", "too large ", "refused "];
     assert_eq!(sum(&["answered ", "unsent "]), sum(&answered), "{said}");
@@ -396,57 +396,4 @@ fn a_resident_size_that_stays_small() {
         resident <= (64 << 20) + pool,
         "{resident} bytes are resident"
     );
-}
-
-#[test]
-fn requests_are_interrupted_as_asked() {
-    for (flags, said_of) in [
-        (
-            &["--policy", "synergy"][..],
-            "no dispatcher: the network steers requests to them; idle threads spin for 20us, then park; \
-             workers interrupt their own requests, which go on at any worker",
-        ),
-        (
-            &[
-                "--policy",
-                "concord,q=5us",
-                "--layout",
-                "inline",
-                "--look-every",
-                "5us",
-            ],
-            "workers interrupt their own requests, which go on at any worker",
-        ),
-        (
-            &[
-                "--policy",
-                "concord,q=5us",
-                "--layout",
-                "dedicated",
-                "--resume",
-                "own-worker",
-            ],
-            "the dispatcher interrupts requests, which go on at their own worker",
-        ),
-        (
-            &[
-                "--policy",
-                "shinjuku-sq,q=100us",
-                "--preempt",
-                "signal",
-                "--feedback",
-            ],
-            "the dispatcher interrupts requests by signal where they say that they are long, which go on at any worker",
-        ),
-    ] {
-        let workload = ["--workers", "2", "--workload", "shenango-bimodal"];
-        let server = Serving::start(&[flags, &workload].concat());
-        let run = server.load("2k", "300ms");
-        assert!(count(&run, "answered") > 0, "{flags:?}: {run}");
-        server.signal(libc::SIGTERM);
-        let (status, said) = server.end();
-        assert_eq!(status, Some(0), "{flags:?}: {said}");
-        assert!(said.contains(said_of), "{flags:?}: {said}");
-        assert_all_counted(&said);
-    }
 }
