@@ -8,7 +8,7 @@ use headway_runtime::{Call, Service};
 
 use crate::answer::Reply;
 use crate::store::{Filling, Scanned};
-use crate::{KvError, KvWorkload, Request, Store};
+use crate::{KvError, KvWorkload, Operation, Request, Store};
 
 /// The key-value service on a store.
 ///
@@ -117,15 +117,29 @@ impl Kv {
     }
 }
 
-impl Service for Kv {
+impl Kv {
+    /// Answers the request that is in the call's payload.
     #[inline]
-    fn handle(&self, call: &mut Call<'_>) {
+    fn answer_call(&self, call: &mut Call<'_>) {
         let Ok(request) = Request::decode(call.payload()) else {
             return call.bad_request();
         };
         match self.execute(request) {
             Ok(reply) => call.reply_with(|room| reply.write(room)),
             Err(_) => call.fail(),
+        }
+    }
+}
+
+impl Service for Kv {
+    /// A SCAN says that it is long: a server that goes [by feedback](headway_runtime::Builder::by_feedback) interrupts nothing else.
+    #[inline]
+    fn handle(&self, call: &mut Call<'_>) {
+        let is_scan = call.payload().first() == Some(&(Operation::Scan as u8));
+        if is_scan {
+            call.long(|call| self.answer_call(call));
+        } else {
+            self.answer_call(call);
         }
     }
 }

@@ -3,12 +3,12 @@
 use std::net::UdpSocket;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use headway_kv::{Kv, KvWorkload, Operation, Request, key_of, read_get};
 use headway_load::{Extent, Load, ServiceTime};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status, UNKNOWN};
-use headway_runtime::Server;
+use headway_runtime::{Layout, Server};
 use headway_workload::{Class, Offered, Service, Workload};
 
 fn serve(kv: Kv) -> Server {
@@ -110,4 +110,46 @@ fn a_load_of_gets_and_scans_is_answered() {
     };
     assert!(get.count > scan.count && scan.count > 0);
     assert!(get.service_us > 0.0 && scan.service_us > 0.0);
+}
+
+#[test]
+fn a_scan_says_that_it_is_long() {
+    const KEYS: u64 = 20_000;
+    let server = Server::builder()
+        .policy("shinjuku-sq,q=5us")
+        .class("GET", Duration::from_nanos(2_000))
+        .class("SCAN", Duration::from_millis(2))
+        .workers(1)
+        .layout(Layout::Inline)
+        .look_every(Duration::from_micros(2))
+        .by_feedback(true)
+        .service(Kv::filled(KEYS, 100, 1).unwrap())
+        .listen_udp("127.0.0.1:0".parse().unwrap())
+        .start()
+        .unwrap();
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(server.local_addr().unwrap()).unwrap();
+    let (mut scan, mut get) = ([0; 64], [0; 64]);
+    let count = KEYS as u32;
+    let scan_len = Request::Scan { first: &[], count }.encode(&mut scan);
+    let get_len = Request::Get { key: &key_of(3) }.encode(&mut get);
+    let (scan, get) = (&scan[..scan_len.unwrap()], &get[..get_len.unwrap()]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // A GET that comes while the SCAN runs interrupts it; nothing else would, since GETs say nothing.
+    while server.stats().preemptions == 0 {
+        assert!(Instant::now() < deadline, "no SCAN is interrupted");
+        for (class, body) in [(Operation::Scan, scan), (Operation::Get, get)] {
+            let header = Header {
+                class: class as u8,
+                flag: Flag::REQUEST,
+                index: 1,
+                time_ns: 0,
+            };
+            socket.send(&[&header.encode()[..], body].concat()).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let stats = server.shutdown(Duration::from_secs(60)).unwrap();
+    assert_eq!(stats.classes[Operation::Get as usize].preemptions, 0);
+    assert_eq!(stats.panics, 0);
 }

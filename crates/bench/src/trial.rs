@@ -44,6 +44,8 @@ pub struct Trial {
     pub pin: Pin,
     /// By what a dispatcher interrupts, where the policy does.
     pub mechanism: Mechanism,
+    /// How often workers that take turns as the dispatcher poll for arrivals while a request runs; the server's own choice where it is `None`.
+    pub look_every: Option<Duration>,
 }
 
 /// A run, and what disturbed it.
@@ -129,6 +131,7 @@ impl Trial {
             idle: Idle::Spin,
             pin: Pin::Auto,
             mechanism: Mechanism::Flag,
+            look_every: None,
         }
     }
 
@@ -142,6 +145,16 @@ impl Trial {
             Facts::BY_DISPATCHER => Some(self.mechanism),
             Preemption::ByMonitor { .. } | Preemption::BySlices => Some(Mechanism::Tsc),
         })
+    }
+
+    /// Whether workers poll for arrivals while a request runs: they take turns as the dispatcher of a policy that interrupts.
+    ///
+    /// # Errors
+    /// [`SpecError`] when there is no such policy.
+    pub fn polls_at_work(&self) -> Result<bool, SpecError> {
+        let facts = self.experiment.policy.server()?.facts();
+        let interrupts = facts.preemption != Preemption::None;
+        Ok(self.layout == Layout::Inline && facts.owner == Owner::Dispatcher && interrupts)
     }
 
     /// Runs it. The report's latencies count from the intended arrivals.
@@ -225,6 +238,10 @@ impl Trial {
             // SAFETY: the probe reads clocks, and writes to its log in a no-preempt section.
             Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
             _ => builder,
+        };
+        let builder = match self.look_every {
+            Some(interval) => builder.look_every(interval),
+            None => builder,
         };
         let server = builder.start()?;
         let clock = Clock::global();

@@ -107,16 +107,16 @@ pub mod config;
 #[doc(inline)]
 pub use headway_fiber::{CheckpointEvery, checkpoint};
 
-/// Probes in a function's loops, where no compiler pass can be loaded.
+/// Probes in a function's loops, where no compiler pass can be loaded; and handlers that are long as a whole.
 #[doc(inline)]
-pub use headway_macros::preemptible;
+pub use headway_macros::{long, preemptible};
 
 /// What a program that serves, loads or simulates names most.
 pub mod prelude {
     pub use crate::config::{ConfigError, FromConfig};
     pub use headway_fiber::{NoPreempt, checkpoint};
     pub use headway_load::{Extent, Load, LoadReport};
-    pub use headway_macros::preemptible;
+    pub use headway_macros::{long, preemptible};
     pub use headway_net::classify::{AnyClassifier, Classifier};
     pub use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
     pub use headway_report::{Run, Slo};

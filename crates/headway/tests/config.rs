@@ -1,9 +1,14 @@
 //! A server built from a settings file.
+#![expect(
+    unsafe_code,
+    reason = "a handler that bears to be interrupted anywhere"
+)]
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use headway::config::HandlerPromises;
 use headway::prelude::*;
 
 /// A file of its own for each test.
@@ -127,6 +132,20 @@ fn an_error_names_the_line_the_key_and_the_remedy() {
         ("idle = \"sleep\"", ":1", "`spin-then-park`"),
         ("workload = \"tpcd\"", ":1: workload", "tpcc"),
         ("workers = \"two\"", ":1", "expected usize"),
+        (
+            "resume = \"anywhere\"",
+            ":1: resume",
+            "Builder::from_config_promising",
+        ),
+        (
+            "preempt = \"signal\"",
+            ":1: preempt",
+            "Builder::from_config_promising",
+        ),
+        ("resume = \"elsewhere\"", ":1", "`own-worker` or `anywhere`"),
+        ("preempt = \"tsc\"", ":1", "`flag` or `signal`"),
+        ("look-every = \"999ns\"", ":1: look-every", "at least 1us"),
+        ("lok-every = \"1us\"", ":1", "did you mean `look-every`?"),
     ] {
         let (_place, path) = written(text);
         let error = Builder::from_config(&path)
@@ -144,4 +163,64 @@ fn an_error_names_the_line_the_key_and_the_remedy() {
         .unwrap_err()
         .to_string();
     assert!(missing.contains("no/such.toml"), "{missing}");
+}
+
+#[test]
+fn the_file_says_how_requests_are_interrupted() {
+    let (_place, path) = written(
+        "resume = \"own-worker\"\npreempt = \"flag\"\nfeedback = true\nlook-every = \"7us\"\n",
+    );
+    let shown = format!("{:?}", Builder::from_config(&path).unwrap());
+    for part in [
+        "resume: OwnWorker",
+        "mechanism: Flag",
+        "feedback: true",
+        "look_ns: Some(7000)",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+}
+
+#[test]
+fn the_file_may_ask_for_what_the_author_of_the_handler_promised() {
+    let (_place, path) = written(
+        "listen = \"udp://127.0.0.1:0\"\npolicy = \"synergy\"\nworkers = 2\nresume = \"anywhere\"\n",
+    );
+    // SAFETY: the handler that follows holds nothing of its thread's.
+    let promises = unsafe { HandlerPromises::none().resume_anywhere() };
+    let server = Builder::from_config_promising(&path, promises)
+        .unwrap()
+        .handler(|call| call.reply(b"pong"))
+        .start()
+        .unwrap();
+    assert_eq!((server.policy(), server.layout()), ("synergy", None));
+    // One promise is not the other.
+    let (_place, path) = written("preempt = \"signal\"\n");
+    let refused = Builder::from_config_promising(&path, promises).map(drop);
+    assert!(refused.unwrap_err().to_string().contains("signal"));
+    // SAFETY: as above, and it neither allocates nor locks.
+    let promises = unsafe { promises.interrupt_by_signal() };
+    let builder = Builder::from_config_promising(&path, promises).unwrap();
+    assert!(format!("{builder:?}").contains("mechanism: Signal"));
+}
+
+#[test]
+fn a_core_is_left_to_a_dispatcher_that_has_a_thread() {
+    use headway::config::default_workers;
+    for (policy, layout, by_signal, cores, workers) in [
+        ("darc", Layout::Auto, false, 1, 1),
+        ("darc", Layout::Auto, false, 4, 4),
+        ("darc", Layout::Auto, false, 5, 4),
+        ("darc", Layout::Dedicated, false, 1, 1),
+        ("darc", Layout::Dedicated, false, 4, 3),
+        ("darc", Layout::Inline, false, 16, 16),
+        ("concord", Layout::Auto, true, 2, 1),
+        ("concord", Layout::Auto, false, 2, 2),
+        ("synergy", Layout::Auto, false, 16, 16),
+        ("d-fcfs", Layout::Auto, false, 2, 2),
+        ("d-fcfs", Layout::Auto, false, 1000, 256),
+    ] {
+        let chosen = default_workers(&policy.parse().unwrap(), layout, by_signal, cores);
+        assert_eq!(chosen, workers, "{policy}, {layout:?}, {cores} cores");
+    }
 }

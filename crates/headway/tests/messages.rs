@@ -72,6 +72,22 @@ fn the_compiler_says_what_a_builder_lacks() {
 }
 
 #[test]
+fn the_compiler_says_where_long_goes() {
+    let started = "Server::builder().handler(|call| call.reply(b\"pong\")).listen_udp(\"127.0.0.1:0\".parse().unwrap()).start()";
+    let no_call = said_of(&format!(
+        "#[long] fn scan(_: u64) {{}}\nscan(1);\n{started}"
+    ));
+    let told = "#[long] goes on a function with one parameter `call: &mut Call<'_>`";
+    assert!(no_call.contains(told), "{no_call}");
+    assert!(no_call.contains("`call.long(|call| …)`"), "{no_call}");
+    let fits = said_of(
+        "#[long] fn scan(call: &mut Call<'_>) -> Option<u8> { call.fail(); None }\n\
+         Server::builder().handler(|call| { scan(call); }).listen_udp(\"127.0.0.1:0\".parse().unwrap()).start()",
+    );
+    assert_eq!(fits, "");
+}
+
+#[test]
 fn a_handler_needs_no_types() {
     let said = said_of(
         r#"Server::builder().handler(|call| call.reply(b"pong")).listen_udp("127.0.0.1:0".parse().unwrap()).start()"#,

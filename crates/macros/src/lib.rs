@@ -1,5 +1,6 @@
-//! `#[preemptible]`, for code that the compiler pass does not see: see [`macro@preemptible`].
+//! Attributes of handlers: [`macro@preemptible`], for code that the compiler pass does not see, and [`macro@long`], for whole handlers that are long.
 
+mod long;
 mod options;
 mod place;
 mod recursion;
@@ -77,6 +78,58 @@ use options::Options;
 #[proc_macro_attribute]
 pub fn preemptible(options: TokenStream, item: TokenStream) -> TokenStream {
     marked(options.into(), &item.into()).into()
+}
+
+/// Says that a handler is long as a whole: its body is a long part of the request, as by `Call::long`.
+///
+/// Where a server goes by feedback (`Builder::by_feedback`, `headway serve --feedback`), it interrupts requests in their long parts and nowhere else. `call.long(|call| …)`
+/// marks a part of a handler; the attribute marks a function that is one. A request that runs no such function is run to its end.
+///
+/// ```
+/// use headway_macros::long;
+/// use headway_runtime::{Call, checkpoint};
+///
+/// fn get(call: &mut Call<'_>) {
+///     call.reply(b"value");
+/// }
+///
+/// #[long]
+/// fn scan(call: &mut Call<'_>) {
+///     let mut sum = 0_u64;
+///     for entry in 0..100_000_u64 {
+///         checkpoint();
+///         sum += entry;
+///     }
+///     call.reply(&sum.to_be_bytes());
+/// }
+///
+/// # let _ = headway_runtime::Server::builder().by_feedback(true);
+/// # fn runs(_: impl headway_runtime::Service) {}
+/// # runs(
+/// |call: &mut Call<'_>| if call.class().0 == 0 { get(call) } else { scan(call) }
+/// # )
+/// # ;
+/// ```
+///
+/// The function has one parameter `&mut Call<'_>` with a name, among others if need be, `self` included. `return` and `?` leave the function, as ever; a panic ends
+/// the long part with the request. Long parts nest.
+///
+/// It places no probes: those come from [`macro@preemptible`], which can go on the same function in either order, from `checkpoint()`, or from the compiler pass.
+///
+/// # Errors
+///
+/// It does not go on a function that takes no call:
+///
+/// ```compile_fail
+/// # use headway_macros::long;
+/// #[long]
+/// fn of_no_request(entries: u64) {}
+/// ```
+///
+/// nor on one whose result borrows from the call: write `call.long(|call| …)` inside it.
+#[proc_macro_attribute]
+pub fn long(options: TokenStream, item: TokenStream) -> TokenStream {
+    long::wrapped(&options.into(), &item.into()).into()
 }
 
 /// The function with checkpoints; or an error, and the item as it was, so that its callers do not miss it as well.

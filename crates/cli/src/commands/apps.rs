@@ -1,11 +1,13 @@
 //! The services that `serve` can run and `load` can talk to.
 
+mod promises;
+
 use crate::error::usage;
 use anyhow::Result;
 use clap::ValueEnum;
 #[cfg(feature = "kv")]
 use headway_kv::{Kv, KvError};
-use headway_policy::ClassHint;
+use headway_policy::{BitSet, ClassHint, Shape};
 use headway_runtime::{Call, Class, Service, Spin};
 use headway_workload::Workload;
 use serde::Deserialize;
@@ -115,13 +117,27 @@ impl App {
         Ok(())
     }
 
+    /// The classes whose requests say that they are long, all the time that they run.
+    pub(crate) fn longs(self, workload: &Workload) -> BitSet {
+        let mut shape = Shape::new(1);
+        let classes = self.classes(workload).into_iter();
+        shape.classes = classes.map(|class| class.hint).collect();
+        shape.longs()
+    }
+
     /// The service; `spin` works for `max_spin_ns` at most.
-    pub(crate) fn service(self, kv: &KvFlags, max_spin_ns: u64) -> Result<AnyService> {
+    pub(crate) fn service(
+        self,
+        kv: &KvFlags,
+        workload: &Workload,
+        max_spin_ns: u64,
+    ) -> Result<AnyService> {
         Ok(match self {
             Self::Kv => kv.service()?,
-            Self::Spin => {
-                AnyService::Spin(Spin::default().longest(Duration::from_nanos(max_spin_ns)))
-            }
+            Self::Spin => AnyService::Spin {
+                spin: Spin::default().longest(Duration::from_nanos(max_spin_ns)),
+                longs: self.longs(workload),
+            },
             Self::Echo => AnyService::Echo,
         })
     }
@@ -131,7 +147,11 @@ impl App {
 pub(crate) enum AnyService {
     #[cfg(feature = "kv")]
     Kv(Kv),
-    Spin(Spin),
+    Spin {
+        spin: Spin,
+        /// The classes that say that they are long.
+        longs: BitSet,
+    },
     Echo,
 }
 
@@ -141,7 +161,10 @@ impl Service for AnyService {
         match self {
             #[cfg(feature = "kv")]
             Self::Kv(kv) => kv.handle(call),
-            Self::Spin(spin) => spin.handle(call),
+            Self::Spin { spin, longs } if longs.contains(call.class().index()) => {
+                call.long(|call| spin.handle(call));
+            }
+            Self::Spin { spin, .. } => spin.handle(call),
             Self::Echo => call.reply_in_place(),
         }
     }

@@ -18,6 +18,21 @@ fn bench_adds_the_network_and_judges_every_run() {
     }
 }
 
+#[test]
+fn workers_that_take_turns_as_the_dispatcher_are_compared_with_their_simulation() {
+    let args = "bench --policy concord,q=5us --workers 1 --layout inline --look-every 10us --load 0.3 --requests 2k --rounds 1 --compare-sim --format json";
+    let args: Vec<&str> = args.split(' ').collect();
+    let done = headway(&args);
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(matches!(done.status.code(), Some(0 | 1)), "{said}");
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).expect(&said);
+    assert_eq!(report["calibration"]["layout"], "inline");
+    assert_eq!(report["calibration"]["costs"]["look_ns"], 10_000);
+    let comparison = &report["comparisons"][0];
+    assert!(comparison["simulated"]["overall"]["latency_us"]["p50"].is_number());
+    assert!(comparison["verdict"].is_string(), "{comparison}");
+}
+
 /// Whatever this machine lets be seen: verdict, fields and exit status say the same.
 #[test]
 fn a_comparison_with_the_simulator_says_what_its_status_says() {

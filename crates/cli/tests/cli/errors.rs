@@ -259,6 +259,7 @@ fn a_setting_in_a_file_is_named_with_its_line_and_a_flag_with_its_name() {
         ("drain", "\"5\"", "5"),
         ("pin", "\"all\"", "0,1,2"),
         ("workers", "9999", "256"),
+        ("look-every", "\"10ns\"", "1us"),
     ] {
         let text = format!("# A comment\nseed = 7\n{key} = {value}\n");
         std::fs::write(&path, text).unwrap();
@@ -390,6 +391,21 @@ fn flags_that_nothing_heeds_are_refused() {
         let args = ["bench", "--policy", "darc", "--preempt", mechanism];
         refused(&args, &["--preempt: ", "concord"]);
     }
+    for policy in ["darc", "synergy"] {
+        let args = ["bench", "--policy", policy, "--look-every", "5us"];
+        refused(&args, &["--look-every: ", "--layout inline", "concord"]);
+    }
+    refused(&["bench", "--look-every", "10ns"], &["at least 1us"]);
+    let inline = [
+        "bench",
+        "--policy",
+        "concord",
+        "--preempt",
+        "signal",
+        "--layout",
+        "inline",
+    ];
+    refused(&inline, &["--layout: ", "dedicated"]);
     let args = ["bench", "--policy", "concord", "--preempt", "flag,tsc"];
     refused(&args, &["--preempt: ", "by tsc", "tiny-quanta"]);
 }

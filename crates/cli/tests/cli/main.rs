@@ -7,6 +7,7 @@ mod checks;
 mod contract;
 mod errors;
 mod hosts;
+mod interrupting;
 mod learning;
 mod live;
 mod looking;

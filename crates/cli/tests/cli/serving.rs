@@ -39,7 +39,7 @@ impl Serving {
         self.url.strip_prefix("udp://").expect("a UDP address")
     }
 
-    fn load(&self, rate: &str, duration: &str) -> serde_json::Value {
+    pub(super) fn load(&self, rate: &str, duration: &str) -> serde_json::Value {
         let run = json(&[
             "load",
             &self.url,
@@ -119,7 +119,7 @@ pub(super) fn figure(said: &str, what: &str) -> u64 {
 }
 
 /// Whatever the server took is in one of the counts of its closing line, and what it answered in one of the statuses.
-fn assert_all_counted(said: &str) {
+pub(super) fn assert_all_counted(said: &str) {
     let sum = |kinds: &[&str]| kinds.iter().map(|kind| figure(said, kind)).sum::<u64>();
     let answered = ["served ", "shed ", "too large ", "refused "];
     assert_eq!(sum(&["answered ", "unsent "]), sum(&answered), "{said}");

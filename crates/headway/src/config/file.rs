@@ -3,7 +3,8 @@
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use headway_runtime::{Idle, Layout};
+use headway_policy::Resume;
+use headway_runtime::{Idle, Layout, Mechanism};
 use headway_words::nearest;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
 use serde::{Deserialize, Deserializer};
@@ -24,6 +25,12 @@ pub struct Config<A, K> {
     pub queue_limit: Option<Spanned<u64>>,
     #[serde(default, deserialize_with = "layout")]
     pub layout: Option<Spanned<Layout>>,
+    #[serde(default, deserialize_with = "resume")]
+    pub resume: Option<Spanned<Resume>>,
+    #[serde(default, deserialize_with = "preempt")]
+    pub preempt: Option<Spanned<Mechanism>>,
+    pub feedback: Option<Spanned<bool>>,
+    pub look_every: Option<Spanned<String>>,
     #[serde(default, deserialize_with = "idle")]
     pub idle: Option<Idle>,
     pub pin: Option<Spanned<String>>,
@@ -44,6 +51,10 @@ impl<A, K> Default for Config<A, K> {
             classifier: None,
             queue_limit: None,
             layout: None,
+            resume: None,
+            preempt: None,
+            feedback: None,
+            look_every: None,
             idle: None,
             pin: None,
             drain: None,
@@ -63,6 +74,10 @@ const KEYS: &[&str] = &[
     "classifier",
     "queue-limit",
     "layout",
+    "resume",
+    "preempt",
+    "feedback",
+    "look-every",
     "idle",
     "pin",
     "drain",
@@ -171,6 +186,20 @@ fn unknown_key(message: &str) -> Option<&str> {
     message.strip_prefix("unknown field `")?.split('`').next()
 }
 
+/// A word of `W`, as what it stands for, where it stands.
+fn spanned<'de, D, W, T>(
+    from: D,
+    meaning: impl FnOnce(W) -> T,
+) -> Result<Option<Spanned<T>>, D::Error>
+where
+    D: Deserializer<'de>,
+    W: Deserialize<'de>,
+{
+    let word = Spanned::<W>::deserialize(from)?;
+    let span = word.span();
+    Ok(Some(Spanned::new(span, meaning(word.into_inner()))))
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum LayoutWord {
@@ -180,14 +209,39 @@ enum LayoutWord {
 }
 
 fn layout<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Spanned<Layout>>, D::Error> {
-    let word = Spanned::<LayoutWord>::deserialize(from)?;
-    let span = word.span();
-    let layout = match word.into_inner() {
+    spanned(from, |word| match word {
         LayoutWord::Auto => Layout::Auto,
         LayoutWord::Dedicated => Layout::Dedicated,
         LayoutWord::Inline => Layout::Inline,
-    };
-    Ok(Some(Spanned::new(span, layout)))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ResumeWord {
+    OwnWorker,
+    Anywhere,
+}
+
+fn resume<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Spanned<Resume>>, D::Error> {
+    spanned(from, |word| match word {
+        ResumeWord::OwnWorker => Resume::OwnWorker,
+        ResumeWord::Anywhere => Resume::Anywhere,
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PreemptWord {
+    Flag,
+    Signal,
+}
+
+fn preempt<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Spanned<Mechanism>>, D::Error> {
+    spanned(from, |word| match word {
+        PreemptWord::Flag => Mechanism::Flag,
+        PreemptWord::Signal => Mechanism::Signal,
+    })
 }
 
 #[derive(Deserialize)]

@@ -9,15 +9,20 @@
 //! classifier = "header"
 //! queue-limit = 1024
 //! layout = "auto"         # auto, dedicated, inline
+//! resume = "own-worker"   # own-worker, anywhere: where an interrupted request goes on
+//! preempt = "flag"        # flag, signal: by what a dispatcher interrupts
+//! feedback = false        # true: only where handlers say that they are long
+//! look-every = "5us"      # how often workers that take turns as the dispatcher poll for arrivals while a request runs
 //! idle = "spin-then-park" # spin, spin-then-park, park
 //! pin = "auto"            # auto, off, or cores, the dispatcher's first: "0,1,2"
 //! drain = "10s"
 //! seed = 1
 //! ```
 //!
-//! Each key may be left out. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own.
+//! Each key may be left out. `resume = "anywhere"` and `preempt = "signal"` need a [promise](HandlerPromises) of the handlers' author. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own.
 
 mod file;
+mod promises;
 mod words;
 
 use std::net::SocketAddr;
@@ -26,11 +31,15 @@ use std::time::Duration;
 
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
-use headway_runtime::{Builder, Class, Layout, NoService, Server, Udp};
+use headway_policy::role::Owner;
+use headway_policy::systems::ServerSpec;
+use headway_policy::{MAX_WORKERS, Resume};
+use headway_runtime::{Builder, Class, Layout, Mechanism, NoService, Server, Udp};
 use headway_sim::{check_slos, class_hints};
 use headway_workload::{Workload, duration};
+pub use promises::HandlerPromises;
 use serde::de::IgnoredAny;
-pub use words::{address, explain, pin, policy};
+pub use words::{address, explain, look_every, pin, policy};
 
 /// Where a server listens that is not told: loopback, port 7000.
 pub const LISTEN: &str = "udp://127.0.0.1:7000";
@@ -47,20 +56,56 @@ pub const LISTEN: &str = "udp://127.0.0.1:7000";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait FromConfig: Sized {
-    /// What the file says of the server, with the defaults of `headway serve` for the rest: one worker per core but one, `darc`, port 7000 on
+    /// What the file says of the server, with the defaults of `headway serve` for the rest: [as many workers](default_workers) as leave a core to a dispatcher's thread, `darc`, port 7000 on
     /// loopback. Its classes are those of the file's workload; without one, none is declared yet. A workload's file is found
     /// from the working directory.
     ///
     /// # Errors
+    /// [`ConfigError`], which names the file, the line and the key; so for `resume = "anywhere"` and `preempt = "signal"`, which not every handler
+    /// bears.
+    fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+        Self::from_config_promising(path, HandlerPromises::none())
+    }
+
+    /// The same for handlers of which something is promised: the file may ask for that, too.
+    ///
+    /// ```no_run
+    /// use headway::config::HandlerPromises;
+    /// use headway::prelude::*;
+    ///
+    /// // SAFETY: the handler keeps nothing of its thread's.
+    /// let promises = unsafe { HandlerPromises::none().resume_anywhere() };
+    /// let server = Builder::from_config_promising("headway.toml", promises)?
+    ///     .handler(|call| call.reply(b"pong"))
+    ///     .start()?;
+    /// # drop(server);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
     /// [`ConfigError`], which names the file, the line and the key.
-    fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError>;
+    fn from_config_promising(
+        path: impl AsRef<Path>,
+        promises: HandlerPromises,
+    ) -> Result<Self, ConfigError>;
 }
 
 impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
-    fn from_config(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
+    fn from_config_promising(
+        path: impl AsRef<Path>,
+        promises: HandlerPromises,
+    ) -> Result<Self, ConfigError> {
         let file = File::<IgnoredAny, IgnoredAny>::read(path.as_ref())?;
         let set = &file.config;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let policy = file.parsed("policy", &set.policy, |text| policy(text))?;
+        let policy = policy.unwrap_or_else(|| "darc".parse().expect("a policy of ours"));
+        let layout = set.layout.as_ref().map(|layout| *layout.get_ref());
+        let layout = layout.unwrap_or_default();
+        let by_signal = set
+            .preempt
+            .as_ref()
+            .is_some_and(|by| *by.get_ref() == Mechanism::Signal);
+        let workers = set.workers.as_ref().map(|workers| *workers.get_ref());
         let listen = file.parsed("listen", &set.listen, |url| address(url))?;
         let listen: SocketAddr = match listen {
             Some(listen) => listen,
@@ -68,20 +113,12 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
         };
         let mut builder = Server::builder()
             .workers(
-                set.workers
-                    .as_ref()
-                    .map_or((cores - 1).max(1), |workers| *workers.get_ref()),
+                workers.unwrap_or_else(|| default_workers(&policy, layout, by_signal, cores())),
             )
+            .policy_spec(policy.spec().clone())
             .seed(set.seed.unwrap_or(1))
-            .layout(
-                set.layout
-                    .as_ref()
-                    .map_or_else(Layout::default, |layout| *layout.get_ref()),
-            )
+            .layout(layout)
             .idle(set.idle.unwrap_or_default());
-        if let Some(policy) = file.parsed("policy", &set.policy, |text| policy(text))? {
-            builder = builder.policy_spec(policy.spec().clone());
-        }
         if let Some(workload) = file.parsed("workload", &set.workload, |name| workload(name))? {
             builder = builder.classes(classes(&workload));
         }
@@ -94,6 +131,7 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
         if let Some(ns) = file.parsed("drain", &set.drain, |text| duration::parse(text))? {
             builder = builder.drain(Duration::from_nanos(ns));
         }
+        builder = interrupted_as_set(builder, &file, promises)?;
         let classifier = file.parsed("classifier", &set.classifier, |text| text.parse())?;
         let builder = builder.listen_udp(listen);
         Ok(match classifier {
@@ -101,6 +139,76 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
             None => builder,
         })
     }
+}
+
+/// The most cores on which workers take turns as the dispatcher unless the layout is chosen: a thread for it would take a quarter of them or more.
+pub const TURNS_CORES_MAX: usize = 4;
+
+/// As many workers as a server has on a machine with `cores` cores, unless chosen: one on each core, but one less where a dispatcher's thread takes one. It does with more than
+/// [`TURNS_CORES_MAX`] cores, in the dedicated layout, and where it interrupts `by_signal`. A policy without a dispatcher never needs one.
+///
+/// ```
+/// use headway::config::default_workers;
+/// use headway::runtime::Layout;
+///
+/// let (darc, synergy) = ("darc".parse()?, "synergy".parse()?);
+/// assert_eq!(default_workers(&darc, Layout::Auto, false, 2), 2);
+/// assert_eq!(default_workers(&darc, Layout::Auto, false, 16), 15);
+/// assert_eq!(default_workers(&synergy, Layout::Auto, false, 16), 16);
+/// # Ok::<(), headway::policy::spec::SpecError>(())
+/// ```
+#[must_use]
+pub fn default_workers(
+    policy: &ServerSpec,
+    layout: Layout,
+    by_signal: bool,
+    cores: usize,
+) -> usize {
+    let has_dispatcher = policy.facts().owner == Owner::Dispatcher;
+    let dedicated = match layout {
+        Layout::Dedicated => true,
+        Layout::Inline => false,
+        Layout::Auto => by_signal || cores > TURNS_CORES_MAX,
+    };
+    let threads_beside = usize::from(has_dispatcher && dedicated);
+    cores.saturating_sub(threads_beside).clamp(1, MAX_WORKERS)
+}
+
+/// Cores that this process may use.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The builder with how the file has requests interrupted.
+fn interrupted_as_set<S, D, C>(
+    mut builder: Builder<S, D, C>,
+    file: &File<IgnoredAny, IgnoredAny>,
+    promises: HandlerPromises,
+) -> Result<Builder<S, D, C>, ConfigError> {
+    const REMEDY: &str = "Builder::from_config cannot promise: leave it out, or promise it by Builder::from_config_promising";
+    let set = &file.config;
+    let resume = file.parsed("resume", &set.resume, |&resume| {
+        promises
+            .allow_resume(resume)
+            .then_some(resume)
+            .ok_or(format!(
+                "\"anywhere\" lets handlers change threads, which {REMEDY}"
+            ))
+    })?;
+    let mechanism = file.parsed("preempt", &set.preempt, |&mechanism| {
+        promises.allow_mechanism(mechanism).then_some(mechanism).ok_or(format!(
+            "\"signal\" interrupts handlers between any two instructions, which they must bear, and that {REMEDY}"
+        ))
+    })?;
+    if let Some(interval) = file.parsed("look-every", &set.look_every, |text| look_every(text))? {
+        builder = builder.look_every(interval);
+    }
+    if let Some(feedback) = &set.feedback {
+        builder = builder.by_feedback(*feedback.get_ref());
+    }
+    let resume = resume.unwrap_or(Resume::OwnWorker);
+    let mechanism = mechanism.unwrap_or(Mechanism::Flag);
+    Ok(promises.apply(builder, resume, mechanism))
 }
 
 /// The workload of a name or a file, its classes' own SLOs included.

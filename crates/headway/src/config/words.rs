@@ -1,12 +1,14 @@
 //! Values that are words.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::time::Duration;
 
 use headway_policy::spec::SpecError;
 use headway_policy::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_runtime::Pin;
 use headway_words::hint;
+use headway_workload::duration;
 
 /// A server's policy and its parameters: `darc,delta=3`. A value that only some numbers of workers or classes can have is checked where
 /// the server starts.
@@ -64,6 +66,20 @@ pub fn address(url: &str) -> Result<SocketAddr, String> {
         .to_socket_addrs()
         .map_err(|error| wrong(&format!("cannot be resolved ({error})")))?;
     addresses.next().ok_or_else(|| wrong("names no address"))
+}
+
+/// How often workers that take turns as the dispatcher poll for arrivals while a request runs: a time of at least 1 µs.
+///
+/// # Errors
+/// It is no time, or a shorter one: polling costs a good part of a microsecond.
+pub fn look_every(text: &str) -> Result<Duration, String> {
+    const LEAST_NS: u64 = 1_000;
+    match duration::parse(text).map_err(|error| error.to_string())? {
+        ns if ns >= LEAST_NS => Ok(Duration::from_nanos(ns)),
+        _ => Err(format!(
+            "'{text}' is too short, since a look can take a microsecond: at least 1us"
+        )),
+    }
 }
 
 #[cfg(test)]

@@ -20,11 +20,12 @@ use headway_bench::{Observed, Trial};
 use headway_policy::Resume;
 use headway_policy::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
-use headway_runtime::{Idle, Layout, Mechanism, max_queue_limit, server_shape};
+use headway_runtime::{Idle, Layout, Mechanism, StartError, max_queue_limit, server_shape};
 use headway_sim::Experiment;
 use headway_workload::Workload;
 use std::io::Write;
 use std::process::ExitCode;
+use std::time::Duration;
 
 const DEFAULT_LOAD: f64 = 0.5;
 const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
@@ -32,7 +33,7 @@ const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
 /// Who carries the dispatcher out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum LayoutFlag {
-    /// Dedicated if there is a core to spare, else inline
+    /// Dedicated where there are more cores than workers, else inline
     #[default]
     Auto,
     /// A thread of its own
@@ -100,6 +101,9 @@ pub(crate) struct Args {
     /// time themselves (tiny-quanta) [default: flag and tsc]
     #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
     preempt: Vec<Mechanism>,
+    /// How often workers that take turns as the dispatcher poll for arrivals while a request runs, at least 1us [default: 5us]
+    #[arg(long, value_name = "TIME", value_parser = headway::config::look_every)]
+    look_every: Option<Duration>,
     /// What threads without work do
     #[arg(long, value_enum, default_value_t = IdleFlag::Spin)]
     idle: IdleFlag,
@@ -142,7 +146,7 @@ impl Args {
             .transpose()?;
         let calibration = self
             .compare_sim
-            .then(|| measured_costs(layout))
+            .then(|| self.measured_costs(&trials, layout))
             .transpose()?;
         let observed = self.play(&trials)?;
         let runs: Vec<Run> = observed
@@ -252,6 +256,7 @@ impl Args {
                 ));
             }
         }
+        self.check_looks(&trials)?;
         for mechanism in &self.preempt {
             let is_used = |trial: &Trial| {
                 trial
@@ -310,21 +315,62 @@ impl Args {
         let Some(own) = trial.interrupted_by()? else {
             return Ok(vec![trial]);
         };
-        let dedicated = Trial {
-            layout: match self.layout {
-                LayoutFlag::Auto => Layout::Dedicated,
-                flag => flag.into(),
-            },
-            ..trial
+        let layout = |mechanism| match self.layout {
+            // Signals come from a dispatcher with a thread of its own.
+            LayoutFlag::Auto if mechanism == Mechanism::Signal => Layout::Dedicated,
+            _ => trial.layout,
         };
         let by = |&mechanism: &Mechanism| {
             let itself = own == Mechanism::Tsc;
             (itself == (mechanism == Mechanism::Tsc)).then(|| Trial {
+                layout: layout(mechanism),
                 mechanism,
-                ..dedicated.clone()
+                ..trial.clone()
             })
         };
-        Ok(self.mechanisms().iter().filter_map(by).collect())
+        let trials: Vec<Trial> = self.mechanisms().iter().filter_map(by).collect();
+        let takes_turns = |trial: &Trial| trial.layout == Layout::Inline;
+        let is_signalled = |trial: &Trial| trial.mechanism == Mechanism::Signal;
+        if trials
+            .iter()
+            .any(|trial| takes_turns(trial) && is_signalled(trial))
+        {
+            return Err(usage("--layout", StartError::InlineSignals));
+        }
+        Ok(trials)
+    }
+
+    /// Refuses an interval that no trial heeds.
+    fn check_looks(&self, trials: &[Trial]) -> Result<()> {
+        if self.look_every.is_none() {
+            return Ok(());
+        }
+        for trial in trials {
+            if trial.polls_at_work()? {
+                return Ok(());
+            }
+        }
+        let why = "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts: leave it out, or choose \
+                   --layout inline and a policy such as concord";
+        Err(usage("--look-every", why))
+    }
+
+    /// Measures the machinery under the layout the runs will have.
+    fn measured_costs(&self, trials: &[Trial], layout: Layout) -> Result<Calibration> {
+        if trials.iter().any(|trial| trial.layout != layout) {
+            let why = "costs are measured for one layout, and signals need a dispatcher with a thread of its own: choose --layout dedicated, or leave signals out";
+            return Err(usage("--compare-sim", why));
+        }
+        let bar = progress::bar(headway_bench::calibrate::STEPS as u64, "calibrating");
+        let mut calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
+        bar.finish_and_clear();
+        if let Some(doubt) = calibration.doubt() {
+            eprintln!("the simulation rests on doubtful costs: {doubt}");
+        }
+        if let Some(interval) = self.look_every {
+            calibration.costs.look_ns = interval.as_nanos() as u64;
+        }
+        Ok(calibration)
     }
 
     fn trial(
@@ -351,6 +397,7 @@ impl Args {
         Ok(Trial {
             layout,
             idle: self.idle.into(),
+            look_every: self.look_every,
             ..Trial::new(experiment)
         })
     }
@@ -445,17 +492,6 @@ fn close_windows_early(policy: ServerSpec, experiment: &mut Experiment) -> Resul
         experiment.policy = policy.with_param("window", window.to_string())?.into();
     }
     Ok(())
-}
-
-/// Measures the machinery under the layout the runs will have.
-fn measured_costs(layout: Layout) -> Result<Calibration> {
-    let bar = progress::bar(headway_bench::calibrate::STEPS as u64, "calibrating");
-    let calibration = calibrate(layout, |step| bar.set_position(step as u64))?;
-    bar.finish_and_clear();
-    if let Some(doubt) = calibration.doubt() {
-        eprintln!("the simulation rests on doubtful costs: {doubt}");
-    }
-    Ok(calibration)
 }
 
 fn compare(

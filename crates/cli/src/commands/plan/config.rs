@@ -3,6 +3,11 @@
 use crate::error::usage;
 use crate::output;
 use anyhow::Result;
+use headway_plan::Question;
+use headway_policy::role::Owner;
+use headway_policy::spec::{Spec, SpecError};
+use headway_policy::systems::{Facts, Preemption};
+use headway_policy::{Policy, Resume};
 use headway_report::{PlanEntry, PlanReport, PlanVerdict, format};
 use std::path::Path;
 
@@ -11,7 +16,7 @@ pub(super) fn write(
     path: &Path,
     report: &PlanReport,
     workload: &str,
-    queue_limit: usize,
+    question: &Question,
 ) -> Result<()> {
     let live = report.live.as_ref();
     let Some(entry) = live.and_then(|live| report.ranking.iter().find(|one| one.policy == *live))
@@ -21,11 +26,18 @@ pub(super) fn write(
             "the live server runs none of the candidates that were ranked",
         ));
     };
-    let text = settings(report, entry, workload, queue_limit);
+    let facts = facts(&entry.policy)?;
+    let text = settings(report, entry, workload) + &how_it_runs(report, entry, facts, question);
     output::save("--config-out", path, &text)
 }
 
-fn settings(report: &PlanReport, entry: &PlanEntry, workload: &str, queue_limit: usize) -> String {
+/// How a policy works.
+fn facts(policy: &str) -> Result<Facts, SpecError> {
+    let spec: Spec = policy.parse()?;
+    Ok(Policy::server(&spec)?.facts(&spec))
+}
+
+fn settings(report: &PlanReport, entry: &PlanEntry, workload: &str) -> String {
     let policy = &entry.policy;
     let quoted = |text: &str| toml::Value::String(text.into()).to_string();
     let verdict = match report.verdict {
@@ -54,14 +66,33 @@ fn settings(report: &PlanReport, entry: &PlanEntry, workload: &str, queue_limit:
         entry.workers,
         quoted(workload),
     );
-    // With one core the worker dispatches; with more, those who dispatch have what the workers leave.
-    match report.machine_cores {
-        Some(1) => text += "layout = \"inline\"\n",
-        Some(cores) if cores > entry.workers => text += "layout = \"dedicated\"\n",
-        _ => {}
+    text
+}
+
+/// The settings under which the server does what was simulated; none that its policy does not heed.
+fn how_it_runs(
+    report: &PlanReport,
+    entry: &PlanEntry,
+    facts: Facts,
+    question: &Question,
+) -> String {
+    let mut text = String::new();
+    if facts.owner == Owner::Dispatcher {
+        // With one core the worker dispatches; with more, those who dispatch have what the workers leave.
+        match report.machine_cores {
+            Some(1) => text += "layout = \"inline\"\n",
+            Some(cores) if cores > entry.workers => text += "layout = \"dedicated\"\n",
+            _ => {}
+        }
+        if question.queue_limit != usize::MAX {
+            text += &format!("queue-limit = {}\n", question.queue_limit);
+        }
     }
-    if queue_limit != usize::MAX {
-        text += &format!("queue-limit = {queue_limit}\n");
+    if facts.preemption != Preemption::None {
+        text += match question.resume {
+            Resume::OwnWorker => "resume = \"own-worker\"\n",
+            Resume::Anywhere => "resume = \"anywhere\"\n",
+        };
     }
     text
 }

@@ -9,7 +9,7 @@ use headway_plan::Question;
 use headway_policy::spec::{Params, Value};
 use headway_policy::systems::ServerSpec;
 use headway_report::{PlanReport, Run, Validation};
-use headway_runtime::{Layout, Server, Spin};
+use headway_runtime::{Layout, Mechanism, Server, Spin};
 use headway_sim::{Experiment, Length};
 use headway_workload::Offered;
 use serde_json::Map;
@@ -85,9 +85,12 @@ fn played(
     if question.cores == Some(1) {
         builder = builder.layout(Layout::Inline);
     }
-    let server = builder
+    let builder = builder
         .service(Spin::default().longest(Duration::MAX))
-        .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let promises = App::Spin.promises();
+    let server = promises
+        .apply(builder, question.resume, Mechanism::Flag)
         .start()?;
     let target = server.local_addr().context("the server has no address")?;
     let offered = Offered::Rate(report.offered_rps);

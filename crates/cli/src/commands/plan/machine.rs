@@ -36,7 +36,7 @@ pub(super) struct Machine {
     /// Most requests in one queue; the rest is shed. Unbounded by default
     #[arg(long, value_name = "N", value_parser = args::count, allow_negative_numbers = true)]
     queue_limit: Option<u64>,
-    /// Where an interrupted request may go on: 'headway serve' keeps it on its worker
+    /// Where an interrupted request may go on: handlers that keep something of their thread's must stay on their worker
     #[arg(long, value_enum, value_name = "WHERE", default_value = "own-worker")]
     pub(super) resume: ResumeFlag,
 }

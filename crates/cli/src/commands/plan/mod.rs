@@ -15,7 +15,7 @@ use anyhow::Result;
 use headway_plan::{PlanProgress, Question, candidates_of, plan};
 use headway_policy::spec::SpecError;
 use headway_policy::systems::ServerSpec;
-use headway_policy::{MAX_WORKERS, Resume, Shape};
+use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{PlanReport, PlanVerdict};
 use headway_sim::{Offered, available_threads};
 use headway_workload::{Arrivals, Trace, Workload};
@@ -92,7 +92,7 @@ impl Args {
             report.validation = live::validate(&question, &report, ns)?;
         }
         if let Some(path) = &self.config_out {
-            config::write(path, &report, &subject.name, question.queue_limit)?;
+            config::write(path, &report, &subject.name, &question)?;
         }
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
@@ -110,8 +110,7 @@ impl Args {
         })
     }
 
-    /// Settings are for a machine: they are not written from a plan for one that costs nothing, unless that is meant, nor
-    /// for what the server does not do.
+    /// Settings are for a machine: they are not written from a plan for one that costs nothing, unless that is meant.
     fn check_config(&self, question: &Question) -> Result<()> {
         if self.config_out.is_none() {
             return Ok(());
@@ -120,12 +119,6 @@ impl Args {
             return Err(usage(
                 "--config-out",
                 "the plan is for an ideal machine: add --costs here (or the FILE of 'headway calibrate -o FILE'), or --ideal if that is meant",
-            ));
-        }
-        if question.resume == Resume::Anywhere {
-            return Err(usage(
-                "--config-out",
-                "'headway serve' keeps interrupted requests on their worker: leave --resume anywhere out",
             ));
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::error::usage;
 use anyhow::Result;
 use headway::config::Config;
 use headway_policy::Shape;
-use headway_runtime::{Admission, Layout, Pin, StartError, server_shape};
+use headway_runtime::{Admission, Layout, Mechanism, Pin, StartError, server_shape};
 use headway_workload::duration;
 
 /// Refuses settings that the chosen service does not heed: whoever gives one expects it to do something.
@@ -49,8 +49,10 @@ impl Settings {
     pub(super) fn admit(&self) -> Result<Admission> {
         self.app.check_built()?;
         self.check_spins()?;
+        self.interruption.check_app(self.app)?;
         let mut shape = self.shape()?;
         shape.seed = self.seed;
+        shape.resume = self.interruption.resume.value;
         let admitted = admission::admit(&self.policy.value, &shape, self.layout.value);
         let admission = admitted.map_err(|refused| match refused {
             Refused::Policy(why) => self.policy.refused(why),
@@ -64,7 +66,11 @@ impl Settings {
             );
             return Err(usage("--queue-limit", why));
         }
-        self.check_pin(admission)?;
+        let dedicated = self.is_dedicated(admission);
+        self.interruption
+            .check(&self.policy.value, admission, &self.layout, dedicated)?;
+        self.interruption.check_longs(self.app, &self.workload)?;
+        self.check_pin(dedicated)?;
         Ok(admission)
     }
 
@@ -81,18 +87,23 @@ impl Settings {
         })
     }
 
+    /// Whether a dispatcher has a thread of its own.
+    fn is_dedicated(&self, admission: Admission) -> bool {
+        let by_signal = self.interruption.mechanism() == Mechanism::Signal;
+        let thread = match self.layout.value {
+            Layout::Dedicated => true,
+            Layout::Inline => false,
+            Layout::Auto => by_signal || headway_sim::available_threads() > self.workers.value,
+        };
+        admission.has_dispatcher && thread
+    }
+
     /// Whether there is a core for each thread, where cores are named.
-    fn check_pin(&self, admission: Admission) -> Result<()> {
+    fn check_pin(&self, dedicated: bool) -> Result<()> {
         let Pin::Cores(cores) = &self.pin.value else {
             return Ok(());
         };
-        let (workers, cores) = (self.workers.value, cores.len());
-        let dedicated = match self.layout.value {
-            Layout::Dedicated => true,
-            Layout::Inline => false,
-            Layout::Auto => headway_sim::available_threads() > workers,
-        };
-        let threads = workers + usize::from(admission.has_dispatcher && dedicated);
+        let (threads, cores) = (self.workers.value + usize::from(dedicated), cores.len());
         if cores < threads {
             return Err(self.pin.refused(StartError::TooFewCores { threads, cores }));
         }

@@ -31,6 +31,14 @@ pub(crate) trait Flags {
         set: &Option<Spanned<T>>,
         default: impl FnOnce() -> T,
     ) -> Given<T>;
+
+    /// Flag over file; none where it is in neither.
+    fn given_if_set<T: Clone>(
+        &self,
+        key: &str,
+        flag: Option<T>,
+        set: &Option<Spanned<T>>,
+    ) -> Option<Given<T>>;
 }
 
 impl Flags for File {
@@ -51,6 +59,18 @@ impl Flags for File {
                 place: format!("--{key}"),
             },
         }
+    }
+
+    fn given_if_set<T: Clone>(
+        &self,
+        key: &str,
+        flag: Option<T>,
+        set: &Option<Spanned<T>>,
+    ) -> Option<Given<T>> {
+        let value = flag
+            .clone()
+            .or(set.as_ref().map(|set| set.get_ref().clone()))?;
+        Some(self.given(key, flag, set, || value))
     }
 }
 

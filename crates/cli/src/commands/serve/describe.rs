@@ -1,19 +1,22 @@
 //! What a server says at its start: everything that was chosen for it.
 
+use super::Settings;
+use super::interrupt::Interruption;
 use crate::commands::load::types;
 use headway_net::classify::{AnyClassifier, WireType};
+use headway_policy::Resume;
 use headway_policy::spec::Params;
-use headway_runtime::{Admission, Class, Idle, Layout, Server};
+use headway_runtime::{Admission, Class, Idle, Layout, Mechanism, Server};
 use headway_workload::duration;
 
-/// The policy with its parameters, who works, how threads wait, who is interrupted, and which class goes by which type.
+/// The policy with its parameters, who works, how threads wait, who interrupts whom, and which class goes by which type.
 pub(super) fn lines(
     server: &Server,
-    workers: usize,
+    settings: &Settings,
     admission: Admission,
-    classifier: &AnyClassifier,
     classes: &[Class],
 ) -> Vec<String> {
+    let workers = settings.workers.value;
     vec![
         format!(
             "policy {}; {workers} {}, {}; idle threads {}; {}",
@@ -21,9 +24,9 @@ pub(super) fn lines(
             if workers == 1 { "worker" } else { "workers" },
             layout(server.layout()),
             idle(server.idle()),
-            resume(admission),
+            interruption(server.layout(), admission, &settings.interruption),
         ),
-        by_type(classifier, classes),
+        by_type(&settings.classifier, classes),
     ]
 }
 
@@ -52,13 +55,27 @@ fn idle(idle: Idle) -> String {
     }
 }
 
-/// A server of the command never lets requests change threads: what its services keep of them is not known here.
-fn resume(admission: Admission) -> &'static str {
-    match (admission.dispatcher_interrupts, admission.workers_interrupt) {
-        (false, false) => "requests run to their end",
-        (true, _) => "the dispatcher interrupts requests, which go on at their own worker",
-        (false, true) => "workers interrupt requests, which go on at their own worker",
+/// Who interrupts, by what, whom, and where the interrupted go on.
+fn interruption(layout: Option<Layout>, admission: Admission, how: &Interruption) -> String {
+    if !admission.interrupts() {
+        return "requests run to their end".into();
     }
+    let takes_turns = layout == Some(Layout::Inline);
+    let who = match (admission.dispatcher_interrupts, how.mechanism()) {
+        (true, Mechanism::Signal) => "the dispatcher interrupts requests by signal",
+        (true, _) if !takes_turns => "the dispatcher interrupts requests",
+        _ => "workers interrupt their own requests",
+    };
+    let whom = if how.by_feedback() {
+        " where they say that they are long"
+    } else {
+        ""
+    };
+    let place = match how.resume.value {
+        Resume::OwnWorker => "at their own worker",
+        Resume::Anywhere => "at any worker",
+    };
+    format!("{who}{whom}, which go on {place}")
 }
 
 fn by_type(classifier: &AnyClassifier, classes: &[Class]) -> String {

@@ -3,6 +3,7 @@
 mod check;
 mod config;
 mod describe;
+mod interrupt;
 mod meter;
 mod record;
 mod watch;
@@ -16,11 +17,12 @@ use crate::policy_flag::{self, Runs};
 use anyhow::{Context, Result};
 use config::{Flags, Given};
 pub(crate) use headway::config::address;
-use headway::config::{LISTEN, pin, workload};
+use headway::config::{LISTEN, default_workers, pin, workload};
 use headway_net::classify::AnyClassifier;
 use headway_policy::systems::ServerSpec;
-use headway_runtime::{Idle, Layout, Pin, Server, StartError, Stats, Stopper};
+use headway_runtime::{Idle, Layout, Mechanism, Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
+use interrupt::{InterruptFlags, Interruption};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -49,7 +51,8 @@ pub(crate) struct Args {
     /// The policy and its parameters [default: darc]
     #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("The policy and its parameters [default: darc]"))]
     policy: Option<String>,
-    /// Workers [default: one core less than there are, at least one]
+    /// Workers [default: as many as there are cores, where workers take turns as the dispatcher (up to 4 cores, or --layout inline) or the
+    /// policy has none; else one less, for the dispatcher's thread]
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     /// The classes of the spin service: a workload by name or file [default: high-bimodal]
@@ -64,6 +67,8 @@ pub(crate) struct Args {
     /// Who carries the dispatcher out [default: auto]
     #[arg(long, value_enum)]
     layout: Option<LayoutFlag>,
+    #[command(flatten)]
+    interrupt: InterruptFlags,
     /// What threads without work do [default: spin-then-park]
     #[arg(long, value_enum)]
     idle: Option<IdleFlag>,
@@ -107,8 +112,7 @@ impl Args {
         let names = names.chain(["unknown".to_owned()]).collect();
         let wish = Wish::new(stats, record.as_deref(), names)?;
         let server = settings.start(wish.journal_entries())?;
-        let workers = settings.workers.value;
-        for line in describe::lines(&server, workers, admission, &settings.classifier, &classes) {
+        for line in describe::lines(&server, &settings, admission, &classes) {
             eprintln!("{line}");
         }
         let watch = Watch::begin(&server, wish, admission.interrupts())?;
@@ -135,17 +139,31 @@ impl Args {
             .unwrap_or_default();
         let set = &file.config;
         check::refuse_unheeded(&self, set)?;
-        let one_core_less = || (headway_sim::available_threads() - 1).max(1);
         let drain = duration::format(DRAIN_NS);
+        let app = self.app.or(set.app).unwrap_or_default();
+        let policy = file
+            .given("policy", self.policy, &set.policy, || "darc".into())
+            .parse(|text| args::server_policy(text))?;
+        let layout = file.given(
+            "layout",
+            self.layout.map(Layout::from),
+            &set.layout,
+            Layout::default,
+        );
+        let interruption = Interruption::of(self.interrupt, &file, app)?;
+        let default_workers = || {
+            let by_signal = interruption.mechanism() == Mechanism::Signal;
+            let cores = headway_sim::available_threads();
+            default_workers(&policy.value, layout.value, by_signal, cores)
+        };
         Ok(Settings {
+            workers: file.given("workers", self.workers, &set.workers, default_workers),
             listen: file
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
                 .parse(|url| address(url))?,
-            app: self.app.or(set.app).unwrap_or_default(),
-            policy: file
-                .given("policy", self.policy, &set.policy, || "darc".into())
-                .parse(|text| args::server_policy(text))?,
-            workers: file.given("workers", self.workers, &set.workers, one_core_less),
+            app,
+            interruption,
+            policy,
             workload: file
                 .given("workload", self.workload, &set.workload, || {
                     "high-bimodal".into()
@@ -160,12 +178,7 @@ impl Args {
                 .value,
             limits_queues: self.queue_limit.is_some() || set.queue_limit.is_some(),
             queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
-            layout: file.given(
-                "layout",
-                self.layout.map(Layout::from),
-                &set.layout,
-                Layout::default,
-            ),
+            layout,
             idle: self.idle.map(Idle::from).or(set.idle).unwrap_or_default(),
             pin: file
                 .given("pin", self.pin, &set.pin, || "auto".into())
@@ -195,6 +208,7 @@ struct Settings {
     /// Whether it was chosen.
     limits_queues: bool,
     layout: Given<Layout>,
+    interruption: Interruption,
     idle: Idle,
     pin: Given<Pin>,
     drain: Duration,
@@ -205,7 +219,7 @@ struct Settings {
 
 impl Settings {
     fn start(&self, journal: usize) -> Result<Server> {
-        let started = Server::builder()
+        let builder = Server::builder()
             .workers(self.workers.value)
             .policy_spec(self.policy.value.spec().clone())
             .classes(self.app.classes(&self.workload))
@@ -217,9 +231,12 @@ impl Settings {
             .idle(self.idle)
             .pin(self.pin.value.clone())
             .drain(self.drain)
-            .service(self.app.service(&self.kv, self.max_spin_ns.value)?)
-            .listen_udp(self.listen.value)
-            .start();
+            .service(
+                self.app
+                    .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
+            )
+            .listen_udp(self.listen.value);
+        let started = self.interruption.apply(self.app, builder).start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
             StartError::Unplaced { .. } | StartError::Dispatchers { .. } => {

@@ -1,0 +1,174 @@
+//! How a server interrupts requests: the flags, what they mean, and which of them it would not heed.
+
+use super::config::{File, Flags, Given};
+use crate::args::ResumeFlag;
+use crate::commands::apps::App;
+use anyhow::Result;
+use clap::ValueEnum;
+use headway::config::look_every;
+use headway_policy::Resume;
+use headway_policy::systems::ServerSpec;
+use headway_runtime::{Admission, Builder, Layout, Mechanism, StartError};
+use headway_workload::Workload;
+use std::time::Duration;
+
+/// By what a dispatcher interrupts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(super) enum PreemptFlag {
+    /// A flag that the handlers' probes look at
+    Flag,
+    /// A POSIX signal, for handlers without probes
+    Signal,
+}
+
+impl From<PreemptFlag> for Mechanism {
+    fn from(flag: PreemptFlag) -> Self {
+        match flag {
+            PreemptFlag::Flag => Self::Flag,
+            PreemptFlag::Signal => Self::Signal,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+pub(super) struct InterruptFlags {
+    /// Where an interrupted request goes on [default: anywhere; own-worker for kv, whose storage engine cannot change threads]
+    #[arg(long, value_enum, value_name = "WHERE")]
+    resume: Option<ResumeFlag>,
+    /// By what the dispatcher interrupts; signals need a dispatcher with a thread of its own, and spin or echo [default: flag]
+    #[arg(long, value_enum, value_name = "MECHANISM")]
+    preempt: Option<PreemptFlag>,
+    /// Interrupt requests only where their handlers say that they are long: those of spin's long classes, and SCANs of kv
+    #[arg(long)]
+    feedback: bool,
+    /// How often workers that take turns as the dispatcher poll for arrivals while a request runs, at least 1us [default: 25us]
+    #[arg(long, value_name = "TIME")]
+    look_every: Option<String>,
+}
+
+/// What was decided; what nobody chose is `None`.
+pub(super) struct Interruption {
+    pub(super) resume: Given<Resume>,
+    preempt: Option<Given<Mechanism>>,
+    feedback: Given<bool>,
+    look_every: Option<Given<Duration>>,
+}
+
+impl Interruption {
+    /// Flags over file over what the service bears.
+    pub(super) fn of(flags: InterruptFlags, file: &File, app: App) -> Result<Self> {
+        let set = &file.config;
+        let usual = || {
+            if app.promises().allow_resume(Resume::Anywhere) {
+                Resume::Anywhere
+            } else {
+                Resume::OwnWorker
+            }
+        };
+        let preempt = flags.preempt.map(Mechanism::from);
+        let look = flags.look_every;
+        Ok(Self {
+            resume: file.given("resume", flags.resume.map(Resume::from), &set.resume, usual),
+            preempt: file.given_if_set("preempt", preempt, &set.preempt),
+            feedback: file.given(
+                "feedback",
+                flags.feedback.then_some(true),
+                &set.feedback,
+                || false,
+            ),
+            look_every: file
+                .given_if_set("look-every", look, &set.look_every)
+                .map(|given| given.parse(|text| look_every(text)))
+                .transpose()?,
+        })
+    }
+
+    /// By what a dispatcher interrupts.
+    pub(super) fn mechanism(&self) -> Mechanism {
+        self.preempt
+            .as_ref()
+            .map_or(Mechanism::Flag, |given| given.value)
+    }
+
+    /// Whether only requests that say that they are long are interrupted.
+    pub(super) fn by_feedback(&self) -> bool {
+        self.feedback.value
+    }
+
+    /// Refuses what the service does not bear.
+    pub(super) fn check_app(&self, app: App) -> Result<()> {
+        let (promises, name) = (app.promises(), app.name());
+        if !promises.allow_resume(self.resume.value) {
+            return Err(self.resume.refused(format!(
+                "the storage engine of {name} has locks and caches that belong to a thread: leave it out, or choose own-worker"
+            )));
+        }
+        match &self.preempt {
+            Some(given) if !promises.allow_mechanism(given.value) => Err(given.refused(format!(
+                "the storage engine of {name} allocates and locks, which a signal may interrupt anywhere: leave it out, or choose flag"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses what a server that carries the policy out like this does not heed, or cannot do.
+    pub(super) fn check(
+        &self,
+        policy: &ServerSpec,
+        admission: Admission,
+        layout: &Given<Layout>,
+        dedicated: bool,
+    ) -> Result<()> {
+        if let Some(given) = &self.preempt
+            && !admission.dispatcher_interrupts
+        {
+            return Err(given.refused(format!(
+                "'{policy}' has no dispatcher that interrupts requests: leave it out, or choose a policy with one, such as concord"
+            )));
+        }
+        if self.mechanism() == Mechanism::Signal && layout.value == Layout::Inline {
+            return Err(layout.refused(StartError::InlineSignals));
+        }
+        if self.feedback.value && !admission.interrupts() {
+            return Err(self.feedback.refused(format!(
+                "'{policy}' interrupts no request: leave it out, or choose a policy that does, such as concord"
+            )));
+        }
+        let heeds_looks = admission.has_dispatcher && admission.interrupts() && !dedicated;
+        match &self.look_every {
+            Some(given) if !heeds_looks => Err(given.refused(
+                "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts: leave it \
+                 out, or choose --layout inline and a policy such as concord",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to go by feedback where no handler gives any.
+    pub(super) fn check_longs(&self, app: App, workload: &Workload) -> Result<()> {
+        if !self.feedback.value || !app.longs(workload).is_empty() {
+            return Ok(());
+        }
+        let remedy = match app {
+            App::Spin => {
+                "give --workload a class with long = true, or one with ten times the shortest's mean"
+            }
+            App::Kv | App::Echo => "choose --app spin or kv",
+        };
+        Err(self.feedback.refused(format!(
+            "no request of {} says that it is long, so that none would be interrupted: leave it out, or {remedy}",
+            app.name()
+        )))
+    }
+
+    /// The builder with all of it, for the service.
+    pub(super) fn apply<S, D, C>(&self, app: App, builder: Builder<S, D, C>) -> Builder<S, D, C> {
+        let builder = builder.by_feedback(self.feedback.value);
+        let builder = match &self.look_every {
+            Some(interval) => builder.look_every(interval.value),
+            None => builder,
+        };
+        app.promises()
+            .apply(builder, self.resume.value, self.mechanism())
+    }
+}

@@ -1,0 +1,161 @@
+//! How `serve` interrupts requests: by which flags, and which of them are refused.
+
+use super::errors::refused;
+use super::headway;
+use super::serving::{Serving, assert_all_counted, count};
+
+#[test]
+fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
+    for (flags, parts) in [
+        (
+            &["--app", "kv", "--resume", "anywhere"][..],
+            &["--resume: ", "storage engine", "own-worker"][..],
+        ),
+        (
+            &["--app", "kv", "--policy", "concord", "--preempt", "signal"],
+            &["--preempt: ", "storage engine", "flag"],
+        ),
+        (
+            &[
+                "--policy",
+                "concord",
+                "--preempt",
+                "signal",
+                "--layout",
+                "inline",
+            ],
+            &["--layout: ", "signals", "dedicated"],
+        ),
+        (
+            &["--policy", "tiny-quanta", "--preempt", "flag"],
+            &["--preempt: ", "tiny-quanta", "concord"],
+        ),
+        (
+            &["--policy", "darc", "--preempt", "signal"],
+            &["--preempt: ", "darc", "concord"],
+        ),
+        (
+            &["--policy", "darc", "--feedback"],
+            &["--feedback: ", "'darc' interrupts no request", "concord"],
+        ),
+        (
+            &["--app", "echo", "--policy", "concord", "--feedback"],
+            &["--feedback: ", "echo", "--app spin or kv"],
+        ),
+        (
+            &[
+                "--policy",
+                "concord",
+                "--workload",
+                "exponential-1us",
+                "--feedback",
+            ],
+            &["--feedback: ", "spin", "long = true"],
+        ),
+        (
+            &[
+                "--policy",
+                "darc",
+                "--layout",
+                "inline",
+                "--look-every",
+                "5us",
+            ],
+            &["--look-every: ", "--layout inline", "concord"],
+        ),
+        (
+            &[
+                "--policy",
+                "concord",
+                "--layout",
+                "dedicated",
+                "--look-every",
+                "5us",
+            ],
+            &["--look-every: ", "--layout inline"],
+        ),
+        (
+            &["--policy", "synergy", "--look-every", "5us"],
+            &["--look-every: ", "take turns"],
+        ),
+        (
+            &["--policy", "concord", "--look-every", "999ns"],
+            &["--look-every: ", "at least 1us"],
+        ),
+    ] {
+        for check in [&["serve", "--check"][..], &["serve"]] {
+            refused(&[check, &["--workers", "2"], flags].concat(), parts);
+        }
+    }
+    for flags in [
+        &["--policy", "synergy"][..],
+        &["--policy", "synergy", "--app", "echo"],
+        &["--policy", "concord", "--feedback", "--preempt", "signal"],
+        &["--policy", "concord", "--app", "kv", "--feedback"],
+        &[
+            "--policy",
+            "concord",
+            "--layout",
+            "inline",
+            "--look-every",
+            "1us",
+        ],
+        &["--policy", "c-fcfs", "--resume", "anywhere"],
+    ] {
+        let ok = headway(&[&["serve", "--check", "--workers", "2"], flags].concat());
+        assert_eq!(ok.status.code(), Some(0), "{flags:?}: {ok:?}");
+    }
+}
+
+#[test]
+fn requests_are_interrupted_as_asked() {
+    for (flags, said_of) in [
+        (
+            &["--policy", "synergy"][..],
+            "no dispatcher: the network steers requests to them; idle threads spin for 20us, then park; \
+             workers interrupt their own requests, which go on at any worker",
+        ),
+        (
+            &[
+                "--policy",
+                "concord,q=5us",
+                "--layout",
+                "inline",
+                "--look-every",
+                "5us",
+            ],
+            "workers interrupt their own requests, which go on at any worker",
+        ),
+        (
+            &[
+                "--policy",
+                "concord,q=5us",
+                "--layout",
+                "dedicated",
+                "--resume",
+                "own-worker",
+            ],
+            "the dispatcher interrupts requests, which go on at their own worker",
+        ),
+        (
+            &[
+                "--policy",
+                "shinjuku-sq,q=100us",
+                "--preempt",
+                "signal",
+                "--feedback",
+            ],
+            "the dispatcher interrupts requests by signal where they say that they are long, which go on at any worker",
+        ),
+    ] {
+        let workload = ["--workers", "2", "--workload", "shenango-bimodal"];
+        let server = Serving::start(&[flags, &workload].concat());
+        let run = server.load("2k", "300ms");
+        assert!(count(&run, "answered") > 0, "{flags:?}: {run}");
+        server.signal(libc::SIGTERM);
+        let (status, said) = server.end();
+        assert_eq!(status, Some(0), "{flags:?}: {said}");
+        assert!(said.contains(said_of), "{flags:?}: {said}");
+        assert_all_counted(&said);
+    }
+}
