@@ -41,6 +41,7 @@ test: lint unit test-soak loom asan test-pass test-capi docs
 
 lint: toolchain
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path peers/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
 unit: toolchain
@@ -110,6 +111,12 @@ docs: toolchain
 
 bench: toolchain
 	$(CARGO) bench --workspace
+
+# What people use instead of Headway, beside it: two minutes, on a quiet machine (docs/performance.md). Tokio and rayon are fetched
+# from the registry; Go takes part where it is installed. BENCH_PEERS="--rounds 9 --json peers.json" says more; --help tells what there is.
+.PHONY: bench-peers
+bench-peers: toolchain
+	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/peers $(CARGO) run --release --locked --manifest-path peers/Cargo.toml -- $(BENCH_PEERS)
 
 # The compiler pass, and what instrumented code links.
 .PHONY: pass test-pass install-pass

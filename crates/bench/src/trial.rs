@@ -184,7 +184,10 @@ impl Trial {
     }
 
     /// The arrivals, drawn as the simulator draws them.
-    fn arrivals(&self) -> Result<Vec<Arrival>, TrialError> {
+    ///
+    /// # Errors
+    /// [`TrialError::TooLong`] when there are too many to be drawn beforehand.
+    pub fn arrivals(&self) -> Result<Vec<Arrival>, TrialError> {
         const MOST: u64 = 50_000_000;
         let experiment = &self.experiment;
         let generator = Generator::new(&experiment.workload, experiment.offered, experiment.seed);

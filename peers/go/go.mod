@@ -1,0 +1,3 @@
+module headway/peers
+
+go 1.22
