@@ -20,8 +20,8 @@ use crate::schedule::Schedule;
 use anyhow::{Result, anyhow, ensure};
 use clap::{Parser, ValueEnum};
 use headway_bench::Trial;
-use headway_machine::Description;
-use headway_policy::spec::Spec;
+use headway_machine::MachineDescription;
+use headway_policy::systems::ServerSpec;
 use headway_report::Run;
 use headway_sim::{Experiment, Length};
 use headway_workload::{Workload, duration};
@@ -53,7 +53,7 @@ struct Args {
     peers: Vec<Peer>,
     /// A policy of Headway's; repeat for more [default: c-fcfs, srpt, synergy, tiny-quanta, darc]
     #[arg(long = "policy", value_name = "NAME[,KEY=VALUE…]")]
-    policies: Vec<Spec>,
+    policies: Vec<ServerSpec>,
     /// Also write all runs to this file, as `headway bench --format json` does
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -62,7 +62,7 @@ struct Args {
 /// What serves the arrivals.
 enum System {
     Peer(Peer),
-    Headway(Spec),
+    Headway(ServerSpec),
 }
 
 impl System {
@@ -87,7 +87,8 @@ fn main() -> Result<()> {
         args.load,
         args.rounds,
         duration::format(args.duration),
-        Description::read().map_or_else(|error| error.to_string(), |machine| machine.to_string())
+        MachineDescription::read()
+            .map_or_else(|error| error.to_string(), |machine| machine.to_string())
     );
     let cores = Cores::of(usize::from(args.workers));
     let mut outcomes = Vec::new();
@@ -146,13 +147,12 @@ impl Args {
                 systems.push(System::Peer(peer));
             }
         }
-        let defaults = headway::POLICIES.map(|policy| policy.parse::<Spec>());
+        let defaults = headway::POLICIES.map(|policy| policy.parse::<ServerSpec>());
         let policies = if self.policies.is_empty() {
             defaults.into_iter().collect::<Result<_, _>>()?
         } else {
             self.policies.clone()
         };
-        policies.iter().try_for_each(headway::check)?;
         systems.extend(policies.into_iter().map(System::Headway));
         Ok(systems)
     }
