@@ -359,7 +359,8 @@ fn each_thread_that_handles_requests_is_set_up_before_the_server_has_started() {
         (c"c-fcfs", 1, vec![0, 1]),
         (c"c-fcfs", 2, vec![0, 1]),
         (c"work-stealing", 0, vec![0, 1]),
-        (c"concord", 0, vec![0, 1, 2]),
+        (c"concord", 1, vec![0, 1, 2]),
+        (c"concord", 2, vec![0, 1]),
     ] {
         let seen = Mutex::new(Seen::default());
         let options = Options {

@@ -97,44 +97,21 @@ mod tests {
     fn the_body_stands_in_a_long_part() {
         for (written, expected) in [
             (
-                quote!(
-                    fn scan(call: &mut Call<'_>) {
-                        call.fail()
-                    }
-                ),
-                quote!(
-                    fn scan(call: &mut Call<'_>) {
-                        call.long(move |call| call.fail())
-                    }
-                ),
+                "fn scan(call: &mut Call<'_>) { call.fail() }",
+                "fn scan(call: &mut Call<'_>) { call.long(move |call| { call.fail() }) }",
             ),
             (
-                quote!(
-                    pub fn find(&self, n: u8, mut c: &mut runtime::Call) -> Option<u8> {
-                        None
-                    }
-                ),
-                quote!(
-                    pub fn find(&self, n: u8, c: &mut runtime::Call) -> Option<u8> {
-                        c.long(move |mut c| -> Option<u8> { None })
-                    }
-                ),
+                "pub fn find(&self, n: u8, mut c: &mut runtime::Call) -> Option<u8> { None }",
+                "pub fn find(&self, n: u8, c: &mut runtime::Call) -> Option<u8> { c.long(move |mut c| -> Option<u8> { None }) }",
             ),
             (
-                quote!(
-                    fn all(call: &mut Call) -> impl Sized {
-                        1
-                    }
-                ),
-                quote!(
-                    fn all(call: &mut Call) -> impl Sized {
-                        call.long(move |call| 1)
-                    }
-                ),
+                "fn all(call: &mut Call) -> impl Sized { 1 }",
+                "fn all(call: &mut Call) -> impl Sized { call.long(move |call| { 1 }) }",
             ),
         ] {
-            let wrapped = wrapped(&Tokens::new(), &written).to_string();
-            assert_eq!(wrapped, expected.to_string());
+            let wrapped = wrapped(&Tokens::new(), &written.parse().unwrap());
+            let expected = syn::parse_str::<ItemFn>(expected).unwrap();
+            assert_eq!(wrapped.to_string(), quote!(#expected).to_string());
         }
     }
 

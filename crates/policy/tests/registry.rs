@@ -133,11 +133,11 @@ fn defaults_are_those_described() {
 }
 
 #[test]
-fn whoever_roams_or_has_no_owner_is_left_to_the_simulator() {
+fn whoever_has_no_owner_is_left_to_the_simulator() {
     for spec in specs() {
         let policy = systems::find(&spec.name).unwrap();
         let facts = policy.facts(&spec);
-        let cannot = facts.owner == Owner::Nobody || facts.roams();
+        let cannot = facts.owner == Owner::Nobody;
         assert_eq!(policy.engines == Engines::Simulator, cannot, "{spec}");
     }
 }

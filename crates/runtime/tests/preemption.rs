@@ -1,20 +1,16 @@
 //! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on.
 
 mod common;
+#[path = "preemption/crash.rs"]
+mod crash;
 
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, wait_until};
-use headway_machine::Clock;
-use headway_net::datapath::{Datapath, DatapathEnds, Tx};
-use headway_net::pool::{Pool, SlotId};
-use headway_net::replay::Replay;
 use headway_runtime::{
-    Builder, Call, Idle, Layout, Pin, Server, Service, ShutdownError, Spin, Stats, checkpoint,
-    suspensions,
+    Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint, suspensions,
 };
 
 /// One of each kind: by a dispatcher's flag, by the worker's own clock, with a dispatcher that works.
@@ -296,79 +292,6 @@ fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
             assert_eq!((stats.answered, stats.panics), (2 * half, half));
             stats.preemptions
         });
-    }
-}
-
-/// A datapath whose threads may panic outside of a handler: the first response does.
-struct Breaking {
-    replay: Replay,
-    broken: Arc<AtomicBool>,
-}
-
-struct BreakingTx {
-    tx: <Replay as Datapath>::Tx,
-    broken: Arc<AtomicBool>,
-}
-
-impl Datapath for Breaking {
-    type Rx = <Replay as Datapath>::Rx;
-    type Tx = BreakingTx;
-
-    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<Self::Rx, Self::Tx>> {
-        let (rxs, txs) = self.replay.split(rx_queues, tx)?;
-        let breaking = |tx| BreakingTx {
-            tx,
-            broken: Arc::clone(&self.broken),
-        };
-        Ok((rxs, txs.into_iter().map(breaking).collect()))
-    }
-}
-
-impl Tx for BreakingTx {
-    fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
-        assert!(self.broken.swap(true, Ordering::Relaxed), "the test asked");
-        self.tx.send(pool, slot, now_ns)
-    }
-
-    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], now_ns: u64) -> usize {
-        self.tx.send_sheds(pool, slots, now_ns)
-    }
-}
-
-/// How a server ends of which a worker panics while the dispatcher can interrupt it.
-fn crash(policy: &str, layout: Layout, idle: Idle) -> ShutdownError {
-    let (replay, control) = replay(1, 40, 1_000, [0, LONG_NS]);
-    let datapath = Breaking {
-        replay,
-        broken: Arc::default(),
-    };
-    let server = builder(policy, 2, layout)
-        .idle(idle)
-        .answering(Spin::default())
-        .datapath(datapath)
-        .start()
-        .unwrap();
-    control.start(Clock::global().now_ns());
-    server.wait();
-    server.shutdown(FOREVER).map(drop).unwrap_err()
-}
-
-/// A worker waits at its end for the dispatcher to let go of its flag; the dispatcher ends because the worker says so first.
-#[test]
-fn a_worker_that_panics_while_others_may_interrupt_it_ends_the_server() {
-    let _alone = alone();
-    let policies = ["concord,dispatcher=dedicated", "shinjuku-sq", TINY_QUANTA];
-    for (policy, layout) in in_both_layouts(policies) {
-        for idle in [Idle::Spin, Idle::Park] {
-            let (ended, end) = mpsc::channel();
-            std::thread::spawn(move || ended.send(crash(policy, layout, idle)));
-            let error = end.recv_timeout(FOREVER).expect("the server ends");
-            let ShutdownError::Crashed { threads } = &error else {
-                panic!("{policy} {layout:?} {idle:?}: {error}");
-            };
-            let only_worker = threads.len() == 1 && threads[0].starts_with("hw-worker-");
-            assert!(only_worker, "{policy} {layout:?} {idle:?}: {error}");
-        }
     }
 }
 

@@ -26,8 +26,8 @@ use crate::progress;
 use anyhow::Result;
 use entrant::{Entrant, Offer};
 use findings::Findings;
-use headway_policy::Shape;
 use headway_policy::systems::ServerSpec;
+use headway_policy::{Resume, Shape};
 use headway_runtime::Layout;
 use indicatif::ProgressBar;
 use interrupt::Interrupt;
@@ -116,7 +116,9 @@ impl Args {
         let workers = self
             .workers
             .map_or_else(stage::default_workers, |workers| workers as usize);
-        let shape = Shape::new(workers);
+        let mut shape = Shape::new(workers);
+        // The store's requests stay with their thread.
+        shape.resume = Resume::OwnWorker;
         let spec = |text: &String| {
             let spec = args::server_policy(text).map_err(|error| usage("--policy", error))?;
             admission::admit(&spec, &shape, Layout::Auto).map_err(Refused::of_flags)?;
