@@ -15,6 +15,10 @@ const PROMPT_NS: u64 = 20_000;
 /// A class is named once this many of its requests have overrun and none has yielded: a stop of the machine may explain one.
 const ENOUGH: u64 = 8;
 
+/// Nor is it named while more than so many of its requests ended in time for each that overran: a class of shorts meets stops all day, and its
+/// handlers end before they could yield.
+const IN_TIME_MAX: u64 = 100;
+
 /// A single request that runs on for this long names its class: it may never end.
 pub(crate) const ENDLESS_NS: u64 = 100_000_000;
 
@@ -50,26 +54,28 @@ impl Overruns {
     #[inline]
     pub(crate) fn ended(&self, tally: &Tally, class: u16, late_ns: u64) {
         if late_ns > PROMPT_NS {
-            self.count(tally, class, ENOUGH);
+            self.count(tally, class, ENOUGH, IN_TIME_MAX);
         }
     }
 
     /// A request that was asked to yield [long ago](ENDLESS_NS) still runs.
     #[cold]
     pub(crate) fn still_runs(&self, tally: &Tally, class: u16) {
-        self.count(tally, class, 1);
+        self.count(tally, class, 1, u64::MAX);
     }
 
     #[cold]
-    fn count(&self, tally: &Tally, class: u16, enough: u64) {
+    fn count(&self, tally: &Tally, class: u16, enough: u64, in_time_max: u64) {
         tally.class(class).overruns.add(1);
-        let (mut overruns, mut yielded) = (0, 0);
+        let (mut overruns, mut yielded, mut answered) = (0_u64, 0, 0);
         for tally in &self.tallies {
             overruns += tally.class(class).overruns.get();
             yielded += tally.class(class).preemptions.get();
+            answered += tally.class(class).answered.get();
         }
         let named = &self.classes[usize::from(class)];
-        let tell = overruns >= enough && yielded == 0 && !self.feedback;
+        let is_common = answered <= overruns.saturating_mul(in_time_max);
+        let tell = overruns >= enough && yielded == 0 && is_common && !self.feedback;
         if tell && !named.is_named.swap(true, Ordering::Relaxed) {
             // Nobody is left to be told that standard error is closed.
             let _ = writeln!(
@@ -80,5 +86,29 @@ impl Overruns {
                 named.name
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a class is named of which so many requests were answered, the last few of them late.
+    fn is_named(answered: u64, late: u64) -> bool {
+        let tally = Arc::new(Tally::new(1));
+        let overruns = Overruns::new(&[Arc::clone(&tally)], &["lookup".to_owned()], false);
+        tally.class(0).answered.add(answered);
+        for _ in 0..late {
+            overruns.ended(&tally, 0, PROMPT_NS + 1);
+        }
+        assert_eq!(tally.class(0).overruns.get(), late);
+        overruns.classes[0].is_named.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn a_class_is_named_for_its_handler_and_not_for_stops_of_the_machine() {
+        assert!(is_named(ENOUGH, ENOUGH));
+        assert!(!is_named(ENOUGH, ENOUGH - 1), "a stop may explain it");
+        assert!(!is_named(1_000_000, ENOUGH), "nearly all end in time");
     }
 }
