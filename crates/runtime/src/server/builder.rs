@@ -118,7 +118,7 @@ impl Default for Builder {
 }
 
 impl<S, D, C> Builder<S, D, C> {
-    /// How many workers, 1 to [`MAX_WORKERS`]; 1 unless chosen.
+    /// How many workers, 1 to [`MAX_WORKERS`](headway_policy::MAX_WORKERS); 1 unless chosen.
     pub fn workers(mut self, workers: usize) -> Self {
         self.workers = workers;
         self
