@@ -153,6 +153,7 @@ install-pass: pass
 # The C programs again, now that there is a compiler with the pass; without one they say what they skip.
 .PHONY: test-capi header
 test-capi: toolchain
+	@pass/packages.sh libjemalloc2 || true
 	$(CARGO) test --locked -p headway-capi --test programs -- --nocapture
 
 # The C interface's header, of its source; a test checks that it is current.
