@@ -236,6 +236,14 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Central<D, P, C> {
         self.jobs.grow(capacity);
     }
 
+    fn adopt(&mut self, fresh: &Self) {
+        self.placement.adopt(&fresh.placement);
+        self.discipline.adopt(&fresh.discipline);
+        if self.control.adopt(&fresh.control) {
+            self.workers_changed();
+        }
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.discipline.waiting() + self.bound.waiting()

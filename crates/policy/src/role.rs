@@ -77,6 +77,10 @@ pub trait Ingress: Inspect + DispatcherWork + Assignable {
     /// Makes room for job ids below `capacity`; for engines in virtual time.
     fn grow(&mut self, capacity: usize);
 
+    /// Takes over the rules of one that was just built, and keeps what it holds and has learned. They differ in parameters that may
+    /// change [while serving](crate::spec::Param::while_serving) only.
+    fn adopt(&mut self, fresh: &Self);
+
     /// Requests waiting here.
     fn waiting(&self) -> usize;
 
@@ -150,6 +154,8 @@ impl Ingress for Unplaced {
     fn worker_removed(&mut self, _now_ns: u64, _worker: WorkerId) {}
 
     fn grow(&mut self, _capacity: usize) {}
+
+    fn adopt(&mut self, _fresh: &Self) {}
 
     fn waiting(&self) -> usize {
         0
@@ -285,6 +291,10 @@ pub trait Local {
 
     /// The request finished after `cpu_ns` of the worker's time.
     fn finished<Q: Queues>(&mut self, now_ns: u64, job: &Job, cpu_ns: u64, queues: &mut Q);
+
+    /// Takes over the rules of one that was just built for the same worker, and keeps what it has learned: see [`Ingress::adopt`]. A slice
+    /// that was given before ends as it was given.
+    fn adopt(&mut self, fresh: &Self);
 }
 
 /// "Interrupt what this worker runs, if it is still that assignment."
@@ -360,6 +370,10 @@ pub trait Monitor: Clone {
 
     /// The deadline it asked for came. What it returns is to be the queues' [`congested`](Backlog::congested) from now on.
     fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64;
+
+    /// Takes over the rules of one that was just built, and keeps what it knows of the workers: see [`Ingress::adopt`]. A time that it
+    /// asked for before stays as it was asked for; [`next_deadline_ns`](Self::next_deadline_ns) may be another from now on.
+    fn adopt(&mut self, fresh: &Self);
 }
 
 /// Nobody is ever interrupted.
@@ -410,4 +424,6 @@ impl Monitor for Never {
     fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
         0
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

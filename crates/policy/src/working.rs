@@ -91,6 +91,14 @@ impl<D: Discipline, P: Placement, C: Control> Ingress for Working<D, P, C> {
         self.central.grow(capacity);
     }
 
+    /// The next slice is as long as the new rules say; whether there are any does not change, since a request may be in the middle of one.
+    fn adopt(&mut self, fresh: &Self) {
+        self.central.adopt(&fresh.central);
+        if self.slice_ns > 0 && fresh.slice_ns > 0 {
+            self.slice_ns = fresh.slice_ns;
+        }
+    }
+
     #[inline]
     fn waiting(&self) -> usize {
         self.central.waiting()

@@ -13,6 +13,7 @@ use headway_policy::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, U
 use headway_policy::placements::{
     self, AnyPlacement, Bounded, Choices, Idle, Placement, Reserved, ReservedBounded, Workers,
 };
+use headway_policy::reservation::Rules;
 use headway_policy::role::{Ingress, Monitor};
 use headway_policy::{
     BitSet, Central, ClassId, Job, JobId, Jobs, Order, Plan, Resume, Shape, WorkerId, Working,
@@ -44,6 +45,8 @@ enum Event {
     Assign(usize, usize),
     /// A monitor is asked about the worker.
     Expire(usize),
+    /// Other rules, or the first ones again.
+    Adopt,
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -57,6 +60,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => (0..CLASSES).prop_map(Event::Withdraw),
         1 => (1..3usize, 1..3usize).prop_map(|(short, long)| Event::Assign(short, long)),
         2 => (0..WORKERS).prop_map(Event::Expire),
+        1 => Just(Event::Adopt),
     ];
     prop::collection::vec(event, 1..120)
 }
@@ -95,13 +99,14 @@ fn same<A: Ingress, B: Ingress>(plain: &A, wrapped: &B, jobs: u32) -> Result<(),
 /// Two monitors over one ingress say the same.
 struct Watch<A, B>(A, B);
 
-/// Drives both; what one says the other says.
+/// Drives both; what one says the other says. The second of each has the rules that are adopted.
 fn agree<A: Ingress, B: Ingress, M: Monitor, N: Monitor>(
-    mut plain: A,
-    mut wrapped: B,
-    mut watch: Option<Watch<M, N>>,
+    [mut plain, fresh_plain]: [A; 2],
+    [mut wrapped, fresh_wrapped]: [B; 2],
+    watch: Option<[Watch<M, N>; 2]>,
     events: &[Event],
 ) -> Result<(), TestCaseError> {
+    let (mut watch, fresh_watch) = watch.map(|[watch, fresh]| (watch, fresh)).unzip();
     let toy = toy::Toy::new(WORKERS, 8);
     let mut running: [Option<Job>; WORKERS] = [None; WORKERS];
     let mut present = [true; WORKERS];
@@ -186,6 +191,14 @@ fn agree<A: Ingress, B: Ingress, M: Monitor, N: Monitor>(
                     prop_assert_eq!(verdict, b.expired(now_ns, id, &wrapped, &toy));
                 }
             }
+            Event::Adopt => {
+                plain.adopt(&fresh_plain);
+                wrapped.adopt(&fresh_wrapped);
+                if let (Some(Watch(a, b)), Some(Watch(x, y))) = (&mut watch, &fresh_watch) {
+                    a.adopt(x);
+                    b.adopt(y);
+                }
+            }
         }
         if let Some(Watch(a, b)) = &mut watch {
             prop_assert_eq!(a.next_deadline_ns(), b.next_deadline_ns());
@@ -211,7 +224,7 @@ fn stopped<A: Monitor, B: Monitor>(
     }
 }
 
-const UNWATCHED: Option<Watch<AnyMonitor, AnyMonitor>> = None;
+const UNWATCHED: Option<[Watch<AnyMonitor, AnyMonitor>; 2]> = None;
 
 fn central<D: Discipline, P: Placement, C: Control>(
     parts: (D, P, C),
@@ -235,9 +248,12 @@ proptest! {
         let classes = shape.queues();
         macro_rules! check {
             ($kind:ident, $new:expr) => {
+                check!($kind, $new, $new)
+            };
+            ($kind:ident, $new:expr, $other:expr) => {
                 agree(
-                    central(($new, Idle, Fixed::Open), resume),
-                    central((AnyDiscipline::$kind($new), Idle, Fixed::Open), resume),
+                    [$new, $other].map(|it| central((it, Idle, Fixed::Open), resume)),
+                    [$new, $other].map(|it| central((AnyDiscipline::$kind(it), Idle, Fixed::Open), resume)),
                     UNWATCHED,
                     &events,
                 )?;
@@ -246,13 +262,37 @@ proptest! {
         check!(Fifo, Fifo::new(LIMIT));
         check!(Typed, Typed::new(classes, LIMIT));
         check!(Shortest, Shortest::by_size(SizeSource::Profile, &shape));
-        check!(Earliest, Earliest::by_deadline(Deadlines::new(&shape, 10.0), &shape));
-        check!(DeficitRoundRobin, DeficitRoundRobin::new(classes, LIMIT, 5_000, Sizes::new(SizeSource::Profile, &shape)));
-        check!(WeightedRoundRobin, WeightedRoundRobin::new(vec![3, 1, 1], LIMIT));
-        check!(Mlfq, Mlfq::new(Levels { quantum_ns: 5_000, count: 4 }, LIMIT));
-        check!(MultiQueue, MultiQueue::by_wait_over_slo(&shape, 10.0, Reentry::Head));
+        check!(
+            Earliest,
+            Earliest::by_deadline(Deadlines::new(&shape, 10.0), &shape),
+            Earliest::by_deadline(Deadlines::new(&shape, 2.0), &shape)
+        );
+        check!(
+            DeficitRoundRobin,
+            DeficitRoundRobin::new(classes, LIMIT, 5_000, Sizes::new(SizeSource::Profile, &shape)),
+            DeficitRoundRobin::new(classes, LIMIT, 500, Sizes::new(SizeSource::Profile, &shape))
+        );
+        check!(
+            WeightedRoundRobin,
+            WeightedRoundRobin::new(vec![3, 1, 1], LIMIT),
+            WeightedRoundRobin::new(vec![1, 5, 1], LIMIT)
+        );
+        check!(
+            Mlfq,
+            Mlfq::new(Levels { quantum_ns: 5_000, count: 4 }, LIMIT),
+            Mlfq::new(Levels { quantum_ns: 50_000, count: 4 }, LIMIT)
+        );
+        check!(
+            MultiQueue,
+            MultiQueue::by_wait_over_slo(&shape, 10.0, Reentry::Head),
+            MultiQueue::by_wait_over_slo(&shape, 3.0, Reentry::Tail)
+        );
         check!(MultiQueue, MultiQueue::by_virtual_time(&shape, Reentry::Tail));
-        check!(CycleStealing, CycleStealing::new(shape.longs(), 0.5, WORKERS, LIMIT));
+        check!(
+            CycleStealing,
+            CycleStealing::new(shape.longs(), 0.5, WORKERS, LIMIT),
+            CycleStealing::new(shape.longs(), 0.9, WORKERS, LIMIT)
+        );
     }
 
     /// Each placement.
@@ -260,9 +300,14 @@ proptest! {
     fn placements_agree(events in events()) {
         macro_rules! check {
             ($kind:ident, $new:expr) => {
+                check!($kind, $new, $new)
+            };
+            ($kind:ident, $new:expr, $other:expr) => {
                 agree(
-                    central((Typed::new(3, LIMIT), $new, Fixed::First(1)), Resume::Anywhere),
-                    central((Typed::new(3, LIMIT), AnyPlacement::$kind($new), Fixed::First(1)), Resume::Anywhere),
+                    [$new, $other].map(|it| central((Typed::new(3, LIMIT), it, Fixed::First(1)), Resume::Anywhere)),
+                    [$new, $other].map(|it| {
+                        central((Typed::new(3, LIMIT), AnyPlacement::$kind(it), Fixed::First(1)), Resume::Anywhere)
+                    }),
                     UNWATCHED,
                     &events,
                 )?;
@@ -272,7 +317,7 @@ proptest! {
         check!(Reserved, Reserved);
         check!(ReservedBounded, ReservedBounded);
         check!(Shortest, placements::Shortest::new(7));
-        check!(Choices, Choices::new(2, 7));
+        check!(Choices, Choices::new(2, 7), Choices::new(1, 7));
     }
 
     /// Each control.
@@ -280,20 +325,27 @@ proptest! {
     fn controls_agree(events in events()) {
         let shape = shape();
         let rules = DarcRules { window: 4, ..DarcRules::default() };
+        let reservation = Rules { delta: 1_000.0, spillway: 2 };
+        let other = DarcRules { window: 3, delay: 1.0, reservation, ..rules };
         macro_rules! check {
             ($kind:ident, $new:expr) => {
+                check!($kind, $new, $new)
+            };
+            ($kind:ident, $new:expr, $other:expr) => {
                 agree(
-                    central((Typed::new(3, LIMIT), Reserved, $new), Resume::Anywhere),
-                    central((Typed::new(3, LIMIT), Reserved, AnyControl::$kind($new)), Resume::Anywhere),
+                    [$new, $other].map(|it| central((Typed::new(3, LIMIT), Reserved, it), Resume::Anywhere)),
+                    [$new, $other].map(|it| {
+                        central((Typed::new(3, LIMIT), Reserved, AnyControl::$kind(it)), Resume::Anywhere)
+                    }),
                     UNWATCHED,
                     &events,
                 )?;
             };
         }
-        check!(Fixed, Fixed::First(1));
+        check!(Fixed, Fixed::First(1), Fixed::First(2));
         check!(Partition, Partition::new(&shape.classes));
-        check!(Darc, Darc::new(2, rules, None));
-        check!(DarcStable, DarcStable::new(2, rules, None));
+        check!(Darc, Darc::new(2, rules, None), Darc::new(2, other, None));
+        check!(DarcStable, DarcStable::new(2, rules, None), DarcStable::new(2, other, None));
     }
 
     /// Each monitor.
@@ -302,26 +354,33 @@ proptest! {
         let shape = shape();
         let levels = Levels { quantum_ns: 5_000, count: 4 };
         macro_rules! check {
-            ($kind:ident, $discipline:expr, $new:expr) => {
+            ($kind:ident, $discipline:expr, $new:expr, $other:expr) => {
+                let discipline = || central(($discipline, Idle, Fixed::Open), Resume::Anywhere);
                 agree(
-                    central(($discipline, Idle, Fixed::Open), Resume::Anywhere),
-                    central(($discipline, Idle, Fixed::Open), Resume::Anywhere),
-                    Some(Watch($new, AnyMonitor::$kind($new))),
+                    [discipline(), discipline()],
+                    [discipline(), discipline()],
+                    Some([
+                        Watch($new, AnyMonitor::$kind($new)),
+                        Watch($other, AnyMonitor::$kind($other)),
+                    ]),
                     &events,
                 )?;
             };
         }
-        check!(Quantum, Fifo::new(LIMIT), Quantum::new(5_000, Lateness::one_sided_normal(100), 7));
-        check!(Ticks, Mlfq::new(levels, LIMIT), Ticks::new(levels, WORKERS));
-        check!(Overtake, Shortest::by_size(SizeSource::Profile, &shape), Overtake::new(Urgency::Remaining, WORKERS).delayed(500));
+        let lateness = || Lateness::one_sided_normal(100);
+        check!(Quantum, Fifo::new(LIMIT), Quantum::new(5_000, lateness(), 7), Quantum::new(500, lateness(), 7));
+        let longer = Levels { quantum_ns: 50_000, ..levels };
+        check!(Ticks, Mlfq::new(levels, LIMIT), Ticks::new(levels, WORKERS), Ticks::new(longer, WORKERS));
+        let overtake = || Overtake::new(Urgency::Remaining, WORKERS).delayed(500);
+        check!(Overtake, Shortest::by_size(SizeSource::Profile, &shape), overtake(), overtake().after(700));
     }
 
     /// A dispatcher that may work and does not is one that only dispatches; one that does says so for itself alone.
     #[test]
     fn a_working_dispatcher_agrees(events in events(), resume in resume()) {
         let given = || central((Typed::new(3, LIMIT), Reserved, Given::new(3)), resume);
-        agree(given(), Working::new(given(), 0), UNWATCHED, &events)?;
+        agree([given(), given()], [given(), given()].map(|it| Working::new(it, 0)), UNWATCHED, &events)?;
         let split = || central((SplitFifo::new(LIMIT), Bounded, Fixed::Open), resume);
-        agree(split(), Working::new(split(), 0), UNWATCHED, &events)?;
+        agree([split(), split()], [split(), split()].map(|it| Working::new(it, 0)), UNWATCHED, &events)?;
     }
 }

@@ -64,4 +64,15 @@ impl Control for AnyControl {
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         each!(self, control => control.workers_changed(plan, present));
     }
+
+    fn adopt(&mut self, fresh: &Self) -> bool {
+        match (self, fresh) {
+            (Self::Fixed(own), Self::Fixed(fresh)) => own.adopt(fresh),
+            (Self::Partition(own), Self::Partition(fresh)) => own.adopt(fresh),
+            (Self::Darc(own), Self::Darc(fresh)) => own.adopt(fresh),
+            (Self::DarcStable(own), Self::DarcStable(fresh)) => own.adopt(fresh),
+            // Which control it is does not change: it would forget what it has learned.
+            _ => false,
+        }
+    }
 }

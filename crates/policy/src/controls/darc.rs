@@ -126,4 +126,12 @@ impl Control for Darc {
             self.open(plan, present);
         }
     }
+
+    /// The profile stays. Other groups or another spillway make another plan of it at once.
+    fn adopt(&mut self, fresh: &Self) -> bool {
+        let replans = self.rules.reservation != fresh.rules.reservation;
+        self.rules = fresh.rules;
+        self.profiler.adopt(fresh.rules);
+        replans
+    }
 }

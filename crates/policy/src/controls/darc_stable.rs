@@ -72,7 +72,7 @@ impl DarcStable {
     }
 
     /// A plan fresh from DARC: settled at once, with what was measured so far.
-    fn adopt(&mut self, plan: &mut Plan, present: &BitSet) {
+    fn take_up(&mut self, plan: &mut Plan, present: &BitSet) {
         self.published.clone_from(&plan.groups);
         (self.disagreeing, self.overruled) = (0, false);
         self.growing.fill(0);
@@ -200,7 +200,7 @@ impl Control for DarcStable {
         let replanned = self.darc.close_window(now_ns, plan, present, &waiting);
         self.smooth_loads(first || replanned);
         if replanned {
-            self.adopt(plan, present);
+            self.take_up(plan, present);
             return true;
         }
         let reconsidered = self.reconsider(plan, present);
@@ -214,7 +214,12 @@ impl Control for DarcStable {
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet) {
         self.darc.workers_changed(plan, present);
         if plan.order == Order::Rank {
-            self.adopt(plan, present);
+            self.take_up(plan, present);
         }
+    }
+
+    /// As DARC, whose plan is then settled anew with the loads as smoothed so far.
+    fn adopt(&mut self, fresh: &Self) -> bool {
+        self.darc.adopt(&fresh.darc)
     }
 }

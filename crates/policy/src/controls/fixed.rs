@@ -62,4 +62,10 @@ impl Control for Fixed {
             );
         }
     }
+
+    fn adopt(&mut self, fresh: &Self) -> bool {
+        let differs = self != fresh;
+        *self = *fresh;
+        differs
+    }
 }

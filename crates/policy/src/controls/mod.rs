@@ -51,4 +51,8 @@ pub trait Control {
 
     /// Workers came or went: divides what is there now.
     fn workers_changed(&mut self, plan: &mut Plan, present: &BitSet);
+
+    /// Takes over the rules of one that was just built, and keeps what it has learned: see
+    /// [`Ingress::adopt`](crate::role::Ingress::adopt). `true` when the workers are to be divided anew by these rules.
+    fn adopt(&mut self, fresh: &Self) -> bool;
 }

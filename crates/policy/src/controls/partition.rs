@@ -69,4 +69,8 @@ impl Control for Partition {
             plan.allow(class, own, BitSet::EMPTY);
         }
     }
+
+    fn adopt(&mut self, _fresh: &Self) -> bool {
+        false
+    }
 }

@@ -172,6 +172,12 @@ impl Profiler {
         }
     }
 
+    /// Goes on by these rules. What was counted so far in this window stays.
+    pub(super) fn adopt(&mut self, rules: DarcRules) {
+        self.rules = rules;
+        self.set_patience();
+    }
+
     fn set_patience(&mut self) {
         for (patience_ns, mean_ns) in self.patience_ns.iter_mut().zip(&self.mean_ns) {
             *patience_ns = if *mean_ns > 0.0 {

@@ -94,6 +94,22 @@ impl Discipline for AnyDiscipline {
     fn replanned(&mut self, plan: &Plan) {
         each!(self, discipline => discipline.replanned(plan));
     }
+
+    fn adopt(&mut self, fresh: &Self) {
+        match (self, fresh) {
+            (Self::Fifo(own), Self::Fifo(fresh)) => own.adopt(fresh),
+            (Self::Typed(own), Self::Typed(fresh)) => own.adopt(fresh),
+            (Self::Shortest(own), Self::Shortest(fresh)) => own.adopt(fresh),
+            (Self::Earliest(own), Self::Earliest(fresh)) => own.adopt(fresh),
+            (Self::DeficitRoundRobin(own), Self::DeficitRoundRobin(fresh)) => own.adopt(fresh),
+            (Self::WeightedRoundRobin(own), Self::WeightedRoundRobin(fresh)) => own.adopt(fresh),
+            (Self::Mlfq(own), Self::Mlfq(fresh)) => own.adopt(fresh),
+            (Self::MultiQueue(own), Self::MultiQueue(fresh)) => own.adopt(fresh),
+            (Self::CycleStealing(own), Self::CycleStealing(fresh)) => own.adopt(fresh),
+            // Which discipline it is does not change while it holds requests.
+            _ => {}
+        }
+    }
 }
 
 impl Preview for AnyDiscipline {

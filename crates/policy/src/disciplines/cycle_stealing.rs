@@ -15,6 +15,8 @@ pub struct CycleStealing {
     is_long: BitSet,
     /// Part of the workers that are long hosts, 0 to 1.
     long_part: f64,
+    /// Workers present.
+    workers: usize,
     /// How many these are among those present.
     long_hosts: usize,
     /// Longs that run.
@@ -33,6 +35,7 @@ impl CycleStealing {
             longs: List::EMPTY,
             is_long,
             long_part,
+            workers,
             long_hosts: 0,
             running: 0,
             limit,
@@ -42,6 +45,7 @@ impl CycleStealing {
     }
 
     fn divide(&mut self, workers: usize) {
+        self.workers = workers;
         let wanted = (self.long_part * workers as f64 + 0.5) as usize;
         self.long_hosts = wanted.clamp(1, workers.saturating_sub(1).max(1));
     }
@@ -120,6 +124,12 @@ impl Discipline for CycleStealing {
     fn replanned(&mut self, plan: &Plan) {
         let unknown = ClassId(plan.ranked().len() as u16 - 1);
         self.divide(plan.reserved(unknown).union(plan.stealable(unknown)).len());
+    }
+
+    /// Longs that run go on, though they may be more than there are long hosts now.
+    fn adopt(&mut self, fresh: &Self) {
+        self.long_part = fresh.long_part;
+        self.divide(self.workers);
     }
 }
 

@@ -51,4 +51,9 @@ impl Key for Deadlines {
     }
 
     fn completed(&mut self, _class: ClassId, _cpu_ns: u64) {}
+
+    /// What waits already keeps the deadline that it came with.
+    fn adopt(&mut self, fresh: &Self) {
+        self.slo_ns.clone_from(&fresh.slo_ns);
+    }
 }

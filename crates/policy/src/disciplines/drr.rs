@@ -133,6 +133,10 @@ impl Discipline for DeficitRoundRobin {
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.quantum_ns = fresh.quantum_ns;
+    }
 }
 
 impl Preview for DeficitRoundRobin {

@@ -75,6 +75,8 @@ impl Discipline for Fifo {
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }
 
 impl Preview for Fifo {

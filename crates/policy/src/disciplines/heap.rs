@@ -72,6 +72,9 @@ pub trait Key {
 
     /// A request of the class took so long in all.
     fn completed(&mut self, class: ClassId, cpu_ns: u64);
+
+    /// Takes over the rules of one that was just built: see [`Ingress::adopt`](crate::role::Ingress::adopt).
+    fn adopt(&mut self, fresh: &Self);
 }
 
 /// One bounded queue for all classes, in the order of a key that does not change while a request
@@ -157,6 +160,10 @@ impl<K: Key> Discipline for ByKey<K> {
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.key.adopt(&fresh.key);
+    }
 }
 
 impl<K: Key> Preview for ByKey<K> {

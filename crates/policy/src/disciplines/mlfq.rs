@@ -116,6 +116,11 @@ impl Discipline for Mlfq {
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+
+    /// What waits stays at its level; there are as many levels as before.
+    fn adopt(&mut self, fresh: &Self) {
+        self.levels.quantum_ns = fresh.levels.quantum_ns;
+    }
 }
 
 impl Preview for Mlfq {

@@ -75,6 +75,10 @@ pub trait Discipline: Preview + Accounting {
 
     /// The plan's ranking changed.
     fn replanned(&mut self, plan: &Plan);
+
+    /// Takes over the rules of one that was just built; requests that wait keep their places: see
+    /// [`Ingress::adopt`](crate::role::Ingress::adopt).
+    fn adopt(&mut self, fresh: &Self);
 }
 
 /// A look at what a discipline would offer.

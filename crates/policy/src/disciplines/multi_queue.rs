@@ -164,6 +164,13 @@ impl Discipline for MultiQueue {
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.reentry = fresh.reentry;
+        if let (Pick::WaitOverSlo(own), Pick::WaitOverSlo(fresh)) = (&mut self.pick, &fresh.pick) {
+            own.clone_from(fresh);
+        }
+    }
 }
 
 impl Preview for MultiQueue {

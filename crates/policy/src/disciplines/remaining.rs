@@ -36,4 +36,6 @@ impl Key for Remaining {
     fn completed(&mut self, class: ClassId, cpu_ns: u64) {
         self.sizes.completed(class, cpu_ns);
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

@@ -93,6 +93,8 @@ impl Discipline for SplitFifo {
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }
 
 impl Preview for SplitFifo {

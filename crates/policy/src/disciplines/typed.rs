@@ -142,6 +142,8 @@ impl Discipline for Typed {
             .map(|class| plan.rank(ClassId(class as u16)))
             .collect();
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }
 
 impl Preview for Typed {

@@ -91,6 +91,17 @@ impl Discipline for WeightedRoundRobin {
     }
 
     fn replanned(&mut self, _plan: &Plan) {}
+
+    /// A turn that has not begun is as long as the new weight says; one that has begun is no longer than that.
+    fn adopt(&mut self, fresh: &Self) {
+        let turn = self.turn.index();
+        let unbegun = self.left == self.weights[turn];
+        self.weights.clone_from(&fresh.weights);
+        self.left = match self.weights[turn] {
+            weight if unbegun => weight,
+            weight => self.left.min(weight),
+        };
+    }
 }
 
 impl Preview for WeightedRoundRobin {

@@ -60,4 +60,9 @@ impl Local for Batches {
     }
 
     fn finished<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64, _queues: &mut Q) {}
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.batch = fresh.batch;
+        self.slice_ns = fresh.slice_ns;
+    }
 }

@@ -125,4 +125,9 @@ impl Local for SynergyWorker {
     fn renew<Q: Queues>(&mut self, _now_ns: u64, _queues: &Q) -> Option<u64> {
         None
     }
+
+    /// The average of the shorts is the queues', and stays. What lies in a wait queue is taken up from there under any rules.
+    fn adopt(&mut self, fresh: &Self) {
+        self.rules = fresh.rules;
+    }
 }

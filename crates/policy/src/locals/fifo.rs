@@ -33,4 +33,6 @@ impl Local for Fifo {
     }
 
     fn finished<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64, _queues: &mut Q) {}
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

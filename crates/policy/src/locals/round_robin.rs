@@ -41,4 +41,8 @@ impl Local for RoundRobin {
     }
 
     fn finished<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64, _queues: &mut Q) {}
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.slice_ns = fresh.slice_ns;
+    }
 }

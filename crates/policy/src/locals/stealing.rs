@@ -94,4 +94,8 @@ impl Local for Stealing {
     }
 
     fn finished<Q: Queues>(&mut self, _now_ns: u64, _job: &Job, _cpu_ns: u64, _queues: &mut Q) {}
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.take = fresh.take;
+    }
 }

@@ -77,4 +77,14 @@ impl Monitor for AnyMonitor {
     fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64 {
         each!(self, monitor => monitor.tick(now_ns, queues))
     }
+
+    fn adopt(&mut self, fresh: &Self) {
+        match (self, fresh) {
+            (Self::Quantum(own), Self::Quantum(fresh)) => own.adopt(fresh),
+            (Self::Overtake(own), Self::Overtake(fresh)) => own.adopt(fresh),
+            (Self::Ticks(own), Self::Ticks(fresh)) => own.adopt(fresh),
+            // Which monitor it is does not change while it watches.
+            _ => {}
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Preemption at arrivals: what is more urgent does not wait for what is less.
 
-use crate::disciplines::Deadlines;
+use crate::disciplines::{Deadlines, Key};
 use crate::role::{Backlog, Ingress, Monitor, Preempt, PreemptionDecision};
 use crate::{BitSet, Job, JobId, WorkerId};
 use alloc::collections::VecDeque;
@@ -244,5 +244,15 @@ impl Monitor for Overtake {
 
     fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
         0
+    }
+
+    /// How long a notice travels is a model of the machine, not a rule. What runs keeps the rank that it began with.
+    fn adopt(&mut self, fresh: &Self) {
+        self.after_ns = fresh.after_ns;
+        if let (Urgency::Deadline(own), Urgency::Deadline(fresh)) =
+            (&mut self.urgency, &fresh.urgency)
+        {
+            own.adopt(fresh);
+        }
     }
 }

@@ -80,4 +80,9 @@ impl Monitor for Quantum {
     fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
         0
     }
+
+    /// How late interruptions come is a model of the machine, not a rule.
+    fn adopt(&mut self, fresh: &Self) {
+        self.quantum_ns = fresh.quantum_ns;
+    }
 }

@@ -66,7 +66,9 @@ impl Monitor for Ticks {
     ) -> PreemptionDecision {
         let Levels { quantum_ns, count } = self.levels;
         let running = &mut self.running[worker.index()];
-        let before = self.levels.at(running.attained_ns - quantum_ns);
+        let before = self
+            .levels
+            .at(running.attained_ns.saturating_sub(quantum_ns));
         let level = self.levels.at(running.attained_ns);
         let over =
             level != before || (level == count - 1 && running.turn_ns >> level >= quantum_ns);
@@ -99,5 +101,9 @@ impl Monitor for Ticks {
 
     fn tick<Q: Backlog>(&mut self, _now_ns: u64, _queues: &Q) -> u64 {
         0
+    }
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.levels.quantum_ns = fresh.levels.quantum_ns;
     }
 }

@@ -148,7 +148,18 @@ impl Monitor for TimerCore {
             congested |= u64::from(consumed < *before) << queue;
             *before = produced;
         }
-        self.next_look_ns = Some(now_ns + self.rules.thresh_wqd_ns);
+        // Without a threshold this was the last look, after a change of the rules.
+        let again = self.rules.thresh_wqd_ns > 0;
+        self.next_look_ns = again.then_some(now_ns + self.rules.thresh_wqd_ns);
         congested
+    }
+
+    /// Another threshold begins another window: its first look, which is due at once, finds nothing congested.
+    fn adopt(&mut self, fresh: &Self) {
+        if self.rules.thresh_wqd_ns != fresh.rules.thresh_wqd_ns {
+            self.produced.fill(0);
+            self.next_look_ns = Some(0);
+        }
+        self.rules = fresh.rules;
     }
 }

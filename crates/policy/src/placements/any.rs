@@ -43,4 +43,16 @@ impl Placement for AnyPlacement {
             Self::Choices(placement) => placement.place(job, plan, workers),
         }
     }
+
+    fn adopt(&mut self, fresh: &Self) {
+        match (self, fresh) {
+            (Self::Idle(own), Self::Idle(fresh)) => own.adopt(fresh),
+            (Self::Reserved(own), Self::Reserved(fresh)) => own.adopt(fresh),
+            (Self::ReservedBounded(own), Self::ReservedBounded(fresh)) => own.adopt(fresh),
+            (Self::Shortest(own), Self::Shortest(fresh)) => own.adopt(fresh),
+            (Self::Choices(own), Self::Choices(fresh)) => own.adopt(fresh),
+            // Which placement it is does not change: workers hold as many requests as it let them.
+            _ => {}
+        }
+    }
 }

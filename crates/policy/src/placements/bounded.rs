@@ -21,4 +21,6 @@ impl Placement for Bounded {
     fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         workers.shortest()
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

@@ -52,4 +52,8 @@ impl Placement for Choices {
         }
         Some(best)
     }
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.draws = fresh.draws;
+    }
 }

@@ -59,4 +59,6 @@ impl Placement for Hashed {
             .nth(position)
             .map(|worker| WorkerId(worker as u16))
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

@@ -20,4 +20,6 @@ impl Placement for Idle {
     fn place(&mut self, _job: &Job, _plan: &Plan, workers: &Workers) -> Option<WorkerId> {
         workers.idle().first().map(|worker| WorkerId(worker as u16))
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

@@ -33,4 +33,7 @@ pub trait Placement {
 
     /// The worker, or `None` when the request must wait.
     fn place(&mut self, job: &Job, plan: &Plan, workers: &Workers) -> Option<WorkerId>;
+
+    /// Takes over the rules of one that was just built: see [`Ingress::adopt`](crate::role::Ingress::adopt).
+    fn adopt(&mut self, fresh: &Self);
 }

@@ -23,4 +23,6 @@ impl Placement for Reserved {
         let worker = workers.idle().first_in(reserved, stealable)?;
         Some(WorkerId(worker as u16))
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

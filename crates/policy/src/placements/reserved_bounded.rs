@@ -25,4 +25,6 @@ impl Placement for ReservedBounded {
         let worker = levels.find_map(|level| level.first_in(reserved, stealable))?;
         Some(WorkerId(worker as u16))
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

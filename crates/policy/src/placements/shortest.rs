@@ -34,4 +34,6 @@ impl Placement for Shortest {
         let worker = least.nth(self.rng.below(least.len()))?;
         Some(WorkerId(worker as u16))
     }
+
+    fn adopt(&mut self, _fresh: &Self) {}
 }

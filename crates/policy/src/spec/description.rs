@@ -2,6 +2,7 @@
 
 use super::{Kind, Param, Spec, SpecError};
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// A policy as lists, errors and documentation show it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -29,6 +30,13 @@ impl Description {
     #[must_use]
     pub fn param(&self, key: &str) -> Option<&'static Param> {
         self.params.iter().find(|param| param.key == key)
+    }
+
+    /// The keys of the parameters that may change while a server serves.
+    #[must_use]
+    pub fn changeable(&self) -> Vec<&'static str> {
+        let changeable = self.params.iter().filter(|param| param.while_serving);
+        changeable.map(|param| param.key).collect()
     }
 
     /// Refuses keys that are none of its parameters.

@@ -56,6 +56,15 @@ pub enum SpecError {
         /// Its parameters.
         valid: Vec<&'static str>,
     },
+    /// The parameter stays as it was when the server started.
+    SetAtStart {
+        /// The policy.
+        policy: &'static str,
+        /// The parameter.
+        key: &'static str,
+        /// The parameters that may change while serving.
+        changeable: Vec<&'static str>,
+    },
     /// The value cannot be what the parameter means.
     BadValue {
         /// The policy.
@@ -79,6 +88,7 @@ impl SpecError {
             Self::NotAPair { .. }
             | Self::OnlyVirtual { .. }
             | Self::Roams { .. }
+            | Self::SetAtStart { .. }
             | Self::BadValue { .. } => None,
         }
     }
@@ -120,6 +130,27 @@ impl fmt::Display for SpecError {
                     f,
                     "policy '{policy}' has no parameter '{key}'; it takes: {}",
                     List(valid)
+                )
+            }
+            Self::SetAtStart {
+                policy,
+                key,
+                changeable,
+            } if changeable.is_empty() => {
+                write!(
+                    f,
+                    "policy '{policy}' has no parameter that may change while it serves: start the server anew to change {key}"
+                )
+            }
+            Self::SetAtStart {
+                policy,
+                key,
+                changeable,
+            } => {
+                write!(
+                    f,
+                    "policy '{policy}' takes {key} at the start only: start the server anew, or change: {}",
+                    List(changeable)
                 )
             }
             Self::BadValue {

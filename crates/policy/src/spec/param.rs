@@ -17,6 +17,8 @@ pub struct Param {
     pub bound: &'static str,
     /// Its values.
     pub kind: Kind,
+    /// Whether it may change while a server serves: its policy then keeps what it has learned, and what waits.
+    pub while_serving: bool,
 }
 
 /// The values of a parameter.
@@ -127,6 +129,16 @@ impl Param {
             unit: "",
             bound: "",
             kind,
+            while_serving: false,
+        }
+    }
+
+    /// It may change while a server serves.
+    #[must_use]
+    pub const fn while_serving(self) -> Self {
+        Self {
+            while_serving: true,
+            ..self
         }
     }
 

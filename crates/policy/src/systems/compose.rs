@@ -25,7 +25,8 @@ const POLICY: ServerPolicy = ServerPolicy {
             K,
             Param::whole("choices", 2, 1, 256)
                 .in_units("draws")
-                .means("workers drawn, of which the least occupied is taken"),
+                .means("workers drawn, of which the least occupied is taken")
+                .while_serving(),
             SIZE,
             SLO,
             TURN,
@@ -36,7 +37,8 @@ const POLICY: ServerPolicy = ServerPolicy {
             REENTRY,
             any_time("q", 0)
                 .following("5us, 0 for on-blocked")
-                .means("service until a request is interrupted"),
+                .means("service until a request is interrupted")
+                .while_serving(),
             PROPAGATION,
             cost(0).following("1us, 0 for srpt and edf"),
             CHARGE,

@@ -23,7 +23,7 @@ const POLICY: ServerPolicy = ServerPolicy {
         paper: "Concord, SOSP '23",
         params: &[
             K,
-            quantum(5_000),
+            quantum(5_000).while_serving(),
             any_time("notif", 58).means("what noticing the flag takes of the worker"),
             switch(100),
             next(154),

@@ -28,18 +28,23 @@ const POLICY: ServerPolicy = ServerPolicy {
 pub(super) const PARAMS: &[Param] = &[DELTA, WINDOW, DEVIATION, DELAY, SPILLWAY, PROFILE];
 
 pub(super) const DELTA: Param = Param::number("delta", 2.0, 1.0, f64::MAX)
-    .means("classes whose mean is within this factor of their group's shortest share workers");
+    .means("classes whose mean is within this factor of their group's shortest share workers")
+    .while_serving();
 pub(super) const WINDOW: Param = Param::whole("window", 50_000, 1, 1 << 40)
     .in_units("completions")
-    .means("length of a profiling window");
+    .means("length of a profiling window")
+    .while_serving();
 pub(super) const DEVIATION: Param = Param::number("deviation", 0.10, 0.0, 1.0)
-    .means("how far a class's part of all demand must move, absolute, before a new reservation");
+    .means("how far a class's part of all demand must move, absolute, before a new reservation")
+    .while_serving();
 pub(super) const DELAY: Param = Param::number("delay", 10.0, 0.0, f64::MAX)
     .in_units("mean service times")
-    .means("a wait beyond this calls for a check");
+    .means("a wait beyond this calls for a check")
+    .while_serving();
 pub(super) const SPILLWAY: Param = Param::whole("spillway", 1, 1, 256)
     .in_units("workers")
-    .means("the last workers, which serve UNKNOWN and groups that found no worker free");
+    .means("the last workers, which serve UNKNOWN and groups that found no worker free")
+    .while_serving();
 pub(super) const PROFILE: Param = Param::word("profile", &["observed", "known"])
     .means("known starts with the declared means and shares, in simulation only");
 

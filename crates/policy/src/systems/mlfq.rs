@@ -13,7 +13,7 @@ const RECIPE: Recipe = Recipe {
             summary: "levels by the service received so far, the lowest first, a tick to interrupt by",
             paper: "",
             params: &[
-                quantum(5_000),
+                quantum(5_000).while_serving(),
                 LEVELS,
                 cost(1_000),
                 CHARGE,

@@ -31,6 +31,7 @@
 
 mod build;
 mod c_fcfs;
+mod change;
 mod chosen;
 mod compose;
 mod concord;
@@ -63,6 +64,7 @@ mod work_stealing;
 mod wrr;
 
 pub use c_fcfs::c_fcfs;
+pub use change::{Changed, ParamChange, change, rebuild};
 pub use concord::{Concord, concord};
 pub use d_fcfs::d_fcfs;
 pub use darc::{DarcParams, darc};

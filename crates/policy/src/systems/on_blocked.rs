@@ -13,7 +13,9 @@ const RECIPE: Recipe = Recipe {
             summary: "one queue; a short at its head interrupts a long, which joins the tail",
             paper: "Perséphone, SOSP '21, § 6",
             params: &[
-                any_time("q", 0).means("what a long is left of a turn at least"),
+                any_time("q", 0)
+                    .means("what a long is left of a turn at least")
+                    .while_serving(),
                 PROPAGATION,
                 cost(1_000),
                 CHARGE,

@@ -68,12 +68,14 @@ pub(super) const SIZE: Param = Param::word("size", &["known", "profile"])
 /// The SLO of a class that declares none.
 pub(super) const SLO: Param = Param::number("slo", 10.0, f64::MIN_POSITIVE, 1e6)
     .in_units("mean service times of the class")
-    .means("the SLO of a class that declares none");
+    .means("the SLO of a class that declares none")
+    .while_serving();
 
 /// Service of a turn of deficit round robin.
 pub(super) const TURN: Param = Param::time("quantum", 1, 1, LONGEST_NS)
     .following("the longest class's mean")
-    .means("service that a class's turn is worth");
+    .means("service that a class's turn is worth")
+    .while_serving();
 
 /// Requests of a turn of weighted round robin.
 pub(super) const WEIGHTS: Param = Param::text(
@@ -81,7 +83,8 @@ pub(super) const WEIGHTS: Param = Param::text(
     "",
     "a whole number above 0 for each class, such as 3/1",
 )
-.means("requests of each class in turn; one each by default");
+.means("requests of each class in turn; one each by default")
+.while_serving();
 
 /// Levels of feedback.
 pub(super) const LEVELS: Param = Param::whole("levels", 8, 1, 64)
@@ -92,15 +95,17 @@ pub(super) const LEVELS: Param = Param::whole("levels", 8, 1, 64)
 pub(super) const LONG: Param = Param::whole("long", 1, 1, 256)
     .in_units("workers")
     .following("by the longs' part of the demand")
-    .means("workers on which longs are first");
+    .means("workers on which longs are first")
+    .while_serving();
 
 /// The order of classes by wait or by service.
 pub(super) const PICK: Param = Param::word("pick", &["slo", "bvt"])
     .means("first is the largest wait for its SLO, or the least service so far");
 
 /// Where what is interrupted joins its queue.
-pub(super) const REENTRY: Param =
-    Param::word("reentry", &["tail", "head"]).means("where a request joins its queue again");
+pub(super) const REENTRY: Param = Param::word("reentry", &["tail", "head"])
+    .means("where a request joins its queue again")
+    .while_serving();
 
 /// How long a notice is under way.
 pub(super) const PROPAGATION: Param =
@@ -109,7 +114,8 @@ pub(super) const PROPAGATION: Param =
 /// Workers kept for the shortest class.
 pub(super) const RESERVED: Param = Param::whole("reserved", 1, 0, 256)
     .in_units("workers")
-    .means("workers kept for the shortest class; one stays open to all");
+    .means("workers kept for the shortest class; one stays open to all")
+    .while_serving();
 
 pub(super) fn quantum_ns(read: &mut Reader<'_>, derived_ns: u64) -> Result<u64, SpecError> {
     match read.time_or("q", derived_ns)? {

@@ -28,7 +28,7 @@ const SINGLE_QUEUE: ServerPolicy = ServerPolicy {
         summary: "one queue, requests interrupted at the end of a quantum join its tail",
         paper: "Shinjuku, NSDI '19",
         params: &[
-            quantum(5_000),
+            quantum(5_000).while_serving(),
             cost(1_000),
             CHARGE,
             switch(0),
@@ -50,7 +50,7 @@ const BY_PROBES: ServerPolicy = ServerPolicy {
         summary: "the same, interrupted by probes that the compiler put in",
         paper: "SYNERGY § 6.2",
         params: &[
-            quantum(5_000),
+            quantum(5_000).while_serving(),
             cost(58),
             CHARGE,
             switch(0),
@@ -72,7 +72,7 @@ const MULTI_QUEUE: Recipe = Recipe {
             summary: "a queue per class, the longest wait for its SLO first, a quantum",
             paper: "Shinjuku, NSDI '19",
             params: &[
-                quantum(5_000),
+                quantum(5_000).while_serving(),
                 PICK,
                 SLO,
                 REENTRY,

@@ -21,20 +21,26 @@ const POLICY: ServerPolicy = ServerPolicy {
         paper: "SYNERGY",
         params: &[
             Param::number("factor", 2.0, 1e-6, 1e6)
-                .means("a long's quantum, in service times of its worker's shorts"),
+                .means("a long's quantum, in service times of its worker's shorts")
+                .while_serving(),
             Parts::PARAM,
             Param::number("congested_factor", 2.0, 1e-6, 1e6)
                 .following("as factor")
-                .means("the same while a wait queue is congested"),
-            any_time("thresh_wqd", 0).means(
-                "a wait queue from which nothing was taken for so long is congested; 0: never",
-            ),
-            quantum(5_000),
+                .means("the same while a wait queue is congested")
+                .while_serving(),
+            any_time("thresh_wqd", 0)
+                .means(
+                    "a wait queue from which nothing was taken for so long is congested; 0: never",
+                )
+                .while_serving(),
+            quantum(5_000).while_serving(),
             Param::whole("steal_threshold", 0, 0, 1 << 20)
                 .in_units("requests")
-                .means("workers steal from queues longer than this"),
+                .means("workers steal from queues longer than this")
+                .while_serving(),
             Param::number("alpha", 0.125, 1e-6, 1.0)
-                .means("weight of the newest sample in the average of the shorts' service"),
+                .means("weight of the newest sample in the average of the shorts' service")
+                .while_serving(),
             cost(158),
             CHARGE,
             FLOWS,
@@ -167,7 +173,8 @@ impl Parts {
         "ws+wq+cp+qa",
         "none, or any of ws, wq, cp and qa joined by +",
     )
-    .means("stealing, the wait queue, conditional preemption, the adaptive quantum");
+    .means("stealing, the wait queue, conditional preemption, the adaptive quantum")
+    .while_serving();
 
     fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
         let text = read.text("parts");

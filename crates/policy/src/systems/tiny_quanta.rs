@@ -20,7 +20,7 @@ const POLICY: ServerPolicy = ServerPolicy {
         aliases: &[],
         summary: "shortest queue at once, each worker goes round its own",
         paper: "Tiny Quanta, ASPLOS '24",
-        params: &[quantum(2_000), cost(100), CHARGE],
+        params: &[quantum(2_000).while_serving(), cost(100), CHARGE],
     },
     defaults: Facts {
         preemption: Preemption::BySlices,

@@ -17,7 +17,8 @@ pub const POLICY: ServerPolicy = ServerPolicy {
         paper: "ZygOS, SOSP '17; Shenango, NSDI '19",
         params: &[
             Param::word("steal", &["half", "one"])
-                .means("half of the victim's queue, rounded up, or one request"),
+                .means("half of the victim's queue, rounded up, or one request")
+                .while_serving(),
             FLOWS,
         ],
     },

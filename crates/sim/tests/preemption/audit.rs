@@ -148,6 +148,10 @@ impl<I: Ingress> Ingress for Audited<I> {
         self.0.grow(capacity);
     }
 
+    fn adopt(&mut self, fresh: &Self) {
+        self.0.adopt(&fresh.0);
+    }
+
     fn waiting(&self) -> usize {
         self.0.waiting()
     }
@@ -290,5 +294,9 @@ impl<M: Monitor> Monitor for Audited<M> {
 
     fn tick<Q: Backlog>(&mut self, now_ns: u64, queues: &Q) -> u64 {
         self.0.tick(now_ns, queues)
+    }
+
+    fn adopt(&mut self, fresh: &Self) {
+        self.0.adopt(&fresh.0);
     }
 }
