@@ -12,7 +12,7 @@
     do {                                         \
         headway_no_preempt_begin();              \
         type result = call;                      \
-        headway_no_preempt_end_quietly();        \
+        headway_no_preempt_end_quietly(HEADWAY_ALLOCATOR); \
         return result;                           \
     } while (0)
 
@@ -79,7 +79,7 @@ void free(void *pointer) {
     if (__builtin_expect(is_first(pointer), 0)) return;
     headway_no_preempt_begin();
     REAL(free)(pointer);
-    headway_no_preempt_end_quietly();
+    headway_no_preempt_end_quietly(HEADWAY_ALLOCATOR);
 }
 
 int posix_memalign(void **place, size_t alignment, size_t size) {

@@ -16,15 +16,15 @@
 enum { PATIENCE = 64 };
 
 /* Held from here on, if it was got; a robust mutex whose owner died is. */
-static int got(int code) {
-    if (code != 0 && code != EOWNERDEAD) headway_no_preempt_end_quietly();
+static int got(enum headway_section section, int code) {
+    if (code != 0 && code != EOWNERDEAD) headway_no_preempt_end_quietly(section);
     return code;
 }
 
 /* Ends the section of a lock that was released. The caller may be a library without probes, so a request to yield that came meanwhile
  * is for the next probe: in code that has some, there is one right behind the call. */
-static int released(int code) {
-    if (code == 0 && headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end_quietly();
+static int released(enum headway_section section, int code) {
+    if (code == 0 && headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end_quietly(section);
     return code;
 }
 
@@ -36,85 +36,85 @@ static int is_over(clockid_t clock, const struct timespec *until) {
 }
 
 /* Takes the lock by `try`, which says EBUSY as long as it cannot, and at last by `wait`; at once by that if it is `late`. */
-#define TAKE_FOR(caller, try, wait, late)                                  \
+#define TAKE_FOR(section, caller, try, wait, late)                         \
     do {                                                                   \
         if (headway_fiber() == NULL) return wait;                          \
         for (int tries = 0; tries < PATIENCE; tries++) {                   \
             int alone = headway_sections() == 0;                           \
             headway_no_preempt_begin();                                    \
             int code = try;                                                \
-            if (code != EBUSY) return got(code);                           \
+            if (code != EBUSY) return got(section, code);                  \
             if (!alone || (late) || !headway_may_suspend_at_lock(caller))  \
-                return got(wait);                                          \
-            headway_no_preempt_end_quietly();                              \
+                return got(section, wait);                                 \
+            headway_no_preempt_end_quietly(section);                       \
             headway_step_aside();                                          \
         }                                                                  \
         headway_no_preempt_begin();                                        \
-        return got(wait);                                                  \
+        return got(section, wait);                                         \
     } while (0)
 
-#define TAKE(try, wait) TAKE_FOR(CALLER, try, wait, 0)
-#define TAKE_UNTIL(try, wait, clock, until) TAKE_FOR(CALLER, try, wait, is_over(clock, until))
+#define TAKE(section, try, wait) TAKE_FOR(section, CALLER, try, wait, 0)
+#define TAKE_UNTIL(section, try, wait, clock, until) TAKE_FOR(section, CALLER, try, wait, is_over(clock, until))
 
-#define TRY(try)                                                           \
+#define TRY(section, try)                                                  \
     do {                                                                   \
         if (headway_fiber() == NULL) return try;                           \
         headway_no_preempt_begin();                                        \
-        return got(try);                                                   \
+        return got(section, try);                                          \
     } while (0)
 
 int headway_lock(pthread_mutex_t *mutex, const void *caller) {
-    TAKE_FOR(caller, REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_lock)(mutex), 0);
+    TAKE_FOR(HEADWAY_MUTEX, caller, REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_lock)(mutex), 0);
 }
 
 int pthread_mutex_lock(pthread_mutex_t *mutex) { return headway_lock(mutex, CALLER); }
 
-int pthread_mutex_trylock(pthread_mutex_t *mutex) { TRY(REAL(pthread_mutex_trylock)(mutex)); }
+int pthread_mutex_trylock(pthread_mutex_t *mutex) { TRY(HEADWAY_MUTEX, REAL(pthread_mutex_trylock)(mutex)); }
 
 int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until) {
-    TAKE_UNTIL(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_timedlock)(mutex, until), CLOCK_REALTIME, until);
+    TAKE_UNTIL(HEADWAY_MUTEX, REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_timedlock)(mutex, until), CLOCK_REALTIME, until);
 }
 
 int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
-    TAKE_UNTIL(REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_clocklock)(mutex, clock, until), clock, until);
+    TAKE_UNTIL(HEADWAY_MUTEX, REAL(pthread_mutex_trylock)(mutex), REAL(pthread_mutex_clocklock)(mutex, clock, until), clock, until);
 }
 
-int pthread_mutex_unlock(pthread_mutex_t *mutex) { return released(REAL(pthread_mutex_unlock)(mutex)); }
+int pthread_mutex_unlock(pthread_mutex_t *mutex) { return released(HEADWAY_MUTEX, REAL(pthread_mutex_unlock)(mutex)); }
 
 int pthread_rwlock_rdlock(pthread_rwlock_t *lock) {
-    TAKE(REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_rdlock)(lock));
+    TAKE(HEADWAY_RWLOCK, REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_rdlock)(lock));
 }
 
 int pthread_rwlock_wrlock(pthread_rwlock_t *lock) {
-    TAKE(REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_wrlock)(lock));
+    TAKE(HEADWAY_RWLOCK, REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_wrlock)(lock));
 }
 
-int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock) { TRY(REAL(pthread_rwlock_tryrdlock)(lock)); }
+int pthread_rwlock_tryrdlock(pthread_rwlock_t *lock) { TRY(HEADWAY_RWLOCK, REAL(pthread_rwlock_tryrdlock)(lock)); }
 
-int pthread_rwlock_trywrlock(pthread_rwlock_t *lock) { TRY(REAL(pthread_rwlock_trywrlock)(lock)); }
+int pthread_rwlock_trywrlock(pthread_rwlock_t *lock) { TRY(HEADWAY_RWLOCK, REAL(pthread_rwlock_trywrlock)(lock)); }
 
 int pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *until) {
-    TAKE_UNTIL(REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_timedrdlock)(lock, until), CLOCK_REALTIME, until);
+    TAKE_UNTIL(HEADWAY_RWLOCK, REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_timedrdlock)(lock, until), CLOCK_REALTIME, until);
 }
 
 int pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *until) {
-    TAKE_UNTIL(REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_timedwrlock)(lock, until), CLOCK_REALTIME, until);
+    TAKE_UNTIL(HEADWAY_RWLOCK, REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_timedwrlock)(lock, until), CLOCK_REALTIME, until);
 }
 
 int pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until) {
-    TAKE_UNTIL(REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_clockrdlock)(lock, clock, until), clock, until);
+    TAKE_UNTIL(HEADWAY_RWLOCK, REAL(pthread_rwlock_tryrdlock)(lock), REAL(pthread_rwlock_clockrdlock)(lock, clock, until), clock, until);
 }
 
 int pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock, const struct timespec *until) {
-    TAKE_UNTIL(REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_clockwrlock)(lock, clock, until), clock, until);
+    TAKE_UNTIL(HEADWAY_RWLOCK, REAL(pthread_rwlock_trywrlock)(lock), REAL(pthread_rwlock_clockwrlock)(lock, clock, until), clock, until);
 }
 
-int pthread_rwlock_unlock(pthread_rwlock_t *lock) { return released(REAL(pthread_rwlock_unlock)(lock)); }
+int pthread_rwlock_unlock(pthread_rwlock_t *lock) { return released(HEADWAY_RWLOCK, REAL(pthread_rwlock_unlock)(lock)); }
 
 int pthread_spin_lock(pthread_spinlock_t *lock) {
-    TAKE(REAL(pthread_spin_trylock)(lock), REAL(pthread_spin_lock)(lock));
+    TAKE(HEADWAY_OTHER, REAL(pthread_spin_trylock)(lock), REAL(pthread_spin_lock)(lock));
 }
 
-int pthread_spin_trylock(pthread_spinlock_t *lock) { TRY(REAL(pthread_spin_trylock)(lock)); }
+int pthread_spin_trylock(pthread_spinlock_t *lock) { TRY(HEADWAY_OTHER, REAL(pthread_spin_trylock)(lock)); }
 
-int pthread_spin_unlock(pthread_spinlock_t *lock) { return released(REAL(pthread_spin_unlock)(lock)); }
+int pthread_spin_unlock(pthread_spinlock_t *lock) { return released(HEADWAY_OTHER, REAL(pthread_spin_unlock)(lock)); }

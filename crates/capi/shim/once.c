@@ -9,7 +9,7 @@ int pthread_once(pthread_once_t *once, void (*initialise)(void)) {
     if (headway_fiber() == NULL) return REAL(pthread_once)(once, initialise);
     headway_no_preempt_begin();
     int code = REAL(pthread_once)(once, initialise);
-    headway_no_preempt_end_quietly();
+    headway_no_preempt_end_quietly(HEADWAY_OTHER);
     return code;
 }
 
@@ -19,14 +19,14 @@ void __cxa_guard_release(int64_t *guard);
 void __cxa_guard_abort(int64_t *guard);
 
 static void end(void) {
-    if (headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end_quietly();
+    if (headway_fiber() != NULL && headway_sections() > 0) headway_no_preempt_end_quietly(HEADWAY_OTHER);
 }
 
 int __cxa_guard_acquire(int64_t *guard) {
     if (headway_fiber() == NULL) return REAL(__cxa_guard_acquire)(guard);
     headway_no_preempt_begin();
     int mine = REAL(__cxa_guard_acquire)(guard);
-    if (!mine) headway_no_preempt_end_quietly();
+    if (!mine) headway_no_preempt_end_quietly(HEADWAY_OTHER);
     return mine;
 }
 

@@ -20,12 +20,15 @@ static inline __attribute__((always_inline)) uint32_t headway_sections(void) {
     return (uint32_t)sections;
 }
 
-void __headway_deferred_in_library(void);
+/* What a section is, as reports tell it (crates/fiber/src/held.rs). */
+enum headway_section { HEADWAY_MUTEX = 1, HEADWAY_RWLOCK = 2, HEADWAY_ALLOCATOR = 3, HEADWAY_OTHER = 4 };
+
+void __headway_deferred_at_end_of(uint32_t section);
 
 /* Ends a section without yielding here: whoever calls may hold what the shim does not know of, such as a stream of the C
  * library's. If it was the last one, and a request to yield came meanwhile, that is made anew, for the next probe. (One that came by signal could
  * have met the caller itself, and is granted.) */
-static inline __attribute__((always_inline)) void headway_no_preempt_end_quietly(void) {
+static inline __attribute__((always_inline)) void headway_no_preempt_end_quietly(enum headway_section section) {
     __asm__ goto("movq " HEADWAY_SELF_WORDS ", %%rax\n\t"
                  "decl %%fs:8(%%rax)\n\t"
                  "jnz 1f\n\t"
@@ -38,7 +41,7 @@ static inline __attribute__((always_inline)) void headway_no_preempt_end_quietly
                  : due);
     return;
 due:
-    __headway_deferred_in_library();
+    __headway_deferred_at_end_of(section);
 }
 
 /* Lets others run, errno as it was. Returns at once where a request cannot yield. */

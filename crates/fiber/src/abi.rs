@@ -10,7 +10,9 @@
 
 use std::cell::UnsafeCell;
 
-pub use crate::slow::{__headway_deferred, __headway_deferred_in_library};
+pub use crate::slow::{
+    __headway_deferred, __headway_deferred_at_end_of, __headway_deferred_in_library,
+};
 pub use crate::stub::{__headway_checkpoint, __headway_preempted, __headway_tick};
 
 /// Version of this layout.

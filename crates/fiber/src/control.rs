@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::mem::ManuallyDrop;
 
+use crate::held::HeldNote;
 use crate::sanitizer::Shadow;
 use crate::stack::Stack;
 
@@ -45,8 +46,12 @@ pub(crate) struct FiberControl {
     pub(crate) preempted: Cell<bool>,
     /// It runs or is suspended in the signal handler.
     pub(crate) in_handler: Cell<bool>,
+    /// Whether a request to yield met a no-preempt section in this turn.
+    pub(crate) is_held: Cell<bool>,
     /// The sanitizer's record of it.
     pub(crate) shadow: Shadow,
+    /// Since when, and for which section's end.
+    pub(crate) held: HeldNote,
     /// Drops the body.
     pub(crate) drop_body: unsafe fn(*mut ()),
     /// The stack that holds all this.

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::context::{self, Unwinding};
 use crate::control::{Ended, FiberControl, rest};
+use crate::held::{Held, HeldNote};
 use crate::local;
 use crate::sanitizer::Shadow;
 use crate::stack::{MIN_STACK_BYTES, Stack};
@@ -145,6 +146,8 @@ impl<J> Fiber<J> {
             label: Cell::new(0),
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
+            is_held: Cell::new(false),
+            held: HeldNote::default(),
             shadow: Shadow::new(stack.limit()..stack.top()),
             drop_body: drop_body::<F>,
             stack: ManuallyDrop::new(stack),
@@ -196,6 +199,13 @@ impl<J> Fiber<J> {
         let control = self.control();
         assert!(control.is_suspended(), "the fiber was suspended in a job");
         self.turn(control.stack_pointer.get(), false)
+    }
+
+    /// The request to yield that met a no-preempt section, since this was asked last; asked after a turn, that turn's.
+    #[inline]
+    pub fn take_held(&mut self) -> Option<Held> {
+        let control = self.control();
+        control.is_held.take().then(|| control.held.get())
     }
 
     /// Whether the fiber is in the middle of a job.
@@ -407,5 +417,11 @@ impl<J> SendFiber<J> {
     pub fn resume(&mut self) -> Turn<J> {
         // SAFETY: promised by the caller of `migratable`.
         unsafe { self.0.resume() }
+    }
+
+    /// As [`Fiber::take_held`].
+    #[inline]
+    pub fn take_held(&mut self) -> Option<Held> {
+        self.0.take_held()
     }
 }

@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 
 use crate::abi::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
 use crate::local::{no_preempt, self_offset, set_deferred};
-use crate::slow::{__headway_deferred, __headway_deferred_in_library};
+use crate::slow::{__headway_deferred, deferred_in_allocator};
 
 /// A no-preempt section. The fiber that made it does not yield while it lives. A fiber that was asked to yield meanwhile does so when it drops
 /// its last section.
@@ -81,13 +81,13 @@ fn close() {
     }
 }
 
-/// As `close`, for sections whose caller may not be ready to yield.
+/// As `close`, for an allocator's sections: its caller may not be ready to yield.
 #[inline(always)]
-fn close_in_library() {
+fn close_in_allocator() {
     // SAFETY: as in `close`.
     unsafe {
         asm!("dec dword ptr fs:[{0} + {2}]", "jnz 2f", "cmp dword ptr fs:[{0} + {3}], 0", "jne {1}", "2:",
-            in(reg) self_offset(), label { __headway_deferred_in_library() },
+            in(reg) self_offset(), label { deferred_in_allocator() },
             const NO_PREEMPT_OFFSET, const DEFERRED_OFFSET, options(nostack));
     }
 }
@@ -135,7 +135,7 @@ pub struct NoPreemptAlloc<A>(
 fn in_library<T>(call: impl FnOnce() -> T) -> T {
     open();
     let result = call(); // An allocator does not unwind.
-    close_in_library();
+    close_in_allocator();
     result
 }
 

@@ -5,6 +5,7 @@ use crate::abi::{NEVER, SELF_TIMED};
 use std::ptr::NonNull;
 
 use crate::control::FiberControl;
+use crate::held::Section;
 use crate::kept::keeping_control_words;
 use crate::local;
 use crate::no_preempt::{in_one_thread, in_one_thread_before_leaving};
@@ -117,6 +118,9 @@ fn granted(request: Request, deferral: u32) -> Option<NonNull<FiberControl>> {
     }
     if local::no_preempt() > 0 {
         local::set_deferred(deferral);
+        // SAFETY: this thread's current fiber.
+        let control = unsafe { control.as_ref() };
+        control.held.met(&control.is_held, now_tsc());
         return None;
     }
     Some(control)
@@ -147,6 +151,25 @@ pub extern "C-unwind" fn __headway_deferred() {
 #[unsafe(no_mangle)]
 #[cold]
 pub extern "C-unwind" fn __headway_deferred_in_library() {
+    __headway_deferred_at_end_of(Section::Other as u32);
+}
+
+/// As [`__headway_deferred_in_library`], at the end of an allocator's section.
+#[cold]
+pub(crate) extern "C-unwind" fn deferred_in_allocator() {
+    __headway_deferred_at_end_of(Section::Allocator as u32);
+}
+
+/// As [`__headway_deferred_in_library`], at the end of a section of this [kind](Section), for reports of what keeps requests from yielding.
+///
+/// For C: as [`__headway_deferred`].
+#[unsafe(no_mangle)]
+#[cold]
+pub extern "C-unwind" fn __headway_deferred_at_end_of(section: u32) {
+    if let Some(control) = NonNull::new(local::fiber()) {
+        // SAFETY: this thread's current fiber.
+        unsafe { control.as_ref() }.held.ended(Section::of(section));
+    }
     match local::deferred() {
         deferral::SIGNALLED => __headway_deferred(),
         deferral::LATE => {
@@ -158,6 +181,11 @@ pub extern "C-unwind" fn __headway_deferred_in_library() {
             local::ask_again();
         }
     }
+}
+
+fn now_tsc() -> u64 {
+    // SAFETY: every x86-64 processor has the instruction.
+    unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 /// Suspends a fiber in the middle of its code, and preserves the state that C code expects to be unchanged.
