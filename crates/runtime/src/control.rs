@@ -1,6 +1,6 @@
 //! What the server's owner tells its threads, and what they tell back.
 
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use headway_policy::Plan;
@@ -38,7 +38,7 @@ pub(crate) type WakeAll = Box<dyn Fn() + Send + Sync>;
 /// What the owner wants, and how far the server is.
 pub(crate) struct Control {
     /// Read in every turn of every loop, hardly ever written: a line of its own that stays in all caches.
-    phase: Padded<AtomicU8>,
+    orders: Padded<Orders>,
     /// Set before the first thread starts.
     wake_all: OnceLock<WakeAll>,
     /// For threads outside of the server that wait for a phase.
@@ -49,6 +49,13 @@ pub(crate) struct Control {
     stalls: Arc<StallLog>,
     /// Until somebody takes it.
     journal: Mutex<Option<Journal>>,
+}
+
+/// What every thread looks at in every turn.
+struct Orders {
+    phase: AtomicU8,
+    /// How often the policy's rules have changed.
+    rule_changes: AtomicU32,
 }
 
 /// A copy for the server's owner of what the dispatcher follows.
@@ -68,7 +75,10 @@ impl Control {
             plan: plan.cloned(),
         };
         Self {
-            phase: Padded(AtomicU8::new(Phase::Running as u8)),
+            orders: Padded(Orders {
+                phase: AtomicU8::new(Phase::Running as u8),
+                rule_changes: AtomicU32::new(0),
+            }),
             wake_all: OnceLock::new(),
             waiting: Mutex::new(()),
             changed: Condvar::new(),
@@ -81,12 +91,12 @@ impl Control {
 
     #[inline]
     pub(crate) fn phase(&self) -> Phase {
-        Phase::ALL[usize::from(self.phase.load(Ordering::Acquire))]
+        Phase::ALL[usize::from(self.orders.phase.load(Ordering::Acquire))]
     }
 
     /// Goes on to a later phase, never back, and then wakes every thread: none sleeps on after a change of the phase.
     pub(crate) fn advance(&self, phase: Phase) {
-        self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        self.orders.phase.fetch_max(phase as u8, Ordering::AcqRel);
         self.wake();
         // Whoever waits looks at the phase under this lock: holding it once means that it sleeps, or has seen the change.
         drop(self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
@@ -142,6 +152,18 @@ impl Control {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
+    }
+
+    /// How often the policy's rules have changed. A thread that sees a new number finds the rules in its mailbox.
+    #[inline]
+    pub(crate) fn rule_changes(&self) -> u32 {
+        self.orders.rule_changes.load(Ordering::Relaxed)
+    }
+
+    /// There are new rules in all mailboxes: wakes every thread, to adopt them.
+    pub(crate) fn announce_rules(&self) {
+        self.orders.rule_changes.fetch_add(1, Ordering::Release);
+        self.wake();
     }
 
     /// How many workers the dispatcher may use.

@@ -12,7 +12,9 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use headway_fiber::{Attached, Fiber, Mechanism, SendFiber, Stack, StackCache, Stacks, Turn};
+use headway_fiber::{
+    Attached, Fiber, Held, Mechanism, Section, SendFiber, Stack, StackCache, Stacks, Turn,
+};
 use headway_machine::Clock;
 use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
@@ -127,6 +129,16 @@ pub(crate) struct RanSlice {
     pub(crate) end: SliceEnd,
     /// From when to when the request ran.
     pub(crate) span: Range<Reading>,
+    /// Why it did not end when it was to, if a section kept it.
+    pub(crate) held: Option<HeldTurn>,
+}
+
+/// A turn that went on after its request was asked to yield, since it was in a section that must not be interrupted.
+#[derive(Clone, Copy)]
+pub(crate) struct HeldTurn {
+    pub(crate) section: Section,
+    /// From when a probe met the request to yield to the turn's end, ns.
+    pub(crate) ns: u64,
 }
 
 /// A slice's length in both units.
@@ -316,16 +328,19 @@ impl<'a, S: Service> Fibers<'a, S> {
                 slot,
                 end: SliceEnd::NoStack,
                 span: start..start,
+                held: None,
             };
         };
-        let over = loop {
+        let (over, held) = loop {
+            // That of a slice that was renewed kept nobody waiting.
+            let held = begun(place.as_mut()).fiber.take_held();
             let now = self.now().max(start);
             if matches!(turn, Turn::Finished(_)) || slice_ns.is_none() {
-                break now;
+                break (now, held);
             }
             slice_ns = renew(now.ns, self.attached.granted_message() != 0);
             let Some(slice_ns) = slice_ns else {
-                break now;
+                break (now, held);
             };
             due_ns = now.ns.saturating_add(slice_ns);
             self.end_slice_in(now.ticks, slice_ns);
@@ -343,6 +358,7 @@ impl<'a, S: Service> Fibers<'a, S> {
             slot,
             end,
             span: start..over,
+            held: held.map(|held| self.held_turn(held, over)),
         }
     }
 
@@ -396,6 +412,15 @@ impl<'a, S: Service> Fibers<'a, S> {
                 .expect("a handler that returns leaves a response"),
             cpu_ns: attained_ns,
             late_ns,
+        }
+    }
+
+    #[cold]
+    fn held_turn(&self, held: Held, over: Reading) -> HeldTurn {
+        let ticks = over.ticks.saturating_sub(held.since_tsc);
+        HeldTurn {
+            section: held.section,
+            ns: self.clock.to_ns(over.ticks) - self.clock.to_ns(over.ticks - ticks),
         }
     }
 

@@ -27,6 +27,7 @@ pub mod park;
 mod parts;
 mod refusal;
 pub mod ring;
+mod rules;
 pub mod run_queue;
 mod rx_waker;
 mod server;
@@ -41,15 +42,15 @@ mod trylock;
 
 pub use central::LOOK_NS;
 pub use error::{ResizeError, ShutdownError, StartError};
-pub use headway_fiber::{Mechanism, NoPreempt, checkpoint, suspensions};
+pub use headway_fiber::{Mechanism, NoPreempt, Section, checkpoint, suspensions};
 pub use journal::{Entry, Journal};
 pub use park::Idle;
 pub use parts::Layout;
 pub use server::{
-    Admission, Builder, Class, NoService, NoSource, Observer, Server, Stopper, Udp, admit,
-    max_queue_limit, server_shape,
+    Admission, Builder, Class, InForce, NoService, NoSource, Observer, Server, Stopper, Tuner, Udp,
+    admit, max_queue_limit, server_shape,
 };
 pub use service::{Call, MAX_REPLY_BYTES, Service, SetupFailure, Spin};
 pub use stall::{Stall, alive};
-pub use tally::{ClassStats, Stats};
+pub use tally::{ClassStats, HeldSections, HeldStats, Stats, WaitQueueStats, WorkerStats};
 pub use threads::Pin;

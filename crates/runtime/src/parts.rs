@@ -8,6 +8,7 @@ use headway_fiber::Mechanism;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::Pool;
 use headway_net::udp::UdpRx;
+use headway_policy::spec::{Spec, SpecError};
 use headway_policy::{Shape, WorkerId};
 
 use crate::control::{Control, Phase};
@@ -16,7 +17,7 @@ use crate::executor::Executor;
 use crate::journal::JournalWriter;
 use crate::park::Idle;
 use crate::service::Service;
-use crate::tally::Tally;
+use crate::tally::{Tally, WaitQueueStats};
 use crate::threads::{Pin, Threads};
 
 /// How long threads that were told to give up may take: as long as handlers run at most, for all we hope.
@@ -81,6 +82,21 @@ impl<D: Datapath, C, S> Parts<D, C, S> {
     }
 }
 
+/// Reads how many requests wait in an engine's queues.
+pub(crate) type ReadDepths = Arc<dyn Fn() -> QueueDepths + Send + Sync>;
+
+/// Requests that wait in queues other threads may look at. Where a dispatcher places requests there are none.
+#[derive(Default)]
+pub(crate) struct QueueDepths {
+    /// At each worker.
+    pub(crate) workers: Vec<usize>,
+    /// In each wait queue, and whether it is congested.
+    pub(crate) wait_queues: Vec<WaitQueueStats>,
+}
+
+/// Builds the system of a spec and puts its parts into the mailboxes of the engine's threads.
+pub(crate) type SetRules = Arc<dyn Fn(&Spec, &Shape) -> Result<(), SpecError> + Send + Sync>;
+
 /// An engine that runs.
 pub(crate) struct Engine {
     pub(crate) threads: Threads,
@@ -90,6 +106,10 @@ pub(crate) struct Engine {
     pub(crate) kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// The layout chosen; none where there is no dispatcher.
     pub(crate) layout: Option<Layout>,
+    /// How its policy's rules are changed.
+    pub(crate) set_rules: SetRules,
+    /// How many requests wait in its queues, as far as other threads can tell.
+    pub(crate) queue_depths: ReadDepths,
 }
 
 /// Counts the drops of the queues that are sockets.

@@ -1,8 +1,12 @@
 //! Counters: each thread writes its own, anyone reads the sum.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use headway_fiber::Section;
 use headway_policy::Plan;
+
+use crate::fibers::HeldTurn;
 
 /// A counter with one writer, so that counting is a load and a store instead of a locked instruction.
 #[derive(Debug, Default)]
@@ -38,6 +42,20 @@ pub(crate) struct Tally {
     pub(crate) abandoned: Count,
     pub(crate) stolen: Count,
     classes: Box<[ClassTally]>,
+    /// By class and kind of section; a line of their own, since they are hardly ever written.
+    held: Box<[HeldTally]>,
+    /// By worker, of a dispatcher that watches them: how often its monitor let a request go on.
+    renewals: Box<[Count]>,
+}
+
+/// Requests that a section kept from yielding, by the kind of section.
+type HeldTally = [HeldCounts; Section::ALL.len()];
+
+#[derive(Debug, Default)]
+struct HeldCounts {
+    count: Count,
+    ns: Count,
+    yields: Count,
 }
 
 /// What one thread counts of one class.
@@ -56,6 +74,14 @@ pub(crate) struct ClassTally {
 }
 
 impl Tally {
+    /// A dispatcher's, which watches so many workers.
+    pub(crate) fn of_dispatcher(classes: usize, workers: usize) -> Self {
+        Self {
+            renewals: (0..workers).map(|_| Count::default()).collect(),
+            ..Self::new(classes)
+        }
+    }
+
     /// `classes` includes UNKNOWN.
     pub(crate) fn new(classes: usize) -> Self {
         Self {
@@ -68,7 +94,36 @@ impl Tally {
             abandoned: Count::default(),
             stolen: Count::default(),
             classes: (0..classes).map(|_| ClassTally::default()).collect(),
+            held: (0..classes).map(|_| HeldTally::default()).collect(),
+            renewals: Box::default(),
         }
+    }
+
+    /// Counts a turn that a section prolonged, if one did, and whether it `yielded` at last.
+    #[inline]
+    pub(crate) fn held(&self, class: u16, held: Option<HeldTurn>, yielded: bool) {
+        if let Some(held) = held {
+            self.count_held(class, held, yielded);
+        }
+    }
+
+    #[cold]
+    fn count_held(&self, class: u16, held: HeldTurn, yielded: bool) {
+        let counts = &self.held[usize::from(class)][held.section as usize];
+        counts.count.add(1);
+        counts.ns.add(held.ns);
+        counts.yields.add(u64::from(yielded));
+    }
+
+    /// Counts that the monitor let a request of this worker go on.
+    #[inline]
+    pub(crate) fn renewed(&self, worker: usize, class: u16) {
+        self.renewals[worker].add(1);
+        self.class(class).renewals.add(1);
+    }
+
+    fn total(&self, count: impl Fn(&ClassTally) -> u64) -> u64 {
+        self.classes.iter().map(count).sum()
     }
 
     #[inline]
@@ -114,6 +169,107 @@ pub struct Stats {
     pub plan: Option<Plan>,
     /// By class; the last one is UNKNOWN.
     pub classes: Vec<ClassStats>,
+    /// By worker.
+    pub workers: Vec<WorkerStats>,
+    /// What a dispatcher ran itself; `None` without a dispatcher.
+    pub dispatcher: Option<WorkerStats>,
+    /// The queues of interrupted requests that all workers share; none where a dispatcher places requests.
+    pub wait_queues: Vec<WaitQueueStats>,
+}
+
+/// Requests that were asked to yield in a section that must not be interrupted, and went on until its end or their own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HeldStats {
+    /// How often.
+    pub count: u64,
+    /// For how long in all, from the first probe that met the request to yield until the request yielded or ended, ns.
+    pub ns: u64,
+    /// How often it yielded then: lock yields. The others ended.
+    pub yields: u64,
+}
+
+/// The same by the kind of section. Where policies interrupt [by feedback](crate::Builder::by_feedback), what a handler does outside of its long
+/// parts is a no-preempt section.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct HeldSections([HeldStats; Section::ALL.len()]);
+
+impl HeldSections {
+    /// Of this kind.
+    #[must_use]
+    pub fn of(&self, section: Section) -> HeldStats {
+        self.0[section as usize]
+    }
+
+    /// Every kind with its counts.
+    pub fn kinds(&self) -> impl Iterator<Item = (Section, HeldStats)> + '_ {
+        Section::ALL.into_iter().zip(self.0)
+    }
+
+    fn add(&mut self, tally: &HeldTally) {
+        for (stats, counts) in self.0.iter_mut().zip(tally) {
+            stats.count += counts.count.get();
+            stats.ns += counts.ns.get();
+            stats.yields += counts.yields.get();
+        }
+    }
+}
+
+/// A queue of interrupted requests that all workers share.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WaitQueueStats {
+    /// Requests that wait there.
+    pub waiting: usize,
+    /// Whether the policy finds it congested.
+    pub congested: bool,
+}
+
+/// What one worker has done since the server started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WorkerStats {
+    /// Requests that it ran to their end.
+    pub answered: u64,
+    /// Requests that it began and that came to it by its own queue: not stolen, and not interrupted before. One that runs counts when it ends
+    /// or is interrupted.
+    pub own: u64,
+    /// Requests that it took from another worker's queue.
+    pub stolen: u64,
+    /// Interrupted requests that it went on with.
+    pub resumed: u64,
+    /// How often a request was interrupted here.
+    pub preemptions: u64,
+    /// How often a slice ended here and the request went on at once, since nothing waited that should run instead: preemptions avoided.
+    pub renewals: u64,
+    /// Time that handlers took here of requests that ended here, ns.
+    pub cpu_ns: u64,
+    /// Requests that wait at this worker; `None` where a dispatcher places requests.
+    pub queued: Option<usize>,
+    /// Requests that were asked to yield here and could not at once.
+    pub held: HeldSections,
+}
+
+impl WorkerStats {
+    fn of(tally: &Tally) -> Self {
+        let (answered, resumed) = (
+            tally.total(|class| class.answered.get()),
+            tally.total(|class| class.resumed.get()),
+        );
+        let preemptions = tally.total(|class| class.preemptions.get());
+        let stolen = tally.stolen.get();
+        let mut held = HeldSections::default();
+        tally.held.iter().for_each(|class| held.add(class));
+        Self {
+            held,
+            answered,
+            // Each turn ends a request or interrupts it; those that begin one are not resumed.
+            own: (answered + preemptions).saturating_sub(resumed + stolen),
+            stolen,
+            resumed,
+            preemptions,
+            renewals: 0,
+            cpu_ns: tally.total(|class| class.cpu_ns.get()),
+            queued: None,
+        }
+    }
 }
 
 /// What the server has done for one class since it started.
@@ -140,6 +296,8 @@ pub struct ClassStats {
     /// Requests that went on for more than 20 µs after they were asked to yield, and ended without: their handler met no probe
     /// meanwhile. The server names a class once, on standard error, where this is all that its requests do.
     pub overruns: u64,
+    /// Requests that were asked to yield and could not at once.
+    pub held: HeldSections,
 }
 
 impl ClassStats {
@@ -164,6 +322,24 @@ impl Stats {
         written.saturating_sub(self.unsent)
     }
 
+    /// Tells workers apart: the first `workers` tallies are theirs, one more is a dispatcher's.
+    pub(crate) fn tell_apart(&mut self, tallies: &[Arc<Tally>], workers: usize) {
+        self.workers = tallies[..workers]
+            .iter()
+            .map(|tally| WorkerStats {
+                renewals: tally.total(|class| class.renewals.get()),
+                ..WorkerStats::of(tally)
+            })
+            .collect();
+        let Some(dispatcher) = tallies.get(workers) else {
+            return;
+        };
+        self.dispatcher = Some(WorkerStats::of(dispatcher));
+        for (worker, renewals) in self.workers.iter_mut().zip(&dispatcher.renewals) {
+            worker.renewals += renewals.get();
+        }
+    }
+
     /// Adds one thread's counts. `classes` must be as many as the thread's.
     pub(crate) fn add(&mut self, tally: &Tally) {
         self.received += tally.received.get();
@@ -174,6 +350,9 @@ impl Stats {
         self.unsent += tally.unsent.get();
         self.panics += tally.panics.get();
         self.stolen += tally.stolen.get();
+        for (stats, tally) in self.classes.iter_mut().zip(&tally.held) {
+            stats.held.add(tally);
+        }
         for (stats, tally) in self.classes.iter_mut().zip(&tally.classes) {
             stats.accepted += tally.accepted.get();
             stats.answered += tally.answered.get();

@@ -135,6 +135,8 @@ impl<L: Local> Slices<L> for LocalSlices {
 
     #[inline(always)]
     fn renew(&mut self, expiry: Expiry, local: &mut L, view: &View) -> Option<u64> {
-        local.renew(expiry.now_ns, view)
+        let for_ns = local.renew(expiry.now_ns, view)?;
+        view.renewed();
+        Some(for_ns)
     }
 }

@@ -16,6 +16,7 @@ use super::worker_link::DispatcherEnd;
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
+use crate::rules::RulesReceiver;
 use crate::rx_waker::RxWaker;
 use crate::token::{RequestWord, job_of};
 
@@ -38,9 +39,16 @@ enum Accepting {
     Nothing,
 }
 
+/// The parts of a system whose rules a dispatcher adopts.
+pub(super) struct DispatcherRules<I, M> {
+    pub(super) ingress: I,
+    pub(super) monitor: M,
+}
+
 /// What a [`Dispatcher`] is made of.
 pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
     pub(super) ingress: I,
+    pub(super) rules: RulesReceiver<DispatcherRules<I, M>>,
     pub(super) watch: Watch<M>,
     pub(super) intake: Intake<R, C>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
@@ -53,6 +61,7 @@ pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
 /// One dispatcher's state; [`step`](Dispatcher::step) is a turn of its loop.
 pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     pub(super) ingress: I,
+    rules: RulesReceiver<DispatcherRules<I, M>>,
     watch: Watch<M>,
     intake: Intake<R, C>,
     rx_waker: Arc<RxWaker<R>>,
@@ -82,6 +91,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         let workers = parts.links.len();
         Self {
             ingress: parts.ingress,
+            rules: parts.rules,
             watch: parts.watch,
             intake: parts.intake,
             rx_waker: parts.rx_waker,
@@ -162,6 +172,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             || stops
             || unpublished
             || self.workers != self.control.workers()
+            || self.rules.are_new(&self.control)
             || self
                 .links
                 .iter()
@@ -332,9 +343,15 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         }
     }
 
-    /// Follows the phase and the number of workers that the server's owner asks for.
+    /// Follows the phase, the rules and the number of workers that the server's owner asks for.
     #[inline]
     fn apply_control(&mut self) {
+        let Self { ingress, watch, .. } = self;
+        self.rules.adopt(&self.control, |fresh| {
+            ingress.adopt(&fresh.ingress);
+            watch.adopt(&fresh.monitor);
+            true
+        });
         if self.control.workers() != self.workers {
             self.resize();
         }

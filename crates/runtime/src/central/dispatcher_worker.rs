@@ -59,6 +59,7 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
             mut slot,
             end,
             span,
+            held,
         } = self.fibers.run(
             slot,
             suspended,
@@ -75,6 +76,9 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
             } => {
                 self.executor.respond(&mut slot, response, cpu_ns, now_ns);
                 let class = self.finish(dispatcher, slot, now_ns, cpu_ns);
+                self.executor.tally.held(class, held, false);
+                let tally = self.executor.tally.class(class);
+                tally.resumed.add(u64::from(suspended));
                 self.executor.count(&Ran {
                     class,
                     span_ns: span.start.ns..now_ns,
@@ -85,6 +89,9 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
             }
             SliceEnd::Yielded { job, sliced } => {
                 Fibers::<S>::count_yield(&self.executor.tally, job.class, sliced);
+                self.executor.tally.held(job.class.0, held, true);
+                let tally = self.executor.tally.class(job.class.0);
+                tally.resumed.add(u64::from(suspended));
                 dispatcher.waiting[job.id.index()] = Some(Waiting {
                     slot,
                     suspended: true,

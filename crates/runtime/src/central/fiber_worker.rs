@@ -17,14 +17,21 @@ use crate::control::{Control, Phase};
 use crate::executor::{Executor, Ran, Response};
 use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
 use crate::park::Backoff;
+use crate::rules::RulesReceiver;
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::token::NextHint;
 
+/// A worker's local policy, and where its rules come from.
+pub(super) struct WorkerLocal<L> {
+    pub(super) local: L,
+    pub(super) rules: RulesReceiver<L>,
+}
+
 /// What a worker thread whose requests may be interrupted is made of.
 pub(super) struct FiberWorkerParts<L, S, T, R> {
     pub(super) worker: Worker<S, T, R>,
-    pub(super) local: L,
+    pub(super) local: WorkerLocal<L>,
     pub(super) fiber_context: FiberContext<S>,
     /// Shared with the dispatcher, where it interrupts requests.
     pub(super) worker_slot: Option<Arc<WorkerSlot>>,
@@ -51,7 +58,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
         }
         let worker = FiberWorker {
             view: View::new(me, link, executor.slots()),
-            local: self.local,
+            local: self.local.local,
+            rules: self.local.rules,
             fibers: Fibers::new(self.fiber_context, me, &attached),
             executor,
             worker_slot: self.worker_slot,
@@ -69,6 +77,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
 pub(super) struct FiberWorker<'a, L, S, T, R> {
     pub(super) view: View,
     local: L,
+    rules: RulesReceiver<L>,
     pub(super) fibers: Fibers<'a, S>,
     executor: Executor<S, T>,
     worker_slot: Option<Arc<WorkerSlot>>,
@@ -140,6 +149,11 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
         if self.control.phase() >= Phase::Abandoning {
             return Turn::Idle;
         }
+        let Self { local, rules, .. } = self;
+        rules.adopt(&self.control, |fresh| {
+            local.adopt(fresh);
+            true
+        });
         let turn = match self.local.next(now.ns, &mut self.view) {
             Next::Run { job, slice_ns } => self.run(job, now, slice_ns, slices),
             Next::Retry => Turn::Ran,
@@ -180,16 +194,21 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
         self.fibers.next_read(self.view.link.jobs.next_place());
         let slice_ns = slices.begin(now.ns, own_ns);
         let Self { local, view, .. } = self;
-        let RanSlice { slot, end, span } =
-            self.fibers
-                .run(slot, suspended, now, slice_ns, |now_ns, asked| {
-                    let expiry = Expiry {
-                        now_ns,
-                        epoch,
-                        asked,
-                    };
-                    slices.renew(expiry, local, view)
-                });
+        let RanSlice {
+            slot,
+            end,
+            span,
+            held,
+        } = self
+            .fibers
+            .run(slot, suspended, now, slice_ns, |now_ns, asked| {
+                let expiry = Expiry {
+                    now_ns,
+                    epoch,
+                    asked,
+                };
+                slices.renew(expiry, local, view)
+            });
         let span_ns = span.start.ns..span.end.ns;
         self.backoff.ran(&span_ns);
         match end {
@@ -199,6 +218,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
                 late_ns,
             } => {
                 let class = self.finish(slot, response, span_ns, cpu_ns);
+                self.count_turn(class, suspended);
+                self.executor.tally.held(class.0, held, false);
                 self.fibers.count_late(&self.executor.tally, class, late_ns);
             }
             SliceEnd::Yielded { job, sliced } => {
@@ -208,6 +229,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
                 // A monitor that asks counts it.
                 let own = sliced && self.worker_slot.is_none();
                 Fibers::<S>::count_yield(&self.executor.tally, job.class, own);
+                self.count_turn(job.class, suspended);
+                self.executor.tally.held(job.class.0, held, true);
                 self.give_back(slot, &job, span.end.ns);
                 return Turn::Interrupted(span.end);
             }
@@ -217,6 +240,14 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
             }
         }
         Turn::Ran
+    }
+
+    /// Counts a turn of a request, which had been `resumed`.
+    #[inline]
+    fn count_turn(&self, class: ClassId, resumed: bool) {
+        let tally = self.executor.tally.class(class.0);
+        tally.resumed.add(u64::from(resumed));
+        tally.renewals.add(self.view.take_renewals());
     }
 
     /// The hint that the dispatcher gave when it interrupted the last request.

@@ -182,6 +182,7 @@ where
     ) -> Option<u64> {
         if now_ns >= self.own_due_ns {
             self.own_due_ns = now_ns + local.renew(now_ns, view)?;
+            view.renewed();
         }
         Some(
             for_ns

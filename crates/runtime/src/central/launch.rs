@@ -8,11 +8,12 @@ use headway_net::datapath::{Datapath, Rx};
 use headway_net::pool::{MAX_SLOTS, Pool};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::systems;
 
 use super::dedicated::{DedicatedFiberWorker, DedicatedWorker, dispatch};
-use super::dispatcher::{Dispatcher, DispatcherParts};
+use super::dispatcher::{Dispatcher, DispatcherParts, DispatcherRules};
 use super::dispatcher_worker::DispatcherWorkerParts;
-use super::fiber_worker::FiberWorkerParts;
+use super::fiber_worker::{FiberWorkerParts, WorkerLocal};
 use super::inline::InlineWorker;
 use super::inline_fibers::InlineFiberWorker;
 use super::watch::{Watch, WorkerSlot};
@@ -26,7 +27,10 @@ use crate::intake::{BATCH, Buffers, Intake};
 use crate::leader::Leadership;
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Parkers};
-use crate::parts::{Config, Engine, Layout, Parts, executors, kernel_drops, tallies};
+use crate::parts::{
+    Config, Engine, Layout, Parts, QueueDepths, SetRules, executors, kernel_drops, tallies,
+};
+use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::tally::Tally;
@@ -67,7 +71,9 @@ where
     let layout = choose_layout(&parts.config, count, interrupts)?;
     let thread_count = count + usize::from(layout == Layout::Dedicated);
     let mut threads = Threads::new(Pinning::choose(&parts.config.pin, thread_count)?);
-    let tallies = tallies(count + 1, parts.shape.queues());
+    let classes = parts.shape.queues();
+    let mut tallies = tallies(count, classes);
+    tallies.push(Arc::new(Tally::of_dispatcher(classes, count)));
     let config = &parts.config;
     let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
     let overruns = Arc::new(overruns);
@@ -78,6 +84,7 @@ where
     let prepared = prepare(system, parts, buffers, &tallies, overruns, layout)?;
     let control = Arc::clone(&prepared.control);
     let kernel_drops = kernel_drops(&prepared.rxs);
+    let set_rules = Arc::clone(&prepared.set_rules);
     let started = if layout == Layout::Dedicated {
         start_dedicated(prepared, fiber_context, &mut threads)
     } else {
@@ -89,6 +96,8 @@ where
         tallies,
         kernel_drops,
         layout: Some(layout),
+        set_rules,
+        queue_depths: Arc::new(QueueDepths::default),
     };
     engine.ready(started)
 }
@@ -126,7 +135,8 @@ struct Prepared<I, L, M, D: Datapath, C, S> {
     dispatcher_executor: Option<Executor<S, D::Tx>>,
     workers: Vec<Worker<S, D::Tx, D::Rx>>,
     worker_slots: Vec<Arc<WorkerSlot>>,
-    locals: Vec<L>,
+    locals: Vec<WorkerLocal<L>>,
+    set_rules: SetRules,
     /// How often a worker that interrupts itself polls for arrivals, unless [`Builder::look_every`](crate::Builder::look_every) says otherwise, ns.
     look_ns: u64,
 }
@@ -140,8 +150,9 @@ fn prepare<I, L, M, D, C, S>(
     layout: Layout,
 ) -> Result<Prepared<I, L, M, D, C, S>, StartError>
 where
-    I: Ingress,
-    M: Monitor,
+    I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
     D: Datapath,
     C: Classifier,
     S: Service,
@@ -176,8 +187,11 @@ where
     let (links, worker_ends): (Vec<_>, Vec<_>) = (0..count)
         .map(|_| worker_link(system.depth.min(pool.len())))
         .unzip();
+    let (dispatcher_rules, rules) = rules();
+    let (local_rules, locals) = locals(system.locals);
     let dispatcher = Dispatcher::new(DispatcherParts {
         ingress: system.ingress,
+        rules,
         watch,
         intake,
         rx_waker: Arc::clone(&rx_waker),
@@ -217,8 +231,41 @@ where
         dispatcher_executor,
         workers,
         worker_slots,
-        locals: system.locals,
+        locals,
+        set_rules: set_rules::<I, L, M>(dispatcher_rules, local_rules),
         look_ns: config.look_ns.unwrap_or(usual_look_ns),
+    })
+}
+
+/// The local policies, each with its mailbox.
+fn locals<L>(locals: Vec<L>) -> (Vec<RulesSender<L>>, Vec<WorkerLocal<L>>) {
+    let with_mailbox = |local| {
+        let (sender, rules) = rules();
+        (sender, WorkerLocal { local, rules })
+    };
+    locals.into_iter().map(with_mailbox).unzip()
+}
+
+/// Gives the dispatcher and each worker the part of a new system that it is to adopt the rules of.
+fn set_rules<I, L, M>(
+    dispatcher: RulesSender<DispatcherRules<I, M>>,
+    locals: Vec<RulesSender<L>>,
+) -> SetRules
+where
+    I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
+{
+    Arc::new(move |spec, shape| {
+        let system = systems::rebuild::<I, L, M>(spec, shape)?;
+        dispatcher.put(DispatcherRules {
+            ingress: system.ingress,
+            monitor: system.monitor,
+        });
+        for (mailbox, local) in locals.iter().zip(system.locals) {
+            mailbox.put(local);
+        }
+        Ok(())
     })
 }
 

@@ -1,5 +1,6 @@
 //! The requests that a fiber worker holds and does not run: those on its link with the dispatcher, and those it keeps.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 
 use headway_net::datapath::Tx;
@@ -21,6 +22,8 @@ pub(super) struct View {
     pub(super) hint: Option<NextHint>,
     /// Whether the last request came by a hint: the ring's line is then still in the dispatcher's cache.
     pub(super) was_hinted: bool,
+    /// How often the local policy let the last request go on at the end of a slice.
+    renewals: Cell<u64>,
     /// The requests that came over the link and do not run, by job.
     requests: Box<[Option<RequestWord>]>,
 }
@@ -33,8 +36,21 @@ impl View {
             own: VecDeque::with_capacity(slots),
             hint: None,
             was_hinted: false,
+            renewals: Cell::new(0),
             requests: (0..slots).map(|_| None).collect(),
         }
+    }
+
+    /// The local policy let the request that runs go on.
+    #[inline]
+    pub(super) fn renewed(&self) {
+        self.renewals.set(self.renewals.get() + 1);
+    }
+
+    /// How often it did so, since this was asked last.
+    #[inline]
+    pub(super) fn take_renewals(&self) -> u64 {
+        self.renewals.take()
     }
 
     #[inline]

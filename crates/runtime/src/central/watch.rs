@@ -94,6 +94,11 @@ impl<M: Monitor> Watch<M> {
         }
     }
 
+    /// Goes on by these rules. What runs is looked at when it was to be looked at.
+    pub(super) fn adopt(&mut self, fresh: &M) {
+        self.monitor.adopt(fresh);
+    }
+
     /// The worker reported that it finished the request.
     #[inline]
     pub(super) fn finished(&mut self, now_ns: u64, worker: usize, job: JobId) {
@@ -222,6 +227,7 @@ impl<M: Monitor> Watch<M> {
             }
             PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
                 watched.due_ns = now_ns + for_ns;
+                tally.renewed(worker, watched.class.0);
             }
             PreemptionDecision::Leave => watched.due_ns = u64::MAX,
         }

@@ -1,5 +1,6 @@
 //! Choosing what a server is.
 
+use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use headway_policy::{Resume, Shape};
 use super::admission::{QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
 use super::class::Class;
 use super::source::{Custom, NoSource, Source, Udp};
-use super::{Observer, Server, Stopper};
+use super::{Observer, Server, Stopper, Tuner};
 use crate::central::{self, Dispatched};
 use crate::error::StartError;
 use crate::park::Idle;
@@ -394,7 +395,8 @@ impl<S, D, C> Builder<S, D, C> {
         let (engine, policy) = systems::with(&spec, &shape, Launch(parts))??;
         Ok(Server {
             stopper: Stopper::of(&engine),
-            observer: Observer::of(&engine, class_names),
+            observer: Observer::of(&engine, shape.workers, class_names),
+            tuner: Tuner::of(&engine, shape, spec, policy.1.clone()),
             engine,
             addr,
             policy,
@@ -436,7 +438,8 @@ where
             }
             Owner::Nobody => unreachable!("refused at admission"),
             Owner::Steering => {
-                let steered = SteeredSystem {
+                let steered = SteeredSystem::<I, L, M> {
+                    ingress: PhantomData,
                     locals: system.locals,
                     monitor: system.monitor,
                     shared_queues: system.shared_queues,

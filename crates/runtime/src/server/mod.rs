@@ -5,6 +5,7 @@ mod builder;
 mod class;
 mod observer;
 mod source;
+mod tuner;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ pub use class::Class;
 use headway_policy::spec::Params;
 pub use observer::Observer;
 pub use source::{NoSource, Udp};
+pub use tuner::{InForce, Tuner};
 
 use crate::control::{Control, Phase};
 use crate::error::{ResizeError, ShutdownError};
@@ -53,6 +55,7 @@ pub struct Server {
     idle: Idle,
     drain: Duration,
     observer: Observer,
+    tuner: Tuner,
 }
 
 impl Server {
@@ -73,7 +76,7 @@ impl Server {
         self.policy.0
     }
 
-    /// The policy's parameters, defaults included.
+    /// The policy's parameters at the start, defaults included. [`Tuner::in_force`] has those that were changed since.
     #[must_use]
     pub fn params(&self) -> &Params {
         &self.policy.1
@@ -113,6 +116,12 @@ impl Server {
     #[must_use]
     pub fn observer(&self) -> Observer {
         self.observer.clone()
+    }
+
+    /// A handle with which any thread can change parameters of the policy while the server serves.
+    #[must_use]
+    pub fn tuner(&self) -> Tuner {
+        self.tuner.clone()
     }
 
     /// When its threads did not get on for more than 5 µs outside of handlers, system calls included, in no particular order; as

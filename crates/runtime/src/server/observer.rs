@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::control::Control;
 use crate::journal::Journal;
-use crate::parts::Engine;
+use crate::parts::{Engine, ReadDepths};
 use crate::tally::{ClassStats, Stats, Tally};
 
 /// Reads what a server has done so far, on any thread and after its end; see [`Server::observer`](crate::Server::observer).
@@ -13,16 +13,20 @@ pub struct Observer {
     control: Arc<Control>,
     tallies: Vec<Arc<Tally>>,
     kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
+    queue_depths: ReadDepths,
+    workers: usize,
     classes: Vec<String>,
 }
 
 impl Observer {
     /// `classes` names all of them, UNKNOWN last.
-    pub(super) fn of(engine: &Engine, classes: Vec<String>) -> Self {
+    pub(super) fn of(engine: &Engine, workers: usize, classes: Vec<String>) -> Self {
         Self {
             control: Arc::clone(&engine.control),
             tallies: engine.tallies.clone(),
             kernel_drops: Arc::clone(&engine.kernel_drops),
+            queue_depths: Arc::clone(&engine.queue_depths),
+            workers,
             classes,
         }
     }
@@ -46,6 +50,12 @@ impl Observer {
             ..Stats::default()
         };
         self.tallies.iter().for_each(|tally| stats.add(tally));
+        stats.tell_apart(&self.tallies, self.workers);
+        let depths = (self.queue_depths)();
+        for (worker, queued) in stats.workers.iter_mut().zip(depths.workers) {
+            worker.queued = Some(queued);
+        }
+        stats.wait_queues = depths.wait_queues;
         stats
     }
 

@@ -1,13 +1,14 @@
 //! From parts to running threads.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::Datapath;
 use headway_net::pool::Pool;
-use headway_policy::role::{Local, Monitor};
-use headway_policy::systems::SharedQueues;
+use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::systems::{self, SharedQueues};
 
 use super::peers::Peers;
 use super::preemptive::{PreemptiveWorker, Timer};
@@ -19,24 +20,27 @@ use crate::fibers::FiberContext;
 use crate::intake::{Buffers, Intake};
 use crate::overruns::Overruns;
 use crate::park::Backoff;
-use crate::parts::{Engine, Parts, executors, kernel_drops, tallies};
+use crate::parts::{Engine, Parts, SetRules, executors, kernel_drops, tallies};
+use crate::rules::{RulesSender, rules};
 use crate::service::Service;
 use crate::threads::{Pinning, Threads, cores};
 use crate::token::request_queue;
 
-/// A system whose workers each serve a receive queue.
-pub(crate) struct SteeredSystem<L, M> {
+/// A system whose workers each serve a receive queue. Its ingress is the network's: the type tells which system is built anew to change rules.
+pub(crate) struct SteeredSystem<I, L, M> {
+    pub(crate) ingress: PhantomData<fn() -> I>,
     pub(crate) locals: Vec<L>,
     pub(crate) monitor: M,
     pub(crate) shared_queues: SharedQueues,
 }
 
 /// Starts a server whose workers each serve a receive queue.
-pub(crate) fn launch<L, M, D, C, S>(
-    system: SteeredSystem<L, M>,
+pub(crate) fn launch<I, L, M, D, C, S>(
+    system: SteeredSystem<I, L, M>,
     parts: Parts<D, C, S>,
 ) -> Result<Engine, StartError>
 where
+    I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
     D: Datapath,
@@ -75,8 +79,13 @@ where
     let mut started = Ok(());
     let executors = executors(&parts.service, txs, journals, &pool, &tallies);
     let timer = Arc::new(Timer::new(system.monitor.clone()));
+    let (local_rules, local_receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
+    let (monitor_rules, monitor_receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
+    let receivers = local_receivers.into_iter().zip(monitor_receivers);
     let workers = system.locals.into_iter().zip(executors).zip(queues);
-    for (index, ((local, executor), run_queue)) in workers.enumerate() {
+    for (index, (((local, executor), run_queue), (rules, monitor_rules))) in
+        workers.zip(receivers).enumerate()
+    {
         let buffers = Buffers {
             pool: Arc::clone(&pool),
             free: free.split_off(config.slots / count),
@@ -93,6 +102,7 @@ where
         let worker = Worker {
             index,
             local,
+            rules,
             view: View::new(index, intake, Arc::clone(&peers), run_queue),
             executor,
             peers: Arc::clone(&peers),
@@ -108,6 +118,7 @@ where
         let worker = PreemptiveWorker {
             worker,
             monitor: system.monitor.clone(),
+            rules: monitor_rules,
             timer: Arc::clone(&timer),
             fiber_context: fiber_context.clone(),
         };
@@ -120,6 +131,28 @@ where
         tallies,
         kernel_drops: kernel_drops(&rxs),
         layout: None,
+        set_rules: set_rules::<I, L, M>(local_rules, monitor_rules),
+        queue_depths: Arc::new(move || peers.depths()),
     };
     engine.ready(started)
+}
+
+/// Gives each worker the parts of a new system that it is to adopt the rules of.
+fn set_rules<I, L, M>(locals: Vec<RulesSender<L>>, monitors: Vec<RulesSender<M>>) -> SetRules
+where
+    I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
+{
+    Arc::new(move |spec, shape| {
+        let system = systems::rebuild::<I, L, M>(spec, shape)?;
+        // The workers adopt both where they find the first new, so the second must lie there before any of them is told.
+        for mailbox in &monitors {
+            mailbox.put(system.monitor.clone());
+        }
+        for (mailbox, local) in locals.iter().zip(system.locals) {
+            mailbox.put(local);
+        }
+        Ok(())
+    })
 }

@@ -10,8 +10,10 @@ use headway_policy::WorkerId;
 use headway_policy::role::Backlog;
 use headway_policy::systems::SharedQueues;
 
+use crate::parts::QueueDepths;
 use crate::rx_waker::RxWaker;
 use crate::sync::Padded;
+use crate::tally::WaitQueueStats;
 use crate::token::{RequestThief, RequestWord};
 
 /// Receive queues, run queues, shared queues, and what workers tell each other.
@@ -134,6 +136,20 @@ impl<R: Rx> Peers<R> {
         queues
             .map(|queue| std::iter::from_fn(|| self.pop_shared(queue)).count())
             .sum()
+    }
+
+    /// What waits in the queues, roughly: they are read one after the other.
+    pub(super) fn depths(&self) -> QueueDepths {
+        let workers = (0..self.thieves.len()).map(|worker| self.len(WorkerId(worker as u16)));
+        let congested = self.congested();
+        let wait_queues = (0..self.shared.len()).map(|queue| WaitQueueStats {
+            waiting: self.shared[queue].requests.len(),
+            congested: congested >> queue & 1 == 1,
+        });
+        QueueDepths {
+            workers: workers.collect(),
+            wait_queues: wait_queues.collect(),
+        }
     }
 
     pub(super) fn set_congested(&self, queues: u64) {

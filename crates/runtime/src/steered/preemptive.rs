@@ -15,9 +15,10 @@ use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::view::View;
 use super::worker::{Runner, Worker};
-use crate::control::Phase;
+use crate::control::{Control, Phase};
 use crate::executor::Ran;
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
+use crate::rules::RulesReceiver;
 use crate::service::Service;
 use crate::sync::Padded;
 use crate::trylock::TryLock;
@@ -50,12 +51,24 @@ impl<M: Monitor> Timer<M> {
         self.due_ns.store(due_ns, Ordering::Relaxed);
         Some(congested)
     }
+
+    /// Goes on by these rules, unless another worker ticks or adopts just now.
+    fn adopt(&self, fresh: &M) -> bool {
+        let Some(mut monitor) = self.monitor.try_lock() else {
+            return false;
+        };
+        monitor.adopt(fresh);
+        let due_ns = monitor.next_deadline_ns().unwrap_or(u64::MAX);
+        self.due_ns.store(due_ns, Ordering::Relaxed);
+        true
+    }
 }
 
 /// A worker thread whose requests may be interrupted.
 pub(super) struct PreemptiveWorker<L, M, S, R: Rx, T, C> {
     pub(super) worker: Worker<L, S, R, T, C>,
     pub(super) monitor: M,
+    pub(super) rules: RulesReceiver<M>,
     pub(super) timer: Arc<Timer<M>>,
     pub(super) fiber_context: FiberContext<S>,
 }
@@ -77,6 +90,7 @@ where
         let runner = InSlices {
             me,
             monitor: self.monitor,
+            rules: self.rules,
             timer: &self.timer,
             fibers: Fibers::new(self.fiber_context, me, &attached),
         };
@@ -88,6 +102,7 @@ where
 struct InSlices<'a, M, S> {
     me: WorkerId,
     monitor: M,
+    rules: RulesReceiver<M>,
     timer: &'a Timer<M>,
     fibers: Fibers<'a, S>,
 }
@@ -150,6 +165,20 @@ where
         }
     }
 
+    fn adopt(&mut self, control: &Control) -> bool {
+        let Self {
+            monitor,
+            rules,
+            timer,
+            ..
+        } = self;
+        rules.adopt(control, |fresh| {
+            monitor.adopt(fresh);
+            timer.adopt(fresh)
+        });
+        !rules.are_new(control)
+    }
+
     #[inline]
     fn run(&mut self, id: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) {
         let Worker {
@@ -166,6 +195,7 @@ where
             monitor,
             timer,
             fibers,
+            ..
         } = self;
         let me = *me;
         let request = view.take(id);
@@ -188,6 +218,7 @@ where
             mut slot,
             end,
             span,
+            held,
         } = fibers.run(slot, suspended, now, first_ns, |now_ns, _asked| {
             if control.phase() >= Phase::Abandoning {
                 return None;
@@ -208,6 +239,8 @@ where
         let tally = executor.tally.class(class);
         tally.renewals.add(renewals);
         tally.resumed.add(u64::from(suspended));
+        let yielded = matches!(end, SliceEnd::Yielded { .. });
+        executor.tally.held(class, held, yielded);
         match end {
             SliceEnd::Finished {
                 response,

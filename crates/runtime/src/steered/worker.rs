@@ -13,6 +13,7 @@ use super::view::View;
 use crate::control::{Control, Phase};
 use crate::executor::Executor;
 use crate::park::Backoff;
+use crate::rules::RulesReceiver;
 use crate::service::Service;
 
 /// Longest sleep while everybody sleeps; packets and orders wake earlier.
@@ -24,6 +25,7 @@ const THIEF_SLEEP_NS: u64 = 1_000_000;
 pub(super) struct Worker<L, S, R: Rx, T, C> {
     pub(super) index: usize,
     pub(super) local: L,
+    pub(super) rules: RulesReceiver<L>,
     pub(super) view: View<R, C>,
     pub(super) executor: Executor<S, T>,
     pub(super) peers: Arc<Peers<R>>,
@@ -37,6 +39,9 @@ pub(super) trait Runner<L, S, R: Rx, T, C> {
     /// Looks at what is due although nothing happened.
     fn tick(&mut self, now_ns: u64, worker: &Worker<L, S, R, T, C>);
 
+    /// Adopts new rules, if it can now.
+    fn adopt(&mut self, control: &Control) -> bool;
+
     /// Runs it, for at most `slice_ns` if the worker is to stop by itself.
     fn run(&mut self, job: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>);
 }
@@ -46,6 +51,10 @@ pub(super) struct ToTheEnd;
 
 impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Runner<L, S, R, T, C> for ToTheEnd {
     fn tick(&mut self, _now_ns: u64, _worker: &Worker<L, S, R, T, C>) {}
+
+    fn adopt(&mut self, _control: &Control) -> bool {
+        true
+    }
 
     #[inline]
     fn run(&mut self, job: JobId, _slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) {
@@ -110,6 +119,11 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     fn turn(&mut self, runner: &mut impl Runner<L, S, R, T, C>) -> bool {
         let now_ns = self.clock.now_ns();
         self.view.advance_to(now_ns);
+        let Self { local, control, .. } = self;
+        self.rules.adopt(control, |fresh| {
+            local.adopt(fresh);
+            runner.adopt(control)
+        });
         runner.tick(now_ns, self);
         let next = self.local.next(now_ns, &mut self.view);
         self.view.flush(&mut self.executor.tx, now_ns);
