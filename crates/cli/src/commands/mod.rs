@@ -6,6 +6,7 @@ mod bench;
 mod calibrate;
 mod capacity;
 mod completions;
+mod ctl;
 #[cfg(feature = "kv")]
 mod demo;
 mod doctor;
@@ -30,6 +31,8 @@ pub(crate) enum Command {
     Demo(demo::Args),
     /// Run a service under a policy
     Serve(serve::Args),
+    /// Look into a running server, and change its policy's parameters
+    Ctl(ctl::Args),
     /// Offer open-loop load to a server
     Load(load::Args),
     /// Simulate one run
@@ -65,6 +68,7 @@ impl Command {
             #[cfg(feature = "kv")]
             Self::Demo(args) => args.run(),
             Self::Serve(args) => args.run(),
+            Self::Ctl(args) => args.run(),
             Self::Load(args) => args.run(),
             Self::Sim(args) => args.run(),
             Self::Sweep(args) => args.run(),

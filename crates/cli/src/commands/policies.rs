@@ -143,7 +143,15 @@ fn names(policies: &[Policy]) -> Table {
 }
 
 fn parameters(policies: &[Policy]) -> Table {
-    let mut table = Table::new(["policy", "parameter", "default", "values", "meaning"]);
+    let columns = [
+        "policy",
+        "parameter",
+        "default",
+        "values",
+        "while serving",
+        "meaning",
+    ];
+    let mut table = Table::new(columns);
     for policy in policies {
         let about = policy.about();
         for param in about.params {
@@ -152,6 +160,11 @@ fn parameters(policies: &[Policy]) -> Table {
                 param.key,
                 &param.default_text(),
                 &param.expected(),
+                if param.while_serving {
+                    "may change"
+                } else {
+                    "–"
+                },
                 param.meaning,
             ]);
         }
@@ -227,6 +240,7 @@ fn as_json(policy: &Policy) -> Value {
             "default": param.default_text(),
             "values": param.values_text(),
             "unit": param.unit,
+            "while_serving": param.while_serving,
         })
     });
     let mut value = json!({

@@ -5,6 +5,7 @@
 mod benching;
 mod checks;
 mod contract;
+mod controlling;
 mod errors;
 mod hosts;
 mod interrupting;

@@ -18,6 +18,8 @@ impl Serving {
         let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
             .args(["serve", "--listen", "udp://127.0.0.1:0"])
             .args(args)
+            // Control sockets of servers that tests kill lie here.
+            .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -36,6 +36,8 @@ pub struct Config<A, K> {
     pub pin: Option<Spanned<String>>,
     pub drain: Option<Spanned<String>>,
     pub max_spin: Option<Spanned<String>>,
+    pub ctl: Option<Spanned<String>>,
+    pub no_ctl: Option<Spanned<bool>>,
     pub seed: Option<u64>,
     pub kv: Option<K>,
 }
@@ -59,6 +61,8 @@ impl<A, K> Default for Config<A, K> {
             pin: None,
             drain: None,
             max_spin: None,
+            ctl: None,
+            no_ctl: None,
             seed: None,
             kv: None,
         }
@@ -82,6 +86,8 @@ const KEYS: &[&str] = &[
     "pin",
     "drain",
     "max-spin",
+    "ctl",
+    "no-ctl",
     "seed",
     "kv",
     "keys",

@@ -19,7 +19,7 @@
 //! seed = 1
 //! ```
 //!
-//! Each key may be left out. `resume = "anywhere"` and `preempt = "signal"` need a [promise](HandlerPromises) of the handlers' author. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own.
+//! Each key may be left out. `resume = "anywhere"` and `preempt = "signal"` need a [promise](HandlerPromises) of the handlers' author. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own. `ctl` and `no-ctl` say where `headway serve` listens for `headway ctl`.
 
 mod file;
 mod promises;

@@ -2,6 +2,7 @@
 
 mod check;
 mod config;
+mod ctl;
 mod describe;
 mod interrupt;
 mod meter;
@@ -16,6 +17,7 @@ use crate::learning::Learner;
 use crate::policy_flag::{self, Runs};
 use anyhow::{Context, Result};
 use config::{Flags, Given};
+use ctl::{ControlSocket, Place, SocketFile, Subject};
 pub(crate) use headway::config::address;
 use headway::config::{LISTEN, default_workers, pin, workload};
 use headway_net::classify::AnyClassifier;
@@ -31,6 +33,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
+use toml::Spanned;
 use watch::{Watch, Wish};
 
 /// No request may keep a worker for longer, unless that is asked for: the wire header alone can ask for 4.3 s.
@@ -89,6 +92,12 @@ pub(crate) struct Args {
     /// The file is there when the server has stopped
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
+    /// Listen for `headway ctl` at this path [default: $XDG_RUNTIME_DIR/headway/PORT.sock, or /tmp/headway-UID/PORT.sock]
+    #[arg(long, value_name = "PATH", conflicts_with = "no_ctl")]
+    ctl: Option<PathBuf>,
+    /// Do not listen for `headway ctl`
+    #[arg(long)]
+    no_ctl: bool,
     /// Seed of the policy's own randomness [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -111,12 +120,19 @@ impl Args {
         let names = classes.iter().map(|class| class.name.clone());
         let names = names.chain(["unknown".to_owned()]).collect();
         let wish = Wish::new(stats, record.as_deref(), names)?;
+        let early = settings.control_socket(settings.listen.value.port())?;
         let server = settings.start(wish.journal_entries())?;
         for line in describe::lines(&server, &settings, admission, &classes) {
             eprintln!("{line}");
         }
         let watch = Watch::begin(&server, wish, admission.interrupts())?;
         heed_signals(server.stopper())?;
+        // The port that the system chose names the socket.
+        let socket = match (early, server.local_addr()) {
+            (None, Some(addr)) => settings.control_socket(addr.port())?,
+            (early, _) => early,
+        };
+        let _socket = answer_control(socket, &server)?;
         announce(&server)?;
         let learner = Learner::of(&server, settings.workers.value);
         server.wait();
@@ -190,6 +206,7 @@ impl Args {
             max_spin_ns: file
                 .given("max-spin", self.max_spin, &set.max_spin, || MAX_SPIN.into())
                 .parse(|text| args::time(text))?,
+            ctl: control_place(self.ctl, self.no_ctl, &file),
             seed: self.seed.or(set.seed).unwrap_or(1),
             kv: self.kv.or(set.kv.clone().unwrap_or_default()),
         })
@@ -213,11 +230,17 @@ struct Settings {
     pin: Given<Pin>,
     drain: Duration,
     max_spin_ns: Given<u64>,
+    ctl: Given<Place>,
     seed: u64,
     kv: KvFlags,
 }
 
 impl Settings {
+    /// The control socket of a server on this port; none where it is off, or the port is 0.
+    fn control_socket(&self, port: u16) -> Result<Option<ControlSocket>> {
+        ControlSocket::bind(&self.ctl, port)
+    }
+
     fn start(&self, journal: usize) -> Result<Server> {
         let builder = Server::builder()
             .workers(self.workers.value)
@@ -250,6 +273,38 @@ impl Settings {
             other => other.into(),
         })
     }
+}
+
+/// Flags over file over the place by port.
+fn control_place(path: Option<PathBuf>, off: bool, file: &config::File) -> Given<Place> {
+    let set = &file.config;
+    let given = path.map(Place::At).or(off.then_some(Place::Off));
+    if given.is_none()
+        && let Some(no_ctl) = set.no_ctl.as_ref().filter(|no_ctl| *no_ctl.get_ref())
+    {
+        return file.given("no-ctl", None, &Some(at_place(no_ctl, Place::Off)), || {
+            Place::Off
+        });
+    }
+    let set = set.ctl.as_ref();
+    let set = set.map(|path| at_place(path, Place::At(path.get_ref().into())));
+    file.given("ctl", given, &set, || Place::ByPort)
+}
+
+/// Another value that stands where this one does.
+fn at_place<T, U>(set: &Spanned<T>, value: U) -> Spanned<U> {
+    Spanned::new(set.span(), value)
+}
+
+/// Answers at the control socket, if there is one, until what this returns is dropped.
+fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Option<SocketFile>> {
+    let Some(socket) = socket else {
+        return Ok(None);
+    };
+    eprintln!("headway ctl finds it at {}", socket.path().display());
+    let answering = socket.answer(Subject::of(server));
+    let answering = answering.context("cannot start the thread that answers headway ctl")?;
+    Ok(Some(answering))
 }
 
 /// Long enough for lines to be read.
@@ -307,7 +362,8 @@ fn refuse(signal: i32) {
     let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
     let _ = writeln!(
         std::io::stderr(),
-        "{name} is ignored: a running server keeps its settings; stop it with SIGTERM and start it anew to change them"
+        "{name} is ignored: a running server does not read its settings anew; `headway ctl set` changes its policy's parameters, and for the \
+         rest stop it with SIGTERM and start it anew"
     );
 }
 

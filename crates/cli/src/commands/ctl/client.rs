@@ -1,0 +1,104 @@
+//! The client's end of a control socket.
+
+use super::no_server;
+use crate::ctl::place;
+use crate::ctl::protocol::{Request, parse_response, read_line, write_line};
+use crate::error::usage;
+use anyhow::{Context, Result, anyhow};
+use serde_json::Value;
+use std::io::BufReader;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A server answers at once, or something is wrong with it.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// More than the status of the largest server.
+const RESPONSE_BYTES_MAX: usize = 16 << 20;
+
+/// The control socket of the server that is meant.
+pub(super) fn find(server: Option<&str>) -> Result<PathBuf> {
+    let uid = place::own_uid().context("/proc/self")?;
+    match server {
+        Some(text) => match text.parse::<u16>() {
+            Ok(port) => by_port(port, uid),
+            Err(_) => Ok(PathBuf::from(text)),
+        },
+        None => only_one(uid),
+    }
+}
+
+fn by_port(port: u16, uid: u32) -> Result<PathBuf> {
+    let directories = place::directories(uid);
+    let mut paths = directories
+        .iter()
+        .map(|directory| place::socket(directory, port));
+    match paths.find(|path| path.exists()) {
+        Some(path) => Ok(path),
+        None => Err(no_server(format!(
+            "no server of yours listens on port {port}: {}",
+            looked(uid)
+        ))),
+    }
+}
+
+fn only_one(uid: u32) -> Result<PathBuf> {
+    let mut running = place::running(uid);
+    match running.len() {
+        1 => Ok(running.remove(0)),
+        0 => Err(no_server(format!(
+            "no server of yours runs: {}",
+            looked(uid)
+        ))),
+        _ => {
+            let paths: Vec<_> = running
+                .iter()
+                .map(|path| path.display().to_string())
+                .collect();
+            Err(no_server(format!(
+                "several servers of yours run; name one by its port or path: {}",
+                paths.join(", ")
+            )))
+        }
+    }
+}
+
+/// Where servers were looked for, and what else there may be.
+fn looked(uid: u32) -> String {
+    let directories = place::directories(uid);
+    let shown: Vec<_> = directories
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    format!(
+        "looked in {}; a server may have another socket (--ctl PATH), or none (--no-ctl)",
+        shown.join(" and ")
+    )
+}
+
+/// What the server says of itself.
+pub(super) fn status(path: &Path) -> Result<Value> {
+    ask(path, &Request::Status)?.map_err(|error| anyhow!("the server refuses: {error}"))
+}
+
+/// Sets parameters; what changed. What the server refuses is the user's mistake.
+pub(super) fn set(path: &Path, params: Vec<(String, String)>) -> Result<Value> {
+    ask(path, &Request::Set(params))?.map_err(|error| usage("set", error))
+}
+
+fn ask(path: &Path, request: &Request) -> Result<Result<Value, String>> {
+    let place = path.display();
+    let stream = UnixStream::connect(path)
+        .map_err(|error| no_server(format!("nobody answers at {place}: {error}")))?;
+    let asked = || -> std::io::Result<Option<Vec<u8>>> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let written = write_line(&stream, &request.line());
+        // A server that turns a client away says why before it hears anything.
+        let line = read_line(&mut BufReader::new(&stream), RESPONSE_BYTES_MAX);
+        line.or_else(|error| written.and(Err(error)))
+    };
+    let line = asked().with_context(|| format!("the server at {place} does not answer"))?;
+    let line = line.with_context(|| format!("the server at {place} hung up"))?;
+    parse_response(&line).map_err(|error| anyhow!("{place}: {error}"))
+}

@@ -1,0 +1,143 @@
+//! `headway ctl`: looks into a running server and changes its policy's parameters.
+
+mod client;
+mod show;
+
+use crate::args;
+use crate::error::usage;
+use crate::output;
+use anyhow::Result;
+use clap::{Subcommand, ValueEnum};
+use serde_json::Value;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Show what a running server does: policy and parameters, workers, classes, the plan
+    Status(Status),
+    /// Change parameters of its policy while it serves: those that 'headway policies NAME' says may change
+    Set(Set),
+}
+
+#[derive(clap::Args)]
+struct Server {
+    /// The server, by the port it listens on or by the path of its control socket [default: the only one of this user]
+    #[arg(long, value_name = "PATH|PORT")]
+    server: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct Status {
+    #[command(flatten)]
+    server: Server,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    format: StatusFormat,
+    /// Show it again and again, every so often, until interrupted; JSON is then an object a line
+    #[arg(long, value_name = "TIME", value_parser = watch_every)]
+    watch: Option<u64>,
+}
+
+/// `--format`.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum StatusFormat {
+    /// For people
+    #[default]
+    Table,
+    /// For programs: the fields are stable
+    Json,
+}
+
+#[derive(clap::Args)]
+struct Set {
+    #[command(flatten)]
+    server: Server,
+    /// Parameters and their values, as in a policy's spec: q=5us factor=3
+    #[arg(required = true, value_name = "NAME=VALUE", value_parser = pair)]
+    params: Vec<(String, String)>,
+}
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        match self.command {
+            Command::Status(status) => status.run(),
+            Command::Set(set) => set.run(),
+        }
+    }
+}
+
+impl Status {
+    fn run(self) -> Result<ExitCode> {
+        let path = client::find(self.server.server.as_deref())?;
+        loop {
+            self.write(&client::status(&path)?)?;
+            let Some(every) = self.watch else {
+                return Ok(ExitCode::SUCCESS);
+            };
+            std::thread::sleep(Duration::from_nanos(every));
+        }
+    }
+
+    fn write(&self, status: &Value) -> Result<()> {
+        let mut writer = output::open(None)?;
+        match self.format {
+            StatusFormat::Json if self.watch.is_some() => writeln!(writer, "{status}")?,
+            StatusFormat::Json => return output::json(status, writer),
+            StatusFormat::Table => writeln!(writer, "{}", show::text(status))?,
+        }
+        Ok(writer.flush()?)
+    }
+}
+
+impl Set {
+    fn run(self) -> Result<ExitCode> {
+        let path = client::find(self.server.server.as_deref())?;
+        let changed = client::set(&path, self.params)?;
+        let mut writer = output::open(None)?;
+        let changes = changed["changes"].as_array().map_or(&[][..], Vec::as_slice);
+        if changes.is_empty() {
+            writeln!(writer, "nothing changed: it is so already")?;
+        }
+        for change in changes {
+            let text = |field: &str| change[field].as_str().unwrap_or_default();
+            writeln!(
+                writer,
+                "{}: {} → {}",
+                text("param"),
+                text("old"),
+                text("new")
+            )?;
+        }
+        Ok(writer.flush().map(|()| ExitCode::SUCCESS)?)
+    }
+}
+
+/// `NAME=VALUE`.
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("'{text}' is not NAME=VALUE, such as q=5us")),
+    }
+}
+
+/// No shorter than a server may be asked without being disturbed.
+fn watch_every(text: &str) -> Result<u64, String> {
+    const LEAST_NS: u64 = 10_000_000;
+    match args::time(text)? {
+        ns if ns >= LEAST_NS => Ok(ns),
+        _ => Err(format!("'{text}' is too short: at least 10ms")),
+    }
+}
+
+/// An error about which server is meant.
+fn no_server(why: impl std::fmt::Display) -> anyhow::Error {
+    usage("--server", why)
+}

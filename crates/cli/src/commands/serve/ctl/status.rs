@@ -1,0 +1,151 @@
+//! What a running server says of itself.
+
+use headway_policy::spec::Params;
+use headway_policy::systems::{ParamChange, find};
+use headway_runtime::{
+    ClassStats, HeldSections, InForce, Layout, Observer, Server, Tuner, WorkerStats,
+};
+use headway_sim::reservation_of;
+use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
+use std::time::{Instant, SystemTime};
+
+/// The server that clients ask about.
+pub(in crate::commands::serve) struct Subject {
+    observer: Observer,
+    pub(super) tuner: Tuner,
+    policy: &'static str,
+    layout: Option<Layout>,
+    listens: Option<SocketAddr>,
+    since: Instant,
+}
+
+impl Subject {
+    /// That of this server, which has just started.
+    pub(in crate::commands::serve) fn of(server: &Server) -> Self {
+        Self {
+            observer: server.observer(),
+            tuner: server.tuner(),
+            policy: server.policy(),
+            layout: server.layout(),
+            listens: server.local_addr(),
+            since: Instant::now(),
+        }
+    }
+
+    /// The object of `headway ctl status`.
+    pub(super) fn status(&self) -> Value {
+        let stats = self.observer.stats();
+        let InForce {
+            params,
+            since,
+            changes,
+            ..
+        } = self.tuner.in_force();
+        let in_force = SystemTime::now().duration_since(since).unwrap_or_default();
+        let changeable = find(self.policy).map(|policy| policy.about.changeable());
+        let workers = stats.workers.iter().enumerate();
+        let workers: Vec<_> = workers
+            .map(|(index, stats)| worker(&json!(index), stats))
+            .collect();
+        // A dispatcher that only dispatches runs nothing.
+        let dispatcher = stats.dispatcher.as_ref();
+        let works = dispatcher.filter(|stats| stats.answered + stats.preemptions > 0);
+        let wait_queues = stats
+            .wait_queues
+            .iter()
+            .map(|queue| json!({ "waiting": queue.waiting, "congested": queue.congested }));
+        let names: Vec<&str> = stats.classes.iter().map(|class| &*class.name).collect();
+        let plan = stats.plan.as_ref();
+        json!({
+            "pid": std::process::id(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "listen": self.listens.map(|addr| format!("udp://{addr}")),
+            "policy": self.policy,
+            "spec": as_spec(self.policy, &params),
+            "params": as_object(&params),
+            "changeable": changeable.unwrap_or_default(),
+            "changes": changes,
+            "layout": match self.layout {
+                Some(Layout::Inline) => "inline",
+                Some(Layout::Dedicated | Layout::Auto) => "dedicated",
+                None => "steered",
+            },
+            "uptime_s": self.since.elapsed().as_secs_f64(),
+            "in_force_s": in_force.as_secs_f64(),
+            "received": stats.received,
+            "answered": stats.answered,
+            "shed": stats.shed,
+            "kernel_drops": stats.kernel_drops,
+            "workers": workers,
+            "dispatcher": works.map(|stats| worker(&json!("dispatcher"), stats)),
+            "wait_queues": wait_queues.collect::<Vec<_>>(),
+            "classes": stats.classes.iter().map(class).collect::<Vec<_>>(),
+            "plan_revisions": stats.plan_revisions,
+            "reservation": plan.map(|plan| reservation_of(plan, &names)),
+        })
+    }
+}
+
+fn worker(name: &Value, stats: &WorkerStats) -> Value {
+    json!({
+        "worker": name,
+        "answered": stats.answered,
+        "own": stats.own,
+        "stolen": stats.stolen,
+        "resumed": stats.resumed,
+        "preempted": stats.preemptions,
+        "renewed": stats.renewals,
+        "cpu_ns": stats.cpu_ns,
+        "queued": stats.queued,
+        "held": held(&stats.held),
+    })
+}
+
+fn class(stats: &ClassStats) -> Value {
+    json!({
+        "class": stats.name,
+        "accepted": stats.accepted,
+        "answered": stats.answered,
+        "shed": stats.shed,
+        "pending": stats.pending(),
+        "mean_us": stats.mean_cpu_ns().map(|ns| ns / 1e3),
+        "asked": stats.preemptions_asked,
+        "preempted": stats.preemptions,
+        "renewed": stats.renewals,
+        "resumed": stats.resumed,
+        "overruns": stats.overruns,
+        "held": held(&stats.held),
+    })
+}
+
+/// Requests that could not yield when they were asked to, by what held them.
+fn held(held: &HeldSections) -> Value {
+    let kinds = held.kinds().map(|(kind, counts)| {
+        let counts = json!({ "count": counts.count, "ns": counts.ns, "yields": counts.yields });
+        (kind.name().to_string(), counts)
+    });
+    Value::Object(kinds.collect())
+}
+
+/// The policy with all its parameters.
+fn as_spec(policy: &str, params: &Params) -> String {
+    let params = params.iter().map(|(key, value)| format!(",{key}={value}"));
+    params.fold(policy.to_owned(), |text, param| text + &param)
+}
+
+/// Parameters by key, as a spec writes them.
+fn as_object(params: &Params) -> Value {
+    let params = params
+        .iter()
+        .map(|(key, value)| ((*key).to_string(), json!(value.to_string())));
+    Value::Object(params.collect::<Map<_, _>>())
+}
+
+/// What was changed.
+pub(super) fn changes(changes: &[ParamChange]) -> Value {
+    let changes = changes.iter().map(|ParamChange { key, old, new }| {
+        json!({ "param": key, "old": old.to_string(), "new": new.to_string() })
+    });
+    json!({ "changes": changes.collect::<Vec<_>>() })
+}

@@ -1,0 +1,116 @@
+//! Where servers listen for control: a socket for each, named by its port, in a directory of the user's own.
+
+use std::fs::{self, DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// The user that this process acts as.
+pub(crate) fn own_uid() -> io::Result<u32> {
+    Ok(fs::metadata("/proc/self")?.uid())
+}
+
+/// The directories in which servers of this user listen unless told otherwise, the preferred one first.
+pub(crate) fn directories(uid: u32) -> Vec<PathBuf> {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let runtime = runtime.filter(|path| path.is_absolute() && path.is_dir());
+    let runtime = runtime.map(|path| path.join("headway"));
+    let temporary = Path::new("/tmp").join(format!("headway-{uid}"));
+    runtime.into_iter().chain([temporary]).collect()
+}
+
+/// The socket of the server on this port in one of the [`directories`].
+pub(crate) fn socket(directory: &Path, port: u16) -> PathBuf {
+    directory.join(format!("{port}.sock"))
+}
+
+/// Makes the directory, for this user alone.
+///
+/// # Errors
+/// In a sentence: it cannot be made, or others could put something into it.
+pub(crate) fn make_own(directory: &Path, uid: u32) -> Result<(), String> {
+    let place = directory.display();
+    match DirBuilder::new().mode(0o700).create(directory) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(format!("cannot make {place}: {error}")),
+    }
+    check_own(directory, uid)
+}
+
+/// Whether the directory is this user's alone.
+///
+/// # Errors
+/// In a sentence.
+pub(crate) fn check_own(directory: &Path, uid: u32) -> Result<(), String> {
+    let place = directory.display();
+    // A link could be turned elsewhere by its owner.
+    let found = fs::symlink_metadata(directory).map_err(|error| format!("{place}: {error}"))?;
+    if !found.is_dir() {
+        return Err(format!("{place} is no directory"));
+    }
+    if found.uid() != uid {
+        return Err(format!(
+            "{place} belongs to user {}, not to {uid}",
+            found.uid()
+        ));
+    }
+    if found.permissions().mode() & 0o077 != 0 {
+        return Err(format!(
+            "others may enter {place}: make it yours alone (chmod 700)"
+        ));
+    }
+    Ok(())
+}
+
+/// What lies at a socket's path.
+pub(crate) enum Found {
+    Nothing,
+    /// A socket that nobody serves.
+    Stale,
+    /// A server answers.
+    Served,
+}
+
+/// Looks at a socket's path.
+///
+/// # Errors
+/// In a sentence: something lies there that is not a socket of this user.
+pub(crate) fn look(path: &Path, uid: u32) -> Result<Found, String> {
+    let place = path.display();
+    let found: Metadata = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) => return Err(format!("{place}: {error}")),
+    };
+    if !found.file_type().is_socket() {
+        return Err(format!("{place} is there and is no socket"));
+    }
+    if found.uid() != uid {
+        return Err(format!(
+            "{place} belongs to user {}, not to {uid}",
+            found.uid()
+        ));
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => Ok(Found::Served),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Found::Stale),
+        Err(error) => Err(format!("{place}: {error}")),
+    }
+}
+
+/// The sockets of this user's servers that run, by path.
+pub(crate) fn running(uid: u32) -> Vec<PathBuf> {
+    let own = directories(uid)
+        .into_iter()
+        .filter(|directory| check_own(directory, uid).is_ok());
+    let entries = own.filter_map(|directory| fs::read_dir(directory).ok());
+    let paths = entries.flatten().flatten().map(|entry| entry.path());
+    let sockets = paths.filter(|path| path.extension().is_some_and(|end| end == "sock"));
+    let mut served: Vec<_> = sockets
+        .filter(|path| matches!(look(path, uid), Ok(Found::Served)))
+        .collect();
+    served.sort();
+    served
+}

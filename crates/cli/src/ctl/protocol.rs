@@ -1,0 +1,215 @@
+//! What a running server and `headway ctl` say to each other: one JSON object a line, each way.
+//!
+//! | request | response |
+//! |---|---|
+//! | `{"command":"status"}` | `{"ok":STATUS}` |
+//! | `{"command":"set","params":{"q":"5us"}}` | `{"ok":{"changes":[…]}}` |
+//! | anything else | `{"error":"what is wrong"}` |
+//!
+//! The fuzz target and its test include this file by its path: it knows nothing of servers.
+
+use serde_json::{Map, Value, json};
+use std::io::{self, BufRead, Read, Write};
+
+/// A request is no longer than this, its newline included.
+pub(crate) const REQUEST_BYTES_MAX: usize = 4096;
+/// The most parameters that one request sets.
+const PARAMS_MAX: usize = 64;
+
+/// What a client asks for.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Request {
+    /// What the server does and has done.
+    Status,
+    /// Other values of these parameters.
+    Set(Vec<(String, String)>),
+}
+
+impl Request {
+    /// Reads a line, with or without its newline.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence.
+    pub(crate) fn parse(line: &[u8]) -> Result<Self, String> {
+        const FORM: &str = "a request is {\"command\":\"status\"} or {\"command\":\"set\",\"params\":{\"KEY\":\"VALUE\"}} on one line";
+        let value: Value =
+            serde_json::from_slice(line).map_err(|error| format!("{error}; {FORM}"))?;
+        let Value::Object(mut fields) = value else {
+            return Err(FORM.into());
+        };
+        let command = fields.remove("command");
+        let request = match command.as_ref().and_then(Value::as_str) {
+            Some("status") => Self::Status,
+            Some("set") => Self::Set(params(fields.remove("params"))?),
+            Some(other) => return Err(format!("there is no command '{other}': {FORM}")),
+            None => return Err(FORM.into()),
+        };
+        match fields.keys().next() {
+            Some(key) => Err(format!("'{key}' means nothing here: {FORM}")),
+            None => Ok(request),
+        }
+    }
+
+    /// The line that says it, with its newline.
+    pub(crate) fn line(&self) -> String {
+        let value = match self {
+            Self::Status => json!({ "command": "status" }),
+            Self::Set(params) => {
+                let params = params
+                    .iter()
+                    .map(|(key, value)| (key.clone(), json!(value)));
+                json!({ "command": "set", "params": params.collect::<Map<_, _>>() })
+            }
+        };
+        format!("{value}\n")
+    }
+}
+
+/// Values are texts as in a spec; a number without a unit may stand as such.
+fn params(value: Option<Value>) -> Result<Vec<(String, String)>, String> {
+    let Some(Value::Object(params)) = value else {
+        return Err("set needs \"params\", an object of parameters and their values".into());
+    };
+    if params.is_empty() || params.len() > PARAMS_MAX {
+        return Err(format!("set takes 1 to {PARAMS_MAX} parameters"));
+    }
+    let text = |(key, value)| match value {
+        Value::String(text) => Ok((key, text)),
+        Value::Number(number) => Ok((key, number.to_string())),
+        _ => Err(format!("the value of '{key}' is no text, such as \"5us\"")),
+    };
+    params.into_iter().map(text).collect()
+}
+
+/// What the server answers.
+pub(crate) type Response = Result<Value, String>;
+
+/// The line that says a response, with its newline.
+pub(crate) fn response_line(response: &Response) -> String {
+    let value = match response {
+        Ok(value) => json!({ "ok": value }),
+        Err(error) => json!({ "error": error }),
+    };
+    format!("{value}\n")
+}
+
+/// Reads a response's line.
+///
+/// # Errors
+/// It is none.
+pub(crate) fn parse_response(line: &[u8]) -> Result<Response, String> {
+    let none = || "the server's answer is none of this protocol".to_string();
+    let value: Value = serde_json::from_slice(line).map_err(|_| none())?;
+    let Value::Object(mut fields) = value else {
+        return Err(none());
+    };
+    match (fields.remove("ok"), fields.remove("error")) {
+        (Some(value), None) => Ok(Ok(value)),
+        (None, Some(Value::String(error))) => Ok(Err(error)),
+        _ => Err(none()),
+    }
+}
+
+/// Reads the next line of at most `bytes_max` bytes. `None` at the end.
+///
+/// # Errors
+/// As the reader; [`io::ErrorKind::InvalidData`] when a line is longer, or cut off by the end.
+pub(crate) fn read_line(
+    reader: &mut impl BufRead,
+    bytes_max: usize,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    reader.take(bytes_max as u64).read_until(b'\n', &mut line)?;
+    match line.last() {
+        None => Ok(None),
+        Some(b'\n') => Ok(Some(line)),
+        Some(_) => {
+            let what = if line.len() < bytes_max {
+                "the line ends before its newline".to_string()
+            } else {
+                format!("a line has at most {bytes_max} bytes")
+            };
+            Err(io::Error::new(io::ErrorKind::InvalidData, what))
+        }
+    }
+}
+
+/// Writes a line and sees it off.
+///
+/// # Errors
+/// As the writer.
+pub(crate) fn write_line(mut writer: impl Write, line: &str) -> io::Result<()> {
+    writer.write_all(line.as_bytes())?;
+    writer.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> String {
+        Request::parse(line.as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn requests_read_back_as_written() {
+        let set = Request::Set(vec![
+            ("factor".into(), "3".into()),
+            ("q".into(), "5us".into()),
+        ]);
+        for request in [Request::Status, set] {
+            assert_eq!(Request::parse(request.line().as_bytes()), Ok(request));
+        }
+        let number = Request::parse(br#"{"command":"set","params":{"factor":3}}"#);
+        assert_eq!(
+            number,
+            Ok(Request::Set(vec![("factor".into(), "3".into())]))
+        );
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused_with_what_would_be_one() {
+        assert!(refused("").contains("a request is"));
+        assert!(refused("[1]").contains("a request is"));
+        assert!(refused(r#"{"command":"stop"}"#).contains("no command 'stop'"));
+        assert!(refused(r#"{"command":"set"}"#).contains("needs \"params\""));
+        assert!(refused(r#"{"command":"set","params":{}}"#).contains("1 to 64"));
+        assert!(refused(r#"{"command":"set","params":{"q":[]}}"#).contains("'q' is no text"));
+        assert!(refused(r#"{"command":"status","now":true}"#).contains("'now' means nothing"));
+    }
+
+    #[test]
+    fn responses_read_back_as_written() {
+        for response in [
+            Ok(json!({ "workers": [1, 2] })),
+            Err("it is \"so\"\n".into()),
+        ] {
+            let line = response_line(&response);
+            assert_eq!(line.matches('\n').count(), 1, "one line");
+            assert_eq!(parse_response(line.as_bytes()), Ok(response));
+        }
+        assert!(parse_response(b"{}").is_err());
+        assert!(parse_response(b"HTTP/1.1 400").is_err());
+    }
+
+    #[test]
+    fn lines_are_bounded() {
+        let mut lines = &b"one\ntwo\nthree"[..];
+        assert_eq!(read_line(&mut lines, 4).unwrap(), Some(b"one\n".to_vec()));
+        assert_eq!(read_line(&mut lines, 4).unwrap(), Some(b"two\n".to_vec()));
+        assert!(
+            read_line(&mut lines, 4)
+                .unwrap_err()
+                .to_string()
+                .contains("at most 4 bytes")
+        );
+        let mut cut = &b"one"[..];
+        assert!(
+            read_line(&mut cut, 9)
+                .unwrap_err()
+                .to_string()
+                .contains("before its newline")
+        );
+        assert_eq!(read_line(&mut &b""[..], 9).unwrap(), None);
+    }
+}

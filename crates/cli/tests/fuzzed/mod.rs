@@ -1,0 +1,28 @@
+//! What must hold for anything that a client of the control socket sends. Checked on the corpus by `cargo test`, and by the fuzz target, which
+//! includes this file.
+
+#[path = "../../src/ctl/protocol.rs"]
+#[allow(dead_code, reason = "the command uses the rest")]
+mod protocol;
+
+use protocol::{REQUEST_BYTES_MAX, Request, parse_response, read_line, response_line};
+
+/// Any bytes are lines, each of them a request that reads back as written, or an error that says something on one line.
+pub(crate) fn ctl_request(data: &[u8]) {
+    let mut rest = data;
+    while let Ok(Some(line)) = read_line(&mut rest, REQUEST_BYTES_MAX) {
+        match Request::parse(&line) {
+            Ok(request) => {
+                let again = Request::parse(request.line().as_bytes());
+                assert_eq!(again.as_ref(), Ok(&request));
+            }
+            Err(error) => {
+                assert!(!error.is_empty());
+                let said = response_line(&Err(error.clone()));
+                assert_eq!(said.matches('\n').count(), 1, "{said}");
+                assert_eq!(parse_response(said.as_bytes()), Ok(Err(error)));
+            }
+        }
+        let _ = parse_response(&line);
+    }
+}
