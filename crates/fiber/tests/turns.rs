@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use headway_fiber::abi::MOST_SKIPPED;
 use headway_fiber::{
-    Attached, Fiber, MAX_STACK_BYTES, NoPreempt, StackCache, Stacks, Turn, abandoned, checkpoint,
-    in_fiber, suspensions, yield_now,
+    Attached, Fiber, MAX_STACK_BYTES, NoPreempt, Section, StackCache, Stacks, Turn, abandoned,
+    checkpoint, in_fiber, suspensions, yield_now,
 };
 use headway_machine::Clock;
 
@@ -315,4 +315,31 @@ fn a_size_that_would_overflow_is_refused() {
     assert_eq!(fiber.run(1, 0), Turn::Finished(2));
     let error = Stacks::new(64 << 10, usize::MAX).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::OutOfMemory);
+}
+
+#[test]
+fn a_request_that_met_a_section_is_noted_for_that_turn() {
+    let attached = Attached::new();
+    let flag = attached.flag();
+    let mut fiber = Fiber::new(stacks().take().unwrap(), |in_section: &mut bool| {
+        let section = in_section.then(NoPreempt::enter);
+        checkpoint();
+        checkpoint();
+        drop(section);
+    });
+    let before = Clock::global().ticks();
+    attached.begin(1);
+    flag.raise(1);
+    assert_eq!(fiber.run(true, 0), Turn::Yielded);
+    let held = fiber.take_held().expect("it was asked in a section");
+    assert_eq!(held.section, Section::NoPreempt);
+    assert!((before..=Clock::global().ticks()).contains(&held.since_tsc));
+    assert_eq!(fiber.take_held(), None, "it is told once");
+    assert_eq!(resume(&mut fiber), Turn::Finished(true));
+    assert_eq!(fiber.take_held(), None);
+    attached.begin(2);
+    flag.raise(2);
+    assert_eq!(fiber.run(false, 0), Turn::Yielded);
+    assert_eq!(fiber.take_held(), None, "nothing held it");
+    assert_eq!(resume(&mut fiber), Turn::Finished(false));
 }

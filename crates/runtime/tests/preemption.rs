@@ -3,6 +3,8 @@
 mod common;
 #[path = "preemption/crash.rs"]
 mod crash;
+#[path = "preemption/held.rs"]
+mod held;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
