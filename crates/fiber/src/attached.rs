@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use crate::abi::{NEVER, SELF_TIMED};
+use crate::abi::words::{NEVER, SELF_TIMED};
 use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
