@@ -217,7 +217,7 @@ impl Trial {
         let probe = Probe::new(experiment.workers);
         let builder = Server::builder()
             .workers(experiment.workers)
-            .policy_spec(experiment.policy.server()?.spec().clone())
+            .policy_spec(experiment.policy.server()?.clone())
             .classes(self.classes())
             .queue_limit(self.queue_limit())
             .seed(experiment.seed)

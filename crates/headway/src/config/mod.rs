@@ -115,7 +115,7 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
             .workers(
                 workers.unwrap_or_else(|| default_workers(&policy, layout, by_signal, cores())),
             )
-            .policy_spec(policy.spec().clone())
+            .policy_spec(policy.clone())
             .seed(set.seed.unwrap_or(1))
             .layout(layout)
             .idle(set.idle.unwrap_or_default());

@@ -2,9 +2,9 @@
 
 use headway_net::pool::MAX_SLOTS;
 use headway_policy::role::Owner;
-use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::{self, Facts, Preemption};
-use headway_policy::{MAX_CLASSES, MAX_WORKERS, Policy, Resume, Shape};
+use headway_policy::spec::SpecError;
+use headway_policy::systems::{Facts, Preemption, ServerSpec};
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
 use super::class::Class;
 use crate::error::StartError;
@@ -36,10 +36,9 @@ impl Admission {
 ///
 /// # Errors
 /// [`StartError`], which says why not and what to choose instead.
-pub fn admit(spec: &Spec, shape: &Shape) -> Result<Admission, StartError> {
-    let server = Policy::server(spec)?;
-    let (policy, facts) = (server.about.name, server.facts(spec));
-    let checked = systems::check(spec, shape);
+pub fn admit(spec: &ServerSpec, shape: &Shape) -> Result<Admission, StartError> {
+    let (policy, facts) = (spec.name(), spec.facts());
+    let checked = spec.check(shape);
     // That a policy moves what it interrupts is the lesser fault: one that no live server runs is refused for that.
     if !matches!(checked, Err(SpecError::Roams { .. })) {
         checked.clone()?;
@@ -162,6 +161,8 @@ fn check_hints(classes: &[Class]) -> Result<(), StartError> {
 mod tests {
     use std::time::Duration;
 
+    use headway_policy::systems;
+
     use super::*;
 
     fn admitted(policy: &str) -> Result<Admission, StartError> {
@@ -171,7 +172,7 @@ mod tests {
     fn admitted_to(policy: &str, resume: Resume) -> Result<Admission, StartError> {
         let mut shape = Shape::new(2).class(1_000, 0.5).class(100_000, 0.5);
         shape.resume = resume;
-        admit(&policy.parse().unwrap(), &shape)
+        admit(&policy.parse()?, &shape)
     }
 
     #[test]
@@ -232,7 +233,7 @@ mod tests {
             let name = policy.about.name;
             let all = policy.engines == systems::Engines::All;
             assert_eq!(admitted(name).is_ok(), all, "{name}");
-            assert_eq!(policy.runs_live(&name.parse().unwrap()), all, "{name}");
+            assert_eq!(policy.by_default().runs_live(), all, "{name}");
         }
     }
 }

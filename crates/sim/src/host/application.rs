@@ -282,7 +282,7 @@ impl Serving {
             overhead_ns: experiment.costs.overhead_ns,
             ..Costs::default()
         };
-        let mut server = server::server(policy.spec(), &shape, costs)?;
+        let mut server = server::server(policy, &shape, costs)?;
         let mut left = Vec::new();
         for worker in 0..most {
             server.revoke(0, WorkerId(worker as u16), &mut left);

@@ -9,7 +9,7 @@ use super::experiment::HostExperiment;
 use super::outcome::{HostOutcome, HostTotals};
 use crate::error::SimError;
 use crate::server::{NEVER, Request};
-use headway_policy::host::systems::{self, HostSystem, Visit};
+use headway_policy::host::systems::{self, HostSystem, HostVisit};
 use headway_policy::host::{
     Allocator, AppId, CoreId, Counters, Idleness, Kthread, KthreadId, Move, Patience, Tenant,
     Usage, View,
@@ -33,7 +33,7 @@ struct RunHost<'a> {
     experiment: &'a HostExperiment,
 }
 
-impl Visit for RunHost<'_> {
+impl HostVisit for RunHost<'_> {
     type Output = Result<HostOutcome, SimError>;
 
     fn visit<A: Allocator>(self, system: HostSystem<A>) -> Self::Output {

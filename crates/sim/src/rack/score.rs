@@ -41,7 +41,7 @@ pub(super) fn scores(
         let system = fixed(control, grouping, turns);
         let outcome = match rival {
             Some(rival) => engine::run_against(&trial, system, scores, rival)?,
-            None => Some(engine::run(&trial, system, scores)?),
+            None => Some(engine::run(&trial, system, None, scores)?),
         };
         let Some(Outcome { run, recorder, .. }) = outcome.filter(|o| !o.run.meta.overloaded) else {
             continue;
@@ -101,7 +101,6 @@ fn fixed(control: &ControlPlane, grouping: &Grouping, turns: Turns) -> RackSyste
         params: Vec::new(),
         switch: Shaper::new(types, cores, turns, Cloning::Off, 1),
         control: Some(control),
-        inner: None,
         rtt_ns: 0,
         bouncing: Bouncing::Off,
         adapting: false,

@@ -90,6 +90,6 @@ proptest! {
         let mut shape = Shape::new(workers).class(short_ns, share).class(long_ns, 1.0 - share);
         shape.seed = seed;
         let audit = Audit(&experiment, may_interrupt);
-        with(&spec(&policy), &shape, audit).expect("a valid spec");
+        with(&policy.parse().expect("a spec"), &shape, audit).expect("a valid spec");
     }
 }

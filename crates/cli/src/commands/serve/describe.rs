@@ -1,7 +1,7 @@
 //! What a server says at its start: everything that was chosen for it.
 
-use super::Settings;
 use super::interrupt::Interruption;
+use super::settings::Settings;
 use crate::commands::load::types;
 use headway_net::classify::{AnyClassifier, WireType};
 use headway_policy::Resume;
