@@ -11,7 +11,7 @@ use headway_policy::disciplines::{
 };
 use headway_policy::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
 use headway_policy::placements::{
-    self, AnyPlacement, Bounded, Choices, Idle, Placement, Reserved, ReservedBounded, Workers,
+    self, AnyPlacement, Bounded, Choices, IdleWorker, Placement, Reserved, ReservedBounded, Workers,
 };
 use headway_policy::role::{Ingress, Monitor};
 use headway_policy::{
@@ -237,8 +237,8 @@ proptest! {
         macro_rules! check {
             ($kind:ident, $new:expr) => {
                 agree(
-                    central(CentralParts { discipline: $new, placement: Idle, control: Fixed::Open }, resume),
-                    central(CentralParts { discipline: AnyDiscipline::$kind($new), placement: Idle, control: Fixed::Open }, resume),
+                    central(CentralParts { discipline: $new, placement: IdleWorker, control: Fixed::Open }, resume),
+                    central(CentralParts { discipline: AnyDiscipline::$kind($new), placement: IdleWorker, control: Fixed::Open }, resume),
                     UNWATCHED,
                     &events,
                 )?;
@@ -269,7 +269,7 @@ proptest! {
                 )?;
             };
         }
-        check!(Idle, Idle);
+        check!(Idle, IdleWorker);
         check!(Reserved, Reserved);
         check!(ReservedBounded, ReservedBounded);
         check!(Shortest, placements::Shortest::new(7));
@@ -305,8 +305,8 @@ proptest! {
         macro_rules! check {
             ($kind:ident, $discipline:expr, $new:expr) => {
                 agree(
-                    central(CentralParts { discipline: $discipline, placement: Idle, control: Fixed::Open }, Resume::Anywhere),
-                    central(CentralParts { discipline: $discipline, placement: Idle, control: Fixed::Open }, Resume::Anywhere),
+                    central(CentralParts { discipline: $discipline, placement: IdleWorker, control: Fixed::Open }, Resume::Anywhere),
+                    central(CentralParts { discipline: $discipline, placement: IdleWorker, control: Fixed::Open }, Resume::Anywhere),
                     Some(Watch($new, AnyMonitor::$kind($new))),
                     &events,
                 )?;

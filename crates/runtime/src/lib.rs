@@ -46,7 +46,7 @@ pub use journal::{Entry, Journal};
 pub use park::Idle;
 pub use parts::Layout;
 pub use server::{
-    Admission, Builder, Class, NoService, NoSource, Observer, Server, Stopper, Udp, admit,
+    Admission, Builder, DeclaredClass, NoService, NoSource, Observer, Server, Stopper, Udp, admit,
     max_queue_limit, server_shape,
 };
 pub use service::{Call, MAX_REPLY_BYTES, Service, Spin};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::duration;
 use crate::empirical::Empirical;
-use crate::service::Service;
+use crate::service::ServiceTime;
 use crate::workload::{Arrivals, Class, Workload};
 
 impl Workload {
@@ -71,19 +71,21 @@ fn arrivals(arrivals: &Arrivals) -> String {
     }
 }
 
-fn service(service: &Service) -> String {
+fn service(service: &ServiceTime) -> String {
     let parameters = match service {
-        Service::Constant { mean_ns } | Service::Exponential { mean_ns } => ns("mean", *mean_ns),
-        Service::Lognormal { mean_ns, cv } => format!("{}, cv = {cv:?}", ns("mean", *mean_ns)),
-        Service::Uniform { min_ns, max_ns } => bounds(*min_ns, *max_ns),
-        Service::Pareto {
+        ServiceTime::Constant { mean_ns } | ServiceTime::Exponential { mean_ns } => {
+            ns("mean", *mean_ns)
+        }
+        ServiceTime::Lognormal { mean_ns, cv } => format!("{}, cv = {cv:?}", ns("mean", *mean_ns)),
+        ServiceTime::Uniform { min_ns, max_ns } => bounds(*min_ns, *max_ns),
+        ServiceTime::Pareto {
             min_ns,
             max_ns,
             alpha,
         } => {
             format!("{}, alpha = {alpha:?}", bounds(*min_ns, *max_ns))
         }
-        Service::Empirical(empirical) => samples(empirical),
+        ServiceTime::Empirical(empirical) => samples(empirical),
     };
     format!("{{ dist = \"{}\", {parameters} }}", service.name())
 }

@@ -7,7 +7,7 @@ use super::system::System;
 use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
-use crate::placements::Idle;
+use crate::placements::IdleWorker;
 use crate::spec::{Description, Params, Reader, SpecError};
 use crate::{Central, CentralParts, Shape, locals};
 
@@ -26,10 +26,10 @@ const POLICY: ServerPolicy = ServerPolicy {
 
 /// c-FCFS: one queue, any idle worker.
 #[must_use]
-pub fn c_fcfs(shape: &Shape) -> System<Central<Fifo, Idle, Fixed>, locals::Fifo> {
+pub fn c_fcfs(shape: &Shape) -> System<Central<Fifo, IdleWorker, Fixed>, locals::Fifo> {
     let parts = CentralParts {
         discipline: Fifo::new(shape.queue_limit),
-        placement: Idle,
+        placement: IdleWorker,
         control: Fixed::Open,
     };
     let ingress = central(shape, 1, parts);

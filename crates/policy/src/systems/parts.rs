@@ -13,7 +13,7 @@ use crate::disciplines::{
 };
 use crate::locals;
 use crate::monitors::{AnyMonitor, Overtake, Quantum, Ticks, Urgency};
-use crate::placements::{AnyPlacement, Choices, Idle, Placement, Reserved, ReservedBounded};
+use crate::placements::{AnyPlacement, Choices, IdleWorker, Placement, Reserved, ReservedBounded};
 use crate::spec::Params;
 use crate::{BitSet, Central, CentralParts, Shape};
 
@@ -31,7 +31,7 @@ pub(super) enum Composed {
     /// A monitor interrupts.
     Preemptive(System<AnyIngress, locals::Fifo, AnyMonitor>),
     /// What is shorter overtakes: SRPT, by far the most simulated of these, is compiled for itself.
-    Overtaking(System<Central<Shortest, Idle, Fixed>, locals::Fifo, Overtake>),
+    Overtaking(System<Central<Shortest, IdleWorker, Fixed>, locals::Fifo, Overtake>),
 }
 
 impl Composed {
@@ -105,7 +105,7 @@ impl ChosenPlacement {
     fn make(self, shape: &Shape) -> (AnyPlacement, usize) {
         let seed = shape.seed;
         match self {
-            Self::Idle => (AnyPlacement::Idle(Idle), 1),
+            Self::Idle => (AnyPlacement::Idle(IdleWorker), 1),
             Self::Reserved => (AnyPlacement::Reserved(Reserved), 1),
             Self::Bounded { depth } => (AnyPlacement::ReservedBounded(ReservedBounded), depth),
             Self::Shortest => {

@@ -13,7 +13,7 @@ use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::monitors::{Lateness, Quantum};
-use crate::placements::Idle;
+use crate::placements::IdleWorker;
 use crate::spec::{Description, Params, Reader, Spec, SpecError};
 use crate::{Central, CentralParts, PreemptionCosts, Shape, locals};
 
@@ -98,7 +98,7 @@ const MULTI_QUEUE: Recipe = Recipe {
 };
 
 /// A single queue whose quantum the dispatcher watches; what it interrupts joins the tail.
-pub type Shinjuku = Central<Fifo, Idle, Fixed>;
+pub type Shinjuku = Central<Fifo, IdleWorker, Fixed>;
 
 /// Shinjuku's single queue, by interrupts.
 ///
@@ -150,7 +150,7 @@ fn assembled(
     let monitor = Quantum::new(settings.quantum_ns, settings.lateness, shape.seed);
     let parts = CentralParts {
         discipline: Fifo::new(shape.queue_limit),
-        placement: Idle,
+        placement: IdleWorker,
         control: Fixed::Open,
     };
     let ingress = central(shape, 1, parts);

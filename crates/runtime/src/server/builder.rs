@@ -14,7 +14,7 @@ use headway_policy::systems::{self, Replicas, ServerSpec, System, Visit};
 use headway_policy::{Resume, Shape};
 
 use super::admission::{QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
-use super::class::Class;
+use super::class::DeclaredClass;
 use super::source::{Custom, NoSource, Source, Udp};
 use super::{Observer, PolicyInUse, Server, Stopper};
 use crate::central::{self, Dispatched};
@@ -70,7 +70,7 @@ pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
     classifier: C,
     policy: Result<ServerSpec, SpecError>,
     workers: usize,
-    classes: Vec<Class>,
+    classes: Vec<DeclaredClass>,
     /// A class that was declared to take no time.
     timeless: Option<String>,
     queue_limit: usize,
@@ -149,7 +149,7 @@ impl<S, D, C> Builder<S, D, C> {
         if mean.is_zero() {
             self.timeless.get_or_insert_with(|| name.to_owned());
         }
-        self.classes.push(Class::new(name, mean));
+        self.classes.push(DeclaredClass::new(name, mean));
         let share = 1.0 / self.classes.len() as f64;
         self.classes
             .iter_mut()
@@ -159,7 +159,7 @@ impl<S, D, C> Builder<S, D, C> {
 
     /// Declares all classes, in place of those declared before. A request of another class, or none, is UNKNOWN. Here a service time of 0 is
     /// allowed, and says that nobody knows it; times are finite and not negative, shares 0 to 1.
-    pub fn classes(mut self, classes: Vec<Class>) -> Self {
+    pub fn classes(mut self, classes: Vec<DeclaredClass>) -> Self {
         self.classes = classes;
         self.timeless = None;
         self

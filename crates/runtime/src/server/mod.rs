@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub use admission::{Admission, admit, max_queue_limit, server_shape};
 pub use builder::{Builder, NoService};
-pub use class::Class;
+pub use class::DeclaredClass;
 use headway_policy::spec::Params;
 pub use observer::Observer;
 pub use source::{NoSource, Udp};
