@@ -11,7 +11,7 @@ use headway_policy::WorkerId;
 use headway_policy::host::{Counters, Kthread, KthreadId, Usage};
 use headway_report::{ClassMeta, Recorder};
 
-/// What is counted lies between these times.
+/// The measured part of the run.
 #[derive(Clone, Copy)]
 pub(super) struct Measured {
     pub(super) from_ns: u64,

@@ -194,7 +194,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.after(server);
     }
 
-    /// What left the server is on its way back.
+    /// Sends the requests that left the server back to the switch.
     #[inline]
     fn after(&mut self, server: usize) {
         self.steps.set(server, self.servers[server].next_ns());
@@ -340,7 +340,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.after(at);
     }
 
-    /// What the arrival of this class drives out goes back to the switch.
+    /// Sends the requests that the arrival of this class evicts back to the switch.
     #[inline]
     fn bounce(&mut self, server: usize, class: ClassId) {
         let Some(agents) = &mut self.agents else {
