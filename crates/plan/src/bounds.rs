@@ -327,9 +327,9 @@ mod tests {
 
     #[test]
     fn what_is_rounded_to_the_bound_keeps_it() {
-        use headway_workload::{Class, ServiceTime};
+        use headway_workload::{Class, ServiceDistribution};
         let constant = |mean_ns, slo: &str, overhead_ns| {
-            let class = Class::new("all", 1.0, ServiceTime::Constant { mean_ns });
+            let class = Class::new("all", 1.0, ServiceDistribution::Constant { mean_ns });
             let workload = Workload::new("constant", vec![class]);
             let load = Offered::Load {
                 load: 0.01,

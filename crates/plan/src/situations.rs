@@ -7,7 +7,7 @@ use headway_policy::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{CoresNeeded, Sensitivity};
 use headway_sim::Offered;
-use headway_workload::{Arrivals, Class, Empirical, ServiceTime, Workload};
+use headway_workload::{Arrivals, Class, Empirical, ServiceDistribution, Workload};
 use std::sync::Arc;
 
 /// More load, and longer service times.
@@ -151,38 +151,38 @@ fn longer(workload: &Workload, factor: f64) -> Workload {
     workload
 }
 
-fn stretched(service: &ServiceTime, factor: f64) -> ServiceTime {
+fn stretched(service: &ServiceDistribution, factor: f64) -> ServiceDistribution {
     let by = |ns: u64| libm::round(ns as f64 * factor) as u64;
     match service {
-        ServiceTime::Constant { mean_ns } => ServiceTime::Constant {
+        ServiceDistribution::Constant { mean_ns } => ServiceDistribution::Constant {
             mean_ns: by(*mean_ns),
         },
-        ServiceTime::Exponential { mean_ns } => ServiceTime::Exponential {
+        ServiceDistribution::Exponential { mean_ns } => ServiceDistribution::Exponential {
             mean_ns: by(*mean_ns),
         },
-        ServiceTime::Lognormal { mean_ns, cv } => ServiceTime::Lognormal {
+        ServiceDistribution::Lognormal { mean_ns, cv } => ServiceDistribution::Lognormal {
             mean_ns: by(*mean_ns),
             cv: *cv,
         },
-        ServiceTime::Uniform { min_ns, max_ns } => ServiceTime::Uniform {
+        ServiceDistribution::Uniform { min_ns, max_ns } => ServiceDistribution::Uniform {
             min_ns: by(*min_ns),
             max_ns: by(*max_ns),
         },
-        ServiceTime::Pareto {
+        ServiceDistribution::Pareto {
             min_ns,
             max_ns,
             alpha,
-        } => ServiceTime::Pareto {
+        } => ServiceDistribution::Pareto {
             min_ns: by(*min_ns),
             max_ns: by(*max_ns),
             alpha: *alpha,
         },
-        ServiceTime::Empirical(empirical) => {
+        ServiceDistribution::Empirical(empirical) => {
             let points = empirical
                 .points()
                 .iter()
                 .map(|(ns, weight)| (by(*ns), *weight));
-            ServiceTime::Empirical(Arc::new(Empirical::new(points.collect())))
+            ServiceDistribution::Empirical(Arc::new(Empirical::new(points.collect())))
         }
     }
 }
@@ -204,7 +204,9 @@ mod tests {
             );
         }
         let points = Arc::new(Empirical::new(vec![(10, 2.0), (100, 1.0)]));
-        let ServiceTime::Empirical(long) = stretched(&ServiceTime::Empirical(points), 1.2) else {
+        let ServiceDistribution::Empirical(long) =
+            stretched(&ServiceDistribution::Empirical(points), 1.2)
+        else {
             panic!("it is another distribution");
         };
         assert_eq!(long.points(), [(12, 2.0), (120, 1.0)]);

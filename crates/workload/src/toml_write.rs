@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::duration;
 use crate::empirical::Empirical;
-use crate::service::ServiceTime;
+use crate::service::ServiceDistribution;
 use crate::workload::{Arrivals, Class, Workload};
 
 impl Workload {
@@ -71,21 +71,22 @@ fn arrivals(arrivals: &Arrivals) -> String {
     }
 }
 
-fn service(service: &ServiceTime) -> String {
+fn service(service: &ServiceDistribution) -> String {
     let parameters = match service {
-        ServiceTime::Constant { mean_ns } | ServiceTime::Exponential { mean_ns } => {
-            ns("mean", *mean_ns)
+        ServiceDistribution::Constant { mean_ns }
+        | ServiceDistribution::Exponential { mean_ns } => ns("mean", *mean_ns),
+        ServiceDistribution::Lognormal { mean_ns, cv } => {
+            format!("{}, cv = {cv:?}", ns("mean", *mean_ns))
         }
-        ServiceTime::Lognormal { mean_ns, cv } => format!("{}, cv = {cv:?}", ns("mean", *mean_ns)),
-        ServiceTime::Uniform { min_ns, max_ns } => bounds(*min_ns, *max_ns),
-        ServiceTime::Pareto {
+        ServiceDistribution::Uniform { min_ns, max_ns } => bounds(*min_ns, *max_ns),
+        ServiceDistribution::Pareto {
             min_ns,
             max_ns,
             alpha,
         } => {
             format!("{}, alpha = {alpha:?}", bounds(*min_ns, *max_ns))
         }
-        ServiceTime::Empirical(empirical) => samples(empirical),
+        ServiceDistribution::Empirical(empirical) => samples(empirical),
     };
     format!("{{ dist = \"{}\", {parameters} }}", service.name())
 }

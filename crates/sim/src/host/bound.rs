@@ -69,7 +69,7 @@ struct Intervals {
 impl Intervals {
     /// 99.9th percentile of the latency with `cores` cores, ns.
     fn p999_ns(&self, cores: usize) -> u64 {
-        let service = headway_workload::ServiceTime::Exponential {
+        let service = headway_workload::ServiceDistribution::Exponential {
             mean_ns: self.mean_ns,
         };
         let class = headway_workload::Class::new("all", 1.0, service);

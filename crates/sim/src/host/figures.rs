@@ -188,7 +188,7 @@ pub fn spin_server(
 /// The three workloads of Figure 4, mean 10 µs each: constant, exponential, bimodal (90 % × 5 + 10 % × 55 µs).
 #[must_use]
 pub fn spin_workloads() -> [Workload; 3] {
-    let constant = headway_workload::ServiceTime::Constant {
+    let constant = headway_workload::ServiceDistribution::Constant {
         mean_ns: SPIN_MEAN_NS as u64,
     };
     let class = headway_workload::Class::new("all", 1.0, constant);

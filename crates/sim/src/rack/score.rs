@@ -8,7 +8,7 @@ use crate::outcome::Outcome;
 use headway_policy::rack::{
     Bouncing, Cloning, ControlPlane, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
 };
-use headway_workload::{Class, Offered, ServiceTime, Workload};
+use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
 /// Arrivals simulated for each candidate: enough to see that the one mixed server is overloaded.
 const REQUESTS: u64 = 200_000;
@@ -69,7 +69,7 @@ fn trial(experiment: &Experiment, demand: &Demand, load: f64) -> Experiment {
         Class::new(
             &class.name,
             hint.share / known,
-            ServiceTime::Constant { mean_ns },
+            ServiceDistribution::Constant { mean_ns },
         )
     });
     let workload = Workload::new("measured", classes.collect());

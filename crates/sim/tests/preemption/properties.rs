@@ -6,7 +6,7 @@ use crate::{Experiment, Sight, audited, experiment, never, something_waits};
 use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::{System, Visit, with};
-use headway_workload::{Class, ServiceTime, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 use proptest::prelude::*;
 
 /// The class that takes ten times the other's time, or more.
@@ -79,8 +79,8 @@ proptest! {
     ) {
         let long_ns = short_ns * times;
         let classes = vec![
-            Class::new("short", share, ServiceTime::Constant { mean_ns: short_ns }),
-            Class::new("long", 1.0 - share, ServiceTime::Constant { mean_ns: long_ns }),
+            Class::new("short", share, ServiceDistribution::Constant { mean_ns: short_ns }),
+            Class::new("long", 1.0 - share, ServiceDistribution::Constant { mean_ns: long_ns }),
         ];
         let experiment = experiment(Workload::new("random", classes))
             .workers(workers)
