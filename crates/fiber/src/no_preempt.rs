@@ -8,9 +8,17 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::arch::asm;
 use std::marker::PhantomData;
 
-use crate::abi::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
+use crate::abi::words::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
+use crate::held::Section;
 use crate::local::{no_preempt, self_offset, set_deferred};
-use crate::slow::{__headway_deferred, deferred_in_allocator};
+
+// The end of a section is the one place where code that suspends a fiber is called by code that it is built on: suspending opens sections
+// itself. So this file knows only the symbols of the contract ([`abi`](crate::abi)), as C code does. A direct call to a symbol costs what it
+// did; a pointer to the function would cost a word in the thread's line, and a check before the first thread attaches.
+unsafe extern "C-unwind" {
+    safe fn __headway_deferred();
+    safe fn __headway_deferred_at_end_of(section: u32);
+}
 
 /// A no-preempt section. The fiber that made it does not yield while it lives. A fiber that was asked to yield meanwhile does so when it drops
 /// its last section.
@@ -87,7 +95,7 @@ fn close_in_allocator() {
     // SAFETY: as in `close`.
     unsafe {
         asm!("dec dword ptr fs:[{0} + {2}]", "jnz 2f", "cmp dword ptr fs:[{0} + {3}], 0", "jne {1}", "2:",
-            in(reg) self_offset(), label { deferred_in_allocator() },
+            in(reg) self_offset(), label { __headway_deferred_at_end_of(Section::Allocator as u32) },
             const NO_PREEMPT_OFFSET, const DEFERRED_OFFSET, options(nostack));
     }
 }

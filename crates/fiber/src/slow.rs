@@ -1,7 +1,7 @@
 //! The slow path of a probe, after it has saved the registers: it decides, and yields.
 #![expect(unsafe_code, reason = "suspends the fiber that runs")]
 
-use crate::abi::{NEVER, SELF_TIMED};
+use crate::abi::words::{NEVER, SELF_TIMED};
 use std::ptr::NonNull;
 
 use crate::control::FiberControl;
@@ -152,12 +152,6 @@ pub extern "C-unwind" fn __headway_deferred() {
 #[cold]
 pub extern "C-unwind" fn __headway_deferred_in_library() {
     __headway_deferred_at_end_of(Section::Other as u32);
-}
-
-/// As [`__headway_deferred_in_library`], at the end of an allocator's section.
-#[cold]
-pub(crate) extern "C-unwind" fn deferred_in_allocator() {
-    __headway_deferred_at_end_of(Section::Allocator as u32);
 }
 
 /// As [`__headway_deferred_in_library`], at the end of a section of this [kind](Section), for reports of what keeps requests from yielding.

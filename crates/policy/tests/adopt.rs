@@ -4,7 +4,7 @@ mod toy;
 
 use headway_policy::role::{Backlog, Ingress, Local, Monitor, Next, Queues, Unplaced};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{self, System, Visit};
+use headway_policy::systems::{self, ServerSpec, System, Visit};
 use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
 use proptest::prelude::*;
 
@@ -200,7 +200,7 @@ enum Compare {
 
 /// Compares a system of this spec with another of the same types.
 struct Both<'a> {
-    other: &'a Spec,
+    other: &'a ServerSpec,
     compare: Compare,
     events: &'a [Event],
 }
@@ -246,7 +246,7 @@ fn compared(
     compare: Compare,
     events: &[Event],
 ) -> Result<(), TestCaseError> {
-    let other = other.parse::<Spec>().expect("a spec");
+    let other = other.parse::<ServerSpec>().expect("a spec");
     let both = Both {
         other: &other,
         compare,
@@ -401,14 +401,14 @@ fn darc_reserves_anew_from_what_it_has_learned() {
             }
             let groups = |ingress: &I| ingress.plan().unwrap().groups.len();
             assert_eq!(groups(ingress), 2);
-            let wide: Spec = "darc,window=5,delta=1000".parse().unwrap();
+            let wide: ServerSpec = "darc,window=5,delta=1000".parse().unwrap();
             ingress.adopt(
                 &systems::rebuild::<I, L, M>(&wide, &shape())
                     .unwrap()
                     .ingress,
             );
             assert_eq!(groups(ingress), 1, "all classes are alike now");
-            let narrow: Spec = "darc,window=5".parse().unwrap();
+            let narrow: ServerSpec = "darc,window=5".parse().unwrap();
             ingress.adopt(
                 &systems::rebuild::<I, L, M>(&narrow, &shape())
                     .unwrap()

@@ -11,12 +11,13 @@ use headway_policy::disciplines::{
 };
 use headway_policy::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
 use headway_policy::placements::{
-    self, AnyPlacement, Bounded, Choices, Idle, Placement, Reserved, ReservedBounded, Workers,
+    self, AnyPlacement, Bounded, Choices, IdleWorker, Placement, Reserved, ReservedBounded, Workers,
 };
 use headway_policy::reservation::Rules;
 use headway_policy::role::{Ingress, Monitor};
 use headway_policy::{
-    BitSet, Central, ClassId, Job, JobId, Jobs, Order, Plan, Resume, Shape, WorkerId, Working,
+    BitSet, Central, CentralParts, ClassId, Job, JobId, Jobs, Order, Plan, Resume, Shape, WorkerId,
+    Working,
 };
 use proptest::prelude::*;
 
@@ -227,7 +228,7 @@ fn stopped<A: Monitor, B: Monitor>(
 const UNWATCHED: Option<[Watch<AnyMonitor, AnyMonitor>; 2]> = None;
 
 fn central<D: Discipline, P: Placement, C: Control>(
-    parts: (D, P, C),
+    parts: CentralParts<D, P, C>,
     resume: Resume,
 ) -> Central<D, P, C> {
     let shape = shape();
@@ -252,8 +253,8 @@ proptest! {
             };
             ($kind:ident, $new:expr, $other:expr) => {
                 agree(
-                    [$new, $other].map(|it| central((it, Idle, Fixed::Open), resume)),
-                    [$new, $other].map(|it| central((AnyDiscipline::$kind(it), Idle, Fixed::Open), resume)),
+                    [$new, $other].map(|it| central(CentralParts { discipline: it, placement: IdleWorker, control: Fixed::Open }, resume)),
+                    [$new, $other].map(|it| central(CentralParts { discipline: AnyDiscipline::$kind(it), placement: IdleWorker, control: Fixed::Open }, resume)),
                     UNWATCHED,
                     &events,
                 )?;
@@ -304,16 +305,16 @@ proptest! {
             };
             ($kind:ident, $new:expr, $other:expr) => {
                 agree(
-                    [$new, $other].map(|it| central((Typed::new(3, LIMIT), it, Fixed::First(1)), Resume::Anywhere)),
+                    [$new, $other].map(|it| central(CentralParts { discipline: Typed::new(3, LIMIT), placement: it, control: Fixed::First(1) }, Resume::Anywhere)),
                     [$new, $other].map(|it| {
-                        central((Typed::new(3, LIMIT), AnyPlacement::$kind(it), Fixed::First(1)), Resume::Anywhere)
+                        central(CentralParts { discipline: Typed::new(3, LIMIT), placement: AnyPlacement::$kind(it), control: Fixed::First(1) }, Resume::Anywhere)
                     }),
                     UNWATCHED,
                     &events,
                 )?;
             };
         }
-        check!(Idle, Idle);
+        check!(Idle, IdleWorker);
         check!(Reserved, Reserved);
         check!(ReservedBounded, ReservedBounded);
         check!(Shortest, placements::Shortest::new(7));
@@ -333,9 +334,9 @@ proptest! {
             };
             ($kind:ident, $new:expr, $other:expr) => {
                 agree(
-                    [$new, $other].map(|it| central((Typed::new(3, LIMIT), Reserved, it), Resume::Anywhere)),
+                    [$new, $other].map(|it| central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: it }, Resume::Anywhere)),
                     [$new, $other].map(|it| {
-                        central((Typed::new(3, LIMIT), Reserved, AnyControl::$kind(it)), Resume::Anywhere)
+                        central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: AnyControl::$kind(it) }, Resume::Anywhere)
                     }),
                     UNWATCHED,
                     &events,
@@ -355,7 +356,7 @@ proptest! {
         let levels = Levels { quantum_ns: 5_000, count: 4 };
         macro_rules! check {
             ($kind:ident, $discipline:expr, $new:expr, $other:expr) => {
-                let discipline = || central(($discipline, Idle, Fixed::Open), Resume::Anywhere);
+                let discipline = || central(CentralParts { discipline: $discipline, placement: IdleWorker, control: Fixed::Open }, Resume::Anywhere);
                 agree(
                     [discipline(), discipline()],
                     [discipline(), discipline()],
@@ -378,9 +379,9 @@ proptest! {
     /// A dispatcher that may work and does not is one that only dispatches; one that does says so for itself alone.
     #[test]
     fn a_working_dispatcher_agrees(events in events(), resume in resume()) {
-        let given = || central((Typed::new(3, LIMIT), Reserved, Given::new(3)), resume);
+        let given = || central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: Given::new(3) }, resume);
         agree([given(), given()], [given(), given()].map(|it| Working::new(it, 0)), UNWATCHED, &events)?;
-        let split = || central((SplitFifo::new(LIMIT), Bounded, Fixed::Open), resume);
+        let split = || central(CentralParts { discipline: SplitFifo::new(LIMIT), placement: Bounded, control: Fixed::Open }, resume);
         agree([split(), split()], [split(), split()].map(|it| Working::new(it, 0)), UNWATCHED, &events)?;
     }
 }

@@ -8,7 +8,8 @@ use headway_fiber::Mechanism;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::Pool;
 use headway_net::udp::UdpRx;
-use headway_policy::spec::{Spec, SpecError};
+use headway_policy::spec::SpecError;
+use headway_policy::systems::ServerSpec;
 use headway_policy::{Shape, WorkerId};
 
 use crate::control::{Control, Phase};
@@ -95,7 +96,7 @@ pub(crate) struct QueueDepths {
 }
 
 /// Builds the system of a spec and puts its parts into the mailboxes of the engine's threads.
-pub(crate) type SetRules = Arc<dyn Fn(&Spec, &Shape) -> Result<(), SpecError> + Send + Sync>;
+pub(crate) type SetRules = Arc<dyn Fn(&ServerSpec, &Shape) -> Result<(), SpecError> + Send + Sync>;
 
 /// An engine that runs.
 pub(crate) struct Engine {

@@ -100,7 +100,7 @@ impl Datapath for UdpDatapath {
             .into_iter()
             .map(|socket| UdpRx::new(socket, addr).map(Arc::new))
             .collect::<io::Result<_>>()?;
-        Ok((rxs, txs))
+        Ok(DatapathEnds { rxs, txs })
     }
 }
 

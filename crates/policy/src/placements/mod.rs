@@ -14,7 +14,7 @@ pub use any::AnyPlacement;
 pub use bounded::Bounded;
 pub use choices::Choices;
 pub use hashed::Hashed;
-pub use idle::Idle;
+pub use idle::IdleWorker;
 pub use reserved::Reserved;
 pub use reserved_bounded::ReservedBounded;
 pub use shortest::Shortest;

@@ -1,9 +1,9 @@
 //! Changes of parameters while a server serves: which may change, and what follows from the change.
 
-use super::{Replicas, System, Visit, check, find, unknown, with};
+use super::{Replicas, ServerSpec, System, Visit, check, with};
 use crate::Shape;
 use crate::role::{Ingress, Local, Monitor};
-use crate::spec::{Params, Spec, SpecError, Value};
+use crate::spec::{Params, SpecError, Value};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::any::Any;
@@ -24,7 +24,7 @@ pub struct ParamChange {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Changed {
     /// The spec from now on.
-    pub spec: Spec,
+    pub spec: ServerSpec,
     /// All parameters as used from now on.
     pub params: Params,
     /// The parameters whose values differ, those included that follow from others.
@@ -37,18 +37,18 @@ pub struct Changed {
 /// [`SpecError`], and then nothing changes: the policy has no such parameter, or takes it at the start only
 /// ([`SpecError::SetAtStart`]), or the value is out of range.
 pub fn change(
-    spec: &Spec,
+    spec: &ServerSpec,
     shape: &Shape,
     wanted: &[(String, String)],
 ) -> Result<Changed, SpecError> {
-    let about = &find(&spec.name).ok_or_else(|| unknown(spec))?.about;
-    let mut next = spec.clone();
+    let about = &spec.policy().about;
+    let mut next = spec.spec().clone();
     for (key, value) in wanted {
         // The last of repeated keys wins.
         next.params.retain(|(given, _)| given != key);
         next.params.push((key.clone(), value.clone()));
     }
-    about.check_keys(&next)?;
+    let next = ServerSpec::parse(next)?;
     let set_at_start = |key: &str| about.param(key).filter(|param| !param.while_serving);
     let refused = |key| SpecError::SetAtStart {
         policy: about.name,
@@ -88,7 +88,7 @@ pub fn change(
 ///
 /// # Errors
 /// As [`check`]; [`SpecError::SetAtStart`] when the spec builds a system of other types, or several instances.
-pub fn rebuild<I, L, M>(spec: &Spec, shape: &Shape) -> Result<System<I, L, M>, SpecError>
+pub fn rebuild<I, L, M>(spec: &ServerSpec, shape: &Shape) -> Result<System<I, L, M>, SpecError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
@@ -96,7 +96,7 @@ where
 {
     let types = SameTypes(PhantomData);
     let built: Option<System<I, L, M>> = with(spec, shape, types)?;
-    let about = &find(&spec.name).ok_or_else(|| unknown(spec))?.about;
+    let about = &spec.policy().about;
     built.ok_or_else(|| SpecError::SetAtStart {
         policy: about.name,
         key: about.params.first().map_or("", |param| param.key),

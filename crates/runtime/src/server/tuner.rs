@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use headway_policy::Shape;
-use headway_policy::spec::{Params, Spec, SpecError};
-use headway_policy::systems::{self, Changed, ParamChange};
+use headway_policy::spec::{Params, SpecError};
+use headway_policy::systems::{self, Changed, ParamChange, ServerSpec};
 
 use crate::control::Control;
 use crate::parts::{Engine, SetRules};
@@ -23,7 +23,7 @@ pub struct Tuner {
 #[derive(Clone, Debug)]
 pub struct InForce {
     /// The policy with its parameters, as given at the start or changed since.
-    pub spec: Spec,
+    pub spec: ServerSpec,
     /// All parameters, defaults included.
     pub params: Params,
     /// Since when: the server's start, or the last change.
@@ -33,7 +33,7 @@ pub struct InForce {
 }
 
 impl Tuner {
-    pub(super) fn of(engine: &Engine, shape: Shape, spec: Spec, params: Params) -> Self {
+    pub(super) fn of(engine: &Engine, shape: Shape, spec: ServerSpec, params: Params) -> Self {
         let in_force = InForce {
             spec,
             params,

@@ -1,7 +1,7 @@
 //! The server over loopback UDP: what clients see.
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "udp/life.rs"]
 mod life;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on.
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "preemption/crash.rs"]
 mod crash;
 #[path = "preemption/held.rs"]
 mod held;
