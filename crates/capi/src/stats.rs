@@ -1,7 +1,7 @@
 //! What a server has done, for C programs.
 #![expect(unsafe_code, reason = "promises the layout of structs")]
 
-use headway_runtime as runtime;
+use headway_runtime::{self as runtime, Section};
 
 use crate::versioned::Versioned;
 
@@ -79,6 +79,29 @@ pub struct ClassStats {
     /// Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
     /// names a class once, on standard error, where this is all that its requests do.
     pub overruns: u64,
+    /// How often a request yielded at the end of a section in which it was asked to yield and could not. The following counts say how often
+    /// requests could not yield when they were asked to, and for how long in all until they yielded or ended, by the section that kept them.
+    pub lock_yields: u64,
+    /// In a section that the program opened by name.
+    pub held_no_preempt: u64,
+    /// The same, ns.
+    pub held_no_preempt_ns: u64,
+    /// While it held a mutex (behind the shim).
+    pub held_mutex: u64,
+    /// The same, ns.
+    pub held_mutex_ns: u64,
+    /// While it held a readers-writer lock (behind the shim).
+    pub held_rwlock: u64,
+    /// The same, ns.
+    pub held_rwlock_ns: u64,
+    /// In the allocator (behind the shim).
+    pub held_allocator: u64,
+    /// The same, ns.
+    pub held_allocator_ns: u64,
+    /// In another lock or initialisation (behind the shim).
+    pub held_other: u64,
+    /// The same, ns.
+    pub held_other_ns: u64,
 }
 
 // SAFETY: as asked: numbers, the size first.
@@ -88,6 +111,8 @@ unsafe impl Versioned for ClassStats {
 
 impl From<&runtime::ClassStats> for ClassStats {
     fn from(stats: &runtime::ClassStats) -> Self {
+        let held = |section| stats.held.of(section);
+        let yields = Section::ALL.map(|section| held(section).yields);
         Self {
             size: size_of::<Self>(),
             answered: stats.answered,
@@ -96,6 +121,17 @@ impl From<&runtime::ClassStats> for ClassStats {
             preemptions_asked: stats.preemptions_asked,
             preemptions: stats.preemptions,
             overruns: stats.overruns,
+            lock_yields: yields.iter().sum(),
+            held_no_preempt: held(Section::NoPreempt).count,
+            held_no_preempt_ns: held(Section::NoPreempt).ns,
+            held_mutex: held(Section::Mutex).count,
+            held_mutex_ns: held(Section::Mutex).ns,
+            held_rwlock: held(Section::RwLock).count,
+            held_rwlock_ns: held(Section::RwLock).ns,
+            held_allocator: held(Section::Allocator).count,
+            held_allocator_ns: held(Section::Allocator).ns,
+            held_other: held(Section::Other).count,
+            held_other_ns: held(Section::Other).ns,
         }
     }
 }

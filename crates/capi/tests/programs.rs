@@ -238,6 +238,14 @@ fn a_program_with_locks_is_safe_behind_the_shim() {
     assert_eq!(run("c-fcfs", "7"), 0);
 }
 
+/// A request that is asked to yield while it holds a lock is counted by the kind of the lock.
+#[test]
+fn what_keeps_a_request_from_yielding_is_counted() {
+    let _alone = alone();
+    let program = Toolchain::plain().build("tests/c/held.c", Linked::Shared);
+    until_asked(Command::new(&program).env("LD_PRELOAD", shim()));
+}
+
 /// A library without probes keeps what belongs to its thread, so a request is not suspended in its calls for locks. Outside it
 /// goes on in other threads only where the program asked for that.
 #[test]
