@@ -2,7 +2,7 @@
 
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{self, Engines, Facts, NAMES, Preemption, Replicas, System, Visit};
+use headway_policy::systems::{self, Facts, NAMES, Preemption, Replicas, System, Visit};
 use headway_policy::{Policy, Shape};
 
 /// Every name, and parameters that change what a system is.
@@ -129,16 +129,6 @@ fn defaults_are_those_described() {
                 "{name}: {key}={value}, not {shown}"
             );
         }
-    }
-}
-
-#[test]
-fn whoever_has_no_owner_is_left_to_the_simulator() {
-    for spec in specs() {
-        let policy = systems::find(&spec.name).unwrap();
-        let facts = policy.facts(&spec);
-        let cannot = facts.owner == Owner::Nobody;
-        assert_eq!(policy.engines == Engines::Simulator, cannot, "{spec}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the server's owner tells its threads, and what they tell back.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 
 use headway_policy::Plan;
 
@@ -49,6 +49,10 @@ pub(crate) struct Control {
     stalls: Arc<StallLog>,
     /// Until somebody takes it.
     journal: Mutex<Option<Journal>>,
+    /// The whole server's control, where this is that of one of its groups.
+    server: Option<Weak<Control>>,
+    /// Dispatchers that drain, or will.
+    undrained: AtomicUsize,
 }
 
 /// A copy for the server's owner of what the dispatcher follows.
@@ -76,6 +80,36 @@ impl Control {
             published: Padded(Mutex::new(published)),
             stalls: Arc::new(StallLog::new(stalls)),
             journal: Mutex::new(None),
+            server: None,
+            undrained: AtomicUsize::new(1),
+        }
+    }
+
+    /// The control of a server whose workers so many dispatchers divide among them: there is no plan of all workers.
+    pub(crate) fn of_dispatchers(dispatchers: usize, workers: usize, stalls: usize) -> Self {
+        Self {
+            undrained: AtomicUsize::new(dispatchers),
+            ..Self::new(workers, None, stalls)
+        }
+    }
+
+    /// The control of one dispatcher of such a server, and of its `workers`.
+    pub(crate) fn of_group(server: &Arc<Self>, workers: usize) -> Self {
+        Self {
+            stalls: Arc::clone(&server.stalls),
+            server: Some(Arc::downgrade(server)),
+            ..Self::new(workers, None, 0)
+        }
+    }
+
+    /// A dispatcher answered all that it accepted. Where it is the last, the server stops.
+    pub(crate) fn drained(&self) {
+        match self.server.as_ref().and_then(Weak::upgrade) {
+            Some(server) => server.drained(),
+            None if self.undrained.fetch_sub(1, Ordering::AcqRel) == 1 => {
+                self.advance(Phase::Stopped);
+            }
+            None => {}
         }
     }
 

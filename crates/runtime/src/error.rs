@@ -17,23 +17,6 @@ pub enum StartError {
     /// The policy's name or a parameter is wrong.
     #[error("policy: {0}")]
     Policy(#[from] SpecError),
-    /// The policy lets workers help themselves from one shared queue.
-    #[error(
-        "policy {policy} has no dispatcher and no queues of its own for a datapath to fill: it runs in the \
-         simulator only; choose synergy, work-stealing or c-fcfs"
-    )]
-    Unplaced {
-        /// The policy.
-        policy: &'static str,
-    },
-    /// The policy has several dispatchers.
-    #[error(
-        "a server has one dispatcher: run policy {policy} without dispatchers=N, or several servers side by side"
-    )]
-    Dispatchers {
-        /// The policy.
-        policy: &'static str,
-    },
     /// Workers were to interrupt themselves, by signals.
     #[error(
         "signals come from a dispatcher with a thread of its own: choose the dedicated layout, or leave it out, or interrupt by flags"
@@ -205,9 +188,19 @@ pub enum ResizeError {
         /// Workers it was started with.
         max: usize,
     },
-    /// The network decides who gets what.
+    /// A dispatcher would have no worker left.
     #[error(
-        "the workers of policy {policy} own their receive queues, so their number is fixed; \
+        "each of {dispatchers} dispatchers keeps a worker, so {workers} are too few; choose at least {dispatchers}"
+    )]
+    Dispatchers {
+        /// Workers asked for.
+        workers: usize,
+        /// Dispatchers of the server.
+        dispatchers: usize,
+    },
+    /// No dispatcher decides who gets what.
+    #[error(
+        "policy {policy} has no dispatcher that could leave workers out, so their number is fixed; \
          choose a policy with a dispatcher"
     )]
     Steered {

@@ -90,6 +90,8 @@ pub(crate) struct Engine {
     pub(crate) kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     /// The layout chosen; none where there is no dispatcher.
     pub(crate) layout: Option<Layout>,
+    /// Dispatchers, each of which has workers of its own.
+    pub(crate) dispatchers: usize,
 }
 
 /// Counts the drops of the queues that are sockets.

@@ -478,9 +478,8 @@ fn what_cannot_be_done_is_refused() {
     let inline = unsafe { inline.interrupt_by_signal() }.start();
     assert!(inline.err().unwrap().to_string().contains("dedicated"));
     for (policy, advice) in [
-        ("concord,dispatchers=2", "one dispatcher"),
         ("synergy", "resume anywhere"),
-        ("tardis", "work-stealing"),
+        ("tardis", "resume anywhere"),
     ] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
         let refused = builder(policy, 2, Layout::Auto)

@@ -58,11 +58,11 @@ fn wrong_words_get_the_nearest_valid_one() {
         &[
             "serve",
             "--policy",
-            "concord,dispatchers=2",
+            "concord,dispatchers=3",
             "--workers",
             "2",
         ],
-        &["--policy", "concord"],
+        &["--policy", "concord", "1 to the number of workers"],
     );
     for command in ["sim", "sweep", "capacity", "bench", "serve"] {
         refused(

@@ -63,7 +63,6 @@ const POLICY: ServerPolicy = ServerPolicy {
             ("q", Values::Quanta),
         ]),
     ],
-    ..ServerPolicy::CENTRAL
 };
 
 const DISPATCHERS: &str = "dispatchers";

@@ -13,8 +13,6 @@ pub struct ServerPolicy {
     pub defaults: Facts,
     /// What parameters make of that.
     pub with_params: fn(Facts, &Given<'_>) -> Facts,
-    /// Which engines run it at all.
-    pub engines: Engines,
     /// What a planner tries of it; nothing where it tries it only on request.
     pub grids: &'static [Grid],
 }
@@ -52,15 +50,6 @@ pub enum Preemption {
     },
     /// Each worker ends its own slices.
     BySlices,
-}
-
-/// Which engines run a policy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Engines {
-    /// The simulator and the live server.
-    All,
-    /// The simulator alone.
-    Simulator,
 }
 
 /// What a dispatcher's queues keep to, beside what all do.
@@ -161,7 +150,6 @@ impl ServerPolicy {
         },
         defaults: Facts::CENTRAL,
         with_params: |facts, _| facts,
-        engines: Engines::All,
         grids: &[],
     };
 
@@ -180,8 +168,7 @@ impl ServerPolicy {
     /// Whether a live server runs it with these parameters.
     #[must_use]
     pub fn runs_live(&'static self, spec: &Spec) -> bool {
-        let facts = self.facts(spec);
-        self.engines == Engines::All && facts.dispatchers <= 1
+        !self.facts(spec).knows_load
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
 use super::{
-    Build, Description, Engines, Facts, Grid, Preemption, ServerPolicy, SharedQueues, System,
-    Values, Visit,
+    Build, Description, Facts, Grid, Preemption, ServerPolicy, SharedQueues, System, Values, Visit,
 };
 use crate::locals::Batches;
 use crate::role::{Never, Owner, Unplaced};
@@ -33,7 +32,6 @@ const POLICY: ServerPolicy = ServerPolicy {
         steals: true,
         ..Facts::STEERED
     },
-    engines: Engines::Simulator,
     grids: &[Grid::of(&[
         ("n", Values::These(&["1", "4"])),
         ("q", Values::Quanta),

@@ -56,6 +56,7 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
             backoff.slept();
         }
     }
+    dispatcher.close();
 }
 
 /// A worker thread beside the dispatcher's.

@@ -52,7 +52,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
         let worker = FiberWorker {
             view: View::new(me, link, executor.slots()),
             local: self.local,
-            fibers: Fibers::new(self.fiber_context, me, &attached),
+            fibers: Fibers::new(self.fiber_context, executor.worker(), &attached),
             executor,
             worker_slot: self.worker_slot,
             rx_waker,

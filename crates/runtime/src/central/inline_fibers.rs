@@ -13,7 +13,7 @@ use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
 use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, Slices, Turn};
-use super::inline::{Leading, Shared, follow, lead_until, resign};
+use super::inline::{Leading, Shared, close, follow, lead_until, resign};
 use super::view::View;
 use super::watch::Look;
 use crate::control::{Control, Phase};
@@ -97,6 +97,7 @@ where
             }
         }
         self.worker.give_up();
+        close(self.slices.shared);
     }
 
     fn look_for_work(&mut self) {

@@ -24,6 +24,7 @@ use crate::parts::{Config, Engine, Layout, Parts};
 use crate::service::{Call, Service};
 use crate::steered::{self, SteeredSystem};
 use crate::threads::Pin;
+use crate::unplaced::{self, UnplacedSystem};
 
 /// Of a fiber's stack, unless chosen otherwise.
 const STACK_BYTES: usize = 256 << 10;
@@ -166,7 +167,7 @@ impl<S, D, C> Builder<S, D, C> {
     }
 
     /// Buffers of 2 KiB, hence the most requests in the server at once: one per worker to [`MAX_SLOTS`]. Unless chosen, as many as the queues
-    /// may hold and some more, so that one class's full queue never keeps another class out.
+    /// may hold and some more, so that one class's full queue never keeps another class out. Several dispatchers divide them.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = Some(slots);
         self
@@ -223,7 +224,7 @@ impl<S, D, C> Builder<S, D, C> {
     }
 
     /// How often a worker polls for arrivals while its request runs, where the workers of a policy that interrupts take turns as the
-    /// dispatcher ([`Layout::Inline`]). Every 5 µs unless chosen, every 25 µs where a poll is a system call: one in vain takes 0.8 µs there.
+    /// dispatcher ([`Layout::Inline`]) or at the receive queue (`tardis`). Every 5 µs unless chosen, every 25 µs where a poll is a system call: one in vain takes 0.8 µs there.
     /// At least 1 ns.
     pub fn look_every(mut self, interval: Duration) -> Self {
         self.look_ns = Some(
@@ -365,9 +366,14 @@ impl<S, D, C> Builder<S, D, C> {
         C: Classifier + 'static,
     {
         self.mechanism.check()?;
-        let shape = self.shape()?;
+        let mut shape = self.shape()?;
         let spec = self.policy?;
-        admit(&spec, &shape)?;
+        let admission = admit(&spec, &shape)?;
+        if self.slots.is_none() {
+            // Each dispatcher has queues of its own.
+            let slots = shape.job_capacity * admission.dispatchers.max(1);
+            shape.job_capacity = slots.min(MAX_SLOTS);
+        }
         let (datapath, addr) = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
@@ -424,17 +430,17 @@ where
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
+        let policy = (system.name, system.params.clone());
         let engine = match I::OWNER {
-            Owner::Dispatcher => {
-                let dispatched = Dispatched {
-                    ingress: system.ingress,
+            Owner::Dispatcher => central::launch(vec![Dispatched::of(system)], self.0),
+            Owner::Nobody => {
+                assert!(!M::PREEMPTS, "workers that help themselves keep time");
+                let unplaced = UnplacedSystem {
                     locals: system.locals,
-                    monitor: system.monitor,
-                    depth: system.depth,
+                    shared_queues: system.shared_queues,
                 };
-                central::launch(dispatched, self.0)
+                unplaced::launch(unplaced, self.0)
             }
-            Owner::Nobody => unreachable!("refused at admission"),
             Owner::Steering => {
                 let steered = SteeredSystem {
                     locals: system.locals,
@@ -444,15 +450,18 @@ where
                 steered::launch(steered, self.0)
             }
         };
-        Ok((engine?, (system.name, system.params)))
+        Ok((engine?, policy))
     }
 
-    fn visit_replicas<I, L, M>(self, _: Replicas<I, L, M>) -> Self::Output
+    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Self::Output
     where
         I: Ingress + Send + 'static,
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        unreachable!("refused at admission")
+        let instances = replicas.instances;
+        let policy = (instances[0].name, instances[0].params.clone());
+        let systems = instances.into_iter().map(Dispatched::of).collect();
+        Ok((central::launch(systems, self.0)?, policy))
     }
 }

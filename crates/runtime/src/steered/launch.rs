@@ -120,6 +120,7 @@ where
         tallies,
         kernel_drops: kernel_drops(&rxs),
         layout: None,
+        dispatchers: 0,
     };
     engine.ready(started)
 }

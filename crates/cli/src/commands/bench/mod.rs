@@ -350,8 +350,8 @@ impl Args {
                 return Ok(());
             }
         }
-        let why = "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts: leave it out, or choose \
-                   --layout inline and a policy such as concord";
+        let why = "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts, or at the receive queue: \
+                   leave it out, or choose --layout inline and a policy such as concord, or tardis";
         Err(usage("--look-every", why))
     }
 

@@ -134,11 +134,10 @@ impl Interruption {
                 "'{policy}' interrupts no request: leave it out, or choose a policy that does, such as concord"
             )));
         }
-        let heeds_looks = admission.has_dispatcher && admission.interrupts() && !dedicated;
         match &self.look_every {
-            Some(given) if !heeds_looks => Err(given.refused(
-                "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts: leave it \
-                 out, or choose --layout inline and a policy such as concord",
+            Some(given) if !admission.polls_at_work(dedicated) => Err(given.refused(
+                "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts, or at the \
+                 receive queue: leave it out, or choose --layout inline and a policy such as concord, or tardis",
             )),
             _ => Ok(()),
         }
