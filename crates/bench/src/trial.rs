@@ -244,6 +244,7 @@ impl Trial {
         let builder = match self.mechanism {
             // SAFETY: the probe reads clocks, and writes to its log in a no-preempt section.
             Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
+            Mechanism::Tsc => builder.interrupt_by_clock(),
             _ => builder,
         };
         let builder = match self.look_every {

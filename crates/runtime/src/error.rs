@@ -22,6 +22,12 @@ pub enum StartError {
         "signals come from a dispatcher with a thread of its own: choose the dedicated layout, or leave it out, or interrupt by flags"
     )]
     InlineSignals,
+    /// Workers were to keep time for a monitor that interrupts in between.
+    #[error(
+        "this policy interrupts requests when more urgent ones come, which a worker that keeps the time itself would not see: interrupt by flags, \
+         or choose the inline layout, where workers look for arrivals themselves"
+    )]
+    ClockTooLate,
     /// Nothing tells the time that code may look at cheaply.
     #[error(
         "policies that interrupt running requests need an invariant time-stamp counter, which this machine does not have; \

@@ -43,6 +43,7 @@ mod threads;
 mod token;
 mod trylock;
 mod unplaced;
+mod verdict;
 
 pub use central::LOOK_NS;
 pub use error::{ResizeError, ShutdownError, StartError};

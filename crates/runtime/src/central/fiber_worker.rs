@@ -21,6 +21,9 @@ use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::token::NextHint;
 
+/// How long a request of a worker that keeps time goes on while whoever decides about it has not yet looked, ns.
+pub(super) const SHORT_SLICE_NS: u64 = 1_000;
+
 /// What a worker thread whose requests may be interrupted is made of.
 pub(super) struct FiberWorkerParts<L, S, T, R> {
     pub(super) worker: Worker<S, T, R>,

@@ -14,7 +14,7 @@ use super::dispatcher_worker::DispatcherWorkerParts;
 use super::fiber_worker::FiberWorkerParts;
 use super::inline::InlineWorker;
 use super::inline_fibers::InlineFiberWorker;
-use super::watch::{Watch, WorkerSlot};
+use super::watch::{Telling, Watch, WorkerSlot};
 use super::worker::Worker;
 use super::worker_link::worker_link;
 use crate::control::Control;
@@ -87,6 +87,10 @@ where
     let (count, dispatchers) = (parts.shape.workers, systems.len());
     let layout = choose_layout(&parts.config, count, dispatchers, interrupts)?;
     let dedicated = layout == Layout::Dedicated;
+    let by_clock = dedicated && M::PREEMPTS && parts.config.mechanism == Mechanism::Tsc;
+    if by_clock && !systems.iter().all(|system| system.monitor.keeps_times()) {
+        return Err(StartError::ClockTooLate);
+    }
     let thread_count = count + if dedicated { dispatchers } else { 0 };
     let mut threads = Threads::new(Pinning::choose(&parts.config.pin, thread_count)?);
     let tallies = tallies(count + dispatchers, parts.shape.queues());
@@ -212,6 +216,11 @@ where
     let mut executors = executors.into_iter();
     let threads = count + if dedicated { dispatchers } else { 0 };
     let backoff = || Backoff::new(config.idle, threads > cores(), control.stalls());
+    let telling = match config.mechanism {
+        Mechanism::Tsc if dedicated => Telling::Verdicts,
+        _ if dedicated => Telling::AskedWithHint,
+        _ => Telling::Asked,
+    };
     let look_ns = config.look_ns.unwrap_or(usual_look_ns::<D::Rx>());
     let ends = rxs
         .iter()
@@ -233,7 +242,7 @@ where
             ingress: system.ingress,
             watch: Watch::new(
                 system.monitor,
-                dedicated,
+                telling,
                 &worker_slots,
                 Arc::clone(overruns),
                 Arc::clone(tally),

@@ -1,9 +1,9 @@
 //! Which policies a live server runs, and how: decided without starting anything.
 
 use headway_net::pool::MAX_SLOTS;
-use headway_policy::role::Owner;
+use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::{self, Facts, Preemption};
+use headway_policy::systems::{self, Facts, Preemption, System, Visit};
 use headway_policy::{MAX_CLASSES, MAX_WORKERS, Policy, Resume, Shape};
 
 use super::class::Class;
@@ -26,6 +26,9 @@ pub struct Admission {
     pub dispatcher_interrupts: bool,
     /// Whether workers interrupt their own requests.
     pub workers_interrupt: bool,
+    /// Whether requests are interrupted at the ends of quanta alone, which workers can time themselves
+    /// ([`Builder::interrupt_by_clock`](crate::Builder::interrupt_by_clock)).
+    pub keeps_times: bool,
 }
 
 impl Admission {
@@ -64,7 +67,24 @@ pub fn admit(spec: &Spec, shape: &Shape) -> Result<Admission, StartError> {
         limits_queues: facts.owner != Owner::Steering,
         dispatcher_interrupts: facts.preemption == Facts::BY_DISPATCHER,
         workers_interrupt: !matches!(facts.preemption, Preemption::None | Facts::BY_DISPATCHER),
+        keeps_times: systems::with(spec, shape, KeepsTimes)?,
     })
+}
+
+/// Asks the system's monitor.
+struct KeepsTimes;
+
+impl Visit for KeepsTimes {
+    type Output = bool;
+
+    fn visit<I, L, M>(self, system: System<I, L, M>) -> bool
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        system.monitor.keeps_times()
+    }
 }
 
 /// What a policy is built for on a server of these workers, classes and queues, with as many buffers as it needs. Seed, resume mode and number
@@ -230,6 +250,15 @@ mod tests {
         assert!(said("concord").dispatcher_interrupts);
         assert_eq!(said("concord,dispatchers=2").dispatchers, 2);
         assert!(said("tiny-quanta").workers_interrupt);
+        for (policy, keeps_times) in [
+            ("concord", true),
+            ("shinjuku-mq", true),
+            ("mlfq", true),
+            ("srpt", false),
+            ("on-blocked", false),
+        ] {
+            assert_eq!(said(policy).keeps_times, keeps_times, "{policy}");
+        }
         let synergy = said("synergy");
         assert!(!synergy.has_dispatcher && synergy.workers_interrupt);
         assert!(!synergy.limits_queues && !synergy.polls_at_work(false));

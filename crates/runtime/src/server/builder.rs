@@ -243,6 +243,15 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
+    /// Has the handlers' probes read the clock, instead of a flag that the dispatcher sets: a request's quantum ends by its worker's own clock, and the
+    /// worker then looks whether the dispatcher wants it to yield. Nothing crosses from core to core while a quantum lasts; in return a probe
+    /// takes as long as a reading of the clock. Where the workers take turns as the dispatcher they do so anyway. Policies that interrupt when a more urgent request
+    /// comes (`srpt`, `on-blocked`) need flags beside a dispatcher's thread: [`start`](Self::start) refuses them.
+    pub fn interrupt_by_clock(mut self) -> Self {
+        self.mechanism = Mechanism::Tsc;
+        self
+    }
+
     /// Has the dispatcher interrupt by POSIX signals (`SIGURG`) instead of flags that probes look at: for handlers without probes. One costs
     /// microseconds at both ends, so quanta should be 100 µs or more. Workers that keep time themselves do so as before.
     ///

@@ -73,6 +73,9 @@ fn interruption(layout: Option<Layout>, admission: Admission, how: &Interruption
     let takes_turns = layout == Some(Layout::Inline);
     let who = match (admission.dispatcher_interrupts, how.mechanism()) {
         (true, Mechanism::Signal) => "the dispatcher interrupts requests by signal",
+        (true, Mechanism::Tsc) if !takes_turns => {
+            "workers interrupt requests by their own clocks, as the dispatcher says"
+        }
         (true, _) if !takes_turns => "the dispatcher interrupts requests",
         _ => "workers interrupt their own requests",
     };

@@ -17,6 +17,8 @@ use std::time::Duration;
 pub(super) enum PreemptFlag {
     /// A flag that the handlers' probes look at
     Flag,
+    /// The worker's own clock, which the handlers' probes read
+    Tsc,
     /// A POSIX signal, for handlers without probes
     Signal,
 }
@@ -25,6 +27,7 @@ impl From<PreemptFlag> for Mechanism {
     fn from(flag: PreemptFlag) -> Self {
         match flag {
             PreemptFlag::Flag => Self::Flag,
+            PreemptFlag::Tsc => Self::Tsc,
             PreemptFlag::Signal => Self::Signal,
         }
     }
@@ -125,6 +128,13 @@ impl Interruption {
             return Err(given.refused(format!(
                 "'{policy}' has no dispatcher that interrupts requests: leave it out, or choose a policy with one, such as concord"
             )));
+        }
+        if let Some(given) = &self.preempt
+            && given.value == Mechanism::Tsc
+            && dedicated
+            && !admission.keeps_times
+        {
+            return Err(given.refused(StartError::ClockTooLate));
         }
         if self.mechanism() == Mechanism::Signal && layout.value == Layout::Inline {
             return Err(layout.refused(StartError::InlineSignals));
