@@ -1,5 +1,7 @@
 //! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on.
 
+#[path = "preemption/clock.rs"]
+mod clock;
 mod common;
 #[path = "preemption/crash.rs"]
 mod crash;
@@ -466,74 +468,9 @@ fn a_handler_without_probes_is_counted_and_named_once() {
     }
 }
 
-/// The workers end the quanta that a dispatcher's thread watches, by their own clocks.
-#[test]
-fn workers_time_the_quanta_of_a_dispatcher() {
-    let _alone = alone();
-    for policy in [
-        "concord,q=5us",
-        "shinjuku-sq,q=5us",
-        "shinjuku-mq,q=5us",
-        "mlfq",
-    ] {
-        for idle in [Idle::default(), Idle::Park] {
-            until_interrupted(policy, || {
-                let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
-                let server = builder(policy, 2, Layout::Dedicated)
-                    .interrupt_by_clock()
-                    .idle(idle)
-                    .answering(Spin::default())
-                    .datapath(datapath)
-                    .start()
-                    .unwrap();
-                play(&control);
-                let stats = server.shutdown(FOREVER).unwrap();
-                assert_all_answered(&stats, &control, LONG_NS, policy);
-                stats.preemptions
-            });
-        }
-    }
-}
-
-/// A quantum that is over interrupts only for what waits: a request alone goes on.
-#[test]
-fn by_its_clock_a_worker_interrupts_nobody_in_vain() {
-    let _alone = alone();
-    let (datapath, control) = replay(1, 2, 1_000_000_000, [0, 0]);
-    let server = builder("concord,q=5us,dispatcher=dedicated", 1, Layout::Dedicated)
-        .interrupt_by_clock()
-        .answering(|call: &mut Call<'_>| {
-            let begun = Instant::now();
-            while call.class().0 == 1 && begun.elapsed() < Duration::from_millis(1) {
-                checkpoint();
-            }
-        })
-        .datapath(datapath)
-        .start()
-        .unwrap();
-    play(&control);
-    let stats = server.shutdown(FOREVER).unwrap();
-    assert_eq!((stats.answered, stats.preemptions), (2, 0), "{stats:?}");
-}
-
 #[test]
 fn what_cannot_be_done_is_refused() {
     let _alone = alone();
-    for (policy, layout, fits) in [
-        ("srpt", Layout::Dedicated, false),
-        ("on-blocked", Layout::Dedicated, false),
-        ("on-blocked", Layout::Inline, true),
-    ] {
-        let (datapath, _control) = replay(1, 1, 1, [0, 0]);
-        let started = builder(policy, 1, layout)
-            .interrupt_by_clock()
-            .answering(Spin::default())
-            .datapath(datapath)
-            .start();
-        let said = started.err().map(|error| error.to_string());
-        let refused = said.is_some_and(|said| said.contains("more urgent ones"));
-        assert_eq!(refused, !fits, "{policy}, {layout:?}");
-    }
     let (datapath, _control) = replay(1, 1, 1, [0, 0]);
     let inline = builder("concord", 1, Layout::Inline)
         .answering(Spin::default())

@@ -38,13 +38,13 @@ pub(super) struct InterruptFlags {
     /// Where an interrupted request goes on [default: anywhere; own-worker for kv, whose storage engine cannot change threads]
     #[arg(long, value_enum, value_name = "WHERE")]
     resume: Option<ResumeFlag>,
-    /// By what the dispatcher interrupts; signals need a dispatcher with a thread of its own, and spin or echo [default: flag]
+    /// By what requests are interrupted where a dispatcher decides; tsc needs a policy with quanta, signals need a dispatcher with a thread of its own, and spin or echo [default: flag]
     #[arg(long, value_enum, value_name = "MECHANISM")]
     preempt: Option<PreemptFlag>,
     /// Interrupt requests only where their handlers say that they are long: those of spin's long classes, and SCANs of kv
     #[arg(long)]
     feedback: bool,
-    /// How often workers that take turns as the dispatcher poll for arrivals while a request runs, at least 1us [default: 25us]
+    /// How often workers that take turns as the dispatcher, or at the receive queue, poll for arrivals while a request runs, at least 1us [default: 25us]
     #[arg(long, value_name = "TIME")]
     look_every: Option<String>,
 }
