@@ -193,7 +193,10 @@ impl<L: Local> Slices<L> for ClockSlices {
                 until_ns,
                 quantum_ns,
             }) => {
-                self.quantum_ns = quantum_ns;
+                // A monitor that never wants to look at this one may want to at the next.
+                if quantum_ns < u64::MAX {
+                    self.quantum_ns = quantum_ns;
+                }
                 until_ns
             }
             None => 0,

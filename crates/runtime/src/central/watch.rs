@@ -220,8 +220,8 @@ impl<M: Monitor> Watch<M> {
                 let after_ns = monitor.started(since_ns, id, job, watched.epoch, links);
                 watched.after_ns = after_ns.unwrap_or(u64::MAX);
                 watched.due_ns = since_ns.saturating_add(watched.after_ns);
+                watched.goes_on(*telling);
             }
-            watched.goes_on(*telling);
         }
         if now_ns < watched.due_ns {
             return;
