@@ -7,7 +7,7 @@ use headway_net::replay::{Completion, Replay, ReplayArrival};
 use headway_policy::Resume;
 use headway_policy::role::Owner;
 use headway_policy::spec::{Params, SpecError};
-use headway_policy::systems::{Facts, Preemption};
+use headway_policy::systems::{Division, Facts, Preemption};
 use headway_report::{ClassMeta, Noise, Recorder, Run, RunExtras, RunLevel, RunMeta};
 use headway_runtime::{
     DeclaredClass, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
@@ -147,14 +147,18 @@ impl Trial {
         })
     }
 
-    /// Whether workers poll for arrivals while a request runs: they take turns as the dispatcher of a policy that interrupts.
+    /// Whether workers poll for arrivals while a request runs: they take turns as the dispatcher, or at the receive queue, of a policy that interrupts.
     ///
     /// # Errors
     /// [`SpecError`] when there is no such policy.
     pub fn polls_at_work(&self) -> Result<bool, SpecError> {
         let facts = self.experiment.policy.server()?.facts();
-        let interrupts = facts.preemption != Preemption::None;
-        Ok(self.layout == Layout::Inline && facts.owner == Owner::Dispatcher && interrupts)
+        let takes_turns = match facts.owner {
+            Owner::Dispatcher => self.layout == Layout::Inline,
+            Owner::Nobody => true,
+            Owner::Steering => false,
+        };
+        Ok(takes_turns && facts.interrupts())
     }
 
     /// Runs it. The report's latencies count from the intended arrivals.
@@ -240,6 +244,7 @@ impl Trial {
         let builder = match self.mechanism {
             // SAFETY: the probe reads clocks, and writes to its log in a no-preempt section.
             Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
+            Mechanism::Tsc => builder.interrupt_by_clock(),
             _ => builder,
         };
         let builder = match self.look_every {
@@ -283,16 +288,18 @@ impl Trial {
         })
     }
 
-    /// One schedule for a dispatcher; where the network steers, one a worker, by the flow's hash.
+    /// One schedule for each dispatcher, and one for workers that help themselves; where the network steers, one a worker: by the flow's hash.
     fn schedules(&self, arrivals: &[Arrival]) -> Result<Vec<Vec<ReplayArrival>>, TrialError> {
-        let queues = match self.experiment.policy.server()?.facts().owner {
+        let facts = self.experiment.policy.server()?.facts();
+        let queues = match facts.owner {
             Owner::Steering => self.experiment.workers,
-            Owner::Dispatcher | Owner::Nobody => 1,
+            Owner::Dispatcher => facts.dispatchers,
+            Owner::Nobody => 1,
         };
+        let division = Division::new(self.experiment.workers, queues);
         let mut schedules = vec![Vec::new(); queues];
         for (index, arrival) in arrivals.iter().enumerate() {
-            let queue = ((u64::from(arrival.flow) * queues as u64) >> 32) as usize;
-            schedules[queue].push(ReplayArrival {
+            schedules[division.steer(arrival.flow)].push(ReplayArrival {
                 at_ns: arrival.at_ns,
                 service_ns: arrival.service_ns,
                 index: index as u32,

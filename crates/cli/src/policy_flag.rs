@@ -3,7 +3,6 @@
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
 use clap::{Arg, Command};
-use headway_policy::systems::Engines;
 use headway_policy::{Level, Policy};
 use std::ffi::OsStr;
 
@@ -53,7 +52,7 @@ impl Runs {
 
 /// Whether a live server runs it with its default parameters.
 pub(crate) fn runs_live(policy: &Policy) -> bool {
-    matches!(policy, Policy::Server(server) if server.engines == Engines::All)
+    matches!(policy, Policy::Server(server) if server.by_default().runs_live())
 }
 
 impl TypedValueParser for Runs {

@@ -333,6 +333,10 @@ pub trait Monitor: Clone {
     /// request interrupts late.
     const ON_DISPATCHER: bool;
 
+    /// Whether it interrupts at the times alone for which it asks ([`started`](Self::started), [`expired`](Self::expired)), never in
+    /// between: then a worker may keep the time itself, and look for the decision when a time has come.
+    fn keeps_times(&self) -> bool;
+
     /// The worker began its `epoch`-th assignment. When to look at it, in ns of service from now
     /// on, above 0; `None` for never.
     fn started<Q: Backlog>(
@@ -384,6 +388,10 @@ impl Monitor for Never {
     const PREEMPTS: bool = false;
     const POLLS: bool = false;
     const ON_DISPATCHER: bool = true;
+
+    fn keeps_times(&self) -> bool {
+        true
+    }
 
     fn started<Q: Backlog>(
         &mut self,

@@ -198,6 +198,18 @@ enum Compare {
     OtherRules,
 }
 
+/// The one instance of a spec that has these types.
+fn rebuilt<I, L, M>(spec: &ServerSpec) -> System<I, L, M>
+where
+    I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
+{
+    let mut instances = systems::rebuild(spec, &shape()).expect("the same types");
+    assert_eq!(instances.len(), 1, "{spec}");
+    instances.remove(0)
+}
+
 /// Compares a system of this spec with another of the same types.
 struct Both<'a> {
     other: &'a ServerSpec,
@@ -214,7 +226,7 @@ impl Visit for Both<'_> {
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        let build = || systems::rebuild::<I, L, M>(self.other, &shape()).expect("the same types");
+        let build = || rebuilt::<I, L, M>(self.other);
         let (mut first, mut second) = (Driven::new(system), Driven::new(build()));
         let fresh = build();
         if let Compare::OtherRules = self.compare {
@@ -353,8 +365,7 @@ fn another_threshold_begins_another_window() {
             L: Local + Send + 'static,
             M: Monitor + Send + 'static,
         {
-            let build =
-                |spec: &str| systems::rebuild::<I, L, M>(&spec.parse().unwrap(), &shape()).unwrap();
+            let build = |spec: &str| rebuilt::<I, L, M>(&spec.parse().unwrap());
             let (never, short) = (build("synergy"), build("synergy,thresh_wqd=1us"));
             let mut queues = toy::Toy::new(WORKERS, 8);
             queues.push_shared(0, JobId(0));
@@ -402,18 +413,10 @@ fn darc_reserves_anew_from_what_it_has_learned() {
             let groups = |ingress: &I| ingress.plan().unwrap().groups.len();
             assert_eq!(groups(ingress), 2);
             let wide: ServerSpec = "darc,window=5,delta=1000".parse().unwrap();
-            ingress.adopt(
-                &systems::rebuild::<I, L, M>(&wide, &shape())
-                    .unwrap()
-                    .ingress,
-            );
+            ingress.adopt(&rebuilt::<I, L, M>(&wide).ingress);
             assert_eq!(groups(ingress), 1, "all classes are alike now");
             let narrow: ServerSpec = "darc,window=5".parse().unwrap();
-            ingress.adopt(
-                &systems::rebuild::<I, L, M>(&narrow, &shape())
-                    .unwrap()
-                    .ingress,
-            );
+            ingress.adopt(&rebuilt::<I, L, M>(&narrow).ingress);
             assert_eq!(groups(ingress), 2, "the means are still known");
         }
     }

@@ -1,7 +1,7 @@
 //! What the server's owner tells its threads, and what they tell back.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 
 use headway_policy::Plan;
 
@@ -49,6 +49,10 @@ pub(crate) struct Control {
     stalls: Arc<StallLog>,
     /// Until somebody takes it.
     journal: Mutex<Option<Journal>>,
+    /// The whole server's control, where this is that of one of its groups.
+    server: Option<Weak<Control>>,
+    /// Dispatchers that drain, or will.
+    undrained: AtomicUsize,
 }
 
 /// What every thread looks at in every turn.
@@ -86,6 +90,36 @@ impl Control {
             published: Padded(Mutex::new(published)),
             stalls: Arc::new(StallLog::new(stalls)),
             journal: Mutex::new(None),
+            server: None,
+            undrained: AtomicUsize::new(1),
+        }
+    }
+
+    /// The control of a server whose workers so many dispatchers divide among them: there is no plan of all workers.
+    pub(crate) fn of_dispatchers(dispatchers: usize, workers: usize, stalls: usize) -> Self {
+        Self {
+            undrained: AtomicUsize::new(dispatchers),
+            ..Self::new(workers, None, stalls)
+        }
+    }
+
+    /// The control of one dispatcher of such a server, and of its `workers`.
+    pub(crate) fn of_group(server: &Arc<Self>, workers: usize) -> Self {
+        Self {
+            stalls: Arc::clone(&server.stalls),
+            server: Some(Arc::downgrade(server)),
+            ..Self::new(workers, None, 0)
+        }
+    }
+
+    /// A dispatcher answered all that it accepted. Where it is the last, the server stops.
+    pub(crate) fn drained(&self) {
+        match self.server.as_ref().and_then(Weak::upgrade) {
+            Some(server) => server.drained(),
+            None if self.undrained.fetch_sub(1, Ordering::AcqRel) == 1 => {
+                self.advance(Phase::Stopped);
+            }
+            None => {}
         }
     }
 
@@ -164,6 +198,12 @@ impl Control {
     pub(crate) fn announce_rules(&self) {
         self.orders.rule_changes.fetch_add(1, Ordering::Release);
         self.wake();
+    }
+
+    /// The whole server's rules are new, and so are those in this group's mailboxes: whoever calls this wakes its threads.
+    pub(crate) fn follow_rules(&self, server: &Self) {
+        let changes = server.orders.rule_changes.load(Ordering::Acquire);
+        self.orders.rule_changes.store(changes, Ordering::Release);
     }
 
     /// How many workers the dispatcher may use.

@@ -19,28 +19,17 @@ pub enum StartError {
     /// The policy's name or a parameter is wrong.
     #[error("policy: {0}")]
     Policy(#[from] SpecError),
-    /// The policy lets workers help themselves from one shared queue.
-    #[error(
-        "policy {policy} has no dispatcher and no queues of its own for a datapath to fill: it runs in the \
-         simulator only; choose synergy, work-stealing or c-fcfs"
-    )]
-    Unplaced {
-        /// The policy.
-        policy: &'static str,
-    },
-    /// The policy has several dispatchers.
-    #[error(
-        "a server has one dispatcher: run policy {policy} without dispatchers=N, or several servers side by side"
-    )]
-    Dispatchers {
-        /// The policy.
-        policy: &'static str,
-    },
     /// Workers were to interrupt themselves, by signals.
     #[error(
         "signals come from a dispatcher with a thread of its own: choose the dedicated layout, or leave it out, or interrupt by flags"
     )]
     InlineSignals,
+    /// Workers were to keep time for a monitor that interrupts in between.
+    #[error(
+        "this policy interrupts requests when more urgent ones come, which a worker that keeps the time itself would not see: interrupt by flags, \
+         or choose the inline layout, where workers look for arrivals themselves"
+    )]
+    ClockTooLate,
     /// Nothing tells the time that code may look at cheaply.
     #[error(
         "policies that interrupt running requests need an invariant time-stamp counter, which this machine does not have; \
@@ -207,9 +196,19 @@ pub enum ResizeError {
         /// Workers it was started with.
         max: usize,
     },
-    /// The network decides who gets what.
+    /// A dispatcher would have no worker left.
     #[error(
-        "the workers of policy {policy} own their receive queues, so their number is fixed; \
+        "each of {dispatchers} dispatchers keeps a worker, so {workers} are too few; choose at least {dispatchers}"
+    )]
+    Dispatchers {
+        /// Workers asked for.
+        workers: usize,
+        /// Dispatchers of the server.
+        dispatchers: usize,
+    },
+    /// No dispatcher decides who gets what.
+    #[error(
+        "policy {policy} has no dispatcher that could leave workers out, so their number is fixed; \
          choose a policy with a dispatcher"
     )]
     Steered {

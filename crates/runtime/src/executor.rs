@@ -100,6 +100,11 @@ impl<S: Service, T: Tx> Executor<S, T> {
         (Job::new(job, ClassId(class), arrived_ns), id)
     }
 
+    /// The worker, as handlers know it.
+    pub(crate) fn worker(&self) -> WorkerId {
+        self.worker
+    }
+
     /// How many requests there may be.
     pub(crate) fn slots(&self) -> usize {
         self.pool.len()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::header::{Flag, HEADER_BYTES, Status};
-use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::pool::{FreeList, MAX_SLOTS, Pool, PoolError, SlotId};
 use headway_net::slot::Slot;
 
 use crate::refusal::Refusals;
@@ -21,6 +21,35 @@ pub(crate) struct Buffers {
     pub(crate) free: FreeList,
     /// For the refusals of a server that ends with all others in use.
     pub(crate) spare: FreeList,
+}
+
+impl Buffers {
+    /// `slots` free buffers, and spare ones: a batch for each of `receivers` threads. The spare ones lie at the end of the pool, so that
+    /// the numbers of the others are below the policy's bound.
+    ///
+    /// # Errors
+    /// [`PoolError`]: there is not enough memory.
+    pub(crate) fn with_spare(slots: usize, receivers: usize) -> Result<Self, PoolError> {
+        let most = MAX_SLOTS.min(slots + receivers * BATCH);
+        let (pool, mut spare) = Pool::new(slots.max(most))?;
+        let free = spare.split_off(slots);
+        Ok(Self {
+            pool: Arc::new(pool),
+            free,
+            spare,
+        })
+    }
+
+    /// The same buffers as equal parts for so many threads.
+    pub(crate) fn divided(mut self, threads: usize) -> Vec<Self> {
+        let (free, spare) = (self.free.len() / threads, self.spare.len() / threads);
+        let part = |_| Self {
+            pool: Arc::clone(&self.pool),
+            free: self.free.split_off(free),
+            spare: self.spare.split_off(spare),
+        };
+        (0..threads).map(part).collect()
+    }
 }
 
 /// One thread's way from a receive queue to classified requests.
@@ -57,6 +86,12 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
             tally,
             batch: Vec::with_capacity(BATCH),
         }
+    }
+
+    /// Buffers that hold no request.
+    #[cold]
+    pub(crate) fn idle_buffers(&self) -> usize {
+        self.free.len() + self.spare.len()
     }
 
     /// Takes up to `max` waiting requests, at most [`BATCH`], and hands those that are well-formed to `accept`, with

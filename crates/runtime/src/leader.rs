@@ -66,13 +66,19 @@ impl<S> Leadership<S> {
         self.state.try_lock()
     }
 
+    /// Whether a worker led a moment ago.
+    #[inline]
+    pub fn is_led(&self) -> bool {
+        self.state.is_held()
+    }
+
     /// Stops leading, and sees to it that somebody else is awake to lead.
     #[inline]
     pub fn resign(&self, lead: Lead<'_, S>) {
         drop(lead);
         announce();
         // A worker that does not sleep comes to lead by itself.
-        self.followers.wake_one();
+        let _ = self.followers.wake_one();
     }
 
     /// Sleeps until woken, unless `ready` says that there is something to run, or nobody leads: then the caller does.
@@ -92,6 +98,12 @@ impl<S> Leadership<S> {
     #[inline]
     pub fn wake(&self, worker: usize) {
         self.followers.wake(worker);
+    }
+
+    /// Wakes a parked worker, if there is one; whether there was. Call [`announce`] before.
+    #[inline]
+    pub fn wake_follower(&self) -> bool {
+        self.followers.wake_one()
     }
 
     /// Wakes everyone.

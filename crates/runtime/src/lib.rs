@@ -7,16 +7,19 @@
 //!   requests, hands decided ones to the workers' [rings](ring), and refuses what finds its queue full. It has a thread of its
 //!   own, or, where cores are few, the workers [take turns](leader) at it.
 //! - *Workers*: run the handler and send the response themselves, from the buffer the request came in.
-//! - Without a dispatcher (d-FCFS, work stealing) workers are steered: each polls a receive queue of its own.
+//! - Without a dispatcher (d-FCFS, work stealing, SYNERGY) workers are steered: each polls a receive queue of its own.
+//! - Where nobody places requests (Tardis) workers take turns at the receive queue, and help themselves from one queue.
 //!
 //! Who has nothing to do spins, then [sleeps](park); who wakes others pays for it only if they sleep.
 
+mod accepting;
 mod assignment;
 mod central;
 mod control;
 mod error;
 mod executor;
 mod fibers;
+mod groups;
 mod intake;
 mod journal;
 pub mod leader;
@@ -32,6 +35,7 @@ pub mod run_queue;
 mod rx_waker;
 mod server;
 mod service;
+mod shared_queue;
 mod stall;
 mod steered;
 mod sync;
@@ -39,6 +43,8 @@ mod tally;
 mod threads;
 mod token;
 mod trylock;
+mod unplaced;
+mod verdict;
 
 pub use central::LOOK_NS;
 pub use error::{ResizeError, SetupFailure, ShutdownError, StartError};

@@ -231,10 +231,10 @@ impl Parkers {
         self.0[worker].wake();
     }
 
-    /// Wakes the first worker that sleeps. Call [`announce`] before.
+    /// Wakes the first worker that sleeps; whether one did. Call [`announce`] before.
     #[inline]
-    pub(crate) fn wake_one(&self) {
-        let _ = self.0.iter().any(|parker| parker.wake());
+    pub(crate) fn wake_one(&self) -> bool {
+        self.0.iter().any(|parker| parker.wake())
     }
 
     /// Wakes every worker that sleeps. Call [`announce`] before.

@@ -111,6 +111,8 @@ pub(crate) struct Engine {
     pub(crate) set_rules: SetRules,
     /// How many requests wait in its queues, as far as other threads can tell.
     pub(crate) queue_depths: ReadDepths,
+    /// Dispatchers, each of which has workers of its own.
+    pub(crate) dispatchers: usize,
 }
 
 /// Counts the drops of the queues that are sockets.

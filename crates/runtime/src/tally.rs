@@ -171,8 +171,8 @@ pub struct Stats {
     pub classes: Vec<ClassStats>,
     /// By worker.
     pub workers: Vec<WorkerStats>,
-    /// What a dispatcher ran itself; `None` without a dispatcher.
-    pub dispatcher: Option<WorkerStats>,
+    /// What each dispatcher ran itself; none without a dispatcher.
+    pub dispatchers: Vec<WorkerStats>,
     /// The queues of interrupted requests that all workers share; none where a dispatcher places requests.
     pub wait_queues: Vec<WaitQueueStats>,
 }
@@ -322,20 +322,28 @@ impl Stats {
         written.saturating_sub(self.unsent)
     }
 
-    /// Tells workers apart: the first `workers` tallies are theirs, one more is a dispatcher's.
-    pub(crate) fn tell_apart(&mut self, tallies: &[Arc<Tally>], workers: usize) {
-        self.workers = tallies[..workers]
+    /// Tells threads apart: the first `workers` tallies are theirs, then come those of the dispatchers.
+    pub(crate) fn tell_apart(
+        &mut self,
+        tallies: &[Arc<Tally>],
+        workers: usize,
+        dispatchers: usize,
+    ) {
+        let (workers, others) = tallies.split_at(workers);
+        self.workers = workers
             .iter()
             .map(|tally| WorkerStats {
                 renewals: tally.total(|class| class.renewals.get()),
                 ..WorkerStats::of(tally)
             })
             .collect();
-        let Some(dispatcher) = tallies.get(workers) else {
-            return;
-        };
-        self.dispatcher = Some(WorkerStats::of(dispatcher));
-        for (worker, renewals) in self.workers.iter_mut().zip(&dispatcher.renewals) {
+        let dispatchers = &others[..dispatchers];
+        self.dispatchers = dispatchers
+            .iter()
+            .map(|tally| WorkerStats::of(tally))
+            .collect();
+        let watched = dispatchers.iter().flat_map(|tally| &tally.renewals);
+        for (worker, renewals) in self.workers.iter_mut().zip(watched) {
             worker.renewals += renewals.get();
         }
     }

@@ -19,7 +19,7 @@ pub enum Pin {
     Auto,
     /// Not at all.
     Off,
-    /// To these cores, in the order dispatcher (if it has a thread), worker 0, worker 1, …
+    /// To these cores, in the order dispatcher (if it has a thread), worker 0, worker 1, …; of several dispatchers each is followed by its own workers.
     Cores(Vec<usize>),
 }
 

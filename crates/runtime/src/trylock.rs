@@ -43,6 +43,12 @@ impl<T> TryLock<T> {
         })
     }
 
+    /// Whether a thread had the right to the value a moment ago.
+    #[inline]
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.load(Ordering::Relaxed)
+    }
+
     #[inline]
     fn take(&self) -> bool {
         self.held

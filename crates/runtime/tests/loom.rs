@@ -226,6 +226,83 @@ fn a_leader_that_leaves_wakes_a_follower() {
     });
 }
 
+/// Requests that wait outside, and the queue from which workers help themselves.
+struct Outside {
+    /// loom checks that leaders' accesses are ordered.
+    touched: loom::cell::UnsafeCell<i32>,
+    left: usize,
+    /// Requests that a poll brings.
+    at_once: usize,
+}
+
+/// The protocol of `unplaced`, as the workers follow it: a leader moves a request that came into the shared queue, of which `waiting` is the
+/// length. No request ends before all have begun, so that a worker that sleeps while one waits is found out.
+fn help_yourself(
+    me: usize,
+    shared: &Leadership<Outside>,
+    waiting: &AtomicUsize,
+    begun: &AtomicUsize,
+    requests: usize,
+) {
+    let all_begun = || begun.load(Ordering::Acquire) == requests;
+    let take = |count: usize| count.checked_sub(1);
+    let mut owes_lead = false;
+    while !all_begun() {
+        if waiting
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
+            .is_ok()
+        {
+            let leaves_work = waiting.load(Ordering::Acquire) > 0;
+            if leaves_work || std::mem::take(&mut owes_lead) && !shared.is_led() {
+                announce();
+                shared.wake_follower();
+            }
+            begun.fetch_add(1, Ordering::AcqRel);
+            while !all_begun() {
+                thread::yield_now();
+            }
+            break;
+        }
+        let ready = || waiting.load(Ordering::Acquire) > 0 || all_begun();
+        let lead = shared.try_lead().or_else(|| shared.follow(me, ready));
+        owes_lead = lead.is_none();
+        let Some(mut lead) = lead else { continue };
+        lead.touched.with_mut(write_next);
+        let came = lead.left.min(lead.at_once);
+        lead.left -= came;
+        waiting.fetch_add(came, Ordering::AcqRel);
+        shared.resign(lead);
+        if came == 0 && !all_begun() {
+            // A leader would sleep at the receive queue.
+            thread::yield_now();
+        }
+    }
+    shared.wake_all();
+}
+
+/// A request is begun while the other runs, whether both come at once or one after the other.
+#[test]
+fn workers_that_help_themselves_leave_nothing_behind() {
+    for at_once in [1, 2] {
+        bounded(2).check(move || {
+            let outside = Outside {
+                touched: loom::cell::UnsafeCell::new(0),
+                left: 2,
+                at_once,
+            };
+            let shared = Arc::new(Leadership::new(outside, 2));
+            let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
+            let other = thread::spawn({
+                let (shared, counts) = (Arc::clone(&shared), Arc::clone(&counts));
+                move || help_yourself(1, &shared, &counts.0, &counts.1, 2)
+            });
+            help_yourself(0, &shared, &counts.0, &counts.1, 2);
+            other.join().unwrap();
+            assert_eq!(counts.0.load(Ordering::Acquire), 0);
+        });
+    }
+}
+
 /// Words of a run queue go to its owner or to a thief, each once, while laps and fullness matter.
 #[test]
 fn a_run_queue_is_shared_with_a_thief() {

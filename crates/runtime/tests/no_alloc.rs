@@ -73,7 +73,7 @@ fn a_running_server_allocates_nothing() {
     let count = allocations(|| drop(std::thread::spawn(|| vec![1u8; 100]).join()));
     assert!(count > 0, "the counter counts");
     // Short windows: the plan is revised, and published, while allocations are counted.
-    for policy in live_policies().chain(REVISING).chain(["synergy"]) {
+    for policy in live_policies().chain(REVISING).chain(["synergy", "tardis"]) {
         for layout in [Layout::Dedicated, Layout::Inline] {
             over_replay(policy, layout);
             over_udp(policy, layout);

@@ -214,7 +214,7 @@ fn what_workers_did_adds_up() {
             stats
                 .workers
                 .iter()
-                .chain(&stats.dispatcher)
+                .chain(&stats.dispatchers)
                 .map(count)
                 .sum()
         };

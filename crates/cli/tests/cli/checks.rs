@@ -6,10 +6,8 @@ use super::headway;
 #[test]
 fn what_no_live_server_runs_is_refused_by_every_live_tool() {
     for (policy, why) in [
-        ("tardis", "no dispatcher"),
         ("ps", "headway sim"),
         ("pallas", "rack"),
-        ("concord,dispatchers=2", "one dispatcher"),
         ("darc,profile=known", "profile=known"),
     ] {
         for command in [&["serve", "--check"][..], &["serve"], &["bench"], &["demo"]] {

@@ -58,7 +58,7 @@ fn a_server_says_what_it_does_and_is_tuned() {
     let answered = run["answered"].as_u64().unwrap();
     assert_eq!(said["answered"], answered);
     assert_eq!(sum("classes"), answered);
-    let by_dispatcher = said["dispatcher"]["answered"].as_u64().unwrap_or(0);
+    let by_dispatcher = said["dispatchers"][0]["answered"].as_u64().unwrap_or(0);
     assert_eq!(sum("workers") + by_dispatcher, answered);
     assert_eq!(said["workers"].as_array().unwrap().len(), 2);
     assert!(said["reservation"].is_null(), "concord follows no plan");

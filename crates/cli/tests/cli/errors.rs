@@ -58,11 +58,11 @@ fn wrong_words_get_the_nearest_valid_one() {
         &[
             "serve",
             "--policy",
-            "concord,dispatchers=2",
+            "concord,dispatchers=3",
             "--workers",
             "2",
         ],
-        &["--policy", "concord"],
+        &["--policy", "concord", "1 to the number of workers"],
     );
     for command in ["sim", "sweep", "capacity", "bench", "serve"] {
         refused(
@@ -406,8 +406,12 @@ fn flags_that_nothing_heeds_are_refused() {
         "inline",
     ];
     refused(&inline, &["--layout: ", "dedicated"]);
-    let args = ["bench", "--policy", "concord", "--preempt", "flag,tsc"];
-    refused(&args, &["--preempt: ", "by tsc", "tiny-quanta"]);
+    let beside = ["--layout", "dedicated", "--workers", "1"];
+    let args = ["bench", "--policy", "srpt", "--preempt", "flag,tsc"];
+    refused(
+        &[&args[..], &beside].concat(),
+        &["--preempt: ", "by tsc", "tiny-quanta"],
+    );
 }
 
 /// What a flag asks for and the chosen level cannot do is refused, not ignored.

@@ -31,6 +31,17 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
             &["--preempt: ", "tiny-quanta", "concord"],
         ),
         (
+            &[
+                "--policy",
+                "srpt",
+                "--preempt",
+                "tsc",
+                "--layout",
+                "dedicated",
+            ],
+            &["--preempt: ", "more urgent", "flags"],
+        ),
+        (
             &["--policy", "darc", "--preempt", "signal"],
             &["--preempt: ", "darc", "concord"],
         ),
@@ -136,6 +147,25 @@ fn requests_are_interrupted_as_asked() {
                 "own-worker",
             ],
             "the dispatcher interrupts requests, which go on at their own worker",
+        ),
+        (
+            &[
+                "--policy",
+                "concord,q=5us",
+                "--layout",
+                "dedicated",
+                "--preempt",
+                "tsc",
+            ],
+            "workers interrupt requests by their own clocks, as the dispatcher says, which go on at any worker",
+        ),
+        (
+            &["--policy", "tardis"],
+            "no dispatcher: they help themselves from one queue",
+        ),
+        (
+            &["--policy", "concord,dispatchers=2", "--layout", "inline"],
+            "which take turns as 2 dispatchers (inline)",
         ),
         (
             &[

@@ -60,7 +60,7 @@ policy = "concord,q=20us"
 program = "probes"
 [[system]]
 name = "not live"
-policy = "tardis"
+policy = "darc,profile=known"
 program = "probes"
 [[claim]]
 says = "Concord carries more"
@@ -98,7 +98,7 @@ fn each_system_is_measured_at_each_load_and_who_cannot_run_is_skipped() {
         assert_eq!(runs.iter().filter(|run| run["system"] == system).count(), 4);
     }
     let skipped = result["systems"][2]["skipped"].as_str().unwrap();
-    assert!(skipped.contains("tardis"), "{skipped}");
+    assert!(skipped.contains("profile=known"), "{skipped}");
     assert_eq!(result["claims"][1]["verdict"], "undecided");
     for class in result["at_rest"].as_array().unwrap() {
         let time = |key: &str| class[key].as_u64().unwrap();

@@ -1,7 +1,6 @@
 //! `headway policies`, and the documents beside it.
 
 use super::{headway, json};
-use headway_policy::systems::Engines;
 use headway_policy::{Level, Policy};
 use std::collections::HashSet;
 use std::path::Path;
@@ -46,7 +45,8 @@ fn a_misspelt_policy_is_refused_with_the_nearest() {
 
 /// The names of a level's policies that a live server runs, or all.
 fn names(level: Level, live_alone: bool) -> Vec<&'static str> {
-    let runs = |policy: &Policy| matches!(policy, Policy::Server(it) if it.engines == Engines::All);
+    let runs =
+        |policy: &Policy| matches!(policy, Policy::Server(it) if it.by_default().runs_live());
     let all = Policy::all().filter(|policy| policy.level() == level);
     let chosen = all.filter(|policy| !live_alone || runs(policy));
     chosen.map(|policy| policy.about().name).collect()

@@ -240,12 +240,14 @@ fn resume<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Spanned<Resume>>,
 #[serde(rename_all = "kebab-case")]
 enum PreemptWord {
     Flag,
+    Tsc,
     Signal,
 }
 
 fn preempt<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Spanned<Mechanism>>, D::Error> {
     spanned(from, |word| match word {
         PreemptWord::Flag => Mechanism::Flag,
+        PreemptWord::Tsc => Mechanism::Tsc,
         PreemptWord::Signal => Mechanism::Signal,
     })
 }

@@ -31,7 +31,6 @@ use std::time::Duration;
 
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
-use headway_policy::role::Owner;
 use headway_policy::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Resume};
 use headway_runtime::{Builder, DeclaredClass, Layout, Mechanism, NoService, Server, Udp};
@@ -164,13 +163,16 @@ pub fn default_workers(
     by_signal: bool,
     cores: usize,
 ) -> usize {
-    let has_dispatcher = policy.facts().owner == Owner::Dispatcher;
     let dedicated = match layout {
         Layout::Dedicated => true,
         Layout::Inline => false,
         Layout::Auto => by_signal || cores > TURNS_CORES_MAX,
     };
-    let threads_beside = usize::from(has_dispatcher && dedicated);
+    let threads_beside = if dedicated {
+        policy.facts().dispatchers
+    } else {
+        0
+    };
     cores.saturating_sub(threads_beside).clamp(1, MAX_WORKERS)
 }
 

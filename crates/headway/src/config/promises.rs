@@ -80,6 +80,7 @@ impl HandlerPromises {
         match mechanism {
             // SAFETY: promised by who made `self`.
             Mechanism::Signal => unsafe { builder.interrupt_by_signal() },
+            Mechanism::Tsc => builder.interrupt_by_clock(),
             _ => builder,
         }
     }

@@ -31,6 +31,10 @@ impl Monitor for AnyMonitor {
     const POLLS: bool = true;
     const ON_DISPATCHER: bool = true;
 
+    fn keeps_times(&self) -> bool {
+        each!(self, monitor => monitor.keeps_times())
+    }
+
     #[inline]
     fn started<Q: Backlog>(
         &mut self,

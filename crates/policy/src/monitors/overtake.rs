@@ -171,6 +171,11 @@ impl Monitor for Overtake {
     const POLLS: bool = true;
     const ON_DISPATCHER: bool = true;
 
+    /// What is more urgent interrupts when it comes.
+    fn keeps_times(&self) -> bool {
+        false
+    }
+
     #[inline]
     fn started<Q: Backlog>(
         &mut self,

@@ -39,6 +39,10 @@ impl Monitor for Ticks {
     const POLLS: bool = false;
     const ON_DISPATCHER: bool = true;
 
+    fn keeps_times(&self) -> bool {
+        true
+    }
+
     #[inline]
     fn started<Q: Backlog>(
         &mut self,

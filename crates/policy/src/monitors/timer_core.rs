@@ -91,6 +91,10 @@ impl Monitor for TimerCore {
     const POLLS: bool = false;
     const ON_DISPATCHER: bool = false;
 
+    fn keeps_times(&self) -> bool {
+        true
+    }
+
     /// Shorts run to completion: only what the application bracketed as long is timed (§ 4.3).
     #[inline]
     fn started<Q: Backlog>(

@@ -5,7 +5,7 @@ use crate::Shape;
 use crate::role::{Ingress, Local, Monitor};
 use crate::spec::{Params, SpecError, Value};
 use alloc::string::String;
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 use core::any::Any;
 use core::marker::PhantomData;
 
@@ -83,19 +83,19 @@ pub fn change(
     })
 }
 
-/// Builds the system that a [changed](change) spec asks for, of the types that the spec had before: roles that serve
-/// [adopt](crate::role::Ingress::adopt) its rules.
+/// Builds the instances that a [changed](change) spec asks for, one for each dispatcher, of the types that the spec had before: roles that
+/// serve [adopt](crate::role::Ingress::adopt) their rules.
 ///
 /// # Errors
-/// As [`check`]; [`SpecError::SetAtStart`] when the spec builds a system of other types, or several instances.
-pub fn rebuild<I, L, M>(spec: &ServerSpec, shape: &Shape) -> Result<System<I, L, M>, SpecError>
+/// As [`check`]; [`SpecError::SetAtStart`] when the spec builds a system of other types.
+pub fn rebuild<I, L, M>(spec: &ServerSpec, shape: &Shape) -> Result<Vec<System<I, L, M>>, SpecError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
     let types = SameTypes(PhantomData);
-    let built: Option<System<I, L, M>> = with(spec, shape, types)?;
+    let built: Option<Vec<System<I, L, M>>> = with(spec, shape, types)?;
     let about = &spec.policy().about;
     built.ok_or_else(|| SpecError::SetAtStart {
         policy: about.name,
@@ -104,11 +104,11 @@ where
     })
 }
 
-/// Hands a system on that has these types.
+/// Hands the instances of a system on that has these types.
 struct SameTypes<I, L, M>(PhantomData<System<I, L, M>>);
 
 impl<I: 'static, L: 'static, M: 'static> Visit for SameTypes<I, L, M> {
-    type Output = Option<System<I, L, M>>;
+    type Output = Option<Vec<System<I, L, M>>>;
 
     fn visit<I2, L2, M2>(self, system: System<I2, L2, M2>) -> Self::Output
     where
@@ -116,19 +116,24 @@ impl<I: 'static, L: 'static, M: 'static> Visit for SameTypes<I, L, M> {
         L2: Local + Send + 'static,
         M2: Monitor + Send + 'static,
     {
-        let mut system = Some(system);
-        let any: &mut dyn Any = &mut system;
-        any.downcast_mut::<Self::Output>()?.take()
+        same_types(vec![system])
     }
 
-    fn visit_replicas<I2, L2, M2>(self, _: Replicas<I2, L2, M2>) -> Self::Output
+    fn visit_replicas<I2, L2, M2>(self, replicas: Replicas<I2, L2, M2>) -> Self::Output
     where
         I2: Ingress + Send + 'static,
         L2: Local + Send + 'static,
         M2: Monitor + Send + 'static,
     {
-        None
+        same_types(replicas.instances)
     }
+}
+
+/// The same, if they have the types asked for.
+fn same_types<T: 'static, U: 'static>(instances: Vec<T>) -> Option<Vec<U>> {
+    let mut instances = Some(instances);
+    let any: &mut dyn Any = &mut instances;
+    any.downcast_mut::<Option<Vec<U>>>()?.take()
 }
 
 #[cfg(test)]

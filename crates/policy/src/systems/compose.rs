@@ -87,6 +87,7 @@ fn facts(facts: Facts, given: &Given<'_>) -> Facts {
             "never" => Preemption::None,
             _ => Facts::BY_DISPATCHER,
         },
+        keeps_times: !matches!(given.word("preemption"), "srpt" | "edf" | "on-blocked"),
         depth: match placement {
             "idle" | "reserved" => 1,
             "jbsq" => given.whole("k") as usize,

@@ -66,7 +66,6 @@ const POLICY: ServerPolicy = ServerPolicy {
             ("q", Values::Quanta),
         ]),
     ],
-    ..ServerPolicy::CENTRAL
 };
 
 const DISPATCHERS: &str = "dispatchers";

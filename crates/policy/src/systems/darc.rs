@@ -23,7 +23,6 @@ const POLICY: ServerPolicy = ServerPolicy {
     defaults: RESERVING,
     with_params: by_profile,
     grids: GRIDS,
-    ..ServerPolicy::CENTRAL
 };
 
 /// Parameters of `darc` and `darc-stable`.

@@ -12,8 +12,6 @@ pub struct ServerPolicy {
     pub defaults: Facts,
     /// What parameters make of that.
     pub with_params: fn(Facts, &Given<'_>) -> Facts,
-    /// Which engines run it at all.
-    pub engines: Engines,
     /// What a planner tries of it; nothing where it tries it only on request.
     pub grids: &'static [Grid],
 }
@@ -25,6 +23,8 @@ pub struct Facts {
     pub owner: Owner,
     /// Who interrupts requests, if anybody.
     pub preemption: Preemption,
+    /// Whether requests are interrupted at the ends of slices alone, which workers can time themselves; else also when others come.
+    pub keeps_times: bool,
     /// Whether workers take what waits at others.
     pub steals: bool,
     /// Requests a worker may hold, the running one included; `usize::MAX` for any number.
@@ -51,15 +51,6 @@ pub enum Preemption {
     },
     /// Each worker ends its own slices.
     BySlices,
-}
-
-/// Which engines run a policy.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Engines {
-    /// The simulator and the live server.
-    All,
-    /// The simulator alone.
-    Simulator,
 }
 
 /// What a dispatcher's queues keep to, beside what all do.
@@ -97,6 +88,7 @@ impl Facts {
     pub const CENTRAL: Self = Self {
         owner: Owner::Dispatcher,
         preemption: Preemption::None,
+        keeps_times: true,
         steals: false,
         depth: 1,
         dispatchers: 1,
@@ -160,7 +152,6 @@ impl ServerPolicy {
         },
         defaults: Facts::CENTRAL,
         with_params: |facts, _| facts,
-        engines: Engines::All,
         grids: &[],
     };
 

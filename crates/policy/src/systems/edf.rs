@@ -29,6 +29,7 @@ const RECIPE: Recipe = Recipe {
                 "never" => Preemption::None,
                 _ => Facts::BY_DISPATCHER,
             },
+            keeps_times: given.word("preemption") == "never",
             ..facts
         },
         grids: &[Grid::by_class(&[])],

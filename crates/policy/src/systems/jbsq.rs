@@ -30,7 +30,6 @@ const POLICY: ServerPolicy = ServerPolicy {
         ..facts
     },
     grids: &[Grid::of(&[("k", Values::These(&["2", "3", "4"]))])],
-    ..ServerPolicy::CENTRAL
 };
 
 /// JBSQ(k): one queue, and bounded ones at the workers.

@@ -74,7 +74,7 @@ pub use d_fcfs::d_fcfs;
 pub use darc::{DarcParams, darc};
 pub use darc_stable::darc_stable;
 pub use darc_static::darc_static;
-pub use describe::{Engines, Facts, Grid, Preemption, Promises, ServerPolicy, Values};
+pub use describe::{Facts, Grid, Preemption, Promises, ServerPolicy, Values};
 pub use fixed_priority::fixed_priority;
 pub use given::given;
 pub use jbsq::jbsq;

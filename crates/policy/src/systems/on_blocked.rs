@@ -26,6 +26,7 @@ const RECIPE: Recipe = Recipe {
         },
         defaults: Facts {
             preemption: Facts::BY_DISPATCHER,
+            keeps_times: false,
             ..Facts::CENTRAL
         },
         ..ServerPolicy::CENTRAL

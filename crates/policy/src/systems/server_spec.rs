@@ -1,6 +1,6 @@
 //! A spec whose policy is known.
 
-use super::describe::{Engines, Facts, ServerPolicy};
+use super::describe::{Facts, ServerPolicy};
 use crate::spec::{Spec, SpecError};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -50,7 +50,7 @@ impl ServerSpec {
     /// Whether a live server runs it.
     #[must_use]
     pub fn runs_live(&self) -> bool {
-        self.policy.engines == Engines::All && self.facts().dispatchers <= 1
+        !self.facts().knows_load
     }
 
     /// The same under the policy's own name.

@@ -17,6 +17,7 @@ const RECIPE: Recipe = Recipe {
         },
         defaults: Facts {
             preemption: Facts::BY_DISPATCHER,
+            keeps_times: false,
             promises: Some(Promises {
                 fcfs_in_class: false,
                 ..Promises::SINGLE_QUEUE

@@ -1,7 +1,7 @@
 //! Tardis: one global queue taken in batches, stealing, each worker its own timer.
 
 use super::build::Build;
-use super::describe::{Engines, Facts, Grid, Preemption, ServerPolicy, Values};
+use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
 use super::system::{SharedQueues, System};
 use super::visit::Visit;
@@ -33,7 +33,6 @@ const POLICY: ServerPolicy = ServerPolicy {
         steals: true,
         ..Facts::STEERED
     },
-    engines: Engines::Simulator,
     grids: &[Grid::of(&[
         ("n", Values::These(&["1", "4"])),
         ("q", Values::Quanta),

@@ -1,18 +1,22 @@
 //! The layout with a dispatcher on a core of its own.
 
-use headway_fiber::Attached;
+use std::sync::Arc;
+
+use headway_fiber::{Attached, Mechanism};
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Ingress, Local, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::dispatcher_worker::{DispatcherWorker, DispatcherWorkerParts};
-use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, Slices, Turn};
+use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, SHORT_SLICE_NS, Slices, Turn};
 use super::view::View;
+use super::watch::WorkerSlot;
 use super::worker::Worker;
 use crate::control::{Control, Phase};
 use crate::park::{Backoff, Parkers};
 use crate::service::Service;
+use crate::verdict::Verdict;
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.
 pub(super) fn dispatch<I, M, R, T, C, S>(
@@ -56,6 +60,7 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
             backoff.slept();
         }
     }
+    dispatcher.close();
 }
 
 /// A worker thread beside the dispatcher's.
@@ -94,18 +99,28 @@ impl<L: Local, S: Service, T: Tx, R: Rx> DedicatedFiberWorker<L, S, T, R> {
     /// Runs what it is given until the server stops.
     pub(super) fn run(self) {
         let Self { parts, parkers } = self;
-        parts.run(L::SLICES, |worker| serve(worker, &parkers));
+        let by_clock = parts.fiber_context.mechanism == Mechanism::Tsc;
+        let watched = parts.worker_slot.as_ref().filter(|_| by_clock).cloned();
+        match watched {
+            None => parts.run(L::SLICES, |worker| {
+                serve(worker, &parkers, &mut LocalSlices);
+            }),
+            Some(worker_slot) => parts.run(true, |worker| {
+                serve(worker, &parkers, &mut ClockSlices::of(worker_slot));
+            }),
+        }
     }
 }
 
 fn serve<L: Local, S: Service, T: Tx, R: Rx>(
     mut worker: FiberWorker<'_, L, S, T, R>,
     parkers: &Parkers,
+    slices: &mut impl Slices<L>,
 ) {
     let mut read = None;
     while worker.control.phase() != Phase::Stopped {
         let now = read.take().unwrap_or_else(|| worker.fibers.now());
-        match worker.turn(now, &mut LocalSlices) {
+        match worker.turn(now, slices) {
             Turn::Idle if worker.backoff.exhausted() => {
                 let FiberWorker { view, control, .. } = &worker;
                 parkers.park_unless(view.me.index(), || {
@@ -138,5 +153,61 @@ impl<L: Local> Slices<L> for LocalSlices {
         let for_ns = local.renew(expiry.now_ns, view)?;
         view.renewed();
         Some(for_ns)
+    }
+}
+
+/// A request's slices are quanta, which the worker's own clock ends. The dispatcher, who watches them too, says beside it whether the request
+/// goes on: no line crosses while a quantum lasts.
+struct ClockSlices {
+    worker_slot: Arc<WorkerSlot>,
+    /// The time after which the monitor wanted to look at the last request, ns: a request that the dispatcher has not seen yet gets as much.
+    quantum_ns: u64,
+    /// When the slice ends that the local policy gave.
+    own_due_ns: u64,
+}
+
+impl ClockSlices {
+    fn of(worker_slot: Arc<WorkerSlot>) -> Self {
+        Self {
+            worker_slot,
+            quantum_ns: SHORT_SLICE_NS,
+            own_due_ns: u64::MAX,
+        }
+    }
+}
+
+impl<L: Local> Slices<L> for ClockSlices {
+    const TAKES_HINTS: bool = false;
+
+    #[inline]
+    fn begin(&mut self, now_ns: u64, own_ns: Option<u64>) -> Option<u64> {
+        let own_ns = own_ns.unwrap_or(u64::MAX);
+        self.own_due_ns = now_ns.saturating_add(own_ns);
+        Some(own_ns.min(self.quantum_ns))
+    }
+
+    #[inline]
+    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &View) -> Option<u64> {
+        let now_ns = expiry.now_ns;
+        let until_ns = match self.worker_slot.verdict.read(expiry.epoch) {
+            Some(Verdict::Yields) => return None,
+            Some(Verdict::GoesOn {
+                until_ns,
+                quantum_ns,
+            }) => {
+                // A monitor that never wants to look at this one may want to at the next.
+                if quantum_ns < u64::MAX {
+                    self.quantum_ns = quantum_ns;
+                }
+                until_ns
+            }
+            None => 0,
+        };
+        if now_ns >= self.own_due_ns {
+            self.own_due_ns = now_ns + local.renew(now_ns, view)?;
+        }
+        // The dispatcher, which decides when a quantum is over, may not have come to it yet.
+        let for_ns = until_ns.saturating_sub(now_ns).max(SHORT_SLICE_NS);
+        Some(for_ns.min(self.own_due_ns - now_ns).max(1))
     }
 }

@@ -13,6 +13,7 @@ use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
 use super::watch::{HeldRequests, Look, Watch};
 use super::worker_link::DispatcherEnd;
+use crate::accepting::Accepting;
 use crate::control::{Control, Phase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
@@ -28,15 +29,6 @@ pub(super) struct Waiting {
     pub(super) slot: SlotId,
     /// Whether it was interrupted, so that its fiber goes on.
     pub(super) suspended: bool,
-}
-
-/// How many of the requests that arrive are still accepted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Accepting {
-    All,
-    /// Draining: what was sent before is still accepted, up to this many.
-    AtMost(usize),
-    Nothing,
 }
 
 /// The parts of a system whose rules a dispatcher adopts.
@@ -77,6 +69,10 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     /// Whoever was given a request and not woken since.
     given: BitSet,
     accepting: Accepting,
+    /// Buffers that it receives into: a drain takes no more requests than these.
+    buffers: usize,
+    /// Whether it answered all that it accepted, and said so.
+    drained: bool,
     /// Accepted and not yet answered.
     in_flight: usize,
     /// Workers in use.
@@ -89,6 +85,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     pub(super) fn new(parts: DispatcherParts<I, M, R, T, C>) -> Self {
         let slots = parts.intake.pool.len();
         let workers = parts.links.len();
+        let buffers = parts.intake.free.len();
         Self {
             ingress: parts.ingress,
             rules: parts.rules,
@@ -104,6 +101,8 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             links: parts.links.into(),
             given: BitSet::EMPTY,
             accepting: Accepting::All,
+            buffers,
+            drained: false,
             in_flight: 0,
             workers,
             revisions: 0,
@@ -184,7 +183,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         match self.accepting {
             Accepting::All => true,
             Accepting::AtMost(_) => !self.intake.free.is_empty(),
-            Accepting::Nothing => self.in_flight == 0,
+            Accepting::Nothing => self.in_flight == 0 && !self.drained,
         }
     }
 
@@ -379,11 +378,11 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 
     #[cold]
     fn drain(&mut self) {
-        if self.accepting == Accepting::All {
-            self.accepting = Accepting::AtMost(self.intake.pool.len());
-        }
-        if self.accepting == Accepting::Nothing && self.in_flight == 0 {
-            self.stop();
+        self.accepting.drain(self.buffers);
+        if self.accepting == Accepting::Nothing && self.in_flight == 0 && !self.drained {
+            self.drained = true;
+            self.refuse_waiting();
+            self.control.drained();
         }
     }
 
@@ -398,29 +397,31 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
                 self.intake.free.give(slot);
             }
         }
-        self.stop();
+        self.refuse_waiting();
+        // Nothing that it took is left to answer or to give up. Other dispatchers end by themselves.
+        self.control.advance(Phase::Stopped);
     }
 
-    /// Ends the server: nothing that it took is left to answer or to give up.
+    /// The server has stopped: what came since this dispatcher drained, while others still did, is refused.
     #[cold]
-    fn stop(&mut self) {
+    pub(super) fn close(&mut self) {
+        if self.drained {
+            self.refuse_waiting();
+        }
+    }
+
+    /// Refuses what waits at the receive queue.
+    fn refuse_waiting(&mut self) {
         self.flush();
         self.intake
             .turn_all_away(self.rx_waker.rx(), &mut self.tx, self.now_ns);
-        self.control.advance(Phase::Stopped);
     }
 
     #[cold]
     fn accept_last(&mut self, left: usize) -> usize {
         let no_room = self.intake.free.is_empty();
         let count = self.accept(left.min(BATCH));
-        let left = left - count;
-        let done = left == 0 || (count == 0 && !no_room);
-        self.accepting = if done {
-            Accepting::Nothing
-        } else {
-            Accepting::AtMost(left)
-        };
+        self.accepting.received(left, count, no_room);
         count
     }
 

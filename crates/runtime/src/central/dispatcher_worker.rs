@@ -8,7 +8,7 @@ use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::SlotId;
 use headway_policy::role::{DispatcherSlice, Ingress, Monitor};
-use headway_policy::{ClassId, Job, WorkerId};
+use headway_policy::{ClassId, Job};
 
 use super::dispatcher::{Dispatcher, Waiting};
 use crate::executor::{Executor, Ran};
@@ -18,8 +18,7 @@ use crate::service::Service;
 /// What a [`DispatcherWorker`] is made of, before the dispatcher's thread runs.
 pub(super) struct DispatcherWorkerParts<S, T> {
     pub(super) fiber_context: FiberContext<S>,
-    /// Its number as a worker: the one after the last.
-    pub(super) me: WorkerId,
+    /// As a worker it has a number after the last of the workers'.
     pub(super) executor: Executor<S, T>,
 }
 
@@ -34,7 +33,7 @@ impl<'a, S: Service, T: Tx> DispatcherWorker<'a, S, T> {
     pub(super) fn new(parts: DispatcherWorkerParts<S, T>, attached: &'a Attached) -> Self {
         attached.self_timed(true);
         Self {
-            fibers: Fibers::new(parts.fiber_context, parts.me, attached),
+            fibers: Fibers::new(parts.fiber_context, parts.executor.worker(), attached),
             executor: parts.executor,
         }
     }

@@ -28,6 +28,9 @@ pub(super) struct WorkerLocal<L> {
     pub(super) rules: RulesReceiver<L>,
 }
 
+/// How long a request of a worker that keeps time goes on while whoever decides about it has not yet looked, ns.
+pub(super) const SHORT_SLICE_NS: u64 = 1_000;
+
 /// What a worker thread whose requests may be interrupted is made of.
 pub(super) struct FiberWorkerParts<L, S, T, R> {
     pub(super) worker: Worker<S, T, R>,
@@ -60,7 +63,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
             view: View::new(me, link, executor.slots()),
             local: self.local.local,
             rules: self.local.rules,
-            fibers: Fibers::new(self.fiber_context, me, &attached),
+            fibers: Fibers::new(self.fiber_context, executor.worker(), &attached),
             executor,
             worker_slot: self.worker_slot,
             rx_waker,

@@ -44,6 +44,7 @@ where
             }
         }
         self.worker.give_up();
+        close(&self.shared);
     }
 
     fn look_for_work(&mut self) {
@@ -107,6 +108,20 @@ pub(super) fn lead_until<I, M, R, T, C>(
     }
     backoff.reset();
     resign(shared, lead, backoff.may_sleep());
+}
+
+/// The server has stopped: whoever leads last closes the dispatcher.
+pub(super) fn close<I, M, R, T, C>(shared: &Shared<I, M, R, T, C>)
+where
+    I: Ingress,
+    M: Monitor,
+    R: Rx,
+    T: Tx,
+    C: Classifier,
+{
+    if let Some(mut lead) = shared.try_lead() {
+        lead.close();
+    }
 }
 
 /// Stops leading. Where workers sleep, one of them wakes to lead.

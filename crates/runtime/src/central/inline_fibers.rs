@@ -12,15 +12,12 @@ use headway_net::datapath::{Rx, Tx};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
-use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, Slices, Turn};
-use super::inline::{Leading, Shared, follow, lead_until, resign};
+use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, SHORT_SLICE_NS, Slices, Turn};
+use super::inline::{Leading, Shared, close, follow, lead_until, resign};
 use super::view::View;
 use super::watch::Look;
 use crate::control::{Control, Phase};
 use crate::service::Service;
-
-/// How long a request goes on when another worker leads, ns.
-const SHORT_SLICE_NS: u64 = 1_000;
 
 /// A worker thread that may lead, and whose requests may be interrupted.
 pub(super) struct InlineFiberWorker<I, L, M, S, T, R: Rx, C> {
@@ -97,6 +94,7 @@ where
             }
         }
         self.worker.give_up();
+        close(self.slices.shared);
     }
 
     fn look_for_work(&mut self) {

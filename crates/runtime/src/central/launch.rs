@@ -5,10 +5,8 @@ use std::sync::Arc;
 use headway_fiber::Mechanism;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx};
-use headway_net::pool::{MAX_SLOTS, Pool};
-use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems;
+use headway_policy::systems::{self, System};
 
 use super::dedicated::{DedicatedFiberWorker, DedicatedWorker, dispatch};
 use super::dispatcher::{Dispatcher, DispatcherParts, DispatcherRules};
@@ -16,14 +14,15 @@ use super::dispatcher_worker::DispatcherWorkerParts;
 use super::fiber_worker::{FiberWorkerParts, WorkerLocal};
 use super::inline::InlineWorker;
 use super::inline_fibers::InlineFiberWorker;
-use super::watch::{Watch, WorkerSlot};
+use super::watch::{Telling, Watch, WorkerSlot};
 use super::worker::Worker;
 use super::worker_link::worker_link;
 use crate::control::Control;
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::fibers::FiberContext;
-use crate::intake::{BATCH, Buffers, Intake};
+use crate::groups::controls_of;
+use crate::intake::{Buffers, Intake};
 use crate::leader::Leadership;
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Parkers};
@@ -42,6 +41,15 @@ pub const LOOK_NS: u64 = 5_000;
 /// The same where a poll is a system call: one in vain takes 0.84 µs (EPYC 9004, `recvmmsg` of an empty UDP socket), 3 % of this.
 const LOOK_BY_SYSTEM_CALL_NS: u64 = 25_000;
 
+/// How often a busy worker polls a receive queue of this kind, unless told otherwise, ns.
+pub(crate) const fn usual_look_ns<R: Rx>() -> u64 {
+    if R::POLL_IS_SYSTEM_CALL {
+        LOOK_BY_SYSTEM_CALL_NS
+    } else {
+        LOOK_NS
+    }
+}
+
 /// A system whose ingress is a dispatcher.
 pub(crate) struct Dispatched<I, L, M> {
     pub(crate) ingress: I,
@@ -51,9 +59,21 @@ pub(crate) struct Dispatched<I, L, M> {
     pub(crate) depth: usize,
 }
 
-/// Starts a server whose ingress is a dispatcher.
+impl<I, L, M> Dispatched<I, L, M> {
+    /// What a dispatcher and its workers need of a system.
+    pub(crate) fn of(system: System<I, L, M>) -> Self {
+        Self {
+            ingress: system.ingress,
+            locals: system.locals,
+            monitor: system.monitor,
+            depth: system.depth,
+        }
+    }
+}
+
+/// Starts a server whose ingress is a dispatcher, or several with workers of their own: a system each.
 pub(crate) fn launch<I, L, M, D, C, S>(
-    system: Dispatched<I, L, M>,
+    systems: Vec<Dispatched<I, L, M>>,
     parts: Parts<D, C, S>,
 ) -> Result<Engine, StartError>
 where
@@ -67,68 +87,90 @@ where
     S: Service,
 {
     let interrupts = M::PREEMPTS || L::SLICES;
-    let count = parts.shape.workers;
-    let layout = choose_layout(&parts.config, count, interrupts)?;
-    let thread_count = count + usize::from(layout == Layout::Dedicated);
+    let (count, dispatchers) = (parts.shape.workers, systems.len());
+    let layout = choose_layout(&parts.config, count, dispatchers, interrupts)?;
+    let dedicated = layout == Layout::Dedicated;
+    let by_clock = dedicated && M::PREEMPTS && parts.config.mechanism == Mechanism::Tsc;
+    if by_clock && !systems.iter().all(|system| system.monitor.keeps_times()) {
+        return Err(StartError::ClockTooLate);
+    }
+    let thread_count = count + if dedicated { dispatchers } else { 0 };
     let mut threads = Threads::new(Pinning::choose(&parts.config.pin, thread_count)?);
     let classes = parts.shape.queues();
     let mut tallies = tallies(count, classes);
-    tallies.push(Arc::new(Tally::of_dispatcher(classes, count)));
+    tallies.extend(systems.iter().map(|system| {
+        let watched = system.locals.len();
+        Arc::new(Tally::of_dispatcher(classes, watched))
+    }));
     let config = &parts.config;
     let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
     let overruns = Arc::new(overruns);
-    let buffers = buffers(config.slots)?;
+    let buffers = Buffers::with_spare(config.slots, dispatchers)?;
     let fiber_context = interrupts
         .then(|| FiberContext::new(&parts, &buffers.pool, &overruns))
         .transpose()?;
-    let prepared = prepare(system, parts, buffers, &tallies, overruns, layout)?;
-    let control = Arc::clone(&prepared.control);
-    let kernel_drops = kernel_drops(&prepared.rxs);
-    let set_rules = Arc::clone(&prepared.set_rules);
-    let started = if layout == Layout::Dedicated {
-        start_dedicated(prepared, fiber_context, &mut threads)
-    } else {
-        start_inline(prepared, fiber_context, &mut threads)
-    };
+    let Prepared {
+        rxs,
+        control,
+        groups,
+        set_rules,
+    } = prepare(systems, parts, buffers, &tallies, &overruns, layout)?;
+    let mut started = Ok(());
+    for group in groups {
+        let fiber_context = fiber_context.clone();
+        started = started.and_then(|()| {
+            if dedicated {
+                start_dedicated(group, &control, fiber_context, &mut threads)
+            } else {
+                start_inline(group, &control, fiber_context, &mut threads)
+            }
+        });
+    }
     let engine = Engine {
         threads,
         control,
         tallies,
-        kernel_drops,
+        kernel_drops: kernel_drops(&rxs),
         layout: Some(layout),
         set_rules,
         queue_depths: Arc::new(QueueDepths::default),
+        dispatchers,
     };
     engine.ready(started)
 }
 
 /// A dispatcher that shares a core with a worker costs more than it brings.
-fn choose_layout(config: &Config, workers: usize, interrupts: bool) -> Result<Layout, StartError> {
+fn choose_layout(
+    config: &Config,
+    workers: usize,
+    dispatchers: usize,
+    interrupts: bool,
+) -> Result<Layout, StartError> {
     let by_signal = interrupts && config.mechanism == Mechanism::Signal;
     match config.layout {
         Layout::Inline if by_signal => Err(StartError::InlineSignals),
-        Layout::Auto if by_signal || cores() > workers => Ok(Layout::Dedicated),
+        Layout::Auto if by_signal || cores() >= workers + dispatchers => Ok(Layout::Dedicated),
         Layout::Auto => Ok(Layout::Inline),
         chosen => Ok(chosen),
     }
 }
 
-/// Spare buffers lie at the end of the pool, so that the numbers of the others are below the policy's bound.
-fn buffers(slots: usize) -> Result<Buffers, StartError> {
-    let (pool, mut spare) = Pool::new(slots.max(MAX_SLOTS.min(slots + BATCH)))?;
-    let free = spare.split_off(slots);
-    Ok(Buffers {
-        pool: Arc::new(pool),
-        free,
-        spare,
-    })
-}
-
-/// What threads of every layout are made of.
+/// What a server is made of before its threads run.
 struct Prepared<I, L, M, D: Datapath, C, S> {
     rxs: Vec<Arc<D::Rx>>,
-    rx_waker: Arc<RxWaker<D::Rx>>,
     control: Arc<Control>,
+    groups: Vec<Group<I, L, M, D, C, S>>,
+    set_rules: SetRules,
+}
+
+/// What the threads of one dispatcher and its workers are made of, in every layout.
+struct Group<I, L, M, D: Datapath, C, S> {
+    /// Of the threads' names: the dispatcher's number, where there are several.
+    number: Option<usize>,
+    /// The first of its workers, among all of the server.
+    first: usize,
+    control: Arc<Control>,
+    rx_waker: Arc<RxWaker<D::Rx>>,
     dispatcher: Dispatcher<I, M, D::Rx, D::Tx, C>,
     dispatcher_backoff: Backoff,
     /// Of a dispatcher that runs requests.
@@ -136,17 +178,30 @@ struct Prepared<I, L, M, D: Datapath, C, S> {
     workers: Vec<Worker<S, D::Tx, D::Rx>>,
     worker_slots: Vec<Arc<WorkerSlot>>,
     locals: Vec<WorkerLocal<L>>,
-    set_rules: SetRules,
     /// How often a worker that interrupts itself polls for arrivals, unless [`Builder::look_every`](crate::Builder::look_every) says otherwise, ns.
     look_ns: u64,
 }
 
+/// The server's control, and that of each dispatcher, which is the same where there is one.
+fn controls<I: Ingress, L, M>(
+    systems: &[Dispatched<I, L, M>],
+    stalls: usize,
+) -> (Arc<Control>, Vec<Arc<Control>>) {
+    if let [system] = systems {
+        let (workers, plan) = (system.locals.len(), system.ingress.plan());
+        let control = Arc::new(Control::new(workers, plan, stalls));
+        return (Arc::clone(&control), vec![control]);
+    }
+    let sizes: Vec<usize> = systems.iter().map(|system| system.locals.len()).collect();
+    controls_of(&sizes, stalls)
+}
+
 fn prepare<I, L, M, D, C, S>(
-    system: Dispatched<I, L, M>,
+    systems: Vec<Dispatched<I, L, M>>,
     parts: Parts<D, C, S>,
     buffers: Buffers,
     tallies: &[Arc<Tally>],
-    overruns: Arc<Overruns>,
+    overruns: &Arc<Overruns>,
     layout: Layout,
 ) -> Result<Prepared<I, L, M, D, C, S>, StartError>
 where
@@ -158,82 +213,106 @@ where
     S: Service,
 {
     let Parts { shape, config, .. } = parts;
-    let count = shape.workers;
+    let (count, dispatchers) = (shape.workers, systems.len());
     let pool = Arc::clone(&buffers.pool);
     let dedicated = layout == Layout::Dedicated;
     // Workers that take turns as the dispatcher run requests anyway.
-    let dispatcher_works = I::WORKS && dedicated;
-    let senders = count + 1 + usize::from(dispatcher_works);
-    let DatapathEnds { rxs, mut txs } = Parts::<D, C, S>::split(parts.datapath, 1, senders)?;
-    let tx = txs.pop().expect("a way out for each thread was asked for");
-    let control = Arc::new(Control::new(count, system.ingress.plan(), config.stalls));
-    let rx_waker = Arc::new(RxWaker::new(Arc::clone(&rxs[0])));
-    let dispatcher_tally = &tallies[count];
-    let intake = Intake::new(
-        &*rxs[0],
-        parts.classifier,
-        shape.unknown().0,
-        buffers,
-        Arc::clone(dispatcher_tally),
-    );
-    let worker_slots: Vec<Arc<WorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
-    let watch = Watch::new(
-        system.monitor,
-        dedicated,
-        &worker_slots,
-        overruns,
-        Arc::clone(dispatcher_tally),
-    );
-    let (links, worker_ends): (Vec<_>, Vec<_>) = (0..count)
-        .map(|_| worker_link(system.depth.min(pool.len())))
-        .unzip();
-    let (dispatcher_rules, rules) = rules();
-    let (local_rules, locals) = locals(system.locals);
-    let dispatcher = Dispatcher::new(DispatcherParts {
-        ingress: system.ingress,
-        rules,
-        watch,
-        intake,
-        rx_waker: Arc::clone(&rx_waker),
-        tx,
-        control: Arc::clone(&control),
-        links,
-    });
-    let journals = control.open_journal(txs.len(), config.journal);
+    let dispatchers_work = I::WORKS && dedicated;
+    let runners = count + if dispatchers_work { dispatchers } else { 0 };
+    let DatapathEnds { rxs, mut txs } =
+        Parts::<D, C, S>::split(parts.datapath, dispatchers, runners + dispatchers)?;
+    let dispatcher_txs = txs.split_off(runners);
+    let (control, controls) = controls(&systems, config.stalls);
+    let journals = control.open_journal(runners, config.journal);
     let mut executors = executors(&parts.service, txs, journals, &pool, tallies);
-    let dispatcher_executor = dispatcher_works.then(|| executors.pop()).flatten();
-    let oversubscribed = count + usize::from(dedicated) > cores();
-    let usual_look_ns = if D::Rx::POLL_IS_SYSTEM_CALL {
-        LOOK_BY_SYSTEM_CALL_NS
-    } else {
-        LOOK_NS
+    let mut dispatcher_executors = executors.split_off(count).into_iter();
+    let mut executors = executors.into_iter();
+    let threads = count + if dedicated { dispatchers } else { 0 };
+    let backoff = || Backoff::new(config.idle, threads > cores(), control.stalls());
+    let telling = match config.mechanism {
+        Mechanism::Tsc if dedicated => Telling::Verdicts,
+        _ if dedicated => Telling::AskedWithHint,
+        _ => Telling::Asked,
     };
-    let backoff = || Backoff::new(config.idle, oversubscribed, control.stalls());
-    let workers = worker_ends
-        .into_iter()
-        .zip(executors)
-        .enumerate()
-        .map(|(index, (link, executor))| Worker {
-            index,
-            link,
-            executor,
+    let look_ns = config.look_ns.unwrap_or(usual_look_ns::<D::Rx>());
+    let ends = rxs
+        .iter()
+        .zip(dispatcher_txs)
+        .zip(buffers.divided(dispatchers));
+    let mut groups: Vec<Group<I, L, M, D, C, S>> = Vec::with_capacity(dispatchers);
+    let mut mailboxes = Vec::with_capacity(dispatchers);
+    let mut first = 0;
+    for (number, ((system, control), ((rx, tx), buffers))) in
+        systems.into_iter().zip(controls).zip(ends).enumerate()
+    {
+        let size = system.locals.len();
+        let tally = &tallies[count + number];
+        let rx_waker = Arc::new(RxWaker::new(Arc::clone(rx)));
+        let worker_slots: Vec<Arc<WorkerSlot>> = (0..size).map(|_| Arc::default()).collect();
+        let (links, worker_ends): (Vec<_>, Vec<_>) = (0..size)
+            .map(|_| worker_link(system.depth.min(pool.len())))
+            .unzip();
+        let (dispatcher_rules, rules) = rules();
+        let (local_rules, locals) = locals(system.locals);
+        mailboxes.push(Mailboxes {
+            dispatcher: dispatcher_rules,
+            locals: local_rules,
+        });
+        let dispatcher = Dispatcher::new(DispatcherParts {
+            ingress: system.ingress,
+            rules,
+            watch: Watch::new(
+                system.monitor,
+                telling,
+                &worker_slots,
+                Arc::clone(overruns),
+                Arc::clone(tally),
+            ),
+            intake: Intake::new(
+                &**rx,
+                Arc::clone(&parts.classifier),
+                shape.unknown().0,
+                buffers,
+                Arc::clone(tally),
+            ),
             rx_waker: Arc::clone(&rx_waker),
+            tx,
             control: Arc::clone(&control),
-            backoff: backoff(),
-        })
-        .collect();
+            links,
+        });
+        let workers = worker_ends
+            .into_iter()
+            .zip(executors.by_ref())
+            .enumerate()
+            .map(|(index, (link, executor))| Worker {
+                index,
+                link,
+                executor,
+                rx_waker: Arc::clone(&rx_waker),
+                control: Arc::clone(&control),
+                backoff: backoff(),
+            })
+            .collect();
+        groups.push(Group {
+            number: (dispatchers > 1).then_some(number),
+            first,
+            control,
+            rx_waker,
+            dispatcher,
+            dispatcher_backoff: backoff(),
+            dispatcher_executor: dispatcher_executors.next(),
+            workers,
+            worker_slots,
+            locals,
+            look_ns,
+        });
+        first += size;
+    }
     Ok(Prepared {
-        dispatcher_backoff: backoff(),
         rxs,
-        rx_waker,
         control,
-        dispatcher,
-        dispatcher_executor,
-        workers,
-        worker_slots,
-        locals,
-        set_rules: set_rules::<I, L, M>(dispatcher_rules, local_rules),
-        look_ns: config.look_ns.unwrap_or(usual_look_ns),
+        groups,
+        set_rules: set_rules::<I, L, M>(mailboxes),
     })
 }
 
@@ -246,24 +325,29 @@ fn locals<L>(locals: Vec<L>) -> (Vec<RulesSender<L>>, Vec<WorkerLocal<L>>) {
     locals.into_iter().map(with_mailbox).unzip()
 }
 
-/// Gives the dispatcher and each worker the part of a new system that it is to adopt the rules of.
-fn set_rules<I, L, M>(
+/// Where a dispatcher and its workers find new rules.
+struct Mailboxes<I, L, M> {
     dispatcher: RulesSender<DispatcherRules<I, M>>,
     locals: Vec<RulesSender<L>>,
-) -> SetRules
+}
+
+/// Gives each dispatcher and worker the part of a new system that it is to adopt the rules of.
+fn set_rules<I, L, M>(mailboxes: Vec<Mailboxes<I, L, M>>) -> SetRules
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
     Arc::new(move |spec, shape| {
-        let system = systems::rebuild::<I, L, M>(spec, shape)?;
-        dispatcher.put(DispatcherRules {
-            ingress: system.ingress,
-            monitor: system.monitor,
-        });
-        for (mailbox, local) in locals.iter().zip(system.locals) {
-            mailbox.put(local);
+        let systems = systems::rebuild::<I, L, M>(spec, shape)?;
+        for (group, system) in mailboxes.iter().zip(systems) {
+            group.dispatcher.put(DispatcherRules {
+                ingress: system.ingress,
+                monitor: system.monitor,
+            });
+            for (mailbox, local) in group.locals.iter().zip(system.locals) {
+                mailbox.put(local);
+            }
         }
         Ok(())
     })
@@ -271,7 +355,8 @@ where
 
 /// Starts a thread for the dispatcher, and workers; with a `fiber_context` they may be interrupted.
 fn start_dedicated<I, L, M, D, C, S>(
-    prepared: Prepared<I, L, M, D, C, S>,
+    group: Group<I, L, M, D, C, S>,
+    server: &Arc<Control>,
     fiber_context: Option<FiberContext<S>>,
     threads: &mut Threads,
 ) -> Result<(), StartError>
@@ -285,9 +370,9 @@ where
     C: Classifier + 'static,
     S: Service,
 {
-    let control = prepared.control;
-    let parkers = Parkers::new(prepared.workers.len());
-    let (rx_waker, sleepers) = (prepared.rx_waker, parkers.clone());
+    let control = group.control;
+    let parkers = Parkers::new(group.workers.len());
+    let (rx_waker, sleepers) = (group.rx_waker, parkers.clone());
     control.set_wake_all(Box::new(move || {
         // This announces the change to the workers as well.
         rx_waker.wake();
@@ -296,32 +381,35 @@ where
     let dispatcher_worker =
         fiber_context
             .clone()
-            .zip(prepared.dispatcher_executor)
+            .zip(group.dispatcher_executor)
             .map(|(fiber_context, executor)| DispatcherWorkerParts {
                 fiber_context,
-                me: WorkerId(prepared.workers.len() as u16),
                 executor,
             });
     let setup = dispatcher_worker
         .as_ref()
         .map(|parts| parts.executor.setup());
-    let (dispatcher, backoff) = (prepared.dispatcher, prepared.dispatcher_backoff);
+    let (dispatcher, backoff) = (group.dispatcher, group.dispatcher_backoff);
     let (watched, woken) = (Arc::clone(&control), parkers.clone());
-    threads.spawn("hw-dispatch".to_owned(), &control, setup, move || {
+    let name = match group.number {
+        None => "hw-dispatch".to_owned(),
+        Some(number) => format!("hw-dispatch-{number}"),
+    };
+    threads.spawn(name, server, setup, move || {
         dispatch(dispatcher, dispatcher_worker, &watched, &woken, backoff);
     })?;
     let Some(fiber_context) = fiber_context else {
-        for worker in prepared.workers {
-            let (index, setup) = (worker.index, worker.executor.setup());
+        for worker in group.workers {
+            let (index, setup) = (group.first + worker.index, worker.executor.setup());
             let parkers = parkers.clone();
             let worker = DedicatedWorker { worker, parkers };
-            threads.spawn_worker(index, &control, setup, || worker.run())?;
+            threads.spawn_worker(index, server, setup, || worker.run())?;
         }
         return Ok(());
     };
-    let workers = prepared.workers.into_iter().zip(prepared.locals);
-    for ((worker, local), worker_slot) in workers.zip(prepared.worker_slots) {
-        let (index, setup) = (worker.index, worker.executor.setup());
+    let workers = group.workers.into_iter().zip(group.locals);
+    for ((worker, local), worker_slot) in workers.zip(group.worker_slots) {
+        let (index, setup) = (group.first + worker.index, worker.executor.setup());
         let worker = DedicatedFiberWorker {
             parts: FiberWorkerParts {
                 worker,
@@ -331,14 +419,15 @@ where
             },
             parkers: parkers.clone(),
         };
-        threads.spawn_worker(index, &control, setup, || worker.run())?;
+        threads.spawn_worker(index, server, setup, || worker.run())?;
     }
     Ok(())
 }
 
 /// Starts workers that take turns as the dispatcher; with a `fiber_context` they interrupt themselves.
 fn start_inline<I, L, M, D, C, S>(
-    prepared: Prepared<I, L, M, D, C, S>,
+    group: Group<I, L, M, D, C, S>,
+    server: &Arc<Control>,
     fiber_context: Option<FiberContext<S>>,
     threads: &mut Threads,
 ) -> Result<(), StartError>
@@ -352,10 +441,10 @@ where
     C: Classifier + 'static,
     S: Service,
 {
-    let control = prepared.control;
-    let shared = Arc::new(Leadership::new(prepared.dispatcher, prepared.workers.len()));
+    let control = group.control;
+    let shared = Arc::new(Leadership::new(group.dispatcher, group.workers.len()));
     // The dispatcher has the control: a strong reference back would keep both for ever.
-    let (rx_waker, sleepers) = (prepared.rx_waker, Arc::downgrade(&shared));
+    let (rx_waker, sleepers) = (group.rx_waker, Arc::downgrade(&shared));
     control.set_wake_all(Box::new(move || {
         rx_waker.wake();
         if let Some(sleepers) = sleepers.upgrade() {
@@ -363,17 +452,17 @@ where
         }
     }));
     let Some(fiber_context) = fiber_context else {
-        for worker in prepared.workers {
-            let (index, setup) = (worker.index, worker.executor.setup());
+        for worker in group.workers {
+            let (index, setup) = (group.first + worker.index, worker.executor.setup());
             let shared = Arc::clone(&shared);
             let worker = InlineWorker { worker, shared };
-            threads.spawn_worker(index, &control, setup, || worker.run())?;
+            threads.spawn_worker(index, server, setup, || worker.run())?;
         }
         return Ok(());
     };
-    let workers = prepared.workers.into_iter().zip(prepared.locals);
-    for ((worker, local), worker_slot) in workers.zip(prepared.worker_slots) {
-        let (index, setup) = (worker.index, worker.executor.setup());
+    let workers = group.workers.into_iter().zip(group.locals);
+    for ((worker, local), worker_slot) in workers.zip(group.worker_slots) {
+        let (index, setup) = (group.first + worker.index, worker.executor.setup());
         let worker = InlineFiberWorker {
             parts: FiberWorkerParts {
                 worker,
@@ -382,9 +471,9 @@ where
                 worker_slot: M::PREEMPTS.then_some(worker_slot),
             },
             shared: Arc::clone(&shared),
-            look_ns: prepared.look_ns,
+            look_ns: group.look_ns,
         };
-        threads.spawn_worker(index, &control, setup, || worker.run())?;
+        threads.spawn_worker(index, server, setup, || worker.run())?;
     }
     Ok(())
 }

@@ -17,4 +17,4 @@ mod worker;
 mod worker_link;
 
 pub use launch::LOOK_NS;
-pub(crate) use launch::{Dispatched, launch};
+pub(crate) use launch::{Dispatched, launch, usual_look_ns};

@@ -11,6 +11,7 @@ use crate::assignment::{Assignment, AssignmentCell};
 use crate::overruns::{ENDLESS_NS, Overruns};
 use crate::tally::Tally;
 use crate::token::NextHint;
+use crate::verdict::{Verdict, VerdictCell};
 
 /// Without a monitor that wants to know at once, assignments are read this often, ns: each that changed costs a cache miss, and a
 /// quantum is counted from when the request began, not from when that was seen.
@@ -25,6 +26,19 @@ pub(super) struct WorkerSlot {
     pub(super) assignment: AssignmentCell,
     /// Known once the worker's thread runs.
     pub(super) asker: OnceLock<Asker>,
+    /// What the dispatcher decided, where the worker keeps the time itself.
+    pub(super) verdict: VerdictCell,
+}
+
+/// How a dispatcher and the workers that it watches are told of each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Telling {
+    /// The worker that is asked to yield is told which request comes next.
+    AskedWithHint,
+    /// The worker is asked to yield.
+    Asked,
+    /// The worker keeps the time itself, and looks for the [`Verdict`].
+    Verdicts,
 }
 
 /// The message to a worker that takes no hints: that it was asked.
@@ -45,8 +59,7 @@ pub(super) enum Look {
 /// A monitor and what it watches.
 pub(super) struct Watch<M> {
     monitor: M,
-    /// Whether a worker is told which request comes next when it is interrupted.
-    gives_hints: bool,
+    telling: Telling,
     workers: Box<[Watched]>,
     looked_ns: u64,
     overruns: Arc<Overruns>,
@@ -79,14 +92,14 @@ pub(super) struct HeldRequests<'a>(pub(super) &'a [DispatcherEnd]);
 impl<M: Monitor> Watch<M> {
     pub(super) fn new(
         monitor: M,
-        gives_hints: bool,
+        telling: Telling,
         worker_slots: &[Arc<WorkerSlot>],
         overruns: Arc<Overruns>,
         tally: Arc<Tally>,
     ) -> Self {
         Self {
             monitor,
-            gives_hints,
+            telling,
             workers: worker_slots.iter().map(Watched::new).collect(),
             looked_ns: 0,
             overruns,
@@ -189,7 +202,7 @@ impl<M: Monitor> Watch<M> {
         let id = WorkerId(worker as u16);
         let Self {
             monitor,
-            gives_hints,
+            telling,
             workers,
             overruns,
             tally,
@@ -212,6 +225,7 @@ impl<M: Monitor> Watch<M> {
                 let after_ns = monitor.started(since_ns, id, job, watched.epoch, links);
                 watched.after_ns = after_ns.unwrap_or(u64::MAX);
                 watched.due_ns = since_ns.saturating_add(watched.after_ns);
+                watched.goes_on(*telling);
             }
         }
         if now_ns < watched.due_ns {
@@ -220,7 +234,7 @@ impl<M: Monitor> Watch<M> {
         match monitor.expired(now_ns, id, ingress, links) {
             PreemptionDecision::Preempt => {
                 watched.due_ns = now_ns + AGAIN_NS;
-                watched.ask(now_ns, message(*gives_hints, worker, links), tally);
+                watched.ask(now_ns, *telling, || message(*telling, worker, links), tally);
                 if watched.overruns_for_long(now_ns) {
                     overruns.still_runs(tally, watched.class.0);
                 }
@@ -228,8 +242,12 @@ impl<M: Monitor> Watch<M> {
             PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
                 watched.due_ns = now_ns + for_ns;
                 tally.renewed(worker, watched.class.0);
+                watched.goes_on(*telling);
             }
-            PreemptionDecision::Leave => watched.due_ns = u64::MAX,
+            PreemptionDecision::Leave => {
+                watched.due_ns = u64::MAX;
+                watched.goes_on(*telling);
+            }
         }
     }
 
@@ -242,10 +260,11 @@ impl<M: Monitor> Watch<M> {
             self.monitor.tick(now_ns, links);
         }
         while let Some(Preempt { worker, epoch }) = self.monitor.poll(now_ns, ingress, links) {
-            let message = message(self.gives_hints, worker.index(), links);
+            let telling = self.telling;
             let watched = &mut self.workers[worker.index()];
             if watched.epoch == epoch {
-                watched.ask(now_ns, message, &self.tally);
+                let message = || message(telling, worker.index(), links);
+                watched.ask(now_ns, telling, message, &self.tally);
             }
         }
     }
@@ -281,15 +300,31 @@ impl Watched {
             .filter(|assignment| assignment.epoch != self.epoch)
     }
 
+    /// Tells a worker that keeps the time itself until when its request goes on.
+    #[inline]
+    fn goes_on(&self, telling: Telling) {
+        if telling == Telling::Verdicts {
+            let goes_on = Verdict::GoesOn {
+                until_ns: self.due_ns,
+                quantum_ns: self.after_ns,
+            };
+            self.worker_slot.verdict.publish(self.epoch, goes_on);
+        }
+    }
+
     /// Asks the request that runs to yield.
     #[inline]
-    fn ask(&mut self, now_ns: u64, message: u64, tally: &Tally) {
+    fn ask(&mut self, now_ns: u64, telling: Telling, message: impl FnOnce() -> u64, tally: &Tally) {
         if self.asked_ns == u64::MAX {
             self.asked_ns = now_ns;
             tally.class(self.class.0).preemptions_asked.add(1);
         }
-        if let Some(asker) = self.worker_slot.asker.get() {
-            asker.ask_with(self.epoch, message);
+        if telling == Telling::Verdicts {
+            self.worker_slot
+                .verdict
+                .publish(self.epoch, Verdict::Yields);
+        } else if let Some(asker) = self.worker_slot.asker.get() {
+            asker.ask_with(self.epoch, message());
         }
     }
 
@@ -304,8 +339,8 @@ impl Watched {
 
 /// What to tell a worker that is asked to yield.
 #[inline]
-fn message(gives_hints: bool, worker: usize, links: &HeldRequests<'_>) -> u64 {
-    if gives_hints {
+fn message(telling: Telling, worker: usize, links: &HeldRequests<'_>) -> u64 {
+    if telling == Telling::AskedWithHint {
         links.next(worker).map_or(0, NextHint::into_word)
     } else {
         ASKED

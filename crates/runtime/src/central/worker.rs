@@ -14,6 +14,7 @@ use crate::service::Service;
 
 /// A worker of any layout.
 pub(super) struct Worker<S, T, R> {
+    /// Its place among the workers of its dispatcher.
     pub(super) index: usize,
     pub(super) link: WorkerEnd,
     pub(super) executor: Executor<S, T>,

@@ -16,12 +16,19 @@ pub(super) const QUEUE_LIMIT: usize = 1024;
 /// How a live server carries a policy out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Admission {
-    /// Whether a dispatcher places requests; else the network steers them.
+    /// Whether a dispatcher places requests; else the network steers them, or workers help themselves.
     pub has_dispatcher: bool,
+    /// How many dispatchers there are, each with workers and a receive queue of its own; 0 without.
+    pub dispatchers: usize,
+    /// Whether requests wait in queues of the server, which have a limit; else in the network's receive queues.
+    pub limits_queues: bool,
     /// Whether the dispatcher interrupts requests.
     pub dispatcher_interrupts: bool,
     /// Whether workers interrupt their own requests.
     pub workers_interrupt: bool,
+    /// Whether requests are interrupted at the ends of quanta alone, which workers can time themselves
+    /// ([`Builder::interrupt_by_clock`](crate::Builder::interrupt_by_clock)).
+    pub keeps_times: bool,
 }
 
 impl Admission {
@@ -29,6 +36,12 @@ impl Admission {
     #[must_use]
     pub fn interrupts(&self) -> bool {
         self.dispatcher_interrupts || self.workers_interrupt
+    }
+
+    /// Whether workers poll for arrivals while a request runs. `dedicated` says whether a dispatcher, where there is one, has a thread of its own.
+    #[must_use]
+    pub fn polls_at_work(&self, dedicated: bool) -> bool {
+        self.limits_queues && self.interrupts() && !(self.has_dispatcher && dedicated)
     }
 }
 
@@ -46,17 +59,14 @@ pub fn admit(spec: &ServerSpec, shape: &Shape) -> Result<Admission, StartError> 
     if facts.knows_load {
         return Err(StartError::KnownProfile { policy });
     }
-    if facts.dispatchers > 1 {
-        return Err(StartError::Dispatchers { policy });
-    }
-    if facts.owner == Owner::Nobody {
-        return Err(StartError::Unplaced { policy });
-    }
     checked?;
     Ok(Admission {
         has_dispatcher: facts.owner == Owner::Dispatcher,
+        dispatchers: facts.dispatchers,
+        limits_queues: facts.owner != Owner::Steering,
         dispatcher_interrupts: facts.preemption == Facts::BY_DISPATCHER,
         workers_interrupt: !matches!(facts.preemption, Preemption::None | Facts::BY_DISPATCHER),
+        keeps_times: facts.keeps_times,
     })
 }
 
@@ -179,22 +189,23 @@ mod tests {
     fn what_no_live_server_runs_is_refused_for_the_right_reason() {
         let refused = |policy| admitted(policy).unwrap_err();
         assert!(matches!(
-            refused("concord,dispatchers=2"),
-            StartError::Dispatchers { .. }
+            refused("concord,dispatchers=3"),
+            StartError::Policy(_)
         ));
         assert!(matches!(
             refused("darc,profile=known"),
             StartError::KnownProfile { .. }
         ));
-        assert!(matches!(refused("tardis"), StartError::Unplaced { .. }));
         assert!(matches!(refused("ps"), StartError::Policy(_)));
     }
 
     #[test]
     fn requests_that_stay_on_their_workers_are_no_matter_of_workers_that_help_themselves() {
-        let refused = admitted_to("synergy", Resume::OwnWorker);
-        let roams = matches!(refused, Err(StartError::Policy(SpecError::Roams { .. })));
-        assert!(roams, "{refused:?}");
+        for policy in ["synergy", "tardis"] {
+            let refused = admitted_to(policy, Resume::OwnWorker);
+            let roams = matches!(refused, Err(StartError::Policy(SpecError::Roams { .. })));
+            assert!(roams, "{refused:?}");
+        }
         assert!(admitted_to("concord", Resume::OwnWorker).is_ok());
     }
 
@@ -222,18 +233,32 @@ mod tests {
         let darc = said("darc");
         assert!(darc.has_dispatcher && !darc.interrupts());
         assert!(said("concord").dispatcher_interrupts);
+        assert_eq!(said("concord,dispatchers=2").dispatchers, 2);
         assert!(said("tiny-quanta").workers_interrupt);
+        for (policy, keeps_times) in [
+            ("concord", true),
+            ("shinjuku-mq", true),
+            ("mlfq", true),
+            ("srpt", false),
+            ("on-blocked", false),
+        ] {
+            assert_eq!(said(policy).keeps_times, keeps_times, "{policy}");
+        }
         let synergy = said("synergy");
         assert!(!synergy.has_dispatcher && synergy.workers_interrupt);
+        assert!(!synergy.limits_queues && !synergy.polls_at_work(false));
+        let tardis = said("tardis");
+        assert!(!tardis.has_dispatcher && tardis.workers_interrupt);
+        assert!(tardis.limits_queues && tardis.polls_at_work(true));
+        assert!(said("concord").polls_at_work(false) && !said("concord").polls_at_work(true));
     }
 
     #[test]
     fn it_runs_what_policies_say_that_it_runs() {
         for policy in systems::ALL {
             let name = policy.about.name;
-            let all = policy.engines == systems::Engines::All;
-            assert_eq!(admitted(name).is_ok(), all, "{name}");
-            assert_eq!(policy.by_default().runs_live(), all, "{name}");
+            assert!(admitted(name).is_ok(), "{name}");
+            assert!(policy.by_default().runs_live(), "{name}");
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::parts::{Config, Engine, Layout, Parts};
 use crate::service::{Call, Service};
 use crate::steered::{self, SteeredSystem};
 use crate::threads::Pin;
+use crate::unplaced::{self, UnplacedSystem};
 
 /// Of a fiber's stack, unless chosen otherwise.
 const STACK_BYTES: usize = 256 << 10;
@@ -174,7 +175,7 @@ impl<S, D, C> Builder<S, D, C> {
     }
 
     /// Buffers of 2 KiB, hence the most requests in the server at once: one per worker to [`MAX_SLOTS`]. Unless chosen, as many as the queues
-    /// may hold and some more, so that one class's full queue never keeps another class out.
+    /// may hold and some more, so that one class's full queue never keeps another class out. Several dispatchers divide them.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = Some(slots);
         self
@@ -231,7 +232,7 @@ impl<S, D, C> Builder<S, D, C> {
     }
 
     /// How often a worker polls for arrivals while its request runs, where the workers of a policy that interrupts take turns as the
-    /// dispatcher ([`Layout::Inline`]). Every 5 µs unless chosen, every 25 µs where a poll is a system call: one in vain takes 0.8 µs there.
+    /// dispatcher ([`Layout::Inline`]) or at the receive queue (`tardis`). Every 5 µs unless chosen, every 25 µs where a poll is a system call: one in vain takes 0.8 µs there.
     /// At least 1 ns.
     pub fn look_every(mut self, interval: Duration) -> Self {
         self.look_ns = Some(
@@ -247,6 +248,15 @@ impl<S, D, C> Builder<S, D, C> {
     /// long part: else it keeps its worker, and the other may be behind it. Off unless chosen: then all are interrupted alike.
     pub fn by_feedback(mut self, heard: bool) -> Self {
         self.feedback = heard;
+        self
+    }
+
+    /// Has the handlers' probes read the clock, instead of a flag that the dispatcher sets: a request's quantum ends by its worker's own clock, and the
+    /// worker then looks whether the dispatcher wants it to yield. Nothing crosses from core to core while a quantum lasts; in return a probe
+    /// takes as long as a reading of the clock. Where the workers take turns as the dispatcher they do so anyway. Policies that interrupt when a more urgent request
+    /// comes (`srpt`, `on-blocked`) need flags beside a dispatcher's thread: [`start`](Self::start) refuses them.
+    pub fn interrupt_by_clock(mut self) -> Self {
+        self.mechanism = Mechanism::Tsc;
         self
     }
 
@@ -373,9 +383,14 @@ impl<S, D, C> Builder<S, D, C> {
         C: Classifier + 'static,
     {
         self.mechanism.check()?;
-        let shape = self.shape()?;
+        let mut shape = self.shape()?;
         let spec = self.policy?;
-        admit(&spec, &shape)?;
+        let admission = admit(&spec, &shape)?;
+        if self.slots.is_none() {
+            // Each dispatcher has queues of its own.
+            let slots = shape.job_capacity * admission.dispatchers.max(1);
+            shape.job_capacity = slots.min(MAX_SLOTS);
+        }
         let (datapath, addr) = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
@@ -439,17 +454,21 @@ where
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
+        let policy = PolicyInUse {
+            name: system.name,
+            params: system.params.clone(),
+        };
         let engine = match I::OWNER {
-            Owner::Dispatcher => {
-                let dispatched = Dispatched {
-                    ingress: system.ingress,
+            Owner::Dispatcher => central::launch(vec![Dispatched::of(system)], self.0),
+            Owner::Nobody => {
+                assert!(!M::PREEMPTS, "workers that help themselves keep time");
+                let unplaced = UnplacedSystem::<I, L, M> {
+                    others: PhantomData,
                     locals: system.locals,
-                    monitor: system.monitor,
-                    depth: system.depth,
+                    shared_queues: system.shared_queues,
                 };
-                central::launch(dispatched, self.0)
+                unplaced::launch(unplaced, self.0)
             }
-            Owner::Nobody => unreachable!("refused at admission"),
             Owner::Steering => {
                 let steered = SteeredSystem::<I, L, M> {
                     ingress: PhantomData,
@@ -462,19 +481,25 @@ where
         };
         Ok(Started {
             engine: engine?,
-            policy: PolicyInUse {
-                name: system.name,
-                params: system.params,
-            },
+            policy,
         })
     }
 
-    fn visit_replicas<I, L, M>(self, _: Replicas<I, L, M>) -> Self::Output
+    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Self::Output
     where
         I: Ingress + Send + 'static,
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        unreachable!("refused at admission")
+        let instances = replicas.instances;
+        let policy = PolicyInUse {
+            name: instances[0].name,
+            params: instances[0].params.clone(),
+        };
+        let systems = instances.into_iter().map(Dispatched::of).collect();
+        Ok(Started {
+            engine: central::launch(systems, self.0)?,
+            policy,
+        })
     }
 }

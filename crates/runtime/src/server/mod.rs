@@ -126,10 +126,11 @@ impl Server {
         self.engine.control.stalls().stalls()
     }
 
-    /// Uses only the first `workers` workers from now on; what the others have begun they finish.
+    /// Uses only the first `workers` workers from now on; what the others have begun they finish. Of several dispatchers each keeps its first ones, as
+    /// many as the others as far as it has them.
     ///
     /// # Errors
-    /// [`ResizeError`] when the server has not so many, or the network decides who gets what.
+    /// [`ResizeError`] when the server has not so many, a dispatcher would have none, or there is no dispatcher.
     pub fn set_workers(&self, workers: usize) -> Result<(), ResizeError> {
         if self.engine.layout.is_none() {
             let policy = self.policy.name;
@@ -138,6 +139,13 @@ impl Server {
         let max = self.workers;
         if !(1..=max).contains(&workers) {
             return Err(ResizeError::OutOfRange { workers, max });
+        }
+        let dispatchers = self.engine.dispatchers;
+        if workers < dispatchers {
+            return Err(ResizeError::Dispatchers {
+                workers,
+                dispatchers,
+            });
         }
         self.engine.control.set_workers(workers);
         self.engine.control.wake();

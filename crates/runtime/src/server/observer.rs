@@ -15,6 +15,7 @@ pub struct Observer {
     kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     queue_depths: ReadDepths,
     workers: usize,
+    dispatchers: usize,
     classes: Vec<String>,
 }
 
@@ -27,6 +28,7 @@ impl Observer {
             kernel_drops: Arc::clone(&engine.kernel_drops),
             queue_depths: Arc::clone(&engine.queue_depths),
             workers,
+            dispatchers: engine.dispatchers,
             classes,
         }
     }
@@ -50,7 +52,7 @@ impl Observer {
             ..Stats::default()
         };
         self.tallies.iter().for_each(|tally| stats.add(tally));
-        stats.tell_apart(&self.tallies, self.workers);
+        stats.tell_apart(&self.tallies, self.workers, self.dispatchers);
         let depths = (self.queue_depths)();
         for (worker, queued) in stats.workers.iter_mut().zip(depths.workers) {
             worker.queued = Some(queued);

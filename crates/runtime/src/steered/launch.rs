@@ -133,6 +133,7 @@ where
         layout: None,
         set_rules: set_rules::<I, L, M>(local_rules, monitor_rules),
         queue_depths: Arc::new(move || peers.depths()),
+        dispatchers: 0,
     };
     engine.ready(started)
 }
@@ -145,13 +146,14 @@ where
     M: Monitor + Send + 'static,
 {
     Arc::new(move |spec, shape| {
-        let system = systems::rebuild::<I, L, M>(spec, shape)?;
-        // The workers adopt both where they find the first new, so the second must lie there before any of them is told.
-        for mailbox in &monitors {
-            mailbox.put(system.monitor.clone());
-        }
-        for (mailbox, local) in locals.iter().zip(system.locals) {
-            mailbox.put(local);
+        for system in systems::rebuild::<I, L, M>(spec, shape)? {
+            // The workers adopt both where they find the first new, so the second must lie there before any of them is told.
+            for mailbox in &monitors {
+                mailbox.put(system.monitor.clone());
+            }
+            for (mailbox, local) in locals.iter().zip(system.locals) {
+                mailbox.put(local);
+            }
         }
         Ok(())
     })

@@ -12,6 +12,7 @@ use headway_policy::systems::SharedQueues;
 
 use crate::parts::QueueDepths;
 use crate::rx_waker::RxWaker;
+use crate::shared_queue::SharedQueue;
 use crate::sync::Padded;
 use crate::tally::WaitQueueStats;
 use crate::token::{RequestThief, RequestWord};
@@ -21,7 +22,7 @@ pub(super) struct Peers<R> {
     rx_wakers: Box<[RxWaker<R>]>,
     /// The run queue of each worker.
     thieves: Box<[RequestThief]>,
-    shared: Box<[Shared]>,
+    shared: Box<[SharedQueue]>,
     /// The shared queues that are congested, a bit each.
     congested: Padded<AtomicU64>,
     /// The mean service time of each worker's shorts, ns.
@@ -34,23 +35,6 @@ pub(super) struct Peers<R> {
     undrained: AtomicUsize,
 }
 
-/// A queue that all workers share: it holds no more requests than it has room for, and neither end waits for the other.
-struct Shared {
-    requests: ArrayQueue<RequestWord>,
-    taken: Padded<AtomicU64>,
-    put: Padded<AtomicU64>,
-}
-
-impl Shared {
-    fn new(capacity: usize) -> Self {
-        Self {
-            requests: ArrayQueue::new(capacity),
-            taken: Padded(AtomicU64::new(0)),
-            put: Padded(AtomicU64::new(0)),
-        }
-    }
-}
-
 impl<R: Rx> Peers<R> {
     /// `slots`: buffers in the pool, which the workers divide among them.
     pub(super) fn new(
@@ -60,7 +44,7 @@ impl<R: Rx> Peers<R> {
         slots: usize,
     ) -> Self {
         let workers = thieves.len();
-        let shared = (0..shared.count).map(|_| Shared::new(shared.room.min(slots)));
+        let shared = (0..shared.count).map(|_| SharedQueue::new(shared.room.min(slots)));
         Self {
             rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
             shared: shared.collect(),
@@ -112,22 +96,12 @@ impl<R: Rx> Peers<R> {
     /// Puts a request at the tail of a shared queue; gives it back where the queue is full.
     #[inline]
     pub(super) fn push_shared(&self, queue: usize, request: RequestWord) -> Option<RequestWord> {
-        let shared = &self.shared[queue];
-        match shared.requests.push(request) {
-            Ok(()) => {
-                shared.put.fetch_add(1, Ordering::Relaxed);
-                None
-            }
-            Err(request) => Some(request),
-        }
+        self.shared[queue].push(request)
     }
 
     #[inline]
     pub(super) fn pop_shared(&self, queue: usize) -> Option<RequestWord> {
-        let shared = &self.shared[queue];
-        let request = shared.requests.pop()?;
-        shared.taken.fetch_add(1, Ordering::Relaxed);
-        Some(request)
+        self.shared[queue].pop()
     }
 
     /// Takes everything out of the shared queues, since the server ends.
@@ -143,7 +117,7 @@ impl<R: Rx> Peers<R> {
         let workers = (0..self.thieves.len()).map(|worker| self.len(WorkerId(worker as u16)));
         let congested = self.congested();
         let wait_queues = (0..self.shared.len()).map(|queue| WaitQueueStats {
-            waiting: self.shared[queue].requests.len(),
+            waiting: self.shared[queue].len(),
             congested: congested >> queue & 1 == 1,
         });
         QueueDepths {
@@ -197,11 +171,7 @@ impl<R: Rx> Backlog for Peers<R> {
     }
 
     fn shared_counters(&self, queue: usize) -> (u64, u64) {
-        let shared = &self.shared[queue];
-        (
-            shared.taken.load(Ordering::Relaxed),
-            shared.put.load(Ordering::Relaxed),
-        )
+        self.shared[queue].counters()
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
 use headway_policy::WorkerId;
 use headway_policy::role::Owner;
-use headway_policy::systems::{self, Engines, Preemption, ServerSpec};
+use headway_policy::systems::{self, Preemption, ServerSpec};
 use headway_runtime::{Builder, Call, Server, Service, SetupFailure, Stats};
 
 /// Any service, so that the server is compiled once for all the tests of a file: each closure is a type of its own.
@@ -64,9 +64,9 @@ pub(crate) const FOREVER: Duration = Duration::from_secs(60);
 
 /// The policies that a live server carries out without interrupting requests.
 pub(crate) fn live_policies() -> impl Iterator<Item = &'static str> {
-    let live = systems::ALL.iter().filter(|policy| {
-        policy.engines == Engines::All && policy.defaults.preemption == Preemption::None
-    });
+    let live = systems::ALL
+        .iter()
+        .filter(|policy| policy.defaults.preemption == Preemption::None);
     live.map(|policy| policy.about.name)
 }
 
@@ -234,6 +234,22 @@ impl Client {
         let (header, answer) = self.receive();
         assert_eq!((header.class, header.index), (class, index));
         (header.flag.status(), answer)
+    }
+
+    /// The status of the answer to a request, if one comes in time.
+    pub(crate) fn answers_within(
+        &mut self,
+        time: Duration,
+        class: u8,
+        index: u32,
+    ) -> Option<Status> {
+        self.send(class, index, b"");
+        self.socket.set_read_timeout(Some(time)).unwrap();
+        let mut buffer = [0; 4096];
+        let answer = self.socket.recv(&mut buffer);
+        self.socket.set_read_timeout(Some(FOREVER)).unwrap();
+        let (header, _) = Header::parse(&buffer[..answer.ok()?]).unwrap();
+        Some(header.flag.status())
     }
 
     /// Nothing more is on its way.

@@ -1,9 +1,9 @@
 //! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on.
 
+mod clock;
 #[path = "../common/mod.rs"]
 mod common;
 mod crash;
-#[path = "preemption/held.rs"]
 mod held;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -480,9 +480,8 @@ fn what_cannot_be_done_is_refused() {
     let inline = unsafe { inline.interrupt_by_signal() }.start();
     assert!(inline.err().unwrap().to_string().contains("dedicated"));
     for (policy, advice) in [
-        ("concord,dispatchers=2", "one dispatcher"),
         ("synergy", "resume anywhere"),
-        ("tardis", "work-stealing"),
+        ("tardis", "resume anywhere"),
     ] {
         let (datapath, _control) = replay(1, 1, 1, [0, 0]);
         let refused = builder(policy, 2, Layout::Auto)

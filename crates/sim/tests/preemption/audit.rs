@@ -227,6 +227,10 @@ impl<M: Monitor> Monitor for Audited<M> {
     const POLLS: bool = M::POLLS;
     const ON_DISPATCHER: bool = M::ON_DISPATCHER;
 
+    fn keeps_times(&self) -> bool {
+        self.0.keeps_times()
+    }
+
     fn started<Q: Backlog>(
         &mut self,
         now_ns: u64,

@@ -20,7 +20,9 @@ use headway_bench::{Observed, Trial};
 use headway_policy::Resume;
 use headway_policy::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
-use headway_runtime::{Idle, Layout, Mechanism, StartError, max_queue_limit, server_shape};
+use headway_runtime::{
+    Admission, Idle, Layout, Mechanism, StartError, max_queue_limit, server_shape,
+};
 use headway_sim::Experiment;
 use headway_workload::Workload;
 use std::io::Write;
@@ -98,7 +100,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
     /// By what policies interrupt requests, each in turn: flag and signal are a dispatcher's ways, tsc that of workers that keep
-    /// time themselves (tiny-quanta) [default: flag and tsc]
+    /// time themselves (tiny-quanta), or for a dispatcher (concord) [default: flag with a dispatcher that interrupts, else tsc]
     #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
     preempt: Vec<Mechanism>,
     /// How often workers that take turns as the dispatcher poll for arrivals while a request runs, at least 1us [default: 5us]
@@ -237,21 +239,22 @@ impl Args {
         let workload = traffic.workload()?;
         let mut trials = Vec::new();
         let policies = self.policies()?;
-        self.check_live(&policies, &workload, workers)?;
-        for policy in policies {
+        let admissions = self.check_live(&policies, &workload, workers)?;
+        for (policy, admission) in policies.into_iter().zip(admissions) {
             let name = policy.to_string();
             let mut trial = self.trial(&policy, &workload, &traffic, workers, layout)?;
+            trial.layout = self.layout_of(admission, workers, layout);
             if self.compares_defaults() {
                 close_windows_early(policy, &mut trial.experiment)?;
             }
             let before = trials.len();
-            trials.extend(self.by_mechanism(trial)?);
+            trials.extend(self.by_mechanism(trial, admission)?);
             if trials.len() == before {
                 let wants = "asks for none of the ways in which it can interrupt";
                 return Err(usage(
                     "--preempt",
                     format!(
-                        "'{name}' {wants}: flag or signal with a dispatcher that interrupts, tsc where workers do"
+                        "'{name}' {wants}: flag or signal with a dispatcher that interrupts; tsc where workers do, or may time its quanta"
                     ),
                 ));
             }
@@ -265,7 +268,7 @@ impl Args {
             };
             if !trials.iter().any(is_used) {
                 let why = format!(
-                    "no policy here interrupts by {mechanism}: leave it out, or add one such as concord (flag, signal) or tiny-quanta (tsc)"
+                    "no policy here interrupts by {mechanism}: leave it out, or add one such as concord (flag, tsc, signal) or tiny-quanta (tsc)"
                 );
                 return Err(usage("--preempt", why));
             }
@@ -279,14 +282,14 @@ impl Args {
         policies: &[ServerSpec],
         workload: &Workload,
         workers: usize,
-    ) -> Result<()> {
+    ) -> Result<Vec<Admission>> {
         let classes = App::Spin.classes(workload);
         let most = max_queue_limit(workers, classes.len());
         let shape = server_shape(workers, &classes, most);
         let mut shape = shape.map_err(|error| usage("--workload", error))?;
         // The probe that takes the handler's place keeps nothing of its thread's.
         shape.resume = Resume::Anywhere;
-        let mut has_dispatcher = false;
+        let mut admissions = Vec::new();
         for policy in policies {
             let admit = |layout: LayoutFlag| {
                 admission::admit(policy, &shape, layout.into()).map_err(Refused::of_flags)
@@ -296,17 +299,29 @@ impl Args {
             if admission.has_dispatcher {
                 admit(self.layout)?;
             }
-            has_dispatcher |= admission.has_dispatcher;
+            admissions.push(admission);
         }
+        let has_dispatcher = admissions.iter().any(|admission| admission.has_dispatcher);
         if self.layout != LayoutFlag::Auto && !has_dispatcher {
             let why = "no policy here has a dispatcher to be laid out: leave it out, or add one such as c-fcfs";
             return Err(usage("--layout", why));
         }
-        Ok(())
+        Ok(admissions)
+    }
+
+    /// Several dispatchers have threads of their own only where there is a core for each.
+    fn layout_of(&self, admission: Admission, workers: usize, layout: Layout) -> Layout {
+        let threads = workers + admission.dispatchers;
+        let too_few = threads > headway_sim::available_threads();
+        if self.layout == LayoutFlag::Auto && admission.dispatchers > 1 && too_few {
+            Layout::Inline
+        } else {
+            layout
+        }
     }
 
     /// The trial once for each mechanism that is asked for and that the policy can use; once where it interrupts nobody.
-    fn by_mechanism(&self, trial: Trial) -> Result<Vec<Trial>> {
+    fn by_mechanism(&self, trial: Trial, admission: Admission) -> Result<Vec<Trial>> {
         for mechanism in self.mechanisms() {
             mechanism
                 .check()
@@ -320,9 +335,17 @@ impl Args {
             LayoutFlag::Auto if mechanism == Mechanism::Signal => Layout::Dedicated,
             _ => trial.layout,
         };
+        let is_usable = |mechanism| match (own, mechanism) {
+            (Mechanism::Tsc, mechanism) => mechanism == Mechanism::Tsc,
+            // By default a dispatcher interrupts by flags.
+            (_, Mechanism::Tsc) => {
+                let times_itself = admission.keeps_times || trial.layout == Layout::Inline;
+                !self.preempt.is_empty() && times_itself
+            }
+            _ => true,
+        };
         let by = |&mechanism: &Mechanism| {
-            let itself = own == Mechanism::Tsc;
-            (itself == (mechanism == Mechanism::Tsc)).then(|| Trial {
+            is_usable(mechanism).then(|| Trial {
                 layout: layout(mechanism),
                 mechanism,
                 ..trial.clone()
@@ -350,15 +373,16 @@ impl Args {
                 return Ok(());
             }
         }
-        let why = "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts: leave it out, or choose \
-                   --layout inline and a policy such as concord";
+        let why = "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts, or at the receive queue: \
+                   leave it out, or choose --layout inline and a policy such as concord, or tardis";
         Err(usage("--look-every", why))
     }
 
     /// Measures the machinery under the layout the runs will have.
     fn measured_costs(&self, trials: &[Trial], layout: Layout) -> Result<Calibration> {
         if trials.iter().any(|trial| trial.layout != layout) {
-            let why = "costs are measured for one layout, and signals need a dispatcher with a thread of its own: choose --layout dedicated, or leave signals out";
+            let why = "costs are measured for one layout, while signals need a dispatcher's thread, and several dispatchers a core each: choose --layout, or \
+                       leave out what needs another";
             return Err(usage("--compare-sim", why));
         }
         let bar = progress::bar(headway_bench::calibrate::STEPS as u64, "calibrating");

@@ -50,7 +50,8 @@ fn heading(status: &Value) -> String {
     };
     let layout = match status["layout"].as_str() {
         Some("inline") => "workers take turns as the dispatcher (inline)",
-        Some("dedicated") => "the dispatcher has a thread of its own (dedicated)",
+        Some("dedicated") => "each dispatcher has a thread of its own (dedicated)",
+        Some("shared") => "workers take turns at one receive queue (shared)",
         _ => "the network steers requests to the workers (steered)",
     };
     format!(
@@ -78,8 +79,8 @@ fn workers(status: &Value) -> Table {
     ];
     let mut table = Table::new(columns);
     let workers = status["workers"].as_array().into_iter().flatten();
-    let dispatcher = Some(&status["dispatcher"]).filter(|worker| worker.is_object());
-    for worker in workers.chain(dispatcher) {
+    let dispatchers = status["dispatchers"].as_array().into_iter().flatten();
+    for worker in workers.chain(dispatchers) {
         let mut cells: Vec<String> = columns[..7]
             .iter()
             .map(|field| word(&worker[field]))

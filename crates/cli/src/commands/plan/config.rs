@@ -83,9 +83,9 @@ fn how_it_runs(
             Some(cores) if cores > entry.workers => text += "layout = \"dedicated\"\n",
             _ => {}
         }
-        if question.queue_limit != usize::MAX {
-            text += &format!("queue-limit = {}\n", question.queue_limit);
-        }
+    }
+    if facts.owner != Owner::Steering && question.queue_limit != usize::MAX {
+        text += &format!("queue-limit = {}\n", question.queue_limit);
     }
     if facts.preemption != Preemption::None {
         text += match question.resume {

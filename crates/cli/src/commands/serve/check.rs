@@ -59,7 +59,7 @@ impl Settings {
             Refused::Policy(why) => self.policy.refused(why),
             Refused::Layout(why) => self.layout.refused(why),
         })?;
-        if self.limits_queues && !admission.has_dispatcher {
+        if self.limits_queues && !admission.limits_queues {
             let why = format!(
                 "under '{}' requests wait in the kernel's receive queues, which it does not limit: leave it out, or choose a policy with a \
                  dispatcher, such as c-fcfs",
@@ -71,7 +71,8 @@ impl Settings {
         self.interruption
             .check(&self.policy.value, admission, &self.layout, dedicated)?;
         self.interruption.check_longs(self.app, &self.workload)?;
-        self.check_pin(dedicated)?;
+        let threads_beside = if dedicated { admission.dispatchers } else { 0 };
+        self.check_pin(threads_beside)?;
         Ok(admission)
     }
 
@@ -94,17 +95,20 @@ impl Settings {
         let thread = match self.layout.value {
             Layout::Dedicated => true,
             Layout::Inline => false,
-            Layout::Auto => by_signal || headway_sim::available_threads() > self.workers.value,
+            Layout::Auto => {
+                let threads = self.workers.value + admission.dispatchers;
+                by_signal || headway_sim::available_threads() >= threads
+            }
         };
         admission.has_dispatcher && thread
     }
 
-    /// Whether there is a core for each thread, where cores are named.
-    fn check_pin(&self, dedicated: bool) -> Result<()> {
+    /// Whether there is a core for each worker and each thread beside them, where cores are named.
+    fn check_pin(&self, threads_beside: usize) -> Result<()> {
         let Pin::Cores(cores) = &self.pin.value else {
             return Ok(());
         };
-        let (threads, cores) = (self.workers.value + usize::from(dedicated), cores.len());
+        let (threads, cores) = (self.workers.value + threads_beside, cores.len());
         if cores < threads {
             return Err(self.pin.refused(StartError::TooFewCores { threads, cores }));
         }

@@ -22,7 +22,7 @@ pub(super) fn lines(
             "policy {}; {workers} {}, {}; idle threads {}; {}",
             policy(server.policy(), server.params()),
             if workers == 1 { "worker" } else { "workers" },
-            layout(server.layout()),
+            layout(server.layout(), admission),
             idle(server.idle()),
             interruption(server.layout(), admission, &settings.interruption),
         ),
@@ -35,13 +35,23 @@ fn policy(name: &str, params: &Params) -> String {
     params.fold(name.to_owned(), |text, param| text + &param)
 }
 
-fn layout(layout: Option<Layout>) -> &'static str {
+fn layout(layout: Option<Layout>, admission: Admission) -> String {
+    let dispatchers = admission.dispatchers;
     match layout {
-        Some(Layout::Inline) => "which take turns as the dispatcher (inline)",
-        Some(Layout::Dedicated | Layout::Auto) => {
-            "a dispatcher with a thread of its own (dedicated)"
+        Some(Layout::Inline) if dispatchers > 1 => {
+            format!("which take turns as {dispatchers} dispatchers (inline)")
         }
-        None => "no dispatcher: the network steers requests to them",
+        Some(Layout::Inline) => "which take turns as the dispatcher (inline)".into(),
+        Some(Layout::Dedicated | Layout::Auto) if dispatchers > 1 => {
+            format!("{dispatchers} dispatchers with threads of their own (dedicated)")
+        }
+        Some(Layout::Dedicated | Layout::Auto) => {
+            "a dispatcher with a thread of its own (dedicated)".into()
+        }
+        None if admission.limits_queues => {
+            "no dispatcher: they help themselves from one queue".into()
+        }
+        None => "no dispatcher: the network steers requests to them".into(),
     }
 }
 
@@ -63,6 +73,9 @@ fn interruption(layout: Option<Layout>, admission: Admission, how: &Interruption
     let takes_turns = layout == Some(Layout::Inline);
     let who = match (admission.dispatcher_interrupts, how.mechanism()) {
         (true, Mechanism::Signal) => "the dispatcher interrupts requests by signal",
+        (true, Mechanism::Tsc) if !takes_turns => {
+            "workers interrupt requests by their own clocks, as the dispatcher says"
+        }
         (true, _) if !takes_turns => "the dispatcher interrupts requests",
         _ => "workers interrupt their own requests",
     };

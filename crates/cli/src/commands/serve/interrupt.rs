@@ -17,6 +17,8 @@ use std::time::Duration;
 pub(super) enum PreemptFlag {
     /// A flag that the handlers' probes look at
     Flag,
+    /// The worker's own clock, which the handlers' probes read
+    Tsc,
     /// A POSIX signal, for handlers without probes
     Signal,
 }
@@ -25,6 +27,7 @@ impl From<PreemptFlag> for Mechanism {
     fn from(flag: PreemptFlag) -> Self {
         match flag {
             PreemptFlag::Flag => Self::Flag,
+            PreemptFlag::Tsc => Self::Tsc,
             PreemptFlag::Signal => Self::Signal,
         }
     }
@@ -35,13 +38,13 @@ pub(super) struct InterruptFlags {
     /// Where an interrupted request goes on [default: anywhere; own-worker for kv, whose storage engine cannot change threads]
     #[arg(long, value_enum, value_name = "WHERE")]
     resume: Option<ResumeFlag>,
-    /// By what the dispatcher interrupts; signals need a dispatcher with a thread of its own, and spin or echo [default: flag]
+    /// By what requests are interrupted where a dispatcher decides; tsc needs a policy with quanta, signals need a dispatcher with a thread of its own, and spin or echo [default: flag]
     #[arg(long, value_enum, value_name = "MECHANISM")]
     preempt: Option<PreemptFlag>,
     /// Interrupt requests only where their handlers say that they are long: those of spin's long classes, and SCANs of kv
     #[arg(long)]
     feedback: bool,
-    /// How often workers that take turns as the dispatcher poll for arrivals while a request runs, at least 1us [default: 25us]
+    /// How often workers that take turns as the dispatcher, or at the receive queue, poll for arrivals while a request runs, at least 1us [default: 25us]
     #[arg(long, value_name = "TIME")]
     look_every: Option<String>,
 }
@@ -126,6 +129,13 @@ impl Interruption {
                 "'{policy}' has no dispatcher that interrupts requests: leave it out, or choose a policy with one, such as concord"
             )));
         }
+        if let Some(given) = &self.preempt
+            && given.value == Mechanism::Tsc
+            && dedicated
+            && !admission.keeps_times
+        {
+            return Err(given.refused(StartError::ClockTooLate));
+        }
         if self.mechanism() == Mechanism::Signal && layout.value == Layout::Inline {
             return Err(layout.refused(StartError::InlineSignals));
         }
@@ -134,11 +144,10 @@ impl Interruption {
                 "'{policy}' interrupts no request: leave it out, or choose a policy that does, such as concord"
             )));
         }
-        let heeds_looks = admission.has_dispatcher && admission.interrupts() && !dedicated;
         match &self.look_every {
-            Some(given) if !heeds_looks => Err(given.refused(
-                "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts: leave it \
-                 out, or choose --layout inline and a policy such as concord",
+            Some(given) if !admission.polls_at_work(dedicated) => Err(given.refused(
+                "workers poll while a request runs only where they take turns as the dispatcher of a policy that interrupts, or at the \
+                 receive queue: leave it out, or choose --layout inline and a policy such as concord, or tardis",
             )),
             _ => Ok(()),
         }

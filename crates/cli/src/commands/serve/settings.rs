@@ -62,10 +62,7 @@ impl Settings {
         let started = self.interruption.apply(self.app, builder).start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
-            StartError::Unplaced { .. } | StartError::Dispatchers { .. } => {
-                self.policy.refused(error)
-            }
-            StartError::InlineSignals => self.layout.refused(error),
+            StartError::InlineSignals | StartError::ClockTooLate => self.layout.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
             StartError::QueueLimit { .. } => self.queue_limit.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),

@@ -1,5 +1,6 @@
 //! What a running server says of itself.
 
+use headway_policy::role::Owner;
 use headway_policy::spec::Params;
 use headway_policy::systems::{ParamChange, find};
 use headway_runtime::{
@@ -37,10 +38,10 @@ impl Subject {
     pub(super) fn status(&self) -> Value {
         let stats = self.observer.stats();
         let InForce {
+            spec,
             params,
             since,
             changes,
-            ..
         } = self.tuner.in_force();
         let in_force = SystemTime::now().duration_since(since).unwrap_or_default();
         let changeable = find(self.policy).map(|policy| policy.about.changeable());
@@ -49,8 +50,11 @@ impl Subject {
             .map(|(index, stats)| worker(&json!(index), stats))
             .collect();
         // A dispatcher that only dispatches runs nothing.
-        let dispatcher = stats.dispatcher.as_ref();
-        let works = dispatcher.filter(|stats| stats.answered + stats.preemptions > 0);
+        let dispatchers = stats.dispatchers.iter().enumerate();
+        let dispatchers: Vec<_> = dispatchers
+            .filter(|(_, stats)| stats.answered + stats.preemptions > 0)
+            .map(|(index, stats)| worker(&json!(format!("dispatcher {index}")), stats))
+            .collect();
         let wait_queues = stats
             .wait_queues
             .iter()
@@ -69,6 +73,7 @@ impl Subject {
             "layout": match self.layout {
                 Some(Layout::Inline) => "inline",
                 Some(Layout::Dedicated | Layout::Auto) => "dedicated",
+                None if spec.facts().owner == Owner::Nobody => "shared",
                 None => "steered",
             },
             "uptime_s": self.since.elapsed().as_secs_f64(),
@@ -78,7 +83,7 @@ impl Subject {
             "shed": stats.shed,
             "kernel_drops": stats.kernel_drops,
             "workers": workers,
-            "dispatcher": works.map(|stats| worker(&json!("dispatcher"), stats)),
+            "dispatchers": dispatchers,
             "wait_queues": wait_queues.collect::<Vec<_>>(),
             "classes": stats.classes.iter().map(class).collect::<Vec<_>>(),
             "plan_revisions": stats.plan_revisions,

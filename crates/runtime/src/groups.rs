@@ -1,0 +1,91 @@
+//! A server whose workers several dispatchers divide among them: each group is told what the server's owner tells the whole.
+
+use std::sync::Arc;
+
+use crate::control::Control;
+
+/// The control of a server whose groups have so many workers, and that of each group. What changes at the server's reaches the groups by its
+/// [`wake`](Control::wake).
+pub(crate) fn controls_of(sizes: &[usize], stalls: usize) -> (Arc<Control>, Vec<Arc<Control>>) {
+    let workers = sizes.iter().sum();
+    let server = Arc::new(Control::of_dispatchers(sizes.len(), workers, stalls));
+    let groups: Vec<Arc<Control>> = sizes
+        .iter()
+        .map(|&size| Arc::new(Control::of_group(&server, size)))
+        .collect();
+    let (members, sizes) = (groups.clone(), sizes.to_vec());
+    // The server has this: a strong reference back would keep both for ever.
+    let owner = Arc::downgrade(&server);
+    server.set_wake_all(Box::new(move || {
+        let Some(server) = owner.upgrade() else {
+            return;
+        };
+        let shares = shares_of(server.workers(), &sizes);
+        for (group, share) in members.iter().zip(shares) {
+            group.set_workers(share);
+            group.follow_rules(&server);
+            group.advance(server.phase());
+        }
+    }));
+    (server, groups)
+}
+
+/// How many of `workers` each group uses, of groups with at least one worker each: as even as their sizes allow, and one at least.
+fn shares_of(workers: usize, sizes: &[usize]) -> Vec<usize> {
+    let mut shares = vec![0; sizes.len()];
+    let mut left = workers.min(sizes.iter().sum());
+    while left > 0 {
+        for (share, &size) in shares.iter_mut().zip(sizes) {
+            let takes = usize::from(left > 0 && *share < size);
+            *share += takes;
+            left -= takes;
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::Phase;
+
+    #[test]
+    fn shares_are_even_and_within_the_groups() {
+        assert_eq!(shares_of(5, &[1, 2, 2]), [1, 2, 2]);
+        assert_eq!(shares_of(4, &[1, 2, 2]), [1, 2, 1]);
+        assert_eq!(shares_of(3, &[1, 2, 2]), [1, 1, 1]);
+        assert_eq!(shares_of(9, &[1, 2, 2]), [1, 2, 2]);
+    }
+
+    #[test]
+    fn what_the_owner_says_reaches_every_group() {
+        let (server, groups) = controls_of(&[1, 2], 0);
+        server.set_workers(2);
+        server.advance(Phase::Draining);
+        for group in &groups {
+            assert_eq!((group.workers(), group.phase()), (1, Phase::Draining));
+        }
+    }
+
+    #[test]
+    fn the_last_dispatcher_to_drain_stops_the_server() {
+        let (server, groups) = controls_of(&[1, 1], 0);
+        server.advance(Phase::Draining);
+        groups[0].drained();
+        assert_eq!(groups[0].phase(), Phase::Draining);
+        groups[1].drained();
+        for control in [&server, &groups[0], &groups[1]] {
+            assert_eq!(control.phase(), Phase::Stopped);
+        }
+    }
+
+    #[test]
+    fn a_group_that_gives_up_waits_for_no_other() {
+        let (server, groups) = controls_of(&[1, 1], 0);
+        server.advance(Phase::Abandoning);
+        groups[0].advance(Phase::Stopped);
+        assert_eq!(groups[1].phase(), Phase::Abandoning);
+        server.advance(Phase::Stopped);
+        assert_eq!(groups[1].phase(), Phase::Stopped);
+    }
+}

@@ -1,0 +1,169 @@
+//! From the receive queue into the queue that all workers share: done by one worker at a time, whoever leads.
+
+use std::sync::Arc;
+
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Rx, Tx};
+use headway_net::header::Status;
+
+use super::common::{ARRIVALS, Common};
+use crate::accepting::Accepting;
+use crate::control::{Control, Phase};
+use crate::intake::{BATCH, Intake};
+use crate::rx_waker::RxWaker;
+use crate::token::RequestWord;
+
+/// Longest sleep at the receive queue; everything that matters wakes it earlier.
+const MAX_SLEEP_NS: u64 = 1_000_000_000;
+
+/// The receive queue as its leader sees it.
+pub(super) struct Arrivals<R: Rx, T: Tx, C: Classifier> {
+    intake: Intake<R, C>,
+    rx_waker: Arc<RxWaker<R>>,
+    /// The way out of refusals.
+    tx: T,
+    common: Arc<Common>,
+    control: Arc<Control>,
+    /// Most requests that wait in the shared queue; what comes on top is shed.
+    queue_limit: usize,
+    accepting: Accepting,
+}
+
+impl<R: Rx, T: Tx, C: Classifier> Arrivals<R, T, C> {
+    pub(super) fn new(
+        intake: Intake<R, C>,
+        rx_waker: Arc<RxWaker<R>>,
+        tx: T,
+        common: Arc<Common>,
+        control: Arc<Control>,
+        queue_limit: usize,
+    ) -> Self {
+        Self {
+            intake,
+            rx_waker,
+            tx,
+            common,
+            control,
+            queue_limit,
+            accepting: Accepting::All,
+        }
+    }
+
+    /// Polls once; returns how many requests came.
+    #[inline]
+    pub(super) fn poll(&mut self, now_ns: u64) -> usize {
+        match self.control.phase() {
+            Phase::Running => {}
+            Phase::Draining => self.drain(now_ns),
+            Phase::Abandoning | Phase::Stopped => return 0,
+        }
+        self.common.polled(now_ns);
+        self.common.provide(BATCH, &mut self.intake.free);
+        let received = match self.accepting {
+            Accepting::All => self.accept(now_ns, BATCH),
+            Accepting::AtMost(left) => self.accept_last(now_ns, left),
+            Accepting::Nothing => self.intake.turn_away(self.rx_waker.rx(), now_ns),
+        };
+        self.intake.flush(&mut self.tx, now_ns);
+        received
+    }
+
+    /// Sleeps until a request may have come, or there is something else to do: work that other workers left, or the drain.
+    pub(super) fn sleep(&self) {
+        self.rx_waker.sleep_unless(MAX_SLEEP_NS, || {
+            self.common.has_work() || self.phase_has_news()
+        });
+    }
+
+    fn phase_has_news(&self) -> bool {
+        match self.control.phase() {
+            Phase::Running => false,
+            Phase::Draining => self.can_drain(),
+            Phase::Abandoning | Phase::Stopped => true,
+        }
+    }
+
+    /// Whether the next poll of a drain gets on, though nothing comes.
+    fn can_drain(&self) -> bool {
+        match self.accepting {
+            Accepting::All => true,
+            Accepting::AtMost(_) => self.common.free_buffers() + self.intake.free.len() > 0,
+            Accepting::Nothing => self.is_drained(),
+        }
+    }
+
+    /// Whether all that was accepted is answered: every buffer is back.
+    fn is_drained(&self) -> bool {
+        let back = self.intake.idle_buffers() + self.common.free_buffers();
+        self.accepting == Accepting::Nothing && back == self.intake.pool.len()
+    }
+
+    #[inline]
+    fn accept(&mut self, now_ns: u64, max: usize) -> usize {
+        let Self {
+            intake,
+            rx_waker,
+            common,
+            queue_limit,
+            ..
+        } = self;
+        let queue = &common.queues[ARRIVALS];
+        intake.receive(rx_waker.rx(), now_ns, max, |intake, slot| {
+            let class = intake.pool.get(&slot).class;
+            let tally = intake.tally.class(class);
+            tally.accepted.add(1);
+            if queue.len() >= *queue_limit {
+                tally.shed.add(1);
+                return intake.refuse(slot, Status::Shed);
+            }
+            let refused = queue.push(RequestWord::fresh(slot));
+            assert!(refused.is_none(), "the queue has room for every buffer");
+        })
+    }
+
+    #[cold]
+    fn accept_last(&mut self, now_ns: u64, left: usize) -> usize {
+        let no_room = self.intake.free.is_empty();
+        let count = self.accept(now_ns, left.min(BATCH));
+        self.accepting.received(left, count, no_room);
+        count
+    }
+
+    #[cold]
+    fn drain(&mut self, now_ns: u64) {
+        self.accepting.drain(self.intake.pool.len());
+        if self.is_drained() {
+            self.close(now_ns);
+        }
+    }
+
+    /// Ends the server: gives up what waits in the shared queue, and refuses what waits at the receive queue.
+    #[cold]
+    pub(super) fn close(&mut self, now_ns: u64) {
+        self.give_up();
+        self.intake.flush(&mut self.tx, now_ns);
+        self.intake
+            .turn_all_away(self.rx_waker.rx(), &mut self.tx, now_ns);
+        self.control.advance(Phase::Stopped);
+    }
+
+    /// Counts the requests in the shared queue, which nobody will run.
+    fn give_up(&mut self) {
+        for request in self.common.drain_shared() {
+            self.intake.tally.abandoned.add(1);
+            // An interrupted handler, which never goes on, still borrows its buffer.
+            if !request.is_suspended() {
+                self.intake.free.give(request.into_slot());
+            }
+        }
+        // So that every buffer ends with a list of its pool.
+        self.common.provide(usize::MAX, &mut self.intake.free);
+    }
+}
+
+/// The last worker is gone: what it left meanwhile is given up, too.
+impl<R: Rx, T: Tx, C: Classifier> Drop for Arrivals<R, T, C> {
+    fn drop(&mut self) {
+        self.give_up();
+    }
+}

@@ -1,0 +1,155 @@
+//! From parts to running threads.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Datapath, DatapathEnds};
+use headway_policy::WorkerId;
+use headway_policy::role::{Ingress, Local, Monitor};
+use headway_policy::systems::{self, SharedQueues};
+
+use super::arrivals::Arrivals;
+use super::common::Common;
+use super::view::View;
+use super::worker::{Receiving, WorkerParts};
+use crate::central::usual_look_ns;
+use crate::control::Control;
+use crate::error::StartError;
+use crate::fibers::FiberContext;
+use crate::intake::{Buffers, Intake};
+use crate::leader::Leadership;
+use crate::overruns::Overruns;
+use crate::park::Backoff;
+use crate::parts::{Engine, Parts, SetRules, executors, kernel_drops, tallies};
+use crate::rules::{RulesSender, rules};
+use crate::rx_waker::RxWaker;
+use crate::service::Service;
+use crate::threads::{Pinning, Threads, cores};
+use crate::token::request_queue;
+
+/// A system whose workers help themselves.
+pub(crate) struct UnplacedSystem<I, L, M> {
+    /// Its other roles have nothing to do.
+    pub(crate) others: PhantomData<(I, M)>,
+    pub(crate) locals: Vec<L>,
+    pub(crate) shared_queues: SharedQueues,
+}
+
+/// Starts a server whose workers help themselves from one receive queue.
+pub(crate) fn launch<I, L, M, D, C, S>(
+    system: UnplacedSystem<I, L, M>,
+    parts: Parts<D, C, S>,
+) -> Result<Engine, StartError>
+where
+    I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
+    D: Datapath,
+    D::Rx: 'static,
+    D::Tx: 'static,
+    C: Classifier + 'static,
+    S: Service,
+{
+    let count = parts.shape.workers;
+    let config = &parts.config;
+    let mut threads = Threads::new(Pinning::choose(&config.pin, count)?);
+    // The last is that of whoever receives.
+    let tallies = tallies(count + 1, parts.shape.queues());
+    let overruns = Arc::new(Overruns::new(
+        &tallies,
+        &config.class_names,
+        config.feedback,
+    ));
+    let buffers = Buffers::with_spare(config.slots, 1)?;
+    let pool = Arc::clone(&buffers.pool);
+    let fiber_context = FiberContext::new(&parts, &pool, &overruns)?;
+    let DatapathEnds { rxs, mut txs } = Parts::<D, C, S>::split(parts.datapath, 1, count + 1)?;
+    let tx = txs.pop().expect("a way out for each thread was asked for");
+    let control = Arc::new(Control::new(count, None, config.stalls));
+    let rx_waker = Arc::new(RxWaker::new(Arc::clone(&rxs[0])));
+    let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
+        .map(|_| request_queue(pool.len(), L::STEALS))
+        .unzip();
+    let look_ns = config.look_ns.unwrap_or(usual_look_ns::<D::Rx>());
+    let common = Common::new(thieves, system.shared_queues, pool.len(), look_ns);
+    let common = Arc::new(common);
+    let intake = Intake::new(
+        &*rxs[0],
+        parts.classifier,
+        parts.shape.unknown().0,
+        buffers,
+        Arc::clone(&tallies[count]),
+    );
+    let arrivals = Arrivals::new(
+        intake,
+        Arc::clone(&rx_waker),
+        tx,
+        Arc::clone(&common),
+        Arc::clone(&control),
+        parts.shape.queue_limit,
+    );
+    let receiving: Arc<Receiving<_, _, _>> = Arc::new(Leadership::new(arrivals, count));
+    // The arrivals have the control: a strong reference back would keep both for ever.
+    let (sleeper, followers) = (Arc::clone(&rx_waker), Arc::downgrade(&receiving));
+    control.set_wake_all(Box::new(move || {
+        sleeper.wake();
+        if let Some(followers) = followers.upgrade() {
+            followers.wake_all();
+        }
+    }));
+    let journals = control.open_journal(count, config.journal);
+    let mut started = Ok(());
+    let executors = executors(&parts.service, txs, journals, &pool, &tallies);
+    let (mailboxes, receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
+    let locals = system.locals.into_iter().zip(receivers);
+    let workers = locals.zip(executors).zip(queues);
+    for (index, (((local, rules), executor), run_queue)) in workers.enumerate() {
+        let me = WorkerId(index as u16);
+        let tally = Arc::clone(&tallies[index]);
+        let setup = executor.setup();
+        let worker = WorkerParts {
+            me,
+            local,
+            rules,
+            view: View::new(me, Arc::clone(&common), run_queue, pool.len(), tally),
+            executor,
+            fiber_context: fiber_context.clone(),
+            common: Arc::clone(&common),
+            receiving: Arc::clone(&receiving),
+            rx_waker: Arc::clone(&rx_waker),
+            control: Arc::clone(&control),
+            backoff: Backoff::new(config.idle, count > cores(), control.stalls()),
+        };
+        started =
+            started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));
+    }
+    let engine = Engine {
+        threads,
+        control,
+        tallies,
+        kernel_drops: kernel_drops(&rxs),
+        layout: None,
+        set_rules: set_rules::<I, L, M>(mailboxes),
+        queue_depths: Arc::new(move || common.depths()),
+        dispatchers: 0,
+    };
+    engine.ready(started)
+}
+
+/// Gives each worker the part of a new system that it is to adopt the rules of.
+fn set_rules<I, L, M>(mailboxes: Vec<RulesSender<L>>) -> SetRules
+where
+    I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
+{
+    Arc::new(move |spec, shape| {
+        for system in systems::rebuild::<I, L, M>(spec, shape)? {
+            for (mailbox, local) in mailboxes.iter().zip(system.locals) {
+                mailbox.put(local);
+            }
+        }
+        Ok(())
+    })
+}

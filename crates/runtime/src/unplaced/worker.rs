@@ -1,0 +1,298 @@
+//! A worker that helps itself: it takes, runs, interrupts and receives.
+
+use std::sync::Arc;
+
+use headway_fiber::Attached;
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Rx, Tx};
+use headway_policy::role::{Local, Next, Queues};
+use headway_policy::{ClassId, Job, JobId, WorkerId};
+
+use super::arrivals::Arrivals;
+use super::common::{ARRIVALS, Common};
+use super::view::View;
+use crate::control::{Control, Phase};
+use crate::executor::{Executor, Ran};
+use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
+use crate::leader::{Lead, Leadership};
+use crate::park::{Backoff, announce};
+use crate::rules::RulesReceiver;
+use crate::rx_waker::RxWaker;
+use crate::service::Service;
+
+/// The right to receive, which the workers share.
+pub(super) type Receiving<R, T, C> = Leadership<Arrivals<R, T, C>>;
+
+/// What a worker's thread is made of.
+pub(super) struct WorkerParts<L, S, R: Rx, T: Tx, C: Classifier> {
+    pub(super) me: WorkerId,
+    pub(super) local: L,
+    pub(super) rules: RulesReceiver<L>,
+    pub(super) view: View,
+    pub(super) executor: Executor<S, T>,
+    pub(super) fiber_context: FiberContext<S>,
+    pub(super) common: Arc<Common>,
+    pub(super) receiving: Arc<Receiving<R, T, C>>,
+    pub(super) rx_waker: Arc<RxWaker<R>>,
+    pub(super) control: Arc<Control>,
+    pub(super) backoff: Backoff,
+}
+
+impl<L, S, R, T, C> WorkerParts<L, S, R, T, C>
+where
+    L: Local,
+    S: Service,
+    R: Rx,
+    T: Tx,
+    C: Classifier,
+{
+    /// Serves until the server stops.
+    pub(super) fn run(self) {
+        let attached = Attached::new();
+        attached.self_timed(true);
+        let worker = Worker {
+            me: self.me,
+            local: self.local,
+            rules: self.rules,
+            view: self.view,
+            executor: self.executor,
+            fibers: Fibers::new(self.fiber_context, self.me, &attached),
+            common: self.common,
+            receiving: &self.receiving,
+            rx_waker: self.rx_waker,
+            control: self.control,
+            backoff: self.backoff,
+            owes_lead: false,
+        };
+        worker.serve();
+    }
+}
+
+/// A worker whose thread can run fibers.
+struct Worker<'a, L, S, R: Rx, T: Tx, C: Classifier> {
+    me: WorkerId,
+    local: L,
+    rules: RulesReceiver<L>,
+    view: View,
+    executor: Executor<S, T>,
+    fibers: Fibers<'a, S>,
+    common: Arc<Common>,
+    receiving: &'a Receiving<R, T, C>,
+    rx_waker: Arc<RxWaker<R>>,
+    control: Arc<Control>,
+    backoff: Backoff,
+    /// Whether it may have been woken to lead, and has neither led nor seen a leader since.
+    owes_lead: bool,
+}
+
+impl<'a, L, S, R, T, C> Worker<'a, L, S, R, T, C>
+where
+    L: Local,
+    S: Service,
+    R: Rx,
+    T: Tx,
+    C: Classifier,
+{
+    fn serve(mut self) {
+        while self.control.phase() < Phase::Abandoning {
+            if self.turn() {
+                self.backoff.reset();
+            } else {
+                self.look_for_work();
+            }
+        }
+        self.view.give_up();
+        // Whoever else leads now comes by here later.
+        if let Some(mut lead) = self.receiving.try_lead() {
+            lead.close(self.fibers.now().ns);
+        }
+    }
+
+    /// Runs one request for a slice, if there is one behind the receive queue.
+    #[inline]
+    fn turn(&mut self) -> bool {
+        let Self { local, control, .. } = self;
+        self.rules.adopt(control, |fresh| {
+            local.adopt(fresh);
+            true
+        });
+        let now_ns = self.fibers.now().ns;
+        let waits = !self.view.is_empty() || self.common.shares_work();
+        if !waits || self.common.poll_is_due(now_ns) {
+            poll(self.receiving, now_ns, self.backoff.may_sleep());
+        }
+        match self.local.next(now_ns, &mut self.view) {
+            Next::Run { job, slice_ns } => {
+                if self.backoff.may_sleep() {
+                    self.wake_another();
+                }
+                self.run(job, slice_ns);
+            }
+            Next::Retry => {}
+            Next::Idle => return false,
+        }
+        true
+    }
+
+    /// Leads, or sleeps until it is time to.
+    fn look_for_work(&mut self) {
+        let lead = self.receiving.try_lead().or_else(|| self.follow());
+        if let Some(lead) = lead {
+            self.lead(lead);
+        }
+    }
+
+    fn follow(&mut self) -> Option<Lead<'a, Arrivals<R, T, C>>> {
+        self.owes_lead = false;
+        let receiving = self.receiving;
+        if self.control.phase() != Phase::Running {
+            // The leader may sleep, and this worker's last request have been the last of all.
+            self.rx_waker.wake();
+        }
+        if !self.backoff.exhausted() {
+            return None;
+        }
+        let lead = receiving.follow(self.me.index(), || {
+            self.common.has_work() || self.control.phase() >= Phase::Abandoning
+        });
+        self.backoff.slept();
+        self.owes_lead = lead.is_none();
+        lead
+    }
+
+    /// Leads until there is something to run.
+    fn lead(&mut self, mut lead: Lead<'_, Arrivals<R, T, C>>) {
+        self.owes_lead = false;
+        self.backoff.reset();
+        loop {
+            let now_ns = self.fibers.now().ns;
+            let received = lead.poll(now_ns);
+            self.backoff.saw(now_ns);
+            if self.common.has_work() || self.control.phase() >= Phase::Abandoning {
+                break;
+            }
+            if received > 0 {
+                self.backoff.reset();
+            } else if self.backoff.exhausted() {
+                lead.sleep();
+                self.backoff.slept();
+            }
+        }
+        self.backoff.reset();
+        resign(self.receiving, lead, self.backoff.may_sleep());
+    }
+
+    /// Before this worker runs a request: the work that it leaves behind is another's, and so is the lead that it was woken for.
+    #[inline]
+    fn wake_another(&mut self) {
+        let leaves_work = !self.view.is_empty() || self.common.shares_work();
+        let leaves_lead = std::mem::take(&mut self.owes_lead) && !self.receiving.is_led();
+        if leaves_work || leaves_lead {
+            announce();
+            if !self.receiving.wake_follower() && leaves_work {
+                self.rx_waker.wake_announced();
+            }
+        }
+    }
+
+    #[inline]
+    fn run(&mut self, id: JobId, slice_ns: Option<u64>) {
+        let Self {
+            local,
+            view,
+            executor,
+            fibers,
+            common,
+            receiving,
+            control,
+            backoff,
+            ..
+        } = self;
+        let request = view.take(id);
+        let (suspended, slot) = (request.is_suspended(), request.into_slot());
+        fibers.next_epoch();
+        let now = fibers.now();
+        let (class, arrived_ns) = executor.describe(&slot);
+        let job = Job::new(id, ClassId(class), arrived_ns);
+        let may_sleep = backoff.may_sleep();
+        let mut renewals = 0;
+        let RanSlice {
+            mut slot,
+            end,
+            span,
+            held,
+        } = fibers.run(slot, suspended, now, slice_ns, |now_ns, _asked| {
+            if control.phase() >= Phase::Abandoning {
+                return None;
+            }
+            if common.poll_is_due(now_ns) {
+                poll(receiving, now_ns, may_sleep);
+            }
+            let renewed = local.renew(now_ns, view);
+            renewals += u64::from(renewed.is_some());
+            renewed
+        });
+        let span_ns = span.start.ns..span.end.ns;
+        let now_ns = span_ns.end;
+        backoff.ran(&span_ns);
+        let tally = executor.tally.class(class);
+        tally.renewals.add(renewals);
+        tally.resumed.add(u64::from(suspended));
+        let yielded = matches!(end, SliceEnd::Yielded { .. });
+        executor.tally.held(class, held, yielded);
+        match end {
+            SliceEnd::Finished {
+                response,
+                cpu_ns,
+                late_ns,
+            } => {
+                executor.respond(&mut slot, response, cpu_ns, now_ns);
+                executor.count(&Ran {
+                    class,
+                    span_ns,
+                    cpu_ns,
+                });
+                fibers.count_late(&executor.tally, job.class, late_ns);
+                local.finished(now_ns, &job, cpu_ns, view);
+                common.release(slot);
+            }
+            SliceEnd::Yielded { job, sliced } => {
+                Fibers::<S>::count_yield(&executor.tally, job.class, sliced);
+                view.keep(slot);
+                if control.phase() >= Phase::Abandoning {
+                    view.push(job.id);
+                } else if !local.yielded(now_ns, &job, view) {
+                    let fits = view.push_shared(ARRIVALS, job.id);
+                    assert!(fits, "the queue of all that arrives has room for it");
+                }
+            }
+            SliceEnd::NoStack => {
+                let slot = executor.refuse(slot, now_ns);
+                common.release(slot);
+            }
+        }
+    }
+}
+
+/// Moves what came into the shared queue, unless another worker does.
+#[inline]
+fn poll<R: Rx, T: Tx, C: Classifier>(receiving: &Receiving<R, T, C>, now_ns: u64, may_sleep: bool) {
+    if let Some(mut lead) = receiving.try_lead() {
+        lead.poll(now_ns);
+        resign(receiving, lead, may_sleep);
+    }
+}
+
+/// Stops leading. Where workers sleep, one of them wakes to lead.
+#[inline]
+fn resign<R: Rx, T: Tx, C: Classifier>(
+    receiving: &Receiving<R, T, C>,
+    lead: Lead<'_, Arrivals<R, T, C>>,
+    may_sleep: bool,
+) {
+    if may_sleep {
+        receiving.resign(lead);
+    } else {
+        drop(lead);
+    }
+}

@@ -1,0 +1,226 @@
+//! Several dispatchers in one server, each with workers and a receive queue of its own: they start, drain, give up and fail as one server.
+
+mod common;
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use common::{
+    Client, FOREVER, ServeBoxed, assert_all_answered, gated, loopback, play, replay, uneven_replay,
+    wait_until,
+};
+use headway_net::header::Status;
+use headway_runtime::{Builder, Call, Idle, Layout, Pin, ResizeError, Server, Spin, checkpoint};
+
+const REQUESTS: u32 = 300;
+const LONG_NS: u64 = 200_000;
+const GAP_NS: u64 = 40_000;
+const LAYOUTS: [Layout; 2] = [Layout::Dedicated, Layout::Inline];
+
+fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
+    Server::builder()
+        .policy(policy)
+        .class("short", Duration::from_nanos(500))
+        .class("long", Duration::from_nanos(LONG_NS))
+        .workers(workers)
+        .layout(layout)
+        .pin(Pin::Off)
+}
+
+#[test]
+fn everything_is_answered_once_by_any_division() {
+    for layout in LAYOUTS {
+        for (dispatchers, workers) in [(2, 2), (2, 3), (3, 4)] {
+            for how in ["dedicated", "works"] {
+                let policy = format!("concord,dispatchers={dispatchers},dispatcher={how}");
+                let (datapath, control) = replay(dispatchers, REQUESTS, GAP_NS, [500, LONG_NS]);
+                let server = builder(&policy, workers, layout)
+                    .answering(Spin::default())
+                    .datapath(datapath)
+                    .start()
+                    .unwrap();
+                assert_eq!(server.layout(), Some(layout));
+                let said = server.params().iter().any(|(key, _)| *key == "dispatchers");
+                assert!(said, "{policy}");
+                play(&control);
+                let stats = server.shutdown(FOREVER).unwrap();
+                let context = format!("{policy}, {workers} workers, {layout:?}");
+                assert_all_answered(&stats, &control, LONG_NS, &context);
+            }
+        }
+    }
+}
+
+/// A dispatcher knows nothing of the others: its requests stay with its workers, whose numbers are the server's.
+#[test]
+fn requests_stay_with_the_workers_of_their_dispatcher() {
+    for layout in LAYOUTS {
+        for fed in [1, 2] {
+            let seen = Arc::new(Mutex::new(HashSet::new()));
+            let (datapath, control) = uneven_replay(2, fed, REQUESTS, 1_000, [500, 500]);
+            let ran = Arc::clone(&seen);
+            let server = builder("concord,dispatchers=2,dispatcher=dedicated", 4, layout)
+                .answering(move |call: &mut Call<'_>| {
+                    ran.lock().unwrap().insert(call.worker().index());
+                })
+                .datapath(datapath)
+                .start()
+                .unwrap();
+            play(&control);
+            let stats = server.shutdown(FOREVER).unwrap();
+            assert_eq!(stats.answered, u64::from(REQUESTS), "{stats:?}");
+            let seen = seen.lock().unwrap();
+            let of_first = seen.iter().any(|&worker| worker < 2);
+            let of_second = seen.iter().any(|&worker| worker >= 2);
+            assert_eq!(
+                (of_first, of_second),
+                (true, fed == 2),
+                "{layout:?}: {seen:?}"
+            );
+            assert!(seen.iter().all(|&worker| worker < 4), "{seen:?}");
+        }
+    }
+}
+
+/// Longs yield to what waits at their own dispatcher.
+#[test]
+fn longs_are_interrupted_in_each_group() {
+    for layout in LAYOUTS {
+        let (datapath, control) = replay(2, REQUESTS, 150_000, [500, LONG_NS]);
+        let server = builder(
+            "concord,dispatchers=2,dispatcher=dedicated,q=20us",
+            2,
+            layout,
+        )
+        .answering(Spin::default())
+        .datapath(datapath)
+        .start()
+        .unwrap();
+        play(&control);
+        let stats = server.shutdown(FOREVER).unwrap();
+        assert_all_answered(&stats, &control, LONG_NS, "two groups");
+        assert!(stats.preemptions > 0, "{layout:?}: {stats:?}");
+    }
+}
+
+/// A group that has drained goes on refusing while another still answers.
+#[test]
+fn a_drain_ends_when_every_dispatcher_has_answered() {
+    for layout in LAYOUTS {
+        let gate = Arc::new(AtomicBool::new(false));
+        let server = builder("concord,dispatchers=2,dispatcher=dedicated", 2, layout)
+            .idle(Idle::Park)
+            .serving(gated(&gate));
+        // One socket is one group's; enough of them find both.
+        let mut clients: Vec<Client> = (0..16).map(|_| Client::of(&server)).collect();
+        for client in &mut clients {
+            assert_eq!(client.call(0, 1, b"ping"), (Status::Ok, b"ping".into()));
+        }
+        clients[0].send(1, 100, b"");
+        wait_until("the long request was taken in", || {
+            server.stats().classes[1].accepted == 1
+        });
+        server.stopper().request_stop();
+        // In the inline layout nobody receives for the group whose only worker is stuck.
+        let receives = |client: usize| layout == Layout::Dedicated || client > 0;
+        let mut refused = 0;
+        let end = Instant::now() + FOREVER;
+        while refused == 0 {
+            assert!(Instant::now() < end, "nothing is refused");
+            for (number, client) in clients.iter_mut().enumerate() {
+                if receives(number)
+                    && client.answers_within(Duration::from_millis(20), 0, 101)
+                        == Some(Status::Draining)
+                {
+                    refused += 1;
+                }
+            }
+        }
+        gate.store(true, Ordering::Release);
+        let stats = server.shutdown(FOREVER).unwrap();
+        assert_eq!((stats.abandoned, stats.unsent), (0, 0), "{stats:?}");
+        assert_eq!(stats.classes[1].answered, 1);
+        assert_eq!(
+            stats.received,
+            stats.answered + stats.refused_draining,
+            "{stats:?}"
+        );
+    }
+}
+
+/// Requests in the middle of their service when time is up are given up in every group, and counted.
+#[test]
+fn what_is_given_up_is_counted() {
+    for layout in LAYOUTS {
+        let (datapath, control) = replay(2, 40, 1_000, [0, 0]);
+        let server = builder("concord,dispatchers=2,dispatcher=dedicated", 2, layout)
+            .answering(|call: &mut Call<'_>| {
+                let end = Instant::now() + Duration::from_millis(300);
+                while call.class().0 == 1 && Instant::now() < end {
+                    checkpoint();
+                }
+            })
+            .datapath(datapath)
+            .start()
+            .unwrap();
+        play(&control);
+        wait_until("somebody was interrupted", || {
+            server.stats().preemptions > 0
+        });
+        let stats = server.shutdown(Duration::from_millis(1)).unwrap();
+        let turned_away = stats.refused_draining;
+        assert_eq!(
+            stats.answered + stats.abandoned + turned_away,
+            40,
+            "{layout:?}: {stats:?}"
+        );
+        assert!(stats.abandoned > 0, "{stats:?}");
+    }
+}
+
+/// A thread of one group that panics stops all of them, and is the only one that is blamed.
+#[test]
+fn a_crash_of_one_dispatcher_stops_the_server() {
+    for layout in LAYOUTS {
+        let server = builder("concord,dispatchers=2,dispatcher=dedicated", 2, layout)
+            .classifier(|_: &[u8]| -> Option<u16> { panic!("a classifier with a bug") })
+            .answering(Spin::default())
+            .listen_udp(loopback())
+            .start()
+            .unwrap();
+        Client::of(&server).send(0, 1, b"");
+        server.wait();
+        let crashed = server.shutdown(FOREVER).unwrap_err().to_string();
+        assert_eq!(crashed.matches("hw-").count(), 1, "{crashed}");
+    }
+}
+
+#[test]
+fn each_dispatcher_keeps_a_worker() {
+    for layout in LAYOUTS {
+        let seen = Arc::new(Mutex::new(HashSet::new()));
+        let ran = Arc::clone(&seen);
+        let server = builder("concord,dispatchers=2,dispatcher=dedicated", 4, layout).serving(
+            move |call: &mut Call<'_>| {
+                ran.lock().unwrap().insert(call.worker().index());
+                call.reply(b"");
+            },
+        );
+        let refused = ResizeError::Dispatchers {
+            workers: 1,
+            dispatchers: 2,
+        };
+        assert_eq!(server.set_workers(1), Err(refused));
+        server.set_workers(2).unwrap();
+        // What was sent before may still go to a worker that leaves.
+        std::thread::sleep(Duration::from_millis(50));
+        for index in 0..64 {
+            assert_eq!(Client::of(&server).call(0, index, b"").0, Status::Ok);
+        }
+        let seen = std::mem::take(&mut *seen.lock().unwrap());
+        assert_eq!(seen, HashSet::from([0, 2]), "{layout:?}");
+        server.shutdown(FOREVER).unwrap();
+    }
+}

@@ -1,0 +1,273 @@
+//! Workers that help themselves from one queue, steal and interrupt themselves: every request is answered once, in full.
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{
+    Client, FOREVER, ServeBoxed, assert_all_answered, gated, loopback, play, replay, wait_until,
+};
+use headway_net::header::Status;
+use headway_runtime::{
+    Builder, Call, Idle, Pin, ResizeError, Server, Service, Spin, Stats, checkpoint,
+};
+
+const REQUESTS: u32 = 300;
+const LONG_NS: u64 = 200_000;
+const GAP_NS: u64 = 40_000;
+
+fn builder(policy: &str, workers: usize) -> Builder {
+    let builder = Server::builder()
+        .policy(policy)
+        .class("short", Duration::from_nanos(500))
+        .class("long", Duration::from_nanos(LONG_NS))
+        .workers(workers)
+        .pin(Pin::Off);
+    // SAFETY: the handlers of these tests keep nothing of their thread's over a checkpoint.
+    #[expect(unsafe_code, reason = "the tests' handlers may change threads")]
+    unsafe {
+        builder.resume_anywhere()
+    }
+}
+
+/// Runs a replay to its end and checks that each request came back once.
+fn all_answered(policy: &str, workers: usize, idle: Idle) -> Stats {
+    let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
+    let server = builder(policy, workers)
+        .idle(idle)
+        .answering(Spin::default())
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    assert_eq!(server.layout(), None);
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    let context = format!("{policy}, {workers} workers, {idle:?}");
+    assert_all_answered(&stats, &control, LONG_NS, &context);
+    let resumed: u64 = stats.classes.iter().map(|class| class.resumed).sum();
+    assert_eq!(resumed, stats.preemptions, "{context}");
+    stats
+}
+
+#[test]
+fn everything_is_answered_once_by_any_batch() {
+    for policy in ["tardis", "tardis,n=1", "tardis,n=64,q=20us"] {
+        for workers in [1, 2, 5] {
+            all_answered(policy, workers, Idle::default());
+        }
+    }
+}
+
+#[test]
+fn every_way_to_wait_answers_everything() {
+    for idle in [Idle::Spin, Idle::Park] {
+        all_answered("tardis", 3, idle);
+    }
+}
+
+/// One worker, more load than it carries: what waits interrupts.
+#[test]
+fn longs_are_interrupted_for_what_waits() {
+    let stats = all_answered("tardis", 1, Idle::default());
+    assert!(stats.classes[1].preemptions > 0, "{stats:?}");
+}
+
+/// Without anything that waits a long request goes on, slice after slice.
+#[test]
+fn a_request_alone_is_not_interrupted() {
+    let (datapath, control) = replay(1, 2, 1_000_000_000, [0, 0]);
+    let server = builder("tardis", 1)
+        .answering(|call: &mut Call<'_>| {
+            let begun = Instant::now();
+            while call.class().0 == 1 && begun.elapsed() < Duration::from_millis(1) {
+                checkpoint();
+            }
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert_eq!((stats.answered, stats.preemptions), (2, 0), "{stats:?}");
+    assert!(stats.classes[1].renewals > 10, "{stats:?}");
+}
+
+/// With one worker that could only be interrupted.
+#[test]
+fn a_short_request_overtakes_a_long_one_that_runs() {
+    static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
+    static LONG_SAW: AtomicU64 = AtomicU64::new(0);
+    let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
+    let server = builder("tardis,n=1", 1)
+        .answering(|call: &mut Call<'_>| match call.class().0 {
+            1 => {
+                let end = Instant::now() + FOREVER;
+                while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
+                    checkpoint();
+                }
+                LONG_SAW.fetch_add(SHORT_DONE.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            _ => {
+                SHORT_DONE.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert_eq!(stats.answered, 4, "{stats:?}");
+    assert_eq!(LONG_SAW.load(Ordering::Relaxed), 4);
+}
+
+/// A worker that is stuck in a request holds the rest of its batch: an idle one takes it.
+#[test]
+fn an_idle_worker_steals_from_a_batch() {
+    for idle in [Idle::Spin, Idle::Park] {
+        let gate = Arc::new(AtomicBool::new(false));
+        // All due at once, and the first is long: whoever takes it takes shorts, too.
+        let (datapath, control) = replay(1, 8, 0, [0, 0]);
+        let open = Arc::clone(&gate);
+        let server = builder("tardis,n=8", 2)
+            .idle(idle)
+            .answering(move |call: &mut Call<'_>| {
+                if call.class().0 == 0 {
+                    return;
+                }
+                while !open.load(Ordering::Acquire) {
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            })
+            .datapath(datapath)
+            .start()
+            .unwrap();
+        play(&control);
+        wait_until("both workers are in a long request", || {
+            let stats = server.stats();
+            stats.stolen > 0 && stats.answered > 0
+        });
+        gate.store(true, Ordering::Release);
+        let stats = server.shutdown(FOREVER).unwrap();
+        assert_eq!(stats.answered, 8, "{idle:?}: {stats:?}");
+    }
+}
+
+#[test]
+fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
+    let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
+    let server = builder("tardis", 2)
+        .answering(|call: &mut Call<'_>| {
+            Spin::default().handle(call);
+            assert_ne!(call.class().0, 1, "longs panic");
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let stats = server.shutdown(FOREVER).unwrap();
+    let half = u64::from(REQUESTS) / 2;
+    assert_eq!((stats.answered, stats.panics), (2 * half, half));
+}
+
+/// Requests in the middle of their service when time is up, in the shared queue too, are given up, and counted with the others.
+#[test]
+fn what_is_given_up_is_counted() {
+    let (datapath, control) = replay(1, 40, 1_000, [0, 0]);
+    let server = builder("tardis", 2)
+        .answering(|call: &mut Call<'_>| {
+            let end = Instant::now() + Duration::from_millis(300);
+            while call.class().0 == 1 && Instant::now() < end {
+                checkpoint();
+            }
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    wait_until("somebody was interrupted", || {
+        server.stats().preemptions > 0
+    });
+    let stats = server.shutdown(Duration::from_millis(1)).unwrap();
+    let turned_away = stats.refused_draining;
+    assert_eq!(
+        stats.answered + stats.abandoned + turned_away,
+        40,
+        "{stats:?}"
+    );
+    assert!(stats.abandoned > 0, "{stats:?}");
+}
+
+/// The bound is that of the shared queue, as in the simulator: a worker that is stuck lets the other poll, and shed.
+#[test]
+fn a_full_queue_sheds() {
+    const LIMIT: usize = 4;
+    let gate = Arc::new(AtomicBool::new(false));
+    let (datapath, control) = replay(1, 64, 0, [0, 0]);
+    let server = builder("tardis,n=1", 1)
+        .queue_limit(LIMIT)
+        .answering(gated(&gate))
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    gate.store(true, Ordering::Release);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert_eq!(stats.answered + stats.shed, 64, "{stats:?}");
+    // All 64 come with one poll, which the queue has no room for.
+    assert_eq!(stats.answered, LIMIT as u64, "{stats:?}");
+}
+
+#[test]
+fn it_serves_udp_and_refuses_while_it_drains() {
+    for idle in [Idle::default(), Idle::Park] {
+        let gate = Arc::new(AtomicBool::new(false));
+        let server = builder("tardis", 2).idle(idle).serving(gated(&gate));
+        let mut client = Client::of(&server);
+        for index in 0..50 {
+            assert_eq!(client.call(0, index, b"ping"), (Status::Ok, b"ping".into()));
+        }
+        // One worker is stuck, and the other still refuses.
+        client.send(1, 100, b"");
+        wait_until("the long request was taken in", || {
+            server.stats().classes[1].accepted == 1
+        });
+        server.stopper().request_stop();
+        let end = Instant::now() + FOREVER;
+        while client.call(0, 101, b"").0 != Status::Draining {
+            assert!(Instant::now() < end, "nothing is refused");
+        }
+        assert!(matches!(
+            server.set_workers(1),
+            Err(ResizeError::Steered { .. })
+        ));
+        gate.store(true, Ordering::Release);
+        let stats = server.shutdown(FOREVER).unwrap();
+        assert_eq!((stats.abandoned, stats.unsent), (0, 0), "{stats:?}");
+        assert_eq!(stats.classes[1].answered, 1);
+    }
+}
+
+/// A classifier that panics does so in the thread that receives: the server stops, and only that thread is blamed.
+#[test]
+fn a_crash_stops_the_server() {
+    #[derive(Clone, Copy, Debug)]
+    struct Panics;
+    impl headway_net::classify::Classifier for Panics {
+        fn classify(&self, _datagram: &[u8]) -> Option<u16> {
+            panic!("a classifier with a bug");
+        }
+    }
+    let server = builder("tardis", 2)
+        .classifier(Panics)
+        .answering(Spin::default())
+        .listen_udp(loopback())
+        .start()
+        .unwrap();
+    let client = Client::of(&server);
+    client.send(0, 1, b"");
+    server.wait();
+    let crashed = server.shutdown(FOREVER).unwrap_err().to_string();
+    assert!(crashed.contains("hw-worker-"), "{crashed}");
+}
