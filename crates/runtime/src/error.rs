@@ -26,6 +26,15 @@ pub enum StartError {
         /// The policy.
         policy: &'static str,
     },
+    /// The policy has a dispatcher, and requests were to be steered to workers.
+    #[error(
+        "policy {policy} has a dispatcher, which takes all requests from one receive queue: leave the steering out, or choose \
+         d-fcfs, work-stealing or synergy"
+    )]
+    OneQueue {
+        /// The policy.
+        policy: &'static str,
+    },
     /// The policy has several dispatchers.
     #[error(
         "a server has one dispatcher: run policy {policy} without dispatchers=N, or several servers side by side"

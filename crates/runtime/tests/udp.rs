@@ -3,6 +3,8 @@
 mod common;
 #[path = "udp/life.rs"]
 mod life;
+#[path = "udp/steering.rs"]
+mod steering;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

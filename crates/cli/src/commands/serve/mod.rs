@@ -19,6 +19,7 @@ use config::{Flags, Given};
 pub(crate) use headway::config::address;
 use headway::config::{LISTEN, default_workers, pin, workload};
 use headway_net::classify::AnyClassifier;
+use headway_net::udp::Steering;
 use headway_policy::systems::ServerSpec;
 use headway_runtime::{Idle, Layout, Mechanism, Pin, Server, StartError, Stats, Stopper};
 use headway_workload::{Workload, duration};
@@ -72,6 +73,10 @@ pub(crate) struct Args {
     /// What threads without work do [default: spin-then-park]
     #[arg(long, value_enum)]
     idle: Option<IdleFlag>,
+    /// By what the kernel chooses a request's worker under a policy without a dispatcher: flow (addresses and ports), random, class (the
+    /// header's type), or byte=N of the header, modulo the number of workers [default: flow]
+    #[arg(long, value_name = "HOW")]
+    steer: Option<String>,
     /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
     #[arg(long, value_name = "CORES")]
     pin: Option<String>,
@@ -180,6 +185,10 @@ impl Args {
             queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
             layout,
             idle: self.idle.map(Idle::from).or(set.idle).unwrap_or_default(),
+            steer: file
+                .given_if_set("steer", self.steer, &set.steer)
+                .map(|steer| steer.parse(|text| text.parse()))
+                .transpose()?,
             pin: file
                 .given("pin", self.pin, &set.pin, || "auto".into())
                 .parse(|text| pin(text))?,
@@ -210,6 +219,8 @@ struct Settings {
     layout: Given<Layout>,
     interruption: Interruption,
     idle: Idle,
+    /// None where it was not chosen.
+    steer: Option<Given<Steering>>,
     pin: Given<Pin>,
     drain: Duration,
     max_spin_ns: Given<u64>,
@@ -236,6 +247,10 @@ impl Settings {
                     .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
             )
             .listen_udp(self.listen.value);
+        let builder = match &self.steer {
+            Some(steer) => builder.steer(steer.value),
+            None => builder,
+        };
         let started = self.interruption.apply(self.app, builder).start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
