@@ -270,7 +270,11 @@ pub type Steered = Central<disciplines::Fifo, Hashed, Fixed>;
 
 fn steered<L>(name: &'static str, shape: &Shape, flows: u64, locals: Vec<L>) -> System<Steered, L> {
     let fifo = disciplines::Fifo::new(usize::MAX);
-    let ingress = central(shape, 1, (fifo, Hashed::new(flows), Fixed::Open));
+    let ingress = central(
+        shape,
+        1,
+        (fifo, Hashed::new(flows, shape.seed), Fixed::Open),
+    );
     System {
         name,
         params: Params::new(),
