@@ -15,6 +15,7 @@ mod planning;
 mod policies;
 mod racks;
 mod recording;
+mod replayed;
 mod reproduce;
 mod serving;
 mod sweeps;
