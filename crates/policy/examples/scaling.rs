@@ -76,23 +76,24 @@ fn job(index: u32, slots: usize, now_ns: u64) -> Job {
 fn dispatched<I: Ingress, L: Local, M: Monitor>(mut system: System<I, L, M>, requests: u32) {
     let workers = system.locals.len();
     let (slots, queues) = (slots(workers), Toy::new(workers, 0));
-    let mut running: VecDeque<(WorkerId, Job)> = VecDeque::with_capacity(slots);
+    let mut running: VecDeque<(WorkerId, JobId)> = VecDeque::with_capacity(slots);
     for index in 0..requests {
-        let now_ns = u64::from(index) * GAP_NS;
-        let _ = system.ingress.arrived(now_ns, job(index, slots, now_ns));
-        while let Some(Dispatch { worker, job }) = system.ingress.poll(now_ns) {
-            system
-                .monitor
-                .started(now_ns, worker, &job, u64::from(index), &queues);
-            running.push_back((worker, job));
+        let (now_ns, epoch) = (u64::from(index) * GAP_NS, u64::from(index));
+        let arrived = job(index, slots, now_ns);
+        let _ = system.ingress.arrived(now_ns, arrived);
+        while let Some(Dispatch { worker, job: id }) = system.ingress.poll(now_ns) {
+            let placed = Job { id, ..arrived };
+            let monitor = &mut system.monitor;
+            black_box(monitor.started(now_ns, worker, &placed, epoch, &queues));
+            running.push_back((worker, id));
         }
         black_box(system.monitor.poll(now_ns, &system.ingress, &queues));
         if running.len() >= workers {
-            let (worker, job) = running
+            let (worker, id) = running
                 .pop_front()
                 .expect("as many run as there are workers");
-            system.monitor.stopped(now_ns, worker, u64::from(job.id.0));
-            system.ingress.finished(now_ns, worker, job, SERVICE_NS);
+            system.monitor.stopped(now_ns, worker, epoch);
+            system.ingress.finished(now_ns, worker, id, SERVICE_NS);
         }
     }
 }
