@@ -15,7 +15,7 @@ mod tokio_runtime;
 
 use crate::cores::Cores;
 use crate::peer::Peer;
-use crate::report::Outcome;
+use crate::report::MeasuredRun;
 use crate::schedule::Schedule;
 use anyhow::{Result, anyhow, ensure};
 use clap::{Parser, ValueEnum};
@@ -60,12 +60,12 @@ struct Args {
 }
 
 /// What serves the arrivals.
-enum System {
+enum Contender {
     Peer(Peer),
     Headway(ServerSpec),
 }
 
-impl System {
+impl Contender {
     fn name(&self) -> String {
         match self {
             Self::Peer(peer) => peer.name().to_owned(),
@@ -97,11 +97,11 @@ fn main() -> Result<()> {
             outcomes.extend(play_round(&systems, experiment, round, &cores)?);
         }
     }
-    let names: Vec<String> = systems.iter().map(System::name).collect();
+    let names: Vec<String> = systems.iter().map(Contender::name).collect();
     let workloads = experiments.iter().map(|one| one.workload.name.clone());
     let reference = systems
         .iter()
-        .position(|system| matches!(system, System::Headway(_)))
+        .position(|system| matches!(system, Contender::Headway(_)))
         .expect("a policy of Headway's is always among them");
     let workloads: Vec<String> = workloads.collect();
     println!(
@@ -114,28 +114,28 @@ fn main() -> Result<()> {
 
 /// Every system once, on the same arrivals. Each round begins with another one, so that none always follows the same.
 fn play_round(
-    systems: &[System],
+    systems: &[Contender],
     experiment: &Experiment,
     round: u64,
     cores: &Cores,
-) -> Result<Vec<Outcome>> {
+) -> Result<Vec<MeasuredRun>> {
     let experiment = experiment.clone().seed(experiment.seed + round);
     let schedule = Schedule::leaked(Trial::new(experiment.clone()).arrivals()?);
     let mut outcomes = Vec::new();
     for turn in 0..systems.len() {
         let system = (turn + round as usize) % systems.len();
         let run: Run = match &systems[system] {
-            System::Peer(peer) => peer.run(&experiment, schedule, cores)?,
-            System::Headway(policy) => headway::run(policy, &experiment)?,
+            Contender::Peer(peer) => peer.run(&experiment, schedule, cores)?,
+            Contender::Headway(policy) => headway::run(policy, &experiment)?,
         };
-        outcomes.push(Outcome { system, run });
+        outcomes.push(MeasuredRun { system, run });
     }
     Ok(outcomes)
 }
 
 impl Args {
     /// Those that can run here, the peers first.
-    fn systems(&self) -> Result<Vec<System>> {
+    fn systems(&self) -> Result<Vec<Contender>> {
         let peers = if self.peers.is_empty() {
             Peer::value_variants()
         } else {
@@ -144,7 +144,7 @@ impl Args {
         let mut systems = Vec::new();
         for &peer in peers {
             if peer.prepare()? {
-                systems.push(System::Peer(peer));
+                systems.push(Contender::Peer(peer));
             }
         }
         let defaults = headway::POLICIES.map(|policy| policy.parse::<ServerSpec>());
@@ -153,7 +153,7 @@ impl Args {
         } else {
             self.policies.clone()
         };
-        systems.extend(policies.into_iter().map(System::Headway));
+        systems.extend(policies.into_iter().map(Contender::Headway));
         Ok(systems)
     }
 

@@ -5,7 +5,7 @@ use crate::schedule::Schedule;
 use crate::{bare_loop, go_program, rayon_pool, tokio_runtime};
 use anyhow::{Context, Result};
 use headway_machine::noise;
-use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
+use headway_report::{ClassMeta, Noise, Recorder, Run, RunExtras, RunLevel, RunMeta};
 use headway_sim::Experiment;
 use std::time::Duration;
 
@@ -94,7 +94,7 @@ impl Peer {
         RunMeta {
             policy: self.name().into(),
             params: serde_json::Map::new(),
-            level: Level::Live,
+            level: RunLevel::Live,
             workload: experiment.workload.name.clone(),
             workers,
             seed: experiment.seed,

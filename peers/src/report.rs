@@ -8,7 +8,7 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// A run, and the place of what served it among the systems.
-pub(crate) struct Outcome {
+pub(crate) struct MeasuredRun {
     pub(crate) system: usize,
     pub(crate) run: Run,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Outcome {
 /// A row for each system: for each workload the median over rounds of the overall p99 slowdown, and of its ratio to that of the system
 /// `reference` in the same round.
 pub(crate) fn table(
-    outcomes: &[Outcome],
+    outcomes: &[MeasuredRun],
     systems: &[String],
     workloads: &[String],
     reference: usize,
@@ -41,7 +41,7 @@ pub(crate) fn table(
 
 /// The runs of a system under a workload, round by round.
 fn runs<'a>(
-    outcomes: &'a [Outcome],
+    outcomes: &'a [MeasuredRun],
     system: usize,
     workload: &'a str,
 ) -> impl Iterator<Item = &'a Run> {
@@ -53,7 +53,7 @@ fn runs<'a>(
 }
 
 /// The overall p99 slowdown of each of them.
-fn tails(outcomes: &[Outcome], system: usize, workload: &str) -> Vec<f64> {
+fn tails(outcomes: &[MeasuredRun], system: usize, workload: &str) -> Vec<f64> {
     let runs = runs(outcomes, system, workload);
     runs.map(|run| run.overall.slowdown.p99).collect()
 }
@@ -74,7 +74,7 @@ fn lost_fraction(run: &Run) -> f64 {
 }
 
 /// Says on standard error where the machine disturbed runs, and where they shed requests.
-pub(crate) fn warn(outcomes: &[Outcome], systems: &[String], workloads: &[String]) {
+pub(crate) fn warn(outcomes: &[MeasuredRun], systems: &[String], workloads: &[String]) {
     for workload in workloads {
         for (system, name) in systems.iter().enumerate() {
             let runs: Vec<&Run> = runs(outcomes, system, workload).collect();
@@ -136,7 +136,7 @@ impl<'a> JsonFile<'a> {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn write(self, outcomes: Vec<Outcome>) -> Result<()> {
+    pub(crate) fn write(self, outcomes: Vec<MeasuredRun>) -> Result<()> {
         let runs: Vec<Run> = outcomes.into_iter().map(|outcome| outcome.run).collect();
         let noises = runs.iter().filter_map(|run| run.extras.noise);
         let noise = Noise {
@@ -154,17 +154,17 @@ impl<'a> JsonFile<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headway_report::{ClassMeta, Level, Recorder, RunExtras, RunMeta};
+    use headway_report::{ClassMeta, Recorder, RunExtras, RunLevel, RunMeta};
 
     /// A run in which every request is slowed down so many times.
-    fn outcome(system: usize, workload: &str, slowdown: u64) -> Outcome {
+    fn outcome(system: usize, workload: &str, slowdown: u64) -> MeasuredRun {
         const SERVICE_NS: u64 = 1_000;
         let mut recorder = Recorder::new(&[ClassMeta::new("all", SERVICE_NS as f64)]);
         recorder.record(0, slowdown * SERVICE_NS, SERVICE_NS);
         let meta = RunMeta {
             policy: String::new(),
             params: serde_json::Map::new(),
-            level: Level::Live,
+            level: RunLevel::Live,
             workload: workload.to_owned(),
             workers: 2,
             seed: 1,
@@ -177,7 +177,7 @@ mod tests {
             preemptions: 0,
             overloaded: false,
         };
-        Outcome {
+        MeasuredRun {
             system,
             run: Run::new(meta, &recorder, RunExtras::default()),
         }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn medians_are_over_rounds_and_ratios_within_a_round() {
         let slowdowns = [(10, 10), (30, 10), (40, 80)];
-        let mut outcomes: Vec<Outcome> = slowdowns
+        let mut outcomes: Vec<MeasuredRun> = slowdowns
             .into_iter()
             .flat_map(|(own, to)| [outcome(0, "w", own), outcome(1, "w", to)])
             .collect();

@@ -9,7 +9,7 @@ use headway_kv::{Kv, KvWorkload, Operation, Request, key_of, read_get};
 use headway_load::{Extent, Load, ServiceTime};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status, UNKNOWN};
 use headway_runtime::{Layout, Server};
-use headway_workload::{Class, Offered, Service, Workload};
+use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
 fn serve(kv: Kv) -> Server {
     let server = Server::builder()
@@ -86,7 +86,13 @@ fn malformed_bodies_are_bad_requests_and_values_too_long_are_too_large() {
 fn a_load_of_gets_and_scans_is_answered() {
     const KEYS: u64 = 2_000;
     let server = serve(Kv::filled(KEYS, 100, 1).unwrap());
-    let class = |name, share| Class::new(name, share, Service::Constant { mean_ns: 2_000 });
+    let class = |name, share| {
+        Class::new(
+            name,
+            share,
+            ServiceDistribution::Constant { mean_ns: 2_000 },
+        )
+    };
     let workload = Workload::new("kv", vec![class("GET", 0.9), class("SCAN", 0.1)]);
     let requests = KvWorkload::new(KEYS, 1)
         .with_classes(workload.class_names())

@@ -14,7 +14,7 @@ use crate::{Trial, TrialError};
 use headway_report::Run;
 use headway_runtime::{LOOK_NS, Layout};
 use headway_sim::{Costs, Experiment, Offered};
-use headway_workload::{Arrivals, Class, Service, Workload};
+use headway_workload::{Arrivals, Class, ServiceDistribution, Workload};
 use serde::{Deserialize, Serialize};
 
 /// Requests of a saturated run: they must fit into the live queue.
@@ -183,7 +183,7 @@ const IN_TURNS: SteadyLoad = SteadyLoad {
 
 impl SteadyLoad {
     fn trial(&self, layout: Layout) -> Trial {
-        let service = Service::Constant {
+        let service = ServiceDistribution::Constant {
             mean_ns: self.service_ns,
         };
         let mut workload = Workload::new("calibration", vec![Class::new("request", 1.0, service)]);

@@ -108,7 +108,7 @@ mod tests {
             }
             let mut shape = Shape::new(WORKERS).class(1_000, 1.0);
             shape.seed = trial.experiment.seed;
-            let spec = trial.experiment.policy.server().unwrap().spec();
+            let spec = trial.experiment.policy.server().unwrap();
             let simulated = systems::with(spec, &shape, Steered(&arrivals)).unwrap();
             assert_eq!(live, simulated, "{policy} {flows:?}");
         }

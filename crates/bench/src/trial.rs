@@ -9,9 +9,9 @@ use headway_policy::Resume;
 use headway_policy::role::Owner;
 use headway_policy::spec::{Params, SpecError};
 use headway_policy::systems::{Facts, Preemption};
-use headway_report::{ClassMeta, Level, Noise, Recorder, Run, RunExtras, RunMeta};
+use headway_report::{ClassMeta, Noise, Recorder, Run, RunExtras, RunLevel, RunMeta};
 use headway_runtime::{
-    Class, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
+    DeclaredClass, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
     max_queue_limit,
 };
 use headway_sim::{Experiment, Length, class_hints};
@@ -228,7 +228,7 @@ impl Trial {
         let probe = Probe::new(experiment.workers);
         let builder = Server::builder()
             .workers(experiment.workers)
-            .policy_spec(experiment.policy.server()?.spec().clone())
+            .policy_spec(experiment.policy.server()?.clone())
             .classes(self.classes())
             .queue_limit(self.queue_limit())
             .seed(experiment.seed)
@@ -295,12 +295,12 @@ impl Trial {
     }
 
     /// As the simulator tells the policy of them.
-    fn classes(&self) -> Vec<Class> {
+    fn classes(&self) -> Vec<DeclaredClass> {
         let workload = &self.experiment.workload;
         workload
             .union()
             .zip(class_hints(workload))
-            .map(|(class, hint)| Class {
+            .map(|(class, hint)| DeclaredClass {
                 name: class.name.clone(),
                 hint,
             })
@@ -409,7 +409,7 @@ impl Trial {
         RunMeta {
             policy: played.policy.into(),
             params: self.params(&played.params),
-            level: Level::Live,
+            level: RunLevel::Live,
             workload: experiment.workload.name.clone(),
             workers: experiment.workers,
             seed: experiment.seed,
@@ -522,7 +522,7 @@ mod tests {
         let workload = Workload::from_toml_str(text, "mix.toml").unwrap();
         let trial = Trial::new(Experiment::new(workload, "edf".parse().unwrap()));
         let classes = trial.classes();
-        let told = |class: &Class| (class.hint.slo_ns, class.hint.long, class.hint.mean_ns);
+        let told = |class: &DeclaredClass| (class.hint.slo_ns, class.hint.long, class.hint.mean_ns);
         assert_eq!(told(&classes[0]), (Some(30_000), None, 2_000.0));
         assert_eq!(told(&classes[1]), (Some(20_000), Some(true), 5_000.0));
         let hints: Vec<ClassHint> = classes.iter().map(|class| class.hint).collect();

@@ -1,4 +1,4 @@
-/* What the shim asks of the thread it runs in, by the contract between probes and the runtime (crates/fiber/src/abi.rs). */
+/* What the shim asks of the thread it runs in, by the contract between probes and the runtime (crates/fiber/src/abi/words.rs). */
 #ifndef HEADWAY_SHIM_SELF_H
 #define HEADWAY_SHIM_SELF_H
 

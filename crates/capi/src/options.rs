@@ -192,7 +192,7 @@ impl Chosen {
 
 /// # Safety
 /// As [`Chosen::read`].
-unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::Class>, Failure> {
+unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::DeclaredClass>, Failure> {
     let count = options.class_count;
     if count > 0 && options.classes.is_null() {
         return Err(Failure::argument(format!(
@@ -216,7 +216,7 @@ unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::Class>, Failure
     for (index, class) in unsafe { &*classes }.iter().enumerate() {
         // SAFETY: the caller's promise.
         let name = unsafe { text::optional(class.name, "headway_class.name") }?;
-        read.push(runtime::Class {
+        read.push(runtime::DeclaredClass {
             name: name.map_or_else(|| format!("class-{index}"), str::to_owned),
             hint: policy::ClassHint {
                 mean_ns: class.mean_ns as f64,

@@ -291,10 +291,10 @@ fn check(policy: &PolicySpec) -> Result<(), SpecError> {
             server.check(&shape)?;
         }
         PolicySpec::Fluid => {}
-        PolicySpec::Rack { spec, .. } => {
-            let (_, inner) = headway_policy::rack::systems::check(spec, &small_rack())?;
+        PolicySpec::Rack { spec, inner, .. } => {
+            headway_policy::rack::systems::check(spec, &small_rack())?;
             if let Some(inner) = inner {
-                headway_policy::systems::check(&inner, &shape)?;
+                inner.check(&shape)?;
             }
         }
         PolicySpec::Host { spec, .. } => {

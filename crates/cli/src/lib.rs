@@ -30,7 +30,7 @@ pub fn command_line() -> clap::Command {
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
-    match Cli::parse().command.run() {
+    match Cli::parse().command.run(command_line) {
         Ok(code) => code,
         Err(error) if error::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {

@@ -6,14 +6,14 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use crate::abi::{NEVER, SELF_TIMED};
+use crate::abi::words::{NEVER, SELF_TIMED};
 use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
 
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///
-/// Dropping it waits until all [`Flag`]s of the thread are dropped, since they point into the thread's memory. So the thread itself must not
+/// Dropping it waits until all [`YieldFlag`]s of the thread are dropped, since they point into the thread's memory. So the thread itself must not
 /// keep a flag longer. (A thread that leaks its `Attached` waits when it ends.)
 #[derive(Debug)]
 pub struct Attached {
@@ -54,9 +54,9 @@ impl Attached {
     }
 
     /// A handle by which other threads ask this thread to yield.
-    pub fn flag(&self) -> Flag {
+    pub fn flag(&self) -> YieldFlag {
         *self.flags.outstanding() += 1;
-        Flag {
+        YieldFlag {
             line: local::shared_line(),
             flags: Arc::clone(&self.flags),
         }
@@ -97,7 +97,7 @@ impl Attached {
         local::set_deadline(tsc);
     }
 
-    /// The message sent [with](Flag::raise_with) the request to yield that this assignment was granted; 0 for none.
+    /// The message sent [with](YieldFlag::raise_with) the request to yield that this assignment was granted; 0 for none.
     #[inline]
     pub fn granted_message(&self) -> u64 {
         local::granted_message()
@@ -130,17 +130,17 @@ impl Drop for Attached {
 
 /// Asks a thread to yield. Any thread may hold it. A clone takes a lock.
 #[derive(Debug)]
-pub struct Flag {
+pub struct YieldFlag {
     line: *const AtomicU64,
     flags: Arc<Flags>,
 }
 
 // SAFETY: the line is an atomic word, and outlives every flag: see `Thread`.
-unsafe impl Send for Flag {}
+unsafe impl Send for YieldFlag {}
 // SAFETY: as above.
-unsafe impl Sync for Flag {}
+unsafe impl Sync for YieldFlag {}
 
-impl Flag {
+impl YieldFlag {
     /// Asks the assignment of that epoch to yield: one store to the thread's line. It has no effect after that assignment.
     ///
     /// A request replaces an earlier one that the thread has not noticed yet, so only one thread at a time may ask.
@@ -163,17 +163,17 @@ impl Flag {
     }
 }
 
-impl Clone for Flag {
-    fn clone(&self) -> Flag {
+impl Clone for YieldFlag {
+    fn clone(&self) -> YieldFlag {
         *self.flags.outstanding() += 1;
-        Flag {
+        YieldFlag {
             line: self.line,
             flags: Arc::clone(&self.flags),
         }
     }
 }
 
-impl Drop for Flag {
+impl Drop for YieldFlag {
     fn drop(&mut self) {
         let mut outstanding = self.flags.outstanding();
         *outstanding -= 1;

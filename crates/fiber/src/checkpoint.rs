@@ -3,8 +3,9 @@
 
 use std::arch::asm;
 
-use crate::abi::{__headway_checkpoint, ASKED_OFFSET};
+use crate::abi::words::ASKED_OFFSET;
 use crate::local::preempt_offset;
+use crate::stub::__headway_checkpoint;
 
 /// Yields if another thread asked this one to. Otherwise it costs a load and a branch that is not taken.
 ///

@@ -2,7 +2,7 @@
 //!
 //! A [`Fiber`] runs one job after another on a stack of its own ([`Stacks`]), and can be suspended in the middle of a job. It yields by a call
 //! ([`yield_now`]), or when a probe in its code finds a request to yield. Headway's compiler pass inserts probes; a programmer places them by
-//! hand ([`checkpoint`]). A probe reads its thread's own cache line. The thread is [`Attached`] and hands out [`Flag`]s, by which another thread
+//! hand ([`checkpoint`]). A probe reads its thread's own cache line. The thread is [`Attached`] and hands out [`YieldFlag`]s, by which another thread
 //! asks it to yield; or its probes read the clock ([`Attached::self_timed`]).
 //!
 //! [`NoPreempt`] marks sections that must not be interrupted (a lock is held, the allocator runs). A request that comes inside takes effect at
@@ -38,7 +38,7 @@ mod stub;
 mod switch;
 mod sync;
 
-pub use attached::{Attached, Flag};
+pub use attached::{Attached, YieldFlag};
 pub use checkpoint::{CheckpointEvery, checkpoint};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
 pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempter, Unavailable, UnknownMechanism};

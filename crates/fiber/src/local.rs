@@ -7,7 +7,7 @@
 use std::arch::asm;
 use std::sync::atomic::AtomicU64;
 
-use crate::abi::{
+use crate::abi::words::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
     EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET,
     NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,

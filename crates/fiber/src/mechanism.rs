@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use headway_machine::doctor::{has_invariant_tsc, has_user_interrupts};
 
-use crate::attached::{Attached, Flag};
+use crate::attached::{Attached, YieldFlag};
 use crate::signal_handler;
 
 /// A way to make a running request yield.
@@ -142,10 +142,10 @@ pub trait Preempter {
     fn asker(&self) -> Option<Asker>;
 }
 
-/// Asks a thread to yield, by its mechanism. Keeps the thread [attached](Attached), as a [`Flag`] does.
+/// Asks a thread to yield, by its mechanism. Keeps the thread [attached](Attached), as a [`YieldFlag`] does.
 #[derive(Debug, Clone)]
 pub struct Asker {
-    pub(crate) flag: Flag,
+    pub(crate) flag: YieldFlag,
     /// The thread that receives a signal, if the mechanism sends one.
     pub(crate) thread: Option<libc::pid_t>,
 }
@@ -157,7 +157,7 @@ impl Asker {
         self.ask_with(epoch, 0);
     }
 
-    /// As [`ask`](Self::ask), with a message: see [`Flag::raise_with`].
+    /// As [`ask`](Self::ask), with a message: see [`YieldFlag::raise_with`].
     #[inline]
     pub fn ask_with(&self, epoch: u64, message: u64) {
         self.flag.raise_with(epoch, message);

@@ -8,9 +8,16 @@ use std::alloc::{GlobalAlloc, Layout};
 use std::arch::asm;
 use std::marker::PhantomData;
 
-use crate::abi::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
+use crate::abi::words::{DEFERRED_OFFSET, NO_PREEMPT_OFFSET};
 use crate::local::{no_preempt, self_offset, set_deferred};
-use crate::slow::{__headway_deferred, __headway_deferred_in_library};
+
+// The end of a section is the one place where code that suspends a fiber is called by code that it is built on: suspending opens sections
+// itself. So this file knows only the symbols of the contract ([`abi`](crate::abi)), as C code does. A direct call to a symbol costs what it
+// did; a pointer to the function would cost a word in the thread's line, and a check before the first thread attaches.
+unsafe extern "C-unwind" {
+    safe fn __headway_deferred();
+    safe fn __headway_deferred_in_library();
+}
 
 /// A no-preempt section. The fiber that made it does not yield while it lives. A fiber that was asked to yield meanwhile does so when it drops
 /// its last section.

@@ -1,7 +1,7 @@
 //! The slow path of a probe, after it has saved the registers: it decides, and yields.
 #![expect(unsafe_code, reason = "suspends the fiber that runs")]
 
-use crate::abi::{NEVER, SELF_TIMED};
+use crate::abi::words::{NEVER, SELF_TIMED};
 use std::ptr::NonNull;
 
 use crate::control::FiberControl;

@@ -11,7 +11,7 @@
 use std::arch::naked_asm;
 use std::sync::atomic::AtomicU32;
 
-use crate::abi::{
+use crate::abi::words::{
     __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, DEADLINE_OFFSET,
     LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, MESSAGE_OFFSET, MOST_SKIPPED, NEXT_READ_OFFSET,
     SKIPPED_OFFSET,

@@ -104,7 +104,7 @@ struct Job {
 struct Shared {
     /// In each, a count that is odd while somebody is inside.
     counts: [FiberMutex<u64>; 3],
-    flags: Mutex<Vec<headway_fiber::Flag>>,
+    flags: Mutex<Vec<headway_fiber::YieldFlag>>,
     epoch: AtomicU64,
     entered: AtomicU64,
 }

@@ -13,11 +13,11 @@ use std::thread;
 use common::registers::{Image, Probe, Width};
 use common::relay::Relay;
 use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, resume, set_errno, stacks};
-use headway_fiber::{Attached, Fiber, Flag, SendFiber, Stacks, Turn, checkpoint};
+use headway_fiber::{Attached, Fiber, SendFiber, Stacks, Turn, YieldFlag, checkpoint};
 
 /// The threads of a soak, as a fiber sees them: it finds out in which it is by what the thread told it, never by a thread-local.
 struct Threads {
-    flags: Vec<Flag>,
+    flags: Vec<YieldFlag>,
     epochs: Vec<AtomicU64>,
 }
 

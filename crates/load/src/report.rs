@@ -3,7 +3,7 @@
 use headway_machine::thread::Responsiveness;
 use headway_net::header::Status;
 use headway_report::{
-    ClassMeta, Delivery, Histogram, LOST_FRACTION_MAX, Level, Recorder, Run, RunExtras, RunMeta,
+    ClassMeta, Delivery, Histogram, LOST_FRACTION_MAX, Recorder, Run, RunExtras, RunLevel, RunMeta,
 };
 use headway_workload::TraceRecord;
 
@@ -296,7 +296,7 @@ impl<'a> FinishedLoad<'a> {
         let meta = RunMeta {
             policy: self.load.policy.clone(),
             params: self.load.params.clone(),
-            level: Level::Live,
+            level: RunLevel::Live,
             workload: self.load.workload.name.clone(),
             workers: self.load.workers,
             seed: self.load.seed,

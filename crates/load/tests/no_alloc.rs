@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use headway_load::{Extent, Load, Threads};
-use headway_workload::{Class, Offered, Service, Workload};
+use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -64,7 +64,7 @@ fn allocations(count: u64, threads: Threads) -> u64 {
         IS_SERVER.set(true);
         echo(&socket, &stopped);
     });
-    let class = Class::new("all", 1.0, Service::Constant { mean_ns: 1_000 });
+    let class = Class::new("all", 1.0, ServiceDistribution::Constant { mean_ns: 1_000 });
     let workload = Workload::new("one", vec![class]);
     let offered = Offered::Rate(10_000.0);
     let mut load = Load::new(target, workload, offered, Extent::Requests { count });

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use headway_fiber::{Attached, Fiber, Flag, Stacks, Turn};
+use headway_fiber::{Attached, Fiber, Stacks, Turn, YieldFlag};
 use headway_macros::preemptible;
 
 fn stacks() -> Stacks {
@@ -27,7 +27,7 @@ fn resume<J>(fiber: &mut Fiber<J>) -> Turn<J> {
 
 /// What a function under test is given: it asks itself to yield once it has gone some way.
 struct Job {
-    flag: Flag,
+    flag: YieldFlag,
     steps: Rc<Cell<u32>>,
 }
 

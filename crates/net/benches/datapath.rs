@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use headway_machine::Clock;
-use headway_net::datapath::{Datapath, Rx, Tx};
+use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::replay::{Replay, ReplayArrival, ReplayRx};
 use headway_net::udp::UdpDatapath;
@@ -31,7 +31,7 @@ fn udp(criterion: &mut Criterion) {
     let datapath = UdpDatapath::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let server = datapath.local_addr();
     let client = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let (rxs, mut txs) = datapath.split(1, 1).unwrap();
+    let DatapathEnds { rxs, mut txs } = datapath.split(1, 1).unwrap();
     let (pool, mut free) = Pool::new(BATCH).unwrap();
     let (rx, mut scratch, mut out) = (&*rxs[0], rxs[0].scratch(), Vec::with_capacity(BATCH));
     let mut group = criterion.benchmark_group("udp");
@@ -83,7 +83,7 @@ fn started(requests: usize, at_ns: u64) -> Arc<ReplayRx> {
         class: 0,
     };
     let (replay, control) = Replay::new(vec![vec![arrival; requests]]).unwrap();
-    let (mut rxs, _) = replay.split(1, 0).unwrap();
+    let DatapathEnds { mut rxs, .. } = replay.split(1, 0).unwrap();
     control.start(Clock::global().now_ns());
     rxs.remove(0)
 }

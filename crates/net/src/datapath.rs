@@ -21,8 +21,14 @@ pub trait Datapath {
     fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<Self::Rx, Self::Tx>>;
 }
 
-/// The receive queues and the ways out of a datapath.
-pub type DatapathEnds<R, T> = (Vec<Arc<R>>, Vec<T>);
+/// The two ends of a datapath.
+#[derive(Debug)]
+pub struct DatapathEnds<R, T> {
+    /// The receive queues.
+    pub rxs: Vec<Arc<R>>,
+    /// A way out for each thread that sends.
+    pub txs: Vec<T>,
+}
 
 /// A receive queue. Any thread may poll it, so that an idle worker can steal from another's.
 pub trait Rx: Send + Sync {

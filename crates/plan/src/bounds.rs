@@ -1,4 +1,4 @@
-//! What no policy can do: each claim is computed, and says what from.
+//! SLO bounds that no policy can keep: each claim is computed, and names its reason.
 
 use crate::pooling::{ROUNDING, SLOWDOWN_ROUNDING, by_pooling};
 use crate::question::Question;
@@ -26,8 +26,8 @@ use headway_workload::{Arrivals, Class};
 /// every replication. They leave out all classes but the one a bound is about, and the
 /// warm-up, which can only make those in question faster.
 ///
-/// What is not shown, though it may be so: that bounds which can be kept one by one cannot be kept together, that a mean slowdown
-/// cannot be kept (SRPT is not best for it, and what is best is not known), and anything about bounded queues, which may shed.
+/// Not shown, though it may be true: that bounds which can be kept one by one cannot be kept together, that a mean slowdown
+/// cannot be kept (SRPT is not best for it, and the best order is not known), and anything about bounded queues, which may shed.
 #[must_use]
 pub fn impossible(question: &Question) -> Vec<Impossible> {
     let steady = question.workload.phases.is_empty();
@@ -327,9 +327,9 @@ mod tests {
 
     #[test]
     fn what_is_rounded_to_the_bound_keeps_it() {
-        use headway_workload::{Class, Service};
+        use headway_workload::{Class, ServiceDistribution};
         let constant = |mean_ns, slo: &str, overhead_ns| {
-            let class = Class::new("all", 1.0, Service::Constant { mean_ns });
+            let class = Class::new("all", 1.0, ServiceDistribution::Constant { mean_ns });
             let workload = Workload::new("constant", vec![class]);
             let load = Offered::Load {
                 load: 0.01,

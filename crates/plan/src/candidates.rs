@@ -1,4 +1,4 @@
-//! What is tried: every policy with the [grids](headway_policy::systems::Grid) of its parameters.
+//! The candidates: every policy with the [grids](headway_policy::systems::Grid) of its parameters.
 
 use headway_policy::spec::{Params, SpecError};
 use headway_policy::systems::{Grid, ServerSpec, Values};

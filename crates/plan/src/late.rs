@@ -23,9 +23,9 @@
 pub struct Due {
     /// When it arrives.
     pub at_ns: u64,
-    /// What it takes of one worker.
+    /// Its service time on one worker, ns.
     pub service_ns: u64,
-    /// After arrival; what ends later is late.
+    /// The deadline, counted from the arrival.
     pub within_ns: u64,
 }
 

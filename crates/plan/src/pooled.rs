@@ -1,7 +1,7 @@
-//! What no policy can do better: one worker as fast as all of them together.
+//! A lower bound on every policy: one worker as fast as all of them together.
 //!
-//! Whatever `c` workers do with some arrivals, one worker of `c` times their speed can do as well
-//! or better: it serves each of the requests that are running at its own share. What is best for
+//! One worker of `c` times their speed does at least as well as `c` workers on the same arrivals:
+//! it serves each of the requests that are running at its own share. The best order for
 //! that one worker therefore bounds every policy from below, for these very arrivals:
 //! its mean latency is least under SRPT (Schrage 1968), its largest latency under FCFS, which for
 //! equal allowances is EDF (Liu & Layland 1973; Horn 1974).

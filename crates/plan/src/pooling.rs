@@ -1,4 +1,4 @@
-//! What one worker as fast as all could not do, on the arrivals of every replication.
+//! SLO bounds that even one worker as fast as all cannot keep, on the arrivals of every replication.
 
 use crate::late::{Due, least_late};
 use crate::pooled::{fcfs_max_ns, srpt_mean_ns};
@@ -15,7 +15,7 @@ pub(crate) const ROUNDING: f64 = 1e-9;
 /// A slowdown is recorded in thousandths, rounded to the nearest.
 pub(crate) const SLOWDOWN_ROUNDING: f64 = 0.5e-3;
 
-/// What shows that a bound cannot be kept, if something does.
+/// The proof that a bound cannot be kept, if there is one.
 pub(crate) fn by_pooling(question: &Question, bound: &Bound) -> Option<(ShownBy, String)> {
     if question.is_bounded() {
         return None;
@@ -39,7 +39,7 @@ pub(crate) fn by_pooling(question: &Question, bound: &Bound) -> Option<(ShownBy,
     why.map(|why| (ShownBy::PooledPercentile, why))
 }
 
-/// What requests `(arrival, service time)` come to at best on so many workers, ns.
+/// The least latency of requests `(arrival, service time)` on a number of workers, ns.
 type LeastLatency = fn(&[(u64, u64)], usize) -> f64;
 
 fn by_least(

@@ -1,4 +1,4 @@
-//! What is asked.
+//! The question that a plan answers.
 
 use headway_policy::Resume;
 use headway_policy::spec::SpecError;
@@ -7,19 +7,19 @@ use headway_report::slo::{Slo, SloError};
 use headway_sim::{Costs, Offered, SimError, available_threads};
 use headway_workload::Workload;
 
-/// What is to be planned.
+/// The question that a plan answers.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// What arrives.
+    /// The requests that arrive.
     pub workload: Workload,
-    /// How much of it.
+    /// The rate or the load at which they arrive.
     pub offered: Offered,
-    /// What must hold.
+    /// The SLO that the plan must meet.
     pub slo: Slo,
     /// Workers that the candidates are ranked with, one dispatcher beside them not counted.
     pub workers: usize,
-    /// Cores of the machine, where the candidates share them with what dispatches: each has those as workers that its
-    /// dispatchers and timers leave. None: every candidate has `workers`, whatever else it takes.
+    /// Cores of the machine, where workers share them with dispatchers and timers: a candidate's workers are the cores
+    /// that its dispatchers and timers leave. `None`: every candidate has `workers`, whatever cores it needs besides.
     pub cores: Option<usize>,
     /// Arrivals of each run of the last round; the first tenth is not measured.
     pub requests: u64,
@@ -27,9 +27,9 @@ pub struct Question {
     pub replications: u64,
     /// Seed of the first.
     pub seed: u64,
-    /// What the machinery costs.
+    /// The costs of the machinery.
     pub costs: Costs,
-    /// What receiving a request costs besides, ns: the dispatcher, or the worker under a policy without one.
+    /// The further cost of receiving a request, ns. The dispatcher pays it, or the worker under a policy without one.
     pub receive_ns: u64,
     /// Added to every latency, ns.
     pub network_ns: u64,
@@ -64,10 +64,10 @@ pub enum PlanError {
     NoCandidates,
 }
 
-/// What the planner is at.
+/// The progress of the planner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PlanProgress {
-    /// A stage of so many runs begins.
+    /// A stage of this number of runs begins.
     Stage(&'static str, u64),
     /// A run is done.
     Run,

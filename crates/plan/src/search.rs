@@ -25,7 +25,7 @@ pub(crate) struct Ranked {
     alike: Vec<ServerSpec>,
 }
 
-/// What the search found: the last round, best first, and all rounds.
+/// The result of the search: the last round, best first, and all rounds.
 pub(crate) struct Search {
     pub(crate) ranked: Vec<Ranked>,
     pub(crate) rounds: Vec<PlanRound>,
@@ -35,7 +35,7 @@ pub(crate) struct Search {
 struct RoundSize {
     requests: f64,
     replications: u64,
-    /// Of the first run. What one round decides, the next does not see.
+    /// Of the first run. Each round has seeds of its own, so a choice is never confirmed by the runs that led to it.
     seed: u64,
 }
 
@@ -169,7 +169,7 @@ fn kept(ranked: Vec<Ranked>) -> Vec<Candidate> {
 }
 
 impl Ranked {
-    /// What the ranking sorts by: how much of the SLO is used; infinite where nothing was shown.
+    /// The key of the ranking: the part of the SLO that is used; infinite where nothing was shown.
     fn badness(&self) -> f64 {
         self.tried.used().unwrap_or(f64::INFINITY)
     }

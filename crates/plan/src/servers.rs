@@ -1,4 +1,4 @@
-//! What can run requests at all, whichever of the policies in question is chosen.
+//! The cores that can run requests, whichever of the policies in question is chosen.
 
 use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::question::Question;
@@ -11,7 +11,7 @@ use std::fmt;
 /// Cores that run requests: the workers, and the dispatchers that work.
 pub(crate) struct Servers {
     pub(crate) count: usize,
-    /// What each request takes besides its service, ns: nothing where it may be a dispatcher that runs it.
+    /// The overhead of each request beside its service, ns; 0 where a dispatcher may run it.
     pub(crate) overhead_ns: u64,
     dispatchers_work: bool,
 }
@@ -20,7 +20,7 @@ impl Servers {
     /// The most, and the least overhead, that a policy in question has.
     pub(crate) fn of(question: &Question) -> Self {
         let tried = match &question.policies {
-            // What cannot be built is refused where it is tried.
+            // A policy that cannot be built is refused where it is tried.
             Some(given) => candidates_of(given, &question.workload, &question.shape()),
             None => candidates(&question.workload, &question.shape()),
         };
@@ -45,21 +45,21 @@ impl Servers {
         }
     }
 
-    /// What a request takes of one of them at least, ns.
+    /// The least time that a request takes of one of them, ns.
     pub(crate) fn work_ns(&self, arrival: &Arrival) -> u64 {
         arrival.service_ns + self.overhead_ns
     }
 }
 
 impl Question {
-    /// What the policies are told of the server.
+    /// The shape that the policies are built for.
     pub(crate) fn shape(&self) -> Shape {
         let mut shape = Shape::new(self.workers);
         shape.resume = self.resume;
         shape
     }
 
-    /// What the machinery costs under a policy: whoever receives the requests pays for that.
+    /// The costs of the machinery under a policy. The dispatcher, or else the worker, pays for receiving.
     #[must_use]
     pub fn costs_of(&self, policy: &ServerSpec) -> Costs {
         let mut costs = self.costs;
@@ -70,7 +70,7 @@ impl Question {
         costs
     }
 
-    /// Workers under a policy: those that what dispatches leaves of the cores.
+    /// Workers under a policy: the cores that its dispatchers and timers leave.
     pub(crate) fn workers_of(&self, policy: &ServerSpec) -> usize {
         let Some(cores) = self.cores else {
             return self.workers;

@@ -1,4 +1,4 @@
-//! What becomes of a policy with other workers, more load, or longer service times.
+//! The result of a policy with other workers, more load, or longer service times.
 
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::Ranked;
@@ -7,7 +7,7 @@ use headway_policy::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{CoresNeeded, Sensitivity};
 use headway_sim::Offered;
-use headway_workload::{Arrivals, Class, Empirical, Service, Workload};
+use headway_workload::{Arrivals, Class, Empirical, ServiceDistribution, Workload};
 use std::sync::Arc;
 
 /// More load, and longer service times.
@@ -151,38 +151,38 @@ fn longer(workload: &Workload, factor: f64) -> Workload {
     workload
 }
 
-fn stretched(service: &Service, factor: f64) -> Service {
+fn stretched(service: &ServiceDistribution, factor: f64) -> ServiceDistribution {
     let by = |ns: u64| libm::round(ns as f64 * factor) as u64;
     match service {
-        Service::Constant { mean_ns } => Service::Constant {
+        ServiceDistribution::Constant { mean_ns } => ServiceDistribution::Constant {
             mean_ns: by(*mean_ns),
         },
-        Service::Exponential { mean_ns } => Service::Exponential {
+        ServiceDistribution::Exponential { mean_ns } => ServiceDistribution::Exponential {
             mean_ns: by(*mean_ns),
         },
-        Service::Lognormal { mean_ns, cv } => Service::Lognormal {
+        ServiceDistribution::Lognormal { mean_ns, cv } => ServiceDistribution::Lognormal {
             mean_ns: by(*mean_ns),
             cv: *cv,
         },
-        Service::Uniform { min_ns, max_ns } => Service::Uniform {
+        ServiceDistribution::Uniform { min_ns, max_ns } => ServiceDistribution::Uniform {
             min_ns: by(*min_ns),
             max_ns: by(*max_ns),
         },
-        Service::Pareto {
+        ServiceDistribution::Pareto {
             min_ns,
             max_ns,
             alpha,
-        } => Service::Pareto {
+        } => ServiceDistribution::Pareto {
             min_ns: by(*min_ns),
             max_ns: by(*max_ns),
             alpha: *alpha,
         },
-        Service::Empirical(empirical) => {
+        ServiceDistribution::Empirical(empirical) => {
             let points = empirical
                 .points()
                 .iter()
                 .map(|(ns, weight)| (by(*ns), *weight));
-            Service::Empirical(Arc::new(Empirical::new(points.collect())))
+            ServiceDistribution::Empirical(Arc::new(Empirical::new(points.collect())))
         }
     }
 }
@@ -204,7 +204,9 @@ mod tests {
             );
         }
         let points = Arc::new(Empirical::new(vec![(10, 2.0), (100, 1.0)]));
-        let Service::Empirical(long) = stretched(&Service::Empirical(points), 1.2) else {
+        let ServiceDistribution::Empirical(long) =
+            stretched(&ServiceDistribution::Empirical(points), 1.2)
+        else {
             panic!("it is another distribution");
         };
         assert_eq!(long.points(), [(12, 2.0), (120, 1.0)]);

@@ -8,7 +8,7 @@ use headway_sim::{CONFIDENCE, Experiment, Length, Offered, in_parallel};
 use headway_workload::Workload;
 use std::collections::BTreeMap;
 
-/// Something to be simulated several times.
+/// A simulation to be run several times, with a seed for each.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     pub(crate) policy: ServerSpec,
@@ -21,7 +21,7 @@ pub(crate) struct Task {
     pub(crate) seed: u64,
 }
 
-/// What a replication showed.
+/// The result of a replication.
 #[derive(Clone, Debug)]
 pub(crate) struct Replication {
     pub(crate) met: bool,

@@ -4,25 +4,25 @@ use headway_plan::{Due, Question, fcfs_max_ns, impossible, least_late, srpt_mean
 use headway_policy::systems::NAMES;
 use headway_report::{Impossible, Run, ShownBy, Summary, nearest_rank};
 use headway_sim::{Costs, Experiment, Offered};
-use headway_workload::{Arrival, Class, Generator, Service, Workload};
+use headway_workload::{Arrival, Class, Generator, ServiceDistribution, Workload};
 use proptest::prelude::*;
 
 /// Not whole tens: the warm-up is rounded.
 const REQUESTS: u64 = 3_007;
 const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
-fn service() -> impl Strategy<Value = Service> {
+fn service() -> impl Strategy<Value = ServiceDistribution> {
     let mean_ns = 300_u64..60_000;
     prop_oneof![
         mean_ns
             .clone()
-            .prop_map(|mean_ns| Service::Constant { mean_ns }),
+            .prop_map(|mean_ns| ServiceDistribution::Constant { mean_ns }),
         mean_ns
             .clone()
-            .prop_map(|mean_ns| Service::Exponential { mean_ns }),
+            .prop_map(|mean_ns| ServiceDistribution::Exponential { mean_ns }),
         (mean_ns.clone(), 0.2_f64..4.0)
-            .prop_map(|(mean_ns, cv)| Service::Lognormal { mean_ns, cv }),
-        (mean_ns.clone(), mean_ns).prop_map(|(a, b)| Service::Uniform {
+            .prop_map(|(mean_ns, cv)| ServiceDistribution::Lognormal { mean_ns, cv }),
+        (mean_ns.clone(), mean_ns).prop_map(|(a, b)| ServiceDistribution::Uniform {
             min_ns: a.min(b),
             max_ns: a.max(b) + 1,
         }),
@@ -32,7 +32,7 @@ fn service() -> impl Strategy<Value = Service> {
 fn workload() -> impl Strategy<Value = Workload> {
     prop::collection::vec((service(), 0.05_f64..1.0), 1..4).prop_map(|drawn| {
         let all: f64 = drawn.iter().map(|(_, weight)| weight).sum();
-        let class = |(at, (service, weight)): (usize, (Service, f64))| {
+        let class = |(at, (service, weight)): (usize, (ServiceDistribution, f64))| {
             Class::new(["a", "b", "c"][at], weight / all, service)
         };
         Workload::new("drawn", drawn.into_iter().enumerate().map(class).collect())

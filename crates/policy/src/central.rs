@@ -9,6 +9,16 @@ use crate::role::{
 };
 use crate::{ClassId, Job, JobId, Jobs, Plan, Resume, WorkerId};
 
+/// The parts that a [`Central`] is made of.
+pub struct CentralParts<D, P, C> {
+    /// Orders the queues and offers their heads.
+    pub discipline: D,
+    /// Chooses a worker for a head.
+    pub placement: P,
+    /// Learns from completions and revises the plan.
+    pub control: C,
+}
+
 /// One queue discipline, one placement, one control: every system with a dispatcher.
 pub struct Central<D, P, C> {
     jobs: Jobs,
@@ -29,12 +39,12 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
 
     /// Assembles the parts; `plan` says the order of the classes, the control divides the workers.
     #[must_use]
-    pub fn new(
-        jobs: Jobs,
-        workers: Workers,
-        mut plan: Plan,
-        (discipline, placement, mut control): (D, P, C),
-    ) -> Self {
+    pub fn new(jobs: Jobs, workers: Workers, mut plan: Plan, parts: CentralParts<D, P, C>) -> Self {
+        let CentralParts {
+            discipline,
+            placement,
+            mut control,
+        } = parts;
         control.workers_changed(&mut plan, workers.present());
         Self {
             jobs,

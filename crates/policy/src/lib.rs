@@ -56,7 +56,7 @@ pub mod stability;
 pub mod systems;
 mod working;
 
-pub use central::Central;
+pub use central::{Central, CentralParts};
 pub use job::{ClassId, Job, JobId, Jobs, WorkerId};
 pub use plan::{Group, Order, Plan};
 pub use preemption_costs::{Charge, PreemptionCosts};

@@ -49,16 +49,6 @@ impl Policy {
         own.or_else(|| Self::all().find(|policy| policy.about().is_called(name)))
     }
 
-    /// The server's policy that a spec asks for, with parameters that it has.
-    ///
-    /// # Errors
-    /// [`SpecError`] when there is no such policy of a server, or no such parameter.
-    pub fn server(spec: &Spec) -> Result<&'static ServerPolicy, SpecError> {
-        let policy = systems::find(&spec.name).ok_or_else(|| systems::unknown(spec))?;
-        policy.about.check_keys(spec)?;
-        Ok(policy)
-    }
-
     /// Its names, what it does, its parameters.
     #[must_use]
     pub fn about(&self) -> &'static Description {
@@ -94,6 +84,8 @@ pub enum PolicySpec {
         about: &'static Description,
         /// As written; the keys after `inner=NAME` are those of the servers' policy.
         spec: Spec,
+        /// The servers' policy; `None` where the rack's control plane decides.
+        inner: Option<ServerSpec>,
     },
     /// Of a host.
     Host {
@@ -123,8 +115,9 @@ impl PolicySpec {
             Policy::Rack(about) => {
                 let (own, inner) = rack::systems::split(&spec);
                 about.check_keys(&own)?;
-                inner.map(ServerSpec::parse).transpose()?;
-                Ok(Self::Rack { about, spec })
+                let inner = rack::systems::servers(about, inner);
+                let inner = inner.map(ServerSpec::parse).transpose()?;
+                Ok(Self::Rack { about, spec, inner })
             }
             Policy::Host(about) => {
                 about.check_keys(&spec)?;

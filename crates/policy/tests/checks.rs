@@ -2,11 +2,10 @@
 
 use headway_policy::host::systems::HostSystem;
 use headway_policy::host::{self, Allocator, AppShape, HostShape, HostTopology};
-use headway_policy::rack::systems::Checked;
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Description, Kind, Param, Params, Spec};
-use headway_policy::systems::{self, System, Visit};
+use headway_policy::systems::{self, ServerSpec, System, Visit};
 use headway_policy::{ClassHint, Resume, Shape};
 use proptest::prelude::*;
 
@@ -91,14 +90,14 @@ impl Visit for Used {
 }
 
 impl RackVisit for Used {
-    type Output = Checked;
+    type Output = Params;
 
-    fn visit<S: Switch>(self, rack: RackSystem<S>) -> Checked {
-        (rack.params, rack.inner)
+    fn visit<S: Switch>(self, rack: RackSystem<S>) -> Params {
+        rack.params
     }
 }
 
-impl host::systems::Visit for Used {
+impl host::systems::HostVisit for Used {
     type Output = Params;
 
     fn visit<A: Allocator>(self, host: HostSystem<A>) -> Params {
@@ -125,6 +124,7 @@ fn servers() -> Vec<&'static Description> {
 proptest! {
     #[test]
     fn of_servers(spec in any_spec(servers()), shape in any_shape()) {
+        let spec = ServerSpec::parse(spec).expect("the parameters are the policy's own");
         let built = systems::with(&spec, &shape, Used);
         prop_assert_eq!(systems::check(&spec, &shape), built, "{}", spec);
     }

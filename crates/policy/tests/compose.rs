@@ -2,11 +2,11 @@
 
 use headway_policy::Shape;
 use headway_policy::spec::{Params, SpecError};
-use headway_policy::systems;
+use headway_policy::systems::{self, ServerSpec};
 
 fn check(spec: &str) -> Result<Params, SpecError> {
     let shape = Shape::new(6).class(1_000, 0.5).class(100_000, 0.5);
-    systems::check(&spec.parse().unwrap(), &shape)
+    spec.parse::<ServerSpec>()?.check(&shape)
 }
 
 #[test]

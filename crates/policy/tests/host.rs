@@ -1,7 +1,7 @@
 //! What every allocator of cores promises, whatever applications do.
 
 use headway_policy::Rng;
-use headway_policy::host::systems::{self, HostSystem, NAMES, Visit};
+use headway_policy::host::systems::{self, HostSystem, HostVisit, NAMES};
 use headway_policy::host::{
     Allocator, AppId, AppShape, CoreId, Counters, HostShape, HostTopology, Kind, Kthread,
     KthreadId, Move, Shenango, ShenangoRules, Tenant, Usage, View,
@@ -108,7 +108,7 @@ struct Storm<'a> {
     seed: u64,
 }
 
-impl Visit for Storm<'_> {
+impl HostVisit for Storm<'_> {
     type Output = usize;
 
     fn visit<A: Allocator>(self, mut system: HostSystem<A>) -> usize {
@@ -391,7 +391,7 @@ fn arachne_takes_many_periods_to_reach_a_peak() {
         seed: 1,
     };
     struct Climb;
-    impl Visit for Climb {
+    impl HostVisit for Climb {
         type Output = Vec<usize>;
         fn visit<A: Allocator>(self, mut system: HostSystem<A>) -> Vec<usize> {
             let host = &mut system.allocator;

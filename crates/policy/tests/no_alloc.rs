@@ -146,7 +146,7 @@ impl host::View for Hosts {
 
 struct DriveHost;
 
-impl host::systems::Visit for DriveHost {
+impl host::systems::HostVisit for DriveHost {
     type Output = u64;
 
     fn visit<A: Allocator>(self, mut system: host::systems::HostSystem<A>) -> u64 {

@@ -2,8 +2,7 @@
 //! first served within a class, plans are kept to, only the full queue sheds.
 
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor};
-use headway_policy::spec::Spec;
-use headway_policy::systems::{self, NAMES, Promises, System, Visit};
+use headway_policy::systems::{self, NAMES, Promises, ServerSpec, System, Visit};
 use headway_policy::{BitSet, ClassId, Job, JobId, Order, Shape, WorkerId};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -268,8 +267,8 @@ fn specs() -> Vec<String> {
 proptest! {
     #[test]
     fn every_dispatcher_keeps_its_promises(events in events(), policy in 0..specs().len()) {
-        let spec: Spec = specs()[policy].parse().unwrap();
-        let facts = systems::find(&spec.name).unwrap().facts(&spec);
+        let spec: ServerSpec = specs()[policy].parse().unwrap();
+        let facts = spec.facts();
         if let Some(promises) = facts.promises {
             let driver = Driver { events: &events, promises };
             systems::with(&spec, &shape(), driver).unwrap()?;

@@ -1,12 +1,13 @@
 //! What a policy says of itself is so: its description against the system that is built.
 
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::spec::Spec;
-use headway_policy::systems::{self, Engines, Facts, NAMES, Preemption, Replicas, System, Visit};
+use headway_policy::systems::{
+    self, Engines, Facts, NAMES, Preemption, Replicas, ServerSpec, System, Visit,
+};
 use headway_policy::{Policy, Shape};
 
 /// Every name, and parameters that change what a system is.
-fn specs() -> Vec<Spec> {
+fn specs() -> Vec<ServerSpec> {
     let named = NAMES.iter().map(|&name| name.to_owned());
     let changed = [
         "jbsq,k=1",
@@ -92,8 +93,7 @@ fn shape() -> Shape {
 #[test]
 fn a_system_is_what_its_policy_says() {
     for spec in specs() {
-        let policy = systems::find(&spec.name).unwrap();
-        let described = policy.facts(&spec);
+        let described = spec.facts();
         let (built, used) = systems::with(&spec, &shape(), Ask(described)).unwrap();
         assert_eq!(built, described, "{spec}");
         assert_eq!(
@@ -118,8 +118,8 @@ fn a_system_is_what_its_policy_says() {
 fn defaults_are_those_described() {
     for name in NAMES {
         let policy = systems::find(name).unwrap();
-        let spec: Spec = name.parse().unwrap();
-        assert_eq!(policy.facts(&spec), policy.defaults, "{name}");
+        let spec = policy.by_default();
+        assert_eq!(spec.facts(), policy.defaults, "{name}");
         for (key, value) in systems::check(&spec, &shape()).unwrap() {
             let param = policy.about.param(key).unwrap();
             let shown = param.default_text();
@@ -135,10 +135,12 @@ fn defaults_are_those_described() {
 #[test]
 fn whoever_has_no_owner_is_left_to_the_simulator() {
     for spec in specs() {
-        let policy = systems::find(&spec.name).unwrap();
-        let facts = policy.facts(&spec);
-        let cannot = facts.owner == Owner::Nobody;
-        assert_eq!(policy.engines == Engines::Simulator, cannot, "{spec}");
+        let cannot = spec.facts().owner == Owner::Nobody;
+        assert_eq!(
+            spec.policy().engines == Engines::Simulator,
+            cannot,
+            "{spec}"
+        );
     }
 }
 

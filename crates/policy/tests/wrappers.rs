@@ -11,11 +11,12 @@ use headway_policy::disciplines::{
 };
 use headway_policy::monitors::{AnyMonitor, Lateness, Overtake, Quantum, Ticks, Urgency};
 use headway_policy::placements::{
-    self, AnyPlacement, Bounded, Choices, Idle, Placement, Reserved, ReservedBounded, Workers,
+    self, AnyPlacement, Bounded, Choices, IdleWorker, Placement, Reserved, ReservedBounded, Workers,
 };
 use headway_policy::role::{Ingress, Monitor};
 use headway_policy::{
-    BitSet, Central, ClassId, Job, JobId, Jobs, Order, Plan, Resume, Shape, WorkerId, Working,
+    BitSet, Central, CentralParts, ClassId, Job, JobId, Jobs, Order, Plan, Resume, Shape, WorkerId,
+    Working,
 };
 use proptest::prelude::*;
 
@@ -214,7 +215,7 @@ fn stopped<A: Monitor, B: Monitor>(
 const UNWATCHED: Option<Watch<AnyMonitor, AnyMonitor>> = None;
 
 fn central<D: Discipline, P: Placement, C: Control>(
-    parts: (D, P, C),
+    parts: CentralParts<D, P, C>,
     resume: Resume,
 ) -> Central<D, P, C> {
     let shape = shape();
@@ -236,8 +237,8 @@ proptest! {
         macro_rules! check {
             ($kind:ident, $new:expr) => {
                 agree(
-                    central(($new, Idle, Fixed::Open), resume),
-                    central((AnyDiscipline::$kind($new), Idle, Fixed::Open), resume),
+                    central(CentralParts { discipline: $new, placement: IdleWorker, control: Fixed::Open }, resume),
+                    central(CentralParts { discipline: AnyDiscipline::$kind($new), placement: IdleWorker, control: Fixed::Open }, resume),
                     UNWATCHED,
                     &events,
                 )?;
@@ -261,14 +262,14 @@ proptest! {
         macro_rules! check {
             ($kind:ident, $new:expr) => {
                 agree(
-                    central((Typed::new(3, LIMIT), $new, Fixed::First(1)), Resume::Anywhere),
-                    central((Typed::new(3, LIMIT), AnyPlacement::$kind($new), Fixed::First(1)), Resume::Anywhere),
+                    central(CentralParts { discipline: Typed::new(3, LIMIT), placement: $new, control: Fixed::First(1) }, Resume::Anywhere),
+                    central(CentralParts { discipline: Typed::new(3, LIMIT), placement: AnyPlacement::$kind($new), control: Fixed::First(1) }, Resume::Anywhere),
                     UNWATCHED,
                     &events,
                 )?;
             };
         }
-        check!(Idle, Idle);
+        check!(Idle, IdleWorker);
         check!(Reserved, Reserved);
         check!(ReservedBounded, ReservedBounded);
         check!(Shortest, placements::Shortest::new(7));
@@ -283,8 +284,8 @@ proptest! {
         macro_rules! check {
             ($kind:ident, $new:expr) => {
                 agree(
-                    central((Typed::new(3, LIMIT), Reserved, $new), Resume::Anywhere),
-                    central((Typed::new(3, LIMIT), Reserved, AnyControl::$kind($new)), Resume::Anywhere),
+                    central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: $new }, Resume::Anywhere),
+                    central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: AnyControl::$kind($new) }, Resume::Anywhere),
                     UNWATCHED,
                     &events,
                 )?;
@@ -304,8 +305,8 @@ proptest! {
         macro_rules! check {
             ($kind:ident, $discipline:expr, $new:expr) => {
                 agree(
-                    central(($discipline, Idle, Fixed::Open), Resume::Anywhere),
-                    central(($discipline, Idle, Fixed::Open), Resume::Anywhere),
+                    central(CentralParts { discipline: $discipline, placement: IdleWorker, control: Fixed::Open }, Resume::Anywhere),
+                    central(CentralParts { discipline: $discipline, placement: IdleWorker, control: Fixed::Open }, Resume::Anywhere),
                     Some(Watch($new, AnyMonitor::$kind($new))),
                     &events,
                 )?;
@@ -319,9 +320,9 @@ proptest! {
     /// A dispatcher that may work and does not is one that only dispatches; one that does says so for itself alone.
     #[test]
     fn a_working_dispatcher_agrees(events in events(), resume in resume()) {
-        let given = || central((Typed::new(3, LIMIT), Reserved, Given::new(3)), resume);
+        let given = || central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: Given::new(3) }, resume);
         agree(given(), Working::new(given(), 0), UNWATCHED, &events)?;
-        let split = || central((SplitFifo::new(LIMIT), Bounded, Fixed::Open), resume);
+        let split = || central(CentralParts { discipline: SplitFifo::new(LIMIT), placement: Bounded, control: Fixed::Open }, resume);
         agree(split(), Working::new(split(), 0), UNWATCHED, &events)?;
     }
 }

@@ -18,7 +18,7 @@ pub const LOST_FRACTION_MAX: f64 = 0.001;
 /// Where a run took place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum RunLevel {
     /// Simulated workers of one server.
     Server,
     /// Simulated servers behind a switch.
@@ -207,7 +207,7 @@ pub struct RunMeta {
     /// The policy's parameters as used: all of them, so that the run can be repeated.
     pub params: Map<String, Value>,
     /// Where the run took place.
-    pub level: Level,
+    pub level: RunLevel,
     /// The workload's name.
     pub workload: String,
     /// Workers per server.
@@ -274,14 +274,14 @@ pub struct RunExtras {
 /// # Examples
 ///
 /// ```
-/// use headway_report::{ClassMeta, Level, Recorder, Run, RunExtras, RunMeta};
+/// use headway_report::{ClassMeta, RunLevel, Recorder, Run, RunExtras, RunMeta};
 ///
 /// let mut recorder = Recorder::new(&[ClassMeta::new("short", 500.0)]);
 /// recorder.record(0, 1_000, 500);
 /// let meta = RunMeta {
 ///     policy: "c-fcfs".into(),
 ///     params: Default::default(),
-///     level: Level::Server,
+///     level: RunLevel::Server,
 ///     workload: "fixed".into(),
 ///     workers: 1,
 ///     seed: 1,

@@ -135,7 +135,7 @@ impl Schedule {
 
     /// A beginning and an end for every wait, with why it was one.
     fn waits(&self) -> Vec<Value> {
-        let idle = Idle::of(self);
+        let idle = IdleSpans::of(self);
         let mut events = Vec::new();
         for slice in &self.slices {
             if slice.from_ns == slice.waited_from_ns {
@@ -167,12 +167,12 @@ fn us(ns: u64) -> f64 {
 }
 
 /// When some worker ran nothing.
-struct Idle {
+struct IdleSpans {
     /// Disjoint, ascending.
     spans: Vec<Range<u64>>,
 }
 
-impl Idle {
+impl IdleSpans {
     fn of(schedule: &Schedule) -> Self {
         let of_workers = schedule
             .slices
@@ -324,7 +324,7 @@ mod tests {
             slice(2, 1, 2_000, 2_000..6_000),
             slice(1, 0, 1_000, 3_000..5_000),
         ]);
-        let why = Idle::of(&half).why(&half.slices[2], &half.window);
+        let why = IdleSpans::of(&half).why(&half.slices[2], &half.window);
         assert!(why.contains("for 1 µs one was idle"), "{why}");
     }
 
@@ -335,7 +335,7 @@ mod tests {
             slice(1, 0, 1_000, 3_000..6_000),
         ]);
         schedule.window = 4_000..10_000;
-        let why = Idle::of(&schedule).why(&schedule.slices[1], &schedule.window);
+        let why = IdleSpans::of(&schedule).why(&schedule.slices[1], &schedule.window);
         assert_eq!(why, "outside the window");
     }
 }

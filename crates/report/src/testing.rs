@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::{ClassMeta, Level, Recorder, Run, RunExtras, RunMeta};
+use crate::{ClassMeta, Recorder, Run, RunExtras, RunLevel, RunMeta};
 
 /// Two short requests with slowdowns 1 and 2, one long with 4; the policy is darc.
 pub(crate) fn run() -> Run {
@@ -21,7 +21,7 @@ fn meta() -> RunMeta {
     RunMeta {
         policy: "darc".into(),
         params,
-        level: Level::Server,
+        level: RunLevel::Server,
         workload: "extreme-bimodal".into(),
         workers: 16,
         seed: 1,

@@ -2,9 +2,9 @@
 
 use headway_report::{
     BenchReport, Capacity, CapacityReport, ClassMeta, CompareMethod, CoresNeeded, Delivery,
-    Impossible, Level, Noise, PlanComparison, PlanEntry, PlanReport, PlanRound, PlanVerdict,
-    RackFigures, Recorder, Reservation, Run, RunExtras, RunMeta, Sensitivity, ServerFigures,
-    ShownBy, TrialResult, Validation, stats::ConfidenceInterval,
+    Impossible, Noise, PlanComparison, PlanEntry, PlanReport, PlanRound, PlanVerdict, RackFigures,
+    Recorder, Reservation, Run, RunExtras, RunLevel, RunMeta, Sensitivity, ServerFigures, ShownBy,
+    TrialResult, Validation, stats::ConfidenceInterval,
 };
 use serde_json::{Value, json};
 
@@ -144,7 +144,7 @@ fn meta() -> RunMeta {
     RunMeta {
         policy: "darc".into(),
         params: json!({"delta": 2}).as_object().unwrap().clone(),
-        level: Level::Server,
+        level: RunLevel::Server,
         workload: "extreme-bimodal".into(),
         workers: 16,
         seed: u64::MAX,

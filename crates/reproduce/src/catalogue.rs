@@ -76,7 +76,7 @@ catalogue![
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ExperimentFile, Kind, RunLength, Setting};
+    use crate::{ExperimentFile, Kind, RunLength};
 
     #[test]
     fn every_file_is_built_in() {
@@ -102,7 +102,7 @@ mod tests {
                 experiment.name
             );
             for measure in &experiment.measure {
-                let setting = Setting::new(&experiment, measure, RunLength::Fast);
+                let setting = experiment.setting(measure, RunLength::Fast);
                 let tasks = measure.tasks(&setting);
                 let tasks = tasks.unwrap_or_else(|error| panic!("{}: {error}", experiment.name));
                 assert!(!tasks.is_empty(), "{} measures nothing", experiment.name);

@@ -24,6 +24,7 @@
 
 mod catalogue;
 mod claim;
+mod compared;
 mod error;
 mod experiment;
 mod figures;
@@ -40,8 +41,9 @@ mod text;
 
 pub use catalogue::NAMES;
 pub use claim::{Claim, ClaimVerdict, Expected, Judged, Sign, Take};
+pub use compared::{ComparedSystem, ExperimentServer};
 pub use error::Error;
-pub use experiment::{ComparedSystem, ExperimentFile, SimulatedServer};
+pub use experiment::ExperimentFile;
 pub use figures::{Datum, Figures};
 pub use kinds::{Kind, Measurement, Setting, Task};
 pub use length::RunLength;

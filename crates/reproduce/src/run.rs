@@ -1,6 +1,6 @@
 //! Runs experiments, all their pieces side by side.
 
-use crate::{Datum, Error, ExperimentFile, Figures, Kind, Reproduction, RunLength, Setting, Task};
+use crate::{Datum, Error, ExperimentFile, Figures, Kind, Reproduction, RunLength, Task};
 use headway_sim::in_parallel;
 
 /// Runs `experiments` on `threads` threads; the results do not depend on their number. Calls `done`
@@ -17,7 +17,7 @@ pub fn run(
     let mut pieces = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for measure in &experiment.measure {
-            let setting = Setting::new(experiment, measure, length);
+            let setting = experiment.setting(measure, length);
             let own = measure.tasks(&setting)?;
             pieces.extend(own.into_iter().map(|task| Piece {
                 experiment: index,

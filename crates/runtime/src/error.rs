@@ -1,5 +1,6 @@
 //! What can go wrong with a server as a whole.
 
+use std::error::Error;
 use std::io;
 
 use headway_fiber::Unavailable;
@@ -8,7 +9,8 @@ use headway_net::pool::PoolError;
 use headway_net::udp::BindError;
 use headway_policy::spec::SpecError;
 
-use crate::service::SetupFailure;
+/// The reason why a service could not prepare a thread: any error, shown to the user as it is.
+pub type SetupFailure = Box<dyn Error + Send + Sync>;
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]

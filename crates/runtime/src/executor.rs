@@ -13,7 +13,7 @@ use headway_policy::{ClassId, Job, WorkerId};
 use crate::journal::{Entry, JournalWriter};
 use crate::panics::{Panicked, catch};
 use crate::refusal::write_header;
-use crate::service::{Call, Service};
+use crate::service::{Call, Response, Service};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
 use crate::threads::Setup;
@@ -26,14 +26,6 @@ pub(crate) struct Ran {
     pub(crate) span_ns: Range<u64>,
     /// What the handler took in all.
     pub(crate) cpu_ns: u64,
-}
-
-/// What a handler made of a request, beside the payload in the buffer.
-#[derive(Clone, Copy)]
-pub(crate) struct Response {
-    pub(crate) status: Status,
-    pub(crate) payload_bytes: usize,
-    pub(crate) panicked: bool,
 }
 
 /// Calls the handler. One that panics may leave its own data half changed, as with any poisoned lock; the server's is only

@@ -20,11 +20,11 @@ use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use crate::assignment::next_epoch;
 use crate::error::StartError;
-use crate::executor::{Response, handle};
+use crate::executor::handle;
 use crate::overflow;
 use crate::overruns::Overruns;
 use crate::parts::Parts;
-use crate::service::Service;
+use crate::service::{Response, Service};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
 use crate::token::job_of;

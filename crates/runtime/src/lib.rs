@@ -40,16 +40,16 @@ mod token;
 mod trylock;
 
 pub use central::LOOK_NS;
-pub use error::{ResizeError, ShutdownError, StartError};
+pub use error::{ResizeError, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{Mechanism, NoPreempt, checkpoint, suspensions};
 pub use journal::{Entry, Journal};
 pub use park::Idle;
 pub use parts::Layout;
 pub use server::{
-    Admission, Builder, Class, NoService, NoSource, Observer, Server, Stopper, Udp, admit,
+    Admission, Builder, DeclaredClass, NoService, NoSource, Observer, Server, Stopper, Udp, admit,
     max_queue_limit, server_shape,
 };
-pub use service::{Call, MAX_REPLY_BYTES, Service, SetupFailure, Spin};
+pub use service::{Call, MAX_REPLY_BYTES, Service, Spin};
 pub use stall::{Stall, alive};
 pub use tally::{ClassStats, Stats};
 pub use threads::Pin;

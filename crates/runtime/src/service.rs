@@ -1,6 +1,5 @@
 //! What a user of the server writes: a handler from request to response.
 
-use std::error::Error;
 use std::time::Duration;
 
 use headway_fiber::{checkpoint, shield, suspensions, unshield};
@@ -9,13 +8,10 @@ use headway_net::header::{HEADER_BYTES, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Slot};
 use headway_policy::{ClassId, WorkerId};
 
-use crate::executor::Response;
+use crate::error::SetupFailure;
 
 /// The most bytes a response may have, wire header not included.
 pub const MAX_REPLY_BYTES: usize = PAYLOAD_BYTES - HEADER_BYTES;
-
-/// What a thread could not be made ready by: whatever went wrong, in words.
-pub type SetupFailure = Box<dyn Error + Send + Sync>;
 
 /// Handles requests; called by all workers at once. Closures are services.
 ///
@@ -54,6 +50,14 @@ where
     fn handle(&self, call: &mut Call<'_>) {
         self(call);
     }
+}
+
+/// The response of a handler, beside the payload in the buffer.
+#[derive(Clone, Copy)]
+pub(crate) struct Response {
+    pub(crate) status: Status,
+    pub(crate) payload_bytes: usize,
+    pub(crate) panicked: bool,
 }
 
 /// One request, and the place of its response: the same buffer, so nothing is copied that the handler

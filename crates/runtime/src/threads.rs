@@ -8,9 +8,8 @@ use headway_machine::Topology;
 use headway_machine::thread::{PinError, pin_current};
 
 use crate::control::{Control, Phase};
-use crate::error::StartError;
+use crate::error::{SetupFailure, StartError};
 use crate::panics::{Panicked, catch};
-use crate::service::SetupFailure;
 
 /// Whether threads are bound to cores.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

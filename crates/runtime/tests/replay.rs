@@ -12,7 +12,7 @@ use common::{
 };
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_policy::ClassHint;
-use headway_runtime::{Builder, Class, Idle, Layout, Observer, Pin, Server, Spin};
+use headway_runtime::{Builder, DeclaredClass, Idle, Layout, Observer, Pin, Server, Spin};
 
 const REQUESTS: u32 = 4_000;
 const IDLES: [Idle; 3] = [
@@ -184,7 +184,7 @@ fn refused(change: impl Fn(Builder) -> Builder) -> String {
 #[test]
 fn every_number_is_checked_and_the_error_says_what_to_choose() {
     let hint = |mean_ns, share| {
-        vec![Class {
+        vec![DeclaredClass {
             name: "odd".into(),
             hint: ClassHint::new(mean_ns, share),
         }]

@@ -81,7 +81,7 @@ impl<'a> RequestStream<'a> {
         Some(request)
     }
 
-    /// What the server takes a request of the class for; nothing is drawn for an exact classifier that knows them all.
+    /// The class that the server's classifier assigns to a request of this class. An exact classifier that knows them all draws nothing.
     #[inline]
     fn classify(&mut self, class: u16) -> u16 {
         let unknown_share = self.experiment.unknown_share;

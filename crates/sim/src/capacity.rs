@@ -24,7 +24,7 @@ impl Default for CapacitySearch {
     }
 }
 
-/// What a search found.
+/// The result of a capacity search.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The highest load that met the SLO, 0 when the lowest did not.

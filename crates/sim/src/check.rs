@@ -76,7 +76,7 @@ impl Experiment {
     /// Whether the policy goes with so many servers, and its values with their shape.
     fn check_policy(&self) -> Result<(), SimError> {
         match &self.policy {
-            PolicySpec::Rack { spec, .. } => rack::check(self, spec),
+            PolicySpec::Rack { spec, inner, .. } => rack::check(self, spec, inner.as_ref()),
             PolicySpec::Host { spec, .. } => Err(SimError::of_host(spec)),
             PolicySpec::Server(_) | PolicySpec::Fluid if self.servers > 1 => {
                 Err(SimError::NoSwitch {

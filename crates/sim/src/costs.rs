@@ -1,11 +1,11 @@
-//! What a real system pays for and an ideal one does not.
+//! The costs of a real system, which an ideal one does not have.
 
 use headway_policy::PreemptionCosts;
 use serde::{Deserialize, Serialize};
 
 /// Costs of the machinery, ns. All zero (the default) is the ideal system of the papers'
-/// simulations; `headway calibrate` writes this machine's. What interrupting costs comes with the
-/// policy, and is replaced by what is given here.
+/// simulations; `headway calibrate` writes this machine's. The costs of an interruption come with the
+/// policy; values given here replace them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Costs {

@@ -42,17 +42,17 @@ pub enum SimError {
     ClassSlo {
         /// The class.
         class: String,
-        /// What is wrong with it.
+        /// The fault in it.
         source: SloError,
     },
     /// Something out of range.
     #[error("{what} must be {expected}, not {given}")]
     OutOfRange {
-        /// What.
+        /// The quantity.
         what: &'static str,
-        /// What it may be.
+        /// Its valid values.
         expected: String,
-        /// What it was.
+        /// The value given.
         given: String,
     },
 }

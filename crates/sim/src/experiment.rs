@@ -1,4 +1,4 @@
-//! What to simulate.
+//! The description of a simulation.
 
 use crate::{Costs, Flows};
 use headway_policy::{ClassHint, PolicySpec, Resume, Shape, WorkerId};
@@ -9,16 +9,16 @@ use std::ops::Range;
 /// How long a run is.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Length {
-    /// So many arrivals, the discarded ones included.
+    /// This number of arrivals, the discarded ones included.
     Requests(u64),
     /// Arrivals during this much virtual time, ns.
     Duration(u64),
 }
 
-/// What the server takes a request for.
+/// The classifier of the simulated server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Classification {
-    /// What it is.
+    /// The request's own class.
     #[default]
     Exact,
     /// Any class, at random (Perséphone § 5.6: a broken classifier).
@@ -42,9 +42,9 @@ pub const MAX_SERVERS: usize = 1024;
 /// Everything a run depends on.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What arrives.
+    /// The requests that arrive.
     pub workload: Workload,
-    /// Who decides: a policy of a server or of a rack.
+    /// The policy, of a server or of a rack.
     pub policy: PolicySpec,
     /// Servers, when the policy is a rack's; else 1.
     pub servers: usize,
@@ -68,7 +68,7 @@ pub struct Experiment {
     pub resume: Resume,
     /// The flows that requests belong to, by which the network steers them; each request is one of its own unless said.
     pub flows: Option<Flows>,
-    /// What the server takes requests for.
+    /// The server's classifier.
     pub classifier: Classification,
     /// Part of the requests, 0 to 1, that the classifier does not recognise: they are UNKNOWN to the server, whatever they are.
     pub unknown_share: f64,
@@ -203,7 +203,7 @@ impl Experiment {
         matches!(self.policy, PolicySpec::Rack { .. })
     }
 
-    /// What the policy is told beforehand.
+    /// The shape that the policy is built for.
     pub(crate) fn shape(&self) -> Shape {
         let mut shape = shape_of(&self.workload, self.rate_rps(), self.workers);
         shape.queue_limit = self.queue_limit;
@@ -217,7 +217,7 @@ impl Experiment {
     }
 }
 
-/// What the policy of a server is told of its workload beforehand.
+/// The shape that a server's policy is built for, as far as the workload decides it.
 pub(crate) fn shape_of(workload: &Workload, rate_rps: f64, workers: usize) -> Shape {
     const JOBS_AT_FIRST: usize = 1024;
     let mut shape = Shape::new(workers);
@@ -227,7 +227,7 @@ pub(crate) fn shape_of(workload: &Workload, rate_rps: f64, workers: usize) -> Sh
     shape
 }
 
-/// What a policy is told of a workload's classes before the first request, in the order of [`Workload::union`]: their mean service times, shares in the
+/// The hints that a policy has of a workload's classes before the first request, in the order of [`Workload::union`]: their mean service times, shares in the
 /// first phase, which are long, and how long their requests may stay. A live server that is told the same runs the policy that was simulated.
 #[must_use]
 pub fn class_hints(workload: &Workload) -> Vec<ClassHint> {

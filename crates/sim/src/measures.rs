@@ -1,4 +1,4 @@
-//! What is noted while an experiment runs, of a server as of a rack.
+//! The measurements of a run, of a server as of a rack.
 
 use crate::backlog::BacklogSamples;
 use crate::experiment::Experiment;
@@ -9,7 +9,7 @@ use headway_policy::Plan;
 use headway_policy::spec::Params;
 use headway_report::{ClassMeta, Recorder, Reservation};
 
-/// What is noted while it runs.
+/// The measurements of a run so far.
 pub(crate) struct Measures<'a> {
     pub(crate) experiment: &'a Experiment,
     pub(crate) recorder: Recorder,
@@ -101,7 +101,7 @@ impl<'a> Measures<'a> {
         outcome
     }
 
-    /// What a server and a rack report alike.
+    /// The part of the outcome that a server and a rack have in common.
     pub(crate) fn into_outcome(self, policy: &str, params: &Params) -> Outcome {
         let starved = self.backlog.starved(self.experiment.total_workers());
         let mut outcome = Outcome::new(

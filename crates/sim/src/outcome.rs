@@ -1,4 +1,4 @@
-//! What came of an experiment.
+//! The result of an experiment.
 
 use crate::experiment::Experiment;
 use crate::server::{Request, Work};
@@ -7,7 +7,7 @@ use headway_policy::Plan;
 use headway_policy::reservation::expected_waste_cores;
 use headway_policy::spec::{Params, Value};
 use headway_report::schedule::Slice;
-use headway_report::{Level, Recorder, Reservation, Run, RunExtras, RunMeta};
+use headway_report::{Recorder, Reservation, Run, RunExtras, RunLevel, RunMeta};
 
 /// Sums over a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,17 +49,17 @@ pub struct PlanChange {
 /// The result of an experiment.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What is reported.
+    /// The report.
     pub run: Run,
     /// The histograms behind it.
     pub recorder: Recorder,
     /// Every revision of the plan.
     pub plan_changes: Vec<PlanChange>,
-    /// Cores idle on average while some request waited: what not being work-conserving cost.
+    /// Mean number of cores that idled while some request waited: the cost of not being work-conserving.
     pub wasted_cores: f64,
     /// Latencies over the course of the run, where [`Experiment::timeline_ns`] asks for it.
     pub timeline: Vec<TimelineInterval>,
-    /// Who ran where in [`Experiment::trace_window`], in the order in which it stopped.
+    /// The slices in [`Experiment::trace_window`], in the order of their ends.
     pub slices: Vec<Slice>,
 }
 
@@ -86,7 +86,11 @@ impl Outcome {
                 .iter()
                 .map(|(key, value)| ((*key).into(), value_json(value)))
                 .collect(),
-            level: if rack { Level::Rack } else { Level::Server },
+            level: if rack {
+                RunLevel::Rack
+            } else {
+                RunLevel::Server
+            },
             workload: experiment.workload.name.clone(),
             workers: experiment.workers,
             seed: experiment.seed,
@@ -138,7 +142,7 @@ pub fn reservation_of(plan: &Plan, names: &[&str]) -> Vec<Reservation> {
     plan.groups.iter().map(group).collect()
 }
 
-/// What Equation 2 expects such a plan to waste of so many workers; none where it reserves nothing.
+/// The number of cores that Equation 2 expects this plan to waste; `None` where it reserves nothing.
 #[must_use]
 pub fn expected_waste_of(plan: &Plan, workers: usize) -> Option<f64> {
     let reserves = !plan.groups.is_empty();

@@ -24,10 +24,10 @@ impl Experiment {
         match &self.policy {
             PolicySpec::Server(policy) => {
                 let run = RunSystem { experiment: self };
-                Ok(systems::with(policy.spec(), &self.shape(), run)?)
+                Ok(systems::with(policy, &self.shape(), run)?)
             }
             PolicySpec::Fluid => Ok(fluid::run(self)),
-            PolicySpec::Rack { spec, .. } => rack::run(self, spec),
+            PolicySpec::Rack { spec, inner, .. } => rack::run(self, spec, inner.as_ref()),
             PolicySpec::Host { spec, .. } => Err(SimError::of_host(spec)),
         }
     }

@@ -4,12 +4,12 @@
 use headway_report::Run;
 use headway_report::stats::mean_interval;
 use headway_sim::{Experiment, available_threads, in_parallel};
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 
 const MEAN_NS: u64 = 10_000;
 
 fn one_class(policy: &str, workers: usize, load: f64, requests: u64) -> Experiment {
-    let service = Service::Exponential { mean_ns: MEAN_NS };
+    let service = ServiceDistribution::Exponential { mean_ns: MEAN_NS };
     let workload = Workload::new("theory", vec![Class::new("request", 1.0, service)]);
     Experiment::new(workload, policy.parse().unwrap())
         .workers(workers)

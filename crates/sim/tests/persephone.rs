@@ -4,7 +4,7 @@
 use headway_policy::WorkerId;
 use headway_report::slo::Slo;
 use headway_sim::{CapacitySearch, Classification, CoreChange, Experiment, Length, in_parallel};
-use headway_workload::{Class, Offered, Phase, Service, Workload};
+use headway_workload::{Class, Offered, Phase, ServiceDistribution, Workload};
 
 fn experiment(workload: &str, policy: &str) -> Experiment {
     let workload = Workload::named(workload).expect("a workload of the literature");
@@ -102,7 +102,9 @@ fn changing(first: [(f64, u64); 2], second: [(f64, u64); 2], phase_ns: u64) -> W
         ["A", "B"]
             .into_iter()
             .zip(shares)
-            .map(|(name, (share, mean_ns))| Class::new(name, share, Service::Constant { mean_ns }))
+            .map(|(name, (share, mean_ns))| {
+                Class::new(name, share, ServiceDistribution::Constant { mean_ns })
+            })
             .collect()
     };
     let phase = |shares| Phase {

@@ -2,7 +2,7 @@
 
 use headway_policy::WorkerId;
 use headway_sim::{CapacitySearch, CoreChange, Experiment, Outcome};
-use headway_workload::{Arrivals, Class, Generator, Offered, Phase, Service, Workload};
+use headway_workload::{Arrivals, Class, Generator, Offered, Phase, ServiceDistribution, Workload};
 
 const SERVERS: usize = 8;
 const WORKERS: usize = 10;
@@ -264,7 +264,7 @@ fn capacity_is_linear_in_the_servers() {
 }
 
 fn bimodal(short_share: f64, long_ns: u64) -> Vec<Class> {
-    let constant = |mean_ns| Service::Constant { mean_ns };
+    let constant = |mean_ns| ServiceDistribution::Constant { mean_ns };
     vec![
         Class::new("short", short_share, constant(10_000)),
         Class::new("long", 1.0 - short_share, constant(long_ns)),

@@ -3,7 +3,7 @@
 
 use headway_policy::Rng;
 use headway_sim::{Experiment, Outcome, available_threads, in_parallel};
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 
 const CASES: u64 = 100;
 const REQUESTS: u64 = 800_000;
@@ -22,7 +22,7 @@ fn random_experiment(case: u64, policy: &str) -> Experiment {
     // CPU demand, not count, is uniform: otherwise the longest class is all the load.
     let total: f64 = raw.iter().map(|(mean_ns, weight)| weight / mean_ns).sum();
     let class = |(index, &(mean_ns, weight)): (usize, &(f64, f64))| {
-        let service = Service::Exponential {
+        let service = ServiceDistribution::Exponential {
             mean_ns: mean_ns as u64,
         };
         Class::new(format!("class{index}"), weight / mean_ns / total, service)

@@ -3,13 +3,19 @@
 
 use headway_report::stats::mean_interval;
 use headway_sim::{Experiment, available_threads, in_parallel};
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 
 const REPLICATIONS: u64 = 12;
 const REQUESTS: u64 = 400_000;
 
 /// Mean wait in queue, ns, with its 99 % interval over replications of different seeds.
-fn assert_wait(policy: &str, service: Service, workers: usize, load: f64, expected_ns: f64) {
+fn assert_wait(
+    policy: &str,
+    service: ServiceDistribution,
+    workers: usize,
+    load: f64,
+    expected_ns: f64,
+) {
     let mean_ns = service.mean_ns();
     let workload = Workload::new("theory", vec![Class::new("request", 1.0, service)]);
     let experiment = Experiment::new(workload, policy.parse().unwrap())
@@ -33,8 +39,8 @@ fn assert_wait(policy: &str, service: Service, workers: usize, load: f64, expect
     );
 }
 
-fn exponential(mean_ns: u64) -> Service {
-    Service::Exponential { mean_ns }
+fn exponential(mean_ns: u64) -> ServiceDistribution {
+    ServiceDistribution::Exponential { mean_ns }
 }
 
 /// Probability of waiting in M/M/c (Erlang 1917): `C = B / (1 − ρ(1 − B))`.
@@ -57,13 +63,13 @@ fn c_fcfs_is_m_m_c() {
 #[test]
 fn one_worker_is_m_g_1() {
     let services = [
-        Service::Constant { mean_ns: 10_000 },
+        ServiceDistribution::Constant { mean_ns: 10_000 },
         exponential(10_000),
-        Service::Lognormal {
+        ServiceDistribution::Lognormal {
             mean_ns: 10_000,
             cv: 1.5,
         },
-        Service::Uniform {
+        ServiceDistribution::Uniform {
             min_ns: 1_000,
             max_ns: 19_000,
         },
@@ -114,7 +120,11 @@ fn fixed_priority_is_cobhams_formula() {
         .sum();
     let sigma = [0.0, rate * 0.9 * 1_000.0, load];
     let list = classes.iter().map(|&(name, share, ns)| {
-        Class::new(name, share, Service::Constant { mean_ns: ns as u64 })
+        Class::new(
+            name,
+            share,
+            ServiceDistribution::Constant { mean_ns: ns as u64 },
+        )
     });
     let workload = Workload::new("cobham", list.collect());
     let experiment = Experiment::new(workload, "fixed-priority".parse().unwrap())

@@ -3,7 +3,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use headway_workload::{Arrival, Arrivals, Class, Generator, Offered, Service, Workload};
+use headway_workload::{
+    Arrival, Arrivals, Class, Generator, Offered, ServiceDistribution, Workload,
+};
 
 /// Arrivals per iteration: enough that the loop, not the clock, is measured.
 const BATCH: usize = 1_000;
@@ -37,20 +39,20 @@ fn workloads() -> Vec<(&'static str, Workload)> {
         })
         .collect();
     let one = |service| Workload::new("one", vec![Class::new("request", 1.0, service)]);
-    let pareto = Service::Pareto {
+    let pareto = ServiceDistribution::Pareto {
         min_ns: 1_000,
         max_ns: 1_000_000,
         alpha: 1.2,
     };
     cases.push((
         "lognormal",
-        one(Service::Lognormal {
+        one(ServiceDistribution::Lognormal {
             mean_ns: 1_000,
             cv: 2.0,
         }),
     ));
     cases.push(("pareto", one(pareto)));
-    let constant = one(Service::Constant { mean_ns: 1_000 });
+    let constant = one(ServiceDistribution::Constant { mean_ns: 1_000 });
     cases.push((
         "gamma",
         Workload {

@@ -1,13 +1,13 @@
 //! Distribution functions, of service times and of gaps.
 
-use crate::Service;
+use crate::ServiceDistribution;
 
 /// Terms of a series or fraction after which it is taken as it is: several times what the widest
 /// parameters in use need.
 const TERMS_MAX: usize = 20_000;
 const PRECISION: f64 = 1e-14;
 
-impl Service {
+impl ServiceDistribution {
     /// P(S ≤ `ns`), as sampled: continuous distributions are rounded to whole nanoseconds.
     #[must_use]
     pub fn cdf(&self, ns: u64) -> f64 {
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::random::Seeder;
     use crate::sampler::Sampler;
-    use crate::{Empirical, Service};
+    use crate::{Empirical, ServiceDistribution};
     use std::sync::Arc;
 
     #[test]
@@ -130,22 +130,22 @@ mod tests {
     fn distribution_functions_are_those_of_the_samples() {
         const DRAWS: usize = 40_000;
         let services = [
-            Service::Constant { mean_ns: 700 },
-            Service::Exponential { mean_ns: 900 },
-            Service::Lognormal {
+            ServiceDistribution::Constant { mean_ns: 700 },
+            ServiceDistribution::Exponential { mean_ns: 900 },
+            ServiceDistribution::Lognormal {
                 mean_ns: 5_000,
                 cv: 1.7,
             },
-            Service::Uniform {
+            ServiceDistribution::Uniform {
                 min_ns: 30,
                 max_ns: 4_000,
             },
-            Service::Pareto {
+            ServiceDistribution::Pareto {
                 min_ns: 100,
                 max_ns: 1_000_000,
                 alpha: 1.1,
             },
-            Service::Empirical(Arc::new(Empirical::new(vec![(5, 1.0), (900, 3.0)]))),
+            ServiceDistribution::Empirical(Arc::new(Empirical::new(vec![(5, 1.0), (900, 3.0)]))),
         ];
         for service in services {
             let sampler = Sampler::new(&service);

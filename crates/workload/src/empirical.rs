@@ -15,7 +15,7 @@ use crate::section::Document;
 /// that start with `#` are skipped.
 ///
 /// ```
-/// use headway_workload::{Empirical, Service};
+/// use headway_workload::{Empirical, ServiceDistribution};
 /// let samples = Empirical::from_csv_str("1us\n3us,2\n", "times.csv")?;
 /// assert_eq!(samples.points(), [(1_000, 1.0), (3_000, 2.0)]);
 /// # Ok::<(), headway_workload::Error>(())
@@ -28,7 +28,7 @@ pub struct Empirical {
 
 impl Empirical {
     /// A distribution over `(service_ns, weight)` points. Weights are relative; they need not sum
-    /// to 1. [`Service::check`](crate::Service::check) tells whether the points make sense.
+    /// to 1. [`ServiceDistribution::check`](crate::ServiceDistribution::check) tells whether the points make sense.
     #[must_use]
     pub fn new(points: Vec<(u64, f64)>) -> Self {
         Self { points, file: None }

@@ -103,6 +103,6 @@ pub use error::{Error, Located, Problem, UnknownWorkload};
 pub use fit::Fitted;
 pub use generator::{Arrival, Generator, Offered};
 pub use names::NAMES;
-pub use service::Service;
+pub use service::ServiceDistribution;
 pub use trace::{Trace, TraceRecord, TraceWriter};
 pub use workload::{Arrivals, Class, Phase, Workload};

@@ -1,6 +1,6 @@
 //! The workloads of the literature, by name.
 
-use crate::service::Service;
+use crate::service::ServiceDistribution;
 use crate::workload::{Class, Workload};
 
 /// A class of constant service time: name, nanoseconds, percent of the requests.
@@ -11,8 +11,10 @@ impl Workload {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         let classes = match name {
-            "exponential-1us" => vec![single(Service::Exponential { mean_ns: 1_000 })],
-            "exponential-10us" => vec![single(Service::Exponential { mean_ns: 10_000 })],
+            "exponential-1us" => vec![single(ServiceDistribution::Exponential { mean_ns: 1_000 })],
+            "exponential-10us" => {
+                vec![single(ServiceDistribution::Exponential { mean_ns: 10_000 })]
+            }
             _ => constant_rows(name)?.iter().map(constant).collect(),
         };
         Some(Self::new(name, classes))
@@ -68,10 +70,14 @@ fn constant_rows(name: &str) -> Option<&'static [Row]> {
 }
 
 fn constant(&(name, mean_ns, percent): &Row) -> Class {
-    Class::new(name, percent / 100.0, Service::Constant { mean_ns })
+    Class::new(
+        name,
+        percent / 100.0,
+        ServiceDistribution::Constant { mean_ns },
+    )
 }
 
-fn single(service: Service) -> Class {
+fn single(service: ServiceDistribution) -> Class {
     Class::new("request", 1.0, service)
 }
 

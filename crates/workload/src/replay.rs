@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::empirical::Empirical;
-use crate::service::Service;
+use crate::service::ServiceDistribution;
 use crate::trace::Trace;
 use crate::workload::{Arrivals, Class, Workload};
 
@@ -33,7 +33,7 @@ impl Trace {
             Class::new(
                 name,
                 share,
-                Service::Empirical(Arc::new(Empirical::from_samples(samples_ns))),
+                ServiceDistribution::Empirical(Arc::new(Empirical::from_samples(samples_ns))),
             )
         };
         self.classes()

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::alias::Alias;
 use crate::random::{Stream, power};
 use crate::ziggurat::Exponential;
-use crate::{Empirical, Service};
+use crate::{Empirical, ServiceDistribution};
 
-/// A [`Service`] with everything that does not change between draws computed once.
+/// A [`ServiceDistribution`] with everything that does not change between draws computed once.
 #[derive(Debug, Clone)]
 pub(crate) enum Sampler {
     Constant {
@@ -41,17 +41,17 @@ pub(crate) enum Sampler {
 }
 
 impl Sampler {
-    /// Prepares a service distribution that has passed [`Service::check`].
-    pub(crate) fn new(service: &Service) -> Self {
+    /// Prepares a service distribution that has passed [`ServiceDistribution::check`].
+    pub(crate) fn new(service: &ServiceDistribution) -> Self {
         match service {
-            Service::Constant { mean_ns } => Self::Constant {
+            ServiceDistribution::Constant { mean_ns } => Self::Constant {
                 service_ns: *mean_ns,
             },
-            Service::Exponential { mean_ns } => Self::Exponential {
+            ServiceDistribution::Exponential { mean_ns } => Self::Exponential {
                 mean_ns: *mean_ns as f64,
                 unit: Exponential::new(),
             },
-            Service::Lognormal { mean_ns, cv } => {
+            ServiceDistribution::Lognormal { mean_ns, cv } => {
                 let variance = libm::log1p(cv * cv);
                 let mu = libm::log(*mean_ns as f64) - variance / 2.0;
                 Self::Lognormal {
@@ -59,11 +59,11 @@ impl Sampler {
                     sigma: libm::sqrt(variance),
                 }
             }
-            Service::Uniform { min_ns, max_ns } => Self::Uniform {
+            ServiceDistribution::Uniform { min_ns, max_ns } => Self::Uniform {
                 max_ns: *max_ns as f64,
                 width_ns: (*max_ns - *min_ns) as f64,
             },
-            Service::Pareto {
+            ServiceDistribution::Pareto {
                 min_ns,
                 max_ns,
                 alpha,
@@ -78,7 +78,7 @@ impl Sampler {
                     exponent: -1.0 / alpha,
                 }
             }
-            Service::Empirical(points) => {
+            ServiceDistribution::Empirical(points) => {
                 let weights: Vec<f64> = points.points().iter().map(|(_, weight)| *weight).collect();
                 Self::Empirical {
                     points: points.clone(),

@@ -9,7 +9,7 @@ use crate::error::Problem;
 /// How long a request of one class occupies a worker. All parameters are durations in
 /// nanoseconds; samples are rounded to whole nanoseconds and never below 1.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Service {
+pub enum ServiceDistribution {
     /// Always the same.
     Constant {
         /// The service time.
@@ -50,7 +50,7 @@ pub enum Service {
 /// Service times stay below 2⁵³ ns (104 days), where every whole nanosecond is an `f64`.
 const LONGEST_NS: u64 = 1 << 53;
 
-impl Service {
+impl ServiceDistribution {
     /// The names of the distributions in workload files.
     pub const NAMES: [&'static str; 6] = [
         "constant",

@@ -84,10 +84,10 @@ impl<'a> Iterator for Merged<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Service;
+    use crate::ServiceDistribution;
 
     fn stream(name: &str, arrivals: Arrivals) -> Workload {
-        let service = Service::Constant { mean_ns: 10 };
+        let service = ServiceDistribution::Constant { mean_ns: 10 };
         let mut workload = Workload::new(name, vec![Class::new(name, 1.0, service)]);
         workload.arrivals = arrivals;
         workload

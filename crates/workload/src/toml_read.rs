@@ -11,7 +11,7 @@ use crate::empirical::Empirical;
 use crate::error::{Error, Problem};
 use crate::file::file_stem;
 use crate::section::{Document, Section};
-use crate::service::Service;
+use crate::service::ServiceDistribution;
 use crate::trace::Trace;
 use crate::workload::{Arrivals, Class, Phase, Workload};
 
@@ -217,7 +217,7 @@ fn class(section: &Section<'_>, declared: &[Class]) -> Result<Class, Error> {
     })
 }
 
-fn service(class: &Section<'_>) -> Result<Option<Service>, Error> {
+fn service(class: &Section<'_>) -> Result<Option<ServiceDistribution>, Error> {
     let expected = "a table, such as { dist = \"constant\", mean = \"5us\" }";
     let Some(section) = class.section("service", expected)? else {
         return Ok(None);
@@ -226,13 +226,13 @@ fn service(class: &Section<'_>) -> Result<Option<Service>, Error> {
         .string("dist")?
         .ok_or_else(|| section.missing("dist", "name the distribution, such as \"constant\""))?;
     let service = match dist {
-        "constant" => Service::Constant {
+        "constant" => ServiceDistribution::Constant {
             mean_ns: mean(&section, &["mean"])?,
         },
-        "exponential" => Service::Exponential {
+        "exponential" => ServiceDistribution::Exponential {
             mean_ns: mean(&section, &["mean"])?,
         },
-        "lognormal" => Service::Lognormal {
+        "lognormal" => ServiceDistribution::Lognormal {
             mean_ns: mean(&section, &["mean", "cv"])?,
             cv: number(
                 &section,
@@ -242,17 +242,17 @@ fn service(class: &Section<'_>) -> Result<Option<Service>, Error> {
         },
         "uniform" => {
             let (min_ns, max_ns) = bounds(&section, &["min", "max"])?;
-            Service::Uniform { min_ns, max_ns }
+            ServiceDistribution::Uniform { min_ns, max_ns }
         }
         "pareto" => pareto(&section)?,
-        "empirical" => Service::Empirical(Arc::new(empirical(&section)?)),
+        "empirical" => ServiceDistribution::Empirical(Arc::new(empirical(&section)?)),
         _ => {
             return Err(unknown_name(
                 &section,
                 "dist",
                 "distribution",
                 dist,
-                &Service::NAMES,
+                &ServiceDistribution::NAMES,
             ));
         }
     };
@@ -278,14 +278,14 @@ fn bounds(section: &Section<'_>, known: &[&str]) -> Result<(u64, u64), Error> {
     Ok((min_ns, max_ns))
 }
 
-fn pareto(section: &Section<'_>) -> Result<Service, Error> {
+fn pareto(section: &Section<'_>) -> Result<ServiceDistribution, Error> {
     let (min_ns, max_ns) = bounds(section, &["min", "max", "alpha"])?;
     let alpha = number(
         section,
         "alpha",
         "write the tail's exponent, such as alpha = 1.2",
     )?;
-    Ok(Service::Pareto {
+    Ok(ServiceDistribution::Pareto {
         min_ns,
         max_ns,
         alpha,

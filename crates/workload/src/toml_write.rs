@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::duration;
 use crate::empirical::Empirical;
-use crate::service::Service;
+use crate::service::ServiceDistribution;
 use crate::workload::{Arrivals, Class, Workload};
 
 impl Workload {
@@ -71,19 +71,22 @@ fn arrivals(arrivals: &Arrivals) -> String {
     }
 }
 
-fn service(service: &Service) -> String {
+fn service(service: &ServiceDistribution) -> String {
     let parameters = match service {
-        Service::Constant { mean_ns } | Service::Exponential { mean_ns } => ns("mean", *mean_ns),
-        Service::Lognormal { mean_ns, cv } => format!("{}, cv = {cv:?}", ns("mean", *mean_ns)),
-        Service::Uniform { min_ns, max_ns } => bounds(*min_ns, *max_ns),
-        Service::Pareto {
+        ServiceDistribution::Constant { mean_ns }
+        | ServiceDistribution::Exponential { mean_ns } => ns("mean", *mean_ns),
+        ServiceDistribution::Lognormal { mean_ns, cv } => {
+            format!("{}, cv = {cv:?}", ns("mean", *mean_ns))
+        }
+        ServiceDistribution::Uniform { min_ns, max_ns } => bounds(*min_ns, *max_ns),
+        ServiceDistribution::Pareto {
             min_ns,
             max_ns,
             alpha,
         } => {
             format!("{}, alpha = {alpha:?}", bounds(*min_ns, *max_ns))
         }
-        Service::Empirical(empirical) => samples(empirical),
+        ServiceDistribution::Empirical(empirical) => samples(empirical),
     };
     format!("{{ dist = \"{}\", {parameters} }}", service.name())
 }

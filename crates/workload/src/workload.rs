@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::service::Service;
+use crate::service::ServiceDistribution;
 use crate::trace::Trace;
 
 /// A workload: everything about the requests except how many of them come per second.
@@ -30,7 +30,7 @@ pub struct Class {
     /// The fraction of requests of this class, from 0 to 1; a mix's shares sum to 1 ± 0.002.
     pub share: f64,
     /// How long its requests take.
-    pub service: Service,
+    pub service: ServiceDistribution,
     /// Whether policies that tell long classes from short ones should take it as long; `None`
     /// leaves that to the policy.
     pub long: Option<bool>,
@@ -82,7 +82,7 @@ impl Arrivals {
 impl Class {
     /// A class without `long` and `slo`.
     #[must_use]
-    pub fn new(name: impl Into<String>, share: f64, service: Service) -> Self {
+    pub fn new(name: impl Into<String>, share: f64, service: ServiceDistribution) -> Self {
         Self {
             name: name.into(),
             share,
@@ -160,7 +160,7 @@ impl Workload {
     /// The second moment E\[S²\] of the service time over the initial mix, in ns².
     #[must_use]
     pub fn second_moment_ns2(&self) -> f64 {
-        weighted(self.initial_mix(), Service::second_moment_ns2)
+        weighted(self.initial_mix(), ServiceDistribution::second_moment_ns2)
     }
 
     /// The squared coefficient of variation of the service time over the initial mix.
@@ -190,11 +190,11 @@ pub(crate) fn rate_for_load(mix: &[Class], load: f64, workers: usize) -> f64 {
 }
 
 fn mean_service_ns(mix: &[Class]) -> f64 {
-    weighted(mix, Service::mean_ns)
+    weighted(mix, ServiceDistribution::mean_ns)
 }
 
 /// Divided by the sum of the shares: a mix of published, rounded shares need not sum to exactly 1.
-fn weighted(mix: &[Class], moment: impl Fn(&Service) -> f64) -> f64 {
+fn weighted(mix: &[Class], moment: impl Fn(&ServiceDistribution) -> f64) -> f64 {
     let sum: f64 = mix
         .iter()
         .map(|class| class.share * moment(&class.service))

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use headway_workload::{
-    Arrival, Arrivals, Class, Empirical, Generator, Offered, Service, Workload,
+    Arrival, Arrivals, Class, Empirical, Generator, Offered, ServiceDistribution, Workload,
 };
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ const SAMPLES: usize = 400_000;
 /// A standard normal exceeds ±5 with probability 5.7e-7.
 const SIGMAS: f64 = 5.0;
 
-fn one(service: Service) -> Workload {
+fn one(service: ServiceDistribution) -> Workload {
     Workload::new("one", vec![Class::new("request", 1.0, service)])
 }
 
@@ -60,7 +60,7 @@ impl Moments {
     }
 }
 
-fn assert_moments(service: &Service, seed: u64) {
+fn assert_moments(service: &ServiceDistribution, seed: u64) {
     service.check().expect("parameters in range");
     let workload = one(service.clone());
     let samples: Vec<f64> = arrivals(&workload, seed)
@@ -81,28 +81,28 @@ proptest! {
 
     #[test]
     fn exponential(mean_ns in 1_000_u64..10_000_000, seed: u64) {
-        assert_moments(&Service::Exponential { mean_ns }, seed);
+        assert_moments(&ServiceDistribution::Exponential { mean_ns }, seed);
     }
 
     /// Above a cv of about 1 the sample variance of a lognormal converges too slowly to test.
     #[test]
     fn lognormal(mean_ns in 1_000_u64..10_000_000, cv in 0.05..1.0, seed: u64) {
-        assert_moments(&Service::Lognormal { mean_ns, cv }, seed);
+        assert_moments(&ServiceDistribution::Lognormal { mean_ns, cv }, seed);
     }
 
     #[test]
     fn uniform(min_ns in 1_u64..100_000, width_ns in 1_000_u64..10_000_000, seed: u64) {
-        assert_moments(&Service::Uniform { min_ns, max_ns: min_ns + width_ns }, seed);
+        assert_moments(&ServiceDistribution::Uniform { min_ns, max_ns: min_ns + width_ns }, seed);
     }
 
     #[test]
     fn pareto(min_ns in 1_000_u64..100_000, ratio in 2_u64..200, alpha in 0.3..4.0, seed: u64) {
-        assert_moments(&Service::Pareto { min_ns, max_ns: min_ns * ratio, alpha }, seed);
+        assert_moments(&ServiceDistribution::Pareto { min_ns, max_ns: min_ns * ratio, alpha }, seed);
     }
 
     #[test]
     fn empirical(points in prop::collection::vec((1_u64..1_000_000, 0.01..10.0), 2..40), seed: u64) {
-        assert_moments(&Service::Empirical(Arc::new(Empirical::new(points))), seed);
+        assert_moments(&ServiceDistribution::Empirical(Arc::new(Empirical::new(points))), seed);
     }
 
     #[test]
@@ -120,7 +120,7 @@ proptest! {
 fn gaps_ns(arrivals: Arrivals, seed: u64) -> Vec<f64> {
     let workload = Workload {
         arrivals,
-        ..one(Service::Constant { mean_ns: 1 })
+        ..one(ServiceDistribution::Constant { mean_ns: 1 })
     };
     let times = Generator::new(&workload, Offered::Rate(1e3), seed).take(SAMPLES);
     let mut last_ns = 0;
@@ -178,7 +178,7 @@ fn poisson_gaps_are_independent() {
 
 #[test]
 fn lognormal_has_a_normal_logarithm() {
-    let workload = one(Service::Lognormal {
+    let workload = one(ServiceDistribution::Lognormal {
         mean_ns: 1_000_000,
         cv: 3.0,
     });
@@ -192,7 +192,7 @@ fn lognormal_has_a_normal_logarithm() {
 fn pareto_follows_its_distribution_function() {
     let (min_ns, max_ns, alpha) = (1_000_000, 1_000_000_000, 1.1);
     let samples = arrivals(
-        &one(Service::Pareto {
+        &one(ServiceDistribution::Pareto {
             min_ns,
             max_ns,
             alpha,
@@ -213,7 +213,7 @@ fn pareto_follows_its_distribution_function() {
 #[test]
 fn pareto_means_agree_with_textbook_forms() {
     let mean = |alpha| {
-        Service::Pareto {
+        ServiceDistribution::Pareto {
             min_ns: 1_000,
             max_ns: 1_000_000,
             alpha,
@@ -229,7 +229,7 @@ fn pareto_means_agree_with_textbook_forms() {
 
 #[test]
 fn a_steep_pareto_stays_in_bounds() {
-    let service = Service::Pareto {
+    let service = ServiceDistribution::Pareto {
         min_ns: 1,
         max_ns: 1 << 40,
         alpha: 100.0,
@@ -278,7 +278,7 @@ fn flows_are_uniform() {
 
 #[test]
 fn a_share_of_zero_never_comes() {
-    let constant = |ns| Service::Constant { mean_ns: ns };
+    let constant = |ns| ServiceDistribution::Constant { mean_ns: ns };
     let classes = vec![
         Class::new("a", 0.3, constant(1)),
         Class::new("none", 0.0, constant(2)),

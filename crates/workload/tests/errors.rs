@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use headway_workload::{Arrivals, Class, Empirical, Error, NAMES, Phase, Service, Trace, Workload};
+use headway_workload::{
+    Arrivals, Class, Empirical, Error, NAMES, Phase, ServiceDistribution, Trace, Workload,
+};
 
 fn message(text: &str) -> String {
     Workload::from_toml_str(text, "w.toml")
@@ -435,7 +437,7 @@ fn files_that_are_referred_to() {
 
 #[test]
 fn workloads_built_in_code() {
-    let constant = |mean_ns| Service::Constant { mean_ns };
+    let constant = |mean_ns| ServiceDistribution::Constant { mean_ns };
     let told = |workload: &Workload| workload.check().unwrap_err().to_string();
     let half = Workload::new("half", vec![Class::new("a", 0.5, constant(1))]);
     assert_eq!(

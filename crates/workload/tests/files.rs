@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use headway_workload::{
-    Arrivals, Class, Empirical, Generator, NAMES, Offered, Phase, Service, Workload,
+    Arrivals, Class, Empirical, Generator, NAMES, Offered, Phase, ServiceDistribution, Workload,
 };
 use proptest::prelude::*;
 
@@ -120,26 +120,28 @@ fn files_are_found_beside_the_workload() {
     }
 }
 
-fn service() -> impl Strategy<Value = Service> {
+fn service() -> impl Strategy<Value = ServiceDistribution> {
     let ns = 1_u64..1_000_000_000;
     prop_oneof![
-        ns.clone().prop_map(|mean_ns| Service::Constant { mean_ns }),
         ns.clone()
-            .prop_map(|mean_ns| Service::Exponential { mean_ns }),
-        (ns.clone(), 0.001..1000.0).prop_map(|(mean_ns, cv)| Service::Lognormal { mean_ns, cv }),
-        (ns.clone(), ns.clone()).prop_map(|(min_ns, width)| Service::Uniform {
+            .prop_map(|mean_ns| ServiceDistribution::Constant { mean_ns }),
+        ns.clone()
+            .prop_map(|mean_ns| ServiceDistribution::Exponential { mean_ns }),
+        (ns.clone(), 0.001..1000.0)
+            .prop_map(|(mean_ns, cv)| ServiceDistribution::Lognormal { mean_ns, cv }),
+        (ns.clone(), ns.clone()).prop_map(|(min_ns, width)| ServiceDistribution::Uniform {
             min_ns,
             max_ns: min_ns + width
         }),
         (ns.clone(), ns.clone(), 0.001..100.0).prop_map(|(min_ns, width, alpha)| {
-            Service::Pareto {
+            ServiceDistribution::Pareto {
                 min_ns,
                 max_ns: min_ns + width,
                 alpha,
             }
         }),
         prop::collection::vec((ns, 1e-9..1e9), 1..5)
-            .prop_map(|points| Service::Empirical(Arc::new(Empirical::new(points)))),
+            .prop_map(|points| ServiceDistribution::Empirical(Arc::new(Empirical::new(points)))),
     ]
 }
 

@@ -1,11 +1,11 @@
 //! The sequence of arrivals: the same everywhere, phase by phase, and for ever.
 
 use headway_workload::{
-    Arrival, Arrivals, Class, Generator, Offered, Phase, Service, Trace, Workload,
+    Arrival, Arrivals, Class, Generator, Offered, Phase, ServiceDistribution, Trace, Workload,
 };
 
 fn constant(name: &str, share: f64, mean_ns: u64) -> Class {
-    Class::new(name, share, Service::Constant { mean_ns })
+    Class::new(name, share, ServiceDistribution::Constant { mean_ns })
 }
 
 fn first(workload: &Workload, offered: Offered, seed: u64) -> Vec<(u64, u16, u64, u32)> {
@@ -43,7 +43,7 @@ fn golden_transcendental() {
         Class::new(
             "lognormal",
             0.5,
-            Service::Lognormal {
+            ServiceDistribution::Lognormal {
                 mean_ns: 1_000_000,
                 cv: 2.0,
             },
@@ -51,7 +51,7 @@ fn golden_transcendental() {
         Class::new(
             "pareto",
             0.5,
-            Service::Pareto {
+            ServiceDistribution::Pareto {
                 min_ns: 1_000,
                 max_ns: 1_000_000_000,
                 alpha: 1.1,
@@ -81,7 +81,7 @@ fn seeds_differ_and_repeat() {
 fn streams_are_independent() {
     let base = Workload::named("extreme-bimodal").unwrap();
     let mut slower = base.clone();
-    slower.classes[0].service = Service::Lognormal {
+    slower.classes[0].service = ServiceDistribution::Lognormal {
         mean_ns: 700,
         cv: 1.0,
     };

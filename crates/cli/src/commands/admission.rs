@@ -30,7 +30,7 @@ pub(crate) fn admit(
     shape: &Shape,
     layout: Layout,
 ) -> Result<Admission, Refused> {
-    let admitted = headway_runtime::admit(policy.spec(), shape);
+    let admitted = headway_runtime::admit(policy, shape);
     let admission = admitted.map_err(|error| match error {
         StartError::Policy(error) => Refused::Policy(explain(&error)),
         other => Refused::Policy(other.to_string()),

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 #[cfg(feature = "kv")]
 use headway_kv::{Kv, KvError};
 use headway_policy::{BitSet, ClassHint, Shape};
-use headway_runtime::{Call, Class, Service, Spin};
+use headway_runtime::{Call, DeclaredClass, Service, Spin};
 use headway_workload::Workload;
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -94,8 +94,8 @@ impl App {
     }
 
     /// The classes it is sent, in the order of the header's type byte.
-    pub(crate) fn classes(self, workload: &Workload) -> Vec<Class> {
-        let class = |name: &str, mean_ns: f64, share: f64| Class {
+    pub(crate) fn classes(self, workload: &Workload) -> Vec<DeclaredClass> {
+        let class = |name: &str, mean_ns: f64, share: f64| DeclaredClass {
             name: name.into(),
             hint: ClassHint::new(mean_ns, share),
         };

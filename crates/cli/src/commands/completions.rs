@@ -1,9 +1,7 @@
 //! `headway completions` and `headway man`: made from the command line's own definition.
 
-use crate::Cli;
 use crate::output;
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use clap_complete::Shell;
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,10 +21,10 @@ pub(crate) struct Man {
 }
 
 impl Completions {
-    pub(crate) fn run(self) -> Result<ExitCode> {
+    pub(crate) fn run(self, mut command_line: clap::Command) -> Result<ExitCode> {
         let mut writer = output::open(None)?;
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "headway", &mut script);
+        clap_complete::generate(self.shell, &mut command_line, "headway", &mut script);
         writer.write_all(&script)?;
         writer.flush()?;
         Ok(ExitCode::SUCCESS)
@@ -34,17 +32,17 @@ impl Completions {
 }
 
 impl Man {
-    pub(crate) fn run(self) -> Result<ExitCode> {
+    pub(crate) fn run(self, command_line: clap::Command) -> Result<ExitCode> {
         match self.dir {
             Some(dir) => {
                 std::fs::create_dir_all(&dir)
                     .with_context(|| format!("cannot make {}", dir.display()))?;
-                clap_mangen::generate_to(Cli::command(), &dir)
+                clap_mangen::generate_to(command_line, &dir)
                     .with_context(|| format!("cannot write into {}", dir.display()))?;
             }
             None => {
                 let mut writer = output::open(None)?;
-                clap_mangen::Man::new(Cli::command()).render(&mut writer)?;
+                clap_mangen::Man::new(command_line).render(&mut writer)?;
                 writer.flush()?;
             }
         }

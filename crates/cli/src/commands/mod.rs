@@ -59,8 +59,8 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does it.
-    pub(crate) fn run(self) -> Result<ExitCode> {
+    /// Does it. Completions and manual pages are made from the command line's definition.
+    pub(crate) fn run(self, definition: fn() -> clap::Command) -> Result<ExitCode> {
         match self {
             #[cfg(feature = "kv")]
             Self::Demo(args) => args.run(),
@@ -76,8 +76,8 @@ impl Command {
             Self::Bench(args) => args.run(),
             Self::Calibrate(args) => args.run(),
             Self::Doctor(args) => args.run(),
-            Self::Completions(args) => args.run(),
-            Self::Man(args) => args.run(),
+            Self::Completions(args) => args.run(definition()),
+            Self::Man(args) => args.run(definition()),
         }
     }
 }

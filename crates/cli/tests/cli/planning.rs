@@ -399,9 +399,17 @@ fn the_answer_runs_live_beside_its_simulation() {
 
 /// Writes a trace of Poisson GETs and rare exponential SCANs.
 fn trace(dir: &std::path::Path) -> String {
-    use headway_workload::{Class, Generator, Offered, Service, Workload};
-    let get = Class::new("GET", 0.95, Service::Constant { mean_ns: 2_000 });
-    let scan = Class::new("SCAN", 0.05, Service::Exponential { mean_ns: 80_000 });
+    use headway_workload::{Class, Generator, Offered, ServiceDistribution, Workload};
+    let get = Class::new(
+        "GET",
+        0.95,
+        ServiceDistribution::Constant { mean_ns: 2_000 },
+    );
+    let scan = Class::new(
+        "SCAN",
+        0.05,
+        ServiceDistribution::Exponential { mean_ns: 80_000 },
+    );
     let workload = Workload::new("kv", vec![get, scan]);
     let row = |a: headway_workload::Arrival| {
         let class = ["GET", "SCAN"][usize::from(a.class)];

@@ -1,14 +1,14 @@
 //! Racks by flag: `--servers` in `sim`, `sweep` and `capacity`; and servers of several dispatchers.
 
 use super::{headway, json};
-use headway_report::{Level, Run};
+use headway_report::{Run, RunLevel};
 use serde_json::Value;
 
 /// What was printed is a run of a rack of two servers to the last field.
 fn rack_run(printed: &Value) -> Run {
     let run: Run = serde_json::from_value(printed.clone()).expect("a run");
     assert_eq!(serde_json::to_value(&run).unwrap(), *printed);
-    assert_eq!(run.meta.level, Level::Rack);
+    assert_eq!(run.meta.level, RunLevel::Rack);
     assert_eq!((run.extras.servers, run.meta.workers), (Some(2), 4));
     let rack = run.extras.rack.as_ref().expect("it is a rack");
     let measured: u64 = run.classes.iter().map(|class| class.count).sum();

@@ -1,8 +1,9 @@
 //! What the repository says of itself is so: links, commands and their output, the list of unsafe modules,
-//! the table of imports, generated tables, the length of files.
+//! the table of imports, files that need each other, generated tables, the length of files.
 //!
 //! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.
 
+mod circles;
 mod command_lines;
 mod document;
 mod examples;

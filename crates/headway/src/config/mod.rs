@@ -35,7 +35,7 @@ use headway_net::classify::AnyClassifier;
 use headway_policy::role::Owner;
 use headway_policy::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Resume};
-use headway_runtime::{Builder, Class, Layout, Mechanism, NoService, Server, Udp};
+use headway_runtime::{Builder, DeclaredClass, Layout, Mechanism, NoService, Server, Udp};
 use headway_sim::{check_slos, class_hints};
 use headway_workload::{Workload, duration};
 pub use promises::HandlerPromises;
@@ -116,7 +116,7 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
             .workers(
                 workers.unwrap_or_else(|| default_workers(&policy, layout, by_signal, cores())),
             )
-            .policy_spec(policy.spec().clone())
+            .policy_spec(policy.clone())
             .seed(set.seed.unwrap_or(1))
             .layout(layout)
             .idle(set.idle.unwrap_or_default());
@@ -227,13 +227,13 @@ pub fn workload(name: &str) -> Result<Workload, String> {
 
 /// The classes of a workload, as the simulator tells a policy of them.
 #[must_use]
-pub fn classes(workload: &Workload) -> Vec<Class> {
+pub fn classes(workload: &Workload) -> Vec<DeclaredClass> {
     let named = workload
         .class_names()
         .into_iter()
         .zip(class_hints(workload));
     named
-        .map(|(name, hint)| Class {
+        .map(|(name, hint)| DeclaredClass {
             name: name.to_owned(),
             hint,
         })

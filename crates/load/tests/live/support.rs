@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use headway_load::{Extent, Load};
 use headway_net::header::{Flag, Header, Status};
-use headway_workload::{Class, Offered, Service, Workload};
+use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 use nix::sys::socket::{setsockopt, sockopt};
 
 /// What becomes of a request.
@@ -140,7 +140,8 @@ fn serve(socket: &UdpSocket, fates: &[Fate], stop: &AtomicBool, types: &Mutex<BT
 
 /// Two classes of 1 and 10 µs, half and half.
 pub(crate) fn workload() -> Workload {
-    let class = |name: &str, mean_ns| Class::new(name, 0.5, Service::Constant { mean_ns });
+    let class =
+        |name: &str, mean_ns| Class::new(name, 0.5, ServiceDistribution::Constant { mean_ns });
     Workload::new("two", vec![class("short", 1_000), class("long", 10_000)])
 }
 

@@ -1,93 +1,25 @@
 //! The features that this machine supports, and remedies for those that it lacks.
 
 mod cpu;
+mod finding;
+mod interrupts;
 mod socket;
 
-use std::fmt;
 use std::fs;
 
 pub use cpu::{has_invariant_tsc, has_user_interrupts};
+pub use finding::{Finding, Severity};
 
 use crate::description::{kernel_release, kernel_version};
 use crate::thread;
-
-/// How good a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Severity {
-    /// As it should be.
-    Good,
-    /// Works, but latencies suffer.
-    Degraded,
-    /// Not available. The server uses a substitute, or refuses to start if it was asked for this.
-    Absent,
-}
-
-impl fmt::Display for Severity {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.pad(match self {
-            Severity::Good => "good",
-            Severity::Degraded => "degraded",
-            Severity::Absent => "absent",
-        })
-    }
-}
-
-/// One thing looked at.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The feature examined, in a few words.
-    pub name: &'static str,
-    /// How well it is supported.
-    pub level: Severity,
-    /// The finding.
-    pub detail: String,
-    /// The remedy, if one is needed and possible.
-    pub remedy: Option<String>,
-}
-
-impl Finding {
-    fn good(name: &'static str, detail: impl Into<String>) -> Finding {
-        Finding {
-            name,
-            level: Severity::Good,
-            detail: detail.into(),
-            remedy: None,
-        }
-    }
-
-    fn bad(name: &'static str, level: Severity, detail: impl Into<String>) -> Finding {
-        Finding {
-            name,
-            level,
-            detail: detail.into(),
-            remedy: None,
-        }
-    }
-
-    fn remedy(self, remedy: impl Into<String>) -> Finding {
-        Finding {
-            remedy: Some(remedy.into()),
-            ..self
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{:<9} {}: {}", self.level, self.name, self.detail)?;
-        match &self.remedy {
-            Some(remedy) => write!(out, " ({remedy})"),
-            None => Ok(()),
-        }
-    }
-}
 
 /// Looks at everything, in milliseconds and without changing anything outside this process.
 pub fn examine() -> Vec<Finding> {
     vec![
         kernel(&kernel_release()),
         invariant_tsc(),
-        user_interrupts(),
+        interrupts::from_user_space(),
+        interrupts::by_kernel_module(),
         real_time(),
         short_slice(),
         rt_throttling(),
@@ -123,18 +55,6 @@ fn invariant_tsc() -> Finding {
         "clock readings ask the kernel, at more than twice the cost",
     )
     .remedy("on a virtual machine, have the host expose the invtsc CPU flag")
-}
-
-fn user_interrupts() -> Finding {
-    const NAME: &str = "user interrupts";
-    if has_user_interrupts() {
-        return Finding::good(NAME, "the CPU has UINTR");
-    }
-    Finding::bad(
-        NAME,
-        Severity::Absent,
-        "the CPU has no UINTR; preemption uses probes or signals",
-    )
 }
 
 fn real_time() -> Finding {
@@ -238,14 +158,5 @@ mod tests {
         assert_eq!(kernel("5.15.0-1").level, Severity::Degraded);
         assert!(kernel("5.15.0-1").remedy.unwrap().contains("6.12"));
         assert_eq!(kernel("?").level, Severity::Degraded);
-    }
-
-    #[test]
-    fn a_finding_reads_as_one_line() {
-        let finding = Finding::bad("steering", Severity::Absent, "refused").remedy("allow it");
-        assert_eq!(
-            finding.to_string(),
-            "absent    steering: refused (allow it)"
-        );
     }
 }

@@ -66,7 +66,7 @@ impl Datapath for Replay {
         let txs = (0..tx)
             .map(|_| ReplayTx::new(Arc::clone(&self.shared), fair_share))
             .collect();
-        Ok((rxs, txs))
+        Ok(DatapathEnds { rxs, txs })
     }
 }
 

@@ -35,7 +35,7 @@ struct Setup {
 fn setup(schedules: Vec<Vec<ReplayArrival>>, tx: usize, slots: usize) -> Setup {
     let queues = schedules.len();
     let (replay, control) = Replay::new(schedules).unwrap();
-    let (rxs, txs) = replay.split(queues, tx).unwrap();
+    let DatapathEnds { rxs, txs } = replay.split(queues, tx).unwrap();
     let (pool, free) = Pool::new(slots).unwrap();
     Setup {
         rxs,

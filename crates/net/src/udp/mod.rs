@@ -103,7 +103,7 @@ impl Datapath for UdpDatapath {
             .map(|socket| UdpRx::new(socket, addr).map(Arc::new))
             .collect::<io::Result<_>>()
             .map_err(|error| bind::of_files(addr, error))?;
-        Ok((rxs, txs))
+        Ok(DatapathEnds { rxs, txs })
     }
 }
 

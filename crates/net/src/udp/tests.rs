@@ -26,7 +26,7 @@ fn loopback(ip: &str, slots: usize, queues: usize, steering: Steering) -> Loopba
     let addr = format!("{ip}:0").parse().unwrap();
     let datapath = UdpDatapath::bind(addr).unwrap().with_steering(steering);
     let server = datapath.local_addr();
-    let (rxs, txs) = datapath.split(queues, 1).unwrap();
+    let DatapathEnds { rxs, txs } = datapath.split(queues, 1).unwrap();
     let (pool, free) = Pool::new(slots).unwrap();
     Loopback {
         pool,
@@ -114,7 +114,7 @@ fn a_request_is_answered_from_its_own_slot() {
 fn a_wildcard_v6_socket_serves_both_families() {
     let datapath = UdpDatapath::bind("[::]:0".parse().unwrap()).unwrap();
     let port = datapath.local_addr().port();
-    let (rxs, mut txs) = datapath.split(1, 1).unwrap();
+    let DatapathEnds { rxs, mut txs } = datapath.split(1, 1).unwrap();
     let (pool, mut free) = Pool::new(2).unwrap();
     for ip in ["127.0.0.1", "[::1]"] {
         let client = client(ip);

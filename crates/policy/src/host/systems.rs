@@ -16,7 +16,7 @@ pub struct HostSystem<A> {
 }
 
 /// Takes an allocator whatever its type.
-pub trait Visit {
+pub trait HostVisit {
     /// What comes of it.
     type Output;
     /// Called once, with the allocator that was asked for.
@@ -81,7 +81,11 @@ pub fn find(name: &str) -> Option<&'static Description> {
 ///
 /// # Panics
 /// When the shape does not pass its [check](HostShape::check).
-pub fn with<V: Visit>(spec: &Spec, shape: &HostShape, visitor: V) -> Result<V::Output, SpecError> {
+pub fn with<V: HostVisit>(
+    spec: &Spec,
+    shape: &HostShape,
+    visitor: V,
+) -> Result<V::Output, SpecError> {
     let (settings, params) = Settings::read(spec)?;
     let name = settings.about().name;
     Ok(match settings {

@@ -1,6 +1,6 @@
 //! Any placement of a dispatcher, chosen while running: for systems that are put together by name.
 
-use super::{Choices, Idle, Placement, Reserved, ReservedBounded, Shortest, Workers};
+use super::{Choices, IdleWorker, Placement, Reserved, ReservedBounded, Shortest, Workers};
 use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
@@ -8,7 +8,7 @@ use crate::{Job, Plan, WorkerId};
 /// one compiled type.
 pub enum AnyPlacement {
     /// Any idle worker.
-    Idle(Idle),
+    Idle(IdleWorker),
     /// An idle worker that the plan allows.
     Reserved(Reserved),
     /// The least occupied worker with room that the plan allows.

@@ -6,9 +6,9 @@ use crate::{Job, Plan, WorkerId};
 
 /// The idle worker of the lowest index.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Idle;
+pub struct IdleWorker;
 
-impl Placement for Idle {
+impl Placement for IdleWorker {
     const OWNER: Owner = Owner::Dispatcher;
 
     #[inline]

@@ -16,7 +16,7 @@ pub use bounded::Bounded;
 pub use choices::Choices;
 pub use flow_hash::{flow_hash, toeplitz};
 pub use hashed::Hashed;
-pub use idle::Idle;
+pub use idle::IdleWorker;
 pub use reserved::Reserved;
 pub use reserved_bounded::ReservedBounded;
 pub use shortest::Shortest;

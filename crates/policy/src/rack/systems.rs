@@ -32,7 +32,7 @@ pub struct RackShape {
     pub seed: u64,
 }
 
-/// A switch, its control plane, and what its servers run.
+/// A switch and its control plane.
 pub struct RackSystem<S> {
     /// Its name.
     pub name: &'static str,
@@ -42,8 +42,6 @@ pub struct RackSystem<S> {
     pub switch: S,
     /// What writes its tables.
     pub control: Option<ControlPlane>,
-    /// The servers' policy; `None`: as the control plane says.
-    pub inner: Option<Spec>,
     /// The age of what the switch knows, ns: half of it on the way to a server, half on the way back.
     pub rtt_ns: u64,
     /// What servers bounce when their role changed.
@@ -207,18 +205,14 @@ pub fn with<V: RackVisit>(
     Ok(Settings::read(spec, shape)?.build(shape, visitor))
 }
 
-/// Checks a spec for a rack of this shape, as [`with`] does before it builds.
+/// Checks a spec for a rack of this shape, as [`with`] does before it builds, and says the parameters as used.
 ///
 /// # Errors
 /// [`SpecError`] when there is no such policy or parameter, or a value is out of range; the inner policy is taken as it
 /// is written.
-pub fn check(spec: &Spec, shape: &RackShape) -> Result<Checked, SpecError> {
-    let settings = Settings::read(spec, shape)?;
-    Ok((settings.params, settings.inner))
+pub fn check(spec: &Spec, shape: &RackShape) -> Result<Params, SpecError> {
+    Ok(Settings::read(spec, shape)?.params)
 }
-
-/// The parameters that were used, and the servers' policy.
-pub type Checked = (Params, Option<Spec>);
 
 /// A rack's own spec, and that of its servers where it is given: keys after `inner=NAME` belong to NAME.
 pub(crate) fn split(spec: &Spec) -> (Spec, Option<Spec>) {
@@ -235,6 +229,15 @@ pub(crate) fn split(spec: &Spec) -> (Spec, Option<Spec>) {
         params: own.to_vec(),
     };
     (own, Some(inner))
+}
+
+/// The policy that a rack's servers run, given or by default; `None` where the rack's control plane decides.
+pub(crate) fn servers(about: &Description, given: Option<Spec>) -> Option<Spec> {
+    if about.name == PALLAS.name {
+        given
+    } else {
+        Some(given.unwrap_or_else(c_fcfs))
+    }
 }
 
 /// How many servers are drawn; 0 for all of them.
@@ -258,7 +261,6 @@ struct Settings {
     name: &'static str,
     params: Params,
     step: Step,
-    inner: Option<Spec>,
     rtt_ns: u64,
 }
 
@@ -298,22 +300,14 @@ impl Settings {
         } else {
             (Step::read(about.name, &mut read, shape)?, read.time("rtt")?)
         };
-        // The control plane says what shaped servers run; others are c-FCFS unless told.
-        let inner = match step {
-            Step::Shaped(_) => given,
-            _ => given.or_else(|| Some(c_fcfs())),
-        };
         let mut params = read.used();
-        params.extend(
-            inner
-                .iter()
-                .map(|inner| (INNER.key, Value::Text(inner.to_string()))),
-        );
+        if let Some(inner) = servers(about, given) {
+            params.push((INNER.key, Value::Text(inner.to_string())));
+        }
         Ok(Self {
             name: about.name,
             params,
             step,
-            inner,
             rtt_ns,
         })
     }
@@ -323,7 +317,6 @@ impl Settings {
             name,
             params,
             step,
-            inner,
             rtt_ns,
         } = self;
         let plain = RackSystem {
@@ -331,7 +324,6 @@ impl Settings {
             params,
             switch: (),
             control: None,
-            inner,
             rtt_ns,
             bouncing: Bouncing::Off,
             adapting: false,
@@ -379,7 +371,6 @@ impl RackSystem<()> {
             params: self.params,
             switch,
             control: self.control,
-            inner: self.inner,
             rtt_ns: self.rtt_ns,
             bouncing: self.bouncing,
             adapting: self.adapting,
@@ -468,7 +459,7 @@ mod tests {
             seed: 1,
         };
         let spec: Spec = text.parse().map_err(|error: SpecError| error.to_string())?;
-        let (params, _) = check(&spec, &shape).map_err(|error| error.to_string())?;
+        let params = check(&spec, &shape).map_err(|error| error.to_string())?;
         let pairs = params
             .iter()
             .map(|(key, value)| alloc::format!(",{key}={value}"));

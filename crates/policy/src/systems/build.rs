@@ -1,6 +1,7 @@
 //! How a policy becomes a system: its parameters are read once, against the shape, and what was read is built.
 
-use super::{ServerPolicy, Visit};
+use super::describe::ServerPolicy;
+use super::visit::Visit;
 use crate::spec::{Params, Reader, Spec, SpecError};
 use crate::{Resume, Shape};
 

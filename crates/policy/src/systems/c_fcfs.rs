@@ -1,11 +1,15 @@
 //! One queue for all workers.
 
-use super::{Build, Description, Grid, ServerPolicy, System, Visit, central, system};
+use super::assemble::{central, system};
+use super::build::Build;
+use super::describe::{Grid, ServerPolicy};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
-use crate::placements::Idle;
-use crate::spec::{Params, Reader, SpecError};
-use crate::{Central, Shape, locals};
+use crate::placements::IdleWorker;
+use crate::spec::{Description, Params, Reader, SpecError};
+use crate::{Central, CentralParts, Shape, locals};
 
 /// What it says of itself.
 const POLICY: ServerPolicy = ServerPolicy {
@@ -22,8 +26,13 @@ const POLICY: ServerPolicy = ServerPolicy {
 
 /// c-FCFS: one queue, any idle worker.
 #[must_use]
-pub fn c_fcfs(shape: &Shape) -> System<Central<Fifo, Idle, Fixed>, locals::Fifo> {
-    let ingress = central(shape, 1, (Fifo::new(shape.queue_limit), Idle, Fixed::Open));
+pub fn c_fcfs(shape: &Shape) -> System<Central<Fifo, IdleWorker, Fixed>, locals::Fifo> {
+    let parts = CentralParts {
+        discipline: Fifo::new(shape.queue_limit),
+        placement: IdleWorker,
+        control: Fixed::Open,
+    };
+    let ingress = central(shape, 1, parts);
     system(POLICY.about.name, shape, ingress, locals::Fifo)
 }
 

@@ -1,6 +1,6 @@
 //! The parts that a spec chooses by name, with what its parameters set: read and checked, not built yet.
 
-use super::DarcParams;
+use super::darc::DarcParams;
 use super::params::{lateness, preemption_costs, quantum_ns};
 use crate::disciplines::{Levels, Reentry, SizeSource};
 use crate::monitors::Lateness;

@@ -1,14 +1,16 @@
 //! A system by its parts: `compose,discipline=typed,placement=jbsq,k=2,preemption=quantum,control=darc`.
 
+use super::build::Build;
 use super::chosen::{Chosen, ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenPlacement};
 use super::darc::{DELAY, DELTA, DEVIATION, PROFILE, SPILLWAY, WINDOW};
+use super::describe::{Facts, Grid, Preemption, Promises, ServerPolicy, Values};
 use super::params::{
     CHARGE, K, LATE, LEVELS, LONG, PICK, PROPAGATION, REENTRY, RESERVED, SIGMA, SIZE, SLO, TURN,
     WEIGHTS, any_time, cost, next, switch,
 };
-use super::{Build, Description, Facts, Grid, Preemption, Promises, ServerPolicy, Values, Visit};
+use super::visit::Visit;
 use crate::Shape;
-use crate::spec::{Given, Param, Params, Reader, SpecError};
+use crate::spec::{Description, Given, Param, Params, Reader, SpecError};
 
 /// What it says of itself.
 const POLICY: ServerPolicy = ServerPolicy {

@@ -1,17 +1,20 @@
 //! Concord: bounded queues, a flag instead of interrupts, a dispatcher that also works (SOSP '23).
 
+use super::assemble::{central, system};
+use super::build::Build;
+use super::describe::{Facts, Grid, ServerPolicy, Values};
 use super::params::{
     CHARGE, K, LATE, SIGMA, any_time, charge, lateness, next, quantum, quantum_ns, switch,
 };
-use super::{
-    Build, Description, Facts, Grid, Replicas, ServerPolicy, System, Values, Visit, central, system,
-};
+use super::replicas::Replicas;
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::SplitFifo;
 use crate::monitors::{Lateness, Quantum};
 use crate::placements::Bounded;
-use crate::spec::{Param, Params, Reader, Spec, SpecError};
-use crate::{MAX_WORKERS, PreemptionCosts, Shape, Working, locals};
+use crate::spec::{Description, Param, Params, Reader, Spec, SpecError};
+use crate::{CentralParts, MAX_WORKERS, PreemptionCosts, Shape, Working, locals};
 
 /// What it says of itself. Costs are the paper's: 150 cycles to notice the flag, 100 ns to switch, 400 cycles to wait for
 /// the dispatcher (§ 2.2, § 3).
@@ -135,8 +138,12 @@ fn assembled(
 ) -> Replicas<Concord, locals::Fifo, Quantum> {
     Replicas::new(settings.dispatchers, shape, |shape| {
         let depth = settings.depth;
-        let fifo = SplitFifo::new(shape.queue_limit);
-        let ingress = central(shape, depth, (fifo, Bounded, Fixed::Open));
+        let parts = CentralParts {
+            discipline: SplitFifo::new(shape.queue_limit),
+            placement: Bounded,
+            control: Fixed::Open,
+        };
+        let ingress = central(shape, depth, parts);
         let ingress = Working::new(ingress, settings.own_slice_ns);
         let base = System {
             depth,

@@ -1,8 +1,9 @@
 //! Cycle stealing with a central queue.
 
+use super::describe::{Facts, Promises, ServerPolicy};
 use super::ordered::{Ordered, Recipe};
 use super::params::LONG;
-use super::{Description, Facts, Promises, ServerPolicy};
+use crate::spec::Description;
 
 /// What it says of itself, and of which parts it is made.
 const RECIPE: Recipe = Recipe {

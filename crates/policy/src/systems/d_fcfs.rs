@@ -1,7 +1,11 @@
 //! One queue a worker; the network steers.
 
-use super::{Build, Description, Facts, Grid, ServerPolicy, Steered, System, Visit, steered};
-use crate::spec::{Params, Reader, SpecError};
+use super::assemble::{Steered, steered};
+use super::build::Build;
+use super::describe::{Facts, Grid, ServerPolicy};
+use super::system::System;
+use super::visit::Visit;
+use crate::spec::{Description, Params, Reader, SpecError};
 use crate::{Shape, locals};
 
 /// What it says of itself.

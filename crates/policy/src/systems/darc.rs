@@ -1,12 +1,14 @@
 //! DARC: workers reserved for short classes by profile (Perséphone, SOSP '21).
 
-use super::{
-    Build, Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, typed,
-};
+use super::assemble::typed;
+use super::build::Build;
+use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::{Control, Darc, DarcRules, Known};
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Given, Param, Params, Reader, SpecError};
+use crate::spec::{Description, Given, Param, Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.

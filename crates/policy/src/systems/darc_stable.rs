@@ -1,11 +1,14 @@
 //! DARC that leaves no class overloaded that need not be.
 
-use super::darc::{GRIDS, PARAMS, RESERVING, by_profile, reserving};
-use super::{Build, DarcParams, Description, ServerPolicy, System, Visit};
+use super::build::Build;
+use super::darc::{DarcParams, GRIDS, PARAMS, RESERVING, by_profile, reserving};
+use super::describe::ServerPolicy;
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::DarcStable;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Params, Reader, SpecError};
+use crate::spec::{Description, Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.

@@ -1,13 +1,15 @@
 //! DARC with a reservation made by hand.
 
+use super::assemble::typed;
+use super::build::Build;
+use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
 use super::params::RESERVED;
-use super::{
-    Build, Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, typed,
-};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Params, Reader, SpecError};
+use crate::spec::{Description, Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.

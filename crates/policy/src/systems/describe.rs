@@ -1,6 +1,5 @@
 //! What a server's policy says of itself beside its name and parameters.
 
-use super::ServerSpec;
 use crate::role::Owner;
 use crate::spec::{Description, Given, Spec};
 
@@ -165,23 +164,9 @@ impl ServerPolicy {
         grids: &[],
     };
 
-    /// The spec that gives it no parameters.
-    #[must_use]
-    pub fn by_default(&'static self) -> ServerSpec {
-        ServerSpec::of(self)
-    }
-
     /// What it is with the parameters of a spec. Values that do not parse count as not given.
-    #[must_use]
-    pub fn facts(&'static self, spec: &Spec) -> Facts {
+    pub(super) fn facts(&'static self, spec: &Spec) -> Facts {
         (self.with_params)(self.defaults, &Given::new(&self.about, spec))
-    }
-
-    /// Whether a live server runs it with these parameters.
-    #[must_use]
-    pub fn runs_live(&'static self, spec: &Spec) -> bool {
-        let facts = self.facts(spec);
-        self.engines == Engines::All && facts.dispatchers <= 1
     }
 }
 

@@ -1,8 +1,9 @@
 //! A queue a class, the same service time for each that waits.
 
+use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
 use super::ordered::{Ordered, Recipe};
 use super::params::{SIZE, TURN};
-use super::{Description, Facts, Grid, Promises, ServerPolicy, Values};
+use crate::spec::Description;
 
 /// What it says of itself, and of which parts it is made.
 const RECIPE: Recipe = Recipe {

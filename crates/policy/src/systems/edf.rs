@@ -1,9 +1,9 @@
 //! The earliest deadline first.
 
+use super::describe::{Facts, Grid, Preemption, ServerPolicy};
 use super::ordered::{Ordered, Recipe};
 use super::params::{CHARGE, SLO, cost, next, switch};
-use super::{Description, Facts, Grid, Preemption, ServerPolicy};
-use crate::spec::Param;
+use crate::spec::{Description, Param};
 
 /// What it says of itself, and of which parts it is made.
 const RECIPE: Recipe = Recipe {

@@ -1,10 +1,14 @@
 //! Shortest class first, every worker open to all.
 
-use super::{Build, Description, Facts, Grid, Promises, ServerPolicy, System, Visit, darc_static};
+use super::build::Build;
+use super::darc_static;
+use super::describe::{Facts, Grid, Promises, ServerPolicy};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Params, Reader, SpecError};
+use crate::spec::{Description, Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.

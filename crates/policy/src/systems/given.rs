@@ -1,6 +1,7 @@
 //! What a rack's control plane says; no policy by name.
 
-use super::{System, typed};
+use super::assemble::typed;
+use super::system::System;
 use crate::controls::Given;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;

@@ -1,14 +1,16 @@
 //! Join the bounded shortest queue.
 
+use super::assemble::{central, system};
+use super::build::Build;
+use super::describe::{Facts, Grid, ServerPolicy, Values};
 use super::params::K;
-use super::{
-    Build, Description, Facts, Grid, ServerPolicy, System, Values, Visit, central, system,
-};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::placements::Bounded;
-use crate::spec::{Params, Reader, SpecError};
-use crate::{Central, Shape, locals};
+use crate::spec::{Description, Params, Reader, SpecError};
+use crate::{Central, CentralParts, Shape, locals};
 
 /// What it says of itself.
 const POLICY: ServerPolicy = ServerPolicy {
@@ -34,8 +36,12 @@ const POLICY: ServerPolicy = ServerPolicy {
 /// JBSQ(k): one queue, and bounded ones at the workers.
 #[must_use]
 pub fn jbsq(shape: &Shape, depth: usize) -> System<Central<Fifo, Bounded, Fixed>, locals::Fifo> {
-    let fifo = Fifo::new(shape.queue_limit);
-    let ingress = central(shape, depth, (fifo, Bounded, Fixed::Open));
+    let parts = CentralParts {
+        discipline: Fifo::new(shape.queue_limit),
+        placement: Bounded,
+        control: Fixed::Open,
+    };
+    let ingress = central(shape, depth, parts);
     System {
         depth,
         ..system(POLICY.about.name, shape, ingress, locals::Fifo)

@@ -1,8 +1,9 @@
 //! Levels by the service received so far.
 
+use super::describe::{Facts, Grid, ServerPolicy, Values};
 use super::ordered::{Ordered, Recipe};
 use super::params::{CHARGE, LEVELS, cost, next, quantum, switch};
-use super::{Description, Facts, Grid, ServerPolicy, Values};
+use crate::spec::Description;
 
 /// What it says of itself, and of which parts it is made.
 const RECIPE: Recipe = Recipe {

@@ -29,6 +29,7 @@
 //! The choice by name happens once, at start-up: [`with`] hands a [`Visit`]or the composition
 //! with all its types known, so that nothing is dispatched dynamically per request.
 
+mod assemble;
 mod build;
 mod c_fcfs;
 mod chosen;
@@ -57,11 +58,14 @@ mod sjf;
 mod srpt;
 mod static_partition;
 mod synergy;
+mod system;
 mod tardis;
 mod tiny_quanta;
+mod visit;
 mod work_stealing;
 mod wrr;
 
+pub use assemble::Steered;
 pub use c_fcfs::c_fcfs;
 pub use concord::{Concord, concord};
 pub use d_fcfs::d_fcfs;
@@ -78,81 +82,17 @@ pub use server_spec::ServerSpec;
 pub use shinjuku::{Shinjuku, shinjuku_ci, shinjuku_sq};
 pub use static_partition::static_partition;
 pub use synergy::synergy;
+pub use system::{SharedQueues, System};
 pub use tardis::tardis;
 pub use tiny_quanta::tiny_quanta;
+pub use visit::Visit;
 pub use work_stealing::{POLICY as WORK_STEALING, work_stealing};
 
-use crate::controls::Fixed;
-use crate::disciplines::{self, Typed};
+use crate::Shape;
 use crate::fluid::ProcessorSharing;
-use crate::locals;
-use crate::placements::{Hashed, Reserved, Workers};
-use crate::role::{Ingress, Local, Monitor, Never};
-use crate::spec::{Description, Params, Spec, SpecError};
-use crate::{BitSet, Central, Jobs, Order, Plan, PreemptionCosts, Shape};
-use alloc::vec::Vec;
+use crate::spec::{Params, Spec, SpecError};
 use build::Build;
-
-/// A composition: the three roles, one `Local` a worker.
-pub struct System<I, L, M = Never> {
-    /// Its name.
-    pub name: &'static str,
-    /// The parameters it was built with.
-    pub params: Params,
-    /// Who gets which request.
-    pub ingress: I,
-    /// What each worker runs next.
-    pub locals: Vec<L>,
-    /// Who is interrupted.
-    pub monitor: M,
-    /// Requests a worker may hold, the running one included.
-    pub depth: usize,
-    /// Queues that all workers share.
-    pub shared_queues: SharedQueues,
-    /// What interrupting costs.
-    pub preemption_costs: PreemptionCosts,
-}
-
-/// The queues that all workers of a system share.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SharedQueues {
-    /// How many there are, at least one.
-    pub count: usize,
-    /// Requests that each has room for, at least one; `usize::MAX` for all there are.
-    pub room: usize,
-}
-
-impl SharedQueues {
-    /// One, for all requests there are.
-    pub const ONE: Self = Self {
-        count: 1,
-        room: usize::MAX,
-    };
-}
-
-/// Takes a system whatever its types.
-pub trait Visit {
-    /// What comes of it.
-    type Output;
-    /// Called once, with the system that was asked for.
-    fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
-    where
-        I: Ingress + Send + 'static,
-        L: Local + Send + 'static,
-        M: Monitor + Send + 'static;
-
-    /// Called instead where there are several dispatchers. Who asks what kind of system it is learns that of
-    /// any instance; who runs it must run all of them.
-    fn visit_replicas<I, L, M>(self, mut replicas: Replicas<I, L, M>) -> Self::Output
-    where
-        Self: Sized,
-        I: Ingress + Send + 'static,
-        L: Local + Send + 'static,
-        M: Monitor + Send + 'static,
-    {
-        self.visit(replicas.instances.swap_remove(0))
-    }
-}
+use core::str::FromStr;
 
 /// Lists the policies once: each says what it is, reads its parameters and builds its system.
 macro_rules! registry {
@@ -165,30 +105,28 @@ macro_rules! registry {
         /// # Errors
         /// As [`check`].
         pub fn with<V: Visit>(
-            spec: &Spec,
+            spec: &ServerSpec,
             shape: &Shape,
             visitor: V,
         ) -> Result<V::Output, SpecError> {
-            let name = find(&spec.name).ok_or_else(|| unknown(spec))?.about.name;
-            $(if name == <$entry>::POLICY.about.name {
-                let (settings, params) = <$entry>::settings(spec, shape)?;
+            $(if spec.name() == <$entry>::POLICY.about.name {
+                let (settings, params) = <$entry>::settings(spec.spec(), shape)?;
                 return Ok(<$entry>::build(settings, params, shape, visitor));
             })*
-            Err(unknown(spec))
+            Err(unknown(spec.spec()))
         }
 
         /// Checks a spec for a server of this shape, as [`with`] does before it builds, and says the parameters as used.
         ///
         /// # Errors
-        /// [`SpecError`] when there is no such policy or parameter, or a value is out of range on this shape;
+        /// [`SpecError`] when a value is out of range on this shape;
         /// [`SpecError::Roams`] where requests may only resume on their own worker and the system's workers help
         /// themselves to what others began.
-        pub fn check(spec: &Spec, shape: &Shape) -> Result<Params, SpecError> {
-            let name = find(&spec.name).ok_or_else(|| unknown(spec))?.about.name;
-            $(if name == <$entry>::POLICY.about.name {
-                return <$entry>::settings(spec, shape).map(|(_, params)| params);
+        pub fn check(spec: &ServerSpec, shape: &Shape) -> Result<Params, SpecError> {
+            $(if spec.name() == <$entry>::POLICY.about.name {
+                return <$entry>::settings(spec.spec(), shape).map(|(_, params)| params);
             })*
-            Err(unknown(spec))
+            Err(unknown(spec.spec()))
         }
     };
 }
@@ -250,94 +188,29 @@ pub(crate) fn unknown(spec: &Spec) -> SpecError {
     }
 }
 
-fn system<I, L: Clone>(name: &'static str, shape: &Shape, ingress: I, local: L) -> System<I, L> {
-    let locals = alloc::vec![local; shape.workers];
-    System {
-        name,
-        params: Params::new(),
-        ingress,
-        locals,
-        monitor: Never,
-        depth: 1,
-        shared_queues: SharedQueues::ONE,
-        preemption_costs: PreemptionCosts::default(),
+impl ServerSpec {
+    /// Finds the policy, by its own name or an alias.
+    ///
+    /// # Errors
+    /// [`SpecError`] when no server's policy is called so, or it has no such parameter.
+    pub fn parse(spec: Spec) -> Result<Self, SpecError> {
+        let policy = find(&spec.name).ok_or_else(|| unknown(&spec))?;
+        Self::of(policy, spec)
+    }
+
+    /// Checks the values for a server of this shape and says all parameters as used.
+    ///
+    /// # Errors
+    /// As [`check`].
+    pub fn check(&self, shape: &Shape) -> Result<Params, SpecError> {
+        check(self, shape)
     }
 }
 
-/// Hashed steering: every request goes to its flow's worker at once; the engine's queues bound
-/// what waits there, as a network card's do.
-pub type Steered = Central<disciplines::Fifo, Hashed, Fixed>;
+impl FromStr for ServerSpec {
+    type Err = SpecError;
 
-fn steered<L>(name: &'static str, shape: &Shape, flows: u64, locals: Vec<L>) -> System<Steered, L> {
-    let fifo = disciplines::Fifo::new(usize::MAX);
-    let ingress = central(
-        shape,
-        1,
-        (fifo, Hashed::new(flows, shape.seed), Fixed::Open),
-    );
-    System {
-        name,
-        params: Params::new(),
-        ingress,
-        locals,
-        monitor: Never,
-        depth: usize::MAX,
-        shared_queues: SharedQueues::ONE,
-        preemption_costs: PreemptionCosts::default(),
-    }
-}
-
-fn typed<C: crate::controls::Control>(
-    name: &'static str,
-    shape: &Shape,
-    control: C,
-) -> System<Central<Typed, Reserved, C>, locals::Fifo> {
-    let queues = Typed::new(shape.queues(), shape.queue_limit);
-    system(
-        name,
-        shape,
-        central(shape, 1, (queues, Reserved, control)),
-        locals::Fifo,
-    )
-}
-
-fn central<D, P, C>(shape: &Shape, depth: usize, parts: (D, P, C)) -> Central<D, P, C>
-where
-    D: disciplines::Discipline,
-    P: crate::placements::Placement,
-    C: crate::controls::Control,
-{
-    let plan = Plan::open(
-        Order::Rank,
-        shape.ascending(),
-        BitSet::range(0, shape.workers),
-    );
-    Central::new(
-        Jobs::new(shape.job_capacity),
-        Workers::new(shape.workers, depth),
-        plan,
-        parts,
-    )
-    .resuming(shape.resume, shape.workers)
-}
-
-impl<I, L> System<I, L> {
-    /// The same under a monitor.
-    fn under<M>(
-        self,
-        monitor: M,
-        preemption_costs: PreemptionCosts,
-        params: Params,
-    ) -> System<I, L, M> {
-        System {
-            name: self.name,
-            params,
-            ingress: self.ingress,
-            locals: self.locals,
-            monitor,
-            depth: self.depth,
-            shared_queues: self.shared_queues,
-            preemption_costs,
-        }
+    fn from_str(text: &str) -> Result<Self, SpecError> {
+        Self::parse(text.parse()?)
     }
 }

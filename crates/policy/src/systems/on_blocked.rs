@@ -1,8 +1,9 @@
 //! A short that is blocked at the head interrupts a long.
 
+use super::describe::{Facts, ServerPolicy};
 use super::ordered::{Ordered, Recipe};
 use super::params::{CHARGE, PROPAGATION, any_time, cost, next, switch};
-use super::{Description, Facts, ServerPolicy};
+use crate::spec::Description;
 
 /// What it says of itself, and of which parts it is made.
 const RECIPE: Recipe = Recipe {

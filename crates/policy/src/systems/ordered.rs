@@ -1,7 +1,9 @@
 //! Systems that differ in the order of the queue, each a choice of parts.
 
+use super::build::Build;
 use super::chosen::{Chosen, ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenPlacement};
-use super::{Build, ServerPolicy, Visit};
+use super::describe::ServerPolicy;
+use super::visit::Visit;
 use crate::Shape;
 use crate::spec::{Params, Reader, SpecError};
 

@@ -1,9 +1,11 @@
 //! Parts as chosen by name make one system. All such systems share one compiled type that chooses its parts at start-up.
 
+use super::assemble::{central, system};
 use super::chosen::{
     Chosen, ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenPlacement, ClassOrder,
 };
-use super::{System, Visit, central, system};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::{AnyControl, Control, Darc, DarcStable, Fixed, Partition};
 use crate::disciplines::{
     AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Mlfq,
@@ -11,9 +13,9 @@ use crate::disciplines::{
 };
 use crate::locals;
 use crate::monitors::{AnyMonitor, Overtake, Quantum, Ticks, Urgency};
-use crate::placements::{AnyPlacement, Choices, Idle, Placement, Reserved, ReservedBounded};
+use crate::placements::{AnyPlacement, Choices, IdleWorker, Placement, Reserved, ReservedBounded};
 use crate::spec::Params;
-use crate::{BitSet, Central, Shape};
+use crate::{BitSet, Central, CentralParts, Shape};
 
 /// The ingress that any parts make.
 pub type AnyIngress = Central<AnyDiscipline, AnyPlacement, AnyControl>;
@@ -29,7 +31,7 @@ pub(super) enum Composed {
     /// A monitor interrupts.
     Preemptive(System<AnyIngress, locals::Fifo, AnyMonitor>),
     /// What is shorter overtakes: SRPT, by far the most simulated of these, is compiled for itself.
-    Overtaking(System<Central<Shortest, Idle, Fixed>, locals::Fifo, Overtake>),
+    Overtaking(System<Central<Shortest, IdleWorker, Fixed>, locals::Fifo, Overtake>),
 }
 
 impl Composed {
@@ -49,7 +51,11 @@ impl Chosen {
         let discipline = self.discipline.make(shape);
         let control = self.control.make(shape);
         let Some((monitor, preemption_costs)) = self.monitor else {
-            let parts = (discipline, placement, control);
+            let parts = CentralParts {
+                discipline,
+                placement,
+                control,
+            };
             let system = around(name, shape, depth, parts);
             return Composed::Cooperative(System { params, ..system });
         };
@@ -60,11 +66,21 @@ impl Chosen {
                 AnyControl::Fixed(control),
                 AnyMonitor::Overtake(monitor),
             ) => {
-                let system = around(name, shape, depth, (discipline, placement, control));
+                let parts = CentralParts {
+                    discipline,
+                    placement,
+                    control,
+                };
+                let system = around(name, shape, depth, parts);
                 Composed::Overtaking(system.under(monitor, preemption_costs, params))
             }
             (discipline, placement, control, monitor) => {
-                let system = around(name, shape, depth, (discipline, placement, control));
+                let parts = CentralParts {
+                    discipline,
+                    placement,
+                    control,
+                };
+                let system = around(name, shape, depth, parts);
                 Composed::Preemptive(system.under(monitor, preemption_costs, params))
             }
         }
@@ -76,7 +92,7 @@ fn around<D: Discipline, P: Placement, C: Control>(
     name: &'static str,
     shape: &Shape,
     depth: usize,
-    parts: (D, P, C),
+    parts: CentralParts<D, P, C>,
 ) -> System<Central<D, P, C>, locals::Fifo> {
     System {
         depth,
@@ -89,7 +105,7 @@ impl ChosenPlacement {
     fn make(self, shape: &Shape) -> (AnyPlacement, usize) {
         let seed = shape.seed;
         match self {
-            Self::Idle => (AnyPlacement::Idle(Idle), 1),
+            Self::Idle => (AnyPlacement::Idle(IdleWorker), 1),
             Self::Reserved => (AnyPlacement::Reserved(Reserved), 1),
             Self::Bounded { depth } => (AnyPlacement::ReservedBounded(ReservedBounded), depth),
             Self::Shortest => {

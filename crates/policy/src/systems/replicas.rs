@@ -5,7 +5,7 @@
 //! the network card spreads what arrives. An instance knows nothing of the others, so a worker may
 //! idle while a request waits at another's.
 
-use super::{System, Visit};
+use super::system::System;
 use crate::placements::Hashed;
 use crate::role::{Ingress, Local, Monitor};
 use crate::{Shape, WorkerId};
@@ -46,14 +46,6 @@ where
         Self {
             instances,
             division,
-        }
-    }
-
-    /// Hands the only instance, or all of them, to the visitor.
-    pub(super) fn visit<V: Visit>(mut self, visitor: V) -> V::Output {
-        match self.instances.len() {
-            1 => visitor.visit(self.instances.remove(0)),
-            _ => visitor.visit_replicas(self),
         }
     }
 }

@@ -1,12 +1,10 @@
 //! A spec whose policy is known.
 
-use super::{Facts, ServerPolicy, check, find, unknown};
-use crate::Shape;
-use crate::spec::{Params, Spec, SpecError};
+use super::describe::{Engines, Facts, ServerPolicy};
+use crate::spec::{Spec, SpecError};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::str::FromStr;
 
 /// A spec of a server's policy, which has all its parameters. Their values are [checked](Self::check) against a shape.
 #[derive(Clone)]
@@ -16,22 +14,13 @@ pub struct ServerSpec {
 }
 
 impl ServerSpec {
-    /// Finds the policy, by its own name or an alias.
+    /// A spec whose parameters the policy has.
     ///
     /// # Errors
-    /// [`SpecError`] when no server's policy is called so, or it has no such parameter.
-    pub fn parse(spec: Spec) -> Result<Self, SpecError> {
-        let policy = find(&spec.name).ok_or_else(|| unknown(&spec))?;
+    /// [`SpecError::UnknownParam`] when the policy has none of a parameter's key.
+    pub(super) fn of(policy: &'static ServerPolicy, spec: Spec) -> Result<Self, SpecError> {
         policy.about.check_keys(&spec)?;
         Ok(Self { policy, spec })
-    }
-
-    pub(super) fn of(policy: &'static ServerPolicy) -> Self {
-        let spec = Spec {
-            name: policy.about.name.into(),
-            params: Vec::new(),
-        };
-        Self { policy, spec }
     }
 
     /// The spec, as written.
@@ -58,10 +47,10 @@ impl ServerSpec {
         self.policy.facts(&self.spec)
     }
 
-    /// Whether a live server runs it: [`ServerPolicy::runs_live`].
+    /// Whether a live server runs it.
     #[must_use]
     pub fn runs_live(&self) -> bool {
-        self.policy.runs_live(&self.spec)
+        self.policy.engines == Engines::All && self.facts().dispatchers <= 1
     }
 
     /// The same under the policy's own name.
@@ -86,22 +75,6 @@ impl ServerSpec {
         self.policy.about.check_keys(&self.spec)?;
         Ok(self)
     }
-
-    /// Checks the values for a server of this shape and says all parameters as used.
-    ///
-    /// # Errors
-    /// As [`check`].
-    pub fn check(&self, shape: &Shape) -> Result<Params, SpecError> {
-        check(&self.spec, shape)
-    }
-}
-
-impl FromStr for ServerSpec {
-    type Err = SpecError;
-
-    fn from_str(text: &str) -> Result<Self, SpecError> {
-        Self::parse(text.parse()?)
-    }
 }
 
 impl fmt::Display for ServerSpec {
@@ -124,3 +97,15 @@ impl PartialEq for ServerSpec {
 }
 
 impl Eq for ServerSpec {}
+
+impl ServerPolicy {
+    /// The spec that gives it no parameters.
+    #[must_use]
+    pub fn by_default(&'static self) -> ServerSpec {
+        let spec = Spec {
+            name: self.about.name.into(),
+            params: Vec::new(),
+        };
+        ServerSpec { policy: self, spec }
+    }
+}

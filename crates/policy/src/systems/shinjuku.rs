@@ -1,19 +1,21 @@
 //! Shinjuku: a quantum that the dispatcher watches, over a single queue or one a class.
 
+use super::assemble::{central, system};
+use super::build::Build;
+use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
 use super::ordered::{Ordered, Recipe};
 use super::params::{
     CHARGE, LATE, PICK, REENTRY, SIGMA, SLO, cost, lateness, next, preemption_costs, quantum,
     quantum_ns, switch,
 };
-use super::{
-    Build, Description, Facts, Grid, Promises, ServerPolicy, System, Values, Visit, central, system,
-};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::monitors::{Lateness, Quantum};
-use crate::placements::Idle;
-use crate::spec::{Params, Reader, Spec, SpecError};
-use crate::{Central, PreemptionCosts, Shape, locals};
+use crate::placements::IdleWorker;
+use crate::spec::{Description, Params, Reader, Spec, SpecError};
+use crate::{Central, CentralParts, PreemptionCosts, Shape, locals};
 
 const INTERRUPTED: Facts = Facts {
     preemption: Facts::BY_DISPATCHER,
@@ -96,7 +98,7 @@ const MULTI_QUEUE: Recipe = Recipe {
 };
 
 /// A single queue whose quantum the dispatcher watches; what it interrupts joins the tail.
-pub type Shinjuku = Central<Fifo, Idle, Fixed>;
+pub type Shinjuku = Central<Fifo, IdleWorker, Fixed>;
 
 /// Shinjuku's single queue, by interrupts.
 ///
@@ -146,8 +148,12 @@ fn assembled(
     shape: &Shape,
 ) -> System<Shinjuku, locals::Fifo, Quantum> {
     let monitor = Quantum::new(settings.quantum_ns, settings.lateness, shape.seed);
-    let fifo = Fifo::new(shape.queue_limit);
-    let ingress = central(shape, 1, (fifo, Idle, Fixed::Open));
+    let parts = CentralParts {
+        discipline: Fifo::new(shape.queue_limit),
+        placement: IdleWorker,
+        control: Fixed::Open,
+    };
+    let ingress = central(shape, 1, parts);
     let base = system(policy.about.name, shape, ingress, locals::Fifo);
     base.under(monitor, settings.preemption_costs, params)
 }

@@ -1,8 +1,9 @@
 //! The shortest request first.
 
+use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
 use super::ordered::{Ordered, Recipe};
 use super::params::SIZE;
-use super::{Description, Facts, Grid, Promises, ServerPolicy, Values};
+use crate::spec::Description;
 
 /// What it says of itself, and of which parts it is made.
 const RECIPE: Recipe = Recipe {

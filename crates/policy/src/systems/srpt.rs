@@ -1,8 +1,9 @@
 //! Least remaining service first.
 
+use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
 use super::ordered::{Ordered, Recipe};
 use super::params::{CHARGE, SIZE, cost, next, switch};
-use super::{Description, Facts, Grid, Promises, ServerPolicy, Values};
+use crate::spec::Description;
 
 /// What it says of itself, and of which parts it is made.
 const RECIPE: Recipe = Recipe {

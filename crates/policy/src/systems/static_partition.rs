@@ -1,10 +1,14 @@
 //! Every class has workers of its own.
 
-use super::{Build, Description, Facts, Grid, Promises, ServerPolicy, System, Visit, typed};
+use super::assemble::typed;
+use super::build::Build;
+use super::describe::{Facts, Grid, Promises, ServerPolicy};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::Partition;
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Params, Reader, SpecError};
+use crate::spec::{Description, Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.

@@ -1,13 +1,14 @@
 //! SYNERGY: no dispatcher; longs are interrupted only for what waits at their worker.
 
+use super::assemble::{Steered, steered};
+use super::build::Build;
+use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, FLOWS, any_time, cost, interruption, quantum, quantum_ns};
-use super::{
-    Build, Description, Facts, Grid, Preemption, ServerPolicy, SharedQueues, Steered, System,
-    Values, Visit, steered,
-};
+use super::system::{SharedQueues, System};
+use super::visit::Visit;
 use crate::locals::{SynergyWorker, WorkerRules};
 use crate::monitors::{MOST_WAIT_QUEUES, TimerCore, TimerRules};
-use crate::spec::{Param, Params, Reader, Spec, SpecError, Value};
+use crate::spec::{Description, Param, Params, Reader, Spec, SpecError, Value};
 use crate::{PreemptionCosts, Shape, WorkerId};
 use alloc::string::ToString;
 use alloc::vec::Vec;

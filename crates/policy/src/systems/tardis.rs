@@ -1,13 +1,13 @@
 //! Tardis: one global queue taken in batches, stealing, each worker its own timer.
 
+use super::build::Build;
+use super::describe::{Engines, Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
-use super::{
-    Build, Description, Engines, Facts, Grid, Preemption, ServerPolicy, SharedQueues, System,
-    Values, Visit,
-};
+use super::system::{SharedQueues, System};
+use super::visit::Visit;
 use crate::locals::Batches;
 use crate::role::{Never, Owner, Unplaced};
-use crate::spec::{Param, Params, Reader, Spec, SpecError};
+use crate::spec::{Description, Param, Params, Reader, Spec, SpecError};
 use crate::{PreemptionCosts, Shape};
 
 /// What it says of itself. The interrupt is a hardware timer delivered to user space; `cost` is that

@@ -1,17 +1,18 @@
 //! Tiny Quanta: the shortest queue at once, each worker goes round its own.
 
+use super::assemble::{central, system};
+use super::build::Build;
+use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
-use super::{
-    Build, Description, Facts, Grid, Preemption, ServerPolicy, System, Values, Visit, central,
-    system,
-};
+use super::system::System;
+use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::locals::RoundRobin;
 use crate::placements::Shortest;
 use crate::role::Never;
-use crate::spec::{Params, Reader, Spec, SpecError};
-use crate::{Central, PreemptionCosts, Shape};
+use crate::spec::{Description, Params, Reader, Spec, SpecError};
+use crate::{Central, CentralParts, PreemptionCosts, Shape};
 
 /// What it says of itself. A switch takes 100 ns as Concord's does.
 const POLICY: ServerPolicy = ServerPolicy {
@@ -59,11 +60,11 @@ fn assembled(
     params: Params,
     shape: &Shape,
 ) -> System<Central<Fifo, Shortest, Fixed>, RoundRobin> {
-    let parts = (
-        Fifo::new(shape.queue_limit),
-        Shortest::new(shape.seed),
-        Fixed::Open,
-    );
+    let parts = CentralParts {
+        discipline: Fifo::new(shape.queue_limit),
+        placement: Shortest::new(shape.seed),
+        control: Fixed::Open,
+    };
     let ingress = central(shape, DEEP, parts);
     let local = RoundRobin::new(settings.slice_ns);
     let base = System {

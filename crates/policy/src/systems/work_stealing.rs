@@ -1,12 +1,14 @@
 //! One queue a worker; idle workers steal.
 
+use super::assemble::{Steered, steered};
+use super::build::Build;
+use super::describe::{Facts, Grid, ServerPolicy, Values};
 use super::params::FLOWS;
-use super::{
-    Build, Description, Facts, Grid, ServerPolicy, Steered, System, Values, Visit, steered,
-};
+use super::system::System;
+use super::visit::Visit;
 use crate::Shape;
 use crate::locals::{Stealing, Take};
-use crate::spec::{Param, Params, Reader, SpecError};
+use crate::spec::{Description, Param, Params, Reader, SpecError};
 
 /// What it says of itself.
 pub const POLICY: ServerPolicy = ServerPolicy {

@@ -1,8 +1,9 @@
 //! A queue a class, in turn by requests.
 
+use super::describe::{Facts, Promises, ServerPolicy};
 use super::ordered::{Ordered, Recipe};
 use super::params::WEIGHTS;
-use super::{Description, Facts, Promises, ServerPolicy};
+use crate::spec::Description;
 
 /// What it says of itself, and of which parts it is made.
 const RECIPE: Recipe = Recipe {

@@ -56,7 +56,7 @@ impl Kind for HostMeasurement {
         }
         let effort = FigureEffort {
             duration_ms: self.shortened_ms(setting.extent()),
-            seed: setting.experiment().server.seed,
+            seed: setting.server().seed,
             threads: 1,
         };
         let tasks = places.iter().map(|&place| {

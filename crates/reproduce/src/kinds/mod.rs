@@ -6,6 +6,7 @@
 
 mod capacity;
 mod host;
+mod kind;
 mod overhead;
 mod phases;
 mod servers;
@@ -16,6 +17,7 @@ mod vary;
 
 pub use capacity::CapacityMeasurement;
 pub use host::{HostFigure, HostMeasurement};
+pub use kind::{Kind, Task};
 pub use overhead::{MechanismCosts, Overhead};
 pub use phases::Phases;
 pub use servers::ServersMeasurement;
@@ -24,53 +26,8 @@ pub use superposed::Superposed;
 pub use sweep::Sweep;
 pub use vary::Vary;
 
-use crate::{Datum, Error};
+use crate::Error;
 use serde::Deserialize;
-
-/// A piece of an experiment's work, independent of all others.
-pub struct Task {
-    /// The command that repeats it, where the command line can say it.
-    pub command: Option<String>,
-    /// The work.
-    pub run: Box<dyn Fn() -> Result<Vec<Datum>, Error> + Send + Sync>,
-}
-
-impl Task {
-    /// A piece of work that no plain command repeats.
-    pub fn new(run: impl Fn() -> Result<Vec<Datum>, Error> + Send + Sync + 'static) -> Self {
-        Self {
-            command: None,
-            run: Box::new(run),
-        }
-    }
-
-    /// With the command that repeats it.
-    #[must_use]
-    pub fn command(mut self, command: Option<String>) -> Self {
-        self.command = command;
-        self
-    }
-}
-
-/// A way to measure.
-pub trait Kind {
-    /// The work, in pieces. What cannot be (an unknown class, a policy that does not exist) is an
-    /// error here, before anything runs.
-    ///
-    /// # Errors
-    /// The first mistake in the file.
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error>;
-
-    /// The axis of its curves, with the unit; empty where it measures no curves.
-    fn axis(&self) -> String {
-        String::new()
-    }
-
-    /// What tells its figures from those of the experiment's other measurements; may be empty.
-    fn id(&self) -> &str {
-        ""
-    }
-}
 
 /// A `[[measure]]` table: `kind` names the way, the rest is its own.
 #[derive(Clone, Debug, Deserialize)]

@@ -1,12 +1,11 @@
 //! Where a measurement stands: its experiment, and what it changes of the experiment's server.
 
-use crate::{
-    ComparedSystem, Datum, Error, ExperimentFile, Kind, Measurement, Observable, RunLength,
-};
+use crate::{ComparedSystem, Datum, Error, ExperimentServer, Observable, RunLength};
 use headway_report::Slo;
 use headway_sim::{Classification, Costs, Experiment};
 use headway_workload::{Workload, duration};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 /// What a measurement changes of the experiment's server.
@@ -32,9 +31,15 @@ pub struct On {
 /// A measurement in its experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
-    experiment: &'a ExperimentFile,
-    id: &'a str,
-    extent: RunLength,
+    /// The experiment's name.
+    pub(crate) experiment: &'a str,
+    pub(crate) server: &'a ExperimentServer,
+    /// Workloads that have no name of their own.
+    pub(crate) workloads: &'a BTreeMap<String, toml::Table>,
+    pub(crate) systems: &'a [ComparedSystem],
+    /// Tells the measurement's figures from those of others.
+    pub(crate) id: &'a str,
+    pub(crate) extent: RunLength,
 }
 
 /// A system, ready to be simulated.
@@ -49,30 +54,29 @@ pub(crate) struct Subject {
 }
 
 impl<'a> Setting<'a> {
-    /// Of `measure` in `experiment`.
-    #[must_use]
-    pub fn new(
-        experiment: &'a ExperimentFile,
-        measure: &'a Measurement,
-        extent: RunLength,
-    ) -> Self {
-        Self {
-            experiment,
-            id: measure.id(),
-            extent,
-        }
-    }
-
     /// How long the runs are.
     #[must_use]
     pub fn extent(&self) -> RunLength {
         self.extent
     }
 
-    /// The experiment.
+    /// The server that the experiment's measurements simulate.
     #[must_use]
-    pub fn experiment(&self) -> &'a ExperimentFile {
-        self.experiment
+    pub fn server(&self) -> &'a ExperimentServer {
+        self.server
+    }
+
+    /// A workload of the file, or of the literature.
+    ///
+    /// # Errors
+    /// When there is none of that name, or it is not valid.
+    pub fn workload(&self, name: &str) -> Result<Workload, Error> {
+        let Some(own) = self.workloads.get(name) else {
+            return Ok(Workload::resolve(name)?);
+        };
+        let text = toml::to_string(own).map_err(|error| Error::file(self.experiment, error))?;
+        let place = format!("{}.toml", name);
+        Ok(Workload::from_toml_str(&text, place)?)
     }
 
     /// What the results call a system: its name, behind `ID/` where the measurement has an id.
@@ -86,7 +90,7 @@ impl<'a> Setting<'a> {
 
     /// A mistake in the file.
     pub fn fault(&self, problem: impl std::fmt::Display) -> Error {
-        Error::file(&self.experiment.name, problem)
+        Error::file(self.experiment, problem)
     }
 
     /// An SLO whose classes are all in the workload.
@@ -125,7 +129,7 @@ impl<'a> Setting<'a> {
 
     /// The systems that a measurement is about.
     pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a ComparedSystem>, Error> {
-        let all = &self.experiment.system;
+        let all = self.systems;
         let Some(names) = &on.systems else {
             return Ok(all.iter().collect());
         };
@@ -143,9 +147,9 @@ impl<'a> Setting<'a> {
         on: &On,
         inserted: &str,
     ) -> Result<Subject, Error> {
-        let server = &self.experiment.server;
+        let server = self.server;
         let name = on.workload.as_ref().unwrap_or(&server.workload);
-        let workload = self.experiment.workload(name)?;
+        let workload = self.workload(name)?;
         let policy = system.policy.replace("{}", inserted);
         let mut simulation = Experiment::new(workload, policy.parse()?)
             .servers(on.servers.unwrap_or(server.servers))
@@ -183,7 +187,7 @@ impl<'a> Setting<'a> {
             dispatch_ns: of.costs.dispatch_ns,
             ..Costs::default()
         };
-        let is_own = self.experiment.workload.contains_key(workload);
+        let is_own = self.workloads.contains_key(workload);
         let is_sayable = of.costs == dispatch_only
             && of.classifier == plain.classifier
             && of.warm_up == plain.warm_up;

@@ -31,7 +31,7 @@ impl Kind for Superposed {
         if self.streams.len() != self.shares.len() {
             return Err(setting.fault("`shares` needs a number for each of the `streams`"));
         }
-        let named = |name: &String| setting.experiment().workload(name);
+        let named = |name: &String| setting.workload(name);
         let workloads: Vec<Workload> = self.streams.iter().map(named).collect::<Result<_, _>>()?;
         let streams: Vec<(Workload, f64)> = workloads
             .into_iter()

@@ -1,7 +1,7 @@
 //! What clients ask of the server: classes in the order of the wire header's types, and keys.
 
 use headway_policy::Rng;
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 use serde::Deserialize;
 
 /// A class of requests; its place in the file is its type in the wire header.
@@ -89,7 +89,7 @@ impl Asked {
             Class::new(
                 &class.name,
                 class.share,
-                Service::Constant { mean_ns: ns.max(1) },
+                ServiceDistribution::Constant { mean_ns: ns.max(1) },
             )
         };
         Workload::new(

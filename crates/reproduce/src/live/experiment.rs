@@ -1,6 +1,7 @@
 //! The file of a figure that is measured live.
 
-use headway_policy::{MAX_WORKERS, Shape, systems};
+use headway_policy::systems::ServerSpec;
+use headway_policy::{MAX_WORKERS, Shape};
 use serde::Deserialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -185,8 +186,8 @@ impl LiveExperiment {
         }
         let shape = Shape::new(MAX_WORKERS).class(1_000, 1.0);
         for system in &self.system {
-            let spec = system.policy.parse();
-            let checked = spec.and_then(|spec| systems::check(&spec, &shape));
+            let spec = system.policy.parse::<ServerSpec>();
+            let checked = spec.and_then(|spec| spec.check(&shape));
             checked.map_err(|error| error.to_string())?;
         }
         let known = |name: &String| self.system.iter().any(|system| system.name == *name);

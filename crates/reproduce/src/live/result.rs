@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::carried::Carried;
 use super::claim::LiveJudged;
 use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
-use super::rounds::{LeftOut, LiveRun, carried};
+use super::rounds::{LeftOut, LiveRun, Punctuality, carried};
 use super::session::{AtRest, Measured, Settings};
 use super::tail::Tail;
 use crate::text::on_one_line;
@@ -207,10 +207,11 @@ impl<'a> Books<'a> {
                 .unwrap_or(0)
         };
         let last: Vec<&LiveRun> = measured.runs.iter().filter(|run| !run.repeated).collect();
-        let left_out = LeftOut::of(
-            last.iter()
-                .map(|run| (run.round, load_of(run), run.lag.is_late())),
-        );
+        let left_out = LeftOut::of(last.iter().map(|run| Punctuality {
+            round: run.round,
+            load: load_of(run),
+            is_late: run.lag.is_late(),
+        }));
         let counts = |run: &&LiveRun| left_out.counts(run.round, load_of(run));
         Self {
             extent,
@@ -363,7 +364,7 @@ mod tests {
     use super::*;
     use crate::live::{LiveVerdict, show};
     use headway_report::{
-        ClassMeta, ClassResult, Level, Overall, Recorder, Run, RunExtras, RunMeta,
+        ClassMeta, ClassResult, Overall, Recorder, Run, RunExtras, RunLevel, RunMeta,
     };
 
     /// Slowdown 2 at loads up to `most`, then 500.
@@ -376,7 +377,7 @@ mod tests {
         let meta = RunMeta {
             policy: "c-fcfs".into(),
             params: serde_json::Map::new(),
-            level: Level::Live,
+            level: RunLevel::Live,
             workload: "store".into(),
             workers: 1,
             seed: 1,

@@ -136,6 +136,14 @@ impl LiveRun {
     }
 }
 
+/// Whether the client sent a run's requests in time.
+pub(crate) struct Punctuality {
+    pub(crate) round: usize,
+    /// Index of the load.
+    pub(crate) load: usize,
+    pub(crate) is_late: bool,
+}
+
 /// What does not count.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
@@ -146,10 +154,10 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// Of the runs that were not repeated: (round, index of the load, whether it was late).
-    pub(crate) fn of(runs: impl Iterator<Item = (usize, usize, bool)>) -> Self {
-        let late = runs.filter(|(.., late)| *late);
-        let loads: BTreeSet<_> = late.map(|(round, load, _)| (round, load)).collect();
+    /// Of the runs that were not repeated.
+    pub(crate) fn of(runs: impl Iterator<Item = Punctuality>) -> Self {
+        let late = runs.filter(|run| run.is_late);
+        let loads: BTreeSet<_> = late.map(|run| (run.round, run.load)).collect();
         let lacking = |round: usize| loads.iter().filter(|(of, _)| *of == round).count();
         let rounds = loads.iter().map(|(round, _)| *round);
         let rounds = rounds
@@ -195,7 +203,11 @@ mod tests {
     fn a_late_load_is_left_out_of_its_round_and_a_round_that_lacks_two() {
         let late = [(0, 1), (1, 0), (1, 2)];
         let runs = (0..3).flat_map(|round| (0..3).map(move |load| (round, load)));
-        let out = LeftOut::of(runs.map(|at| (at.0, at.1, late.contains(&at))));
+        let out = LeftOut::of(runs.map(|(round, load)| Punctuality {
+            round,
+            load,
+            is_late: late.contains(&(round, load)),
+        }));
         assert!(out.counts(0, 0) && !out.counts(0, 1) && out.counts(2, 2));
         assert!((0..3).all(|load| !out.counts(1, load)));
         assert_eq!(out.rounds.len(), 1);

@@ -172,14 +172,14 @@ impl<'a> Session<'a> {
             preemptions: live.meta.preemptions,
             renewals,
             live: Side {
-                overall: untouched.overall.live.clone(),
+                overall: untouched.overall.live,
                 preemptions_each: each(live),
             },
             simulated: Side {
-                overall: untouched.overall.simulated.clone(),
+                overall: untouched.overall.simulated,
                 preemptions_each: each(simulated),
             },
-            all: live.overall.clone(),
+            all: live.overall,
         })
     }
 

@@ -174,7 +174,9 @@ mod tests {
 
     fn run(system: &str, round: usize, slowdown: u64, counts: bool) -> ReplayedRun {
         let mut recorder = Recorder::new(&[ClassMeta::new("short", 1_000.0)]);
-        (0..100).for_each(|_| recorder.record(0, 1_000 * slowdown, 1_000));
+        for _ in 0..100 {
+            recorder.record(0, 1_000 * slowdown, 1_000);
+        }
         let side = Side {
             overall: Overall::of(&recorder.overall()),
             preemptions_each: 0.5,
@@ -188,7 +190,7 @@ mod tests {
             lost_fraction: 0.01,
             preemptions: 5,
             renewals: 95,
-            all: side.overall.clone(),
+            all: side.overall,
             live: side.clone(),
             simulated: side,
         }

@@ -14,11 +14,11 @@ use super::watch::WorkerSlot;
 use super::worker::Worker;
 use crate::assignment::Assignment;
 use crate::control::{Control, Phase};
-use crate::executor::{Executor, Ran, Response};
+use crate::executor::{Executor, Ran};
 use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
 use crate::park::Backoff;
 use crate::rx_waker::RxWaker;
-use crate::service::Service;
+use crate::service::{Response, Service};
 use crate::token::NextHint;
 
 /// What a worker thread whose requests may be interrupted is made of.

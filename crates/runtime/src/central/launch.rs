@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_fiber::Mechanism;
 use headway_net::classify::Classifier;
-use headway_net::datapath::{Datapath, Rx};
+use headway_net::datapath::{Datapath, DatapathEnds, Rx};
 use headway_net::pool::{MAX_SLOTS, Pool};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
@@ -153,7 +153,7 @@ where
     // Workers that take turns as the dispatcher run requests anyway.
     let dispatcher_works = I::WORKS && dedicated;
     let senders = count + 1 + usize::from(dispatcher_works);
-    let (rxs, mut txs) = Parts::<D, C, S>::split(parts.datapath, 1, senders)?;
+    let DatapathEnds { rxs, mut txs } = Parts::<D, C, S>::split(parts.datapath, 1, senders)?;
     let tx = txs.pop().expect("a way out for each thread was asked for");
     let control = Arc::new(Control::new(count, system.ingress.plan(), config.stalls));
     let rx_waker = Arc::new(RxWaker::new(Arc::clone(&rxs[0])));

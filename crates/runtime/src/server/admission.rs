@@ -2,11 +2,11 @@
 
 use headway_net::pool::MAX_SLOTS;
 use headway_policy::role::Owner;
-use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::{self, Facts, Preemption};
-use headway_policy::{MAX_CLASSES, MAX_WORKERS, Policy, Resume, Shape};
+use headway_policy::spec::SpecError;
+use headway_policy::systems::{Facts, Preemption, ServerSpec};
+use headway_policy::{MAX_CLASSES, MAX_WORKERS, Resume, Shape};
 
-use super::class::Class;
+use super::class::DeclaredClass;
 use crate::error::StartError;
 use crate::intake::BATCH;
 
@@ -36,10 +36,9 @@ impl Admission {
 ///
 /// # Errors
 /// [`StartError`], which says why not and what to choose instead.
-pub fn admit(spec: &Spec, shape: &Shape) -> Result<Admission, StartError> {
-    let server = Policy::server(spec)?;
-    let (policy, facts) = (server.about.name, server.facts(spec));
-    let checked = systems::check(spec, shape);
+pub fn admit(spec: &ServerSpec, shape: &Shape) -> Result<Admission, StartError> {
+    let (policy, facts) = (spec.name(), spec.facts());
+    let checked = spec.check(shape);
     // That a policy moves what it interrupts is the lesser fault: one that no live server runs is refused for that.
     if !matches!(checked, Err(SpecError::Roams { .. })) {
         checked.clone()?;
@@ -68,7 +67,7 @@ pub fn admit(spec: &Spec, shape: &Shape) -> Result<Admission, StartError> {
 /// [`StartError`]: the workers, classes, their hints or the queue limit are out of range, or there are not enough buffers for such queues.
 pub fn server_shape(
     workers: usize,
-    classes: &[Class],
+    classes: &[DeclaredClass],
     queue_limit: usize,
 ) -> Result<Shape, StartError> {
     let mut shape = unbuffered(workers, classes, queue_limit)?;
@@ -79,7 +78,7 @@ pub fn server_shape(
 /// The same, its number of buffers still to be set.
 pub(super) fn unbuffered(
     workers: usize,
-    classes: &[Class],
+    classes: &[DeclaredClass],
     queue_limit: usize,
 ) -> Result<Shape, StartError> {
     if !(1..=MAX_WORKERS).contains(&workers) {
@@ -143,7 +142,7 @@ pub(super) fn within(
 }
 
 /// Times and shares by which policies order the classes.
-fn check_hints(classes: &[Class]) -> Result<(), StartError> {
+fn check_hints(classes: &[DeclaredClass]) -> Result<(), StartError> {
     let unusable = classes.iter().find(|class| {
         let hint = &class.hint;
         !(hint.mean_ns.is_finite() && hint.mean_ns >= 0.0 && (0.0..=1.0).contains(&hint.share))
@@ -162,6 +161,8 @@ fn check_hints(classes: &[Class]) -> Result<(), StartError> {
 mod tests {
     use std::time::Duration;
 
+    use headway_policy::systems;
+
     use super::*;
 
     fn admitted(policy: &str) -> Result<Admission, StartError> {
@@ -171,7 +172,7 @@ mod tests {
     fn admitted_to(policy: &str, resume: Resume) -> Result<Admission, StartError> {
         let mut shape = Shape::new(2).class(1_000, 0.5).class(100_000, 0.5);
         shape.resume = resume;
-        admit(&policy.parse().unwrap(), &shape)
+        admit(&policy.parse()?, &shape)
     }
 
     #[test]
@@ -200,7 +201,7 @@ mod tests {
     #[test]
     fn the_largest_queue_limit_leaves_a_buffer_for_every_request() {
         for (workers, classes) in [(1, 0), (2, 2), (MAX_WORKERS, 16)] {
-            let named = vec![Class::new("one", Duration::from_micros(1)); classes];
+            let named = vec![DeclaredClass::new("one", Duration::from_micros(1)); classes];
             let most = max_queue_limit(workers, classes);
             let slots = server_shape(workers, &named, most).unwrap().job_capacity;
             assert!(slots <= MAX_SLOTS, "{slots}");
@@ -209,7 +210,7 @@ mod tests {
             let refused = server_shape(workers, &named, most + 1);
             assert!(matches!(refused, Err(StartError::QueueLimit { .. })));
         }
-        let many = vec![Class::new("one", Duration::from_micros(1)); MAX_CLASSES];
+        let many = vec![DeclaredClass::new("one", Duration::from_micros(1)); MAX_CLASSES];
         let shape = server_shape(MAX_WORKERS, &many, QUEUE_LIMIT).unwrap();
         assert!(shape.job_capacity <= MAX_SLOTS);
     }
@@ -232,7 +233,7 @@ mod tests {
             let name = policy.about.name;
             let all = policy.engines == systems::Engines::All;
             assert_eq!(admitted(name).is_ok(), all, "{name}");
-            assert_eq!(policy.runs_live(&name.parse().unwrap()), all, "{name}");
+            assert_eq!(policy.by_default().runs_live(), all, "{name}");
         }
     }
 }

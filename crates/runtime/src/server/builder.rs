@@ -10,14 +10,14 @@ use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::Steering;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
-use headway_policy::spec::{Params, Spec, SpecError};
-use headway_policy::systems::{self, Replicas, System, Visit};
-use headway_policy::{Policy, Resume, Shape};
+use headway_policy::spec::SpecError;
+use headway_policy::systems::{self, Replicas, ServerSpec, System, Visit};
+use headway_policy::{Resume, Shape};
 
 use super::admission::{QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
-use super::class::Class;
+use super::class::DeclaredClass;
 use super::source::{Custom, NoSource, Source, Udp};
-use super::{Observer, Server, Stopper};
+use super::{Observer, PolicyInUse, Server, Stopper};
 use crate::central::{self, Dispatched};
 use crate::error::StartError;
 use crate::park::Idle;
@@ -69,9 +69,9 @@ pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
     service: S,
     datapath: D,
     classifier: C,
-    policy: Result<Spec, SpecError>,
+    policy: Result<ServerSpec, SpecError>,
     workers: usize,
-    classes: Vec<Class>,
+    classes: Vec<DeclaredClass>,
     /// A class that was declared to take no time.
     timeless: Option<String>,
     queue_limit: usize,
@@ -118,6 +118,13 @@ impl Default for Builder {
     }
 }
 
+impl Server {
+    /// What is to be chosen before a server starts.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
 impl<S, D, C> Builder<S, D, C> {
     /// How many workers, 1 to [`MAX_WORKERS`](headway_policy::MAX_WORKERS); 1 unless chosen.
     pub fn workers(mut self, workers: usize) -> Self {
@@ -132,7 +139,7 @@ impl<S, D, C> Builder<S, D, C> {
     }
 
     /// The policy, parsed.
-    pub fn policy_spec(mut self, spec: Spec) -> Self {
+    pub fn policy_spec(mut self, spec: ServerSpec) -> Self {
         self.policy = Ok(spec);
         self
     }
@@ -143,7 +150,7 @@ impl<S, D, C> Builder<S, D, C> {
         if mean.is_zero() {
             self.timeless.get_or_insert_with(|| name.to_owned());
         }
-        self.classes.push(Class::new(name, mean));
+        self.classes.push(DeclaredClass::new(name, mean));
         let share = 1.0 / self.classes.len() as f64;
         self.classes
             .iter_mut()
@@ -153,7 +160,7 @@ impl<S, D, C> Builder<S, D, C> {
 
     /// Declares all classes, in place of those declared before. A request of another class, or none, is UNKNOWN. Here a service time of 0 is
     /// allowed, and says that nobody knows it; times are finite and not negative, shares 0 to 1.
-    pub fn classes(mut self, classes: Vec<Class>) -> Self {
+    pub fn classes(mut self, classes: Vec<DeclaredClass>) -> Self {
         self.classes = classes;
         self.timeless = None;
         self
@@ -383,7 +390,7 @@ impl<S, D, C> Builder<S, D, C> {
         let spec = self.policy?;
         let admission = admit(&spec, &shape)?;
         if admission.has_dispatcher && self.datapath.steering().is_some() {
-            let policy = Policy::server(&spec)?.about.name;
+            let policy = spec.name();
             return Err(StartError::OneQueue { policy });
         }
         let (datapath, addr) = self.datapath.open()?;
@@ -409,7 +416,7 @@ impl<S, D, C> Builder<S, D, C> {
             shape: shape.clone(),
             config,
         };
-        let (engine, policy) = systems::with(&spec, &shape, Launch(parts))??;
+        let Started { engine, policy } = systems::with(&spec, &shape, Launch(parts))??;
         Ok(Server {
             stopper: Stopper::of(&engine),
             observer: Observer::of(&engine, class_names),
@@ -423,6 +430,12 @@ impl<S, D, C> Builder<S, D, C> {
     }
 }
 
+/// An engine that runs, and its policy.
+struct Started {
+    engine: Engine,
+    policy: PolicyInUse,
+}
+
 /// Starts the engine that the system asks for.
 struct Launch<D, C, S>(Parts<D, C, S>);
 
@@ -434,7 +447,7 @@ where
     C: Classifier + 'static,
     S: Service,
 {
-    type Output = Result<(Engine, (&'static str, Params)), StartError>;
+    type Output = Result<Started, StartError>;
 
     fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
     where
@@ -462,7 +475,13 @@ where
                 steered::launch(steered, self.0)
             }
         };
-        Ok((engine?, (system.name, system.params)))
+        Ok(Started {
+            engine: engine?,
+            policy: PolicyInUse {
+                name: system.name,
+                params: system.params,
+            },
+        })
     }
 
     fn visit_replicas<I, L, M>(self, _: Replicas<I, L, M>) -> Self::Output

@@ -7,21 +7,21 @@ use headway_policy::ClassHint;
 /// A request class, as declared.
 ///
 /// ```
-/// use headway_runtime::Class;
+/// use headway_runtime::DeclaredClass;
 /// use std::time::Duration;
 ///
-/// let scan = Class::new("scan", Duration::from_micros(500)).slo(Duration::from_millis(5)).long(true);
+/// let scan = DeclaredClass::new("scan", Duration::from_micros(500)).slo(Duration::from_millis(5)).long(true);
 /// assert_eq!(scan.hint.slo_ns, Some(5_000_000));
 /// ```
 #[derive(Clone, PartialEq, Debug)]
-pub struct Class {
+pub struct DeclaredClass {
     /// What reports call it.
     pub name: String,
     /// What is known of it before the first request.
     pub hint: ClassHint,
 }
 
-impl Class {
+impl DeclaredClass {
     /// A class of this name and expected service time; 0 where nobody knows it.
     #[must_use]
     pub fn new(name: impl Into<String>, mean: Duration) -> Self {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 pub use admission::{Admission, admit, max_queue_limit, server_shape};
 pub use builder::{Builder, NoService};
-pub use class::Class;
+pub use class::DeclaredClass;
 use headway_policy::spec::Params;
 pub use observer::Observer;
 pub use source::{NoSource, Udp};
@@ -48,7 +48,7 @@ pub struct Server {
     engine: Engine,
     stopper: Stopper,
     addr: Option<SocketAddr>,
-    policy: (&'static str, Params),
+    policy: PolicyInUse,
     workers: usize,
     idle: Idle,
     drain: Duration,
@@ -56,11 +56,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// What is to be chosen before a server starts.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     /// The address it listens on, if it does.
     #[must_use]
     pub fn local_addr(&self) -> Option<SocketAddr> {
@@ -70,13 +65,13 @@ impl Server {
     /// The policy's name.
     #[must_use]
     pub fn policy(&self) -> &'static str {
-        self.policy.0
+        self.policy.name
     }
 
     /// The policy's parameters, defaults included.
     #[must_use]
     pub fn params(&self) -> &Params {
-        &self.policy.1
+        &self.policy.params
     }
 
     /// Who carries the dispatcher out; `None` where the network steers.
@@ -128,7 +123,7 @@ impl Server {
     /// [`ResizeError`] when the server has not so many, or the network decides who gets what.
     pub fn set_workers(&self, workers: usize) -> Result<(), ResizeError> {
         if self.engine.layout.is_none() {
-            let policy = self.policy.0;
+            let policy = self.policy.name;
             return Err(ResizeError::Steered { policy });
         }
         let max = self.workers;
@@ -188,6 +183,13 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.give_up();
     }
+}
+
+/// The policy that a server runs.
+struct PolicyInUse {
+    name: &'static str,
+    /// Every parameter, defaults included.
+    params: Params,
 }
 
 /// Asks a server to stop; see [`Server::stopper`].

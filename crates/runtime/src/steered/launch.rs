@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_machine::Clock;
 use headway_net::classify::Classifier;
-use headway_net::datapath::Datapath;
+use headway_net::datapath::{Datapath, DatapathEnds};
 use headway_net::pool::Pool;
 use headway_policy::role::{Local, Monitor};
 use headway_policy::systems::SharedQueues;
@@ -58,7 +58,7 @@ where
             FiberContext::new(&parts, &pool, &Arc::new(overruns))
         })
         .transpose()?;
-    let (rxs, txs) = Parts::<D, C, S>::split(parts.datapath, count, count)?;
+    let DatapathEnds { rxs, txs } = Parts::<D, C, S>::split(parts.datapath, count, count)?;
     let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
         .map(|_| request_queue(config.slots, L::STEALS))
         .unzip();

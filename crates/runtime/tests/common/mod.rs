@@ -13,8 +13,7 @@ use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::replay::{Replay, ReplayArrival, ReplayControl};
 use headway_policy::WorkerId;
 use headway_policy::role::Owner;
-use headway_policy::spec::Spec;
-use headway_policy::systems::{self, Engines, Preemption};
+use headway_policy::systems::{self, Engines, Preemption, ServerSpec};
 use headway_runtime::{Builder, Call, Server, Service, SetupFailure, Stats};
 
 /// Any service, so that the server is compiled once for all the tests of a file: each closure is a type of its own.
@@ -73,9 +72,8 @@ pub(crate) fn live_policies() -> impl Iterator<Item = &'static str> {
 
 /// Whether the policy's workers own their receive queues.
 pub(crate) fn is_steered(policy: &str) -> bool {
-    let spec: Spec = policy.parse().unwrap();
-    let policy = systems::find(&spec.name).unwrap();
-    policy.facts(&spec).owner == Owner::Steering
+    let spec: ServerSpec = policy.parse().unwrap();
+    spec.facts().owner == Owner::Steering
 }
 
 /// A replay of `count` requests, one each `gap_ns`, of two classes in turn, dealt to `queues` receive queues.

@@ -29,12 +29,13 @@ impl Datapath for Breaking {
     type Tx = BreakingTx;
 
     fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<Self::Rx, Self::Tx>> {
-        let (rxs, txs) = self.replay.split(rx_queues, tx)?;
+        let DatapathEnds { rxs, txs } = self.replay.split(rx_queues, tx)?;
         let breaking = |tx| BreakingTx {
             tx,
             broken: Arc::clone(&self.broken),
         };
-        Ok((rxs, txs.into_iter().map(breaking).collect()))
+        let txs = txs.into_iter().map(breaking).collect();
+        Ok(DatapathEnds { rxs, txs })
     }
 }
 

@@ -61,7 +61,7 @@ impl Agenda {
         }
     }
 
-    /// Who has it.
+    /// The player with the earliest event.
     #[inline]
     pub(crate) fn first(&self) -> usize {
         (self.first & PLAYER_MASK) as usize

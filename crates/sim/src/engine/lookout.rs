@@ -1,4 +1,4 @@
-//! Who sees an arrival, and when: a dispatcher's thread at once; else the workers that take turns as the dispatcher.
+//! The delay until an arrival is seen: none by a dispatcher's thread; else until one of the workers that take turns as the dispatcher looks.
 
 use super::Engine;
 use super::worker::Worker;
@@ -7,7 +7,7 @@ use crate::server::NEVER;
 use headway_policy::role::{Ingress, Local, Monitor};
 
 impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
-    /// From when on somebody sees a request that arrives now.
+    /// The time when a request that arrives now is first seen.
     #[inline]
     pub(super) fn seen_from_ns(&mut self, now_ns: u64) -> u64 {
         let takes_turns = self.costs.look_ns > 0 && (M::PREEMPTS || L::SLICES);

@@ -28,7 +28,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use worker::{OnDispatcher, Start, Worker};
 
-/// What is under way besides running requests.
+/// An event on its way to the dispatcher or to a worker.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Delayed {
     /// A request the dispatcher is working its way to.
@@ -71,7 +71,7 @@ pub(crate) struct Engine<I, L, M> {
     revisions: u64,
     /// Requests ever handed out by the ingress.
     dispatched: u64,
-    /// Who ran where, if that is to be known.
+    /// The slices that ran, if they are recorded.
     tape: Option<Tape>,
 }
 
@@ -275,7 +275,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// If the worker is idle, it asks its policy what to run, and begins it `after_ns` from now.
     #[inline]
     fn look_for_work(&mut self, worker: usize, after_ns: u64) {
-        // Who does not look beyond its own queue finds nothing while that is empty.
+        // A worker that takes from no other queue finds nothing while its own is empty.
         let nothing_here = !L::STEALS && self.queues.len(worker) == 0;
         if nothing_here || !self.workers[worker].is_idle() {
             return;

@@ -24,7 +24,7 @@ pub(super) struct WorkerQueues {
 #[derive(Clone, Default)]
 struct Own {
     head: Option<JobId>,
-    /// What comes after the head; nothing where there is none.
+    /// The requests after the head; empty without a head.
     rest: VecDeque<JobId>,
     /// Requests ever taken from the head.
     taken: u64,

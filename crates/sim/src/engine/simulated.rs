@@ -94,7 +94,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         if stop_ns <= delayed_ns {
             let worker = self.stops.first();
             let freed = self.worker_looks_up(worker, sink);
-            // Who goes on with what it is at changes nothing that the dispatcher decides by.
+            // A worker that goes on with its request changes nothing that the dispatcher decides by.
             if freed || M::POLLS || I::WORKS {
                 self.decide(sink);
                 self.settle(worker);

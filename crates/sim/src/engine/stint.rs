@@ -7,7 +7,7 @@ use headway_policy::role::{DispatcherSlice, Ingress, Local, Monitor};
 use headway_report::schedule::Runner;
 
 impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
-    /// What the dispatcher itself is running, where it ever does.
+    /// The request that the dispatcher itself is running, under a policy whose dispatcher works.
     #[inline]
     pub(super) fn working(&self) -> Option<OnDispatcher> {
         self.stint.filter(|_| I::WORKS)

@@ -1,4 +1,4 @@
-//! What one worker is at, and when it looks up from it.
+//! The state of one worker, and the time of its next event.
 
 use crate::server::NEVER;
 use headway_policy::JobId;
@@ -24,7 +24,7 @@ pub(super) struct Start {
     pub(super) look_ns: Option<u64>,
 }
 
-/// What the dispatcher itself is running.
+/// A request that the dispatcher itself is running.
 #[derive(Clone, Copy)]
 pub(super) struct OnDispatcher {
     pub(super) job: JobId,
@@ -38,7 +38,7 @@ pub(super) struct Worker {
     state: WorkerState,
     /// Whether the server still has it.
     away: bool,
-    /// What it runs, unless it is idle.
+    /// The request that it runs, unless it is idle.
     pub(super) running: JobId,
     pub(super) epoch: u64,
     /// When the present stretch of service began, what comes before it paid.

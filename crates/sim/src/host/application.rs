@@ -11,7 +11,7 @@ use headway_policy::WorkerId;
 use headway_policy::host::{Counters, Kthread, KthreadId, Usage};
 use headway_report::{ClassMeta, Recorder};
 
-/// What is counted lies between these times.
+/// The measured part of the run.
 #[derive(Clone, Copy)]
 pub(super) struct Measured {
     pub(super) from_ns: u64,
@@ -282,7 +282,7 @@ impl Serving {
             overhead_ns: experiment.costs.overhead_ns,
             ..Costs::default()
         };
-        let mut server = server::server(policy.spec(), &shape, costs)?;
+        let mut server = server::server(policy, &shape, costs)?;
         let mut left = Vec::new();
         for worker in 0..most {
             server.revoke(0, WorkerId(worker as u16), &mut left);

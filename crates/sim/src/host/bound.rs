@@ -10,7 +10,7 @@ use headway_workload::{Generator, Offered, Workload};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a slow allocator can reach at one offered load.
+/// The best that a slow allocator can reach at one offered load.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct IntervalBound {
     /// Offered work, cores (erlang).
@@ -69,7 +69,7 @@ struct Intervals {
 impl Intervals {
     /// 99.9th percentile of the latency with `cores` cores, ns.
     fn p999_ns(&self, cores: usize) -> u64 {
-        let service = headway_workload::Service::Exponential {
+        let service = headway_workload::ServiceDistribution::Exponential {
             mean_ns: self.mean_ns,
         };
         let class = headway_workload::Class::new("all", 1.0, service);

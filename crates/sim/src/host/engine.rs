@@ -9,7 +9,7 @@ use super::experiment::HostExperiment;
 use super::outcome::{HostOutcome, HostTotals};
 use crate::error::SimError;
 use crate::server::{NEVER, Request};
-use headway_policy::host::systems::{self, HostSystem, Visit};
+use headway_policy::host::systems::{self, HostSystem, HostVisit};
 use headway_policy::host::{
     Allocator, AppId, CoreId, Counters, Idleness, Kthread, KthreadId, Move, Patience, Tenant,
     Usage, View,
@@ -33,7 +33,7 @@ struct RunHost<'a> {
     experiment: &'a HostExperiment,
 }
 
-impl Visit for RunHost<'_> {
+impl HostVisit for RunHost<'_> {
     type Output = Result<HostOutcome, SimError>;
 
     fn visit<A: Allocator>(self, system: HostSystem<A>) -> Self::Output {
@@ -49,7 +49,7 @@ impl Visit for RunHost<'_> {
     }
 }
 
-/// What is under way. `tenancy` says which of a core's tenants is meant: a signal may come too late.
+/// A pending event. `tenancy` tells the tenants of a core apart: a signal may arrive after its kthread has left.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// The kthread is through the kernel and runs.
@@ -66,7 +66,7 @@ enum Event {
     Packet { number: usize },
 }
 
-/// What a kthread is at.
+/// The state of a kthread.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CoreState {
     Waking,
@@ -283,7 +283,7 @@ impl<'a, A: Allocator> Host<'a, A> {
                 self.at(self.now_ns + costs.wake_ns, event);
             }
             Move::Revoke { core, from } => {
-                // Whoever parked meanwhile needs no signal.
+                // A kthread that parked meanwhile needs no signal.
                 let is_there = |occupied: Occupied| occupied.tenant == from;
                 if self.cores[core.index()].is_some_and(is_there) {
                     let event = Event::Signalled {
@@ -439,7 +439,7 @@ impl View for Seen<'_> {
     }
 }
 
-/// What events refer to by number.
+/// Items that events refer to by number.
 struct Slots<T> {
     items: Vec<Option<T>>,
     free: Vec<usize>,

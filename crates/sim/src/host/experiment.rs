@@ -1,4 +1,4 @@
-//! What to simulate: a host, its applications, and who deals out the cores.
+//! The description of a host to simulate: its applications, and the allocator of its cores.
 
 use super::HostCosts;
 use crate::experiment::shape_of;
@@ -17,12 +17,12 @@ pub struct RateStep {
     pub rate_rps: f64,
 }
 
-/// What an application does with its cores.
+/// The work of an application.
 #[derive(Clone, Debug)]
 pub enum AppWork {
     /// It serves requests.
     Server {
-        /// What arrives.
+        /// The requests that arrive.
         workload: Box<Workload>,
         /// How much of it, over time; one step at least.
         steps: Vec<RateStep>,
@@ -38,7 +38,7 @@ pub enum AppWork {
 pub struct App {
     /// Its name, unique on the host.
     pub name: String,
-    /// What it does.
+    /// Its work.
     pub work: AppWork,
     /// Cores nobody takes from it while it uses them.
     pub guaranteed: usize,
@@ -134,7 +134,7 @@ impl App {
 pub struct HostExperiment {
     /// The cores that are dealt out; the daemon has its own.
     pub topology: HostTopology,
-    /// Who deals them out: one of [`NAMES`](headway_policy::host::systems::NAMES).
+    /// The allocator of the cores: one of [`NAMES`](headway_policy::host::systems::NAMES).
     pub policy: Spec,
     /// The applications.
     pub apps: Vec<App>,
@@ -197,7 +197,7 @@ impl HostExperiment {
         self
     }
 
-    /// What the allocator is told.
+    /// The shape that the allocator is built for.
     #[must_use]
     pub fn shape(&self) -> HostShape {
         let cores = self.topology.cores();
@@ -216,7 +216,7 @@ impl HostExperiment {
         }
     }
 
-    /// What an application's own policy is told: one worker a kthread.
+    /// The shape that an application's own policy is built for: one worker for each kthread.
     pub(super) fn server_shape(&self, app: &App, workload: &Workload) -> Shape {
         let workers = app.most.unwrap_or(self.topology.cores());
         let rate_rps = app.mean_rate_rps(self.duration_ns);

@@ -18,14 +18,14 @@ const SPIN_MEAN_NS: f64 = 10_000.0;
 pub struct CurvePoint {
     /// Where on the axis; which axis the function says.
     pub x: f64,
-    /// What came of it.
+    /// The result.
     pub outcome: HostOutcome,
 }
 
 /// A system's curve.
 #[derive(Clone, Debug)]
 pub struct SystemCurve {
-    /// Who.
+    /// The system's name.
     pub system: &'static str,
     /// In the axis's order.
     pub points: Vec<CurvePoint>,
@@ -188,7 +188,7 @@ pub fn spin_server(
 /// The three workloads of Figure 4, mean 10 µs each: constant, exponential, bimodal (90 % × 5 + 10 % × 55 µs).
 #[must_use]
 pub fn spin_workloads() -> [Workload; 3] {
-    let constant = headway_workload::Service::Constant {
+    let constant = headway_workload::ServiceDistribution::Constant {
         mean_ns: SPIN_MEAN_NS as u64,
     };
     let class = headway_workload::Class::new("all", 1.0, constant);
@@ -202,7 +202,7 @@ pub fn spin_workloads() -> [Workload; 3] {
 /// One system's answer to a sudden load, Figure 5.
 #[derive(Clone, Debug)]
 pub struct StepResponse {
-    /// Who.
+    /// The system's name.
     pub system: &'static str,
     /// The raised rate, requests per second.
     pub raised_rps: f64,

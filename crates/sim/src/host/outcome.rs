@@ -1,11 +1,11 @@
-//! What came of a host.
+//! The result of a host's simulation.
 
 use super::application::{Application, Body};
 use super::experiment::{AppWork, HostExperiment};
 use super::windows::{Window, Windows};
 use crate::outcome::value_json;
 use headway_policy::spec::Params;
-use headway_report::{Level, Overall, Recorder, Run, RunExtras, RunMeta, Summary};
+use headway_report::{Overall, Recorder, Run, RunExtras, RunLevel, RunMeta, Summary};
 use serde::Serialize;
 
 /// Sums over the host.
@@ -15,7 +15,7 @@ pub(super) struct HostTotals {
     pub(super) daemon_ns: u64,
 }
 
-/// What came of one application. Cores are averages over the measured time.
+/// The result of one application. Cores are averages over the measured time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AppOutcome {
     /// Its name.
@@ -105,7 +105,7 @@ impl HostOutcome {
                 .iter()
                 .map(|(key, value)| ((*key).into(), value_json(value)))
                 .collect(),
-            level: Level::Host,
+            level: RunLevel::Host,
             workload: names_of(experiment),
             workers: cores,
             seed: experiment.seed,

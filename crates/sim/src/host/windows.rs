@@ -1,6 +1,6 @@
 //! Latency over time: the tail of every window of arrivals.
 
-/// What became of the requests that arrived in one window.
+/// The latencies of the requests that arrived in one window.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Window {
     /// When it began, ns.

@@ -17,31 +17,33 @@ use headway_policy::rack::{
     Switch, Turns,
 };
 use headway_policy::spec::Params;
+use headway_policy::systems::ServerSpec;
 use headway_policy::{ClassId, WorkerId};
 
 /// Scores the control plane's candidates at a load, by trials on racks of their own.
 pub(super) type Scoring = fn(&Experiment, &ControlPlane, f64, Turns) -> Result<Vec<f64>, SimError>;
 
-/// Runs it to the end.
+/// Runs it to the end. The servers run `inner`, or what the control plane decides.
 pub(super) fn run<S: Switch>(
     experiment: &Experiment,
     system: RackSystem<S>,
+    inner: Option<&ServerSpec>,
     scoring: Scoring,
 ) -> Result<Outcome, SimError> {
-    let mut rack = Rack::new(experiment, system, scoring)?;
+    let mut rack = Rack::new(experiment, system, inner, scoring)?;
     rack.first_policy()?;
     rack.run()?;
     Ok(rack.into_outcome())
 }
 
-/// Runs it to the end, or until its p99 is certain to lie above the rival's.
+/// Runs it, its servers under the control plane, to the end, or until its p99 is certain to lie above the rival's.
 pub(super) fn run_against<S: Switch>(
     experiment: &Experiment,
     system: RackSystem<S>,
     scoring: Scoring,
     rival: Rival,
 ) -> Result<Option<Outcome>, SimError> {
-    let mut rack = Rack::new(experiment, system, scoring)?;
+    let mut rack = Rack::new(experiment, system, None, scoring)?;
     rack.rival = Some(rival);
     rack.interval_ns = rival.look_every_ns(experiment);
     rack.tick_ns = rack.interval_ns;
@@ -88,6 +90,7 @@ impl<'a, S: Switch> Rack<'a, S> {
     fn new(
         experiment: &'a Experiment,
         system: RackSystem<S>,
+        inner: Option<&ServerSpec>,
         scoring: Scoring,
     ) -> Result<Self, SimError> {
         let mut shape = experiment.shape();
@@ -95,7 +98,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         let mut servers = Vec::with_capacity(count);
         for number in 0..count as u64 {
             shape.seed = experiment.seed ^ (number + 1).rotate_left(32);
-            servers.push(match &system.inner {
+            servers.push(match inner {
                 Some(inner) => server::server(inner, &shape, experiment.costs)?,
                 None => server::instructed(&shape, experiment.costs),
             });
@@ -191,7 +194,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.after(server);
     }
 
-    /// What left the server is on its way back.
+    /// Sends the requests that left the server back to the switch.
     #[inline]
     fn after(&mut self, server: usize) {
         self.steps.set(server, self.servers[server].next_ns());
@@ -337,7 +340,7 @@ impl<'a, S: Switch> Rack<'a, S> {
         self.after(at);
     }
 
-    /// What the arrival of this class drives out goes back to the switch.
+    /// Sends the requests that the arrival of this class evicts back to the switch.
     #[inline]
     fn bounce(&mut self, server: usize, class: ClassId) {
         let Some(agents) = &mut self.agents else {

@@ -1,4 +1,4 @@
-//! What is between the switch and the servers. Every way takes the same time, so that what left first arrives first.
+//! The links between the switch and the servers. All have the same delay, so packets arrive in the order in which they left.
 
 use super::ring::Ring;
 use crate::server::NEVER;
@@ -20,7 +20,7 @@ pub(super) struct ToServer {
     pub(super) mark: Mark,
 }
 
-/// What servers send to the switch.
+/// A packet from a server to the switch.
 #[derive(Clone, Copy)]
 pub(super) enum Upward {
     Reply(Reply),

@@ -1,4 +1,4 @@
-//! What is noted of a rack while it runs.
+//! The measurements of a rack while it runs.
 
 use super::rival::Rival;
 use crate::experiment::Experiment;
@@ -11,7 +11,7 @@ use headway_report::{Histogram, RackFigures, Reservation, ServerFigures};
 
 pub(super) struct RackMeasures<'a> {
     pub(super) common: Measures<'a>,
-    /// Slowdowns of what each server answered, in thousandths.
+    /// Slowdowns of the requests that each server answered, in thousandths.
     per_server: Vec<Histogram>,
     pub(super) figures: RackFigures,
 }

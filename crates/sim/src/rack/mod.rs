@@ -20,26 +20,37 @@ use crate::experiment::Experiment;
 use crate::outcome::Outcome;
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
 use headway_policy::spec::Spec;
+use headway_policy::systems::ServerSpec;
 
-/// Runs an experiment under a rack's policy.
-pub(crate) fn run(experiment: &Experiment, policy: &Spec) -> Result<Outcome, SimError> {
+/// Runs an experiment under a rack's policy. The servers run `inner`, or what the rack's control plane decides.
+pub(crate) fn run(
+    experiment: &Experiment,
+    policy: &Spec,
+    inner: Option<&ServerSpec>,
+) -> Result<Outcome, SimError> {
     struct RunRack<'a> {
         experiment: &'a Experiment,
+        inner: Option<&'a ServerSpec>,
     }
     impl RackVisit for RunRack<'_> {
         type Output = Result<Outcome, SimError>;
         fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output {
-            engine::run(self.experiment, system, score::scores)
+            engine::run(self.experiment, system, self.inner, score::scores)
         }
     }
-    rack::systems::with(policy, &shape(experiment), RunRack { experiment })?
+    let run = RunRack { experiment, inner };
+    rack::systems::with(policy, &shape(experiment), run)?
 }
 
 /// Checks the rack policy and that of its servers.
-pub(crate) fn check(experiment: &Experiment, policy: &Spec) -> Result<(), SimError> {
-    let (_, inner) = rack::systems::check(policy, &shape(experiment))?;
+pub(crate) fn check(
+    experiment: &Experiment,
+    policy: &Spec,
+    inner: Option<&ServerSpec>,
+) -> Result<(), SimError> {
+    rack::systems::check(policy, &shape(experiment))?;
     if let Some(inner) = inner {
-        headway_policy::systems::check(&inner, &experiment.shape())?;
+        inner.check(&experiment.shape())?;
     }
     Ok(())
 }

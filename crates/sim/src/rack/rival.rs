@@ -1,10 +1,10 @@
-//! What a trial of the control plane's candidates is up against.
+//! The best trial so far of the control plane's candidates.
 
 use crate::experiment::Experiment;
 use headway_policy::rack::Objective;
 use headway_report::{ClassRecord, Histogram};
 
-/// What a trial is up against: the lowest p99 of the trials before it.
+/// The trial to beat: the lowest p99 of the trials before this one.
 #[derive(Clone, Copy)]
 pub(super) struct Rival {
     pub(super) objective: Objective,
@@ -21,7 +21,7 @@ impl Rival {
         ((run_ns / Self::LOOKS) as u64).max(1)
     }
 
-    /// What is compared.
+    /// The histogram whose p99 is compared.
     pub(super) fn objective_of<'a>(&self, record: &'a ClassRecord) -> &'a Histogram {
         objective_of(self.objective, record)
     }

@@ -8,7 +8,7 @@ use crate::outcome::Outcome;
 use headway_policy::rack::{
     Bouncing, Cloning, ControlPlane, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
 };
-use headway_workload::{Class, Offered, Service, Workload};
+use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
 /// Arrivals simulated for each candidate: enough to see that the one mixed server is overloaded.
 const REQUESTS: u64 = 200_000;
@@ -41,7 +41,7 @@ pub(super) fn scores(
         let system = fixed(control, grouping, turns);
         let outcome = match rival {
             Some(rival) => engine::run_against(&trial, system, scores, rival)?,
-            None => Some(engine::run(&trial, system, scores)?),
+            None => Some(engine::run(&trial, system, None, scores)?),
         };
         let Some(Outcome { run, recorder, .. }) = outcome.filter(|o| !o.run.meta.overloaded) else {
             continue;
@@ -69,7 +69,7 @@ fn trial(experiment: &Experiment, demand: &Demand, load: f64) -> Experiment {
         Class::new(
             &class.name,
             hint.share / known,
-            Service::Constant { mean_ns },
+            ServiceDistribution::Constant { mean_ns },
         )
     });
     let workload = Workload::new("measured", classes.collect());
@@ -101,7 +101,6 @@ fn fixed(control: &ControlPlane, grouping: &Grouping, turns: Turns) -> RackSyste
         params: Vec::new(),
         switch: Shaper::new(types, cores, turns, Cloning::Off, 1),
         control: Some(control),
-        inner: None,
         rtt_ns: 0,
         bouncing: Bouncing::Off,
         adapting: false,

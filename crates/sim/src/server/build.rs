@@ -6,8 +6,7 @@ use crate::replicated::Replicated;
 use crate::{Costs, SimError};
 use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::spec::Spec;
-use headway_policy::systems::{Replicas, System, Visit};
+use headway_policy::systems::{Replicas, ServerSpec, System, Visit};
 
 /// A server that does as a rack's control plane says: c-FCFS, or DARC with the reservation it is given.
 #[must_use]
@@ -19,9 +18,9 @@ pub fn instructed(shape: &Shape, costs: Costs) -> Box<dyn SimulatedServer> {
 /// A server of this shape under the policy a spec names; `queue_limit` is that of the shape.
 ///
 /// # Errors
-/// [`SimError`] when there is no such policy or a parameter is out of range.
+/// [`SimError`] when a parameter is out of range.
 pub fn server(
-    spec: &Spec,
+    spec: &ServerSpec,
     shape: &Shape,
     costs: Costs,
 ) -> Result<Box<dyn SimulatedServer>, SimError> {

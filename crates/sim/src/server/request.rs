@@ -1,4 +1,4 @@
-//! What enters a server and what leaves it.
+//! A request on its way into a server, and out of it.
 
 use headway_policy::Plan;
 
@@ -8,7 +8,7 @@ pub const NEVER: u64 = u64::MAX;
 /// A request on its way to a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// Whatever its sender knows it by; the server does not look at it.
+    /// The sender's name for it; the server does not look at it.
     pub tag: u64,
     /// From when its latency counts, ns.
     pub arrived_ns: u64,
@@ -16,15 +16,15 @@ pub struct Request {
     pub service_ns: u64,
     /// Hash of its flow.
     pub flow: u32,
-    /// What it is.
+    /// Its class.
     pub class: u16,
-    /// What the server takes it for.
+    /// The class that the server's classifier assigns.
     pub taken_for: u16,
     /// Whether it is measured.
     pub counted: bool,
 }
 
-/// What a server tells whoever feeds it.
+/// Receives the events of a server.
 pub trait Sink {
     /// The request is done.
     fn finished(&mut self, now_ns: u64, request: &Request);
@@ -64,7 +64,7 @@ impl Sink for Vec<Left> {
         });
     }
 
-    /// Whoever collects what leaves looks at the plan itself.
+    /// A caller that collects requests reads the plan itself.
     #[inline]
     fn replanned(&mut self, _now_ns: u64, _plan: Option<&Plan>) {}
 }

@@ -1,4 +1,4 @@
-//! What a server in virtual time can be asked and told, a trait a purpose. No method has a default: a server that lacks one
+//! The interfaces of a server in virtual time, a trait for each purpose. No method has a default: a server that lacks one
 //! does not compile.
 
 use super::request::{Left, Request, Sink, Work};
@@ -8,9 +8,9 @@ use headway_policy::{ClassId, Plan, WorkerId};
 use headway_report::schedule::Slice;
 use std::ops::Range;
 
-/// How a server stands.
+/// The state of a server, for its driver.
 pub trait Standing {
-    /// When something happens next of its own accord; [`NEVER`](super::NEVER) when nothing does.
+    /// The time of the server's next event; [`NEVER`](super::NEVER) when there is none.
     fn next_ns(&self) -> u64;
 
     /// When a request is next concerned; [`NEVER`](super::NEVER) when only deadlines remain.
@@ -25,10 +25,10 @@ pub trait Standing {
     /// Requests in the server, those that run included.
     fn in_flight(&self) -> usize;
 
-    /// What was done so far.
+    /// Sums over the server's life so far.
     fn work(&self) -> Work;
 
-    /// Who may run what, where the policy follows such a plan.
+    /// The workers that each class may use, where the policy follows a plan.
     fn plan(&self) -> Option<&Plan>;
 }
 
@@ -85,12 +85,12 @@ pub(crate) trait Simulated: Standing + WorkerView + Directed {
     fn assign(&mut self, now_ns: u64, shares: &GroupShares, sink: &mut impl Sink);
 }
 
-/// A server that can note who runs where.
+/// A server that can record its schedule.
 pub(crate) trait Recorded {
-    /// Notes who runs where within the window, ns, if there is one.
+    /// Records the slices within the window, ns, if there is one.
     fn record(&mut self, window: Option<Range<u64>>);
 
-    /// What was noted, in the order in which it stopped.
+    /// The slices recorded so far, in the order of their ends.
     fn take_slices(&mut self) -> Vec<Slice>;
 }
 

@@ -9,7 +9,7 @@ use headway_policy::Shape;
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, System};
 use headway_sim::Costs;
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 
 /// Without costs and without a working dispatcher unless the parameters say otherwise.
 fn run(experiment: &Experiment, params: &str) -> Outcome {
@@ -59,7 +59,7 @@ fn bounded_queues_cost_little() {
 /// With k = 2 a worker finds its next request locally: c_next is all but gone (§ 3.2).
 #[test]
 fn a_queue_at_the_worker_hides_the_wait_for_the_dispatcher() {
-    let short = Service::Constant { mean_ns: 1_000 };
+    let short = ServiceDistribution::Constant { mean_ns: 1_000 };
     let workload = Workload::new("constant", vec![Class::new("request", 1.0, short)]);
     let base = experiment(workload).workers(1).load(2.0).requests(10_000);
     let longest = |params: &str| {

@@ -4,10 +4,10 @@
 use crate::{experiment, flood, policy};
 use headway_report::stats::mean_interval;
 use headway_sim::{Costs, Experiment, Outcome, available_threads, in_parallel};
-use headway_workload::{Class, Offered, Service, Workload};
+use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
 fn exponential() -> Workload {
-    let service = Service::Exponential { mean_ns: 10_000 };
+    let service = ServiceDistribution::Exponential { mean_ns: 10_000 };
     Workload::new("exponential", vec![Class::new("request", 1.0, service)])
 }
 

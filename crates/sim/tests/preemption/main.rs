@@ -15,7 +15,7 @@ use headway_policy::PolicySpec;
 use headway_policy::spec::Spec;
 use headway_report::stats::mean_interval;
 use headway_sim::{Experiment, Outcome, available_threads, in_parallel};
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 
 /// Several workers near saturation, shorts behind longs: everything that may happen does.
 fn bimodal() -> Experiment {
@@ -37,7 +37,7 @@ fn policy(text: &str) -> PolicySpec {
 
 /// One worker that something always waits for, with requests of 20 µs.
 fn flood() -> Experiment {
-    let service = Service::Constant { mean_ns: 20_000 };
+    let service = ServiceDistribution::Constant { mean_ns: 20_000 };
     let workload = Workload::new("constant", vec![Class::new("request", 1.0, service)]);
     experiment(workload)
         .workers(1)
@@ -74,10 +74,10 @@ fn assert_processor_sharing(slice_ns: u64, run: impl Fn(&Experiment) -> Outcome 
     let mut classes = vec![Class::new(
         "exponential",
         0.94,
-        Service::Exponential { mean_ns: 10_000 },
+        ServiceDistribution::Exponential { mean_ns: 10_000 },
     )];
     for mean_ns in PROBES_NS {
-        let service = Service::Constant { mean_ns };
+        let service = ServiceDistribution::Constant { mean_ns };
         classes.push(Class::new(format!("{mean_ns} ns"), 0.02, service));
     }
     let shared = experiment(Workload::new("sharing", classes))

@@ -2,11 +2,11 @@
 //! stretches sum up to what it asked for, nobody holds more than its depth, and nobody is interrupted without need;
 //! under SYNERGY never a short.
 
-use crate::{Experiment, Sight, audited, experiment, never, something_waits, spec};
+use crate::{Experiment, Sight, audited, experiment, never, something_waits};
 use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::{System, Visit, with};
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 use proptest::prelude::*;
 
 /// The class that takes ten times the other's time, or more.
@@ -79,8 +79,8 @@ proptest! {
     ) {
         let long_ns = short_ns * times;
         let classes = vec![
-            Class::new("short", share, Service::Constant { mean_ns: short_ns }),
-            Class::new("long", 1.0 - share, Service::Constant { mean_ns: long_ns }),
+            Class::new("short", share, ServiceDistribution::Constant { mean_ns: short_ns }),
+            Class::new("long", 1.0 - share, ServiceDistribution::Constant { mean_ns: long_ns }),
         ];
         let experiment = experiment(Workload::new("random", classes))
             .workers(workers)
@@ -90,6 +90,6 @@ proptest! {
         let mut shape = Shape::new(workers).class(short_ns, share).class(long_ns, 1.0 - share);
         shape.seed = seed;
         let audit = Audit(&experiment, may_interrupt);
-        with(&spec(&policy), &shape, audit).expect("a valid spec");
+        with(&policy.parse().expect("a spec"), &shape, audit).expect("a valid spec");
     }
 }

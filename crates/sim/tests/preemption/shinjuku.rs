@@ -85,7 +85,7 @@ fn late_interruptions_lengthen_the_quantum_by_what_they_are_late() {
     let quanta = |params: &str| {
         // Long requests, so that the last, shorter quantum does not count.
         let mut flood = flood();
-        flood.workload.classes[0].service = headway_workload::Service::Constant {
+        flood.workload.classes[0].service = headway_workload::ServiceDistribution::Constant {
             mean_ns: 10_000_000,
         };
         let spec = spec(&format!("shinjuku-sq,cost=0,{params}"));

@@ -5,7 +5,7 @@ use crate::{
     never, shinjuku, spec,
 };
 use headway_policy::systems;
-use headway_workload::{Arrivals, Class, Service, Workload};
+use headway_workload::{Arrivals, Class, ServiceDistribution, Workload};
 
 fn run(experiment: &Experiment, params: &str) -> Outcome {
     let spec = spec(&format!("tiny-quanta,cost=0,{params}"));
@@ -30,7 +30,7 @@ fn on_one_worker_it_is_shinjuku() {
 /// arrivals in turn, and the shortest queue is always an empty one.
 #[test]
 fn alone_a_request_is_not_interrupted() {
-    let service = Service::Constant { mean_ns: 10_000 };
+    let service = ServiceDistribution::Constant { mean_ns: 10_000 };
     let mut workload = Workload::new("even", vec![Class::new("request", 1.0, service)]);
     workload.arrivals = Arrivals::Deterministic;
     let even = experiment(workload).workers(8).requests(10_000);

@@ -163,10 +163,10 @@ impl std::fmt::Display for Doubt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Class, Generator, Offered, Service, Workload};
+    use crate::{Class, Generator, Offered, ServiceDistribution, Workload};
 
     fn fitted(arrivals: Arrivals) -> ArrivalFit {
-        let class = Class::new("c", 1.0, Service::Constant { mean_ns: 1 });
+        let class = Class::new("c", 1.0, ServiceDistribution::Constant { mean_ns: 1 });
         let workload = Workload {
             arrivals,
             ..Workload::new("w", vec![class])

@@ -29,10 +29,10 @@ impl Trace {
     /// Fits a workload to the trace.
     ///
     /// ```
-    /// use headway_workload::{Service, Trace};
+    /// use headway_workload::{ServiceDistribution, Trace};
     /// let text = "time,class,service\n0,GET,1.5\n2.5us,SCAN,635us\n7us,GET,1.5\n";
     /// let fitted = Trace::from_csv_str(text, "db.csv")?.fit("db");
-    /// assert_eq!(fitted.workload.classes[0].service, Service::Constant { mean_ns: 1_500 });
+    /// assert_eq!(fitted.workload.classes[0].service, ServiceDistribution::Constant { mean_ns: 1_500 });
     /// assert_eq!(fitted.classes[0].chosen().ks, 0.0);
     /// # Ok::<(), headway_workload::Error>(())
     /// ```

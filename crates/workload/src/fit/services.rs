@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::distance::distance;
-use crate::{Empirical, Service};
+use crate::{Empirical, ServiceDistribution};
 
 /// A distribution nearer than this is near enough, however many samples tell it from the truth.
 const NEAR: f64 = 0.02;
@@ -19,11 +19,11 @@ const TAIL_RATIO: f64 = 1.02;
 /// A distribution that was compared with the samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitCandidate {
-    /// What it is called: a name of [`Service::NAMES`], or `bimodal`, which a file writes as
+    /// What it is called: a name of [`ServiceDistribution::NAMES`], or `bimodal`, which a file writes as
     /// an empirical distribution of two points.
     pub name: &'static str,
     /// With its fitted parameters.
-    pub service: Service,
+    pub service: ServiceDistribution,
     /// Kolmogorov–Smirnov distance from the samples, 0 to 1.
     pub ks: f64,
     /// Relative error of the mean.
@@ -61,7 +61,7 @@ pub(super) fn fit(name: &str, mut samples: Vec<u64>) -> ClassFit {
     samples.sort_unstable();
     let mean_ns = moment(&samples, 1);
     let second = moment(&samples, 2);
-    let judge = |(name, service): (&'static str, Service)| FitCandidate {
+    let judge = |(name, service): (&'static str, ServiceDistribution)| FitCandidate {
         name,
         ks: distance(&samples, |ns| service.cdf(ns)),
         mean_error: service.mean_ns() / mean_ns - 1.0,
@@ -95,15 +95,15 @@ fn moment(samples: &[u64], power: i32) -> f64 {
 }
 
 /// Every distribution with parameters that the samples can give, the simplest first; `samples` are sorted.
-fn parametric(samples: &[u64]) -> Vec<(&'static str, Service)> {
+fn parametric(samples: &[u64]) -> Vec<(&'static str, ServiceDistribution)> {
     let mean_ns = (moment(samples, 1) + 0.5) as u64;
     let (min_ns, max_ns) = (samples[0], samples[samples.len() - 1]);
     let mut found = vec![
-        ("constant", Service::Constant { mean_ns }),
-        ("exponential", Service::Exponential { mean_ns }),
+        ("constant", ServiceDistribution::Constant { mean_ns }),
+        ("exponential", ServiceDistribution::Exponential { mean_ns }),
     ];
     if min_ns < max_ns {
-        found.push(("uniform", Service::Uniform { min_ns, max_ns }));
+        found.push(("uniform", ServiceDistribution::Uniform { min_ns, max_ns }));
         found.extend(lognormal(samples));
         found.extend(pareto(samples));
         found.push(("bimodal", bimodal(samples)));
@@ -113,7 +113,7 @@ fn parametric(samples: &[u64]) -> Vec<(&'static str, Service)> {
 }
 
 /// By maximum likelihood: the mean and variance of the logarithms.
-fn lognormal(samples: &[u64]) -> Option<(&'static str, Service)> {
+fn lognormal(samples: &[u64]) -> Option<(&'static str, ServiceDistribution)> {
     let logs = || samples.iter().map(|ns| libm::log(*ns as f64));
     let count = samples.len() as f64;
     let mu = logs().sum::<f64>() / count;
@@ -123,7 +123,7 @@ fn lognormal(samples: &[u64]) -> Option<(&'static str, Service)> {
     let finite = mean_ns < (1_u64 << 53) as f64 && cv.is_finite();
     finite.then_some((
         "lognormal",
-        Service::Lognormal {
+        ServiceDistribution::Lognormal {
             mean_ns: (mean_ns + 0.5) as u64,
             cv,
         },
@@ -133,7 +133,7 @@ fn lognormal(samples: &[u64]) -> Option<(&'static str, Service)> {
 /// By maximum likelihood between the extremes (Aban, Meerschaert & Panorska 2006, theorem 2): with
 /// R = ln(H/L) and m the mean of ln(x/L), 1/α − R ÷ (e^{αR} − 1) = m. The left side falls from R/2
 /// at 0, so a larger mean has no solution.
-fn pareto(samples: &[u64]) -> Option<(&'static str, Service)> {
+fn pareto(samples: &[u64]) -> Option<(&'static str, ServiceDistribution)> {
     const ALPHA_MAX: f64 = 100.0;
     let (min_ns, max_ns) = (samples[0], samples[samples.len() - 1]);
     let log = |ns: &u64| libm::log(*ns as f64 / min_ns as f64);
@@ -154,7 +154,7 @@ fn pareto(samples: &[u64]) -> Option<(&'static str, Service)> {
     }
     Some((
         "pareto",
-        Service::Pareto {
+        ServiceDistribution::Pareto {
             min_ns,
             max_ns,
             alpha: f64::midpoint(low, high),
@@ -163,7 +163,7 @@ fn pareto(samples: &[u64]) -> Option<(&'static str, Service)> {
 }
 
 /// Two points: the samples cut where the logarithms of both sides vary least about their means.
-fn bimodal(samples: &[u64]) -> Service {
+fn bimodal(samples: &[u64]) -> ServiceDistribution {
     let logs: Vec<f64> = samples.iter().map(|ns| libm::log(*ns as f64)).collect();
     let total: f64 = logs.iter().sum();
     let mut below = 0.0;
@@ -179,7 +179,7 @@ fn bimodal(samples: &[u64]) -> Service {
     }
     let side = |samples: &[u64]| ((moment(samples, 1) + 0.5) as u64, samples.len() as f64);
     let (low, high) = samples.split_at(best.1);
-    Service::Empirical(Arc::new(Empirical::new(vec![side(low), side(high)])))
+    ServiceDistribution::Empirical(Arc::new(Empirical::new(vec![side(low), side(high)])))
 }
 
 /// The samples themselves. Where there are many, neighbours are joined to their mean: as many as
@@ -200,7 +200,7 @@ fn recorded(samples: &[u64], mean_ns: f64, second: f64) -> FitCandidate {
         weight / samples.len() as f64
     };
     let ks = distance(samples, cdf);
-    let service = Service::Empirical(Arc::new(Empirical::new(points.clone())));
+    let service = ServiceDistribution::Empirical(Arc::new(Empirical::new(points.clone())));
     FitCandidate {
         name: "empirical",
         ks,
@@ -217,14 +217,14 @@ mod tests {
     use crate::sampler::Sampler;
     use proptest::prelude::*;
 
-    fn draws(service: &Service, count: usize) -> Vec<u64> {
+    fn draws(service: &ServiceDistribution, count: usize) -> Vec<u64> {
         let sampler = Sampler::new(service);
         let mut stream = Seeder::new(7).stream();
         (0..count).map(|_| sampler.sample(&mut stream)).collect()
     }
 
     #[track_caller]
-    fn comes_back(service: &Service, name: &str, error: f64) {
+    fn comes_back(service: &ServiceDistribution, name: &str, error: f64) {
         let fit = fit("c", draws(service, 50_000));
         let chosen = fit.chosen();
         assert_eq!(chosen.name, name, "{:?}", fit.candidates);
@@ -235,47 +235,58 @@ mod tests {
 
     #[test]
     fn what_was_drawn_from_a_distribution_is_fitted_by_it() {
-        comes_back(&Service::Constant { mean_ns: 700 }, "constant", 1e-9);
         comes_back(
-            &Service::Exponential { mean_ns: 10_000 },
+            &ServiceDistribution::Constant { mean_ns: 700 },
+            "constant",
+            1e-9,
+        );
+        comes_back(
+            &ServiceDistribution::Exponential { mean_ns: 10_000 },
             "exponential",
             0.03,
         );
-        let lognormal = Service::Lognormal {
+        let lognormal = ServiceDistribution::Lognormal {
             mean_ns: 20_000,
             cv: 1.2,
         };
         comes_back(&lognormal, "lognormal", 0.1);
-        let uniform = Service::Uniform {
+        let uniform = ServiceDistribution::Uniform {
             min_ns: 100,
             max_ns: 9_000,
         };
         comes_back(&uniform, "uniform", 0.02);
-        let pareto = Service::Pareto {
+        let pareto = ServiceDistribution::Pareto {
             min_ns: 500,
             max_ns: 200_000,
             alpha: 1.4,
         };
         comes_back(&pareto, "pareto", 0.1);
         let two = Empirical::new(vec![(1_000, 0.9), (100_000, 0.1)]);
-        comes_back(&Service::Empirical(Arc::new(two)), "bimodal", 0.05);
+        comes_back(
+            &ServiceDistribution::Empirical(Arc::new(two)),
+            "bimodal",
+            0.05,
+        );
     }
 
     #[test]
     fn what_is_like_nothing_is_drawn_from_what_was_recorded() {
         // A lump, a gap, and a tail.
         let mut samples = draws(
-            &Service::Uniform {
+            &ServiceDistribution::Uniform {
                 min_ns: 900,
                 max_ns: 1_100,
             },
             20_000,
         );
-        samples.extend(draws(&Service::Exponential { mean_ns: 90_000 }, 9_000));
+        samples.extend(draws(
+            &ServiceDistribution::Exponential { mean_ns: 90_000 },
+            9_000,
+        ));
         samples.extend([5_000_000, 6_000_000]);
         let fit = fit("c", samples.clone());
         assert_eq!(fit.chosen().name, "empirical", "{:?}", fit.candidates);
-        let Service::Empirical(points) = &fit.chosen().service else {
+        let ServiceDistribution::Empirical(points) = &fit.chosen().service else {
             panic!("{:?}", fit.chosen());
         };
         assert!(points.points().len() < 700, "{}", points.points().len());

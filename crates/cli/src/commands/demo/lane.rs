@@ -289,7 +289,7 @@ fn reservation(round: &Round) -> Option<Vec<Reservation>> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use headway_report::{Level, RunExtras, RunMeta};
+    use headway_report::{RunExtras, RunLevel, RunMeta};
 
     /// A run of so many GETs that all took so long.
     fn view(latency_ns: u64, requests: u64) -> View {
@@ -300,7 +300,7 @@ pub(crate) mod tests {
         let meta = RunMeta {
             policy: String::new(),
             params: serde_json::Map::new(),
-            level: Level::Live,
+            level: RunLevel::Live,
             workload: String::new(),
             workers: 1,
             seed: 1,

@@ -72,7 +72,7 @@ fn blind() -> Vec<Stop> {
 
 fn start(stage: &Stage, policy: &ServerSpec, seed: u64) -> Result<Server> {
     let server = Server::builder()
-        .policy_spec(policy.spec().clone())
+        .policy_spec(policy.clone())
         .classes(stage.server_classes())
         .workers(stage.workers)
         .seed(seed)

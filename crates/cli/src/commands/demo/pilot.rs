@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use headway_kv::{Kv, KvWorkload};
 use headway_machine::{MachineDescription, noise};
 use headway_policy::systems::ServerSpec;
-use headway_workload::{Class, Service, Workload};
+use headway_workload::{Class, ServiceDistribution, Workload};
 use std::time::Duration;
 
 /// What a SCAN is to take on an idle core: far above what a virtual machine's ticks and neighbours
@@ -83,7 +83,7 @@ fn middle(mut values: Vec<u64>) -> u64 {
 
 /// The order of the classes is that of the store's operations: the wire header's type says the same.
 fn workload(get_ns: u64, scan_ns: u64) -> Workload {
-    let constant = |mean_ns| Service::Constant { mean_ns };
+    let constant = |mean_ns| ServiceDistribution::Constant { mean_ns };
     let classes = vec![
         Class::new("GET", 1.0 - SCAN_SHARE, constant(get_ns.max(1))),
         Class::new("SCAN", SCAN_SHARE, constant(scan_ns.max(1))),

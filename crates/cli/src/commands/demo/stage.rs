@@ -4,7 +4,7 @@ use anyhow::Result;
 use headway_kv::{Kv, KvWorkload};
 use headway_load::Body;
 use headway_machine::{MachineDescription, noise};
-use headway_runtime::Class as ServerClass;
+use headway_runtime::DeclaredClass;
 use headway_workload::Workload;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Stage {
     }
 
     /// The classes as the server is told of them.
-    pub(crate) fn server_classes(&self) -> Vec<ServerClass> {
+    pub(crate) fn server_classes(&self) -> Vec<DeclaredClass> {
         headway::config::classes(&self.workload)
     }
 }

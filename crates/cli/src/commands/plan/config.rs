@@ -4,10 +4,10 @@ use crate::error::usage;
 use crate::output;
 use anyhow::Result;
 use headway_plan::Question;
+use headway_policy::Resume;
 use headway_policy::role::Owner;
-use headway_policy::spec::{Spec, SpecError};
-use headway_policy::systems::{Facts, Preemption};
-use headway_policy::{Policy, Resume};
+use headway_policy::spec::SpecError;
+use headway_policy::systems::{Facts, Preemption, ServerSpec};
 use headway_report::{PlanEntry, PlanReport, PlanVerdict, format};
 use std::path::Path;
 
@@ -33,8 +33,7 @@ pub(super) fn write(
 
 /// How a policy works.
 fn facts(policy: &str) -> Result<Facts, SpecError> {
-    let spec: Spec = policy.parse()?;
-    Ok(Policy::server(&spec)?.facts(&spec))
+    Ok(policy.parse::<ServerSpec>()?.facts())
 }
 
 fn settings(report: &PlanReport, entry: &PlanEntry, workload: &str) -> String {

@@ -75,7 +75,7 @@ fn played(
     ns: u64,
 ) -> Result<Run> {
     let mut builder = Server::builder()
-        .policy_spec(policy.spec().clone())
+        .policy_spec(policy.clone())
         .classes(App::Spin.classes(&question.workload))
         .workers(workers)
         .seed(question.seed);

@@ -1,6 +1,7 @@
 //! What a server would refuse, found out before it starts; all that `--check` does.
 
-use super::{Args, Settings};
+use super::args::Args;
+use super::settings::Settings;
 use crate::commands::admission::{self, Refused};
 use crate::commands::apps::{App, KvFlags};
 use crate::error::usage;

@@ -1,12 +1,12 @@
 //! What a server says at its start: everything that was chosen for it.
 
-use super::Settings;
 use super::interrupt::Interruption;
+use super::settings::Settings;
 use crate::commands::load::types;
 use headway_net::classify::{AnyClassifier, WireType};
 use headway_policy::Resume;
 use headway_policy::spec::Params;
-use headway_runtime::{Admission, Class, Idle, Layout, Mechanism, Server};
+use headway_runtime::{Admission, DeclaredClass, Idle, Layout, Mechanism, Server};
 use headway_workload::duration;
 
 /// The policy with its parameters, who works, how threads wait, who interrupts whom, and which class goes by which type.
@@ -14,7 +14,7 @@ pub(super) fn lines(
     server: &Server,
     settings: &Settings,
     admission: Admission,
-    classes: &[Class],
+    classes: &[DeclaredClass],
 ) -> Vec<String> {
     let workers = settings.workers.value;
     vec![
@@ -78,7 +78,7 @@ fn interruption(layout: Option<Layout>, admission: Admission, how: &Interruption
     format!("{who}{whom}, which go on {place}")
 }
 
-fn by_type(classifier: &AnyClassifier, classes: &[Class]) -> String {
+fn by_type(classifier: &AnyClassifier, classes: &[DeclaredClass]) -> String {
     let names: Vec<&str> = classes.iter().map(|class| class.name.as_str()).collect();
     let types: Vec<u8> = (0..=u8::MAX).take(names.len()).collect();
     match classifier {

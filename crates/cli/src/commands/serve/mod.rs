@@ -1,35 +1,30 @@
 //! `headway serve`: a service under a policy.
 
+mod args;
 mod check;
 mod config;
 mod describe;
 mod interrupt;
 mod meter;
 mod record;
+mod settings;
 mod watch;
 
-use super::apps::{App, KvFlags};
-use super::bench::{IdleFlag, LayoutFlag};
-use crate::args;
-use crate::error::explain;
+use crate::args::{server_policy, time};
 use crate::learning::Learner;
-use crate::policy_flag::{self, Runs};
 use anyhow::{Context, Result};
-use config::{Flags, Given};
+pub(crate) use args::Args;
+use config::Flags;
 pub(crate) use headway::config::address;
 use headway::config::{LISTEN, default_workers, pin, workload};
-use headway_net::classify::AnyClassifier;
-use headway_net::udp::Steering;
-use headway_policy::systems::ServerSpec;
-use headway_runtime::{Idle, Layout, Mechanism, Pin, Server, StartError, Stats, Stopper};
-use headway_workload::{Workload, duration};
-use interrupt::{InterruptFlags, Interruption};
+use headway_runtime::{Idle, Layout, Mechanism, Server, Stats, Stopper};
+use headway_workload::duration;
+use interrupt::Interruption;
+use settings::Settings;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::io::Write;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use watch::{Watch, Wish};
@@ -37,72 +32,6 @@ use watch::{Watch, Wish};
 /// No request may keep a worker for longer, unless that is asked for: the wire header alone can ask for 4.3 s.
 const MAX_SPIN: &str = "100ms";
 const DRAIN_NS: u64 = 10_000_000_000;
-
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// Read settings from a TOML file; flags override it
-    #[arg(short, long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Where to listen; port 0 lets the system choose [default: udp://127.0.0.1:7000]
-    #[arg(long, value_name = "URL")]
-    listen: Option<String>,
-    /// The service [default: spin]
-    #[arg(long, value_enum)]
-    app: Option<App>,
-    /// The policy and its parameters [default: darc]
-    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("The policy and its parameters [default: darc]"))]
-    policy: Option<String>,
-    /// Workers [default: as many as there are cores, where workers take turns as the dispatcher (up to 4 cores, or --layout inline) or the
-    /// policy has none; else one less, for the dispatcher's thread]
-    #[arg(long, value_name = "N", value_parser = args::workers)]
-    workers: Option<usize>,
-    /// The classes of the spin service: a workload by name or file [default: high-bimodal]
-    #[arg(long, value_name = "NAME|FILE")]
-    workload: Option<String>,
-    /// How requests are told apart: header, resp:GET=0,…, memcached, protobuf:field=1, offset:at=4,bytes=2 [default: header]
-    #[arg(long, value_name = "SPEC")]
-    classifier: Option<String>,
-    /// Most requests that wait in one queue; what comes on top is answered as shed [default: 1024]
-    #[arg(long, value_name = "N", value_parser = args::count)]
-    queue_limit: Option<u64>,
-    /// Who carries the dispatcher out [default: auto]
-    #[arg(long, value_enum)]
-    layout: Option<LayoutFlag>,
-    #[command(flatten)]
-    interrupt: InterruptFlags,
-    /// What threads without work do [default: spin-then-park]
-    #[arg(long, value_enum)]
-    idle: Option<IdleFlag>,
-    /// By what the kernel chooses a request's worker under a policy without a dispatcher: flow (addresses and ports), random, class (the
-    /// header's type), or byte=N of the header, modulo the number of workers [default: flow]
-    #[arg(long, value_name = "HOW")]
-    steer: Option<String>,
-    /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
-    #[arg(long, value_name = "CORES")]
-    pin: Option<String>,
-    /// How long to answer what was accepted after SIGTERM or SIGINT; a second one ends the server at once [default: 10s]
-    #[arg(long, value_name = "TIME")]
-    drain: Option<String>,
-    /// The longest that the spin service works for one request; who asks for more is refused [default: 100ms]
-    #[arg(long, value_name = "TIME")]
-    max_spin: Option<String>,
-    /// Say what the server does on standard error every so often, a line per class: rate, queued, sheds, times in the server,
-    /// where it may run
-    #[arg(long, value_name = "TIME", value_parser = stats_every)]
-    stats: Option<u64>,
-    /// Write the requests served as a trace that fit, plan --trace and sim read: when each came, and how long its handler ran.
-    /// The file is there when the server has stopped
-    #[arg(long, value_name = "FILE")]
-    record: Option<PathBuf>,
-    /// Seed of the policy's own randomness [default: 1]
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
-    #[command(flatten)]
-    kv: KvFlags,
-    /// Check the settings and exit
-    #[arg(long)]
-    check: bool,
-}
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
@@ -148,7 +77,7 @@ impl Args {
         let app = self.app.or(set.app).unwrap_or_default();
         let policy = file
             .given("policy", self.policy, &set.policy, || "darc".into())
-            .parse(|text| args::server_policy(text))?;
+            .parse(|text| server_policy(text))?;
         let layout = file.given(
             "layout",
             self.layout.map(Layout::from),
@@ -194,85 +123,14 @@ impl Args {
                 .parse(|text| pin(text))?,
             drain: file
                 .given("drain", self.drain, &set.drain, || drain)
-                .parse(|text| args::time(text).map(Duration::from_nanos))?
+                .parse(|text| time(text).map(Duration::from_nanos))?
                 .value,
             max_spin_ns: file
                 .given("max-spin", self.max_spin, &set.max_spin, || MAX_SPIN.into())
-                .parse(|text| args::time(text))?,
+                .parse(|text| time(text))?,
             seed: self.seed.or(set.seed).unwrap_or(1),
             kv: self.kv.or(set.kv.clone().unwrap_or_default()),
         })
-    }
-}
-
-/// Everything decided. What the server may still refuse keeps its place.
-struct Settings {
-    listen: Given<SocketAddr>,
-    app: App,
-    policy: Given<ServerSpec>,
-    workers: Given<usize>,
-    workload: Workload,
-    classifier: AnyClassifier,
-    queue_limit: Given<u64>,
-    /// Whether it was chosen.
-    limits_queues: bool,
-    layout: Given<Layout>,
-    interruption: Interruption,
-    idle: Idle,
-    /// None where it was not chosen.
-    steer: Option<Given<Steering>>,
-    pin: Given<Pin>,
-    drain: Duration,
-    max_spin_ns: Given<u64>,
-    seed: u64,
-    kv: KvFlags,
-}
-
-impl Settings {
-    fn start(&self, journal: usize) -> Result<Server> {
-        let builder = Server::builder()
-            .workers(self.workers.value)
-            .policy_spec(self.policy.value.spec().clone())
-            .classes(self.app.classes(&self.workload))
-            .classifier(self.classifier.clone())
-            .queue_limit(self.queue_limit.value as usize)
-            .seed(self.seed)
-            .layout(self.layout.value)
-            .journal(journal)
-            .idle(self.idle)
-            .pin(self.pin.value.clone())
-            .drain(self.drain)
-            .service(
-                self.app
-                    .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
-            )
-            .listen_udp(self.listen.value);
-        let builder = match &self.steer {
-            Some(steer) => builder.steer(steer.value),
-            None => builder,
-        };
-        let started = self.interruption.apply(self.app, builder).start();
-        started.map_err(|error| match error {
-            StartError::Policy(error) => self.policy.refused(explain(&error)),
-            StartError::Unplaced { .. } | StartError::Dispatchers { .. } => {
-                self.policy.refused(error)
-            }
-            StartError::InlineSignals => self.layout.refused(error),
-            StartError::Workers { .. } => self.workers.refused(error),
-            StartError::QueueLimit { .. } => self.queue_limit.refused(error),
-            StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
-            StartError::Bind(_) => self.listen.refused(error),
-            other => other.into(),
-        })
-    }
-}
-
-/// Long enough for lines to be read.
-fn stats_every(text: &str) -> Result<u64, String> {
-    const LEAST_NS: u64 = 10_000_000;
-    match args::time(text)? {
-        ns if ns >= LEAST_NS => Ok(ns),
-        _ => Err(format!("'{text}' is too short: at least 10ms")),
     }
 }
 

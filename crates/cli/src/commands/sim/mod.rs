@@ -1,75 +1,36 @@
 //! `headway sim`: one simulated run, of a server or of a host.
 
 mod apps;
+mod args;
 mod host;
+mod host_flags;
+mod show;
 
-use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
+pub(crate) use args::Args;
+pub(crate) use show::{ranges, tell_verdict};
+
+use crate::args::{any_policy, slo};
 use crate::error::usage;
 use crate::learning;
 use crate::output::{self, Format};
-use crate::policy_flag::{self, Runs};
 use anyhow::Result;
+use args::{DEFAULT_LOAD, Look};
 use headway_policy::PolicySpec;
 use headway_report::html::Page;
 use headway_report::table::class_table;
-use headway_report::{Run, Schedule, Verdict, format};
+use headway_report::{Schedule, format};
 use headway_sim::{Experiment, Outcome};
+use show::headline;
 use std::io::Write;
 use std::ops::Range;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
-/// Loads the workers to this where nothing else is said.
-const DEFAULT_LOAD: f64 = 0.8;
 const DEFAULT_REQUESTS: u64 = 2_000_000;
-
-#[derive(clap::Args)]
-pub(crate) struct Args {
-    /// The policy and its parameters: darc,delta=3
-    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::All, hide_possible_values = true, long_help = Runs::All.help("The policy and its parameters: darc,delta=3"), default_value = "darc")]
-    policy: String,
-    #[command(flatten)]
-    traffic: Traffic,
-    #[command(flatten)]
-    size: Size,
-    #[command(flatten)]
-    extent: LengthFlags,
-    #[command(flatten)]
-    costs: CostFlags,
-    #[command(flatten)]
-    circumstances: Circumstances,
-    #[command(flatten)]
-    host: host::Flags,
-    /// Exit with 1 when this is not met: class.*.slowdown.p999<=10
-    #[arg(long, value_name = "EXPR")]
-    slo: Option<String>,
-    /// Write the histograms of latency, one per class, as an HDR histogram log
-    #[arg(long, value_name = "FILE")]
-    hlog: Option<PathBuf>,
-    #[command(flatten)]
-    look: Look,
-    #[command(flatten)]
-    to: Destination,
-}
-
-/// Who ran where and when, for looking at.
-#[derive(clap::Args)]
-struct Look {
-    /// Write who ran where and when, and why the others waited, as a trace for Perfetto (ui.perfetto.dev)
-    #[arg(long, value_name = "FILE")]
-    trace_out: Option<PathBuf>,
-    /// Write a page with the results and a drawing of who ran where
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// The part of the run that --trace-out and --html show: 20ms..21ms [default: some 500 requests after the warm-up]
-    #[arg(long, value_name = "FROM..TO", value_parser = window)]
-    trace_window: Option<Range<u64>>,
-}
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
-        let policy = match args::any_policy(&self.policy) {
+        let policy = match any_policy(&self.policy) {
             Ok(PolicySpec::Host { spec, .. }) => return self.run_host(spec),
             policy => policy.map_err(|error| usage("--policy", error))?,
         };
@@ -79,7 +40,7 @@ impl Args {
         let slo = self
             .slo
             .as_deref()
-            .map(|text| args::slo(text, &experiment.workload))
+            .map(|text| slo(text, &experiment.workload))
             .transpose()?;
         let outcome = experiment.run()?;
         self.look.write(&experiment, &outcome)?;
@@ -206,64 +167,6 @@ impl Look {
     }
 }
 
-/// `20ms..21ms`.
-fn window(text: &str) -> Result<Range<u64>, String> {
-    let wrong = || format!("'{text}' is not a part of a run, such as 20ms..21ms");
-    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
-    let (from, to) = (args::time(from)?, args::time(to)?);
-    if from < to {
-        Ok(from..to)
-    } else {
-        Err(wrong())
-    }
-}
-
-/// Says whether the SLO was met, and what was not.
-pub(crate) fn tell_verdict(verdict: &Verdict) -> ExitCode {
-    match verdict {
-        Verdict::Met => return ExitCode::SUCCESS,
-        Verdict::Overloaded => eprintln!("SLO missed: the run is overloaded"),
-        Verdict::Lossy(loss) => eprintln!("SLO missed: {loss}"),
-        Verdict::Missed(violations) => {
-            for violation in violations {
-                eprintln!("SLO missed: {violation}");
-            }
-        }
-    }
-    ExitCode::FAILURE
-}
-
-/// What was run, in a line.
-pub(crate) fn headline(run: &Run) -> String {
-    let meta = &run.meta;
-    let params: String = meta
-        .params
-        .iter()
-        .map(|(key, value)| format!(",{key}={}", bare(value)))
-        .collect();
-    let servers = run.extras.servers.map_or(String::new(), |servers| {
-        format!("{} × ", format::counted(servers, "server"))
-    });
-    format!(
-        "{}{params} · {} · {}{} · load {} ({} rps) · {} requests · seed {}",
-        meta.policy,
-        meta.workload,
-        servers,
-        format::counted(meta.workers, "worker"),
-        format::significant(meta.load, 3),
-        format::metric(meta.offered_rps),
-        meta.requests,
-        meta.seed,
-    )
-}
-
-/// A JSON value as it is written after `key=`.
-fn bare(value: &serde_json::Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
-}
-
 fn remarks(outcome: &Outcome) -> Vec<String> {
     let run = &outcome.run;
     let mut lines = vec![String::new()];
@@ -294,26 +197,4 @@ fn remarks(outcome: &Outcome) -> Vec<String> {
         ));
     }
     lines
-}
-
-/// 0–1, 3: ascending numbers, runs of them joined.
-pub(crate) fn ranges(numbers: &[usize]) -> String {
-    let mut parts: Vec<(usize, usize)> = Vec::new();
-    for &number in numbers {
-        match parts.last_mut() {
-            Some((_, last)) if *last + 1 == number => *last = number,
-            _ => parts.push((number, number)),
-        }
-    }
-    if parts.is_empty() {
-        return "none".into();
-    }
-    let part = |&(first, last): &(usize, usize)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}–{last}")
-        }
-    };
-    parts.iter().map(part).collect::<Vec<_>>().join(", ")
 }

@@ -1,9 +1,8 @@
 //! The server over loopback UDP: what clients see.
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "udp/life.rs"]
 mod life;
-#[path = "udp/steering.rs"]
 mod steering;
 
 use std::sync::Arc;

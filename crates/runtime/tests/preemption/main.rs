@@ -1,7 +1,7 @@
 //! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on.
 
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "preemption/crash.rs"]
 mod crash;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

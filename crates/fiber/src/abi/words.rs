@@ -1,17 +1,10 @@
-//! The words that probes touch: version 1 of the contract with the compiler pass and with C code.
-//!
-//! Two thread-local objects of 64 bytes, each on a cache line of its own, and the functions that probes call. Probes find the objects by
-//! `symbol@gottpoff(%rip)`, in an executable by `symbol@tpoff`; nothing may keep an address in them over a call that can yield, since a
-//! fiber may go on in another thread.
+//! The two thread-local objects of the contract, and the place of each word in them.
 #![expect(
     unsafe_code,
     reason = "thread-local objects with names that other languages link to"
 )]
 
 use std::cell::UnsafeCell;
-
-pub use crate::slow::{__headway_deferred, __headway_deferred_in_library};
-pub use crate::stub::{__headway_checkpoint, __headway_preempted, __headway_tick};
 
 /// Version of this layout.
 pub const VERSION: u32 = 1;
@@ -34,7 +27,7 @@ pub const DEADLINE_OFFSET: usize = 0;
 pub const NO_PREEMPT_OFFSET: usize = 8;
 /// In [`__headway_self`]: `u32`, not 0 when the fiber must yield at the end of its section.
 pub const DEFERRED_OFFSET: usize = 12;
-/// In [`__headway_self`]: `i64`, from which TSC probes subtract their weight; below 0 they call [`__headway_tick`].
+/// In [`__headway_self`]: `i64`, from which TSC probes subtract their weight; below 0 they call [`__headway_tick`](crate::abi::__headway_tick).
 pub const COUNTDOWN_OFFSET: usize = 16;
 /// In [`__headway_self`]: pointer to the running fiber, null for none.
 pub const FIBER_OFFSET: usize = 24;

@@ -1,0 +1,83 @@
+//! The flags of `headway serve`.
+
+use super::interrupt::InterruptFlags;
+use crate::args;
+use crate::commands::apps::{App, KvFlags};
+use crate::commands::bench::{IdleFlag, LayoutFlag};
+use crate::policy_flag::{self, Runs};
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Read settings from a TOML file; flags override it
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Where to listen; port 0 lets the system choose [default: udp://127.0.0.1:7000]
+    #[arg(long, value_name = "URL")]
+    pub(super) listen: Option<String>,
+    /// The service [default: spin]
+    #[arg(long, value_enum)]
+    pub(super) app: Option<App>,
+    /// The policy and its parameters [default: darc]
+    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("The policy and its parameters [default: darc]"))]
+    pub(super) policy: Option<String>,
+    /// Workers [default: as many as there are cores, where workers take turns as the dispatcher (up to 4 cores, or --layout inline) or the
+    /// policy has none; else one less, for the dispatcher's thread]
+    #[arg(long, value_name = "N", value_parser = args::workers)]
+    pub(super) workers: Option<usize>,
+    /// The classes of the spin service: a workload by name or file [default: high-bimodal]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(super) workload: Option<String>,
+    /// How requests are told apart: header, resp:GET=0,…, memcached, protobuf:field=1, offset:at=4,bytes=2 [default: header]
+    #[arg(long, value_name = "SPEC")]
+    pub(super) classifier: Option<String>,
+    /// Most requests that wait in one queue; what comes on top is answered as shed [default: 1024]
+    #[arg(long, value_name = "N", value_parser = args::count)]
+    pub(super) queue_limit: Option<u64>,
+    /// Who carries the dispatcher out [default: auto]
+    #[arg(long, value_enum)]
+    pub(super) layout: Option<LayoutFlag>,
+    #[command(flatten)]
+    pub(super) interrupt: InterruptFlags,
+    /// What threads without work do [default: spin-then-park]
+    #[arg(long, value_enum)]
+    pub(super) idle: Option<IdleFlag>,
+    /// By what the kernel chooses a request's worker under a policy without a dispatcher: flow (addresses and ports), random, class (the
+    /// header's type), or byte=N of the header, modulo the number of workers [default: flow]
+    #[arg(long, value_name = "HOW")]
+    pub(super) steer: Option<String>,
+    /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
+    #[arg(long, value_name = "CORES")]
+    pub(super) pin: Option<String>,
+    /// How long to answer what was accepted after SIGTERM or SIGINT; a second one ends the server at once [default: 10s]
+    #[arg(long, value_name = "TIME")]
+    pub(super) drain: Option<String>,
+    /// The longest that the spin service works for one request; who asks for more is refused [default: 100ms]
+    #[arg(long, value_name = "TIME")]
+    pub(super) max_spin: Option<String>,
+    /// Say what the server does on standard error every so often, a line per class: rate, queued, sheds, times in the server,
+    /// where it may run
+    #[arg(long, value_name = "TIME", value_parser = stats_every)]
+    pub(super) stats: Option<u64>,
+    /// Write the requests served as a trace that fit, plan --trace and sim read: when each came, and how long its handler ran.
+    /// The file is there when the server has stopped
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
+    /// Seed of the policy's own randomness [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    #[command(flatten)]
+    pub(super) kv: KvFlags,
+    /// Check the settings and exit
+    #[arg(long)]
+    pub(super) check: bool,
+}
+
+/// Long enough for lines to be read.
+fn stats_every(text: &str) -> Result<u64, String> {
+    const LEAST_NS: u64 = 10_000_000;
+    match args::time(text)? {
+        ns if ns >= LEAST_NS => Ok(ns),
+        _ => Err(format!("'{text}' is too short: at least 10ms")),
+    }
+}

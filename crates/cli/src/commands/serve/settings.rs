@@ -1,0 +1,76 @@
+//! The settings of a server, all of them chosen.
+
+use super::config::Given;
+use super::interrupt::Interruption;
+use crate::commands::apps::{App, KvFlags};
+use crate::error::explain;
+use anyhow::Result;
+use headway_net::classify::AnyClassifier;
+use headway_net::udp::Steering;
+use headway_policy::systems::ServerSpec;
+use headway_runtime::{Idle, Layout, Pin, Server, StartError};
+use headway_workload::Workload;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Everything decided. What the server may still refuse keeps its place.
+pub(super) struct Settings {
+    pub(super) listen: Given<SocketAddr>,
+    pub(super) app: App,
+    pub(super) policy: Given<ServerSpec>,
+    pub(super) workers: Given<usize>,
+    pub(super) workload: Workload,
+    pub(super) classifier: AnyClassifier,
+    pub(super) queue_limit: Given<u64>,
+    /// Whether it was chosen.
+    pub(super) limits_queues: bool,
+    pub(super) layout: Given<Layout>,
+    pub(super) interruption: Interruption,
+    pub(super) idle: Idle,
+    /// None where it was not chosen.
+    pub(super) steer: Option<Given<Steering>>,
+    pub(super) pin: Given<Pin>,
+    pub(super) drain: Duration,
+    pub(super) max_spin_ns: Given<u64>,
+    pub(super) seed: u64,
+    pub(super) kv: KvFlags,
+}
+
+impl Settings {
+    pub(super) fn start(&self, journal: usize) -> Result<Server> {
+        let builder = Server::builder()
+            .workers(self.workers.value)
+            .policy_spec(self.policy.value.clone())
+            .classes(self.app.classes(&self.workload))
+            .classifier(self.classifier.clone())
+            .queue_limit(self.queue_limit.value as usize)
+            .seed(self.seed)
+            .layout(self.layout.value)
+            .journal(journal)
+            .idle(self.idle)
+            .pin(self.pin.value.clone())
+            .drain(self.drain)
+            .service(
+                self.app
+                    .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
+            )
+            .listen_udp(self.listen.value);
+        let builder = match &self.steer {
+            Some(steer) => builder.steer(steer.value),
+            None => builder,
+        };
+        let started = self.interruption.apply(self.app, builder).start();
+        started.map_err(|error| match error {
+            StartError::Policy(error) => self.policy.refused(explain(&error)),
+            StartError::Unplaced { .. } | StartError::Dispatchers { .. } => {
+                self.policy.refused(error)
+            }
+            StartError::InlineSignals => self.layout.refused(error),
+            StartError::Workers { .. } => self.workers.refused(error),
+            StartError::QueueLimit { .. } => self.queue_limit.refused(error),
+            StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
+            StartError::Bind(_) => self.listen.refused(error),
+            other => other.into(),
+        })
+    }
+}

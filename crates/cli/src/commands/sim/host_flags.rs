@@ -1,0 +1,84 @@
+//! The flags that only a host has.
+
+use crate::args;
+use crate::error::usage;
+use anyhow::Result;
+use headway_policy::PolicySpec;
+use headway_sim::host::HostCosts;
+
+/// What only a host has.
+#[derive(clap::Args)]
+pub(super) struct HostFlags {
+    /// An application that shares the host's cores, repeatable: NAME:workload=…,load=…|rate=…[,cores=G[..MOST]]
+    /// [,policy=…] or NAME:batch[,cores=…]. G cores are guaranteed (0); a rate may change in steps:
+    /// 100k/1s+5M/1s+100k. Without any: one application of --workload and --load with every core guaranteed,
+    /// and a batch application
+    #[arg(
+        long,
+        value_name = "NAME:…",
+        help_heading = "Host (policies static, interval, shenango)",
+        conflicts_with_all = ["workload", "load", "rate"]
+    )]
+    pub(super) app: Vec<String>,
+    /// Hyper-threads per physical core of the host, 1 or 2 [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2),
+          help_heading = "Host (policies static, interval, shenango)")]
+    pub(super) threads_per_core: Option<u8>,
+    /// What moving cores costs, instead of Shenango's figures: daemon, leave, wake, park, spin, packet, overhead
+    #[arg(
+        long,
+        value_name = "KEY=TIME[,…]",
+        help_heading = "Host (policies static, interval, shenango)"
+    )]
+    host_costs: Option<String>,
+}
+
+impl HostFlags {
+    /// Refuses what only a host heeds under another policy.
+    pub(super) fn refuse_without_host(&self, policy: &PolicySpec) -> Result<()> {
+        let names = headway_policy::host::systems::NAMES.join(", ");
+        if !self.app.is_empty() {
+            let message = format!(
+                "'{policy}' does not share cores among applications; those that do: {names}"
+            );
+            return Err(usage("--policy", message));
+        }
+        let given = [
+            ("--threads-per-core", self.threads_per_core.is_some()),
+            ("--host-costs", self.host_costs.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(usage(
+                flag,
+                format!("only a host has that: add --policy with one of {names}"),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn costs(&self, costs: &mut HostCosts) -> Result<()> {
+        let fault = |problem: String| usage("--host-costs", problem);
+        for part in self.host_costs.iter().flat_map(|text| text.split(',')) {
+            let (key, value) = part
+                .split_once('=')
+                .ok_or_else(|| fault(format!("'{part}' is not key=time")))?;
+            let ns = args::time(value).map_err(&fault)?;
+            *match key {
+                "daemon" => &mut costs.daemon_ns,
+                "leave" => &mut costs.leave_ns,
+                "wake" => &mut costs.wake_ns,
+                "park" => &mut costs.park_ns,
+                "spin" => &mut costs.spin_ns,
+                "packet" => &mut costs.packet_ns,
+                "overhead" => &mut costs.overhead_ns,
+                _ => {
+                    let valid = "daemon, leave, wake, park, spin, packet, overhead";
+                    return Err(fault(format!(
+                        "no cost is called '{key}'; there are: {valid}"
+                    )));
+                }
+            } = ns;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! How a caller receives a system, whose types the policy's name decides.
+
+use super::replicas::Replicas;
+use super::system::System;
+use crate::role::{Ingress, Local, Monitor};
+
+/// Takes a system whatever its types.
+pub trait Visit {
+    /// What comes of it.
+    type Output;
+    /// Called once, with the system that was asked for.
+    fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static;
+
+    /// Called instead where there are several dispatchers. Who asks what kind of system it is learns that of
+    /// any instance; who runs it must run all of them.
+    fn visit_replicas<I, L, M>(self, mut replicas: Replicas<I, L, M>) -> Self::Output
+    where
+        Self: Sized,
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        self.visit(replicas.instances.swap_remove(0))
+    }
+}
+
+impl<I, L, M> Replicas<I, L, M>
+where
+    I: Ingress + Send + 'static,
+    L: Local + Send + 'static,
+    M: Monitor + Send + 'static,
+{
+    /// Hands the only instance, or all of them, to the visitor.
+    pub(super) fn visit<V: Visit>(mut self, visitor: V) -> V::Output {
+        match self.instances.len() {
+            1 => visitor.visit(self.instances.remove(0)),
+            _ => visitor.visit_replicas(self),
+        }
+    }
+}
