@@ -118,6 +118,13 @@ bench: toolchain
 bench-peers: toolchain
 	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/peers $(CARGO) run --release --locked --manifest-path peers/Cargo.toml -- $(BENCH_PEERS)
 
+# Instructions of one request as workers grow to 256, by valgrind: ten minutes, on any machine (docs/scaling.md).
+.PHONY: bench-scaling
+bench-scaling: toolchain
+	@command -v valgrind >/dev/null || { echo "SKIPPED bench-scaling: it needs valgrind (apt-get install valgrind)"; exit 0; }; \
+	$(CARGO) build --release --locked -p headway-policy --example scaling && $(CARGO) build --release --locked -p headway-cli && \
+	python3 -B crates/policy/examples/scaling.py $(CARGO_OUT)/release/examples/scaling $(CARGO_OUT)/release/headway
+
 # The compiler pass, and what instrumented code links.
 .PHONY: pass test-pass install-pass
 pass:

@@ -8,7 +8,7 @@
 
 use crate::gaps::Aftermath;
 use crate::{Disturbance, Observed, Trial, TrialError};
-use headway_report::{ClassResult, Recorder, Run};
+use headway_report::{ClassResult, Overall, Recorder, Run};
 use headway_sim::{Costs, Experiment};
 
 /// The medians may differ by this part.
@@ -42,6 +42,8 @@ pub struct Untouched {
     pub requests: usize,
     /// Of all that were measured, the part that they are.
     pub fraction: f64,
+    /// Latencies and slowdowns of all of them.
+    pub overall: BothOverall,
     /// As they went live.
     pub live: Centre,
     /// As they went in the simulator.
@@ -49,6 +51,15 @@ pub struct Untouched {
     /// Each class of them, as it went live and in the simulator. Who stays long in the server meets the machine more often, so a long
     /// tail is cut shorter than a short one.
     pub classes: Vec<(ClassResult, ClassResult)>,
+}
+
+/// Requests as they went live and in the simulator.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BothOverall {
+    /// Live.
+    pub live: Overall,
+    /// In the simulator.
+    pub simulated: Overall,
 }
 
 /// Median and mean of latencies, µs. NaN of none.
@@ -105,6 +116,10 @@ impl Comparison {
             simulated.record(class, simulated_ns, served.service_ns);
             pairs.push((served.latency_ns, simulated_ns));
         }
+        let overall = BothOverall {
+            live: Overall::of(&live.overall()),
+            simulated: Overall::of(&simulated.overall()),
+        };
         let classes = live.classes().iter().zip(simulated.classes());
         Ok(Self {
             live: observed.run,
@@ -113,7 +128,7 @@ impl Comparison {
                 classes: classes
                     .map(|(live, simulated)| (ClassResult::of(live), ClassResult::of(simulated)))
                     .collect(),
-                ..Untouched::of(&pairs, measured)
+                ..Untouched::of(&pairs, measured, overall)
             },
             disturbance: observed.disturbance,
         })
@@ -139,13 +154,14 @@ impl Comparison {
 
 impl Untouched {
     /// Of pairs of latencies, live and simulated, ns.
-    fn of(pairs: &[(u64, u64)], measured: usize) -> Self {
+    fn of(pairs: &[(u64, u64)], measured: usize, overall: BothOverall) -> Self {
         Self {
             requests: pairs.len(),
             fraction: pairs.len() as f64 / measured.max(1) as f64,
             live: Centre::of(pairs.iter().map(|pair| pair.0)),
             simulated: Centre::of(pairs.iter().map(|pair| pair.1)),
             classes: Vec::new(),
+            overall,
         }
     }
 
@@ -158,7 +174,9 @@ impl Untouched {
         )
     }
 
-    fn is_enough(&self) -> bool {
+    /// Whether so many are left that something can be said of them.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
         self.fraction >= UNTOUCHED_MIN && self.requests >= REQUESTS_MIN
     }
 }
@@ -205,6 +223,7 @@ mod tests {
             run: outcome.run,
             disturbance: Disturbance::default(),
             gaps: gaps.to_vec(),
+            renewals: 0,
             served,
         };
         Comparison::of(&Trial::new(experiment), observed, Costs::default()).unwrap()

@@ -10,6 +10,7 @@ pub mod compare;
 pub mod datapath;
 pub mod gaps;
 mod probe;
+mod schedules;
 mod trial;
 
 pub use gaps::{Aftermath, Gap};

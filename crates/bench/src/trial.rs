@@ -2,12 +2,13 @@
 
 use crate::gaps::{Gap, gap_of};
 use crate::probe::{Disturbance, Probe};
+use crate::schedules::schedules;
 use headway_machine::{Clock, MachineDescription, noise};
-use headway_net::replay::{Completion, Replay, ReplayArrival};
+use headway_net::replay::{Completion, Replay};
 use headway_policy::Resume;
 use headway_policy::role::Owner;
 use headway_policy::spec::{Params, SpecError};
-use headway_policy::systems::{Division, Facts, Preemption};
+use headway_policy::systems::{Facts, Preemption};
 use headway_report::{ClassMeta, Noise, Recorder, Run, RunExtras, RunLevel, RunMeta};
 use headway_runtime::{
     DeclaredClass, Idle, Layout, Mechanism, Pin, Server, ShutdownError, Stall, StartError, Stats,
@@ -57,6 +58,8 @@ pub struct Observed {
     pub disturbance: Disturbance,
     /// When a thread of the server was kept from running, handler or not, ns after the start.
     pub gaps: Vec<Gap>,
+    /// Times that a running request's quantum ended and it went on, since nothing waited for its worker.
+    pub renewals: u64,
     /// By place in the workload: how a request that counts went; none where it was shed.
     pub served: Vec<Option<Served>>,
 }
@@ -182,6 +185,7 @@ impl Trial {
         Ok(Observed {
             run: self.report(&arrivals, &played, noise),
             disturbance: played.disturbance,
+            renewals: played.stats.classes.iter().map(|c| c.renewals).sum(),
             served: self.served(&arrivals, &played),
             gaps: played.gaps,
         })
@@ -202,10 +206,17 @@ impl Trial {
                 most: MOST,
             });
         }
-        Ok(match experiment.length {
+        let mut arrivals: Vec<Arrival> = match experiment.length {
             Length::Requests(requests) => generator.take(requests as usize).collect(),
             Length::Duration(ns) => generator.take_while(|arrival| arrival.at_ns < ns).collect(),
-        })
+        };
+        if let Some(flows) = experiment.flows {
+            let flows = flows.drawn(experiment.seed);
+            for arrival in &mut arrivals {
+                arrival.flow = flows.hash(arrival.flow);
+            }
+        }
+        Ok(arrivals)
     }
 
     /// As far as there are buffers, where there are many classes.
@@ -217,7 +228,7 @@ impl Trial {
 
     fn play(&self, arrivals: &[Arrival]) -> Result<Played, TrialError> {
         let experiment = &self.experiment;
-        let (replay, control) = Replay::new(self.schedules(arrivals)?)?;
+        let (replay, control) = Replay::new(schedules(experiment, arrivals)?)?;
         let probe = Probe::new(experiment.workers);
         let builder = Server::builder()
             .workers(experiment.workers)
@@ -286,27 +297,6 @@ impl Trial {
                 .chain(unseen)
                 .collect(),
         })
-    }
-
-    /// One schedule for each dispatcher, and one for workers that help themselves; where the network steers, one a worker: by the flow's hash.
-    fn schedules(&self, arrivals: &[Arrival]) -> Result<Vec<Vec<ReplayArrival>>, TrialError> {
-        let facts = self.experiment.policy.server()?.facts();
-        let queues = match facts.owner {
-            Owner::Steering => self.experiment.workers,
-            Owner::Dispatcher => facts.dispatchers,
-            Owner::Nobody => 1,
-        };
-        let division = Division::new(self.experiment.workers, queues);
-        let mut schedules = vec![Vec::new(); queues];
-        for (index, arrival) in arrivals.iter().enumerate() {
-            schedules[division.steer(arrival.flow)].push(ReplayArrival {
-                at_ns: arrival.at_ns,
-                service_ns: arrival.service_ns,
-                index: index as u32,
-                class: arrival.class as u8,
-            });
-        }
-        Ok(schedules)
     }
 
     /// As the simulator tells the policy of them.
@@ -408,6 +398,9 @@ impl Trial {
         let mut params = params_json(params);
         if let Ok(Some(mechanism)) = self.interrupted_by() {
             params.insert("preempt".into(), mechanism.name().into());
+        }
+        if let Some(flows) = self.experiment.flows {
+            params.insert("flows".into(), flows.to_string().into());
         }
         params
     }

@@ -163,6 +163,9 @@ struct headway_options {
     uint32_t reserved;
     // What else is known of the classes: one element a class, in the same order; null for nothing.
     const struct headway_class_hint *class_hints;
+    // By what the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of the
+    // header; null for "flow".
+    const char *steer;
 };
 
 // What the server calls. Begin with `struct headway_service service = {.size = sizeof service};`. No C++ exception may leave one of

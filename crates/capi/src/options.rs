@@ -5,6 +5,7 @@ use std::ffi::c_char;
 use std::net::SocketAddr;
 use std::{ptr, slice};
 
+use headway_net::udp::Steering;
 use headway_policy::{self as policy, MAX_CLASSES};
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 
@@ -120,6 +121,9 @@ pub struct Options {
     pub reserved: u32,
     /// What else is known of the classes: one element a class, in the same order; null for nothing.
     pub class_hints: *const ClassHint,
+    /// By what the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of the
+    /// header; null for "flow".
+    pub steer: *const c_char,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
@@ -131,6 +135,8 @@ unsafe impl Versioned for Options {
 pub(crate) struct Chosen {
     pub(crate) builder: Builder,
     pub(crate) listen: SocketAddr,
+    /// None where the program chose none.
+    pub(crate) steer: Option<Steering>,
     pub(crate) roams: bool,
     pub(crate) by_signal: bool,
 }
@@ -142,11 +148,12 @@ impl Chosen {
     /// `options` is null or points to as many readable bytes as its size says; what it points to is valid for this call.
     pub(crate) unsafe fn read(options: *const Options) -> Result<Self, Failure> {
         // SAFETY: the caller's promise.
-        let (options, policy, listen, classes) = unsafe {
+        let (options, policy, listen, steer, classes) = unsafe {
             let options = versioned::read(options)?;
             let policy = text::optional(options.policy, "headway_options.policy")?;
             let listen = text::optional(options.listen, "headway_options.listen")?;
-            (options, policy, listen, read_classes(&options)?)
+            let steer = text::optional(options.steer, "headway_options.steer")?;
+            (options, policy, listen, steer, read_classes(&options)?)
         };
         let mut builder = runtime::Server::builder()
             .policy(policy.unwrap_or("darc"))
@@ -175,6 +182,7 @@ impl Chosen {
         }
         Ok(Self {
             builder,
+            steer: steer.map(steering).transpose()?,
             listen: address(listen.unwrap_or("udp://127.0.0.1:0"))?,
             roams,
             by_signal,
@@ -259,6 +267,11 @@ fn address(text: &str) -> Result<SocketAddr, Failure> {
             format!("headway_options.listen is '{text}': expected udp://ADDRESS:PORT with a numeric address"),
         )
     })
+}
+
+fn steering(word: &str) -> Result<Steering, Failure> {
+    word.parse()
+        .map_err(|error| Failure::argument(format!("headway_options.steer: {error}")))
 }
 
 fn roams(code: u32) -> Result<bool, Failure> {

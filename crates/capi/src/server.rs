@@ -59,11 +59,15 @@ pub unsafe extern "C" fn headway_start(
         } else {
             builder
         };
-        let started = builder
+        let builder = builder
             .classifier(callbacks.classifier())
             .service(callbacks)
-            .listen_udp(chosen.listen)
-            .start()?;
+            .listen_udp(chosen.listen);
+        let builder = match chosen.steer {
+            Some(steering) => builder.steer(steering),
+            None => builder,
+        };
+        let started = builder.start()?;
         // SAFETY: the caller's promise.
         unsafe { server.write(Box::into_raw(Box::new(Server(started)))) };
         Ok(())

@@ -125,6 +125,12 @@ fn an_error_names_the_line_the_key_and_the_remedy() {
         ),
         ("drain = \"5\"", ":1: drain", "no unit"),
         (
+            "steer = \"byte=10\"",
+            ":1: steer",
+            "choose a byte from 0 to 9",
+        ),
+        ("steer = \"hash\"", ":1: steer", "write flow, random"),
+        (
             "layout = \"shared\"",
             ":1",
             "expected one of `auto`, `dedicated`, `inline`",
@@ -179,6 +185,23 @@ fn the_file_says_how_requests_are_interrupted() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+}
+
+#[test]
+fn the_file_says_by_what_the_kernel_steers() {
+    let (_place, path) = written(
+        "listen = \"udp://127.0.0.1:0\"\npolicy = \"d-fcfs\"\nworkers = 2\nsteer = \"byte=9\"\n",
+    );
+    let builder = Builder::from_config(&path).unwrap();
+    let server = builder.handler(|call| call.reply(b"")).start().unwrap();
+    server.shutdown(Duration::from_secs(60)).unwrap();
+    let (_place, path) = written("listen = \"udp://127.0.0.1:0\"\nsteer = \"random\"\n");
+    let builder = Builder::from_config(&path).unwrap();
+    let refused = builder.handler(|call| call.reply(b"")).start().map(drop);
+    assert!(matches!(
+        refused,
+        Err(StartError::OneQueue { policy: "darc" })
+    ));
 }
 
 #[test]

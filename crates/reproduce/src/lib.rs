@@ -16,7 +16,8 @@
 //! # Ok::<(), headway_reproduce::Error>(())
 //! ```
 //!
-//! Figures that are measured [`live`], on this machine, are files of `experiments/live/`.
+//! Figures that are measured on this machine are files of `experiments/live/`, where a server of its own runs under the load of a client
+//! ([`live`]), and of `experiments/replayed/`, where arrivals are replayed without a network ([`replayed`]).
 //!
 //! A new way to measure is one file in [`kinds`]: a struct read from the file's `[[measure]]`
 //! table, and [`Kind::tasks`] that cuts the work into pieces.
@@ -32,6 +33,7 @@ pub mod kinds;
 mod length;
 pub mod live;
 mod observable;
+pub mod replayed;
 mod result;
 mod run;
 pub mod show;

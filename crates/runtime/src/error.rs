@@ -19,6 +19,15 @@ pub enum StartError {
     /// The policy's name or a parameter is wrong.
     #[error("policy: {0}")]
     Policy(#[from] SpecError),
+    /// The policy has all requests taken from one receive queue, and they were to be steered to workers.
+    #[error(
+        "policy {policy} takes all requests from one receive queue: leave the steering out, or choose \
+         d-fcfs, work-stealing or synergy"
+    )]
+    OneQueue {
+        /// The policy.
+        policy: &'static str,
+    },
     /// Workers were to interrupt themselves, by signals.
     #[error(
         "signals come from a dispatcher with a thread of its own: choose the dedicated layout, or leave it out, or interrupt by flags"

@@ -1,6 +1,7 @@
 //! The requests of an experiment, in the order in which they arrive.
 
 use crate::experiment::{Classification, Experiment, Length};
+use crate::flows::DrawnFlows;
 use crate::server::{NEVER, Request};
 use headway_policy::Rng;
 use headway_workload::{Arrival, Generator};
@@ -11,6 +12,7 @@ const DRAWN: usize = 64;
 /// The arrivals still to come.
 pub(crate) struct RequestStream<'a> {
     generator: Generator,
+    flows: Option<DrawnFlows>,
     /// The next ones, drawn together: what is read was written long ago, and drawing does not wait for what
     /// happens in the server.
     drawn: Vec<Arrival>,
@@ -35,6 +37,7 @@ impl<'a> RequestStream<'a> {
         };
         let mut arrivals = Self {
             generator: Generator::new(&experiment.workload, experiment.offered, experiment.seed),
+            flows: experiment.flows.map(|flows| flows.drawn(experiment.seed)),
             drawn: Vec::with_capacity(DRAWN),
             next: 0,
             left,
@@ -98,6 +101,11 @@ impl<'a> RequestStream<'a> {
         self.drawn.clear();
         self.generator
             .draw(count as usize, until_ns, &mut self.drawn);
+        if let Some(flows) = &self.flows {
+            for arrival in &mut self.drawn {
+                arrival.flow = flows.hash(arrival.flow);
+            }
+        }
         self.left -= self.drawn.len() as u64;
         self.next = 0;
     }

@@ -49,6 +49,7 @@ impl Experiment {
             in_range("the timeline's interval in ns", ns as f64, 1.0, 1e18)?;
         }
         self.workload.check()?;
+        self.check_flows()?;
         in_range(
             "the number of servers",
             self.servers as f64,
@@ -56,6 +57,20 @@ impl Experiment {
             MAX_SERVERS as f64,
         )?;
         self.check_policy()
+    }
+
+    /// Whether there are as many flows as there can be, and the policy is not told of others.
+    fn check_flows(&self) -> Result<(), SimError> {
+        let Some(flows) = self.flows else {
+            return Ok(());
+        };
+        flows.check()?;
+        match &self.policy {
+            PolicySpec::Server(policy) if policy.gives("flows") => Err(SimError::FlowsTwice {
+                policy: policy.to_string(),
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the policy goes with so many servers, and its values with their shape.

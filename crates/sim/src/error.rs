@@ -31,6 +31,12 @@ pub enum SimError {
         /// The policy.
         policy: String,
     },
+    /// The requests' flows are given, and the policy is told of others.
+    #[error("'{policy}' draws flows of its own: leave its flows out, or those of the requests")]
+    FlowsTwice {
+        /// The policy.
+        policy: String,
+    },
     /// A class's own SLO cannot be read.
     #[error("the slo of class '{class}': {source}")]
     ClassSlo {

@@ -1,6 +1,6 @@
 //! The description of a simulation.
 
-use crate::Costs;
+use crate::{Costs, Flows};
 use headway_policy::{ClassHint, PolicySpec, Resume, Shape, WorkerId};
 use headway_report::slo::{Measure, Slo, SloError};
 use headway_workload::{Arrivals, Offered, Workload};
@@ -66,6 +66,8 @@ pub struct Experiment {
     pub queue_limit: usize,
     /// Where interrupted requests may go on.
     pub resume: Resume,
+    /// The flows that requests belong to, by which the network steers them; each request is one of its own unless said.
+    pub flows: Option<Flows>,
     /// The server's classifier.
     pub classifier: Classification,
     /// Part of the requests, 0 to 1, that the classifier does not recognise: they are UNKNOWN to the server, whatever they are.
@@ -100,6 +102,7 @@ impl Experiment {
             network_ns: 0,
             queue_limit: usize::MAX,
             resume: Resume::Anywhere,
+            flows: None,
             classifier: Classification::Exact,
             unknown_share: 0.0,
             core_changes: Vec::new(),
@@ -153,6 +156,13 @@ impl Experiment {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
+        self
+    }
+
+    /// With requests of these flows.
+    #[must_use]
+    pub fn flows(mut self, flows: Flows) -> Self {
+        self.flows = Some(flows);
         self
     }
 

@@ -7,6 +7,7 @@ use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
 use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
+use headway_reproduce::replayed::{self, REPLAYED_NAMES, ReplayedExperiment, ReplayedReproduction};
 use headway_reproduce::{ExperimentFile, NAMES, Reproduction, RunLength, run, show};
 use headway_sim::available_threads;
 use headway_workload::file::{SETTINGS_BYTES_MAX, read_text};
@@ -34,7 +35,7 @@ pub(crate) struct Args {
     /// Live: workers; one core less than there are by default, the dispatcher has the last
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
-    /// Live: seed of arrivals and keys
+    /// Live: seed of arrivals, keys and flows
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Also write a page with the curves
@@ -67,9 +68,11 @@ impl Args {
         let experiments = match chosen(&self.names)? {
             Chosen::Simulated(experiments) => experiments,
             Chosen::Live(experiment) => return self.measure(&experiment),
+            Chosen::Replayed(experiment) => return self.replay(&experiment),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
-            let remedy = format!("what is measured live is {}", LIVE_NAMES.join(", "));
+            let live = [LIVE_NAMES, REPLAYED_NAMES].concat().join(", ");
+            let remedy = format!("what is measured live is {live}");
             let flags = "--server, --workers, --seed";
             return Err(usage(
                 flags,
@@ -109,6 +112,8 @@ impl Args {
                     writer,
                     "\nMeasured on this machine, no part of all:\n{live}"
                 )?;
+                let replayed = replayed::show::listing(&ReplayedExperiment::all());
+                writeln!(writer, "\nThe same without a network:\n{replayed}")?;
                 writer.flush()?;
             }
         }
@@ -138,6 +143,45 @@ impl Args {
         }
         self.write_live(&result)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn replay(&self, experiment: &ReplayedExperiment) -> Result<ExitCode> {
+        if self.server.is_some() || self.workers.is_some() {
+            let why = "its file says what runs and how many workers there are: leave them out, or change a copy of the file";
+            return Err(usage("--server, --workers", why));
+        }
+        let settings = replayed::ReplayedSettings {
+            fast: self.fast,
+            seed: self.seed.unwrap_or(1),
+        };
+        let bar = progress::bar(0, "measuring");
+        let measured = replayed::measure(experiment, &settings, |done, of, what| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        });
+        bar.finish_and_clear();
+        let result = measured.map_err(|error| match error {
+            replayed::ReplayedError::TooFewCores { .. } => usage(&experiment.name, error),
+            other => other.into(),
+        })?;
+        if let Some(path) = &self.html {
+            output::page(path, &replayed::show::page(&result))?;
+        }
+        self.write_replayed(&result)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn write_replayed(&self, result: &ReplayedReproduction) -> Result<()> {
+        let mut writer = output::open(self.output.as_deref())?;
+        match self.format {
+            Format::Json => {
+                return output::json(&serde_json::json!({ "results": [result] }), writer);
+            }
+            Format::Markdown => write!(writer, "{}", replayed::show::markdown(result))?,
+            Format::Table => writeln!(writer, "{}", replayed::show::text(result))?,
+        }
+        Ok(writer.flush()?)
     }
 
     fn write_live(&self, result: &LiveReproduction) -> Result<()> {
@@ -176,36 +220,42 @@ impl Args {
 enum Chosen {
     Simulated(Vec<ExperimentFile>),
     Live(Box<LiveExperiment>),
+    Replayed(Box<ReplayedExperiment>),
 }
 
 /// The experiments asked for, each once, in the order of the list. One that is measured live is by itself: simulations would take its
 /// cores.
 fn chosen(names: &[String]) -> Result<Chosen> {
-    let mut lives = names.iter().filter_map(|name| live_one(name).transpose());
-    match (lives.next().transpose()?, names) {
-        (Some(live), [_]) => Ok(Chosen::Live(Box::new(live))),
-        (Some(live), _) => Err(usage(
-            "reproduce",
-            format!(
-                "'{}' is measured live, so nothing else can run beside it",
-                live.name
-            ),
-        )),
-        (None, _) => Ok(Chosen::Simulated(simulated(names)?)),
+    for name in names {
+        match (measured_one(name)?, names) {
+            (Some(measured), [_]) => return Ok(measured),
+            (Some(_), _) => {
+                let why = format!("'{name}' is measured live, so nothing else can run beside it");
+                return Err(usage("reproduce", why));
+            }
+            (None, _) => {}
+        }
     }
+    Ok(Chosen::Simulated(simulated(names)?))
 }
 
-/// The experiment of that name or file, if it is one that is measured live.
-fn live_one(name: &str) -> Result<Option<LiveExperiment>> {
+/// The experiment of that name or file, if it is one that is measured.
+fn measured_one(name: &str) -> Result<Option<Chosen>> {
+    let live = |experiment| Chosen::Live(Box::new(experiment));
+    let replayed = |experiment| Chosen::Replayed(Box::new(experiment));
     if !is_file(name) {
-        return Ok(LiveExperiment::named(name));
+        let named = LiveExperiment::named(name).map(live);
+        return Ok(named.or_else(|| ReplayedExperiment::named(name).map(replayed)));
     }
     let text =
         read_text(Path::new(name), SETTINGS_BYTES_MAX).map_err(|error| usage(name, error))?;
-    if !LiveExperiment::is_one(&text) {
+    let read = if LiveExperiment::is_one(&text) {
+        LiveExperiment::read(&stem(name), &text).map(live)
+    } else if ReplayedExperiment::is_one(&text) {
+        ReplayedExperiment::read(&stem(name), &text).map(replayed)
+    } else {
         return Ok(None);
-    }
-    let read = LiveExperiment::read(&stem(name), &text);
+    };
     Ok(Some(read.map_err(|error| usage(name, error))?))
 }
 
@@ -256,7 +306,7 @@ fn from_file(path: &str) -> Result<ExperimentFile> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let remedy = match nearest(name, &[NAMES, LIVE_NAMES].concat()) {
+    let remedy = match nearest(name, &[NAMES, LIVE_NAMES, REPLAYED_NAMES].concat()) {
         Some(known) => format!("did you mean '{known}'?"),
         None => "`headway reproduce --list` says what there is".into(),
     };

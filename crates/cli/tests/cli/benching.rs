@@ -116,6 +116,21 @@ fn bench_runs_every_policy_in_every_round() {
 }
 
 #[test]
+fn bench_draws_requests_from_few_flows_and_simulates_the_same() {
+    let done = headway(&words(
+        "bench --policy d-fcfs --flows 3,zipf:1 --workers 2 --rounds 1 --load 0.1 --requests 2k \
+         --compare-sim --format json",
+    ));
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    let run = &report["runs"][0];
+    assert_eq!(run["params"]["flows"], "3,zipf:1");
+    assert_eq!(run["classes"][0]["count"].as_u64().unwrap(), {
+        let simulated = &report["comparisons"][0]["simulated"];
+        simulated["classes"][0]["count"].as_u64().unwrap()
+    });
+}
+
+#[test]
 fn bench_that_sheds_is_not_sustained() {
     let done = headway(&words(
         "bench --policy c-fcfs --workers 1 --layout inline --rounds 1 --load 5 --requests 40k",

@@ -69,6 +69,25 @@ fn a_check_refuses_the_numbers_that_a_start_refuses() {
     assert_eq!(headway(&largest).status.code(), Some(0));
 }
 
+#[test]
+fn a_check_refuses_the_steering_that_a_start_refuses() {
+    for command in [&["serve"][..], &["serve", "--check"]] {
+        let with = |policy, steer| {
+            let args = ["--policy", policy, "--steer", steer];
+            [command, &args].concat()
+        };
+        let one_queue = &["--steer: ", "policy darc has a dispatcher", "choose d-fcfs"];
+        refused(&with("darc", "random"), one_queue);
+        let beyond = &["--steer: ", "byte 10", "choose a byte from 0 to 9"];
+        refused(&with("d-fcfs", "byte=10"), beyond);
+    }
+    let steered = ["serve", "--check", "--policy", "synergy", "--steer"];
+    for steer in ["flow", "random", "class", "byte=9"] {
+        let checked = headway(&[&steered[..], &[steer]].concat());
+        assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    }
+}
+
 #[cfg(not(feature = "kv"))]
 #[test]
 fn a_service_that_the_build_lacks_is_refused() {

@@ -396,6 +396,10 @@ fn flags_that_nothing_heeds_are_refused() {
         refused(&args, &["--look-every: ", "--layout inline", "concord"]);
     }
     refused(&["bench", "--look-every", "10ns"], &["at least 1us"]);
+    let flows = |policy, flows| ["bench", "--policy", policy, "--flows", flows];
+    refused(&flows("darc", "8"), &["--flows: ", "such as synergy"]);
+    refused(&flows("d-fcfs", "8,0.9"), &["such as 8,zipf:0.99"]);
+    refused(&flows("synergy,flows=8", "8"), &["draws flows of its own"]);
     let inline = [
         "bench",
         "--policy",

@@ -16,6 +16,7 @@ mod planning;
 mod policies;
 mod racks;
 mod recording;
+mod replayed;
 mod reproduce;
 mod serving;
 mod sweeps;

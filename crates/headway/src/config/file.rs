@@ -33,6 +33,7 @@ pub struct Config<A, K> {
     pub look_every: Option<Spanned<String>>,
     #[serde(default, deserialize_with = "idle")]
     pub idle: Option<Idle>,
+    pub steer: Option<Spanned<String>>,
     pub pin: Option<Spanned<String>>,
     pub drain: Option<Spanned<String>>,
     pub max_spin: Option<Spanned<String>>,
@@ -58,6 +59,7 @@ impl<A, K> Default for Config<A, K> {
             feedback: None,
             look_every: None,
             idle: None,
+            steer: None,
             pin: None,
             drain: None,
             max_spin: None,
@@ -83,6 +85,7 @@ const KEYS: &[&str] = &[
     "feedback",
     "look-every",
     "idle",
+    "steer",
     "pin",
     "drain",
     "max-spin",

@@ -14,6 +14,7 @@
 //! feedback = false        # true: only where handlers say that they are long
 //! look-every = "5us"      # how often workers that take turns as the dispatcher poll for arrivals while a request runs
 //! idle = "spin-then-park" # spin, spin-then-park, park
+//! steer = "flow"          # flow, random, class, byte=N: by what the kernel chooses the worker, under a policy without a dispatcher
 //! pin = "auto"            # auto, off, or cores, the dispatcher's first: "0,1,2"
 //! drain = "10s"
 //! seed = 1
@@ -132,7 +133,10 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
         }
         builder = interrupted_as_set(builder, &file, promises)?;
         let classifier = file.parsed("classifier", &set.classifier, |text| text.parse())?;
-        let builder = builder.listen_udp(listen);
+        let mut builder = builder.listen_udp(listen);
+        if let Some(steering) = file.parsed("steer", &set.steer, |text| text.parse())? {
+            builder = builder.steer(steering);
+        }
         Ok(match classifier {
             Some(classifier) => builder.classifier(classifier),
             None => builder,

@@ -41,6 +41,15 @@ pub enum BindError {
         /// The address asked for.
         addr: SocketAddr,
     },
+    /// The process has as many files open as it may. A receive queue takes two of them.
+    #[error(
+        "cannot bind udp://{addr}: this process may not open more files, and each receive queue takes two: raise the limit \
+         (`ulimit -n`), or choose fewer workers"
+    )]
+    Files {
+        /// The address asked for.
+        addr: SocketAddr,
+    },
     /// Anything else.
     #[error("cannot bind udp://{addr}: {operation}: {source}")]
     Other {
@@ -121,9 +130,21 @@ fn bind_to(fd: OwnedFd, addr: SocketAddr) -> Result<UdpSocket, BindError> {
 }
 
 fn other(addr: SocketAddr, operation: &'static str) -> impl Fn(Errno) -> BindError {
-    move |errno| BindError::Other {
-        addr,
-        operation,
-        source: errno.into(),
+    move |errno| match errno {
+        Errno::EMFILE => BindError::Files { addr },
+        errno => BindError::Other {
+            addr,
+            operation,
+            source: errno.into(),
+        },
+    }
+}
+
+/// An error of the system, as one that names the remedy where the process has too many files open.
+pub(super) fn of_files(addr: SocketAddr, error: io::Error) -> io::Error {
+    if error.raw_os_error() == Some(Errno::EMFILE as i32) {
+        io::Error::other(BindError::Files { addr })
+    } else {
+        error
     }
 }

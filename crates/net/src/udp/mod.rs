@@ -1,12 +1,13 @@
 //! Kernel UDP, the datapath that runs everywhere.
 //!
-//! One socket for a central dispatcher, or one per worker on the same port (`SO_REUSEPORT`, d-FCFS). Datagrams
-//! are received in batches straight into slots and answered from the same buffers.
+//! One socket for a central dispatcher, or one per worker on the same port (`SO_REUSEPORT`), to which the kernel [steers](Steering)
+//! datagrams. They are received in batches straight into slots and answered from the same buffers.
 
 pub mod batch;
 mod bind;
 mod options;
 mod rx;
+mod steering;
 mod tx;
 
 use std::io;
@@ -15,26 +16,17 @@ use std::sync::Arc;
 
 pub use bind::BindError;
 pub use rx::UdpRx;
+pub use steering::{HeaderByte, Steering, SteeringError};
 pub use tx::UdpTx;
 
 use crate::datapath::{Datapath, DatapathEnds};
-
-/// How the kernel spreads requests over several receive queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Spread {
-    /// By a hash of the addresses and ports, as receive-side scaling does: a flow stays on its queue.
-    #[default]
-    Flow,
-    /// Each datagram at random: the ideal d-FCFS of the papers, whatever the number of clients.
-    Datagram,
-}
 
 /// A bound UDP port, to be [split](Datapath::split) over threads.
 #[derive(Debug)]
 pub struct UdpDatapath {
     socket: UdpSocket,
     addr: SocketAddr,
-    spread: Spread,
+    steering: Steering,
 }
 
 impl UdpDatapath {
@@ -50,14 +42,14 @@ impl UdpDatapath {
         Ok(UdpDatapath {
             socket,
             addr,
-            spread: Spread::default(),
+            steering: Steering::default(),
         })
     }
 
-    /// Chooses how requests spread over several queues.
+    /// Chooses how the kernel steers requests to several queues.
     #[must_use]
-    pub fn with_spread(self, spread: Spread) -> UdpDatapath {
-        UdpDatapath { spread, ..self }
+    pub fn with_steering(self, steering: Steering) -> UdpDatapath {
+        UdpDatapath { steering, ..self }
     }
 
     /// The address bound, with the port the system chose.
@@ -74,12 +66,22 @@ impl UdpDatapath {
             for _ in 1..queues {
                 sockets.push(bind::shared(self.addr).map_err(io::Error::other)?);
             }
-            if self.spread == Spread::Datagram {
-                options::spread_at_random(&sockets[0], queues as u32)?;
+            if let Some(mut program) = self.steering.program(queues as u32) {
+                options::steer(&sockets[0], &mut program)
+                    .map_err(|error| refused(self.steering, &error))?;
             }
         }
         Ok(sockets.into_iter().map(Arc::new).collect())
     }
+}
+
+/// The kernel did not take the steering program.
+fn refused(steering: Steering, error: &io::Error) -> io::Error {
+    let what = format!(
+        "the kernel refused the program that steers requests by {steering} (SO_ATTACH_REUSEPORT_CBPF: {error}): steer by flow, which needs \
+         none, or allow the program (`headway doctor`, under 'steering to sockets')"
+    );
+    io::Error::new(error.kind(), what)
 }
 
 impl Datapath for UdpDatapath {
@@ -99,7 +101,8 @@ impl Datapath for UdpDatapath {
         let rxs = sockets
             .into_iter()
             .map(|socket| UdpRx::new(socket, addr).map(Arc::new))
-            .collect::<io::Result<_>>()?;
+            .collect::<io::Result<_>>()
+            .map_err(|error| bind::of_files(addr, error))?;
         Ok(DatapathEnds { rxs, txs })
     }
 }

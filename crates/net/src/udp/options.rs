@@ -25,19 +25,47 @@ pub(super) fn share_port(socket: &impl AsFd) -> io::Result<()> {
     Ok(setsockopt(socket, sockopt::ReusePort, &true)?)
 }
 
-/// Makes the kernel give each datagram to a socket of the port's group drawn at random.
-pub(super) fn spread_at_random(socket: &impl AsFd, sockets: u32) -> io::Result<()> {
+/// An instruction of a steering program (classic BPF).
+pub(super) type Instruction = libc::sock_filter;
+
+/// Loads a byte of the datagram, counted from 0. A program that loads a byte beyond the datagram returns 0.
+pub(super) fn load_byte(byte: u32) -> Instruction {
+    instruction(libc::BPF_LD | libc::BPF_B | libc::BPF_ABS, byte)
+}
+
+/// Loads a random word.
+pub(super) fn load_random() -> Instruction {
     let random = (libc::SKF_AD_OFF + libc::SKF_AD_RANDOM) as u32;
-    let mut filter = [
-        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, random),
-        statement(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, sockets),
-        statement(libc::BPF_RET | BPF_A, 0),
-    ];
+    instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, random)
+}
+
+/// Divides the word loaded and keeps the remainder.
+pub(super) fn modulo(divisor: u32) -> Instruction {
+    instruction(libc::BPF_ALU | libc::BPF_MOD | libc::BPF_K, divisor)
+}
+
+/// Ends the program with the word at hand as its result.
+pub(super) fn return_accumulator() -> Instruction {
+    const BPF_A: u32 = 0x10;
+    instruction(libc::BPF_RET | BPF_A, 0)
+}
+
+fn instruction(code: u32, k: u32) -> Instruction {
+    Instruction {
+        code: code as u16,
+        jt: 0,
+        jf: 0,
+        k,
+    }
+}
+
+/// Makes the kernel give each datagram to the socket of the port's group whose place the program returns. Takes no privileges.
+pub(super) fn steer(socket: &impl AsFd, program: &mut [Instruction]) -> io::Result<()> {
     let program = libc::sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
+        len: program.len() as u16,
+        filter: program.as_mut_ptr(),
     };
-    // SAFETY: `program` and the filter it points to have the sizes given and outlive the call.
+    // SAFETY: `program` and the instructions it points to have the sizes given and outlive the call.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -48,17 +76,6 @@ pub(super) fn spread_at_random(socket: &impl AsFd, sockets: u32) -> io::Result<(
         )
     };
     Ok(Errno::result(result).map(drop)?)
-}
-
-const BPF_A: u32 = 0x10;
-
-fn statement(code: u32, k: u32) -> libc::sock_filter {
-    libc::sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf: 0,
-        k,
-    }
 }
 
 /// The kernel's account of a socket's queue.

@@ -1,6 +1,7 @@
 //! Loopback tests of the UDP datapath.
 
 use std::collections::HashSet;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use super::*;
@@ -21,9 +22,9 @@ struct Loopback {
     server: SocketAddr,
 }
 
-fn loopback(ip: &str, slots: usize, queues: usize, spread: Spread) -> Loopback {
+fn loopback(ip: &str, slots: usize, queues: usize, steering: Steering) -> Loopback {
     let addr = format!("{ip}:0").parse().unwrap();
-    let datapath = UdpDatapath::bind(addr).unwrap().with_spread(spread);
+    let datapath = UdpDatapath::bind(addr).unwrap().with_steering(steering);
     let server = datapath.local_addr();
     let DatapathEnds { rxs, txs } = datapath.split(queues, 1).unwrap();
     let (pool, free) = Pool::new(slots).unwrap();
@@ -95,7 +96,7 @@ impl Loopback {
 #[test]
 fn a_request_is_answered_from_its_own_slot() {
     for ip in ["127.0.0.1", "[::1]"] {
-        let mut net = loopback(ip, 4, 1, Spread::Flow);
+        let mut net = loopback(ip, 4, 1, Steering::Flow);
         net.client.send_to(b"ping", net.server).unwrap();
         let mut ids = net.receive(1);
         let slot = net.pool.get_mut(&mut ids[0]);
@@ -139,7 +140,7 @@ fn a_server_on_all_addresses_answers_from_the_one_it_was_asked_at() {
         ("[::]", "127.0.0.3", 1),
         ("[::]", "[::1]", 1),
     ] {
-        let mut net = loopback(all, 8, queues, Spread::Flow);
+        let mut net = loopback(all, 8, queues, Steering::Flow);
         let asked: SocketAddr = format!("{ip}:{}", net.server.port()).parse().unwrap();
         let own = if asked.is_ipv4() {
             "127.0.0.1:0"
@@ -174,7 +175,7 @@ fn a_server_on_all_addresses_answers_from_the_one_it_was_asked_at() {
 #[test]
 fn what_claims_to_come_from_the_server_itself_is_emptied() {
     for ip in ["127.0.0.1", "0.0.0.0", "[::]"] {
-        let mut net = loopback(ip, 4, 1, Spread::Flow);
+        let mut net = loopback(ip, 4, 1, Steering::Flow);
         let near = if net.server.is_ipv4() {
             "127.0.0.1"
         } else {
@@ -200,7 +201,7 @@ fn what_claims_to_come_from_the_server_itself_is_emptied() {
 
 #[test]
 fn a_datagram_too_long_for_a_slot_is_marked() {
-    let mut net = loopback("127.0.0.1", 4, 1, Spread::Flow);
+    let mut net = loopback("127.0.0.1", 4, 1, Steering::Flow);
     for len in [PAYLOAD_BYTES, PAYLOAD_BYTES + 1, 0] {
         net.client.send_to(&vec![7; len], net.server).unwrap();
     }
@@ -218,7 +219,7 @@ fn a_datagram_too_long_for_a_slot_is_marked() {
 #[test]
 fn bursts_arrive_in_order_without_loss_though_slots_run_out() {
     const REQUESTS: u32 = 200;
-    let mut net = loopback("127.0.0.1", 70, 1, Spread::Flow);
+    let mut net = loopback("127.0.0.1", 70, 1, Steering::Flow);
     for index in 0..REQUESTS {
         net.client
             .send_to(&index.to_be_bytes(), net.server)
@@ -241,7 +242,7 @@ fn bursts_arrive_in_order_without_loss_though_slots_run_out() {
 
 #[test]
 fn polling_takes_no_more_than_asked_and_nothing_without_slots() {
-    let mut net = loopback("127.0.0.1", 2, 1, Spread::Flow);
+    let mut net = loopback("127.0.0.1", 2, 1, Steering::Flow);
     for _ in 0..3 {
         net.client.send_to(b"x", net.server).unwrap();
     }
@@ -252,7 +253,7 @@ fn polling_takes_no_more_than_asked_and_nothing_without_slots() {
 
 #[test]
 fn sheds_leave_in_one_batch_and_skip_the_unreachable() {
-    let mut net = loopback("127.0.0.1", 200, 1, Spread::Flow);
+    let mut net = loopback("127.0.0.1", 200, 1, Steering::Flow);
     for index in 0..150u8 {
         net.client.send_to(&[index], net.server).unwrap();
     }
@@ -268,7 +269,7 @@ fn sheds_leave_in_one_batch_and_skip_the_unreachable() {
 #[test]
 fn a_full_kernel_queue_counts_what_it_drops() {
     const REQUESTS: u64 = 50_000;
-    let mut net = loopback("127.0.0.1", 64, 1, Spread::Flow);
+    let mut net = loopback("127.0.0.1", 64, 1, Steering::Flow);
     for _ in 0..REQUESTS {
         net.client.send_to(&[0; 1000], net.server).unwrap();
     }
@@ -279,8 +280,13 @@ fn a_full_kernel_queue_counts_what_it_drops() {
 
 /// How many of the requests of `clients` sockets each queue gets. Each client's are taken before the next sends, so
 /// that the small buffers of an unprivileged run suffice.
-fn distribution(spread: Spread, queues: usize, clients: usize, requests_each: usize) -> Vec<usize> {
-    let mut net = loopback("127.0.0.1", 64, queues, spread);
+fn distribution(
+    steering: Steering,
+    queues: usize,
+    clients: usize,
+    requests_each: usize,
+) -> Vec<usize> {
+    let mut net = loopback("127.0.0.1", 64, queues, steering);
     let mut counts = vec![0; queues];
     for _ in 0..clients {
         let client = client("127.0.0.1");
@@ -296,7 +302,7 @@ fn distribution(spread: Spread, queues: usize, clients: usize, requests_each: us
 
 #[test]
 fn flows_spread_over_the_queues_and_stay_there() {
-    let counts = distribution(Spread::Flow, 3, 100, 5);
+    let counts = distribution(Steering::Flow, 3, 100, 5);
     assert_eq!(counts.iter().sum::<usize>(), 500);
     assert!(
         counts.iter().all(|count| *count > 0 && count % 5 == 0),
@@ -306,12 +312,68 @@ fn flows_spread_over_the_queues_and_stay_there() {
 
 #[test]
 fn datagrams_spread_at_random_whatever_their_flow() {
-    let counts = distribution(Spread::Datagram, 3, 15, 200);
+    let counts = distribution(Steering::Random, 3, 15, 200);
     assert_eq!(counts.iter().sum::<usize>(), 3000);
     // By flow, every count would be a multiple of 200. 1000 expected, standard deviation 26: seven of them miss once in 10¹¹ runs.
     assert!(
         counts.iter().all(|count| count.abs_diff(1000) < 182),
         "{counts:?}"
+    );
+}
+
+#[test]
+fn a_byte_of_the_header_names_the_queue() {
+    for byte in [HeaderByte::CLASS, HeaderByte::new(9).unwrap()] {
+        let mut net = loopback("127.0.0.1", 64, 3, Steering::Byte(byte));
+        let place = if byte == HeaderByte::CLASS { 0 } else { 9 };
+        for (value, queue) in [(0, 0), (1, 1), (2, 2), (3, 0), (7, 1), (255, 0)] {
+            let mut request = [77; 10];
+            request[place] = value;
+            // From a flow of its own, which by itself would choose another queue now and then.
+            client("127.0.0.1").send_to(&request, net.server).unwrap();
+            let counts = [0, 1, 2].map(|queue| net.drain(queue));
+            let mut expected = [0; 3];
+            expected[queue] = 1;
+            assert_eq!(counts, expected, "{value} at {byte:?}");
+        }
+    }
+}
+
+#[test]
+fn a_datagram_too_short_for_its_steering_byte_goes_to_the_first_queue() {
+    let steering = Steering::Byte(HeaderByte::new(9).unwrap());
+    let mut net = loopback("127.0.0.1", 8, 2, steering);
+    net.client.send_to(&[1; 9], net.server).unwrap();
+    net.client.send_to(&[1; 10], net.server).unwrap();
+    assert_eq!((net.drain(0), net.drain(1)), (1, 1));
+}
+
+#[test]
+#[expect(unsafe_code, reason = "SO_LOCK_FILTER has no safe wrapper")]
+fn a_steering_program_that_the_kernel_refuses_has_a_remedy() {
+    let datapath = UdpDatapath::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let datapath = datapath.with_steering(Steering::Random);
+    // The kernel takes no program on a socket whose filter is locked.
+    let (locked, bytes) = (1, size_of::<libc::c_int>() as libc::socklen_t);
+    // SAFETY: `locked` has the size given and outlives the call.
+    let result = unsafe {
+        let (fd, option) = (datapath.socket.as_raw_fd(), libc::SO_LOCK_FILTER);
+        libc::setsockopt(
+            fd,
+            libc::SOL_SOCKET,
+            option,
+            (&raw const locked).cast(),
+            bytes,
+        )
+    };
+    assert_eq!(result, 0);
+    let error = datapath.split(2, 0).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    assert!(
+        error
+            .to_string()
+            .contains("steer by flow, which needs none"),
+        "{error}"
     );
 }
 
@@ -346,7 +408,7 @@ fn no_queue_at_all_is_refused() {
 
 #[test]
 fn a_wait_ends_by_a_request_a_wake_or_the_time() {
-    let net = loopback("127.0.0.1", 1, 1, Spread::Flow);
+    let net = loopback("127.0.0.1", 1, 1, Steering::Flow);
     let rx = &net.rxs[0];
     rx.wait(1);
     rx.wake();

@@ -1,6 +1,6 @@
 //! Receive-side scaling: the flow's hash names the queue, whoever is busy.
 
-use super::{Placement, Workers};
+use super::{Placement, Workers, flow_hash};
 use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
@@ -10,13 +10,15 @@ pub struct Hashed {
     /// Flows that the requests belong to; 0 for as many as requests. Few flows load queues
     /// unevenly, however many requests there are.
     flows: u64,
+    /// Of the flows' addresses.
+    seed: u64,
 }
 
 impl Hashed {
-    /// Requests of so many flows, 0 for one each.
+    /// Requests of `flows` flows, 0 for one each, whose addresses are drawn from `seed`.
     #[must_use]
-    pub fn new(flows: u64) -> Self {
-        Self { flows }
+    pub fn new(flows: u64, seed: u64) -> Self {
+        Self { flows, seed }
     }
 
     /// Position `hash · count ÷ 2³²` by multiply-shift: uniform over any count, and no division on the way in.
@@ -25,15 +27,19 @@ impl Hashed {
         ((hash * count) >> 32) as usize
     }
 
+    /// Which of `queues` receive queues a request of this [`flow`](Job::flow) reaches.
+    #[must_use]
+    #[inline]
+    pub fn queue(&self, flow: u32, queues: usize) -> usize {
+        Self::position(self.hash(flow), queues as u64)
+    }
+
     /// The hash by which a request is steered.
-    fn hash(self, job: &Job) -> u64 {
+    #[inline]
+    fn hash(&self, flow: u32) -> u64 {
         match self.flows {
-            0 => u64::from(job.flow),
-            flows => {
-                let flow = (u64::from(job.flow) * flows) >> 32;
-                // Fibonacci hashing (Knuth, vol. 3, § 6.4) spreads neighbouring flows.
-                flow.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32
-            }
+            0 => u64::from(flow),
+            flows => flow_hash((u64::from(flow) * flows) >> 32, self.seed).into(),
         }
     }
 }
@@ -53,7 +59,7 @@ impl Placement for Hashed {
         if count == 0 {
             return None;
         }
-        let position = Self::position(self.hash(job), count as u64);
+        let position = self.queue(job.flow, count);
         present
             .iter()
             .nth(position)

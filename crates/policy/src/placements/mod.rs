@@ -3,6 +3,7 @@
 mod any;
 mod bounded;
 mod choices;
+mod flow_hash;
 mod hashed;
 mod idle;
 mod reserved;
@@ -13,6 +14,7 @@ mod workers;
 pub use any::AnyPlacement;
 pub use bounded::Bounded;
 pub use choices::Choices;
+pub use flow_hash::{flow_hash, toeplitz};
 pub use hashed::Hashed;
 pub use idle::IdleWorker;
 pub use reserved::Reserved;

@@ -43,7 +43,7 @@ pub(super) fn steered<L>(
 ) -> System<Steered, L> {
     let parts = CentralParts {
         discipline: disciplines::Fifo::new(usize::MAX),
-        placement: Hashed::new(flows),
+        placement: Hashed::new(flows, shape.seed),
         control: Fixed::Open,
     };
     let ingress = central(shape, 1, parts);

@@ -27,6 +27,8 @@ pub use server::ServerError;
 pub use session::{AtRest, LiveError, Settings};
 pub use tail::Tail;
 
+pub(crate) use result::median;
+pub(crate) use rounds::{Turn, turns};
 use session::Session;
 
 /// Measures it. `progress` hears, on the calling thread, how many runs are done of how many, and of whom the next one is.

@@ -38,6 +38,12 @@ impl Admission {
         self.dispatcher_interrupts || self.workers_interrupt
     }
 
+    /// Whether all requests come through one receive queue, so that the network has nobody to steer them to.
+    #[must_use]
+    pub fn has_one_receive_queue(&self) -> bool {
+        self.limits_queues && self.dispatchers <= 1
+    }
+
     /// Whether workers poll for arrivals while a request runs. `dedicated` says whether a dispatcher, where there is one, has a thread of its own.
     #[must_use]
     pub fn polls_at_work(&self, dedicated: bool) -> bool {

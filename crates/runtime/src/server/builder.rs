@@ -9,6 +9,7 @@ use headway_fiber::{MAX_STACK_BYTES, Mechanism};
 use headway_net::classify::{AnyClassifier, Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
+use headway_net::udp::Steering;
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::SpecError;
 use headway_policy::systems::{self, Replicas, ServerSpec, System, Visit};
@@ -315,7 +316,11 @@ impl<S, D, C> Builder<S, D, C> {
 
     /// Requests come over UDP, to this address; port 0 lets the system choose. Errors are told by [`start`](Self::start).
     pub fn listen_udp(self, addr: SocketAddr) -> Builder<S, Udp, C> {
-        self.with(|service, _, classifier| (service, Udp(addr), classifier))
+        let udp = Udp {
+            addr,
+            steering: None,
+        };
+        self.with(|service, _, classifier| (service, udp, classifier))
     }
 
     fn with<S2, D2, C2>(self, change: impl FnOnce(S, D, C) -> (S2, D2, C2)) -> Builder<S2, D2, C2> {
@@ -371,6 +376,15 @@ impl<S, D, C> Builder<S, D, C> {
     }
 }
 
+impl<S, C> Builder<S, Udp, C> {
+    /// How the kernel chooses the receive queue, hence the worker, of a request under a policy without a dispatcher; by flow unless
+    /// chosen. [`start`](Self::start) refuses a choice under a policy with a dispatcher, which has one queue.
+    pub fn steer(mut self, steering: Steering) -> Self {
+        self.datapath.steering = Some(steering);
+        self
+    }
+}
+
 impl<S, D, C> Builder<S, D, C> {
     /// Starts the server.
     ///
@@ -386,6 +400,10 @@ impl<S, D, C> Builder<S, D, C> {
         let mut shape = self.shape()?;
         let spec = self.policy?;
         let admission = admit(&spec, &shape)?;
+        if admission.has_one_receive_queue() && self.datapath.steering().is_some() {
+            let policy = spec.name();
+            return Err(StartError::OneQueue { policy });
+        }
         if self.slots.is_none() {
             // Each dispatcher has queues of its own.
             let slots = shape.job_capacity * admission.dispatchers.max(1);

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use headway_net::datapath::Datapath;
-use headway_net::udp::{BindError, UdpDatapath};
+use headway_net::udp::{BindError, Steering, UdpDatapath};
 
 /// Stands for the place where requests come from, which a [`Builder`](super::Builder) has not been told yet: [`listen_udp`](super::Builder::listen_udp) and
 /// [`datapath`](super::Builder::datapath) do.
@@ -25,19 +25,30 @@ pub trait Source {
     /// # Errors
     /// [`BindError`] when it cannot listen.
     fn open(self) -> Result<(Self::Path, Option<SocketAddr>), BindError>;
+
+    /// How requests are steered to the workers' receive queues, if that was chosen: only workers with queues of their own heed it.
+    fn steering(&self) -> Option<Steering>;
 }
 
 /// A UDP address to listen on.
 #[derive(Clone, Copy, Debug)]
-pub struct Udp(pub(super) SocketAddr);
+pub struct Udp {
+    pub(super) addr: SocketAddr,
+    pub(super) steering: Option<Steering>,
+}
 
 impl Source for Udp {
     type Path = UdpDatapath;
 
     fn open(self) -> Result<(UdpDatapath, Option<SocketAddr>), BindError> {
-        let datapath = UdpDatapath::bind(self.0)?;
+        let steering = self.steering.unwrap_or_default();
+        let datapath = UdpDatapath::bind(self.addr)?.with_steering(steering);
         let addr = datapath.local_addr();
         Ok((datapath, Some(addr)))
+    }
+
+    fn steering(&self) -> Option<Steering> {
+        self.steering
     }
 }
 
@@ -50,5 +61,9 @@ impl<D: Datapath<Rx: 'static, Tx: 'static>> Source for Custom<D> {
 
     fn open(self) -> Result<(D, Option<SocketAddr>), BindError> {
         Ok((self.0, None))
+    }
+
+    fn steering(&self) -> Option<Steering> {
+        None
     }
 }

@@ -18,12 +18,13 @@ use headway_bench::calibrate::{Calibration, calibrate};
 use headway_bench::compare::{Agreement, Comparison};
 use headway_bench::{Observed, Trial};
 use headway_policy::Resume;
+use headway_policy::role::Owner;
 use headway_policy::systems::ServerSpec;
 use headway_report::{BenchReport, Noise, Run, Slo, format};
 use headway_runtime::{
     Admission, Idle, Layout, Mechanism, StartError, max_queue_limit, server_shape,
 };
-use headway_sim::Experiment;
+use headway_sim::{Experiment, Flows};
 use headway_workload::Workload;
 use std::io::Write;
 use std::process::ExitCode;
@@ -87,6 +88,10 @@ pub(crate) struct Args {
     policies: Vec<String>,
     #[command(flatten)]
     traffic: BenchTraffic,
+    /// Draw the requests from so many flows, by whose hashes they reach the workers' queues where the network steers: 8, or with shares by
+    /// Zipf's law 8,zipf:0.99. Each round draws other flows [default: each request is a flow of its own]
+    #[arg(long, value_name = "N[,zipf:S]")]
+    flows: Option<Flows>,
     /// Workers [default: one core less than there are, the dispatcher has the last; two at least for the default policies, since darc
     /// reserves nothing with one]
     #[arg(long, value_name = "N", value_parser = args::workers)]
@@ -240,6 +245,7 @@ impl Args {
         let mut trials = Vec::new();
         let policies = self.policies()?;
         let admissions = self.check_live(&policies, &workload, workers)?;
+        self.check_flows(&policies)?;
         for (policy, admission) in policies.into_iter().zip(admissions) {
             let name = policy.to_string();
             let mut trial = self.trial(&policy, &workload, &traffic, workers, layout)?;
@@ -318,6 +324,19 @@ impl Args {
         } else {
             layout
         }
+    }
+
+    /// Refuses flows by which nobody steers.
+    fn check_flows(&self, policies: &[ServerSpec]) -> Result<()> {
+        let has_queues = |policy: &ServerSpec| {
+            let facts = policy.facts();
+            facts.owner == Owner::Steering || facts.dispatchers > 1
+        };
+        if self.flows.is_none() || policies.iter().any(has_queues) {
+            return Ok(());
+        }
+        let why = "every policy here has one receive queue, which flows do not concern: leave it out, or add a policy with several, such as synergy";
+        Err(usage("--flows", why))
     }
 
     /// The trial once for each mechanism that is asked for and that the policy can use; once where it interrupts nobody.
@@ -410,6 +429,7 @@ impl Args {
             .offered(traffic.offered(workload, workers, DEFAULT_LOAD)?)
             .seed(self.extent.seed);
         experiment.network_ns = self.network;
+        experiment.flows = self.flows;
         experiment.length = match self.extent.length(0) {
             headway_sim::Length::Requests(0) => headway_sim::Length::Duration(DEFAULT_DURATION_NS),
             length => length,

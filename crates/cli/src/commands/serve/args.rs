@@ -42,6 +42,10 @@ pub(crate) struct Args {
     /// What threads without work do [default: spin-then-park]
     #[arg(long, value_enum)]
     pub(super) idle: Option<IdleFlag>,
+    /// By what the kernel chooses a request's worker under a policy without a dispatcher: flow (addresses and ports), random, class (the
+    /// header's type), or byte=N of the header, modulo the number of workers [default: flow]
+    #[arg(long, value_name = "HOW")]
+    pub(super) steer: Option<String>,
     /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
     #[arg(long, value_name = "CORES")]
     pub(super) pin: Option<String>,

@@ -67,6 +67,7 @@ impl Settings {
             );
             return Err(usage("--queue-limit", why));
         }
+        self.check_steering(admission)?;
         let dedicated = self.is_dedicated(admission);
         self.interruption
             .check(&self.policy.value, admission, &self.layout, dedicated)?;
@@ -101,6 +102,17 @@ impl Settings {
             }
         };
         admission.has_dispatcher && thread
+    }
+
+    /// Whether the workers have receive queues of their own, where requests are to be steered to them.
+    fn check_steering(&self, admission: Admission) -> Result<()> {
+        match &self.steer {
+            Some(steer) if admission.has_one_receive_queue() => {
+                let policy = self.policy.value.name();
+                Err(steer.refused(StartError::OneQueue { policy }))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether there is a core for each worker and each thread beside them, where cores are named.

@@ -125,6 +125,10 @@ impl Args {
             queue_limit: file.given("queue-limit", self.queue_limit, &set.queue_limit, || 1024),
             layout,
             idle: self.idle.map(Idle::from).or(set.idle).unwrap_or_default(),
+            steer: file
+                .given_if_set("steer", self.steer, &set.steer)
+                .map(|steer| steer.parse(|text| text.parse()))
+                .transpose()?,
             pin: file
                 .given("pin", self.pin, &set.pin, || "auto".into())
                 .parse(|text| pin(text))?,

@@ -7,6 +7,7 @@ use crate::commands::apps::{App, KvFlags};
 use crate::error::explain;
 use anyhow::Result;
 use headway_net::classify::AnyClassifier;
+use headway_net::udp::Steering;
 use headway_policy::systems::ServerSpec;
 use headway_runtime::{Idle, Layout, Pin, Server, StartError};
 use headway_workload::Workload;
@@ -27,6 +28,8 @@ pub(super) struct Settings {
     pub(super) layout: Given<Layout>,
     pub(super) interruption: Interruption,
     pub(super) idle: Idle,
+    /// None where it was not chosen.
+    pub(super) steer: Option<Given<Steering>>,
     pub(super) pin: Given<Pin>,
     pub(super) drain: Duration,
     pub(super) max_spin_ns: Given<u64>,
@@ -59,6 +62,10 @@ impl Settings {
                     .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
             )
             .listen_udp(self.listen.value);
+        let builder = match &self.steer {
+            Some(steer) => builder.steer(steer.value),
+            None => builder,
+        };
         let started = self.interruption.apply(self.app, builder).start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),

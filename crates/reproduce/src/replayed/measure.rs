@@ -1,0 +1,222 @@
+//! The measurement: what the machinery costs here, then every system at every load in turn, live and simulated.
+
+use std::time::Duration;
+
+use headway_bench::calibrate::{STEPS, calibrate};
+use headway_bench::compare::Comparison;
+use headway_bench::{Trial, TrialError};
+use headway_report::Overall;
+use headway_runtime::Layout;
+use headway_sim::{Costs, Experiment, Length, Offered, available_threads};
+use headway_workload::Workload;
+use serde::Serialize;
+
+use super::experiment::{ReplayedExperiment, ReplayedExtent, ReplayedSystem};
+use crate::live::{Turn, turns};
+
+/// How it is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplayedSettings {
+    /// For a first impression.
+    pub fast: bool,
+    /// Of arrivals, flows and policies.
+    pub seed: u64,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayedError {
+    /// Threads that always run would share a core.
+    #[error(
+        "{workers} workers{} need as many cores, and this machine has {cores}: measure on a machine with more, or change `workers` in a file of your own",
+        if *.dedicated { " and a dispatcher" } else { "" }
+    )]
+    TooFewCores {
+        /// Workers.
+        workers: usize,
+        /// Whether a dispatcher has a core beside them.
+        dedicated: bool,
+        /// Cores that there are.
+        cores: usize,
+    },
+    /// The file asks for what cannot be.
+    #[error("{0}")]
+    File(String),
+    /// The server did not start or stop.
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+}
+
+/// One system at one load in one round.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReplayedRun {
+    /// Which round, from 0.
+    pub round: usize,
+    /// Offered load of the workers.
+    pub load: f64,
+    /// The system's name.
+    pub system: String,
+    /// Whether the machine left enough of the run alone for it to count.
+    pub counts: bool,
+    /// The part of the requests that the machine left alone.
+    pub untouched_fraction: f64,
+    /// The part of the time that the machine took.
+    pub lost_fraction: f64,
+    /// Times that a request was interrupted.
+    pub preemptions: u64,
+    /// Times that a request's quantum ended and it went on.
+    pub renewals: u64,
+    /// The requests that the machine left alone, live; its interruptions are of all requests.
+    pub live: Side,
+    /// The same requests, simulated.
+    pub simulated: Side,
+    /// All requests, live.
+    pub all: Overall,
+}
+
+/// A run as one side saw it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Side {
+    /// Latencies and slowdowns.
+    pub overall: Overall,
+    /// Interruptions a request.
+    pub preemptions_each: f64,
+}
+
+pub(super) struct Session<'a> {
+    experiment: &'a ReplayedExperiment,
+    settings: &'a ReplayedSettings,
+    extent: &'a ReplayedExtent,
+    workload: Workload,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(
+        experiment: &'a ReplayedExperiment,
+        settings: &'a ReplayedSettings,
+    ) -> Result<Self, ReplayedError> {
+        let dedicated = experiment.system.iter().any(|system| system.dedicated);
+        let (workers, cores) = (experiment.replay.workers, available_threads());
+        if workers + usize::from(dedicated) > cores {
+            return Err(ReplayedError::TooFewCores {
+                workers,
+                dedicated,
+                cores,
+            });
+        }
+        let workload = Workload::resolve(&experiment.replay.workload)
+            .map_err(|error| ReplayedError::File(error.to_string()))?;
+        Ok(Self {
+            experiment,
+            settings,
+            extent: extent(experiment, *settings),
+            workload,
+        })
+    }
+
+    /// Measures all of it. `progress` hears what is done of how much, and of what.
+    pub(super) fn measure(
+        &self,
+        mut progress: impl FnMut(usize, usize, &str),
+    ) -> Result<Vec<ReplayedRun>, ReplayedError> {
+        let systems: Vec<usize> = (0..self.experiment.system.len()).collect();
+        let turns = turns(self.extent.rounds, self.extent.loads.len(), &systems);
+        let mut costs = Vec::new();
+        for layout in self.layouts() {
+            let calibrated = calibrate(layout, |step| progress(step, STEPS, "calibrating"))?;
+            costs.push((layout, calibrated.costs));
+        }
+        let mut runs = Vec::new();
+        for (index, turn) in turns.iter().enumerate() {
+            let system = &self.experiment.system[turn.system];
+            progress(index, turns.len(), &system.name);
+            let (_, costs) = costs
+                .iter()
+                .find(|(layout, _)| *layout == layout_of(system))
+                .expect("each layout is calibrated");
+            runs.push(self.run(*turn, *costs)?);
+        }
+        Ok(runs)
+    }
+
+    /// Each layout of a system once.
+    fn layouts(&self) -> Vec<Layout> {
+        let mut layouts: Vec<Layout> = Vec::new();
+        for system in &self.experiment.system {
+            let layout = layout_of(system);
+            if !layouts.contains(&layout) {
+                layouts.push(layout);
+            }
+        }
+        layouts
+    }
+
+    fn run(&self, turn: Turn, costs: Costs) -> Result<ReplayedRun, ReplayedError> {
+        let system = &self.experiment.system[turn.system];
+        let trial = self.trial(turn).map_err(ReplayedError::File)?;
+        let observed = trial.run()?;
+        let (renewals, lost_fraction) = (observed.renewals, observed.lost_fraction());
+        let compared = Comparison::of(&trial, observed, costs)?;
+        let (live, simulated) = (&compared.live, &compared.simulated);
+        let untouched = &compared.untouched;
+        let each = |run: &headway_report::Run| {
+            run.meta.preemptions as f64 / run.meta.requests.max(1) as f64
+        };
+        Ok(ReplayedRun {
+            round: turn.round,
+            load: self.extent.loads[turn.load],
+            system: system.name.clone(),
+            counts: untouched.is_enough() && live.sustained(),
+            untouched_fraction: untouched.fraction,
+            lost_fraction,
+            preemptions: live.meta.preemptions,
+            renewals,
+            live: Side {
+                overall: untouched.overall.live,
+                preemptions_each: each(live),
+            },
+            simulated: Side {
+                overall: untouched.overall.simulated,
+                preemptions_each: each(simulated),
+            },
+            all: live.overall,
+        })
+    }
+
+    fn trial(&self, turn: Turn) -> Result<Trial, String> {
+        let system = &self.experiment.system[turn.system];
+        let workers = self.experiment.replay.workers;
+        let load = self.extent.loads[turn.load];
+        let mut experiment = Experiment::new(self.workload.clone(), system.spec()?.into())
+            .workers(workers)
+            .offered(Offered::Load { load, workers })
+            .seed(self.settings.seed.wrapping_add(turn.seed()));
+        experiment.length =
+            Length::Duration(Duration::from_millis(self.extent.run_ms).as_nanos() as u64);
+        experiment.flows = system.flows()?;
+        Ok(Trial {
+            layout: layout_of(system),
+            mechanism: system.mechanism()?,
+            ..Trial::new(experiment)
+        })
+    }
+}
+
+pub(super) fn extent(
+    experiment: &ReplayedExperiment,
+    settings: ReplayedSettings,
+) -> &ReplayedExtent {
+    if settings.fast {
+        &experiment.fast
+    } else {
+        &experiment.full
+    }
+}
+
+fn layout_of(system: &ReplayedSystem) -> Layout {
+    if system.dedicated {
+        Layout::Dedicated
+    } else {
+        Layout::Inline
+    }
+}

@@ -1,0 +1,197 @@
+//! A figure measured on replayed arrivals as text, Markdown and HTML. All say the same.
+
+use std::fmt::Write as _;
+
+use headway_report::html::Page;
+use headway_report::stats::ConfidenceInterval;
+use headway_report::{Table, format};
+
+use super::claim::{Expectation, ReplayedJudged};
+use super::experiment::ReplayedExperiment;
+use super::figure::Seen;
+use super::result::ReplayedReproduction;
+use crate::show::{list, rows};
+
+/// What there is to measure.
+#[must_use]
+pub fn listing(experiments: &[ReplayedExperiment]) -> Table {
+    list(experiments.iter().map(|experiment| {
+        let names = [&experiment.name, &experiment.paper, &experiment.figure];
+        (names, &experiment.title, experiment.claim.len())
+    }))
+}
+
+/// The claims: what is expected, ours, the simulator's, the verdict.
+#[must_use]
+pub fn claims(result: &ReplayedReproduction) -> Table {
+    let mut table = Table::new([
+        "what",
+        "of",
+        "figure",
+        "load",
+        "expected",
+        "live",
+        "simulated",
+        "rounds",
+        "verdict",
+    ]);
+    for claim in &result.claims {
+        table.push([
+            claim.says.clone(),
+            claim.of.clone(),
+            claim.figure.words().into(),
+            format::significant(claim.load, 2),
+            expected(claim.expect),
+            interval(claim.live.as_ref()),
+            interval(claim.simulated.as_ref()),
+            claim.rounds.to_string(),
+            claim.verdict.words().into(),
+        ]);
+    }
+    table
+}
+
+fn expected(expect: Expectation) -> String {
+    let number = |value: f64| format::significant(value, 3);
+    match expect {
+        Expectation::Paper(ratio) => format!("{} ×", number(ratio)),
+        Expectation::More => "more".into(),
+        Expectation::Less => "less".into(),
+        Expectation::Within(part) => format!("as much, within {}", format::percent(part)),
+        Expectation::AtLeast(bound) => format!("at least {}", number(bound)),
+        Expectation::AtMost(bound) => format!("at most {}", number(bound)),
+    }
+}
+
+fn interval(interval: Option<&ConfidenceInterval>) -> String {
+    let number = |value: f64| format::significant(value, 3);
+    interval.map_or("–".into(), |it| {
+        format!(
+            "{} [{}, {}]",
+            number(it.estimate),
+            number(it.lo),
+            number(it.hi)
+        )
+    })
+}
+
+/// Every system at every load: medians over the rounds that count, live beside simulated.
+#[must_use]
+pub fn points(result: &ReplayedReproduction) -> Table {
+    let columns = Seen::SHOWN.map(|seen| seen.words().to_owned());
+    let head = ["load", "system", "rounds", "left alone"].map(str::to_owned);
+    let mut table = Table::new(head.into_iter().chain(columns));
+    let mut points: Vec<_> = result.points.iter().collect();
+    points.sort_by(|a, b| a.load.total_cmp(&b.load));
+    for point in points {
+        let number = |value: f64| match value {
+            value if value.is_finite() => format::significant(value, 3),
+            _ => "–".into(),
+        };
+        let figure = |(seen, live, simulated): &(Seen, f64, f64)| match seen {
+            Seen::Avoided => number(*live),
+            _ => format!("{} ({})", number(*live), number(*simulated)),
+        };
+        let row = [
+            format::significant(point.load, 2),
+            point.system.clone(),
+            format!("{} of {}", point.rounds, result.rounds),
+            format::percent(point.untouched_fraction),
+        ];
+        table.push(row.into_iter().chain(point.figures.iter().map(figure)));
+    }
+    table
+}
+
+fn systems(result: &ReplayedReproduction) -> Table {
+    let mut table = Table::new(["system", "policy"]);
+    for (name, policy) in &result.systems {
+        table.push([name.clone(), policy.clone()]);
+    }
+    table
+}
+
+const RULE: &str = "Intervals are of 95 % over rounds, paired by round: of ratios around their geometric mean, of single figures around their mean. \
+                    An interval wholly where the paper is: reproduced; wholly elsewhere: not reproduced; on the paper's side of 1 without its \
+                    figure: deviates; else undecided. Figures are of the requests that the machine left alone, simulated ones, in brackets, of the same.";
+
+/// What is to be known, a sentence each.
+fn notes(result: &ReplayedReproduction) -> Vec<String> {
+    let reason = |claim: &ReplayedJudged| {
+        let reason = claim.reason.as_ref()?;
+        Some(format!("Why ({}): {reason}", claim.says))
+    };
+    let mut notes: Vec<String> = result.claims.iter().filter_map(reason).collect();
+    let counted = result.runs.iter().filter(|run| run.counts).count();
+    let lost = result.runs.iter().map(|run| run.lost_fraction);
+    notes.push(format!(
+        "Machine: {}. Workload {}, {} workers, {} rounds of {} ms, seed {}. {counted} of {} runs count; the machine took up to {} of the time of a run.",
+        result.machine,
+        result.workload,
+        result.workers,
+        result.rounds,
+        result.run_ms,
+        result.seed,
+        result.runs.len(),
+        format::percent(lost.fold(0.0, f64::max)),
+    ));
+    if result.shortened {
+        notes.push("A first impression: few loads, short runs.".into());
+    }
+    notes.push(format!("The paper's: {}", result.testbed));
+    notes
+}
+
+/// For a terminal.
+#[must_use]
+pub fn text(result: &ReplayedReproduction) -> String {
+    let mut text = format!(
+        "{} · {} {}\n{}\n\n{}\n{RULE}\n\n{}\n\n{}\n",
+        result.name,
+        result.paper,
+        result.figure,
+        result.title,
+        claims(result),
+        points(result),
+        systems(result),
+    );
+    for note in notes(result) {
+        let _ = write!(text, "\n{note}");
+    }
+    let _ = write!(text, "\nAgain: {}\n", result.command);
+    text
+}
+
+/// A section in Markdown.
+#[must_use]
+pub fn markdown(result: &ReplayedReproduction) -> String {
+    let mut text = format!(
+        "## {}, {}: {}\n\n`{}`\n\n{}\n{RULE}\n\n{}\n{}\n",
+        result.paper,
+        result.figure,
+        result.title,
+        result.command,
+        rows(&claims(result)),
+        rows(&points(result)),
+        rows(&systems(result)),
+    );
+    for note in notes(result) {
+        let _ = writeln!(text, "- {note}");
+    }
+    text
+}
+
+/// A page.
+#[must_use]
+pub fn page(result: &ReplayedReproduction) -> Page {
+    let title = format!("{}, {}: {}", result.paper, result.figure, result.title);
+    let mut page = Page::new(title)
+        .table("Claims", &claims(result))
+        .paragraph(RULE)
+        .table("All points", &points(result))
+        .table("Systems", &systems(result));
+    for note in notes(result) {
+        page = page.paragraph(&note);
+    }
+    page.code(&result.command)
+}
