@@ -103,6 +103,15 @@ impl Attached {
         local::granted_message()
     }
 
+    /// The message of a request to yield that came for this assignment and that no probe has met; `None` without one. A later request for the same
+    /// assignment may have replaced the message.
+    #[inline]
+    pub fn unanswered_message(&self) -> Option<u64> {
+        let asked = local::asked();
+        let waits = asked != local::resting() && asked == local::epoch();
+        waits.then(local::message)
+    }
+
     /// Sets two addresses that this thread writes to after another thread made it yield, such as its report to that thread. The probe begins to
     /// fetch their cache lines. Any address is allowed. They hold until the next call.
     #[inline]

@@ -278,6 +278,12 @@ impl<'a, S: Service> Fibers<'a, S> {
         self.attached.granted_message()
     }
 
+    /// The message of another thread's request to yield that came to this assignment and that it has not met; `None` without one.
+    #[inline]
+    pub(crate) fn unanswered_message(&self) -> Option<u64> {
+        self.attached.unanswered_message()
+    }
+
     /// What this thread will look at when the next request is interrupted.
     #[inline]
     pub(crate) fn next_read(&self, address: *const ()) {
@@ -414,6 +420,19 @@ impl<'a, S: Service> Fibers<'a, S> {
             tally.class(class.0).preemptions_asked.add(1);
             self.context.overruns.ended(tally, class.0, late_ns);
         }
+    }
+
+    /// Counts a request that ended without meeting another thread's request to yield, made at `asked_ns` and counted by that thread.
+    #[cold]
+    pub(crate) fn count_unanswered(
+        &self,
+        tally: &Tally,
+        class: ClassId,
+        now_ns: u64,
+        asked_ns: u64,
+    ) {
+        let late_ns = now_ns.saturating_sub(asked_ns);
+        self.context.overruns.ended(tally, class.0, late_ns);
     }
 
     /// The fiber is free. Requests that go on elsewhere take their fibers along, so what one thread has too many of the others may lack.

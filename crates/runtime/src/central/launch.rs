@@ -89,6 +89,7 @@ where
         tallies,
         kernel_drops,
         layout: Some(layout),
+        monitor_layout: None,
     };
     engine.ready(started)
 }

@@ -22,6 +22,8 @@ pub struct Admission {
     pub dispatcher_interrupts: bool,
     /// Whether workers interrupt their own requests.
     pub workers_interrupt: bool,
+    /// Whether a monitor interrupts requests though there is no dispatcher: a thread of its own carries it out, or the workers.
+    pub has_monitor: bool,
 }
 
 impl Admission {
@@ -29,6 +31,12 @@ impl Admission {
     #[must_use]
     pub fn interrupts(&self) -> bool {
         self.dispatcher_interrupts || self.workers_interrupt
+    }
+
+    /// Whether a [`Layout`](crate::Layout) says who carries something out.
+    #[must_use]
+    pub fn is_laid_out(&self) -> bool {
+        self.has_dispatcher || self.has_monitor
     }
 }
 
@@ -54,7 +62,9 @@ pub fn admit(spec: &Spec, shape: &Shape) -> Result<Admission, StartError> {
         return Err(StartError::Unplaced { policy });
     }
     checked?;
+    let by_monitor = matches!(facts.preemption, Preemption::ByMonitor { .. });
     Ok(Admission {
+        has_monitor: facts.owner == Owner::Steering && by_monitor,
         has_dispatcher: facts.owner == Owner::Dispatcher,
         dispatcher_interrupts: facts.preemption == Facts::BY_DISPATCHER,
         workers_interrupt: !matches!(facts.preemption, Preemption::None | Facts::BY_DISPATCHER),
@@ -217,13 +227,13 @@ mod tests {
     #[test]
     fn how_a_policy_is_carried_out_is_said() {
         let said = |policy| admitted(policy).unwrap();
-        assert!(!said("d-fcfs").has_dispatcher);
+        assert!(!said("d-fcfs").is_laid_out());
         let darc = said("darc");
         assert!(darc.has_dispatcher && !darc.interrupts());
         assert!(said("concord").dispatcher_interrupts);
         assert!(said("tiny-quanta").workers_interrupt);
         let synergy = said("synergy");
-        assert!(!synergy.has_dispatcher && synergy.workers_interrupt);
+        assert!(!synergy.has_dispatcher && synergy.workers_interrupt && synergy.has_monitor);
     }
 
     #[test]

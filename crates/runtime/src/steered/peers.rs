@@ -10,6 +10,8 @@ use headway_policy::WorkerId;
 use headway_policy::role::Backlog;
 use headway_policy::systems::SharedQueues;
 
+use super::wait_queue::WaitQueue;
+use crate::park::{Parker, announce};
 use crate::rx_waker::RxWaker;
 use crate::sync::Padded;
 use crate::token::{RequestThief, RequestWord};
@@ -19,7 +21,7 @@ pub(super) struct Peers<R> {
     rx_wakers: Box<[RxWaker<R>]>,
     /// The run queue of each worker.
     thieves: Box<[RequestThief]>,
-    shared: Box<[Shared]>,
+    shared: Box<[WaitQueue<RequestWord>]>,
     /// The shared queues that are congested, a bit each.
     congested: Padded<AtomicU64>,
     /// The mean service time of each worker's shorts, ns.
@@ -30,23 +32,8 @@ pub(super) struct Peers<R> {
     part: usize,
     /// Workers that have not yet answered all they accepted.
     undrained: AtomicUsize,
-}
-
-/// A queue that all workers share: it holds no more requests than it has room for, and neither end waits for the other.
-struct Shared {
-    requests: ArrayQueue<RequestWord>,
-    taken: Padded<AtomicU64>,
-    put: Padded<AtomicU64>,
-}
-
-impl Shared {
-    fn new(capacity: usize) -> Self {
-        Self {
-            requests: ArrayQueue::new(capacity),
-            taken: Padded(AtomicU64::new(0)),
-            put: Padded(AtomicU64::new(0)),
-        }
-    }
+    /// Where the monitor's thread sleeps while all workers do.
+    monitor: Parker,
 }
 
 impl<R: Rx> Peers<R> {
@@ -58,7 +45,7 @@ impl<R: Rx> Peers<R> {
         slots: usize,
     ) -> Self {
         let workers = thieves.len();
-        let shared = (0..shared.count).map(|_| Shared::new(shared.room.min(slots)));
+        let shared = (0..shared.count).map(|_| WaitQueue::new(shared.room.min(slots)));
         Self {
             rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
             shared: shared.collect(),
@@ -67,6 +54,7 @@ impl<R: Rx> Peers<R> {
             surplus: ArrayQueue::new(slots),
             part: slots / workers,
             undrained: AtomicUsize::new(workers),
+            monitor: Parker::new(),
             thieves: thieves.into(),
         }
     }
@@ -93,6 +81,22 @@ impl<R: Rx> Peers<R> {
 
     pub(super) fn wake_all(&self) {
         self.rx_wakers.iter().for_each(RxWaker::wake);
+        self.monitor.wake();
+    }
+
+    /// A worker that slept is awake: somebody must watch what it runs.
+    pub(super) fn wake_monitor(&self) {
+        announce();
+        self.monitor.wake();
+    }
+
+    /// The monitor's thread sleeps until a worker is awake, unless `ready` says that there is something to do.
+    pub(super) fn sleep_beside_workers(&self, ready: impl FnOnce() -> bool) {
+        self.monitor.park_unless(|| !self.all_asleep() || ready());
+    }
+
+    pub(super) fn all_asleep(&self) -> bool {
+        self.rx_wakers.iter().all(RxWaker::is_asleep)
     }
 
     pub(super) fn all_asleep_but(&self, me: usize) -> bool {
@@ -110,22 +114,12 @@ impl<R: Rx> Peers<R> {
     /// Puts a request at the tail of a shared queue; gives it back where the queue is full.
     #[inline]
     pub(super) fn push_shared(&self, queue: usize, request: RequestWord) -> Option<RequestWord> {
-        let shared = &self.shared[queue];
-        match shared.requests.push(request) {
-            Ok(()) => {
-                shared.put.fetch_add(1, Ordering::Relaxed);
-                None
-            }
-            Err(request) => Some(request),
-        }
+        self.shared[queue].push(request)
     }
 
     #[inline]
     pub(super) fn pop_shared(&self, queue: usize) -> Option<RequestWord> {
-        let shared = &self.shared[queue];
-        let request = shared.requests.pop()?;
-        shared.taken.fetch_add(1, Ordering::Relaxed);
-        Some(request)
+        self.shared[queue].pop()
     }
 
     /// Takes everything out of the shared queues, since the server ends.
@@ -149,11 +143,19 @@ impl<R: Rx> Peers<R> {
     #[inline]
     pub(super) fn release(&self, slot: SlotId, free: &mut FreeList) {
         free.give(slot);
-        if free.len() > self.part
+        self.share_surplus(free);
+    }
+
+    /// Gives up what a worker has beyond its part. Called after each poll too: a worker to which nothing came would keep what it was
+    /// [provided](Self::provide) with from others that have nothing to receive into.
+    #[inline]
+    pub(super) fn share_surplus(&self, free: &mut FreeList) {
+        while free.len() > self.part
             && let Some(slot) = free.take()
-            && let Err(slot) = self.surplus.push(slot)
         {
-            free.give(slot);
+            if let Err(slot) = self.surplus.push(slot) {
+                return free.give(slot);
+            }
         }
     }
 
@@ -181,11 +183,7 @@ impl<R: Rx> Backlog for Peers<R> {
     }
 
     fn shared_counters(&self, queue: usize) -> (u64, u64) {
-        let shared = &self.shared[queue];
-        (
-            shared.taken.load(Ordering::Relaxed),
-            shared.put.load(Ordering::Relaxed),
-        )
+        self.shared[queue].counters()
     }
 
     #[inline]

@@ -133,6 +133,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         self.peers
             .rx_waker(self.index)
             .sleep_unless(timeout_ns, || control.phase() != phase);
+        self.peers.wake_monitor();
         self.backoff.slept();
     }
 }

@@ -87,7 +87,7 @@ impl Settings {
         })
     }
 
-    /// Whether a dispatcher has a thread of its own.
+    /// Whether a dispatcher, or the monitor of a policy without one, has a thread of its own.
     fn is_dedicated(&self, admission: Admission) -> bool {
         let by_signal = self.interruption.mechanism() == Mechanism::Signal;
         let thread = match self.layout.value {
@@ -95,7 +95,7 @@ impl Settings {
             Layout::Inline => false,
             Layout::Auto => by_signal || headway_sim::available_threads() > self.workers.value,
         };
-        admission.has_dispatcher && thread
+        admission.is_laid_out() && thread
     }
 
     /// Whether there is a core for each thread, where cores are named.
