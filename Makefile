@@ -52,7 +52,8 @@ loom: toolchain
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber --release --test loom
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
-# a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler.
+# a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
+# random shape, policy and handlers, which answer ten requests for each of those interruptions.
 SOAK ?= 1000000
 SOAK_OUT := $(abspath $(CARGO_OUT))/soak
 soak: toolchain
@@ -71,6 +72,7 @@ soak: toolchain
 			| sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'); \
 		HEADWAY_SOAK=$(SOAK) $$program --nocapture --test-threads=1; \
 	done
+	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-runtime --test soak -- --nocapture
 
 .PHONY: test-soak
 test-soak:
