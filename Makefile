@@ -18,7 +18,7 @@ HEADWAY := $(CARGO_OUT)/release/headway
 NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: demo reproduce build test lint unit soak loom asan tsan docs bench fuzz install clean
+.PHONY: demo reproduce build test lint unit soak loom shuttle asan tsan docs bench fuzz install clean
 
 demo: build
 	$(HEADWAY) demo
@@ -36,7 +36,7 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint unit test-soak loom asan test-pass test-capi docs
+test: lint unit test-soak loom shuttle asan test-pass test-capi docs
 	@echo "all tests passed"
 
 lint: toolchain
@@ -50,6 +50,10 @@ unit: toolchain
 # Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
 loom: toolchain
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber --release --test loom
+
+# Random interleavings of run queues and parking, at sizes beyond loom's.
+shuttle: toolchain
+	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(CARGO) test --locked -p headway-runtime --release --test shuttle
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of

@@ -38,7 +38,7 @@ mod stub;
 mod switch;
 mod sync;
 
-pub use attached::{Attached, Flag};
+pub use attached::{Attached, Flag, RenewSlice};
 pub use checkpoint::{CheckpointEvery, checkpoint};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
 pub use mechanism::{Asker, ByClock, ByFlag, Mechanism, Preempter, Unavailable, UnknownMechanism};

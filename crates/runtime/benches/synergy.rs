@@ -1,40 +1,28 @@
-//! What SYNERGY's machine costs beside the handlers: requests of a worker's own queue, stolen batches, slices, feedback.
+//! What SYNERGY's machine costs beside the handlers: requests of a worker's own queue, slices, feedback.
 //!
-//! Each round measures every row once, so that rows of one run can be compared. A row's bound stands beside it; a bound that consists of cache
-//! lines is computed from a line measured in the same round. Arguments are parts of the names of the rows to measure.
+//! Each round measures every row once, so that rows of one run can be compared. A row's bound stands beside it. Arguments are parts of the names of the rows to measure.
 
 mod common;
-mod steal;
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use common::backlog::{turn_ns, work};
-use common::{bounce, median};
+use common::median;
 use headway_machine::Clock;
 use headway_net::replay::{Replay, ReplayArrival};
 use headway_runtime::{Call, Idle, Layout, Server, Service, Stats};
-use steal::steal;
 
 const ROUNDS: usize = 31;
 
 /// The least of so many short tries is a round's figure: the machine has other work, and does not interrupt each of them.
 const TRIES: usize = 4;
 
-/// The bound of a row, ns.
-#[derive(Clone, Copy)]
-enum Bound {
-    /// There is none: the row is there to be compared with.
-    None,
-    Ns(f64),
-    /// Two transfers of a cache line, and so much more for each request of the batch.
-    TwoLines(f64),
-}
-
 struct Row {
     name: &'static str,
-    bound: Bound,
+    /// None where the row is there to be compared with.
+    bound_ns: Option<f64>,
     /// One round, ns.
     measure: fn(&Bench) -> f64,
 }
@@ -46,70 +34,55 @@ struct Bench {
     turns: u64,
 }
 
-const ROWS: [Row; 13] = [
+const ROWS: [Row; 10] = [
     Row {
         name: "a reading of the clock",
-        bound: Bound::None,
+        bound_ns: None,
         measure: reading,
     },
     Row {
         name: "own queue, synergy",
-        bound: Bound::Ns(60.0),
+        bound_ns: Some(60.0),
         measure: |_| own_queue("synergy", Layout::Inline),
     },
     Row {
         name: "own queue, synergy, monitor's own core",
-        bound: Bound::Ns(60.0),
+        bound_ns: Some(60.0),
         measure: |_| own_queue("synergy", Layout::Dedicated),
     },
     Row {
         name: "own queue, work-stealing (no fibers)",
-        bound: Bound::None,
+        bound_ns: None,
         measure: |_| own_queue("work-stealing", Layout::Auto),
     },
     Row {
         name: "own queue, d-fcfs (no fibers, no thieves)",
-        bound: Bound::None,
+        bound_ns: None,
         measure: |_| own_queue("d-fcfs", Layout::Auto),
     },
     Row {
-        name: "a batch of 1 stolen",
-        bound: Bound::TwoLines(20.0),
-        measure: |bench| steal(&bench.clock, 1),
-    },
-    Row {
-        name: "a batch of 8 stolen",
-        bound: Bound::TwoLines(8.0 * 20.0),
-        measure: |bench| steal(&bench.clock, 8),
-    },
-    Row {
-        name: "a batch of 32 stolen",
-        bound: Bound::TwoLines(32.0 * 20.0),
-        measure: |bench| steal(&bench.clock, 32),
-    },
-    Row {
         name: "a slice renewed",
-        bound: Bound::Ns(25.0),
+        bound_ns: Some(25.0),
         measure: |bench| slice(bench, "synergy,parts=ws+wq+cp", 1),
     },
     Row {
         name: "a slice yielded to another long, wait queue",
-        bound: Bound::None,
+        bound_ns: None,
         measure: |bench| slice(bench, "synergy,parts=ws+wq", 2),
     },
     Row {
         name: "a slice yielded to another long, own queue",
-        bound: Bound::None,
+        bound_ns: None,
         measure: |bench| slice(bench, "synergy,parts=ws", 2),
     },
     Row {
         name: "feedback_start + feedback_finished",
-        bound: Bound::Ns(40.0),
+        bound_ns: Some(40.0),
         measure: |_| feedback(true),
     },
     Row {
         name: "the same where no feedback is heard",
-        bound: Bound::None,
+        bound_ns: None,
         measure: |_| feedback(false),
     },
 ];
@@ -120,33 +93,20 @@ fn main() {
         turns: (2e6 / turn_ns()) as u64,
     };
     let rows = chosen();
-    let mut series: Vec<(Vec<f64>, Vec<f64>)> = rows.iter().map(|_| Default::default()).collect();
-    let mut lines = Vec::new();
+    let mut series: Vec<Vec<f64>> = rows.iter().map(|_| Vec::new()).collect();
     for _ in 0..ROUNDS {
-        let two_lines_ns = bounce(&bench.clock);
-        lines.push(two_lines_ns);
-        for (row, (times, ratios)) in rows.iter().zip(&mut series) {
-            let time_ns = (row.measure)(&bench);
-            times.push(time_ns);
-            match row.bound {
-                Bound::None => {}
-                Bound::Ns(bound_ns) => ratios.push(time_ns / bound_ns),
-                Bound::TwoLines(more_ns) => ratios.push(time_ns / (two_lines_ns + more_ns)),
-            }
+        for (row, times) in rows.iter().zip(&mut series) {
+            times.push((row.measure)(&bench));
         }
     }
-    println!(
-        "synergy, medians of {ROUNDS} interleaved rounds; a cache line there and back {:.1} ns",
-        median(&mut lines)
-    );
-    for (row, (times, ratios)) in rows.iter().zip(&mut series) {
+    println!("synergy, medians of {ROUNDS} interleaved rounds");
+    for (row, times) in rows.iter().zip(&mut series) {
         let name = row.name;
         let (time_ns, least_ns) = (median(times), times[0]);
         print!("  {name:<46} {time_ns:7.1} ns (least {least_ns:.1})");
-        if ratios.is_empty() {
-            println!();
-        } else {
-            println!("  {:5.2} × its bound", median(ratios));
+        match row.bound_ns {
+            Some(bound_ns) => println!("  {:5.2} × its bound", time_ns / bound_ns),
+            None => println!(),
         }
     }
 }

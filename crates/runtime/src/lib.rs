@@ -31,6 +31,7 @@ pub mod run_queue;
 mod rx_waker;
 mod server;
 mod service;
+mod slice;
 mod stall;
 mod steered;
 mod sync;

@@ -15,10 +15,11 @@ use super::worker::Worker;
 use crate::assignment::Assignment;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Ran, Response};
-use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
+use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::park::Backoff;
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
+use crate::slice::Reading;
 use crate::token::NextHint;
 
 /// What a worker thread whose requests may be interrupted is made of.

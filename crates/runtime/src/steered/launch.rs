@@ -118,6 +118,7 @@ where
             control: Arc::clone(&control),
             backoff: Backoff::new(config.idle, oversubscribed, control.stalls()),
             clock: Clock::global(),
+            stopped_ns: None,
         };
         let Some(fiber_context) = &fiber_context else {
             let serve = || worker.serve(ToTheEnd);

@@ -155,7 +155,7 @@ where
         let runner = InSlices {
             me,
             timekeeper: self.timekeeper,
-            fibers: Fibers::new(self.fiber_context, me, &attached),
+            fibers: Fibers::new(self.fiber_context, me, &attached).renewing_in_place(),
         };
         self.worker.serve(runner);
     }
@@ -228,7 +228,7 @@ where
     }
 
     #[inline]
-    fn run(&mut self, id: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) {
+    fn run(&mut self, id: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) -> u64 {
         let Worker {
             local,
             view,
@@ -275,8 +275,12 @@ where
         let asked_ns = fibers.unanswered_message();
         timekeeper.stopped(now_ns, me, epoch);
         let tally = executor.tally.class(class);
-        tally.renewals.add(renewals);
-        tally.resumed.add(u64::from(suspended));
+        if renewals > 0 {
+            tally.renewals.add(renewals);
+        }
+        if suspended {
+            tally.resumed.add(1);
+        }
         match end {
             SliceEnd::Finished {
                 response,
@@ -309,5 +313,6 @@ where
                 view.release(slot);
             }
         }
+        now_ns
     }
 }
