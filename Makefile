@@ -18,7 +18,7 @@ HEADWAY := $(CARGO_OUT)/release/headway
 NIGHTLY := $(shell $(CARGO) +nightly --version >/dev/null 2>&1 && echo yes)
 HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 
-.PHONY: demo reproduce build test lint unit soak loom asan tsan docs bench fuzz install clean
+.PHONY: demo reproduce build test lint unit soak loom shuttle asan tsan docs bench fuzz install clean
 
 demo: build
 	$(HEADWAY) demo
@@ -36,7 +36,7 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint unit test-soak loom asan test-pass test-capi docs
+test: lint unit test-soak loom shuttle asan test-pass test-capi docs
 	@echo "all tests passed"
 
 lint: toolchain
@@ -51,8 +51,13 @@ unit: toolchain
 loom: toolchain
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber --release --test loom
 
+# Random interleavings of run queues and parking, at sizes beyond loom's.
+shuttle: toolchain
+	RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=$(CARGO_OUT)/shuttle $(CARGO) test --locked -p headway-runtime --release --test shuttle
+
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
-# a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler.
+# a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
+# random shape, policy and handlers, which answer ten requests for each of those interruptions.
 SOAK ?= 1000000
 SOAK_OUT := $(abspath $(CARGO_OUT))/soak
 soak: toolchain
@@ -71,6 +76,7 @@ soak: toolchain
 			| sed -n 's/.*"executable":"\([^"]*\)".*/\1/p'); \
 		HEADWAY_SOAK=$(SOAK) $$program --nocapture --test-threads=1; \
 	done
+	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-runtime --test soak -- --nocapture
 
 .PHONY: test-soak
 test-soak:

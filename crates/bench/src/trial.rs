@@ -146,8 +146,21 @@ impl Trial {
         Ok(match self.experiment.policy.server()?.facts().preemption {
             Preemption::None => None,
             Facts::BY_DISPATCHER => Some(self.mechanism),
+            Preemption::ByMonitor { .. } if self.layout == Layout::Dedicated => {
+                Some(Mechanism::Flag)
+            }
             Preemption::ByMonitor { .. } | Preemption::BySlices => Some(Mechanism::Tsc),
         })
+    }
+
+    /// Whether a monitor interrupts requests though there is no dispatcher: the layout says who carries it out.
+    ///
+    /// # Errors
+    /// [`SpecError`] when there is no such policy.
+    pub fn has_monitor(&self) -> Result<bool, SpecError> {
+        let facts = self.experiment.policy.server()?.facts();
+        let by_monitor = matches!(facts.preemption, Preemption::ByMonitor { .. });
+        Ok(facts.owner == Owner::Steering && by_monitor)
     }
 
     /// Whether workers poll for arrivals while a request runs: they take turns as the dispatcher, or at the receive queue, of a policy that interrupts.
@@ -274,7 +287,7 @@ impl Trial {
         }
         let stalls = server.stalls();
         let (policy, params) = (server.policy(), server.params().clone());
-        let layout = server.layout();
+        let layout = layout_words(&server);
         let stats = server.shutdown(DRAIN)?;
         let completions = control.take_completions();
         let (disturbance, noticed) = probe.noticed();
@@ -452,7 +465,7 @@ fn wasted_cores(present: &[Range<u64>], busy_ns: u64, workers: usize) -> f64 {
 struct Played {
     policy: &'static str,
     params: Params,
-    layout: Option<Layout>,
+    layout: &'static str,
     stats: Stats,
     completions: Vec<Completion>,
     disturbance: Disturbance,
@@ -480,16 +493,22 @@ pub(crate) fn machine_name() -> String {
 }
 
 /// Where it ran, in the words of a report.
-fn machine(layout: Option<Layout>) -> Map<String, Value> {
+fn machine(layout: &str) -> Map<String, Value> {
     let mut map = Map::new();
     map.insert("description".into(), machine_name().into());
-    let layout = match layout {
-        Some(Layout::Inline) => "inline dispatcher",
-        Some(_) => "dedicated dispatcher",
-        None => "steered, no dispatcher",
-    };
     map.insert("layout".into(), layout.into());
     map
+}
+
+/// How the server's threads are laid out, in the words of a report.
+fn layout_words(server: &Server) -> &'static str {
+    match (server.layout(), server.monitor_layout()) {
+        (Some(Layout::Inline), _) => "inline dispatcher",
+        (Some(_), _) => "dedicated dispatcher",
+        (None, Some(Layout::Dedicated)) => "steered, no dispatcher, dedicated monitor",
+        (None, Some(_)) => "steered, no dispatcher, inline monitor",
+        (None, None) => "steered, no dispatcher",
+    }
 }
 
 /// Parameters as JSON.

@@ -23,9 +23,10 @@ const ROUNDS: usize = 11;
 /// One round: nanoseconds each.
 type Measure = fn(&Clock) -> f64;
 
-const ROWS: [(&str, Measure); 13] = [
+const ROWS: [(&str, Measure); 14] = [
     ("resume + suspend, coroutine library", library_switch),
     ("resume + suspend, fiber", switch),
+    ("one fiber suspended, another resumed, by a loop", by_loop),
     ("spawn, run, finish, coroutine library", library_spawn),
     ("spawn, run, finish on a pooled stack", spawn),
     ("run, finish on a fiber that is there", rerun),
@@ -108,6 +109,30 @@ fn switch(clock: &Clock) -> f64 {
         assert!(matches!(resume(&mut fiber), Turn::Yielded));
     });
     resume(&mut fiber);
+    time
+}
+
+/// Two fibers in turns: one is suspended, the loop resumes the other.
+fn by_loop(clock: &Clock) -> f64 {
+    let stacks = stacks();
+    let mut fibers = [0, 1].map(|_| {
+        let stack = stacks.take().expect("a stack");
+        Fiber::new(stack, |turns: &mut u64| {
+            for _ in 0..*turns {
+                yield_now();
+            }
+        })
+    });
+    for fiber in &mut fibers {
+        fiber.run(MANY, 0);
+    }
+    let time = each(clock, 2 * (MANY - 1), |turn| {
+        let fiber = &mut fibers[(turn % 2) as usize];
+        assert!(matches!(resume(fiber), Turn::Yielded));
+    });
+    for fiber in &mut fibers {
+        resume(fiber);
+    }
     time
 }
 

@@ -11,6 +11,9 @@ use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
 
+/// Decides whether a slice that is over is renewed, and sets the new [deadline](Attached::set_deadline) if so. A panic in it aborts the process.
+pub type RenewSlice = unsafe extern "C" fn(data: *mut ()) -> bool;
+
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///
 /// Dropping it waits until all [`YieldFlag`]s of the thread are dropped, since they point into the thread's memory. So the thread itself must not
@@ -48,6 +51,7 @@ impl Attached {
             attached.self_timed(false);
             attached.set_next_writes([local::shared_line().cast(); 2]);
             attached.set_deadline(NEVER);
+            local::set_renewal(std::ptr::null(), std::ptr::null_mut());
             attached.begin(0);
             attached
         })
@@ -97,10 +101,37 @@ impl Attached {
         local::set_deadline(tsc);
     }
 
+    /// As [`set_deadline`](Self::set_deadline), for code that goes on: its probes read the clock as often as before.
+    #[inline]
+    pub fn move_deadline(&self, tsc: u64) {
+        local::move_deadline(tsc);
+    }
+
+    /// Sets the function that decides, at the end of a self-timed slice, whether the fiber goes on, and its argument. It runs on the fiber's stack, in
+    /// a no-preempt section; a fiber that goes on is not switched. Null for none: then each end of a slice suspends the fiber.
+    ///
+    /// # Safety
+    /// Until another call, `data` is what the function wants, whenever a fiber that this thread runs meets a probe. The function needs less than
+    /// half a page of stack.
+    #[inline]
+    pub unsafe fn set_renewal(&self, renew: Option<RenewSlice>, data: *mut ()) {
+        let renew = renew.map_or(std::ptr::null(), |renew| renew as *const ());
+        local::set_renewal(renew, data);
+    }
+
     /// The message sent [with](YieldFlag::raise_with) the request to yield that this assignment was granted; 0 for none.
     #[inline]
     pub fn granted_message(&self) -> u64 {
         local::granted_message()
+    }
+
+    /// The message of a request to yield that came for this assignment and that no probe has met; `None` without one. A later request for the same
+    /// assignment may have replaced the message.
+    #[inline]
+    pub fn unanswered_message(&self) -> Option<u64> {
+        let asked = local::asked();
+        let waits = asked != local::resting() && asked == local::epoch();
+        waits.then(local::message)
     }
 
     /// Sets two addresses that this thread writes to after another thread made it yield, such as its report to that thread. The probe begins to

@@ -39,7 +39,7 @@ mod stub;
 mod switch;
 mod sync;
 
-pub use attached::{Attached, YieldFlag};
+pub use attached::{Attached, RenewSlice, YieldFlag};
 pub use checkpoint::{CheckpointEvery, checkpoint};
 pub use fiber::{Fiber, SendFiber, Turn, abandoned};
 pub use held::{Held, Section};

@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 use crate::abi::words::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
     EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET,
-    NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RESTING_OFFSET,
+    NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET,
 };
 use crate::control::FiberControl;
 
@@ -178,6 +178,12 @@ pub(crate) fn set_deadline(tsc: u64) {
     write_pace(0);
 }
 
+/// Sets when a self-timed thread yields, for the code that runs already.
+#[inline(always)]
+pub(crate) fn move_deadline(tsc: u64) {
+    write_deadline(tsc);
+}
+
 /// The request to this thread: 0, an epoch, or `SELF_TIMED`.
 #[inline(always)]
 pub(crate) fn asked() -> u64 {
@@ -226,6 +232,29 @@ pub(crate) fn set_next_writes([first, second]: [*const (); 2]) {
             in(reg) preempt_offset(), in(reg) first, in(reg) second,
             const NEXT_WRITES_OFFSET, options(nostack, preserves_flags));
     }
+}
+
+/// Sets the function that may renew a slice, null for none, and its argument.
+#[inline(always)]
+pub(crate) fn set_renewal(renew: *const (), data: *mut ()) {
+    // SAFETY: writes two words of this thread's own line that no other thread touches.
+    unsafe {
+        asm!("mov qword ptr fs:[{0} + {3}], {1}", "mov qword ptr fs:[{0} + {3} + 8], {2}",
+            in(reg) preempt_offset(), in(reg) renew, in(reg) data,
+            const RENEWAL_OFFSET, options(nostack, preserves_flags));
+    }
+}
+
+/// The function that may renew a slice, null for none.
+#[inline(always)]
+pub(crate) fn renew_function() -> *const () {
+    preempt_word::<RENEWAL_OFFSET>() as *const ()
+}
+
+/// The argument of [`renew_function`].
+#[inline(always)]
+pub(crate) fn renew_data() -> *mut () {
+    preempt_word::<{ RENEWAL_OFFSET + 8 }>() as *mut ()
 }
 
 /// Begins to fetch, for writing, the lines that this thread writes to after it yields.

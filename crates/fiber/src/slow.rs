@@ -1,9 +1,11 @@
 //! The slow path of a probe, after it has saved the registers: it decides, and yields.
 #![expect(unsafe_code, reason = "suspends the fiber that runs")]
 
-use crate::abi::words::{NEVER, SELF_TIMED};
+use std::mem;
 use std::ptr::NonNull;
 
+use crate::abi::words::{NEVER, SELF_TIMED};
+use crate::attached::RenewSlice;
 use crate::control::FiberControl;
 use crate::held::Section;
 use crate::kept::keeping_control_words;
@@ -93,9 +95,42 @@ pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
 #[inline]
 fn yield_for(request: Request, deferral: u32) {
     if let Some(control) = granted(request, deferral) {
+        if deferral == deferral::LATE && renewed(control) {
+            return;
+        }
         // SAFETY: granted.
         unsafe { suspend(control) };
     }
+}
+
+/// The slice of the fiber that runs is over. Whether it was renewed here, on the fiber's stack, so that the fiber goes on without a switch.
+fn renewed(control: NonNull<FiberControl>) -> bool {
+    let renew = local::renew_function();
+    if renew.is_null() {
+        return false;
+    }
+    // SAFETY: `Attached::set_renewal` put it there, with its argument.
+    let renew = unsafe { mem::transmute::<*const (), RenewSlice>(renew) };
+    let errno = errno::get();
+    // SAFETY: this thread's current fiber.
+    let is_held = unsafe { &(*control.as_ptr()).is_held };
+    let was_held = is_held.get();
+    // A probe in the code that decides must not suspend it. No section is open: the request was granted.
+    local::set_no_preempt(1);
+    let mut renewed = false;
+    keeping_control_words(|| {
+        // SAFETY: as promised to `set_renewal`.
+        renewed = unsafe { renew(local::renew_data()) };
+    });
+    local::set_no_preempt(0);
+    errno::set(errno);
+    // What another thread asked for meanwhile counts.
+    let deferred = local::deferred() != 0;
+    local::set_deferred(0);
+    let goes_on = renewed && !deferred;
+    // What kept a slice from its end that was renewed kept nobody waiting.
+    is_held.set(was_held && !goes_on);
+    goes_on
 }
 
 /// The fiber that must yield now: the running one, if the request is for its assignment and it may leave.
@@ -132,13 +167,14 @@ fn granted(request: Request, deferral: u32) -> Option<NonNull<FiberControl>> {
 #[unsafe(no_mangle)]
 #[cold]
 pub extern "C-unwind" fn __headway_deferred() {
+    let is_late = local::deferred() == deferral::LATE;
     local::set_deferred(0);
     let Some(control) = NonNull::new(local::fiber()) else {
         return;
     };
     // SAFETY: this thread's current fiber; left only where it may be.
     unsafe {
-        if may_leave(control) {
+        if may_leave(control) && !(is_late && renewed(control)) {
             suspend(control);
         }
     }

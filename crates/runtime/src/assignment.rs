@@ -25,53 +25,82 @@ pub(crate) struct Assignment {
 
 /// The last assignment a worker took up, on a line of its own: one thread writes it, one reads it, neither waits.
 #[derive(Debug, Default)]
-pub(crate) struct AssignmentCell(Padded<Words>);
-
-#[derive(Debug, Default)]
-struct Words {
-    epoch: AtomicU64,
-    job: AtomicU64,
-    since_ns: AtomicU64,
-}
+pub(crate) struct AssignmentCell(EpochCell<2>);
 
 impl AssignmentCell {
     /// Its address, for a prefetch of its line.
     #[inline]
     pub(crate) fn address(&self) -> *const () {
-        (&raw const *self.0).cast()
+        (&raw const *self.0.0).cast()
     }
 
     /// The worker takes this assignment up.
     #[inline]
     pub(crate) fn publish(&self, assignment: Assignment) {
-        let Assignment {
-            epoch,
-            job,
-            since_ns,
-        } = assignment;
-        let words = &*self.0;
-        // A reader that comes in between sees an epoch that is neither the last nor the next, and looks again later.
-        words.epoch.store(0, Ordering::Relaxed);
-        fence(Ordering::Release);
-        words.job.store(u64::from(job), Ordering::Relaxed);
-        words.since_ns.store(since_ns, Ordering::Relaxed);
-        words.epoch.store(epoch, Ordering::Release);
+        let words = [u64::from(assignment.job), assignment.since_ns];
+        self.0.publish(assignment.epoch, words);
     }
 
     /// The assignment taken up last; `None` before the first, and while it changes.
     #[inline]
     pub(crate) fn read(&self) -> Option<Assignment> {
-        let words = &*self.0;
-        let epoch = words.epoch.load(Ordering::Acquire);
-        let job = words.job.load(Ordering::Relaxed) as u32;
-        let since_ns = words.since_ns.load(Ordering::Relaxed);
-        fence(Ordering::Acquire);
-        let unchanged = words.epoch.load(Ordering::Relaxed) == epoch;
-        (epoch != 0 && unchanged).then_some(Assignment {
+        let (epoch, [job, since_ns]) = self.0.read()?;
+        Some(Assignment {
             epoch,
-            job,
+            job: job as u32,
             since_ns,
         })
+    }
+}
+
+/// An epoch and `N` words that belong to it, on lines of their own: one thread writes them, one reads them, neither waits.
+#[derive(Debug, Default)]
+pub(crate) struct EpochCell<const N: usize>(Padded<Words<N>>);
+
+#[derive(Debug)]
+struct Words<const N: usize> {
+    epoch: AtomicU64,
+    words: [AtomicU64; N],
+}
+
+impl<const N: usize> Default for Words<N> {
+    fn default() -> Self {
+        Self {
+            epoch: AtomicU64::new(0),
+            words: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+impl<const N: usize> EpochCell<N> {
+    /// Replaces epoch and words. The epoch is not 0.
+    #[inline]
+    pub(crate) fn publish(&self, epoch: u64, words: [u64; N]) {
+        let cell = &*self.0;
+        // A reader that comes in between sees an epoch that is neither the last nor the next, and looks again later.
+        cell.epoch.store(0, Ordering::Relaxed);
+        fence(Ordering::Release);
+        for (place, word) in cell.words.iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        cell.epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Withdraws what was published.
+    #[inline]
+    pub(crate) fn withdraw(&self) {
+        self.0.epoch.store(0, Ordering::Release);
+    }
+
+    /// Epoch and words; `None` before the first, while they change, and once they were withdrawn.
+    #[inline]
+    pub(crate) fn read(&self) -> Option<(u64, [u64; N])> {
+        let cell = &*self.0;
+        let epoch = cell.epoch.load(Ordering::Acquire);
+        let words = std::array::from_fn(|place| cell.words[place].load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let unchanged = cell.epoch.load(Ordering::Relaxed) == epoch;
+        (epoch != 0 && unchanged).then_some((epoch, words))
     }
 }
 

@@ -27,6 +27,7 @@ use crate::overflow;
 use crate::overruns::Overruns;
 use crate::parts::Parts;
 use crate::service::{Response, Service};
+use crate::slice::{Reading, Renewal, SliceLength, renewal_on};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
 use crate::token::job_of;
@@ -141,18 +142,33 @@ pub(crate) struct HeldTurn {
     pub(crate) ns: u64,
 }
 
-/// A slice's length in both units.
-#[derive(Clone, Copy, Default)]
-struct SliceLength {
-    ns: u64,
-    ticks: u64,
+impl RanSlice {
+    /// There was no stack for a request that was to begin now.
+    #[cold]
+    fn no_stack(slot: SlotId, now: Reading) -> Self {
+        Self {
+            slot,
+            end: SliceEnd::NoStack,
+            span: now..now,
+            held: None,
+        }
+    }
 }
 
-/// One reading of the clock: slices are counted in ticks, all else in ns.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Reading {
-    ticks: u64,
-    pub(crate) ns: u64,
+/// A request that a worker runs: its token, and its place.
+struct Begun<'p> {
+    slot: SlotId,
+    place: &'p mut Option<Suspended>,
+}
+
+impl Begun<'_> {
+    /// Its slice was renewed. What kept it from ending kept nobody waiting.
+    #[inline(always)]
+    fn go_on(&mut self) -> Turn<Work> {
+        let fiber = &mut begun_in(self.place.as_mut()).fiber;
+        fiber.take_held();
+        fiber.resume()
+    }
 }
 
 /// What the fibers of all threads share.
@@ -233,6 +249,8 @@ pub(crate) struct Fibers<'a, S> {
     epoch: u64,
     /// The slice converted last.
     slice: SliceLength,
+    /// Whether slices are renewed on the fibers' own stacks.
+    renews_in_place: bool,
     next_writes: [*const (); 2],
     attached: &'a Attached,
 }
@@ -249,9 +267,16 @@ impl<'a, S: Service> Fibers<'a, S> {
             clock: Clock::global(),
             epoch: 0,
             slice: SliceLength::default(),
+            renews_in_place: false,
             next_writes: [ptr::null(); 2],
             attached,
         }
+    }
+
+    /// The same, whose slices are renewed on the requests' own stacks: one that goes on is not switched. For a `renew` that takes little stack.
+    pub(crate) fn renewing_in_place(mut self) -> Self {
+        self.renews_in_place = true;
+        self
     }
 
     /// The time now.
@@ -290,6 +315,12 @@ impl<'a, S: Service> Fibers<'a, S> {
         self.attached.granted_message()
     }
 
+    /// The message of another thread's request to yield that came to this assignment and that it has not met; `None` without one.
+    #[inline]
+    pub(crate) fn unanswered_message(&self) -> Option<u64> {
+        self.attached.unanswered_message()
+    }
+
     /// What this thread will look at when the next request is interrupted.
     #[inline]
     pub(crate) fn next_read(&self, address: *const ()) {
@@ -304,61 +335,105 @@ impl<'a, S: Service> Fibers<'a, S> {
         slot: SlotId,
         suspended: bool,
         now: Reading,
-        mut slice_ns: Option<u64>,
+        slice_ns: Option<u64>,
         mut renew: impl FnMut(u64, bool) -> Option<u64>,
     ) -> RanSlice {
-        let start = now;
-        let sliced = slice_ns.is_some();
-        let mut due_ns = start.ns.saturating_add(slice_ns.unwrap_or(u64::MAX));
-        turned_to_request(start.ns);
-        match slice_ns {
-            Some(slice_ns) => self.end_slice_in(now.ticks, slice_ns),
-            // The last request may have ended before its slice did.
-            None => self.attached.set_deadline(u64::MAX),
-        }
-        let (id, mut slot) = job_of(slot);
+        turned_to_request(now.ns);
+        let (id, slot) = job_of(slot);
         // SAFETY: we have the token until the end of this, and the places longer.
         let place = unsafe { self.context.suspended.place(id) };
-        let mut turn = if suspended {
-            self.resume(place.as_mut())
-        } else if let Some(fiber) = self.idle.pop().or_else(|| self.spawn()) {
-            self.begin(fiber, &mut slot, place)
-        } else {
-            return RanSlice {
-                slot,
-                end: SliceEnd::NoStack,
-                span: start..start,
-                held: None,
+        let mut begun = Begun { slot, place };
+        let Some(slice_ns) = slice_ns else {
+            // The last request may have ended before its slice did.
+            self.attached.set_deadline(u64::MAX);
+            let Some(turn) = self.first_turn(&mut begun, suspended) else {
+                return RanSlice::no_stack(begun.slot, now);
             };
+            let over = self.now().max(now);
+            return self.ended(id, begun, turn, now..over, None);
         };
-        let (over, held) = loop {
-            // That of a slice that was renewed kept nobody waiting.
-            let held = begun(place.as_mut()).fiber.take_held();
-            let now = self.now().max(start);
-            if matches!(turn, Turn::Finished(_)) || slice_ns.is_none() {
-                break (now, held);
+        self.slice.begin(self.clock, self.attached, now, slice_ns);
+        let mut renewal = Renewal {
+            due_ns: now.ns.saturating_add(slice_ns),
+            renew: &mut renew,
+            start: now,
+            slice: self.slice,
+            clock: self.clock,
+            attached: self.attached,
+            refused_at: None,
+        };
+        let renewal = &raw mut renewal;
+        if self.renews_in_place {
+            // SAFETY: `renewal` lives until this is taken back below, and only this and the function use it, one at a time.
+            unsafe { renewal_on(self.attached, renewal) };
+        }
+        let first = self.first_turn(&mut begun, suspended);
+        let over = first.map(|mut turn| {
+            loop {
+                // SAFETY: the fiber does not run, so nobody else uses it.
+                let renewal = unsafe { &mut *renewal };
+                if matches!(turn, Turn::Finished(_)) {
+                    break (turn, self.now().max(now));
+                }
+                let asked = self.attached.granted_message() != 0;
+                if let Some(over) = renewal.refused_at.or_else(|| renewal.refuses(asked)) {
+                    break (turn, over);
+                }
+                turn = begun.go_on();
             }
-            slice_ns = renew(now.ns, self.attached.granted_message() != 0);
-            let Some(slice_ns) = slice_ns else {
-                break (now, held);
-            };
-            due_ns = now.ns.saturating_add(slice_ns);
-            self.end_slice_in(now.ticks, slice_ns);
-            turn = begun(place.as_mut()).fiber.resume();
-        };
-        begun(place.as_mut()).attained_ns += over.ns - start.ns;
+        });
+        if self.renews_in_place {
+            // SAFETY: without a function the argument is not used.
+            unsafe { self.attached.set_renewal(None, ptr::null_mut()) };
+        }
+        // SAFETY: as above, and the last use.
+        let Renewal { due_ns, slice, .. } = unsafe { &*renewal };
+        self.slice = *slice;
+        match over {
+            Some((turn, over)) => self.ended(id, begun, turn, now..over, Some(*due_ns)),
+            None => RanSlice::no_stack(begun.slot, now),
+        }
+    }
+
+    /// Begins the request or resumes it, until it ends or yields. `None`: there is no stack for it.
+    #[inline(always)]
+    fn first_turn(&mut self, begun: &mut Begun<'_>, suspended: bool) -> Option<Turn<Work>> {
+        if suspended {
+            return Some(self.resume(begun.place.as_mut()));
+        }
+        let fiber = self.idle.pop().or_else(|| self.spawn())?;
+        Some(self.begin(fiber, &mut begun.slot, begun.place))
+    }
+
+    /// The request finished or yielded, after its slice if it had one, which was over at `due_ns`.
+    #[inline(always)]
+    fn ended(
+        &mut self,
+        id: JobId,
+        begun: Begun<'_>,
+        turn: Turn<Work>,
+        span: Range<Reading>,
+        due_ns: Option<u64>,
+    ) -> RanSlice {
+        let request = begun_in(begun.place.as_mut());
+        request.attained_ns += span.end.ns - span.start.ns;
+        let held = request.fiber.take_held();
+        let held = held.map(|held| self.held_turn(held, span.end));
         let end = match turn {
             Turn::Yielded => SliceEnd::Yielded {
-                job: begun(place.as_mut()).job(id),
-                sliced,
+                job: request.job(id),
+                sliced: due_ns.is_some(),
             },
-            Turn::Finished(work) => self.finish(&work, place, over.ns.saturating_sub(due_ns)),
+            Turn::Finished(work) => {
+                let late_ns = due_ns.map_or(0, |due_ns| span.end.ns.saturating_sub(due_ns));
+                self.finish(&work, begun.place, late_ns)
+            }
         };
         RanSlice {
-            slot,
+            slot: begun.slot,
             end,
-            span: start..over,
-            held: held.map(|held| self.held_turn(held, over)),
+            span,
+            held,
         }
     }
 
@@ -391,7 +466,7 @@ impl<'a, S: Service> Fibers<'a, S> {
 
     #[inline(always)]
     fn resume(&self, place: Option<&mut Suspended>) -> Turn<Work> {
-        let request = begun(place);
+        let request = begun_in(place);
         assert!(
             self.context.resume == Resume::Anywhere || request.worker == self.me,
             "a request resumes where its service allows"
@@ -441,6 +516,19 @@ impl<'a, S: Service> Fibers<'a, S> {
         }
     }
 
+    /// Counts a request that ended without meeting another thread's request to yield, made at `asked_ns` and counted by that thread.
+    #[cold]
+    pub(crate) fn count_unanswered(
+        &self,
+        tally: &Tally,
+        class: ClassId,
+        now_ns: u64,
+        asked_ns: u64,
+    ) {
+        let late_ns = now_ns.saturating_sub(asked_ns);
+        self.context.overruns.ended(tally, class.0, late_ns);
+    }
+
     /// The fiber is free. Requests that go on elsewhere take their fibers along, so what one thread has too many of the others may lack.
     #[inline]
     fn keep(&mut self, fiber: Fiber<Work>) {
@@ -462,19 +550,6 @@ impl<'a, S: Service> Fibers<'a, S> {
             work.response = Some(handle(&*service, slot, work.worker, heard));
         }))
     }
-
-    #[inline]
-    fn end_slice_in(&mut self, now_ticks: u64, slice_ns: u64) {
-        // Slices are mostly alike, and a conversion is a division.
-        if self.slice.ns != slice_ns {
-            self.slice = SliceLength {
-                ns: slice_ns,
-                ticks: self.clock.ticks_in(slice_ns),
-            };
-        }
-        self.attached
-            .set_deadline(now_ticks.saturating_add(self.slice.ticks));
-    }
 }
 
 /// A cache line.
@@ -485,6 +560,6 @@ const MOST_IDLE: usize = 64;
 
 /// The request that has begun in this place.
 #[inline(always)]
-fn begun(place: Option<&mut Suspended>) -> &mut Suspended {
+fn begun_in(place: Option<&mut Suspended>) -> &mut Suspended {
     place.expect("a request that has begun is kept with its token")
 }

@@ -36,6 +36,7 @@ mod rx_waker;
 mod server;
 mod service;
 mod shared_queue;
+mod slice;
 mod stall;
 mod steered;
 mod sync;

@@ -24,7 +24,7 @@ use crate::threads::{Pin, Threads};
 /// How long threads that were told to give up may take: as long as handlers run at most, for all we hope.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
 
-/// Who carries the dispatcher out.
+/// Who carries the dispatcher out; without one, who carries out the monitor that interrupts requests (SYNERGY's timer core).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Layout {
     /// Dedicated if there is a core to spare, else inline.
@@ -32,7 +32,7 @@ pub enum Layout {
     Auto,
     /// A thread of its own.
     Dedicated,
-    /// The workers in turn, whoever has nothing to run.
+    /// The workers: they take turns as the dispatcher, whoever has nothing to run; each interrupts its own requests.
     Inline,
 }
 
@@ -113,6 +113,8 @@ pub(crate) struct Engine {
     pub(crate) queue_depths: ReadDepths,
     /// Dispatchers, each of which has workers of its own.
     pub(crate) dispatchers: usize,
+    /// Who carries the monitor of a steered system out; none where there is no such monitor.
+    pub(crate) monitor_layout: Option<Layout>,
 }
 
 /// Counts the drops of the queues that are sockets.

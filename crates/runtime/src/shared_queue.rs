@@ -5,16 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_queue::ArrayQueue;
 
 use crate::sync::Padded;
-use crate::token::RequestWord;
 
 /// A queue with many producers and many consumers, and its two counters, which monitors compare.
-pub(crate) struct SharedQueue {
-    requests: ArrayQueue<RequestWord>,
+pub(crate) struct SharedQueue<T> {
+    requests: ArrayQueue<T>,
     taken: Padded<AtomicU64>,
     put: Padded<AtomicU64>,
 }
 
-impl SharedQueue {
+impl<T> SharedQueue<T> {
     /// An empty queue with room for `capacity` requests, above 0.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
@@ -26,7 +25,7 @@ impl SharedQueue {
 
     /// Puts a request at the tail; gives it back where the queue is full.
     #[inline]
-    pub(crate) fn push(&self, request: RequestWord) -> Option<RequestWord> {
+    pub(crate) fn push(&self, request: T) -> Option<T> {
         match self.requests.push(request) {
             Ok(()) => {
                 self.put.fetch_add(1, Ordering::Relaxed);
@@ -38,7 +37,7 @@ impl SharedQueue {
 
     /// Takes the request at the head.
     #[inline]
-    pub(crate) fn pop(&self) -> Option<RequestWord> {
+    pub(crate) fn pop(&self) -> Option<T> {
         let request = self.requests.pop()?;
         self.taken.fetch_add(1, Ordering::Relaxed);
         Some(request)
@@ -63,5 +62,75 @@ impl SharedQueue {
             self.taken.load(Ordering::Relaxed),
             self.put.load(Ordering::Relaxed),
         )
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use std::sync::atomic::AtomicUsize;
+
+    proptest! {
+        /// One thread sees a list with a bound, and counters that tell its length. Where the next operation is `true` it pushes.
+        #[test]
+        fn it_is_a_list_with_a_bound(room in 1..9_usize, pushes in prop::collection::vec(any::<bool>(), 0..200)) {
+            let (queue, mut list) = (SharedQueue::new(room), VecDeque::new());
+            let (mut put, mut taken) = (0, 0);
+            for push in pushes {
+                if push {
+                    let fits = list.len() < room;
+                    prop_assert_eq!(queue.push(put), (!fits).then_some(put));
+                    list.extend(fits.then_some(put));
+                    put += u64::from(fits);
+                } else {
+                    let first = list.pop_front();
+                    prop_assert_eq!(queue.pop(), first);
+                    taken += u64::from(first.is_some());
+                }
+                prop_assert_eq!(queue.counters(), (taken, put));
+            }
+        }
+    }
+
+    /// Every thread pushes its words and takes whatever there is, as workers do that share a queue.
+    #[test]
+    fn each_word_is_taken_once_by_somebody() {
+        const THREADS: usize = 3;
+        const WORDS: u64 = 50_000;
+        for room in [1, 7, 64] {
+            let (queue, pushing) = (SharedQueue::new(room), AtomicUsize::new(THREADS));
+            let mut all: Vec<u64> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..THREADS as u64)
+                    .map(|thread| {
+                        let (queue, pushing) = (&queue, &pushing);
+                        scope.spawn(move || {
+                            let mut taken = Vec::new();
+                            for word in thread * WORDS..(thread + 1) * WORDS {
+                                while queue.push(word).is_some() {
+                                    taken.extend(queue.pop());
+                                }
+                                taken.extend((word % 2 == 0).then(|| queue.pop()).flatten());
+                            }
+                            pushing.fetch_sub(1, Ordering::AcqRel);
+                            while pushing.load(Ordering::Acquire) > 0 {
+                                taken.extend(queue.pop());
+                            }
+                            taken.extend(std::iter::from_fn(|| queue.pop()));
+                            taken
+                        })
+                    })
+                    .collect();
+                threads
+                    .into_iter()
+                    .flat_map(|thread| thread.join().unwrap())
+                    .collect()
+            });
+            all.sort_unstable();
+            let words = THREADS as u64 * WORDS;
+            assert!(all.into_iter().eq(0..words), "room {room}");
+            assert_eq!(queue.counters(), (words, words), "room {room}");
+        }
     }
 }

@@ -1,11 +1,16 @@
-//! The standard library's primitives, or loom's models of them under `--cfg loom`.
+//! The standard library's primitives, or models of them: loom's under `--cfg loom`, shuttle's under `--cfg shuttle`.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     Arc, Condvar, Mutex,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
 };
-#[cfg(not(loom))]
+#[cfg(shuttle)]
+pub(crate) use shuttle::sync::{
+    Arc, Condvar, Mutex,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},
+};
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::sync::{
     Arc, Condvar, Mutex,
     atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence},

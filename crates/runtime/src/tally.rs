@@ -44,7 +44,7 @@ pub(crate) struct Tally {
     classes: Box<[ClassTally]>,
     /// By class and kind of section; a line of their own, since they are hardly ever written.
     held: Box<[HeldTally]>,
-    /// By worker, of a dispatcher that watches them: how often its monitor let a request go on.
+    /// By worker, of a thread that watches them: how often its monitor let a request go on.
     renewals: Box<[Count]>,
 }
 
@@ -74,8 +74,8 @@ pub(crate) struct ClassTally {
 }
 
 impl Tally {
-    /// A dispatcher's, which watches so many workers.
-    pub(crate) fn of_dispatcher(classes: usize, workers: usize) -> Self {
+    /// That of a thread which watches so many workers: a dispatcher's, or a monitor's.
+    pub(crate) fn of_watcher(classes: usize, workers: usize) -> Self {
         Self {
             renewals: (0..workers).map(|_| Count::default()).collect(),
             ..Self::new(classes)
@@ -322,7 +322,7 @@ impl Stats {
         written.saturating_sub(self.unsent)
     }
 
-    /// Tells threads apart: the first `workers` tallies are theirs, then come those of the dispatchers.
+    /// Tells threads apart: the first `workers` tallies are theirs, then come those of the dispatchers, or of a monitor.
     pub(crate) fn tell_apart(
         &mut self,
         tallies: &[Arc<Tally>],
@@ -337,12 +337,11 @@ impl Stats {
                 ..WorkerStats::of(tally)
             })
             .collect();
-        let dispatchers = &others[..dispatchers];
-        self.dispatchers = dispatchers
+        self.dispatchers = others[..dispatchers]
             .iter()
             .map(|tally| WorkerStats::of(tally))
             .collect();
-        let watched = dispatchers.iter().flat_map(|tally| &tally.renewals);
+        let watched = others.iter().flat_map(|tally| &tally.renewals);
         for (worker, renewals) in self.workers.iter_mut().zip(watched) {
             worker.renewals += renewals.get();
         }

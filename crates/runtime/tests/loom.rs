@@ -8,7 +8,7 @@ use headway_runtime::park::{Parker, announce};
 use headway_runtime::ring::{Consumer, Producer, ring};
 use headway_runtime::run_queue::run_queue;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use loom::thread;
 
 /// A model that switches threads where they could have gone on at most so often: few bugs need more than two
@@ -329,5 +329,75 @@ fn a_run_queue_is_shared_with_a_thief() {
         words.extend(stolen);
         words.sort_unstable();
         assert_eq!(words, [1, 2, 3]);
+    });
+}
+
+/// What belongs to a request and is no atomic: a buffer, a suspended fiber. loom checks that accesses are ordered.
+struct Place(loom::cell::UnsafeCell<i32>);
+
+// SAFETY: whoever has the request's word has its place; that is what is tested.
+#[expect(unsafe_code, reason = "loom's cell stands for one that tokens guard")]
+unsafe impl Sync for Place {}
+
+/// A request is interrupted, stolen from the queue of the worker that began it, goes on with the thief, is interrupted there, and stolen
+/// back: each worker sees what the other left in the request's place, and nobody else is in it.
+#[test]
+fn an_interrupted_request_goes_to_a_thief_and_back() {
+    bounded(3).check(|| {
+        let places: Arc<[Place; 2]> = Arc::new(std::array::from_fn(|_| {
+            Place(loom::cell::UnsafeCell::new(0))
+        }));
+        let (mut mine, my_thief) = run_queue(2, true);
+        let (mut theirs, their_thief) = run_queue(2, true);
+        let go_on = |places: &[Place; 2], word: u64| places[word as usize].0.with_mut(write_next);
+        let other = thread::spawn({
+            let places = Arc::clone(&places);
+            move || {
+                my_thief.steal(2, &mut theirs);
+                if let Some(word) = theirs.pop() {
+                    go_on(&places, word);
+                    // It yields here, behind what else was stolen.
+                    theirs.push(word).unwrap();
+                }
+                theirs
+            }
+        });
+        for word in 0..2 {
+            go_on(&places, word);
+            mine.push(word).unwrap();
+        }
+        let mut words = Vec::new();
+        their_thief.steal(2, &mut mine);
+        while let Some(word) = mine.pop() {
+            go_on(&places, word);
+            words.push(word);
+        }
+        let mut theirs = other.join().unwrap();
+        while let Some(word) = theirs.pop() {
+            go_on(&places, word);
+            words.push(word);
+        }
+        words.sort_unstable();
+        assert_eq!(words, [0, 1]);
+    });
+}
+
+/// The monitor's thread sleeps while the worker does. A worker that wakes says so before it runs anything: what it runs is watched.
+#[test]
+fn a_monitor_that_sleeps_wakes_with_a_worker() {
+    loom::model(|| {
+        let (asleep, parker) = (Arc::new(AtomicBool::new(true)), Arc::new(Parker::new()));
+        let monitor = thread::spawn({
+            let (asleep, parker) = (Arc::clone(&asleep), Arc::clone(&parker));
+            move || {
+                while asleep.load(Ordering::Relaxed) {
+                    parker.park_unless(|| !asleep.load(Ordering::Relaxed));
+                }
+            }
+        });
+        asleep.store(false, Ordering::Relaxed);
+        announce();
+        parker.wake();
+        monitor.join().unwrap();
     });
 }

@@ -26,6 +26,10 @@ pub struct Costs {
     /// pays `dispatch_ns` for each that it finds. 0: a dispatcher's thread sees each at once.
     #[serde(skip_serializing_if = "is_zero")]
     pub look_ns: u64,
+    /// A worker's work at the end of a quantum that is renewed, where a monitor interrupts without a dispatcher and the workers carry it out.
+    /// 0: a core of its own does, and no worker pays (SYNERGY's timer core).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub renew_ns: u64,
     /// How much longer a request takes on a dispatcher that works, %: code that interrupts itself
     /// reads the clock (Concord § 3.3).
     #[serde(skip_serializing_if = "is_zero")]

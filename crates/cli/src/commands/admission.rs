@@ -35,9 +35,10 @@ pub(crate) fn admit(
         StartError::Policy(error) => Refused::Policy(explain(&error)),
         other => Refused::Policy(other.to_string()),
     })?;
-    if !admission.has_dispatcher && layout != Layout::Auto {
+    if !admission.is_laid_out() && layout != Layout::Auto {
         return Err(Refused::Layout(format!(
-            "'{policy}' has no dispatcher to be laid out: leave the layout out, or choose a policy with one, such as c-fcfs"
+            "'{policy}' has neither a dispatcher nor a monitor to be laid out: leave the layout out, or choose a policy with one, such as c-fcfs \
+             or synergy"
         )));
     }
     Ok(admission)

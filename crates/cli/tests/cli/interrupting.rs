@@ -122,9 +122,13 @@ fn ways_to_interrupt_that_cannot_be_are_refused_with_the_remedy() {
 fn requests_are_interrupted_as_asked() {
     for (flags, said_of) in [
         (
-            &["--policy", "synergy"][..],
+            &["--policy", "synergy", "--layout", "inline"][..],
             "no dispatcher: the network steers requests to them; idle threads spin for 20us, then park; \
-             workers interrupt their own requests, which go on at any worker",
+             workers interrupt their own requests (inline), which go on at any worker",
+        ),
+        (
+            &["--policy", "synergy", "--layout", "dedicated"],
+            "a monitor with a thread of its own (dedicated) interrupts requests, which go on at any worker",
         ),
         (
             &[

@@ -32,7 +32,8 @@ use std::time::Duration;
 
 pub use file::{Config, ConfigError, File};
 use headway_net::classify::AnyClassifier;
-use headway_policy::systems::ServerSpec;
+use headway_policy::role::Owner;
+use headway_policy::systems::{Preemption, ServerSpec};
 use headway_policy::{MAX_WORKERS, Resume};
 use headway_runtime::{Builder, DeclaredClass, Layout, Mechanism, NoService, Server, Udp};
 use headway_sim::{check_slos, class_hints};
@@ -148,7 +149,8 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
 pub const TURNS_CORES_MAX: usize = 4;
 
 /// As many workers as a server has on a machine with `cores` cores, unless chosen: one on each core, but one less where a dispatcher's thread takes one. It does with more than
-/// [`TURNS_CORES_MAX`] cores, in the dedicated layout, and where it interrupts `by_signal`. A policy without a dispatcher never needs one.
+/// [`TURNS_CORES_MAX`] cores, in the dedicated layout, and where it interrupts `by_signal`. A policy without a dispatcher leaves a core to its monitor in
+/// the dedicated layout only.
 ///
 /// ```
 /// use headway::config::default_workers;
@@ -158,6 +160,7 @@ pub const TURNS_CORES_MAX: usize = 4;
 /// assert_eq!(default_workers(&darc, Layout::Auto, false, 2), 2);
 /// assert_eq!(default_workers(&darc, Layout::Auto, false, 16), 15);
 /// assert_eq!(default_workers(&synergy, Layout::Auto, false, 16), 16);
+/// assert_eq!(default_workers(&synergy, Layout::Dedicated, false, 16), 15);
 /// # Ok::<(), headway::policy::spec::SpecError>(())
 /// ```
 #[must_use]
@@ -167,15 +170,18 @@ pub fn default_workers(
     by_signal: bool,
     cores: usize,
 ) -> usize {
+    let facts = policy.facts();
+    let has_dispatcher = facts.owner == Owner::Dispatcher;
+    let has_monitor = matches!(facts.preemption, Preemption::ByMonitor { .. });
     let dedicated = match layout {
-        Layout::Dedicated => true,
+        Layout::Dedicated => has_dispatcher || has_monitor,
         Layout::Inline => false,
-        Layout::Auto => by_signal || cores > TURNS_CORES_MAX,
+        Layout::Auto => has_dispatcher && (by_signal || cores > TURNS_CORES_MAX),
     };
-    let threads_beside = if dedicated {
-        policy.facts().dispatchers
-    } else {
-        0
+    let threads_beside = match facts.owner {
+        _ if !dedicated => 0,
+        Owner::Dispatcher => facts.dispatchers,
+        Owner::Steering | Owner::Nobody => 1,
     };
     cores.saturating_sub(threads_beside).clamp(1, MAX_WORKERS)
 }

@@ -87,15 +87,21 @@ impl Rx for ReplayRx {
     }
 
     fn backlog_hint(&self) -> usize {
+        let remaining = self.queue().remaining();
+        if remaining.is_empty() {
+            return 0;
+        }
         let Some(start_ns) = self.shared.start_ns() else {
             return 0;
         };
         let Some(elapsed_ns) = self.clock.now_ns().checked_sub(start_ns) else {
             return 0;
         };
-        self.queue()
-            .remaining()
-            .partition_point(|arrival| arrival.at_ns <= elapsed_ns)
+        let is_due = |arrival: &ReplayArrival| arrival.at_ns <= elapsed_ns;
+        if !is_due(&remaining[0]) {
+            return 0;
+        }
+        remaining.partition_point(is_due)
     }
 
     /// Sleeps, then spins the last 100 µs: an arrival here must not be late by a timer's error, which a packet's

@@ -15,11 +15,12 @@ use super::worker::Worker;
 use crate::assignment::Assignment;
 use crate::control::{Control, Phase};
 use crate::executor::{Executor, Ran};
-use crate::fibers::{FiberContext, Fibers, RanSlice, Reading, SliceEnd};
+use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::park::Backoff;
 use crate::rules::RulesReceiver;
 use crate::rx_waker::RxWaker;
 use crate::service::{Response, Service};
+use crate::slice::Reading;
 use crate::token::NextHint;
 
 /// A worker's local policy, and where its rules come from.

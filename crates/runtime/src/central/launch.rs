@@ -100,7 +100,7 @@ where
     let mut tallies = tallies(count, classes);
     tallies.extend(systems.iter().map(|system| {
         let watched = system.locals.len();
-        Arc::new(Tally::of_dispatcher(classes, watched))
+        Arc::new(Tally::of_watcher(classes, watched))
     }));
     let config = &parts.config;
     let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
@@ -135,6 +135,7 @@ where
         set_rules,
         queue_depths: Arc::new(QueueDepths::default),
         dispatchers,
+        monitor_layout: None,
     };
     engine.ready(started)
 }

@@ -29,6 +29,8 @@ pub struct Admission {
     /// Whether requests are interrupted at the ends of quanta alone, which workers can time themselves
     /// ([`Builder::interrupt_by_clock`](crate::Builder::interrupt_by_clock)).
     pub keeps_times: bool,
+    /// Whether a monitor interrupts requests though there is no dispatcher: a thread of its own carries it out, or the workers.
+    pub has_monitor: bool,
 }
 
 impl Admission {
@@ -49,6 +51,12 @@ impl Admission {
     pub fn polls_at_work(&self, dedicated: bool) -> bool {
         self.limits_queues && self.interrupts() && !(self.has_dispatcher && dedicated)
     }
+
+    /// Whether a [`Layout`](crate::Layout) says who carries something out.
+    #[must_use]
+    pub fn is_laid_out(&self) -> bool {
+        self.has_dispatcher || self.has_monitor
+    }
 }
 
 /// Whether a server of this shape runs a policy, and how. [`Builder::start`](crate::Builder::start) asks the same.
@@ -66,7 +74,9 @@ pub fn admit(spec: &ServerSpec, shape: &Shape) -> Result<Admission, StartError> 
         return Err(StartError::KnownProfile { policy });
     }
     checked?;
+    let by_monitor = matches!(facts.preemption, Preemption::ByMonitor { .. });
     Ok(Admission {
+        has_monitor: facts.owner == Owner::Steering && by_monitor,
         has_dispatcher: facts.owner == Owner::Dispatcher,
         dispatchers: facts.dispatchers,
         limits_queues: facts.owner != Owner::Steering,
@@ -235,7 +245,7 @@ mod tests {
     #[test]
     fn how_a_policy_is_carried_out_is_said() {
         let said = |policy| admitted(policy).unwrap();
-        assert!(!said("d-fcfs").has_dispatcher);
+        assert!(!said("d-fcfs").is_laid_out());
         let darc = said("darc");
         assert!(darc.has_dispatcher && !darc.interrupts());
         assert!(said("concord").dispatcher_interrupts);
@@ -251,7 +261,7 @@ mod tests {
             assert_eq!(said(policy).keeps_times, keeps_times, "{policy}");
         }
         let synergy = said("synergy");
-        assert!(!synergy.has_dispatcher && synergy.workers_interrupt);
+        assert!(!synergy.has_dispatcher && synergy.workers_interrupt && synergy.has_monitor);
         assert!(!synergy.limits_queues && !synergy.polls_at_work(false));
         let tardis = said("tardis");
         assert!(!tardis.has_dispatcher && tardis.workers_interrupt);

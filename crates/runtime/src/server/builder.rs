@@ -194,7 +194,7 @@ impl<S, D, C> Builder<S, D, C> {
         self
     }
 
-    /// Who carries the dispatcher out.
+    /// Who carries the dispatcher out, or the monitor of a policy without a dispatcher that interrupts requests.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self

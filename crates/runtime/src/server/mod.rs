@@ -83,6 +83,13 @@ impl Server {
         self.engine.layout
     }
 
+    /// Who interrupts the requests of a policy without a dispatcher: a [thread](Layout::Dedicated) for all workers, or
+    /// each [worker](Layout::Inline) its own. `None` with a dispatcher, and where no request is interrupted.
+    #[must_use]
+    pub fn monitor_layout(&self) -> Option<Layout> {
+        self.engine.monitor_layout
+    }
+
     /// How its threads wait.
     #[must_use]
     pub fn idle(&self) -> Idle {

@@ -10,19 +10,22 @@ use headway_net::pool::Pool;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::{self, SharedQueues};
 
+use super::monitor::MonitorThread;
 use super::peers::Peers;
-use super::preemptive::{PreemptiveWorker, Timer};
+use super::preemptive::{PreemptiveWorker, Timekeeper, Timer};
 use super::view::View;
 use super::worker::{ToTheEnd, Worker};
+use super::worker_slot::WorkerSlot;
 use crate::control::Control;
 use crate::error::StartError;
 use crate::fibers::FiberContext;
 use crate::intake::{Buffers, Intake};
 use crate::overruns::Overruns;
-use crate::park::Backoff;
-use crate::parts::{Engine, Parts, SetRules, executors, kernel_drops, tallies};
+use crate::park::{Backoff, Idle};
+use crate::parts::{Engine, Layout, Parts, SetRules, executors, kernel_drops, tallies};
 use crate::rules::{RulesSender, rules};
 use crate::service::Service;
+use crate::tally::Tally;
 use crate::threads::{Pinning, Threads, cores};
 use crate::token::request_queue;
 
@@ -51,16 +54,21 @@ where
 {
     let count = parts.shape.workers;
     let config = &parts.config;
-    let mut threads = Threads::new(Pinning::choose(&config.pin, count)?);
-    let tallies = tallies(count, parts.shape.queues());
+    let monitor_layout = choose_layout::<M>(config.layout, count);
+    let has_thread = monitor_layout == Some(Layout::Dedicated);
+    let thread_count = count + usize::from(has_thread);
+    let mut threads = Threads::new(Pinning::choose(&config.pin, thread_count)?);
+    let classes = parts.shape.queues();
+    let mut tallies = tallies(count, classes);
+    tallies.extend(has_thread.then(|| Arc::new(Tally::of_watcher(classes, count))));
     let interrupts = M::PREEMPTS || L::SLICES;
+    let oversubscribed = thread_count > cores();
+    let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
+    let overruns = Arc::new(overruns);
     let (pool, mut free) = Pool::new(config.slots)?;
     let pool = Arc::new(pool);
     let fiber_context = interrupts
-        .then(|| {
-            let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
-            FiberContext::new(&parts, &pool, &Arc::new(overruns))
-        })
+        .then(|| FiberContext::new(&parts, &pool, &overruns))
         .transpose()?;
     let DatapathEnds { rxs, txs } = Parts::<D, C, S>::split(parts.datapath, count, count)?;
     let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
@@ -78,13 +86,34 @@ where
     let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
     let executors = executors(&parts.service, txs, journals, &pool, &tallies);
+    let worker_slots: Vec<Arc<WorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
+    let watchers = if has_thread { 1 } else { count };
+    let (monitor_rules, monitor_receivers): (Vec<_>, Vec<_>) =
+        (0..watchers).map(|_| rules()).unzip();
+    let mut monitor_receivers = monitor_receivers.into_iter();
+    let mut next_monitor_rules = || {
+        monitor_receivers
+            .next()
+            .expect("a mailbox for each monitor")
+    };
+    if has_thread {
+        let monitor = MonitorThread {
+            monitor: system.monitor.clone(),
+            rules: next_monitor_rules(),
+            worker_slots: worker_slots.clone(),
+            peers: Arc::clone(&peers),
+            control: Arc::clone(&control),
+            overruns,
+            tally: Arc::clone(&tallies[count]),
+            may_sleep: config.idle != Idle::Spin,
+            oversubscribed,
+        };
+        started = threads.spawn("hw-monitor".to_owned(), &control, None, || monitor.run());
+    }
     let timer = Arc::new(Timer::new(system.monitor.clone()));
     let (local_rules, local_receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
-    let (monitor_rules, monitor_receivers): (Vec<_>, Vec<_>) = (0..count).map(|_| rules()).unzip();
-    let receivers = local_receivers.into_iter().zip(monitor_receivers);
     let workers = system.locals.into_iter().zip(executors).zip(queues);
-    for (index, (((local, executor), run_queue), (rules, monitor_rules))) in
-        workers.zip(receivers).enumerate()
+    for (index, (((local, executor), run_queue), rules)) in workers.zip(local_receivers).enumerate()
     {
         let buffers = Buffers {
             pool: Arc::clone(&pool),
@@ -107,19 +136,27 @@ where
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&control),
-            backoff: Backoff::new(config.idle, count > cores(), control.stalls()),
+            backoff: Backoff::new(config.idle, oversubscribed, control.stalls()),
             clock: Clock::global(),
+            stopped_ns: None,
         };
         let Some(fiber_context) = &fiber_context else {
             let serve = || worker.serve(ToTheEnd);
             started = started.and_then(|()| threads.spawn_worker(index, &control, setup, serve));
             continue;
         };
+        let timekeeper = if has_thread {
+            Timekeeper::Thread(Arc::clone(&worker_slots[index]))
+        } else {
+            Timekeeper::Worker {
+                monitor: system.monitor.clone(),
+                rules: next_monitor_rules(),
+                timer: Arc::clone(&timer),
+            }
+        };
         let worker = PreemptiveWorker {
             worker,
-            monitor: system.monitor.clone(),
-            rules: monitor_rules,
-            timer: Arc::clone(&timer),
+            timekeeper,
             fiber_context: fiber_context.clone(),
         };
         started =
@@ -134,6 +171,7 @@ where
         set_rules: set_rules::<I, L, M>(local_rules, monitor_rules),
         queue_depths: Arc::new(move || peers.depths()),
         dispatchers: 0,
+        monitor_layout,
     };
     engine.ready(started)
 }
@@ -157,4 +195,14 @@ where
         }
         Ok(())
     })
+}
+
+/// Who carries the monitor out, if there is one: a thread that shares a core with a worker costs more than it brings.
+fn choose_layout<M: Monitor>(layout: Layout, workers: usize) -> Option<Layout> {
+    let chosen = match layout {
+        Layout::Auto if cores() > workers => Layout::Dedicated,
+        Layout::Auto => Layout::Inline,
+        chosen => chosen,
+    };
+    M::PREEMPTS.then_some(chosen)
 }

@@ -5,12 +5,15 @@
 //! from its receive queue. Interrupted requests wait in queues that all workers [share](peers). So requests change workers, and their
 //! buffers with them: a worker that has more free buffers than its part of the pool gives them up for whoever has none.
 //!
-//! Where a policy interrupts, workers run requests [in slices](preemptive), else to their end.
+//! Where a policy interrupts, workers run requests [in slices](preemptive), else to their end. Its monitor has a [thread](monitor) and a core
+//! of its own where there is one, else the workers carry it out.
 
 mod launch;
+mod monitor;
 mod peers;
 mod preemptive;
 mod view;
 mod worker;
+mod worker_slot;
 
 pub(crate) use launch::{SteeredSystem, launch};

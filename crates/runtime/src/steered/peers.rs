@@ -10,6 +10,7 @@ use headway_policy::WorkerId;
 use headway_policy::role::Backlog;
 use headway_policy::systems::SharedQueues;
 
+use crate::park::{Parker, announce};
 use crate::parts::QueueDepths;
 use crate::rx_waker::RxWaker;
 use crate::shared_queue::SharedQueue;
@@ -22,7 +23,7 @@ pub(super) struct Peers<R> {
     rx_wakers: Box<[RxWaker<R>]>,
     /// The run queue of each worker.
     thieves: Box<[RequestThief]>,
-    shared: Box<[SharedQueue]>,
+    shared: Box<[SharedQueue<RequestWord>]>,
     /// The shared queues that are congested, a bit each.
     congested: Padded<AtomicU64>,
     /// The mean service time of each worker's shorts, ns.
@@ -33,6 +34,8 @@ pub(super) struct Peers<R> {
     part: usize,
     /// Workers that have not yet answered all they accepted.
     undrained: AtomicUsize,
+    /// Where the monitor's thread sleeps while all workers do.
+    monitor: Parker,
 }
 
 impl<R: Rx> Peers<R> {
@@ -53,6 +56,7 @@ impl<R: Rx> Peers<R> {
             surplus: ArrayQueue::new(slots),
             part: slots / workers,
             undrained: AtomicUsize::new(workers),
+            monitor: Parker::new(),
             thieves: thieves.into(),
         }
     }
@@ -79,6 +83,22 @@ impl<R: Rx> Peers<R> {
 
     pub(super) fn wake_all(&self) {
         self.rx_wakers.iter().for_each(RxWaker::wake);
+        self.monitor.wake();
+    }
+
+    /// A worker that slept is awake: somebody must watch what it runs.
+    pub(super) fn wake_monitor(&self) {
+        announce();
+        self.monitor.wake();
+    }
+
+    /// The monitor's thread sleeps until a worker is awake, unless `ready` says that there is something to do.
+    pub(super) fn sleep_beside_workers(&self, ready: impl FnOnce() -> bool) {
+        self.monitor.park_unless(|| !self.all_asleep() || ready());
+    }
+
+    pub(super) fn all_asleep(&self) -> bool {
+        self.rx_wakers.iter().all(RxWaker::is_asleep)
     }
 
     pub(super) fn all_asleep_but(&self, me: usize) -> bool {
@@ -139,11 +159,19 @@ impl<R: Rx> Peers<R> {
     #[inline]
     pub(super) fn release(&self, slot: SlotId, free: &mut FreeList) {
         free.give(slot);
-        if free.len() > self.part
+        self.share_surplus(free);
+    }
+
+    /// Gives up what a worker has beyond its part. Called after each poll too: a worker to which nothing came would keep what it was
+    /// [provided](Self::provide) with from others that have nothing to receive into.
+    #[inline]
+    pub(super) fn share_surplus(&self, free: &mut FreeList) {
+        while free.len() > self.part
             && let Some(slot) = free.take()
-            && let Err(slot) = self.surplus.push(slot)
         {
-            free.give(slot);
+            if let Err(slot) = self.surplus.push(slot) {
+                return free.give(slot);
+            }
         }
     }
 

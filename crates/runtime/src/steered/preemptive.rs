@@ -1,20 +1,22 @@
-//! A steered worker whose requests may be interrupted: it runs them on fibers and ends their slices itself, as its monitor and its local
-//! policy say.
+//! A steered worker whose requests may be interrupted: it runs them on fibers, in slices that end as its monitor and its local policy say.
 //!
-//! No core keeps time for others: each worker has a clone of the monitor, which hears of that worker alone. What a monitor finds out for all
-//! ([`Monitor::tick`]) one worker at a time does, whoever comes by when it is due.
+//! With a core to spare, a [thread of its own](super::monitor) carries the monitor out, and interrupts requests by a flag. Else no core keeps
+//! time for others: each worker has a clone of the monitor, which hears of that worker alone, and ends slices itself. What a monitor finds out
+//! for all ([`Monitor::tick`]) then one worker at a time does, whoever comes by when it is due.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use headway_fiber::Attached;
+use headway_fiber::{Attached, ByFlag, Preempter};
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, Unplaced};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
+use super::peers::Peers;
 use super::view::View;
 use super::worker::{Runner, Worker};
+use super::worker_slot::WorkerSlot;
 use crate::control::{Control, Phase};
 use crate::executor::Ran;
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
@@ -64,12 +66,96 @@ impl<M: Monitor> Timer<M> {
     }
 }
 
+/// Who carries the monitor out.
+pub(super) enum Timekeeper<M> {
+    /// The worker, for itself.
+    Worker {
+        monitor: M,
+        rules: RulesReceiver<M>,
+        timer: Arc<Timer<M>>,
+    },
+    /// A thread with a core of its own, for all workers.
+    Thread(Arc<WorkerSlot>),
+}
+
+impl<M: Monitor> Timekeeper<M> {
+    #[inline]
+    fn tick<R: Rx>(&self, now_ns: u64, peers: &Peers<R>) {
+        if let Self::Worker { timer, .. } = self
+            && let Some(congested) = timer.tick(now_ns, peers)
+        {
+            peers.set_congested(congested);
+        }
+    }
+
+    /// Adopts new rules, unless another worker is in the way. A thread of its own adopts them itself.
+    fn adopt(&mut self, control: &Control) -> bool {
+        let Self::Worker {
+            monitor,
+            rules,
+            timer,
+        } = self
+        else {
+            return true;
+        };
+        rules.adopt(control, |fresh| {
+            monitor.adopt(fresh);
+            timer.adopt(fresh)
+        });
+        !rules.are_new(control)
+    }
+
+    /// The worker begins or resumes a request. When to ask about it, ns; never where it is `u64::MAX`.
+    #[inline]
+    fn started(
+        &mut self,
+        now_ns: u64,
+        me: WorkerId,
+        job: &Job,
+        epoch: u64,
+        queues: &impl Backlog,
+    ) -> u64 {
+        match self {
+            Self::Worker { monitor, .. } if M::PREEMPTS => {
+                let after_ns = monitor.started(now_ns, me, job, epoch, queues);
+                now_ns.saturating_add(after_ns.unwrap_or(u64::MAX))
+            }
+            Self::Worker { .. } => u64::MAX,
+            Self::Thread(worker_slot) => {
+                worker_slot.begin(epoch, job, now_ns);
+                u64::MAX
+            }
+        }
+    }
+
+    /// The time came that was asked for. When to ask again; `None`: the request yields.
+    #[inline]
+    fn expired(&mut self, now_ns: u64, me: WorkerId, queues: &impl Backlog) -> Option<u64> {
+        let Self::Worker { monitor, .. } = self else {
+            return Some(u64::MAX);
+        };
+        match monitor.expired(now_ns, me, &Unplaced, queues) {
+            PreemptionDecision::Preempt => None,
+            PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
+                Some(now_ns + for_ns)
+            }
+            PreemptionDecision::Leave => Some(u64::MAX),
+        }
+    }
+
+    #[inline]
+    fn stopped(&mut self, now_ns: u64, me: WorkerId, epoch: u64) {
+        match self {
+            Self::Worker { monitor, .. } => monitor.stopped(now_ns, me, epoch),
+            Self::Thread(worker_slot) => worker_slot.end(),
+        }
+    }
+}
+
 /// A worker thread whose requests may be interrupted.
 pub(super) struct PreemptiveWorker<L, M, S, R: Rx, T, C> {
     pub(super) worker: Worker<L, S, R, T, C>,
-    pub(super) monitor: M,
-    pub(super) rules: RulesReceiver<M>,
-    pub(super) timer: Arc<Timer<M>>,
+    pub(super) timekeeper: Timekeeper<M>,
     pub(super) fiber_context: FiberContext<S>,
 }
 
@@ -86,24 +172,41 @@ where
     pub(super) fn run(self) {
         let me = WorkerId(self.worker.index as u16);
         let attached = Attached::new();
-        attached.self_timed(true);
+        let control = Arc::clone(&self.worker.control);
+        // Dropping `attached` waits until the monitor's thread has dropped the flag: after a panic here it must hear of the end.
+        let (_left, _stopped);
+        match &self.timekeeper {
+            Timekeeper::Worker { .. } => attached.self_timed(true),
+            Timekeeper::Thread(worker_slot) => {
+                attached.self_timed(L::SLICES);
+                let asker = ByFlag::new(&attached).asker();
+                worker_slot.set_asker(asker.expect("another thread asks by a flag"));
+                _stopped = control.stop_on_panic();
+                _left = LeavesSlot(Arc::clone(worker_slot));
+            }
+        }
         let runner = InSlices {
             me,
-            monitor: self.monitor,
-            rules: self.rules,
-            timer: &self.timer,
-            fibers: Fibers::new(self.fiber_context, me, &attached),
+            timekeeper: self.timekeeper,
+            fibers: Fibers::new(self.fiber_context, me, &attached).renewing_in_place(),
         };
         self.worker.serve(runner);
+    }
+}
+
+/// Tells the monitor's thread, when it is dropped, that the worker has ended.
+struct LeavesSlot(Arc<WorkerSlot>);
+
+impl Drop for LeavesSlot {
+    fn drop(&mut self) {
+        self.0.leave();
     }
 }
 
 /// Runs requests on fibers, a slice at a time.
 struct InSlices<'a, M, S> {
     me: WorkerId,
-    monitor: M,
-    rules: RulesReceiver<M>,
-    timer: &'a Timer<M>,
+    timekeeper: Timekeeper<M>,
     fibers: Fibers<'a, S>,
 }
 
@@ -129,18 +232,12 @@ impl Deadlines {
         &mut self,
         now_ns: u64,
         me: WorkerId,
-        monitor: &mut M,
+        timekeeper: &mut Timekeeper<M>,
         local: &mut L,
         view: &View<R, C>,
     ) -> Option<u64> {
         if now_ns >= self.monitor_ns {
-            self.monitor_ns = match monitor.expired(now_ns, me, &Unplaced, view) {
-                PreemptionDecision::Preempt => return None,
-                PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
-                    now_ns + for_ns
-                }
-                PreemptionDecision::Leave => u64::MAX,
-            };
+            self.monitor_ns = timekeeper.expired(now_ns, me, view)?;
         }
         if now_ns >= self.local_ns {
             self.local_ns = now_ns + local.renew(now_ns, view)?;
@@ -160,27 +257,15 @@ where
 {
     #[inline]
     fn tick(&mut self, now_ns: u64, worker: &Worker<L, S, R, T, C>) {
-        if let Some(congested) = self.timer.tick(now_ns, &*worker.peers) {
-            worker.peers.set_congested(congested);
-        }
+        self.timekeeper.tick(now_ns, &worker.peers);
     }
 
     fn adopt(&mut self, control: &Control) -> bool {
-        let Self {
-            monitor,
-            rules,
-            timer,
-            ..
-        } = self;
-        rules.adopt(control, |fresh| {
-            monitor.adopt(fresh);
-            timer.adopt(fresh)
-        });
-        !rules.are_new(control)
+        self.timekeeper.adopt(control)
     }
 
     #[inline]
-    fn run(&mut self, id: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) {
+    fn run(&mut self, id: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) -> u64 {
         let Worker {
             local,
             view,
@@ -192,10 +277,8 @@ where
         } = worker;
         let Self {
             me,
-            monitor,
-            timer,
+            timekeeper,
             fibers,
-            ..
         } = self;
         let me = *me;
         let request = view.take(id);
@@ -204,13 +287,9 @@ where
         let now = fibers.now();
         let (class, arrived_ns) = executor.describe(&slot);
         let job = Job::new(id, ClassId(class), arrived_ns);
-        let after_ns = M::PREEMPTS
-            .then(|| monitor.started(now.ns, me, &job, epoch, view))
-            .flatten();
-        let since_now = |for_ns: Option<u64>| now.ns.saturating_add(for_ns.unwrap_or(u64::MAX));
         let mut deadlines = Deadlines {
-            monitor_ns: since_now(after_ns),
-            local_ns: since_now(slice_ns),
+            monitor_ns: timekeeper.started(now.ns, me, &job, epoch, view),
+            local_ns: now.ns.saturating_add(slice_ns.unwrap_or(u64::MAX)),
         };
         let mut renewals = 0;
         let first_ns = deadlines.after(now.ns);
@@ -219,26 +298,27 @@ where
             end,
             span,
             held,
-        } = fibers.run(slot, suspended, now, first_ns, |now_ns, _asked| {
-            if control.phase() >= Phase::Abandoning {
+        } = fibers.run(slot, suspended, now, first_ns, |now_ns, asked| {
+            if asked || control.phase() >= Phase::Abandoning {
                 return None;
             }
-            if let Some(congested) = timer.tick(now_ns, &**peers) {
-                peers.set_congested(congested);
-            }
-            let renewed = deadlines.renew(now_ns, me, monitor, local, view);
+            timekeeper.tick(now_ns, peers);
+            let renewed = deadlines.renew(now_ns, me, timekeeper, local, view);
             renewals += u64::from(renewed.is_some());
             renewed
         });
         let span_ns = span.start.ns..span.end.ns;
         let now_ns = span_ns.end;
         backoff.ran(&span_ns);
-        if M::PREEMPTS {
-            monitor.stopped(now_ns, me, epoch);
-        }
+        let asked_ns = fibers.unanswered_message();
+        timekeeper.stopped(now_ns, me, epoch);
         let tally = executor.tally.class(class);
-        tally.renewals.add(renewals);
-        tally.resumed.add(u64::from(suspended));
+        if renewals > 0 {
+            tally.renewals.add(renewals);
+        }
+        if suspended {
+            tally.resumed.add(1);
+        }
         let yielded = matches!(end, SliceEnd::Yielded { .. });
         executor.tally.held(class, held, yielded);
         match end {
@@ -253,7 +333,11 @@ where
                     span_ns,
                     cpu_ns,
                 });
-                fibers.count_late(&executor.tally, job.class, late_ns);
+                if let Some(asked_ns) = asked_ns {
+                    fibers.count_unanswered(&executor.tally, job.class, now_ns, asked_ns);
+                } else {
+                    fibers.count_late(&executor.tally, job.class, late_ns);
+                }
                 local.finished(now_ns, &job, cpu_ns, view);
                 view.release(slot);
             }
@@ -269,5 +353,6 @@ where
                 view.release(slot);
             }
         }
+        now_ns
     }
 }

@@ -136,6 +136,7 @@ impl<R: Rx, C: Classifier> View<R, C> {
             run_queue.push(RequestWord::fresh(slot));
             accepted += 1;
         });
+        peers.share_surplus(&mut intake.free);
         self.allowance -= received.min(self.allowance);
         accepted
     }

@@ -32,6 +32,8 @@ pub(super) struct Worker<L, S, R: Rx, T, C> {
     pub(super) control: Arc<Control>,
     pub(super) backoff: Backoff,
     pub(super) clock: Clock,
+    /// When the last request stopped running, ns, where the next turn may take that for now.
+    pub(super) stopped_ns: Option<u64>,
 }
 
 /// How a worker runs the request that its local policy chose.
@@ -42,8 +44,9 @@ pub(super) trait Runner<L, S, R: Rx, T, C> {
     /// Adopts new rules, if it can now.
     fn adopt(&mut self, control: &Control) -> bool;
 
-    /// Runs it, for at most `slice_ns` if the worker is to stop by itself.
-    fn run(&mut self, job: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>);
+    /// Runs it, for at most `slice_ns` if the worker is to stop by itself. When it finished or yielded, ns.
+    fn run(&mut self, job: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>)
+    -> u64;
 }
 
 /// Runs requests to their ends, on the worker's own stack.
@@ -57,17 +60,23 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Runner<L, S, R, T, C> fo
     }
 
     #[inline]
-    fn run(&mut self, job: JobId, _slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) {
+    fn run(
+        &mut self,
+        job: JobId,
+        _slice_ns: Option<u64>,
+        worker: &mut Worker<L, S, R, T, C>,
+    ) -> u64 {
         let mut slot = worker.view.take(job).into_slot();
         let (class, arrived_ns) = worker.executor.describe(&slot);
         let ran = worker.executor.run(&mut slot);
         worker.executor.count(&ran);
         worker.backoff.ran(&ran.span_ns);
         let job = Job::new(job, ClassId(class), arrived_ns);
-        let now_ns = worker.clock.now_ns();
+        let now_ns = ran.span_ns.end;
         let Worker { local, view, .. } = worker;
         local.finished(now_ns, &job, ran.cpu_ns, view);
         view.release(slot);
+        now_ns
     }
 }
 
@@ -117,7 +126,8 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     /// Runs one request, if there is one anywhere.
     #[inline]
     fn turn(&mut self, runner: &mut impl Runner<L, S, R, T, C>) -> bool {
-        let now_ns = self.clock.now_ns();
+        let stopped_ns = self.stopped_ns.take();
+        let now_ns = stopped_ns.unwrap_or_else(|| self.clock.now_ns());
         self.view.advance_to(now_ns);
         let Self { local, control, .. } = self;
         self.rules.adopt(control, |fresh| {
@@ -132,7 +142,9 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
                 if L::STEALS && self.backoff.may_sleep() {
                     self.peers.wake_one();
                 }
-                runner.run(job, slice_ns, self);
+                let stopped_ns = runner.run(job, slice_ns, self);
+                // Sending takes a time of its own where it is a system call.
+                self.stopped_ns = (!R::POLL_IS_SYSTEM_CALL).then_some(stopped_ns);
             }
             Next::Retry => {}
             Next::Idle => return false,
@@ -147,6 +159,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         self.peers
             .rx_waker(self.index)
             .sleep_unless(timeout_ns, || control.phase() != phase);
+        self.peers.wake_monitor();
         self.backoff.slept();
     }
 }

@@ -17,7 +17,7 @@ pub(super) const ARRIVALS: usize = 0;
 
 /// Shared queues, run queues, and the buffers that workers are done with.
 pub(super) struct Common {
-    pub(super) queues: Box<[SharedQueue]>,
+    pub(super) queues: Box<[SharedQueue<RequestWord>]>,
     /// The run queue of each worker.
     pub(super) thieves: Box<[RequestThief]>,
     /// Buffers of answered requests, on their way back to whoever receives.

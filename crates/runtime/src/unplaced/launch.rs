@@ -130,6 +130,7 @@ where
         tallies,
         kernel_drops: kernel_drops(&rxs),
         layout: None,
+        monitor_layout: None,
         set_rules: set_rules::<I, L, M>(mailboxes),
         queue_depths: Arc::new(move || common.depths()),
         dispatchers: 0,

@@ -362,6 +362,12 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             .expired(self.now_ns, id, &self.ingress, &queues)
         {
             PreemptionDecision::Preempt => self.preempt(worker),
+            PreemptionDecision::Renew(ns) | PreemptionDecision::RenewAlone(ns)
+                if self.costs.renew_ns > 0 && !M::ON_DISPATCHER =>
+            {
+                let paid_ns = self.pay_for_renewal(worker);
+                self.look_again(worker, self.now_ns + paid_ns + ns)
+            }
             PreemptionDecision::Renew(ns) => self.look_again(worker, self.now_ns + ns),
             PreemptionDecision::RenewAlone(ns) => {
                 self.workers[worker].go_on_alone(self.now_ns, ns);
@@ -369,6 +375,15 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             }
             PreemptionDecision::Leave => self.look_again(worker, NEVER),
         }
+    }
+
+    /// The worker carries the monitor out itself: its request takes longer by the look at it. By how much, ns.
+    fn pay_for_renewal(&mut self, worker: usize) -> u64 {
+        let renew_ns = self.costs.renew_ns;
+        let at = &mut self.workers[worker];
+        at.done_ns += renew_ns;
+        self.requests.get_mut(at.running).needs_ns += renew_ns;
+        renew_ns
     }
 
     #[inline]

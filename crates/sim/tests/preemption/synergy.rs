@@ -54,6 +54,22 @@ fn congestion_helps_the_longs() {
     assert!(long("thresh_wqd=20us") < plain);
 }
 
+/// Without a core for the monitor the worker pays for each look at a quantum's end, and nobody else does.
+#[test]
+fn a_worker_that_is_its_own_timer_pays_for_renewals() {
+    let alone = |renew_ns| {
+        let mut experiment = bimodal().workers(1).load(0.01);
+        experiment.costs.renew_ns = renew_ns;
+        run(&experiment, "parts=ws+wq+cp,q=10us")
+    };
+    let mean_us = |outcome: &Outcome, class: usize| outcome.run.classes[class].latency_us.mean;
+    let (timer_core, inline) = (alone(0), alone(1_000));
+    // 100 µs end after nine renewals.
+    let paid_us = mean_us(&inline, 1) - mean_us(&timer_core, 1);
+    assert!((8.0..10.5).contains(&paid_us), "{paid_us} µs");
+    assert!(mean_us(&inline, 0) < 1.2 * mean_us(&timer_core, 0));
+}
+
 /// Two kinds of longs, 50 and 500 µs, beside shorts of 5 µs.
 fn trimodal() -> Experiment {
     let mut trimodal = bimodal();

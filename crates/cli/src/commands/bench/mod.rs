@@ -101,7 +101,7 @@ pub(crate) struct Args {
     /// Rounds, each policy once in each, in rotating order
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
-    /// Who carries the dispatcher out
+    /// Who carries the dispatcher out, or the monitor of synergy, which has no dispatcher
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
     /// By what policies interrupt requests, each in turn: flag and signal are a dispatcher's ways, tsc that of workers that keep
@@ -301,15 +301,15 @@ impl Args {
                 admission::admit(policy, &shape, layout.into()).map_err(Refused::of_flags)
             };
             let admission = admit(LayoutFlag::Auto)?;
-            // Others beside it may heed the layout, but who has a dispatcher must be able to.
-            if admission.has_dispatcher {
+            // Others beside it may heed the layout, but a policy that has something to be laid out must be able to.
+            if admission.is_laid_out() {
                 admit(self.layout)?;
             }
             admissions.push(admission);
         }
-        let has_dispatcher = admissions.iter().any(|admission| admission.has_dispatcher);
-        if self.layout != LayoutFlag::Auto && !has_dispatcher {
-            let why = "no policy here has a dispatcher to be laid out: leave it out, or add one such as c-fcfs";
+        let is_laid_out = admissions.iter().any(Admission::is_laid_out);
+        if self.layout != LayoutFlag::Auto && !is_laid_out {
+            let why = "no policy here has a dispatcher or a monitor to be laid out: leave it out, or add one such as c-fcfs";
             return Err(usage("--layout", why));
         }
         Ok(admissions)
@@ -349,6 +349,9 @@ impl Args {
         let Some(own) = trial.interrupted_by()? else {
             return Ok(vec![trial]);
         };
+        if trial.has_monitor()? {
+            return Ok(self.by_monitor(&trial, own));
+        }
         let layout = |mechanism| match self.layout {
             // Signals come from a dispatcher with a thread of its own.
             LayoutFlag::Auto if mechanism == Mechanism::Signal => Layout::Dedicated,
@@ -380,6 +383,26 @@ impl Args {
             return Err(usage("--layout", StartError::InlineSignals));
         }
         Ok(trials)
+    }
+
+    /// The trial of a policy whose monitor interrupts without a dispatcher: by a flag where it has a thread of its own, by the clock where the
+    /// workers carry it out. Its layout, unless chosen, follows the mechanisms asked for.
+    fn by_monitor(&self, trial: &Trial, own: Mechanism) -> Vec<Trial> {
+        if self.preempt.is_empty() {
+            return vec![trial.clone()];
+        }
+        let by = |&mechanism: &Mechanism| {
+            let layout = match (self.layout, mechanism) {
+                (LayoutFlag::Auto, Mechanism::Flag) => Some(Layout::Dedicated),
+                (LayoutFlag::Auto, Mechanism::Tsc) => Some(Layout::Inline),
+                _ => (mechanism == own).then_some(trial.layout),
+            };
+            layout.map(|layout| Trial {
+                layout,
+                ..trial.clone()
+            })
+        };
+        self.preempt.iter().filter_map(by).collect()
     }
 
     /// Refuses an interval that no trial heeds.

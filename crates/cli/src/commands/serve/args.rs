@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// Most requests that wait in one queue; what comes on top is answered as shed [default: 1024]
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(super) queue_limit: Option<u64>,
-    /// Who carries the dispatcher out [default: auto]
+    /// Who carries the dispatcher out, or the monitor of synergy, which has no dispatcher [default: auto]
     #[arg(long, value_enum)]
     pub(super) layout: Option<LayoutFlag>,
     #[command(flatten)]

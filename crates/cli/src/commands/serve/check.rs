@@ -90,7 +90,7 @@ impl Settings {
         })
     }
 
-    /// Whether a dispatcher has a thread of its own.
+    /// Whether a dispatcher, or the monitor of a policy without one, has a thread of its own.
     fn is_dedicated(&self, admission: Admission) -> bool {
         let by_signal = self.interruption.mechanism() == Mechanism::Signal;
         let thread = match self.layout.value {
@@ -101,7 +101,7 @@ impl Settings {
                 by_signal || headway_sim::available_threads() >= threads
             }
         };
-        admission.has_dispatcher && thread
+        admission.is_laid_out() && thread
     }
 
     /// Whether the workers have receive queues of their own, where requests are to be steered to them.

@@ -24,7 +24,7 @@ pub(super) fn lines(
             if workers == 1 { "worker" } else { "workers" },
             layout(server.layout(), admission),
             idle(server.idle()),
-            interruption(server.layout(), admission, &settings.interruption),
+            interruption(server, admission, &settings.interruption),
         ),
         by_type(&settings.classifier, classes),
     ]
@@ -66,12 +66,16 @@ fn idle(idle: Idle) -> String {
 }
 
 /// Who interrupts, by what, whom, and where the interrupted go on.
-fn interruption(layout: Option<Layout>, admission: Admission, how: &Interruption) -> String {
+fn interruption(server: &Server, admission: Admission, how: &Interruption) -> String {
     if !admission.interrupts() {
         return "requests run to their end".into();
     }
-    let takes_turns = layout == Some(Layout::Inline);
+    let takes_turns = server.layout() == Some(Layout::Inline);
     let who = match (admission.dispatcher_interrupts, how.mechanism()) {
+        _ if server.monitor_layout() == Some(Layout::Dedicated) => {
+            "a monitor with a thread of its own (dedicated) interrupts requests"
+        }
+        _ if server.monitor_layout().is_some() => "workers interrupt their own requests (inline)",
         (true, Mechanism::Signal) => "the dispatcher interrupts requests by signal",
         (true, Mechanism::Tsc) if !takes_turns => {
             "workers interrupt requests by their own clocks, as the dispatcher says"

@@ -1,0 +1,263 @@
+//! What SYNERGY's machine costs beside the handlers: requests of a worker's own queue, slices, feedback.
+//!
+//! Each round measures every row once, so that rows of one run can be compared. A row's bound stands beside it. Arguments are parts of the names of the rows to measure.
+
+mod common;
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::backlog::{turn_ns, work};
+use common::median;
+use headway_machine::Clock;
+use headway_net::replay::{Replay, ReplayArrival};
+use headway_runtime::{Call, Idle, Layout, Server, Service, Stats};
+
+const ROUNDS: usize = 31;
+
+/// The least of so many short tries is a round's figure: the machine has other work, and does not interrupt each of them.
+const TRIES: usize = 4;
+
+struct Row {
+    name: &'static str,
+    /// None where the row is there to be compared with.
+    bound_ns: Option<f64>,
+    /// One round, ns.
+    measure: fn(&Bench) -> f64,
+}
+
+/// What all rounds use.
+struct Bench {
+    clock: Clock,
+    /// Turns of [`work`] that take about 2 ms.
+    turns: u64,
+}
+
+const ROWS: [Row; 10] = [
+    Row {
+        name: "a reading of the clock",
+        bound_ns: None,
+        measure: reading,
+    },
+    Row {
+        name: "own queue, synergy",
+        bound_ns: Some(60.0),
+        measure: |_| own_queue("synergy", Layout::Inline),
+    },
+    Row {
+        name: "own queue, synergy, monitor's own core",
+        bound_ns: Some(60.0),
+        measure: |_| own_queue("synergy", Layout::Dedicated),
+    },
+    Row {
+        name: "own queue, work-stealing (no fibers)",
+        bound_ns: None,
+        measure: |_| own_queue("work-stealing", Layout::Auto),
+    },
+    Row {
+        name: "own queue, d-fcfs (no fibers, no thieves)",
+        bound_ns: None,
+        measure: |_| own_queue("d-fcfs", Layout::Auto),
+    },
+    Row {
+        name: "a slice renewed",
+        bound_ns: Some(25.0),
+        measure: |bench| slice(bench, "synergy,parts=ws+wq+cp", 1),
+    },
+    Row {
+        name: "a slice yielded to another long, wait queue",
+        bound_ns: None,
+        measure: |bench| slice(bench, "synergy,parts=ws+wq", 2),
+    },
+    Row {
+        name: "a slice yielded to another long, own queue",
+        bound_ns: None,
+        measure: |bench| slice(bench, "synergy,parts=ws", 2),
+    },
+    Row {
+        name: "feedback_start + feedback_finished",
+        bound_ns: Some(40.0),
+        measure: |_| feedback(true),
+    },
+    Row {
+        name: "the same where no feedback is heard",
+        bound_ns: None,
+        measure: |_| feedback(false),
+    },
+];
+
+fn main() {
+    let bench = Bench {
+        clock: Clock::global(),
+        turns: (2e6 / turn_ns()) as u64,
+    };
+    let rows = chosen();
+    let mut series: Vec<Vec<f64>> = rows.iter().map(|_| Vec::new()).collect();
+    for _ in 0..ROUNDS {
+        for (row, times) in rows.iter().zip(&mut series) {
+            times.push((row.measure)(&bench));
+        }
+    }
+    println!("synergy, medians of {ROUNDS} interleaved rounds");
+    for (row, times) in rows.iter().zip(&mut series) {
+        let name = row.name;
+        let (time_ns, least_ns) = (median(times), times[0]);
+        print!("  {name:<46} {time_ns:7.1} ns (least {least_ns:.1})");
+        match row.bound_ns {
+            Some(bound_ns) => println!("  {:5.2} × its bound", time_ns / bound_ns),
+            None => println!(),
+        }
+    }
+}
+
+/// The rows that the command line names, all without a name.
+fn chosen() -> Vec<Row> {
+    let parts: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|part| !part.starts_with("--"))
+        .collect();
+    let named = |row: &Row| parts.is_empty() || parts.iter().any(|part| row.name.contains(part));
+    ROWS.into_iter().filter(named).collect()
+}
+
+fn reading(bench: &Bench) -> f64 {
+    const READINGS: u64 = 200_000;
+    let start_ns = bench.clock.now_ns();
+    (0..READINGS).for_each(|_| {
+        black_box(bench.clock.now_ns());
+    });
+    (bench.clock.now_ns() - start_ns) as f64 / READINGS as f64
+}
+
+/// What a server with one worker is to do.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    policy: &'a str,
+    layout: Layout,
+    feedback: bool,
+    requests: u32,
+}
+
+/// How it went.
+struct Served {
+    /// From the start to the last answer, ns.
+    whole_ns: f64,
+    stats: Stats,
+}
+
+/// Any handler, so that the server is compiled once: each closure is a type of its own.
+struct Boxed(Box<dyn Fn(&mut Call<'_>) + Send + Sync>);
+
+impl Service for Boxed {
+    #[inline]
+    fn handle(&self, call: &mut Call<'_>) {
+        (self.0)(call);
+    }
+}
+
+/// One worker answers requests by `handler`; all wait at its receive queue from the start.
+fn serve(task: Task<'_>, handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static) -> Served {
+    let arrival = |index| ReplayArrival {
+        at_ns: 0,
+        service_ns: 0,
+        index,
+        class: 0,
+    };
+    let schedule = (0..task.requests).map(arrival).collect();
+    let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
+    let builder = Server::builder()
+        .policy(task.policy)
+        .class("work", Duration::from_micros(1))
+        .workers(1)
+        .layout(task.layout)
+        .idle(Idle::Spin)
+        .slots(256)
+        .by_feedback(task.feedback);
+    // SAFETY: the handlers of this bench keep nothing of their thread's over a checkpoint.
+    #[expect(unsafe_code, reason = "synergy asks for it")]
+    let builder = unsafe { builder.resume_anywhere() };
+    let server = builder
+        .service(Boxed(Box::new(handler)))
+        .datapath(datapath)
+        .start()
+        .expect("the server starts");
+    control.start(Clock::global().now_ns());
+    while control.taken() < control.total() {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    let stats = server
+        .shutdown(Duration::from_secs(10))
+        .expect("the server stops");
+    assert_eq!(stats.answered, u64::from(task.requests));
+    let completions = control.take_completions();
+    let last = completions.iter().map(|done| done.latency_ns).max();
+    Served {
+        whole_ns: last.expect("requests were answered") as f64,
+        stats,
+    }
+}
+
+/// The fastest of several runs.
+fn fastest(run: impl Fn() -> Served) -> Served {
+    let runs = (0..TRIES).map(|_| run());
+    let fastest = runs.min_by(|a, b| a.whole_ns.total_cmp(&b.whole_ns));
+    fastest.expect("there is a run")
+}
+
+/// A request with an empty handler.
+fn own_queue(policy: &str, layout: Layout) -> f64 {
+    let task = Task {
+        policy,
+        layout,
+        feedback: false,
+        requests: 20_000,
+    };
+    fastest(|| serve(task, |_| {})).whole_ns / f64::from(task.requests)
+}
+
+/// The end of a slice of 1 µs of one of `longs` requests that watch themselves: what a run with such slices takes more than one whose slices
+/// never end.
+fn slice(bench: &Bench, policy: &str, longs: u32) -> f64 {
+    let turns = bench.turns;
+    let run = |q| {
+        let policy = format!("{policy},q={q}");
+        fastest(|| {
+            let task = Task {
+                policy: &policy,
+                layout: Layout::Inline,
+                feedback: false,
+                requests: longs,
+            };
+            serve(task, move |_| work(turns))
+        })
+    };
+    let (whole, sliced) = (run("1s"), run("1us"));
+    let class = &sliced.stats.classes[0];
+    let ends = class.renewals + class.preemptions;
+    assert!(ends > 1_000, "slices end: {:?}", sliced.stats);
+    (sliced.whole_ns - whole.whole_ns) / ends as f64
+}
+
+/// A pair of calls around nothing.
+fn feedback(heard: bool) -> f64 {
+    const PAIRS: u64 = 200_000;
+    static SPENT_NS: AtomicU64 = AtomicU64::new(0);
+    let task = Task {
+        policy: "synergy,q=1s",
+        layout: Layout::Inline,
+        feedback: heard,
+        requests: 1,
+    };
+    serve(task, |call| {
+        let clock = Clock::global();
+        let start_ns = clock.now_ns();
+        for _ in 0..PAIRS {
+            call.feedback_start();
+            black_box(&mut *call);
+            call.feedback_finished();
+        }
+        SPENT_NS.store(clock.now_ns() - start_ns, Ordering::Relaxed);
+    });
+    SPENT_NS.load(Ordering::Relaxed) as f64 / PAIRS as f64
+}

@@ -1,0 +1,250 @@
+//! SYNERGY's timer core: a thread that carries the monitor out for all workers (§ 4.3, Algorithm 5.3).
+//!
+//! It reads which request each worker runs, and at the end of a quantum asks the worker's queues and the policy whether the request goes on. A
+//! worker meets nothing of this but the flag of a request that is to yield. The thread sleeps only while all workers do.
+
+use std::sync::Arc;
+
+use headway_fiber::Asker;
+use headway_machine::Clock;
+use headway_net::datapath::Rx;
+use headway_policy::WorkerId;
+use headway_policy::role::{Monitor, PreemptionDecision, Unplaced};
+
+use super::peers::Peers;
+use super::worker_slot::{Running, WorkerSlot};
+use crate::control::{Control, Phase};
+use crate::overruns::{ENDLESS_NS, Overruns};
+use crate::rules::RulesReceiver;
+use crate::tally::Tally;
+
+/// A request that was asked to yield and goes on is asked again after this time, ns: it may have been where no probe is.
+const AGAIN_NS: u64 = 200_000;
+
+/// Turns in a row that found all workers asleep before the thread sleeps too: a worker that just woke may be about to run something.
+const TURNS_BEFORE_SLEEP: u32 = 64;
+
+/// What the monitor's thread is made of.
+pub(super) struct MonitorThread<M, R: Rx> {
+    pub(super) monitor: M,
+    pub(super) rules: RulesReceiver<M>,
+    pub(super) worker_slots: Vec<Arc<WorkerSlot>>,
+    pub(super) peers: Arc<Peers<R>>,
+    pub(super) control: Arc<Control>,
+    pub(super) overruns: Arc<Overruns>,
+    /// The thread's own.
+    pub(super) tally: Arc<Tally>,
+    /// Whether threads without work may sleep.
+    pub(super) may_sleep: bool,
+    /// More threads than cores: the thread gives its core up after each turn.
+    pub(super) oversubscribed: bool,
+}
+
+impl<M: Monitor, R: Rx> MonitorThread<M, R> {
+    /// Watches until all workers have ended.
+    pub(super) fn run(self) {
+        let Self {
+            monitor,
+            mut rules,
+            worker_slots,
+            peers,
+            control,
+            overruns,
+            tally,
+            may_sleep,
+            oversubscribed,
+        } = self;
+        let mut watched: Vec<Watched> = worker_slots.into_iter().map(Watched::new).collect();
+        let mut watch = Watch {
+            monitor,
+            peers,
+            overruns,
+            tally,
+        };
+        let clock = Clock::global();
+        let mut asleep_turns = 0;
+        while control.phase() != Phase::Stopped && !watched.iter().all(Watched::is_gone) {
+            let abandons = control.phase() >= Phase::Abandoning;
+            rules.adopt(&control, |fresh| {
+                watch.monitor.adopt(fresh);
+                true
+            });
+            let now_ns = clock.now_ns();
+            watch.tick(now_ns);
+            for (worker, watched) in watched.iter_mut().enumerate() {
+                watch.look_at(now_ns, WorkerId(worker as u16), watched, abandons);
+            }
+            asleep_turns = if watch.peers.all_asleep() {
+                asleep_turns + 1
+            } else {
+                0
+            };
+            if may_sleep && asleep_turns > TURNS_BEFORE_SLEEP {
+                watch
+                    .peers
+                    .sleep_beside_workers(|| control.phase() != Phase::Running);
+            }
+            if oversubscribed {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
+/// The monitor and what it looks at.
+struct Watch<M, R: Rx> {
+    monitor: M,
+    peers: Arc<Peers<R>>,
+    overruns: Arc<Overruns>,
+    tally: Arc<Tally>,
+}
+
+/// A worker as the monitor's thread saw it last.
+struct Watched {
+    worker_slot: Arc<WorkerSlot>,
+    asker: Option<Asker>,
+    running: Option<Running>,
+    /// When to ask the monitor about what runs; never where it is `u64::MAX`.
+    due_ns: u64,
+    /// When the request was first asked to yield; never where it is `u64::MAX`.
+    asked_ns: u64,
+    /// Whether it was counted as an overrun.
+    overran: bool,
+}
+
+impl Watched {
+    fn new(worker_slot: Arc<WorkerSlot>) -> Self {
+        Self {
+            worker_slot,
+            asker: None,
+            running: None,
+            due_ns: u64::MAX,
+            asked_ns: u64::MAX,
+            overran: false,
+        }
+    }
+
+    /// Whether the worker has ended. Its thread waits until its flag is dropped here.
+    fn is_gone(&self) -> bool {
+        self.worker_slot.is_gone() && self.asker.is_none()
+    }
+
+    /// The worker's flag: taken over when the worker has begun, dropped when it has ended.
+    #[inline]
+    fn asker(&mut self) -> Option<&Asker> {
+        if self.asker.is_none() {
+            self.asker = self.worker_slot.take_asker();
+        }
+        self.asker.as_ref()
+    }
+
+    #[cold]
+    fn ask(&mut self, now_ns: u64, epoch: u64) {
+        self.asked_ns = self.asked_ns.min(now_ns);
+        let asked_ns = self.asked_ns;
+        if let Some(asker) = self.asker() {
+            asker.ask_with(epoch, asked_ns);
+        }
+    }
+}
+
+impl<M: Monitor, R: Rx> Watch<M, R> {
+    /// Finds out which wait queues are congested, when it is time.
+    #[inline]
+    fn tick(&mut self, now_ns: u64) {
+        let due_ns = self.monitor.next_deadline_ns();
+        if due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            let congested = self.monitor.tick(now_ns, &*self.peers);
+            self.peers.set_congested(congested);
+        }
+    }
+
+    /// Looks at one worker, and interrupts its request if its time has come; any request once the server `abandons` them.
+    #[inline]
+    fn look_at(&mut self, now_ns: u64, worker: WorkerId, watched: &mut Watched, abandons: bool) {
+        let running = watched.worker_slot.running();
+        let epoch = running.map(|running| running.epoch);
+        if epoch != watched.running.map(|running| running.epoch) {
+            self.changed(now_ns, worker, watched, running);
+        }
+        match running {
+            Some(running) => {
+                let is_first_ask = abandons && watched.asked_ns == u64::MAX;
+                if now_ns >= watched.due_ns || is_first_ask {
+                    self.expired(now_ns, worker, watched, &running, abandons);
+                }
+            }
+            None if watched.worker_slot.is_gone() => watched.asker = None,
+            None => {}
+        }
+    }
+
+    /// The worker ended what it ran, or began something.
+    fn changed(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        watched: &mut Watched,
+        running: Option<Running>,
+    ) {
+        if let Some(ended) = watched.running {
+            self.monitor.stopped(now_ns, worker, ended.epoch);
+        }
+        watched.running = running;
+        watched.due_ns = u64::MAX;
+        watched.asked_ns = u64::MAX;
+        watched.overran = false;
+        if let Some(Running {
+            epoch,
+            job,
+            since_ns,
+        }) = running
+        {
+            let peers = &*self.peers;
+            let since_ns = since_ns.min(now_ns);
+            let after_ns = self.monitor.started(since_ns, worker, &job, epoch, peers);
+            watched.due_ns = since_ns.saturating_add(after_ns.unwrap_or(u64::MAX));
+        }
+    }
+
+    /// The time came at which the monitor wanted to look at what the worker runs.
+    #[cold]
+    fn expired(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        watched: &mut Watched,
+        running: &Running,
+        abandons: bool,
+    ) {
+        let decision = if abandons {
+            PreemptionDecision::Preempt
+        } else {
+            self.monitor
+                .expired(now_ns, worker, &Unplaced, &*self.peers)
+        };
+        let class = running.job.class.0;
+        let tally = self.tally.class(class);
+        match decision {
+            PreemptionDecision::Preempt => {
+                if watched.asked_ns == u64::MAX {
+                    tally.preemptions_asked.add(1);
+                }
+                watched.due_ns = now_ns + AGAIN_NS;
+                watched.ask(now_ns, running.epoch);
+                let asked_for_ns = now_ns.saturating_sub(watched.asked_ns);
+                if asked_for_ns > ENDLESS_NS && !watched.overran {
+                    watched.overran = true;
+                    self.overruns.still_runs(&self.tally, class);
+                }
+            }
+            PreemptionDecision::Renew(for_ns) | PreemptionDecision::RenewAlone(for_ns) => {
+                self.tally.renewed(worker.index(), class);
+                watched.due_ns = now_ns + for_ns;
+            }
+            PreemptionDecision::Leave => watched.due_ns = u64::MAX,
+        }
+    }
+}
