@@ -13,9 +13,8 @@ fn primes_below(end: u32) -> usize {
     for number in 2..end {
         // A load and a branch, unless the dispatcher has asked this request to yield.
         checkpoint();
-        let divides = |prime: &u32| number % prime == 0;
         let mut candidates = primes.iter().take_while(|prime| *prime * *prime <= number);
-        if !candidates.any(divides) {
+        if !candidates.any(|prime: &u32| number % prime == 0) {
             primes.push(number);
         }
     }

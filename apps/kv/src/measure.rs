@@ -25,12 +25,15 @@ impl Kv {
     /// [`KvError::Empty`] or [`KvError::Storage`].
     pub fn measure_get(&self) -> Result<u64, KvError> {
         let keys = self.entries()?;
-        let sample = |sample: u64| {
-            let indices = (0..GETS_PER_SAMPLE).map(|i| sample * GETS_PER_SAMPLE + i);
-            let total_ns = self.time(indices.map(|i| (scatter(i, keys), None)))?;
-            Ok(total_ns / GETS_PER_SAMPLE)
-        };
-        median((0..GET_SAMPLES).map(sample).collect())
+        median(
+            (0..GET_SAMPLES)
+                .map(|sample: u64| {
+                    let indices = (0..GETS_PER_SAMPLE).map(|i| sample * GETS_PER_SAMPLE + i);
+                    let total_ns = self.time(indices.map(|i| (scatter(i, keys), None)))?;
+                    Ok(total_ns / GETS_PER_SAMPLE)
+                })
+                .collect(),
+        )
     }
 
     /// How many entries a SCAN must read to take about `target`, on a filled store.
@@ -69,8 +72,11 @@ impl Kv {
     /// [`KvError::Empty`] or [`KvError::Storage`].
     pub fn measure_scan(&self, count: u32) -> Result<u64, KvError> {
         let starts = self.entries()?.saturating_sub(u64::from(count)) + 1;
-        let sample = |i| self.time([(scatter(i, starts), Some(count))].into_iter());
-        median((0..SCAN_SAMPLES).map(sample).collect())
+        median(
+            (0..SCAN_SAMPLES)
+                .map(|i| self.time([(scatter(i, starts), Some(count))].into_iter()))
+                .collect(),
+        )
     }
 
     /// The total time of GETs, or of SCANs where a count is given, by number of key.

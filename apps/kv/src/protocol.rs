@@ -32,8 +32,9 @@ impl Operation {
     /// The operation of this name, in capitals or not.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let is_it = |operation: &Self| operation.name().eq_ignore_ascii_case(name);
-        Self::ALL.into_iter().find(is_it)
+        Self::ALL
+            .into_iter()
+            .find(|operation: &Self| operation.name().eq_ignore_ascii_case(name))
     }
 
     const fn from_byte(byte: u8) -> Option<Self> {

@@ -213,12 +213,13 @@ mod tests {
     const KEYS: u64 = 10_000;
 
     fn bodies(workload: &KvWorkload, class: u8) -> Vec<Vec<u8>> {
-        let body = |index| {
-            let mut room = [0; 2048];
-            let len = workload.body(class, index, &mut room);
-            room[..len].to_vec()
-        };
-        (0..2_000).map(body).collect()
+        (0..2_000)
+            .map(|index| {
+                let mut room = [0; 2048];
+                let len = workload.body(class, index, &mut room);
+                room[..len].to_vec()
+            })
+            .collect()
     }
 
     #[test]

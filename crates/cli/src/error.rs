@@ -28,12 +28,13 @@ pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
 
 /// Whether standard output was closed by its reader (`headway … | head`): not an error.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let of_pipe = |cause: &(dyn std::error::Error + 'static)| {
-        cause
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
-    };
-    error.chain().any(of_pipe)
+    error
+        .chain()
+        .any(|cause: &(dyn std::error::Error + 'static)| {
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+        })
 }
 
 /// The error and its causes in one line.

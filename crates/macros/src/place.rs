@@ -76,8 +76,11 @@ impl Places<'_> {
 
 /// Behind the items that a block begins with: they stay in front of statements.
 fn prepend(block: &mut Block, statement: Option<Stmt>) {
-    let is_item = |statement: &&Stmt| matches!(statement, Stmt::Item(_));
-    let place = block.stmts.iter().take_while(is_item).count();
+    let place = block
+        .stmts
+        .iter()
+        .take_while(|statement: &&Stmt| matches!(statement, Stmt::Item(_)))
+        .count();
     block.stmts.splice(place..place, statement);
 }
 

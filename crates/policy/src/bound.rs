@@ -71,12 +71,11 @@ impl Bound {
         before: Option<Option<u64>>,
     ) -> Option<WorkerId> {
         let first = |&worker: &usize| self.queues[worker].front_sequence(jobs);
-        let due = |&worker: &usize| match before {
+        let candidates = self.wanted.iter().filter(|&worker: &usize| match before {
             None => true,
             Some(Some(sequence)) => first(&worker) < sequence,
             Some(None) => self.made_way.contains(worker),
-        };
-        let candidates = self.wanted.iter().filter(due);
+        });
         candidates
             .filter(|&worker| has_room(WorkerId(worker as u16)))
             .min_by_key(first)

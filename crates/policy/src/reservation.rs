@@ -145,11 +145,13 @@ pub fn assign(plan: &mut Plan, spillway: usize, present: &BitSet) {
 /// worker give to groups beyond their demand. Stealing makes the real waste smaller.
 #[must_use]
 pub fn expected_waste_cores(plan: &Plan, workers: usize) -> f64 {
-    let surplus = |group: &Group| {
-        let reserved = group.end.saturating_sub(group.start) as f64;
-        (reserved - group.demand * workers as f64).max(0.0)
-    };
-    plan.groups.iter().map(surplus).sum()
+    plan.groups
+        .iter()
+        .map(|group: &Group| {
+            let reserved = group.end.saturating_sub(group.start) as f64;
+            (reserved - group.demand * workers as f64).max(0.0)
+        })
+        .sum()
 }
 
 /// Members of `set` at positions `from..to`.

@@ -139,8 +139,9 @@ impl Shape {
 
     /// The SLO of each declared class, ns: as declared, else so many of its mean service times.
     pub fn slos_ns(&self, means: f64) -> impl Iterator<Item = u64> + '_ {
-        let slo_ns = move |hint: &ClassHint| hint.slo_ns.unwrap_or((means * hint.mean_ns) as u64);
-        self.classes.iter().map(slo_ns)
+        self.classes
+            .iter()
+            .map(move |hint: &ClassHint| hint.slo_ns.unwrap_or((means * hint.mean_ns) as u64))
     }
 
     /// The class of what the classifier did not recognise.

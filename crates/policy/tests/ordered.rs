@@ -49,17 +49,21 @@ fn job(id: usize, class: u16, arrived_ns: u64, size_ns: u64) -> Job {
 
 /// So many of each class in turn, all there from the start, of their class's size.
 fn backlog(each: usize) -> Vec<Job> {
-    let one = |id| match id % 2 {
-        0 => job(id, 0, 0, 1_000),
-        _ => job(id, 1, 0, 100_000),
-    };
-    (0..2 * each).map(one).collect()
+    (0..2 * each)
+        .map(|id| match id % 2 {
+            0 => job(id, 0, 0, 1_000),
+            _ => job(id, 1, 0, 100_000),
+        })
+        .collect()
 }
 
 fn requests() -> impl Strategy<Value = Vec<Job>> {
     prop::collection::vec((0..3u16, 0..1_000_000u64, 1..200_000u64), 1..100).prop_map(|drawn| {
-        let one = |(id, (class, arrived_ns, size_ns))| job(id, class, arrived_ns, size_ns);
-        drawn.into_iter().enumerate().map(one).collect()
+        drawn
+            .into_iter()
+            .enumerate()
+            .map(|(id, (class, arrived_ns, size_ns))| job(id, class, arrived_ns, size_ns))
+            .collect()
     })
 }
 
@@ -77,12 +81,11 @@ proptest! {
     #[test]
     fn the_earliest_deadline_goes_first(jobs in requests()) {
         let mut expected = jobs.clone();
-        let deadline_ns = |job: &Job| match job.class {
+        expected.sort_by_key(|job: &Job| match job.class {
             ClassId(0) => job.arrived_ns + 10_000,
             ClassId(1) => job.arrived_ns + 1_000_000,
             _ => (1 << 62) + job.arrived_ns,
-        };
-        expected.sort_by_key(deadline_ns);
+        });
         prop_assert_eq!(served("edf", jobs), expected);
     }
 

@@ -204,12 +204,12 @@ impl Recorder {
 
     /// Takes over the classes of `other` behind its own, each called `prefix.class`.
     pub fn append(&mut self, prefix: &str, other: &Self) {
-        let prefixed = |class: &ClassRecord| {
-            let mut class = class.clone();
-            class.meta.name = format!("{prefix}.{}", class.meta.name);
-            class
-        };
-        self.classes.extend(other.classes.iter().map(prefixed));
+        self.classes
+            .extend(other.classes.iter().map(|class: &ClassRecord| {
+                let mut class = class.clone();
+                class.meta.name = format!("{prefix}.{}", class.meta.name);
+                class
+            }));
     }
 
     /// The classes, in the order given to [`Recorder::new`].

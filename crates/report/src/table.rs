@@ -93,8 +93,10 @@ impl Table {
     pub fn within(&self, columns: usize) -> String {
         let mut table = self.laid_out();
         let as_it_is = table.to_string();
-        let fits = |line: &str| line.chars().count() <= columns;
-        if as_it_is.lines().all(fits) {
+        if as_it_is
+            .lines()
+            .all(|line: &str| line.chars().count() <= columns)
+        {
             return as_it_is;
         }
         table

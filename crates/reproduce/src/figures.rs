@@ -65,8 +65,9 @@ impl Figures {
 
     /// The points of one curve, or the single figure under that name (its x is then none).
     pub fn of<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Datum> {
-        let is_it = |datum: &&Datum| datum.system == name.system && datum.what == name.what;
-        self.0.iter().filter(is_it)
+        self.0
+            .iter()
+            .filter(|datum: &&Datum| datum.system == name.system && datum.what == name.what)
     }
 
     /// Figures that are no curves.
@@ -78,10 +79,9 @@ impl Figures {
     pub fn families(&self) -> Vec<Vec<&Datum>> {
         let mut families: Vec<Vec<&Datum>> = Vec::new();
         for datum in self.0.iter().filter(|datum| datum.x.is_some()) {
-            let same = |family: &&mut Vec<&Datum>| {
+            match families.iter_mut().find(|family: &&mut Vec<&Datum>| {
                 (&family[0].what, &family[0].axis) == (&datum.what, &datum.axis)
-            };
-            match families.iter_mut().find(same) {
+            }) {
                 Some(family) => family.push(datum),
                 None => families.push(vec![datum]),
             }

@@ -66,8 +66,11 @@ impl Claim {
         if self.at.is_some() && self.take.is_some() {
             return fault("`at` and `take` exclude one another");
         }
-        let has_figure = |reason: &String| reason.contains(|letter: char| letter.is_ascii_digit());
-        if !self.reason.as_ref().is_none_or(has_figure) {
+        if !self
+            .reason
+            .as_ref()
+            .is_none_or(|reason: &String| reason.contains(|letter: char| letter.is_ascii_digit()))
+        {
             return fault("`reason` must name the figure of the run that shows it");
         }
         Ok(())
@@ -173,9 +176,10 @@ impl Claim {
     }
 
     fn holds(&self, ours: f64, is_ratio: bool) -> bool {
-        let near = |paper: f64| (ours - paper).abs() <= self.tolerance() * paper.abs();
         self.on_its_side(ours, is_ratio)
-            && self.paper.is_none_or(near)
+            && self
+                .paper
+                .is_none_or(|paper: f64| (ours - paper).abs() <= self.tolerance() * paper.abs())
             && self.at_least.is_none_or(|bound| ours >= bound)
             && self.at_most.is_none_or(|bound| ours <= bound)
     }
@@ -331,14 +335,15 @@ fn combined(
     others: &[FigurePoint],
     join: impl Fn(f64, f64) -> f64,
 ) -> Vec<FigurePoint> {
-    let joined = |point: &FigurePoint| {
-        let other = others.iter().find(|other| other.goes_with(point))?;
-        Some(FigurePoint {
-            place: point.place.or(other.place),
-            value: join(point.value, other.value),
+    own.iter()
+        .filter_map(|point: &FigurePoint| {
+            let other = others.iter().find(|other| other.goes_with(point))?;
+            Some(FigurePoint {
+                place: point.place.or(other.place),
+                value: join(point.value, other.value),
+            })
         })
-    };
-    own.iter().filter_map(joined).collect()
+        .collect()
 }
 
 impl FigurePoint {
@@ -488,8 +493,11 @@ mod tests {
             let mut claim = claim("a", None);
             claim.of = None;
             claim.at = Some(0.5);
-            let name = |system: &str| format!("{system}: overall.slowdown.p999");
-            claim.ascending = Some(names.map(name).to_vec());
+            claim.ascending = Some(
+                names
+                    .map(|system: &str| format!("{system}: overall.slowdown.p999"))
+                    .to_vec(),
+            );
             claim
         };
         let mut apart = order(["b", "a"]);

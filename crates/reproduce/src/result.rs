@@ -36,8 +36,11 @@ impl Reproduction {
         figures: Figures,
         commands: Vec<String>,
     ) -> Result<Self, Error> {
-        let judge = |claim: &crate::Claim| claim.judge(&figures);
-        let claims: Result<Vec<Judged>, String> = experiment.claim.iter().map(judge).collect();
+        let claims: Result<Vec<Judged>, String> = experiment
+            .claim
+            .iter()
+            .map(|claim: &crate::Claim| claim.judge(&figures))
+            .collect();
         let claims = claims.map_err(|problem| Error::file(&experiment.name, problem))?;
         let fast = match extent {
             RunLength::Full => "",

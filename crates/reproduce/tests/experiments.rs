@@ -3,8 +3,10 @@
 use headway_reproduce::{ExperimentFile, NAMES, RunLength, run, show};
 
 fn named(names: &[&str]) -> Vec<ExperimentFile> {
-    let find = |name: &&str| ExperimentFile::named(name).expect("a built-in experiment");
-    names.iter().map(find).collect()
+    names
+        .iter()
+        .map(|name: &&str| ExperimentFile::named(name).expect("a built-in experiment"))
+        .collect()
 }
 
 /// Every claim of every file names something that is measured; verdicts mean nothing here.

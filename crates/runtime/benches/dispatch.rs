@@ -112,13 +112,14 @@ fn measure(name: &str, clock: &Clock) -> f64 {
 
 /// ns per request of a whole run.
 fn request(policy: &str, workers: usize, layout: Layout) -> f64 {
-    let arrival = |index| ReplayArrival {
-        at_ns: 0,
-        service_ns: 0,
-        index,
-        class: 0,
-    };
-    let schedule = (0..REQUESTS).map(arrival).collect();
+    let schedule = (0..REQUESTS)
+        .map(|index| ReplayArrival {
+            at_ns: 0,
+            service_ns: 0,
+            index,
+            class: 0,
+        })
+        .collect();
     let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
     let server = Server::builder()
         .policy(policy)

@@ -71,14 +71,13 @@ fn stream(clock: &Clock) -> f64 {
         }
         (clock.now_ns() - start_ns) as f64 / WORDS as f64
     };
-    let send = move || {
+    on_two_cores(receive, move || {
         for word in 0..WORDS {
             while producer.push(word).is_err() {
                 std::hint::spin_loop();
             }
         }
-    };
-    on_two_cores(receive, send)
+    })
 }
 
 fn there_and_back(clock: &Clock) -> f64 {
@@ -93,13 +92,12 @@ fn there_and_back(clock: &Clock) -> f64 {
         }
         (clock.now_ns() - start_ns) as f64 / TRIPS as f64
     };
-    let answer = move || {
+    on_two_cores(ask, move || {
         for _ in 0..TRIPS {
             let word = await_word(&mut arrived);
             back.push(word).expect("there is room");
         }
-    };
-    on_two_cores(ask, answer)
+    })
 }
 
 fn await_word(consumer: &mut Consumer) -> u64 {

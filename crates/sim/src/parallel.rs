@@ -28,15 +28,14 @@ pub fn in_parallel<In: Sync, Out: Send>(
     std::thread::scope(|scope| {
         for number in 0..threads.clamp(1, inputs.len().max(1)) {
             let (sender, next, run) = (sender.clone(), &next, &run);
-            let work = move || {
-                while let Some((index, input)) = claim(inputs, next) {
-                    // The receiver outlives the scope: sending cannot fail.
-                    let _ = sender.send((index, run(input)));
-                }
-            };
             let named = Builder::new().name(format!("hw-sim-{number}"));
             named
-                .spawn_scoped(scope, work)
+                .spawn_scoped(scope, move || {
+                    while let Some((index, input)) = claim(inputs, next) {
+                        // The receiver outlives the scope: sending cannot fail.
+                        let _ = sender.send((index, run(input)));
+                    }
+                })
                 .expect("the system has a thread to spare");
         }
         drop(sender);

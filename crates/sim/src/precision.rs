@@ -105,8 +105,9 @@ mod tests {
             .workers(4)
             .load(load)
             .requests(20_000);
-        let run = |seed| experiment.clone().seed(seed).run().expect("it runs").run;
-        (1..=count).map(run).collect()
+        (1..=count)
+            .map(|seed| experiment.clone().seed(seed).run().expect("it runs").run)
+            .collect()
     }
 
     fn precision(relative: f64, most: u64) -> Precision {

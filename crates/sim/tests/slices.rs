@@ -73,8 +73,11 @@ fn a_window_tells_what_touches_it_and_nothing_else() {
     let window = 2_000_000..2_400_000;
     experiment.trace_window = Some(window.clone());
     let some = experiment.run().unwrap().slices;
-    let touches = |slice: &&Slice| slice.waited_from_ns < window.end && slice.to_ns > window.start;
-    let expected: Vec<Slice> = all.iter().filter(touches).copied().collect();
+    let expected: Vec<Slice> = all
+        .iter()
+        .filter(|slice: &&Slice| slice.waited_from_ns < window.end && slice.to_ns > window.start)
+        .copied()
+        .collect();
     assert!(!expected.is_empty() && expected.len() < all.len());
     assert_eq!(some, expected);
 }

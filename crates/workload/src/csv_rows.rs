@@ -54,11 +54,10 @@ pub(crate) fn at(document: Document<'_>, row: &StringRecord, key: &str, problem:
 fn start_of(text: &str, position: Option<&csv::Position>) -> usize {
     let offset = position.map_or(0, csv::Position::byte) as usize;
     let rest = text.get(offset..).unwrap_or_default();
-    let skipped = |line: &&str| line.starts_with('#') || matches!(*line, "\n" | "\r\n");
     offset
         + rest
             .split_inclusive('\n')
-            .take_while(skipped)
+            .take_while(|line: &&str| line.starts_with('#') || matches!(*line, "\n" | "\r\n"))
             .map(str::len)
             .sum::<usize>()
 }

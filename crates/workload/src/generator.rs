@@ -136,8 +136,11 @@ struct TraceReplay {
 
 impl TraceReplay {
     fn new(workload: &Workload, trace: &Arc<Trace>) -> Self {
-        let index = |name: &String| workload.class_index(name).expect("checked: it is declared");
-        let classes = trace.classes().iter().map(index).collect();
+        let classes = trace
+            .classes()
+            .iter()
+            .map(|name: &String| workload.class_index(name).expect("checked: it is declared"))
+            .collect();
         Self {
             trace: Arc::clone(trace),
             position: 0,
@@ -296,17 +299,19 @@ impl Mix {
             "the offered rate must be a finite number above 0, is {rate_rps} requests per second"
         );
         let shares: Vec<f64> = classes.iter().map(|class| class.share).collect();
-        let prepared = |class: &Class| {
-            let index = workload
-                .class_index(&class.name)
-                .expect("it is a class of the workload");
-            (index, Sampler::new(&class.service))
-        };
         Self {
             end_ns,
             mean_gap_ns: 1e9 / rate_rps,
             choice: Alias::new(&shares),
-            classes: classes.iter().map(prepared).collect(),
+            classes: classes
+                .iter()
+                .map(|class: &Class| {
+                    let index = workload
+                        .class_index(&class.name)
+                        .expect("it is a class of the workload");
+                    (index, Sampler::new(&class.service))
+                })
+                .collect(),
         }
     }
 }

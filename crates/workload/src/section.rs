@@ -136,8 +136,9 @@ impl<'a> Section<'a> {
                     .collect::<Option<Vec<_>>>()
             },
         )?;
-        let parse = |texts: Vec<&str>| texts.iter().map(|t| self.parse_duration(key, t)).collect();
-        texts.map(parse).transpose()
+        texts
+            .map(|texts: Vec<&str>| texts.iter().map(|t| self.parse_duration(key, t)).collect())
+            .transpose()
     }
 
     /// A table within this one.

@@ -57,8 +57,12 @@ impl Args {
         };
         let experiments = self.experiments(&workload)?;
         let bar = progress::bar(experiments.len() as u64, "searching");
-        let find = |experiment: &Experiment| search.find(experiment, &slo, |_, _| {});
-        let found = in_parallel(&experiments, available_threads(), find, |_, _| bar.inc(1));
+        let found = in_parallel(
+            &experiments,
+            available_threads(),
+            |experiment: &Experiment| search.find(experiment, &slo, |_, _| {}),
+            |_, _| bar.inc(1),
+        );
         bar.finish_and_clear();
         let mut results = Vec::new();
         for (experiment, found) in experiments.iter().zip(found) {

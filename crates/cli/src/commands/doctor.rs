@@ -102,15 +102,14 @@ fn json(
     findings: &[Finding],
     noise: &noise::Noise,
 ) -> serde_json::Value {
-    let finding = |finding: &Finding| {
+    serde_json::json!({
+        "machine": machine,
+        "findings": findings.iter().map(|finding: &Finding| {
         serde_json::json!({
             "name": finding.name, "level": finding.level.to_string(), "detail": finding.detail,
             "remedy": finding.remedy,
         })
-    };
-    serde_json::json!({
-        "machine": machine,
-        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+    }).collect::<Vec<_>>(),
         "noise": noise,
         "quiet_enough": noise.quiet_enough(),
     })

@@ -184,7 +184,6 @@ fn as_json(fitted: &Fitted) -> Value {
         })
     };
     let arrivals = &fitted.arrivals;
-    let distance = |(name, ks): &(&str, f64)| json!({"process": name, "ks": ks});
     json!({
         "workload": fitted.workload.name,
         "arrivals": {
@@ -192,7 +191,7 @@ fn as_json(fitted: &Fitted) -> Value {
             "rps": arrivals.rate_rps,
             "cv": arrivals.cv,
             "lag1": arrivals.lag1,
-            "candidates": arrivals.distances.iter().map(distance).collect::<Vec<_>>(),
+            "candidates": arrivals.distances.iter().map(|(name, ks): &(&str, f64)| json!({"process": name, "ks": ks})).collect::<Vec<_>>(),
             "doubt": arrivals.doubt.map(|doubt| doubt.to_string()),
         },
         "classes": fitted.classes.iter().map(class).collect::<Vec<_>>(),

@@ -27,8 +27,11 @@ fn a_host_prints_the_contract_of_a_run_and_its_applications() {
     assert_eq!(run["workers"], 8);
     assert_eq!(run["overloaded"], false);
     let names = |list: &serde_json::Value| -> Vec<String> {
-        let name = |entry: &serde_json::Value| entry["name"].as_str().unwrap().to_owned();
-        list.as_array().unwrap().iter().map(name).collect()
+        list.as_array()
+            .unwrap()
+            .iter()
+            .map(|entry: &serde_json::Value| entry["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(names(&run["apps"]), ["kv", "web", "batch"]);
     assert!(

@@ -26,14 +26,15 @@ fn sweep(more: &[&str]) -> Vec<u8> {
 
 /// Writes the pieces, each made by another number of threads.
 fn cut(dir: &Path, of: usize, more: &[&str]) -> Vec<String> {
-    let piece = |index: usize| {
-        let path = dir.join(format!("{index}.json")).display().to_string();
-        let (shard, threads) = (format!("{index}/{of}"), index.to_string());
-        let piece = ["--shard", &shard, "--threads", &threads, "-o", &path];
-        sweep(&[&["--format", "json"], &piece[..], more].concat());
-        path
-    };
-    (1..=of).map(piece).collect()
+    (1..=of)
+        .map(|index: usize| {
+            let path = dir.join(format!("{index}.json")).display().to_string();
+            let (shard, threads) = (format!("{index}/{of}"), index.to_string());
+            let piece = ["--shard", &shard, "--threads", &threads, "-o", &path];
+            sweep(&[&["--format", "json"], &piece[..], more].concat());
+            path
+        })
+        .collect()
 }
 
 fn merge(pieces: &[String], more: &[&str]) -> std::process::Output {

@@ -137,14 +137,16 @@ fn rehearsal(arguments: &[String]) -> Option<Vec<String>> {
         "--load",
         "--replications",
     ];
-    let names_file = |word: &String| {
-        word == "-o"
-            || ["toml", "csv", "json", "html"]
-                .iter()
-                .any(|end| word.ends_with(&format!(".{end}")))
-    };
     let simulated = SIMULATED.contains(&arguments.first()?.as_str());
-    if !simulated || arguments.iter().any(names_file) || parse(arguments).is_err() {
+    if !simulated
+        || arguments.iter().any(|word: &String| {
+            word == "-o"
+                || ["toml", "csv", "json", "html"]
+                    .iter()
+                    .any(|end| word.ends_with(&format!(".{end}")))
+        })
+        || parse(arguments).is_err()
+    {
         return None;
     }
     let mut kept = Vec::new();

@@ -124,8 +124,9 @@ fn write_files(document: &Document, folder: &Path) {
     for block in &document.blocks {
         let text = &block.item.text;
         let name = text.lines().next().and_then(|line| line.strip_prefix("# "));
-        let is_name = |name: &&str| name.ends_with(".toml") && !name.contains(['/', ' ']);
-        if let Some(name) = name.filter(is_name) {
+        if let Some(name) =
+            name.filter(|name: &&str| name.ends_with(".toml") && !name.contains(['/', ' ']))
+        {
             std::fs::write(folder.join(name), text).expect("the folder can be written to");
         }
     }

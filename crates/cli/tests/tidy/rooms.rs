@@ -84,11 +84,10 @@ fn the_policies_import_nothing() {
 
 /// The rows of every table whose last column is about imports.
 fn rows(document: &Document) -> impl Iterator<Item = &At<Vec<Cell>>> {
-    let is_of_imports = |table: &&Table| {
+    let tables = document.tables.iter().filter(|table: &&Table| {
         let head = table.first().and_then(|row| row.item.last());
         head.is_some_and(|cell| cell.text.starts_with("imports"))
-    };
-    let tables = document.tables.iter().filter(is_of_imports);
+    });
     tables.flat_map(|table| &table[1..])
 }
 
@@ -115,7 +114,6 @@ fn room<'a>(row: &'a At<Vec<Cell>>, crates: &'a [Crate]) -> Option<Room<'a>> {
 fn crates() -> Vec<Crate> {
     let workspace = manifest("Cargo.toml");
     let shared = table(&workspace["workspace"], "dependencies");
-    let folder_of = |name: &String| Some(shared.get(name)?.get("path")?.as_str()?.to_string());
     let folders = tree::files(&["toml"]).into_iter().filter_map(|path| {
         let folder = path.strip_suffix("/Cargo.toml")?;
         let is_member = folder.starts_with("crates/") || folder.starts_with("apps/");
@@ -127,7 +125,12 @@ fn crates() -> Vec<Crate> {
             let dependencies = table(&manifest, "dependencies");
             Crate {
                 folder,
-                imports: dependencies.keys().filter_map(folder_of).collect(),
+                imports: dependencies
+                    .keys()
+                    .filter_map(|name: &String| {
+                        Some(shared.get(name)?.get("path")?.as_str()?.to_string())
+                    })
+                    .collect(),
                 dependencies: dependencies.len(),
             }
         })

@@ -16,8 +16,11 @@ pub(crate) struct Simple {
 impl Simple {
     /// The arguments, if this is the command `headway`.
     pub(crate) fn headway(&self) -> Option<&[String]> {
-        let is_variable = |word: &&String| word.contains('=');
-        let variables = self.words.iter().take_while(is_variable).count();
+        let variables = self
+            .words
+            .iter()
+            .take_while(|word: &&String| word.contains('='))
+            .count();
         let (program, arguments) = self.words[variables..].split_first()?;
         (program == "headway" || program.ends_with("/headway")).then_some(arguments)
     }

@@ -53,12 +53,13 @@ fn is_product(path: &str) -> bool {
 
 /// The first line with an exception from `unsafe_code = "deny"`.
 fn exception(text: &str) -> Option<usize> {
-    let excepts = |line: &str| {
-        let line = line.trim_start();
-        let refuses = line.contains("forbid(") || line.contains("deny(");
-        line.contains("unsafe_code") && !refuses && !line.starts_with("//")
-    };
-    Some(1 + text.lines().position(excepts)?)
+    Some(
+        1 + text.lines().position(|line: &str| {
+            let line = line.trim_start();
+            let refuses = line.contains("forbid(") || line.contains("deny(");
+            line.contains("unsafe_code") && !refuses && !line.starts_with("//")
+        })?,
+    )
 }
 
 /// Where the whole file is excepted, the first module with a file of its own: it would be excepted unseen.
@@ -67,12 +68,15 @@ fn child(text: &str) -> Option<usize> {
         .split("#![")
         .skip(1)
         .filter_map(|rest| rest.split(']').next());
-    let declares = |line: &str| {
-        let name = line.trim_end().strip_suffix(';').unwrap_or_default();
-        name.starts_with("mod ") || name.starts_with("pub") && name.contains(" mod ")
-    };
     let is_whole = attribute.any(|attribute| attribute.contains("unsafe_code"));
-    is_whole.then(|| text.lines().position(declares).map(|line| 1 + line))?
+    is_whole.then(|| {
+        text.lines()
+            .position(|line: &str| {
+                let name = line.trim_end().strip_suffix(';').unwrap_or_default();
+                name.starts_with("mod ") || name.starts_with("pub") && name.contains(" mod ")
+            })
+            .map(|line| 1 + line)
+    })?
 }
 
 #[test]

@@ -34,8 +34,12 @@ impl<T> Relay<T> {
 
     /// Any of the thread's, so that they overtake each other; waits for one. Nothing when all have dropped out.
     pub(crate) fn take(&self, thread: usize, rng: &mut Rng) -> Option<T> {
-        let waits = |state: &mut State<T>| state.left > 0 && state.queues[thread].is_empty();
-        let mut state = self.changed.wait_while(self.state(), waits).unwrap();
+        let mut state = self
+            .changed
+            .wait_while(self.state(), |state: &mut State<T>| {
+                state.left > 0 && state.queues[thread].is_empty()
+            })
+            .unwrap();
         let queue = &mut state.queues[thread];
         queue.remove(rng.below(queue.len().max(1)))
     }

@@ -37,11 +37,14 @@ pub fn explain(error: &SpecError) -> String {
 /// # Errors
 /// It is none of these.
 pub fn pin(text: &str) -> Result<Pin, String> {
-    let core = |part: &str| part.trim().parse::<usize>().ok();
     match text {
         "auto" => Ok(Pin::Auto),
         "off" => Ok(Pin::Off),
-        list => match list.split(',').map(core).collect() {
+        list => match list
+            .split(',')
+            .map(|part: &str| part.trim().parse::<usize>().ok())
+            .collect()
+        {
             Some(cores) => Ok(Pin::Cores(cores)),
             None => Err(format!(
                 "'{list}' is not auto, off or a list of cores such as 0,1,2"

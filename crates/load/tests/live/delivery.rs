@@ -51,12 +51,11 @@ fn classes_go_out_as_the_types_that_they_are_given() {
     let traced: Vec<u16> = report.trace.iter().map(|record| record.class).collect();
     assert_eq!(traced, *seen.lock().unwrap(), "bodies are those of classes");
     assert!(report.trace.is_sorted_by_key(|record| record.at_ns));
-    let reported = |record: &headway_workload::TraceRecord| record.service_ns;
     assert!(
         report
             .trace
             .iter()
-            .map(reported)
+            .map(|record: &headway_workload::TraceRecord| record.service_ns)
             .all(|ns| ns == crate::support::EXECUTION_NS)
     );
     load.types = vec![7];

@@ -151,12 +151,16 @@ fn what_cannot_be_run_is_refused_by_name() {
 
 #[test]
 fn more_classes_than_the_header_can_name_are_refused() {
-    let class = |i: usize| headway_workload::Class {
-        name: format!("class-{i}"),
-        share: 1.0 / 256.0,
-        ..workload().classes[0].clone()
-    };
-    let workload = Workload::new("wide", (0..256).map(class).collect());
+    let workload = Workload::new(
+        "wide",
+        (0..256)
+            .map(|i: usize| headway_workload::Class {
+                name: format!("class-{i}"),
+                share: 1.0 / 256.0,
+                ..workload().classes[0].clone()
+            })
+            .collect(),
+    );
     let mut load = load("127.0.0.1:9".parse().unwrap(), 10);
     load.workload = workload;
     let error = load.run(|_| ControlFlow::Continue(())).unwrap_err();

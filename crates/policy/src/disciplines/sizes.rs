@@ -51,10 +51,12 @@ impl Sizes {
     #[must_use]
     pub fn new(source: SizeSource, shape: &Shape) -> Self {
         let declared = shape.classes.iter().map(|hint| hint.mean_ns);
-        let mean = |ns| Mean { ns, completions: 0 };
         Self {
             source,
-            means: declared.chain([1e18]).map(mean).collect(),
+            means: declared
+                .chain([1e18])
+                .map(|ns| Mean { ns, completions: 0 })
+                .collect(),
         }
     }
 

@@ -166,8 +166,9 @@ impl Cores {
 
     /// The kthreads of the application that have cores.
     pub fn active_kthreads(&self, app: AppId) -> impl Iterator<Item = KthreadId> + '_ {
-        let kthread = |core: usize| self.cores[core].tenant.map(|tenant| tenant.kthread);
-        self.active(app).iter().filter_map(kthread)
+        self.active(app)
+            .iter()
+            .filter_map(|core: usize| self.cores[core].tenant.map(|tenant| tenant.kthread))
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = AppId> + use<> {

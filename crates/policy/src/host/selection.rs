@@ -19,11 +19,10 @@ pub(super) fn select(
     let eligible = |core: CoreId| {
         cores.idle().contains(core.index()) || may_preempt && is_preemptible(cores, core, app)
     };
-    let sibling_of = |core| cores.topology().sibling(CoreId(core as u16));
     cores
         .active(app)
         .iter()
-        .filter_map(sibling_of)
+        .filter_map(|core| cores.topology().sibling(CoreId(core as u16)))
         .find(|&core| eligible(core))
         .or_else(|| cores.last_released(app).filter(|&core| eligible(core)))
         .or_else(|| cores.idle().first().map(|core| CoreId(core as u16)))

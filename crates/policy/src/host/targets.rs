@@ -103,12 +103,13 @@ impl Targets {
     }
 
     fn last_of(&self, app: AppId) -> Option<CoreId> {
-        let kept = |core: &CoreId| !self.cores.is_leaving(*core);
         let cores = self
             .cores
             .active(app)
             .iter()
             .map(|core| CoreId(core as u16));
-        cores.filter(kept).last()
+        cores
+            .filter(|core: &CoreId| !self.cores.is_leaving(*core))
+            .last()
     }
 }

@@ -23,9 +23,10 @@ impl HostTopology {
     /// has its physical core for itself.
     #[must_use]
     pub fn paired(cores: usize) -> Self {
-        let sibling = |core: usize| (core ^ 1 < cores).then_some(CoreId((core ^ 1) as u16));
         Self {
-            siblings: (0..cores).map(sibling).collect(),
+            siblings: (0..cores)
+                .map(|core: usize| (core ^ 1 < cores).then_some(CoreId((core ^ 1) as u16)))
+                .collect(),
         }
     }
 
@@ -33,16 +34,15 @@ impl HostTopology {
     /// symmetric and within the list.
     #[must_use]
     pub fn from_siblings(siblings: Vec<Option<CoreId>>) -> Option<Self> {
-        let mutual = |(core, sibling): (usize, &Option<CoreId>)| {
-            sibling.is_none_or(|sibling| {
-                sibling.index() != core
-                    && siblings.get(sibling.index()) == Some(&Some(CoreId(core as u16)))
-            })
-        };
         siblings
             .iter()
             .enumerate()
-            .all(mutual)
+            .all(|(core, sibling): (usize, &Option<CoreId>)| {
+                sibling.is_none_or(|sibling| {
+                    sibling.index() != core
+                        && siblings.get(sibling.index()) == Some(&Some(CoreId(core as u16)))
+                })
+            })
             .then_some(Self { siblings })
     }
 

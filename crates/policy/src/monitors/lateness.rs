@@ -24,9 +24,10 @@ impl Lateness {
             return Self::PRECISE;
         }
         let middle = |stratum| (f64::from(stratum) + 0.5) / f64::from(STRATA);
-        let delay_ns = |stratum| (half_normal_quantile(middle(stratum)) * sigma_ns as f64) as u64;
         Self {
-            quantiles_ns: (0..STRATA).map(delay_ns).collect(),
+            quantiles_ns: (0..STRATA)
+                .map(|stratum| (half_normal_quantile(middle(stratum)) * sigma_ns as f64) as u64)
+                .collect(),
         }
     }
 
@@ -35,12 +36,14 @@ impl Lateness {
     #[must_use]
     pub fn measured(quantiles_ns: &[u64]) -> Self {
         const STEPS: u64 = 256;
-        let between = |pair: &[u64]| {
-            let (from, width) = (pair[0], pair[1].saturating_sub(pair[0]));
-            (0..STEPS).map(move |step| from + width * (2 * step + 1) / (2 * STEPS))
-        };
         Self {
-            quantiles_ns: quantiles_ns.windows(2).flat_map(between).collect(),
+            quantiles_ns: quantiles_ns
+                .windows(2)
+                .flat_map(|pair: &[u64]| {
+                    let (from, width) = (pair[0], pair[1].saturating_sub(pair[0]));
+                    (0..STEPS).map(move |step| from + width * (2 * step + 1) / (2 * STEPS))
+                })
+                .collect(),
         }
     }
 

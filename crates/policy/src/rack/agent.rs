@@ -106,8 +106,11 @@ impl Agent {
 
     #[cold]
     fn evict(&mut self, class: ClassId) -> BitSet {
-        let longer = |&other: &usize| self.rank[other] > self.rank[class.index()];
-        let evicted: BitSet = self.strangers.iter().filter(longer).collect();
+        let evicted: BitSet = self
+            .strangers
+            .iter()
+            .filter(|&other: &usize| self.rank[other] > self.rank[class.index()])
+            .collect();
         self.keep(self.strangers.difference(&evicted));
         evicted
     }

@@ -123,12 +123,13 @@ impl ControlPlane {
     #[must_use]
     pub fn discrepancy_cores(&self) -> f64 {
         let total = self.layout.total() as f64;
-        let off = |group: usize| {
-            let needed = self.demand.of_types(self.grouping.members(group)) * total;
-            let difference = self.layout.of_group(group) as f64 - needed;
-            difference.max(-difference)
-        };
-        (0..self.grouping.groups()).map(off).sum()
+        (0..self.grouping.groups())
+            .map(|group: usize| {
+                let needed = self.demand.of_types(self.grouping.members(group)) * total;
+                let difference = self.layout.of_group(group) as f64 - needed;
+                difference.max(-difference)
+            })
+            .sum()
     }
 
     fn generate(&mut self) {
@@ -161,14 +162,13 @@ impl ControlPlane {
     /// When there are not as many scores as candidates.
     pub fn choose(&mut self, scores: &[f64]) {
         assert_eq!(scores.len(), self.candidates.len(), "one score a candidate");
-        let better = |best: usize, other: usize| {
+        let Some(best) = (0..scores.len()).reduce(|best: usize, other: usize| {
             if scores[other] < scores[best] {
                 other
             } else {
                 best
             }
-        };
-        let Some(best) = (0..scores.len()).reduce(better) else {
+        }) else {
             return;
         };
         let grouping = self.candidates.swap_remove(best);
@@ -216,14 +216,13 @@ impl ControlPlane {
             for class in grouping.members(group) {
                 shared[self.grouping.of(class)] += self.demand.of_type(class);
             }
-            let larger = |best: usize, other: usize| {
+            *heir = (0..shared.len()).reduce(|best: usize, other: usize| {
                 if shared[other] > shared[best] {
                     other
                 } else {
                     best
                 }
-            };
-            *heir = (0..shared.len()).reduce(larger);
+            });
         }
         from
     }
@@ -254,13 +253,14 @@ impl ControlPlane {
     /// A server's role now.
     #[must_use]
     pub fn duty(&self, server: ServerId) -> Duty {
-        let here = |&group: &usize| self.layout.cores(server.index(), group) > 0;
-        let part = |group: usize| Part {
-            classes: self.members(group),
-            cores: self.layout.cores(server.index(), group),
-        };
         Duty {
-            parts: (0..self.grouping.groups()).filter(here).map(part).collect(),
+            parts: (0..self.grouping.groups())
+                .filter(|&group: &usize| self.layout.cores(server.index(), group) > 0)
+                .map(|group: usize| Part {
+                    classes: self.members(group),
+                    cores: self.layout.cores(server.index(), group),
+                })
+                .collect(),
             ascending: self.ascending(),
         }
     }

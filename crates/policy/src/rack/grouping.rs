@@ -133,8 +133,11 @@ impl Points {
 
     /// The shortest type, then always the one that is farthest from those chosen.
     fn far_apart(&self, k: usize) -> Vec<[f64; 2]> {
-        let by_length = |&&a: &&usize, &&b: &&usize| self.at[a][0].total_cmp(&self.at[b][0]);
-        let Some(&first) = self.seen.iter().min_by(by_length) else {
+        let Some(&first) = self
+            .seen
+            .iter()
+            .min_by(|&&a: &&usize, &&b: &&usize| self.at[a][0].total_cmp(&self.at[b][0]))
+        else {
             return vec![[0.0; 2]];
         };
         let mut centres = vec![self.at[first]];
@@ -216,8 +219,12 @@ mod tests {
     use proptest::prelude::*;
 
     fn demand(types: &[(f64, f64)]) -> Demand {
-        let hint = |&(us, share): &(f64, f64)| ClassHint::new(us * 1e3, share);
-        Demand::declared(&types.iter().map(hint).collect::<Vec<_>>())
+        Demand::declared(
+            &types
+                .iter()
+                .map(|&(us, share): &(f64, f64)| ClassHint::new(us * 1e3, share))
+                .collect::<Vec<_>>(),
+        )
     }
 
     fn candidates(types: &[(f64, f64)]) -> Vec<Vec<u16>> {

@@ -202,14 +202,13 @@ impl Update<'_> {
     fn gather_remainders(&mut self) {
         for server in 0..self.free.len() {
             while self.room(server) > 0 {
-                let larger = |best: usize, other: usize| {
+                let Some(group) = (0..self.need.len()).reduce(|best: usize, other: usize| {
                     if self.need[other] > self.need[best] {
                         other
                     } else {
                         best
                     }
-                };
-                let Some(group) = (0..self.need.len()).reduce(larger) else {
+                }) else {
                     return;
                 };
                 self.give(server, group, self.need[group].min(self.room(server)));

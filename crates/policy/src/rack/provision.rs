@@ -47,8 +47,9 @@ pub fn provision(demands: &[f64], cores: usize, given: &mut Vec<usize>) {
 }
 
 fn largest(groups: usize, key: impl Fn(usize) -> f64) -> usize {
-    let better = |best: usize, other: usize| if key(other) > key(best) { other } else { best };
-    (0..groups).reduce(better).unwrap_or(0)
+    (0..groups)
+        .reduce(|best: usize, other: usize| if key(other) > key(best) { other } else { best })
+        .unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -80,8 +80,11 @@ impl Shaper {
         }
         self.active = grouping.groups();
         for (index, group) in self.groups.iter_mut().take(self.active).enumerate() {
-            let weight = |server| layout.cores(server, index);
-            group.wheel.set(layout.servers(), weight, self.turns);
+            group.wheel.set(
+                layout.servers(),
+                |server| layout.cores(server, index),
+                self.turns,
+            );
             let mean_ns = demand.mean_of_types_ns(grouping.members(index));
             group.burst.provision(group.wheel.round(), mean_ns);
         }
@@ -206,8 +209,11 @@ mod tests {
             (Cloning::Longer(20_000), false),
         ] {
             let mut shaper = shaper(cloning);
-            let both = |index| matches!(send(&mut shaper, 0, LONG, index), Forward::Both(..));
-            assert_eq!((0..50).any(both), some, "{cloning:?}");
+            assert_eq!(
+                (0..50).any(|index| matches!(send(&mut shaper, 0, LONG, index), Forward::Both(..))),
+                some,
+                "{cloning:?}"
+            );
         }
     }
 

@@ -88,14 +88,15 @@ impl Axis {
         let step = round_step(self.high - self.low);
         let first = (self.low / step).round() as i64;
         let last = (self.high / step).round() as i64;
-        let tick = |index: i64| {
-            let value = index as f64 * step;
-            Tick {
-                value,
-                label: number(value, step),
-            }
-        };
-        (first..=last).map(tick).collect()
+        (first..=last)
+            .map(|index: i64| {
+                let value = index as f64 * step;
+                Tick {
+                    value,
+                    label: number(value, step),
+                }
+            })
+            .collect()
     }
 
     /// Powers of ten are labelled; over few decades 2 and 5 are too, over many only some powers.

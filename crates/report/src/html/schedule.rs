@@ -83,14 +83,18 @@ fn bar(schedule: &Schedule, slice: &Slice) -> String {
 }
 
 fn legend(schedule: &Schedule) -> String {
-    let entry = |(index, class): (usize, &String)| {
-        let colour = index % COLOURS;
-        format!(
-            "<span class=\"c{colour}\"><span class=\"key\"></span>{}</span>\n",
-            escape(class)
-        )
-    };
-    let entries: String = schedule.classes.iter().enumerate().map(entry).collect();
+    let entries: String = schedule
+        .classes
+        .iter()
+        .enumerate()
+        .map(|(index, class): (usize, &String)| {
+            let colour = index % COLOURS;
+            format!(
+                "<span class=\"c{colour}\"><span class=\"key\"></span>{}</span>\n",
+                escape(class)
+            )
+        })
+        .collect();
     format!("<p class=\"classes\">{entries}</p>\n")
 }
 

@@ -155,14 +155,18 @@ impl<'a> Drawing<'a> {
     }
 
     fn placed(&self, series: &Series) -> Vec<Placed> {
-        let place = |(index, &(x, y)): (usize, &(f64, f64))| {
-            Some(Placed {
-                x: self.across(x)?,
-                y: self.up(y)?,
-                index,
+        series
+            .points
+            .iter()
+            .enumerate()
+            .filter_map(|(index, &(x, y)): (usize, &(f64, f64))| {
+                Some(Placed {
+                    x: self.across(x)?,
+                    y: self.up(y)?,
+                    index,
+                })
             })
-        };
-        series.points.iter().enumerate().filter_map(place).collect()
+            .collect()
     }
 
     /// The interval of each point, cut at the axis where it has no place there.

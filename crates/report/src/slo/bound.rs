@@ -105,10 +105,9 @@ impl Bound {
 
 /// A latency in the largest unit that keeps the number at 1 or above and reads back as the same: 250us, 20ms.
 fn written_us(us: f64) -> String {
-    let reads_back = |&&(_, scale): &&(&str, f64)| us / scale >= 1.0 && us / scale * scale == us;
     let (unit, scale) = LATENCY_UNITS
         .iter()
-        .find(reads_back)
+        .find(|&&(_, scale): &&(&str, f64)| us / scale >= 1.0 && us / scale * scale == us)
         .unwrap_or(&("us", 1.0));
     format!("{}{unit}", us / scale)
 }

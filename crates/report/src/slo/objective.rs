@@ -120,16 +120,15 @@ impl Slo {
             scope: Scope::Class(class.name.clone()),
             fraction: class.lost_fraction(),
         });
-        let is_bounded = |loss: &Loss| {
-            loss.scope == Scope::Overall
-                || self
-                    .bounds
-                    .iter()
-                    .any(|bound| bound.scope == Scope::EveryClass || bound.scope == loss.scope)
-        };
         std::iter::once(of_all)
             .chain(of_classes)
-            .filter(is_bounded)
+            .filter(|loss: &Loss| {
+                loss.scope == Scope::Overall
+                    || self
+                        .bounds
+                        .iter()
+                        .any(|bound| bound.scope == Scope::EveryClass || bound.scope == loss.scope)
+            })
             .find(|loss| loss.fraction > LOST_FRACTION_MAX)
     }
 }

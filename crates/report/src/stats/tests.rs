@@ -81,14 +81,15 @@ fn the_95_percent_interval_of_a_mean_covers_it_95_times_in_100() {
 #[test]
 fn a_paired_ratio_survives_a_noise_that_both_sides_share() {
     let rounds = |rng: &mut Pcg64Mcg| -> Vec<(f64, f64)> {
-        let round = |_| {
-            let shared = (2.0 * normal(rng)).exp();
-            (
-                1.3 * shared * (0.02 * normal(rng)).exp(),
-                shared * (0.02 * normal(rng)).exp(),
-            )
-        };
-        (0..8).map(round).collect()
+        (0..8)
+            .map(|_| {
+                let shared = (2.0 * normal(rng)).exp();
+                (
+                    1.3 * shared * (0.02 * normal(rng)).exp(),
+                    shared * (0.02 * normal(rng)).exp(),
+                )
+            })
+            .collect()
     };
     let covered = count_of(1000, |rng| {
         ratio_interval(&rounds(rng), 0.95).unwrap().contains(1.3)

@@ -82,8 +82,7 @@ impl CapacityMeasurement {
         // The command line begins at the default.
         let sayable = self.lowest == lowest();
         let command = subject.command("capacity", &rest).filter(|_| sayable);
-        let run = move || find(&subject, &slo, search, &show, x);
-        Ok(Task::new(run).command(command))
+        Ok(Task::new(move || find(&subject, &slo, search, &show, x)).command(command))
     }
 }
 

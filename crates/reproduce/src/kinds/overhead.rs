@@ -100,21 +100,23 @@ impl Kind for Overhead {
         let points: Vec<AxisPoint> = match &self.service {
             Some(service) => {
                 let service_ns = time(service)?;
-                let at = |quantum_ns: f64| AxisPoint {
-                    x_ns: quantum_ns,
-                    service_ns,
-                    quantum_ns,
-                };
-                times(&self.quanta)?.into_iter().map(at).collect()
+                times(&self.quanta)?
+                    .into_iter()
+                    .map(|quantum_ns: f64| AxisPoint {
+                        x_ns: quantum_ns,
+                        service_ns,
+                        quantum_ns,
+                    })
+                    .collect()
             }
-            None => {
-                let at = |service_ns: f64| AxisPoint {
+            None => times(&self.services)?
+                .into_iter()
+                .map(|service_ns: f64| AxisPoint {
                     x_ns: service_ns,
                     service_ns,
                     quantum_ns,
-                };
-                times(&self.services)?.into_iter().map(at).collect()
-            }
+                })
+                .collect(),
         };
         if points.is_empty() {
             return Err(setting.fault("`service` with `quanta`, or `services`, must be given"));

@@ -65,8 +65,10 @@ impl PhaseTail {
 impl Kind for Phases {
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
         let systems = setting.systems(&self.on)?;
-        let task = |system: &&_| self.task(setting, setting.subject(system, &self.on, "")?);
-        systems.iter().map(task).collect()
+        systems
+            .iter()
+            .map(|system: &&_| self.task(setting, setting.subject(system, &self.on, "")?))
+            .collect()
     }
 
     fn axis(&self) -> String {
@@ -114,11 +116,12 @@ impl Phases {
 }
 
 fn ends_ns(durations_ns: impl Iterator<Item = u64>) -> Vec<u64> {
-    let running = |sum: &mut u64, ns| {
-        *sum += ns;
-        Some(*sum)
-    };
-    durations_ns.scan(0, running).collect()
+    durations_ns
+        .scan(0, |sum: &mut u64, ns| {
+            *sum += ns;
+            Some(*sum)
+        })
+        .collect()
 }
 
 /// Places on the axis are those of the full run, also where it is shortened.

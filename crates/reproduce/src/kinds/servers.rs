@@ -25,8 +25,10 @@ pub struct ServersMeasurement {
 impl Kind for ServersMeasurement {
     fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
         let systems = setting.systems(&self.on)?;
-        let task = |system: &&_| self.task(setting, setting.subject(system, &self.on, "")?);
-        systems.iter().map(task).collect()
+        systems
+            .iter()
+            .map(|system: &&_| self.task(setting, setting.subject(system, &self.on, "")?))
+            .collect()
     }
 
     fn axis(&self) -> String {
@@ -66,8 +68,9 @@ impl ServersMeasurement {
 fn figures(subject: &Subject, servers: &[ServerFigures]) -> Vec<Datum> {
     let requests: u64 = servers.iter().map(|server| server.requests).sum();
     let mean_requests = requests as f64 / servers.len() as f64;
-    let relative = |server: &ServerFigures| server.requests as f64 / mean_requests;
-    let mut data = over_servers(subject, "requests", servers, relative);
+    let mut data = over_servers(subject, "requests", servers, |server: &ServerFigures| {
+        server.requests as f64 / mean_requests
+    });
     data.extend(over_servers(subject, "utilization", servers, |server| {
         server.utilization
     }));
@@ -84,11 +87,14 @@ fn over_servers(
     figure: impl Fn(&ServerFigures) -> f64,
 ) -> Vec<Datum> {
     let values: Vec<f64> = servers.iter().map(figure).collect();
-    let point = |(index, value): (usize, &f64)| {
-        let number = Some((index + 1) as f64);
-        subject.datum(what, number, *value)
-    };
-    let mut data: Vec<Datum> = values.iter().enumerate().map(point).collect();
+    let mut data: Vec<Datum> = values
+        .iter()
+        .enumerate()
+        .map(|(index, value): (usize, &f64)| {
+            let number = Some((index + 1) as f64);
+            subject.datum(what, number, *value)
+        })
+        .collect();
     data.push(subject.datum(&format!("{what}.spread"), None, spread(&values)));
     data
 }

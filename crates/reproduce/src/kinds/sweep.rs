@@ -121,12 +121,12 @@ impl Sweep {
         };
         subject.simulation.check()?;
         let command = subject.command("sim", &offer.flag);
-        let run = move || {
+        Ok(Task::new(move || {
             let outcome = subject.simulation.run()?;
             let datum =
                 |observable: &Observable| subject.datum(observable, x, observable.of(&outcome));
             Ok(show.iter().map(datum).collect())
-        };
-        Ok(Task::new(run).command(command))
+        })
+        .command(command))
     }
 }

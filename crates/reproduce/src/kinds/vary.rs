@@ -72,6 +72,7 @@ impl Vary {
 
 /// A number, or a duration in µs.
 fn number(text: &str) -> Option<f64> {
-    let duration = || duration::parse(text).ok().map(|ns| ns as f64 / 1e3);
-    text.parse().ok().or_else(duration)
+    text.parse()
+        .ok()
+        .or_else(|| duration::parse(text).ok().map(|ns| ns as f64 / 1e3))
 }

@@ -129,12 +129,15 @@ mod tests {
     const SLO: f64 = 50.0;
 
     fn carried(slowdowns: &[f64]) -> Carried {
-        let step = |(index, &slowdown)| Step {
-            rps: 100.0 * (index as f64 + 1.0),
-            slowdown,
-            sustained: true,
-        };
-        let steps: Vec<Step> = slowdowns.iter().enumerate().map(step).collect();
+        let steps: Vec<Step> = slowdowns
+            .iter()
+            .enumerate()
+            .map(|(index, &slowdown)| Step {
+                rps: 100.0 * (index as f64 + 1.0),
+                slowdown,
+                sustained: true,
+            })
+            .collect();
         Carried::of(&steps, SLO).unwrap()
     }
 

@@ -124,7 +124,6 @@ impl<'a> Session<'a> {
                 (path.clone(), plain.into())
             }
         };
-        let one_less = || (headway_sim::available_threads() - 1).max(1);
         Self {
             experiment,
             settings,
@@ -136,7 +135,9 @@ impl<'a> Session<'a> {
             asked: Arc::new(Asked::new(&experiment.class, settings.seed)),
             probes,
             plain,
-            workers: settings.workers.unwrap_or_else(one_less),
+            workers: settings
+                .workers
+                .unwrap_or_else(|| (headway_sim::available_threads() - 1).max(1)),
         }
     }
 
@@ -292,8 +293,7 @@ impl<'a> Session<'a> {
         let server = self.start(reference)?;
         let mut rng = Rng::new(self.settings.seed);
         let mut closed = Closed::connect(server.addr, &self.asked)?;
-        let draw = || self.asked.draw(&mut rng);
-        let rps = closed.throughput(OUTSTANDING, SATURATED, draw)?;
+        let rps = closed.throughput(OUTSTANDING, SATURATED, || self.asked.draw(&mut rng))?;
         server.stop()?;
         Ok(rps)
     }

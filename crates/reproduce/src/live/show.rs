@@ -152,13 +152,14 @@ pub fn points(result: &LiveReproduction) -> Table {
             if value("achieved").is_none() {
                 continue;
             }
-            let cell = |(what, _): &(String, String)| match value(what) {
-                Some(value) if value.is_finite() && what == "achieved" => format::metric(value),
-                Some(value) if value.is_finite() => format::significant(value, 3),
-                _ => "–".into(),
-            };
             let row = [format::metric(place), system.into()].into_iter();
-            table.push(row.chain(whats.iter().map(cell)));
+            table.push(row.chain(whats.iter().map(|(what, _): &(String, String)| {
+                match value(what) {
+                    Some(value) if value.is_finite() && what == "achieved" => format::metric(value),
+                    Some(value) if value.is_finite() => format::significant(value, 3),
+                    _ => "–".into(),
+                }
+            })));
         }
     }
     table
@@ -213,7 +214,6 @@ fn notes(result: &LiveReproduction) -> Vec<String> {
 /// By which percentiles nobody ever kept the slowdown: nothing can be told by those.
 fn beyond_reach(result: &LiveReproduction) -> Vec<String> {
     let carried = || result.systems.iter().flat_map(|system| &system.carried);
-    let below = |one: &Carried| matches!(one, Carried::Below(_));
     let tails = result
         .systems
         .iter()
@@ -223,9 +223,11 @@ fn beyond_reach(result: &LiveReproduction) -> Vec<String> {
         .flat_map(|system| &system.carried)
         .map(|by| by.tail);
     let out = tails.filter(|tail| {
-        carried()
-            .filter(|by| by.tail == *tail)
-            .all(|by| by.rounds.iter().all(below))
+        carried().filter(|by| by.tail == *tail).all(|by| {
+            by.rounds
+                .iter()
+                .all(|one: &Carried| matches!(one, Carried::Below(_)))
+        })
     });
     out.map(|tail| {
         format!("By {} nobody kept the slowdown in any round, even at the lowest load: nothing is decided by it.", tail.words())
@@ -259,11 +261,14 @@ const RULE: &str = "The interval over rounds (95 %) holds 1: undecided; lies on 
                     paper's figure, if there is one: reproduced; else: deviates.";
 
 fn reasons(result: &LiveReproduction) -> Vec<String> {
-    let told = |claim: &LiveJudged| {
-        let reason = claim.reason.as_ref()?;
-        Some(format!("Why ({}): {reason}", claim.says))
-    };
-    result.claims.iter().filter_map(told).collect()
+    result
+        .claims
+        .iter()
+        .filter_map(|claim: &LiveJudged| {
+            let reason = claim.reason.as_ref()?;
+            Some(format!("Why ({}): {reason}", claim.says))
+        })
+        .collect()
 }
 
 /// For a terminal.

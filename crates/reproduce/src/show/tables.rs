@@ -133,14 +133,15 @@ fn single(figures: &[&Datum]) -> Table {
     let names = distinct(figures.iter().map(|datum| datum.what.as_str()));
     let mut table = Table::new(std::iter::once("system").chain(names.iter().copied()));
     for system in distinct(figures.iter().map(|datum| datum.system.as_str())) {
-        let value = |what: &&str| {
-            let mut its = figures
-                .iter()
-                .filter(|datum| datum.system == system && datum.what == **what);
-            its.next()
-                .map_or(String::new(), |datum| quantity(what, datum.value))
-        };
-        table.push(std::iter::once(system.to_owned()).chain(names.iter().map(value)));
+        table.push(
+            std::iter::once(system.to_owned()).chain(names.iter().map(|what: &&str| {
+                let mut its = figures
+                    .iter()
+                    .filter(|datum| datum.system == system && datum.what == **what);
+                its.next()
+                    .map_or(String::new(), |datum| quantity(what, datum.value))
+            })),
+        );
     }
     table
 }
@@ -163,19 +164,20 @@ fn curve(family: &[&Datum]) -> Table {
     let axis = family[0].axis.as_str();
     let mut table = Table::new(std::iter::once(axis).chain(systems.iter().copied()));
     for place in places {
-        let value = |system: &&str| {
-            let mut here = family
-                .iter()
-                .filter(|datum| datum.system == *system && datum.x == Some(place));
-            here.next()
-                .map_or(String::new(), |datum| quantity(&datum.what, datum.value))
-        };
         let x = if place.abs() >= 1e4 {
             format::metric(place)
         } else {
             format!("{}", (place * 1e6).round() / 1e6)
         };
-        table.push(std::iter::once(x).chain(systems.iter().map(value)));
+        table.push(
+            std::iter::once(x).chain(systems.iter().map(|system: &&str| {
+                let mut here = family
+                    .iter()
+                    .filter(|datum| datum.system == *system && datum.x == Some(place));
+                here.next()
+                    .map_or(String::new(), |datum| quantity(&datum.what, datum.value))
+            })),
+        );
     }
     table
 }

@@ -22,13 +22,14 @@ pub(crate) fn serve(
     service_ns: u64,
     handler: impl Fn() + Send + Sync + 'static,
 ) -> Served {
-    let arrival = |index| ReplayArrival {
-        at_ns: 0,
-        service_ns: 0,
-        index,
-        class: 0,
-    };
-    let schedule = (0..requests).map(arrival).collect();
+    let schedule = (0..requests)
+        .map(|index| ReplayArrival {
+            at_ns: 0,
+            service_ns: 0,
+            index,
+            class: 0,
+        })
+        .collect();
     let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
     let server = Server::builder()
         .policy(policy)
@@ -80,10 +81,11 @@ pub(crate) fn turn(mut state: u64) -> u64 {
 pub(crate) fn turn_ns() -> f64 {
     const TRY: u64 = 20_000;
     let clock = Clock::global();
-    let time = |_| {
-        let start_ns = clock.now_ns();
-        work(TRY);
-        (clock.now_ns() - start_ns) as f64 / TRY as f64
-    };
-    (0..50).map(time).fold(f64::INFINITY, f64::min)
+    (0..50)
+        .map(|_| {
+            let start_ns = clock.now_ns();
+            work(TRY);
+            (clock.now_ns() - start_ns) as f64 / TRY as f64
+        })
+        .fold(f64::INFINITY, f64::min)
 }

@@ -59,11 +59,10 @@ pub(crate) fn bounce(clock: &Clock) -> f64 {
         }
         (clock.now_ns() - start_ns) as f64 / TRIPS as f64
     };
-    let back = || {
+    on_two_cores(there, || {
         for trip in 0..TRIPS {
             wait_for(2 * trip + 1);
             line.0.store(2 * trip + 2, Ordering::Release);
         }
-    };
-    on_two_cores(there, back)
+    })
 }

@@ -146,8 +146,7 @@ proptest! {
         byte in any::<prop::sample::Index>(),
         with in "[ -~]",
     ) {
-        let line = |n: usize| format!("{n}.5 [0 127.0.0.1:1] \"get\" \"key{n}\"");
-        let mut all: Vec<String> = (0..lines).map(line).collect();
+        let mut all: Vec<String> = (0..lines).map(|n: usize| format!("{n}.5 [0 127.0.0.1:1] \"get\" \"key{n}\"")).collect();
         let damaged = at.index(lines);
         let place = byte.index(all[damaged].len());
         all[damaged].replace_range(place..=place, &with);

@@ -29,14 +29,17 @@ pub(super) fn describe(run: &Run, rounds: u64) -> String {
 
 /// What each trial is called: its policy as it was given, and by what it interrupted. `runs` begin with one of each.
 pub(super) fn labels(trials: &[Trial], runs: &[Run]) -> Vec<String> {
-    let label = |(trial, run): (&Trial, &Run)| {
-        let policy = &trial.experiment.policy;
-        match run.meta.params.get("preempt").and_then(|by| by.as_str()) {
-            Some(mechanism) => format!("{policy} by {mechanism}"),
-            None => policy.to_string(),
-        }
-    };
-    trials.iter().zip(runs).map(label).collect()
+    trials
+        .iter()
+        .zip(runs)
+        .map(|(trial, run): (&Trial, &Run)| {
+            let policy = &trial.experiment.policy;
+            match run.meta.params.get("preempt").and_then(|by| by.as_str()) {
+                Some(mechanism) => format!("{policy} by {mechanism}"),
+                None => policy.to_string(),
+            }
+        })
+        .collect()
 }
 
 /// Medians over rounds, and the tail's ratio to the first policy, paired by round.

@@ -30,8 +30,9 @@ impl Findings {
     }
 
     pub(crate) fn ratio_of(&self, policy: &str, class: &str) -> Option<&Ratio> {
-        let is_it = |ratio: &&Ratio| ratio.policy == policy && ratio.class == class;
-        self.ratios.iter().find(is_it)
+        self.ratios
+            .iter()
+            .find(|ratio: &&Ratio| ratio.policy == policy && ratio.class == class)
     }
 
     /// The runs without the names that the user gave their policies.
@@ -42,8 +43,11 @@ impl Findings {
     /// By which requests of a class curves can be drawn for every policy.
     pub(crate) fn sample(&self, class: &str) -> Sample {
         let untouched = (Basis::Untouched, self.index(class));
-        let quiet = |lane: &Lane| lane.valid(untouched).next().is_some();
-        if self.lanes.iter().all(quiet) {
+        if self
+            .lanes
+            .iter()
+            .all(|lane: &Lane| lane.valid(untouched).next().is_some())
+        {
             untouched
         } else {
             ALL
@@ -212,14 +216,13 @@ impl Findings {
     /// How often the policies that plan kept the longest class off some worker.
     fn reservations(&self) -> Vec<String> {
         let plans = |lane: &&Lane| {
-            let planned = |round: &Round| {
+            lane.valid(ALL).any(|round: &Round| {
                 round
                     .stats
                     .plan
                     .as_ref()
                     .is_some_and(|plan| !plan.groups.is_empty())
-            };
-            lane.valid(ALL).any(planned)
+            })
         };
         let of = |lane: &Lane| {
             let reserving = lane.reserving(self.setup.stage.workers);
@@ -255,11 +258,10 @@ impl Findings {
 
     /// What the machine's own gaps did to the client, for they are in the tails.
     fn lateness(&self) -> Option<String> {
-        let delivery = |(_, run): &(String, Run)| run.extras.delivery;
         let (late, sent) = self
             .runs
             .iter()
-            .filter_map(delivery)
+            .filter_map(|(_, run): &(String, Run)| run.extras.delivery)
             .fold((0, 0), |(late, sent), part| {
                 (late + part.late, sent + part.sent)
             });

@@ -119,12 +119,14 @@ impl Args {
         let mut shape = Shape::new(workers);
         // The store's requests stay with their thread.
         shape.resume = Resume::OwnWorker;
-        let spec = |text: &String| {
-            let spec = args::server_policy(text).map_err(|error| usage("--policy", error))?;
-            admission::admit(&spec, &shape, Layout::Auto).map_err(Refused::of_flags)?;
-            Ok(spec)
-        };
-        self.policies.iter().map(spec).collect()
+        self.policies
+            .iter()
+            .map(|text: &String| {
+                let spec = args::server_policy(text).map_err(|error| usage("--policy", error))?;
+                admission::admit(&spec, &shape, Layout::Auto).map_err(Refused::of_flags)?;
+                Ok(spec)
+            })
+            .collect()
     }
 
     fn print(&self, findings: &Findings, writer: impl Write) -> Result<()> {
@@ -228,9 +230,11 @@ impl Args {
         };
         course.play(&mut lanes, base)?;
         setup.offer = course.offer;
-        let merged = |lane: &Lane| Some((lane.name.clone(), lane.run(&setup.stage, ALL)?));
         Ok(Findings {
-            runs: lanes.iter().filter_map(merged).collect(),
+            runs: lanes
+                .iter()
+                .filter_map(|lane: &Lane| Some((lane.name.clone(), lane.run(&setup.stage, ALL)?)))
+                .collect(),
             base: lanes[base].name.clone(),
             command: self.command(),
             ratios: verdict::ratios(&lanes, &lanes[base]),

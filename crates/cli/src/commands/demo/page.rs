@@ -82,13 +82,12 @@ fn tail(findings: &Findings, class: &str) -> Chart {
 fn quantiles(latency_ns: &Histogram) -> Vec<(f64, f64)> {
     let last = latency_ns.count() as f64 / BEYOND as f64;
     let rarities = (1..).map(|step| 10_f64.powf(f64::from(step) / f64::from(PER_DECADE)));
-    let point = |one_in: f64| {
-        let ns = latency_ns.quantile(1.0 - 1.0 / one_in)?;
-        Some((one_in, ns as f64 / 1e3))
-    };
     rarities
         .take_while(|one_in| *one_in <= last)
-        .filter_map(point)
+        .filter_map(|one_in: f64| {
+            let ns = latency_ns.quantile(1.0 - 1.0 / one_in)?;
+            Some((one_in, ns as f64 / 1e3))
+        })
         .collect()
 }
 

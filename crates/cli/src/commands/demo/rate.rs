@@ -50,8 +50,10 @@ fn first_to_starve(stage: &Stage, entrants: &[&Entrant], load: f64) -> Result<Op
 
 /// Every policy at `load` and with as many workers as are live, by simulation.
 pub(crate) fn foreseen(stage: &Stage, entrants: &[Entrant], load: f64) -> Result<Vec<Run>> {
-    let of = |entrant: &Entrant| simulated(stage, &entrant.policy, load);
-    entrants.iter().map(of).collect()
+    entrants
+        .iter()
+        .map(|entrant: &Entrant| simulated(stage, &entrant.policy, load))
+        .collect()
 }
 
 fn simulated(stage: &Stage, policy: &ServerSpec, load: f64) -> Result<Run> {

@@ -24,8 +24,8 @@ impl Setup {
     /// A lane for every policy, before the first round.
     pub(crate) fn lanes(&self) -> Vec<Lane> {
         let runs = self.entrants.iter().zip(&self.theory.live);
-        let lane = |(entrant, run): (&Entrant, &Run)| Lane::new(&entrant.name, &run.extras.starved);
-        runs.map(lane).collect()
+        runs.map(|(entrant, run): (&Entrant, &Run)| Lane::new(&entrant.name, &run.extras.starved))
+            .collect()
     }
 
     /// What is served, and how much is offered.
@@ -86,8 +86,11 @@ impl Setup {
         }
         for (workers, load, _) in &sides {
             let names = self.stage.workload.class_names();
-            let column = |name: &&str| format!("{name}: {workers} workers, {}", percent(*load));
-            columns.extend(names.iter().map(column));
+            columns.extend(
+                names
+                    .iter()
+                    .map(|name: &&str| format!("{name}: {workers} workers, {}", percent(*load))),
+            );
         }
         let mut table = Table::new(columns);
         for (index, entrant) in self.entrants.iter().enumerate() {

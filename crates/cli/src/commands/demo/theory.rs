@@ -55,11 +55,10 @@ impl Theory {
     /// Each policy on [`WORKERS`] at the highest load up to [`BUSY`] at which none starves a class; none where there is no such load.
     pub(crate) fn busy(&self) -> Option<Vec<&Run>> {
         let at = |index: usize| self.beyond.iter().map(move |curve| &curve.runs[index]);
-        let sound = |index: &usize| {
+        let index = (0..LOADS.len()).rev().find(|index: &usize| {
             let mut runs = at(*index);
             runs.all(|run| !run.meta.overloaded && run.meta.load < BUSY + 1e-9)
-        };
-        let index = (0..LOADS.len()).rev().find(sound)?;
+        })?;
         Some(at(index).collect())
     }
 }
@@ -89,11 +88,15 @@ fn curves(
                 .seed(seed)
         }));
     }
-    let run = |experiment: &Experiment| -> Result<Run> {
-        interrupt.check()?;
-        Ok(experiment.run()?.run)
-    };
-    let runs = in_parallel(&experiments, available_threads(), run, |_, _| {});
+    let runs = in_parallel(
+        &experiments,
+        available_threads(),
+        |experiment: &Experiment| -> Result<Run> {
+            interrupt.check()?;
+            Ok(experiment.run()?.run)
+        },
+        |_, _| {},
+    );
     let mut runs = runs.into_iter();
     let mut curve = |entrant: &Entrant| {
         let runs = runs.by_ref().take(LOADS.len()).collect::<Result<_>>()?;

@@ -107,8 +107,10 @@ pub(crate) fn all_decided(lanes: &[Lane], base: &Lane) -> bool {
     let ratios = ratios(lanes, base);
     let mut of_short = ratios.iter().filter(|ratio| ratio.class == *short);
     of_short.all(|ratio| {
-        let differs = |interval: ConfidenceInterval| interval.distinguishable_from(1.0);
-        ratio.of == Basis::Untouched && ratio.p99.is_some_and(differs)
+        ratio.of == Basis::Untouched
+            && ratio
+                .p99
+                .is_some_and(|interval: ConfidenceInterval| interval.distinguishable_from(1.0))
     })
 }
 

@@ -142,11 +142,13 @@ impl Template {
     /// The most bytes it may have with keys below `keys`.
     fn longest(&self, keys: u64) -> usize {
         let needed = (keys - 1).checked_ilog10().unwrap_or(0) as usize + 1;
-        let length = |piece: &Piece| match piece {
-            Piece::Bytes(bytes) => bytes.len(),
-            Piece::Key { digits } => needed.max(*digits),
-        };
-        self.0.iter().map(length).sum()
+        self.0
+            .iter()
+            .map(|piece: &Piece| match piece {
+                Piece::Bytes(bytes) => bytes.len(),
+                Piece::Key { digits } => needed.max(*digits),
+            })
+            .sum()
     }
 
     /// Writes the body with this key and returns its length. Allocates nothing.

@@ -192,10 +192,13 @@ fn replicated(
     let mut runs: Vec<Vec<Run>> = vec![Vec::new(); experiments.len()];
     let bar = progress::bar(0, "simulating");
     loop {
-        let missing = |(point, made): (usize, &Vec<Run>)| {
-            (made.len() as u64..wanted(made)).map(move |replication| (point, replication))
-        };
-        let batch: Vec<(usize, u64)> = runs.iter().enumerate().flat_map(missing).collect();
+        let batch: Vec<(usize, u64)> = runs
+            .iter()
+            .enumerate()
+            .flat_map(|(point, made): (usize, &Vec<Run>)| {
+                (made.len() as u64..wanted(made)).map(move |replication| (point, replication))
+            })
+            .collect();
         if batch.is_empty() {
             bar.finish_and_clear();
             return Ok(runs);

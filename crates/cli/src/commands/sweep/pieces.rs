@@ -117,13 +117,16 @@ impl Piece {
         runs: Vec<Vec<Run>>,
         shard: Option<Shard>,
     ) -> Self {
-        let name = |(experiment, runs): (&Experiment, &Vec<Run>)| Name {
-            policy: experiment.policy.to_string(),
-            load: runs[0].meta.load,
-            replications: runs.len(),
-        };
         Self {
-            points: experiments.iter().zip(&runs).map(name).collect(),
+            points: experiments
+                .iter()
+                .zip(&runs)
+                .map(|(experiment, runs): (&Experiment, &Vec<Run>)| Name {
+                    policy: experiment.policy.to_string(),
+                    load: runs[0].meta.load,
+                    replications: runs.len(),
+                })
+                .collect(),
             runs: runs.into_iter().flatten().collect(),
             shard,
         }

@@ -278,8 +278,10 @@ mod tests {
         socket
             .send_to(b"kept", socket.local_addr().unwrap())
             .unwrap();
-        let call = || batch.receive(&socket, &pool, &mut foreign, 1);
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_err();
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            batch.receive(&socket, &pool, &mut foreign, 1)
+        }))
+        .unwrap_err();
         assert_eq!(batch.receive(&socket, &pool, &mut free, 1).unwrap(), 1);
         assert_eq!(batch.received(0).len, 4);
     }
