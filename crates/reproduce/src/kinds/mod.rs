@@ -2,7 +2,7 @@
 //!
 //! A new one is a struct that its file's `[[measure]]` table is read into, a line in [`Measurement`],
 //! and [`Kind::tasks`], which cuts the work into pieces that run side by side. Every piece gives
-//! [`Datum`]s; claims, tables and charts are made from those alone.
+//! [`Datum`](crate::Datum)s; claims, tables and charts are made from those alone.
 
 mod capacity;
 mod host;
