@@ -235,6 +235,37 @@ struct headway_class_stats {
     // Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
     // names a class once, on standard error, where this is all that its requests do.
     uint64_t overruns;
+    // How often a request yielded at the end of a section in which it was asked to yield and could not. The following counts say how often
+    // requests could not yield when they were asked to, and for how long in all until they yielded or ended, by the section that kept them.
+    uint64_t lock_yields;
+    // In a section that the program opened by name.
+    uint64_t held_no_preempt;
+    // The same, ns.
+    uint64_t held_no_preempt_ns;
+    // While it held a mutex (behind the shim).
+    uint64_t held_mutex;
+    // The same, ns.
+    uint64_t held_mutex_ns;
+    // While it held a readers-writer lock (behind the shim).
+    uint64_t held_rwlock;
+    // The same, ns.
+    uint64_t held_rwlock_ns;
+    // In the allocator (behind the shim).
+    uint64_t held_allocator;
+    // The same, ns.
+    uint64_t held_allocator_ns;
+    // In another lock or initialisation (behind the shim).
+    uint64_t held_other;
+    // The same, ns.
+    uint64_t held_other_ns;
+    // Requests that called headway_feedback_start(). Nested parts are allowed. The next three count mistakes.
+    uint64_t feedback_said_long;
+    // The same, where the class is short by its mean_ns or its hint: a policy that goes by hints, such as synergy, does not interrupt them.
+    uint64_t feedback_from_short;
+    // Long parts that were never ended; the end of their request ended them.
+    uint64_t feedback_unended;
+    // Calls of headway_feedback_finished() without a part to end; they changed nothing.
+    uint64_t feedback_unbegun;
 };
 
 #ifdef __cplusplus
@@ -301,13 +332,13 @@ void headway_fail(struct headway_request *request);
 void headway_bad_request(struct headway_request *request);
 
 // The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted here and nowhere
-// else, and yields at once if it was asked to before. Such parts nest. Does nothing otherwise.
+// else, and yields at once if it was asked to before. Such parts nest. Otherwise it is only counted (struct headway_class_stats).
 //
 // # Safety
 // As headway_buffer().
 void headway_feedback_start(struct headway_request *request);
 
-// Ends what headway_feedback_start() began; does nothing without it.
+// Ends what headway_feedback_start() began. Without it nothing changes, and headway_class_stats.feedback_unbegun counts the call.
 //
 // # Safety
 // As headway_buffer().

@@ -143,7 +143,7 @@ pub unsafe extern "C" fn headway_bad_request(request: *mut Request) {
 }
 
 /// The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted here and nowhere
-/// else, and yields at once if it was asked to before. Such parts nest. Does nothing otherwise.
+/// else, and yields at once if it was asked to before. Such parts nest. Otherwise it is only counted (struct headway_class_stats).
 ///
 /// # Safety
 /// As headway_buffer().
@@ -153,7 +153,7 @@ pub unsafe extern "C-unwind" fn headway_feedback_start(request: *mut Request) {
     unsafe { call(request) }.feedback_start();
 }
 
-/// Ends what headway_feedback_start() began; does nothing without it.
+/// Ends what headway_feedback_start() began. Without it nothing changes, and headway_class_stats.feedback_unbegun counts the call.
 ///
 /// # Safety
 /// As headway_buffer().

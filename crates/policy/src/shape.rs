@@ -32,6 +32,12 @@ impl ClassHint {
             ..Self::default()
         }
     }
+
+    /// Whether it helps to tell longs from shorts: it has a mean, or says which of the two it is.
+    #[must_use]
+    pub fn tells_length(&self) -> bool {
+        self.mean_ns > 0.0 || self.long.is_some()
+    }
 }
 
 /// Where an interrupted request may go on.
@@ -114,6 +120,16 @@ impl Shape {
         };
         (0..self.classes.len())
             .filter(|&class| is_long(&self.classes[class]))
+            .collect()
+    }
+
+    /// The classes that are short by what is known of them: those that say so, and those with a mean that are not [`longs`](Self::longs). A class of which
+    /// nothing is known is none of them, nor is UNKNOWN.
+    #[must_use]
+    pub fn hinted_shorts(&self) -> BitSet {
+        let longs = self.longs();
+        (0..self.classes.len())
+            .filter(|&class| self.classes[class].tells_length() && !longs.contains(class))
             .collect()
     }
 

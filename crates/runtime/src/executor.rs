@@ -44,6 +44,7 @@ pub(crate) fn handle(
             status: Status::Error,
             payload_bytes: 0,
             panicked: true,
+            feedback: call.feedback_until_panic(),
         },
     }
 }
@@ -150,6 +151,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
             self.tally.panics.add(1);
         }
         let (class, arrived_ns) = (slot.class, slot.arrived_ns);
+        self.tally.class(class).feedback.add(response.feedback);
         if self.tx.send(&self.pool, id, now_ns).is_err() {
             self.tally.unsent.add(1);
         }

@@ -59,5 +59,7 @@ pub use server::{
 };
 pub use service::{Call, MAX_REPLY_BYTES, Service, Spin};
 pub use stall::{Stall, alive};
-pub use tally::{ClassStats, HeldSections, HeldStats, Stats, WaitQueueStats, WorkerStats};
+pub use tally::{
+    ClassStats, FeedbackStats, HeldSections, HeldStats, Stats, WaitQueueStats, WorkerStats,
+};
 pub use threads::Pin;

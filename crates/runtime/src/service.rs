@@ -58,6 +58,18 @@ pub(crate) struct Response {
     pub(crate) status: Status,
     pub(crate) payload_bytes: usize,
     pub(crate) panicked: bool,
+    pub(crate) feedback: FeedbackUse,
+}
+
+/// How a handler used the calls that say what is long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct FeedbackUse {
+    /// It began a long part.
+    pub(crate) said_long: bool,
+    /// Long parts that it never ended.
+    pub(crate) unended: u32,
+    /// Ends of long parts that it never began.
+    pub(crate) unbegun: u32,
 }
 
 /// One request, and the place of its response: the same buffer, so nothing is copied that the handler
@@ -72,6 +84,10 @@ pub struct Call<'a> {
     heard: bool,
     /// How many long parts it is in.
     long_parts: u32,
+    /// Whether it began a long part.
+    said_long: bool,
+    /// Ends of long parts that it did not begin.
+    unbegun: u32,
 }
 
 impl<'a> Call<'a> {
@@ -86,6 +102,8 @@ impl<'a> Call<'a> {
             replied: false,
             heard,
             long_parts: 0,
+            said_long: false,
+            unbegun: 0,
         }
     }
 
@@ -102,18 +120,23 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn feedback_start(&mut self) {
         self.long_parts += 1;
+        self.said_long = true;
         if self.heard && self.long_parts == 1 {
             unshield();
         }
     }
 
-    /// The end of a part that [`feedback_start`](Self::feedback_start) began; without one it does nothing. The end of the request ends all.
+    /// The end of a part that [`feedback_start`](Self::feedback_start) began. Without one it changes nothing, and is counted as `unbegun`. The end of the
+    /// request ends all parts, and those still open are counted as `unended` ([`FeedbackStats`](crate::FeedbackStats)).
     #[inline]
     pub fn feedback_finished(&mut self) {
         if self.heard && self.long_parts == 1 {
             shield();
         }
-        self.long_parts = self.long_parts.saturating_sub(1);
+        match self.long_parts.checked_sub(1) {
+            Some(left) => self.long_parts = left,
+            None => self.unbegun += 1,
+        }
     }
 
     /// The class the request was scheduled as; the number of declared classes stands for UNKNOWN.
@@ -220,6 +243,20 @@ impl<'a> Call<'a> {
             status: self.status,
             payload_bytes,
             panicked: false,
+            feedback: FeedbackUse {
+                unended: self.long_parts,
+                ..self.feedback_until_panic()
+            },
+        }
+    }
+
+    /// How a handler that panicked used the feedback calls: the panic ended its long parts, so none of them is left open by mistake.
+    #[inline]
+    pub(crate) fn feedback_until_panic(&self) -> FeedbackUse {
+        FeedbackUse {
+            said_long: self.said_long,
+            unended: 0,
+            unbegun: self.unbegun,
         }
     }
 

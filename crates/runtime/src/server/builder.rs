@@ -435,7 +435,7 @@ impl<S, D, C> Builder<S, D, C> {
         let Started { engine, policy } = systems::with(&spec, &shape, Launch(parts))??;
         Ok(Server {
             stopper: Stopper::of(&engine),
-            observer: Observer::of(&engine, shape.workers, class_names),
+            observer: Observer::of(&engine, &shape, class_names),
             tuner: Tuner::of(&engine, shape, spec, policy.params.clone()),
             engine,
             addr,
