@@ -39,6 +39,7 @@ pub mod disciplines;
 pub mod fluid;
 pub mod host;
 mod job;
+pub mod lengths;
 pub mod locals;
 pub mod monitors;
 pub mod placements;

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, uneven_replay, wait_until};
-use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
+use headway_runtime::{
+    Builder, Call, DeclaredClass, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint,
+};
 
 const REQUESTS: u32 = 300;
 const LONG_NS: u64 = 200_000;
@@ -32,9 +34,20 @@ fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
 
 /// Runs a replay to its end, dealt to so many of the workers' queues, and checks that each request came back once.
 fn all_answered(policy: &str, workers: usize, fed: usize, idle: Idle, layout: Layout) -> Stats {
+    let builder = builder(policy, workers, layout).idle(idle);
+    let context = format!("{policy}, {workers} workers, {fed} fed, {idle:?}, {layout:?}");
+    let stats = played(builder, workers, fed, layout, &context);
+    // Where quanta follow the shorts, these are not timed.
+    if !policy.contains("parts") {
+        assert_eq!(stats.classes[0].preemptions, 0, "{context}: {stats:?}");
+    }
+    stats
+}
+
+/// Plays a replay to a server of this layout.
+fn played(builder: Builder, workers: usize, fed: usize, layout: Layout, context: &str) -> Stats {
     let (datapath, control) = uneven_replay(workers, fed, REQUESTS, GAP_NS, [500, LONG_NS]);
-    let server = builder(policy, workers, layout)
-        .idle(idle)
+    let server = builder
         .answering(Spin::default())
         .datapath(datapath)
         .start()
@@ -45,15 +58,32 @@ fn all_answered(policy: &str, workers: usize, fed: usize, idle: Idle, layout: La
     );
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
-    let context = format!("{policy}, {workers} workers, {fed} fed, {idle:?}, {layout:?}");
-    assert_all_answered(&stats, &control, LONG_NS, &context);
+    assert_all_answered(&stats, &control, LONG_NS, context);
     let resumed: u64 = stats.classes.iter().map(|class| class.resumed).sum();
     assert_eq!(resumed, stats.preemptions, "{context}");
-    // Where quanta follow the shorts, these are not timed.
-    if !policy.contains("parts") {
-        assert_eq!(stats.classes[0].preemptions, 0, "{context}: {stats:?}");
-    }
     stats
+}
+
+/// Without hints and without feedback the workers find out which class is long, and interrupt that one alone.
+#[test]
+fn what_is_long_is_learned_where_nobody_says_it() {
+    let begun = Instant::now();
+    for layout in LAYOUTS {
+        loop {
+            let unknown = |name| DeclaredClass::new(name, Duration::ZERO);
+            let builder =
+                builder("synergy", 2, layout).classes(vec![unknown("short"), unknown("long")]);
+            let stats = played(builder, 2, 2, layout, "learned");
+            assert_eq!(stats.classes[0].preemptions, 0, "{layout:?}: {stats:?}");
+            if stats.classes[1].preemptions > 0 {
+                break;
+            }
+            assert!(
+                begun.elapsed() < FOREVER,
+                "{layout:?}: nothing was interrupted"
+            );
+        }
+    }
 }
 
 /// The parts of the ablation, one after the other; quanta that always interrupt; wait queues that hold one request or none too many.

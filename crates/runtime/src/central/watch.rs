@@ -378,4 +378,8 @@ impl Backlog for HeldRequests<'_> {
     fn short_ns(&self, _worker: WorkerId) -> u64 {
         0
     }
+
+    fn is_long(&self, _worker: WorkerId, _class: ClassId) -> bool {
+        false
+    }
 }
