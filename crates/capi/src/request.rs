@@ -12,7 +12,7 @@ use crate::status::{Failure, HEADWAY_E_TOO_LARGE, report};
 pub const HEADWAY_MAX_REPLY_BYTES: usize = 1990;
 const _: () = assert!(HEADWAY_MAX_REPLY_BYTES == MAX_REPLY_BYTES);
 
-/// A request that is being handled: valid until handle_request returns.
+/// A request that is being handled: valid until handle_request returns, or until headway_send() or headway_finish().
 #[derive(Debug)]
 pub struct Request {
     _private: [u8; 0],
@@ -29,7 +29,7 @@ unsafe fn call<'a>(request: *mut Request) -> &'a mut Call<'a> {
 /// headway_reply_in_place().
 ///
 /// # Safety
-/// `request` is the one that handle_request was called with, and used by one thread at a time.
+/// `request` is the one that handle_request was called with, or one that headway_recv() gave, and used by one thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_buffer(request: *mut Request) -> *mut u8 {
     // SAFETY: the caller's promise.

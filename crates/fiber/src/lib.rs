@@ -49,4 +49,4 @@ pub use no_preempt::{NoPreempt, NoPreemptAlloc, shield, unshield};
 pub use overflow::{LabelName, report_overflows};
 pub use signal::BySignal;
 pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
-pub use switch::{in_fiber, suspensions, yield_now};
+pub use switch::{in_fiber, note_held, suspensions, yield_now};

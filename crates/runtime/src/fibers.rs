@@ -26,7 +26,7 @@ use crate::executor::handle;
 use crate::overflow;
 use crate::overruns::Overruns;
 use crate::parts::Parts;
-use crate::service::{Response, Service};
+use crate::service::{CallMode, Response, Service};
 use crate::slice::{Reading, Renewal, SliceLength, renewal_on};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
@@ -543,11 +543,16 @@ impl<'a, S: Service> Fibers<'a, S> {
     fn spawn(&mut self) -> Option<Fiber<Work>> {
         let stack: Stack = self.stacks.take().ok()?;
         let service = Arc::clone(&self.context.service);
-        let heard = self.context.feedback;
+        let context = &self.context;
+        let stays = context.resume == Resume::OwnWorker && context.mechanism != Mechanism::Signal;
+        let mode = CallMode {
+            heard: context.feedback,
+            may_be_held: stays && !context.feedback,
+        };
         Some(Fiber::new(stack, move |work: &mut Work| {
             // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
             let slot = unsafe { work.slot.as_mut() };
-            work.response = Some(handle(&*service, slot, work.worker, heard));
+            work.response = Some(handle(&*service, slot, work.worker, mode));
         }))
     }
 }

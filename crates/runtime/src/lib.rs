@@ -28,6 +28,7 @@ mod overruns;
 mod panics;
 pub mod park;
 mod parts;
+mod pull;
 mod refusal;
 pub mod ring;
 mod rules;
@@ -53,6 +54,7 @@ pub use headway_fiber::{Mechanism, NoPreempt, Section, checkpoint, suspensions};
 pub use journal::{Entry, Journal};
 pub use park::Idle;
 pub use parts::Layout;
+pub use pull::{Pull, PullService, Request, Requests};
 pub use server::{
     Admission, Builder, DeclaredClass, InForce, NoService, NoSource, Observer, Server, Stopper,
     Tuner, Udp, admit, max_queue_limit, server_shape,

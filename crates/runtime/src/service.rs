@@ -40,6 +40,9 @@ pub trait Service: Send + Sync + 'static {
         let _ = (worker, core);
         Ok(())
     }
+
+    /// The calling thread, made ready by [`setup_worker`](Self::setup_worker), handles no more requests. Not called where the thread panicked or did not end.
+    fn leave_worker(&self) {}
 }
 
 impl<F> Service for F
@@ -80,8 +83,7 @@ pub struct Call<'a> {
     worker: WorkerId,
     status: Status,
     replied: bool,
-    /// Whether it may be interrupted only while it says that it is long.
-    heard: bool,
+    mode: CallMode,
     /// How many long parts it is in.
     long_parts: u32,
     /// Whether it began a long part.
@@ -90,9 +92,18 @@ pub struct Call<'a> {
     unbegun: u32,
 }
 
+/// How a request may be interrupted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallMode {
+    /// Only while it says that it is long.
+    pub(crate) heard: bool,
+    /// Wherever its code calls for it, and it goes on at the same worker: a loop may hold it and take others.
+    pub(crate) may_be_held: bool,
+}
+
 impl<'a> Call<'a> {
-    pub(crate) fn new(slot: &'a mut Slot, worker: WorkerId, heard: bool) -> Self {
-        if heard {
+    pub(crate) fn new(slot: &'a mut Slot, worker: WorkerId, mode: CallMode) -> Self {
+        if mode.heard {
             shield();
         }
         Self {
@@ -100,7 +111,7 @@ impl<'a> Call<'a> {
             worker,
             status: Status::Ok,
             replied: false,
-            heard,
+            mode,
             long_parts: 0,
             said_long: false,
             unbegun: 0,
@@ -121,7 +132,7 @@ impl<'a> Call<'a> {
     pub fn feedback_start(&mut self) {
         self.long_parts += 1;
         self.said_long = true;
-        if self.heard && self.long_parts == 1 {
+        if self.mode.heard && self.long_parts == 1 {
             unshield();
         }
     }
@@ -130,7 +141,7 @@ impl<'a> Call<'a> {
     /// request ends all parts, and those still open are counted as `unended` ([`FeedbackStats`](crate::FeedbackStats)).
     #[inline]
     pub fn feedback_finished(&mut self) {
-        if self.heard && self.long_parts == 1 {
+        if self.mode.heard && self.long_parts == 1 {
             shield();
         }
         match self.long_parts.checked_sub(1) {
@@ -229,6 +240,39 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn bad_request(&mut self) {
         self.refuse(Status::BadRequest);
+    }
+
+    /// Whether a loop may have it beside others.
+    #[inline]
+    pub(crate) fn may_be_held(&self) -> bool {
+        self.mode.may_be_held
+    }
+
+    /// The request's own code is not the call's but a loop's, which opens the section in which it is not interrupted itself.
+    #[inline]
+    pub(crate) fn hand_over(&self) {
+        if self.mode.heard {
+            unshield();
+        }
+    }
+
+    /// A loop begins with the request.
+    #[inline]
+    pub(crate) fn enter_loop(&self) {
+        if self.mode.heard {
+            shield();
+        }
+    }
+
+    /// A loop is finished with the request, which fails if it gave no answer.
+    #[inline]
+    pub(crate) fn leave_loop(&mut self) {
+        if !self.replied && self.status == Status::Ok {
+            self.fail();
+        }
+        if self.mode.heard && self.long_parts == 0 {
+            unshield();
+        }
     }
 
     /// The response to be sent.

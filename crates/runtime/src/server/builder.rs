@@ -23,6 +23,7 @@ use crate::central::{self, Dispatched};
 use crate::error::StartError;
 use crate::park::Idle;
 use crate::parts::{Config, Engine, Layout, Parts};
+use crate::pull::{Pull, PullService};
 use crate::service::{Call, Service};
 use crate::steered::{self, SteeredSystem};
 use crate::threads::Pin;
@@ -307,6 +308,12 @@ impl<S, D, C> Builder<S, D, C> {
         F: Fn(&mut Call<'_>) + Send + Sync + 'static,
     {
         self.service(handler)
+    }
+
+    /// A loop that takes the requests itself, with [`Requests::recv`](crate::Requests::recv), instead of a function that is called with each. Every worker has one, and
+    /// more while its requests are interrupted. See [`Pull`] to choose what a loop may hold.
+    pub fn pull<P: PullService>(self, program: P) -> Builder<Pull<P>, D, C> {
+        self.service(Pull::new(program))
     }
 
     /// Where requests come from.
