@@ -287,11 +287,10 @@ struct Shaping {
 
 impl Settings {
     fn read(spec: &Spec, shape: &RackShape) -> Result<Self, SpecError> {
-        let unknown = || SpecError::UnknownPolicy {
+        let about = find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
             name: spec.name.clone(),
             valid: NAMES,
-        };
-        let about = find(&spec.name).ok_or_else(unknown)?;
+        })?;
         let (own, given) = split(spec);
         let mut read = Reader::new(about, &own)?;
         let (step, rtt_ns) = if about.name == PALLAS.name {

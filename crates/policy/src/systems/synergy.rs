@@ -125,11 +125,12 @@ fn assembled(
     let wait_queues = shape.wait_queues(settings.wait_queues);
     let wait_queue_count = wait_queues.iter().max().map_or(1, |last| last + 1);
     let longs = shape.longs();
-    let local = |me| {
-        let me = WorkerId(me as u16);
-        SynergyWorker::new(me, settings.worker, longs, wait_queues.clone())
-    };
-    let locals = (0..shape.workers).map(local).collect();
+    let locals = (0..shape.workers)
+        .map(|me| {
+            let me = WorkerId(me as u16);
+            SynergyWorker::new(me, settings.worker, longs, wait_queues.clone())
+        })
+        .collect();
     let base = System {
         shared_queues: SharedQueues {
             count: wait_queue_count,

@@ -319,11 +319,13 @@ where
 
 /// The local policies, each with its mailbox.
 fn locals<L>(locals: Vec<L>) -> (Vec<RulesSender<L>>, Vec<WorkerLocal<L>>) {
-    let with_mailbox = |local| {
-        let (sender, rules) = rules();
-        (sender, WorkerLocal { local, rules })
-    };
-    locals.into_iter().map(with_mailbox).unzip()
+    locals
+        .into_iter()
+        .map(|local| {
+            let (sender, rules) = rules();
+            (sender, WorkerLocal { local, rules })
+        })
+        .unzip()
 }
 
 /// Where a dispatcher and its workers find new rules.

@@ -141,8 +141,9 @@ where
             stopped_ns: None,
         };
         let Some(fiber_context) = &fiber_context else {
-            let serve = || worker.serve(ToTheEnd);
-            started = started.and_then(|()| threads.spawn_worker(index, &control, setup, serve));
+            started = started.and_then(|()| {
+                threads.spawn_worker(index, &control, setup, || worker.serve(ToTheEnd))
+            });
             continue;
         };
         let timekeeper = if has_thread {
