@@ -36,7 +36,7 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint unit test-soak loom shuttle asan test-pass test-capi docs
+test: lint docs unit test-soak loom shuttle asan test-pass test-capi
 	@echo "all tests passed"
 
 lint: toolchain
