@@ -235,6 +235,29 @@ struct headway_class_stats {
     // Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
     // names a class once, on standard error, where this is all that its requests do.
     uint64_t overruns;
+    // How often a request yielded at the end of a section in which it was asked to yield and could not. The following counts say how often
+    // requests could not yield when they were asked to, and for how long in all until they yielded or ended, by the section that kept them.
+    uint64_t lock_yields;
+    // In a section that the program opened by name.
+    uint64_t held_no_preempt;
+    // The same, ns.
+    uint64_t held_no_preempt_ns;
+    // While it held a mutex (behind the shim).
+    uint64_t held_mutex;
+    // The same, ns.
+    uint64_t held_mutex_ns;
+    // While it held a readers-writer lock (behind the shim).
+    uint64_t held_rwlock;
+    // The same, ns.
+    uint64_t held_rwlock_ns;
+    // In the allocator (behind the shim).
+    uint64_t held_allocator;
+    // The same, ns.
+    uint64_t held_allocator_ns;
+    // In another lock or initialisation (behind the shim).
+    uint64_t held_other;
+    // The same, ns.
+    uint64_t held_other_ns;
 };
 
 #ifdef __cplusplus
