@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use headway_fiber::Section;
 use headway_policy::Plan;
 
-use crate::fibers::HeldTurn;
+use crate::slice::HeldTurn;
 
 /// A counter with one writer, so that counting is a load and a store instead of a locked instruction.
 #[derive(Debug, Default)]

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use common::{FOREVER, ServeBoxed, assert_all_answered, replay, wait_until};
 use headway_machine::Clock;
+use headway_policy::change::ParamChange;
 use headway_policy::spec::SpecError;
-use headway_policy::systems::ParamChange;
 use headway_runtime::{Builder, Layout, Pin, Server, Spin, Stats, Tuner};
 
 const REQUESTS: u32 = 400;

@@ -136,8 +136,3 @@ fn watch_every(text: &str) -> Result<u64, String> {
         _ => Err(format!("'{text}' is too short: at least 10ms")),
     }
 }
-
-/// An error about which server is meant.
-fn no_server(why: impl std::fmt::Display) -> anyhow::Error {
-    usage("--server", why)
-}
