@@ -175,7 +175,10 @@ mod tests {
         };
         let mut seen = [0; 4];
         (0..4_000).for_each(|seed| seen[first(seed)] += 1);
-        assert!(seen.iter().all(|&count| (850..1_150).contains(&count)), "{seen:?}");
+        assert!(
+            seen.iter().all(|&count| (850..1_150).contains(&count)),
+            "{seen:?}"
+        );
     }
 
     #[test]

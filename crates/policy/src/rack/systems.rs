@@ -171,8 +171,7 @@ const fn turns(words: &'static [&'static str]) -> Param {
 
 /// Which groups take a burst's excess; the first word is the default.
 const fn clone(words: &'static [&'static str]) -> Param {
-    Param::word("clone", words)
-        .means("which groups take what exceeds a group's share for a while")
+    Param::word("clone", words).means("which groups take what exceeds a group's share for a while")
 }
 
 const PALLAS: Description = Description {
@@ -384,9 +383,8 @@ impl Settings {
                 let switch = Shortest::new(servers, reported, choices, shape.seed);
                 visitor.visit(plain.switched_by(switch))
             }
-            Step::Bounded { most } => {
-                visitor.visit(plain.switched_by(Bounded::new(servers, most, shape.room, shape.seed)))
-            }
+            Step::Bounded { most } => visitor
+                .visit(plain.switched_by(Bounded::new(servers, most, shape.room, shape.seed))),
             Step::OneQueue => {
                 let switch = Bounded::per_core(&shape.cores, 1, shape.room, shape.seed);
                 visitor.visit(plain.switched_by(switch))

@@ -1,26 +1,20 @@
 //! Parameters that change while a server serves: the new rules hold, and nothing is lost.
 
-mod common;
-
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{FOREVER, ServeBoxed, assert_all_answered, replay, wait_until};
 use headway_machine::Clock;
 use headway_policy::spec::SpecError;
 use headway_policy::systems::ParamChange;
 use headway_runtime::{Builder, Layout, Pin, Server, Spin, Stats, Tuner};
 
+use super::alone;
+use super::common::{FOREVER, ServeBoxed, assert_all_answered, replay, wait_until};
+
 const REQUESTS: u32 = 400;
 const LONG_NS: u64 = 200_000;
 const GAP_NS: u64 = 40_000;
-/// These tests need the machine's cores: one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn builder(policy: &str, layout: Layout) -> Builder {
     let builder = Server::builder()
@@ -169,6 +163,7 @@ fn a_plan_follows_the_rules_at_once() {
 
 #[test]
 fn what_is_refused_changes_nothing() {
+    let _alone = alone();
     let (datapath, _control) = replay(1, 2, 1_000, [0, 0]);
     let server = builder("concord,q=7us", Layout::Dedicated)
         .answering(Spin::default())
