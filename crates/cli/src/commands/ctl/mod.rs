@@ -4,7 +4,6 @@ mod client;
 mod show;
 
 use crate::args;
-use crate::error::usage;
 use crate::output;
 use anyhow::Result;
 use clap::{Subcommand, ValueEnum};
