@@ -20,6 +20,7 @@ mod attached;
 mod checkpoint;
 mod context;
 mod control;
+pub mod costs;
 mod fiber;
 mod held;
 mod kept;

@@ -34,6 +34,7 @@ extern crate alloc;
 
 mod bound;
 mod central;
+pub mod change;
 pub mod controls;
 pub mod disciplines;
 pub mod fluid;

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use headway_fiber::Section;
 use headway_policy::{BitSet, Plan};
 
-use crate::fibers::HeldTurn;
 use crate::service::FeedbackUse;
+use crate::slice::HeldTurn;
 
 /// A counter with one writer, so that counting is a load and a store instead of a locked instruction.
 #[derive(Debug, Default)]

@@ -167,11 +167,12 @@ fn assembled(
     learned.iter().for_each(|class| wait_queues[class] = 0);
     let wait_queue_count = wait_queues.iter().max().map_or(1, |last| last + 1);
     let lengths = Lengths::new(hinted, learned, shape.classes.len());
-    let local = |me| {
-        let me = WorkerId(me as u16);
-        SynergyWorker::new(me, settings.worker, lengths.clone(), wait_queues.clone())
-    };
-    let locals = (0..shape.workers).map(local).collect();
+    let locals = (0..shape.workers)
+        .map(|me| {
+            let me = WorkerId(me as u16);
+            SynergyWorker::new(me, settings.worker, lengths.clone(), wait_queues.clone())
+        })
+        .collect();
     let base = System {
         shared_queues: SharedQueues {
             count: wait_queue_count,

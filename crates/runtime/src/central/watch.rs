@@ -263,8 +263,12 @@ impl<M: Monitor> Watch<M> {
             let telling = self.telling;
             let watched = &mut self.workers[worker.index()];
             if watched.epoch == epoch {
-                let message = || message(telling, worker.index(), links);
-                watched.ask(now_ns, telling, message, &self.tally);
+                watched.ask(
+                    now_ns,
+                    telling,
+                    || message(telling, worker.index(), links),
+                    &self.tally,
+                );
             }
         }
     }

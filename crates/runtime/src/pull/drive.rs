@@ -10,14 +10,15 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread;
 
-use headway_fiber::{Fiber, Turn, note_held, yield_now};
+use headway_fiber::{Fiber, Turn, in_fiber, note_held, yield_now};
+use headway_policy::WorkerId;
 
+use super::program::{Pull, PullService};
 use super::requests::Requests;
 use super::state::{self, Loop, LoopRun, Rest, Ticket};
-use super::{Pull, PullService};
 use crate::error::SetupFailure;
 use crate::panics::catch;
-use crate::service::Call;
+use crate::service::{Call, Service};
 
 /// A loop that yields this often after the server's end, without returning, is left as it is.
 const MOST_TURNS_AT_THE_END: usize = 1_000;
@@ -25,10 +26,26 @@ const MOST_TURNS_AT_THE_END: usize = 1_000;
 /// The payload by which a panic of the loop goes on in the call, which counts it.
 struct LoopPanicked;
 
+impl<P: PullService> Service for Pull<P> {
+    #[inline]
+    fn handle(&self, call: &mut Call<'_>) {
+        self.hand_to_loop(call, in_fiber());
+    }
+
+    fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
+        self.program.setup_worker(worker, core)?;
+        self.start_first_loop()
+    }
+
+    fn leave_worker(&self) {
+        end_loops();
+    }
+}
+
 impl<P: PullService> Pull<P> {
     /// Gives the request to a loop, and returns when the loop is finished with it and wants the next. `on_fiber`: the call can be suspended.
     #[inline]
-    pub(super) fn hand_to_loop(&self, call: &mut Call<'_>, on_fiber: bool) {
+    fn hand_to_loop(&self, call: &mut Call<'_>, on_fiber: bool) {
         call.hand_over();
         let may_hold = on_fiber && call.may_be_held();
         let Some(of) = state::take_free(may_hold).or_else(|| self.new_loop()) else {
@@ -90,7 +107,7 @@ impl<P: PullService> Pull<P> {
     }
 
     /// Starts the worker's first loop, so that what it does before its first request delays none.
-    pub(super) fn start_first_loop(&self) -> Result<(), SetupFailure> {
+    fn start_first_loop(&self) -> Result<(), SetupFailure> {
         let of = self
             .new_loop()
             .ok_or("there is no memory for the loop's stack")?;
@@ -158,7 +175,7 @@ unsafe fn go_on(of: NonNull<Loop>) -> bool {
 }
 
 /// Ends the calling thread's loops that wait: `recv` has nothing for them any more.
-pub(super) fn end_loops() {
+fn end_loops() {
     if thread::panicking() {
         return; // A loop that panicked now would end the process. Their stacks are left as they are.
     }

@@ -1,11 +1,17 @@
-//! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on.
+//! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on. One binary for all
+//! of them: each would compile every engine anew.
 
 mod clock;
 #[path = "../common/mod.rs"]
 mod common;
 mod crash;
+mod dispatchers;
 mod feedback;
 mod held;
+mod pull;
+mod synergy;
+mod tardis;
+mod tuning;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

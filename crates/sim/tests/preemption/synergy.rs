@@ -90,12 +90,13 @@ fn trimodal() -> Experiment {
 /// A queue for each kind: the shorter longs go on first, and only among longs does anything change hands.
 #[test]
 fn shorter_longs_go_on_before_longer_ones() {
-    let may = |sight: &Sight| sight.job.class.0 > 0 && sight.own > 0;
     let run = |waits| {
         let spec = spec(&format!("synergy,waits={waits}"));
-        audited(&trimodal(), may, |shape| {
-            systems::synergy(shape, &spec).expect("a valid spec")
-        })
+        audited(
+            &trimodal(),
+            |sight: &Sight| sight.job.class.0 > 0 && sight.own > 0,
+            |shape| systems::synergy(shape, &spec).expect("a valid spec"),
+        )
     };
     let mean = |outcome: &Outcome, class: usize| outcome.run.classes[class].latency_us.mean;
     let (one, two) = (run(1), run(2));

@@ -1,8 +1,9 @@
 //! What a running server says of itself.
 
+use headway_policy::change::ParamChange;
 use headway_policy::role::Owner;
 use headway_policy::spec::Params;
-use headway_policy::systems::{ParamChange, find};
+use headway_policy::systems::find;
 use headway_runtime::{
     ClassStats, FeedbackStats, HeldSections, InForce, Layout, Observer, Server, Tuner, WorkerStats,
 };

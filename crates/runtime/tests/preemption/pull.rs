@@ -1,17 +1,17 @@
 //! Loops that take requests themselves: every request is answered once, whatever interrupts the loops and however they end.
 
-mod common;
-
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{Client, FOREVER, ServeBoxed, assert_all_answered, play, replay};
 use headway_net::header::Status;
 use headway_runtime::{
     Builder, Layout, Pin, Pull, Request, Requests, Server, StartError, Stats, checkpoint,
     suspensions,
 };
+
+use super::alone;
+use super::common::{Client, FOREVER, ServeBoxed, assert_all_answered, loopback, play, replay};
 
 const REQUESTS: u32 = 100;
 const LONG_NS: u64 = 200_000;
@@ -19,12 +19,6 @@ const GAP_NS: u64 = 40_000;
 /// The quantum of the policies below.
 const QUANTUM: Duration = Duration::from_micros(5);
 const LAYOUTS: [Layout; 2] = [Layout::Dedicated, Layout::Inline];
-
-/// These tests need the machine's cores: one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
     Server::builder()
@@ -318,7 +312,7 @@ fn a_loop_that_ends_at_once_keeps_the_server_from_starting() {
     let _alone = alone();
     let refused = |serve: fn(&Requests)| {
         let builder = builder("c-fcfs", 2, Layout::Inline).answering(Pull::new(serve));
-        let started = builder.listen_udp(common::loopback()).start();
+        let started = builder.listen_udp(loopback()).start();
         match started {
             Err(StartError::Setup { source, .. }) => source.to_string(),
             Err(other) => panic!("{other:?}"),
