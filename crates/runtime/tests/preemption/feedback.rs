@@ -92,6 +92,7 @@ fn misused_feedback_is_counted_by_class_and_harms_nothing() {
     ] {
         let (datapath, control) = replay(1, 400, 1_000, [0, 0]);
         let server = builder(policy, 1, Layout::Inline)
+            .queue_limit(400)
             .by_feedback(heard)
             .answering(|call: &mut Call<'_>| {
                 call.long(|call| {
