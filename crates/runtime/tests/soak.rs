@@ -330,6 +330,7 @@ fn synergy(rng: &mut Rng) -> String {
         ("steal_threshold", rng.pick(&["0", "0", "2"])),
         ("waits", rng.pick(&["1", "2"])),
         ("room", rng.pick(&["0", "1", "2", "8"])),
+        ("longs", rng.pick(&["auto", "hints", "learned"])),
     ];
     for (name, value) in numbers {
         let _ = write!(policy, ",{name}={value}");
