@@ -100,6 +100,8 @@ def _why_not_prepared(library: Library) -> str | None:
 
 def fetch(names: list[str]) -> list[str]:
     """Fetches and prepares these libraries; the names of those that are there. Says on standard error why others are not."""
+    if not names:
+        return []
     packages = [LIBRARIES[name].package for name in names]
     done = subprocess.run([SUITE / "fetch.sh", SOURCES, *packages], capture_output=True, text=True, check=False)
     reasons = dict(line.split(": ", 1) for line in done.stdout.splitlines() if ": " in line)
