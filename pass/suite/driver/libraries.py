@@ -71,7 +71,7 @@ LIBRARIES = {
     "mujs": Library("tuned", "mujs", ["one.c"]),
     "picosat": Library("reported", "picosat", ["picosat.c", "version.c"], flags=["-DNDEBUG"], generated={"config.h": PICOSAT_CONFIG}),
     "pugixml": Library("tuned", "pugixml", ["src/pugixml.cpp"], ["src"]),
-    "re2": Library("reported", "re2", ["re2/*.cc", "util/rune.cc", "util/strutil.cc"]),
+    "rapidjson": Library("reported", "rapidjson", [], ["include"]),  # all of it in headers
     # Its source for embedding, one file, is made of the package's by Tcl.
     "sqlite": Library("tuned", "sqlite3", ["build/sqlite3.c"], ["build"],
                       ["-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-DSQLITE_DEFAULT_MEMSTATUS=0"],

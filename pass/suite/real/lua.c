@@ -51,7 +51,7 @@ static const char RESULT_BEGINS[] = "40 sorted 97 ";
 static lua_Integer elements;
 static char result[4096];
 
-void kernel_setup(bool full) { elements = full ? 8000 : 1500; }
+void kernel_setup(bool full) { elements = full ? 3000 : 1000; }
 
 void kernel_run(void) {
     lua_State *state = luaL_newstate();
