@@ -71,7 +71,6 @@ LIBRARIES = {
     "mujs": Library("tuned", "mujs", ["one.c"]),
     "picosat": Library("reported", "picosat", ["picosat.c", "version.c"], flags=["-DNDEBUG"], generated={"config.h": PICOSAT_CONFIG}),
     "pugixml": Library("tuned", "pugixml", ["src/pugixml.cpp"], ["src"]),
-    "rapidjson": Library("reported", "rapidjson", [], ["include"]),  # all of it in headers
     # Its source for embedding, one file, is made of the package's by Tcl.
     "sqlite": Library("tuned", "sqlite3", ["build/sqlite3.c"], ["build"],
                       ["-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-DSQLITE_DEFAULT_MEMSTATUS=0"],

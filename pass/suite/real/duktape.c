@@ -9,7 +9,7 @@
 
 const unsigned kernel_passes = 1;
 
-static char script[sizeof SCRIPT + 16], result[1 << 16];
+static char script[sizeof SCRIPT + 32], result[1 << 16];
 
 // Duktape seeds its hashes with the address of its heap, the first thing that it allocates. That one lies at the same address in every
 // process, so that every process executes the same.
@@ -35,7 +35,7 @@ static void release(void *user, void *memory) {
 }
 
 void kernel_setup(bool full) {
-    snprintf(script, sizeof script, SCRIPT, full ? 5000 : 500);
+    make_script(script, full ? 2500 : 400);
     void *page = mmap(HEAP_ADDRESS, HEAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (page != HEAP_ADDRESS) real_fail("memory at a fixed address");
 }

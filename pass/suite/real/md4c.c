@@ -3,7 +3,7 @@
 
 #include <md4c-html.h>
 
-const unsigned kernel_passes = 1;
+const unsigned kernel_passes = 4;
 
 enum { LARGEST = 1 << 20 };
 

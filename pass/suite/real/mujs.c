@@ -6,9 +6,9 @@
 
 const unsigned kernel_passes = 1;
 
-static char script[sizeof SCRIPT + 16], result[1 << 16];
+static char script[sizeof SCRIPT + 32], result[1 << 16];
 
-void kernel_setup(bool full) { snprintf(script, sizeof script, SCRIPT, full ? 5000 : 500); }
+void kernel_setup(bool full) { make_script(script, full ? 2500 : 400); }
 
 void kernel_run(void) {
     js_State *state = js_newstate(NULL, NULL, 0);

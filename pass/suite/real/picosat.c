@@ -3,7 +3,7 @@
 
 #include <picosat.h>
 
-const unsigned kernel_passes = 1;
+const unsigned kernel_passes = 20;
 
 enum { MOST_VARIABLES = 400, MOST_CLAUSES = 2000 };
 

@@ -3,7 +3,7 @@
 
 #include <pugixml.hpp>
 
-const unsigned kernel_passes = 1;
+const unsigned kernel_passes = 4;
 
 namespace {
 

@@ -33,10 +33,12 @@ static const char SCRIPT[] =
     "  var found = text.split(';').filter(function (s) { return /^k[0-9]*5 [a-f]/.test(s); }).map(function (s) { return s.length; });\n"
     "  var again = JSON.parse(JSON.stringify({ names: names, found: found, first: numbers.slice(0, 20) }));\n"
     "  return queens(6) + (sorted ? ' sorted ' : ' unsorted ') + Math.floor(sum) + JSON.stringify(again);\n"
-    "}\n"
-    "work(%d);\n";
+    "}\n";
 
 // What every right result begins with.
 static const char RESULT_BEGINS[] = "4 sorted ";
+
+// The script with a call of its work at the end.
+static inline void make_script(char *script, unsigned elements) { sprintf(script, "%swork(%u);\n", SCRIPT, elements); }
 
 #endif
