@@ -36,7 +36,7 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint unit test-soak loom shuttle asan test-pass test-capi docs
+test: lint docs unit test-soak loom shuttle asan test-pass test-capi
 	@echo "all tests passed"
 
 lint: toolchain
@@ -89,7 +89,7 @@ ifeq ($(NIGHTLY),yes)
 	$(ASAN) -p headway-net -p headway-machine -p headway-load --lib --tests
 	$(ASAN) -p headway-runtime --lib --test replay --test udp --test no_alloc
 	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-fiber --lib --tests
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-runtime --test preemption --test tardis --test dispatchers
+	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-runtime --test preemption
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
@@ -104,7 +104,7 @@ ifeq ($(NIGHTLY),yes)
 	@if [ -d "$$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] || rustup component add rust-src --toolchain nightly; then \
 		set -x; \
 		HEADWAY_SOAK=100000 $(TSAN) -p headway-fiber --lib --tests; \
-		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test tardis --test dispatchers --test udp; \
+		$(TSAN) -p headway-runtime --lib --test replay --test preemption --test udp; \
 	else \
 		echo "SKIPPED tsan: the thread sanitizer needs the standard library's source (rustup component add rust-src --toolchain nightly)"; \
 	fi

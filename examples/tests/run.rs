@@ -87,6 +87,18 @@ fn plain_gets_and_scans() {
     assert_eq!(example.stop(), "answered 4\n");
 }
 
+#[test]
+fn pull_answers_in_the_order_of_its_loop() {
+    let mut example = Example::start(env!("CARGO_BIN_EXE_pull"));
+    for number in 1..=3 {
+        let (status, answer) = example.ask(0, &number.to_string());
+        let (echoed, served) = answer.split_once(' ').unwrap();
+        assert_eq!((status, echoed), (Status::Ok, &*number.to_string()));
+        assert!((1..=3).contains(&served.parse::<u64>().unwrap()));
+    }
+    assert_eq!(example.stop(), "answered 3\n");
+}
+
 /// A long request, then short ones, until a short one overtakes it; the worker is alone, so the long one was interrupted.
 fn overtaken(program: &str, long: &str, answer: impl Fn(&str) -> bool) {
     let mut example = Example::start(program);

@@ -9,8 +9,13 @@
 //! | time per request − service, saturated, one request at a worker at a time | overhead + completion + handoff |
 //! | the same, a queue at the worker | overhead |
 //! | time per request, saturated, a queue at the worker, no service | the larger of dispatch and overhead |
+//!
+//! What an interruption costs is measured whole in the server: two requests take turns, and what neither of them had is its price. Two of its
+//! parts are measured [by themselves](headway_fiber::costs): the notification, from another thread's flag to the request that has yielded, and the
+//! switch. The rest is the dispatcher's, `requeue_ns`: what the simulator must add for the same two requests to lose as much there.
 
 use crate::{Trial, TrialError};
+use headway_fiber::costs;
 use headway_report::Run;
 use headway_runtime::{LOOK_NS, Layout};
 use headway_sim::{Costs, Experiment, Offered};
@@ -45,6 +50,12 @@ pub struct Calibration {
     pub pipeline_ns: u64,
     /// Time from one request to the next, and not theirs, when one of two is interrupted for the other, ns.
     pub preemption_ns: u64,
+    /// Of that: from another thread's request to yield until the worker has yielded, ns; 0 where workers interrupt themselves.
+    pub notification_ns: u64,
+    /// Of that: a request is suspended, and another resumed, ns.
+    pub switch_ns: u64,
+    /// What no interruption pays for: a probe that finds nothing, ns.
+    pub probe_ns: f64,
 }
 
 /// What a machine may lose to others before its costs look larger than they are.
@@ -100,6 +111,8 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
     let pipeline_ns = meter.typical_ns(&EMPTY, per_request_ns)?;
     step(4);
     let preemption_ns = meter.typical_ns(&IN_TURNS, per_preemption_ns)?;
+    step(5);
+    let parts = Parts::measure(layout)?;
     step(STEPS);
 
     let overhead_ns = queued_overhead_ns;
@@ -107,18 +120,25 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
     let dispatch_ns = pipeline_ns.min(before_service_ns);
     let handoff_ns = before_service_ns - dispatch_ns;
     let completion_ns = cycle_overhead_ns.saturating_sub(overhead_ns + handoff_ns);
+    let costs = Costs {
+        dispatch_ns,
+        handoff_ns,
+        completion_ns,
+        overhead_ns,
+        notif_ns: Some(parts.notification_ns),
+        switch_ns: Some(parts.switch_ns),
+        // The way to the dispatcher and back is that of every request.
+        next_ns: Some(0),
+        // Service times are measured with the probes in them.
+        proc_permille: Some(0),
+        look_ns: if layout == Layout::Inline { LOOK_NS } else { 0 },
+        ..Costs::default()
+    };
+    let unexplained_ns = preemption_ns.saturating_sub(simulated_preemption_ns(costs)?);
     Ok(Calibration {
         costs: Costs {
-            dispatch_ns,
-            handoff_ns,
-            completion_ns,
-            overhead_ns,
-            // One figure for all of it: notice, switch, and the wait for what comes next.
-            notif_ns: Some(0),
-            switch_ns: Some(preemption_ns),
-            next_ns: Some(0),
-            look_ns: if layout == Layout::Inline { LOOK_NS } else { 0 },
-            ..Costs::default()
+            requeue_ns: unexplained_ns,
+            ..costs
         },
         machine: crate::trial::machine_name(),
         layout: match layout {
@@ -131,11 +151,46 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
         queued_overhead_ns,
         pipeline_ns,
         preemption_ns,
+        notification_ns: parts.notification_ns,
+        switch_ns: parts.switch_ns,
+        probe_ns: parts.probe_ns,
     })
 }
 
 /// Steps that [`calibrate`] reports.
-pub const STEPS: usize = 5;
+pub const STEPS: usize = 6;
+
+/// Parts of an interruption that are measured by themselves.
+struct Parts {
+    notification_ns: u64,
+    switch_ns: u64,
+    probe_ns: f64,
+}
+
+impl Parts {
+    fn measure(layout: Layout) -> Result<Self, TrialError> {
+        let by_themselves = layout == Layout::Inline;
+        let notification_ns = if by_themselves {
+            0.0
+        } else {
+            costs::notification_ns().map_err(TrialError::Stacks)?
+        };
+        Ok(Self {
+            notification_ns: notification_ns.round() as u64,
+            switch_ns: costs::switch_ns().map_err(TrialError::Stacks)?.round() as u64,
+            probe_ns: costs::probe_ns(by_themselves),
+        })
+    }
+}
+
+/// What an interruption costs in the simulator, measured there as it is here, ns.
+fn simulated_preemption_ns(costs: Costs) -> Result<u64, TrialError> {
+    let experiment = Experiment {
+        costs,
+        ..IN_TURNS.trial(Layout::Auto).experiment
+    };
+    Ok(per_preemption_ns(&experiment.run()?.run) as u64)
+}
 
 /// Requests of one service time at a steady rate, for one worker.
 struct SteadyLoad {
@@ -270,6 +325,41 @@ mod tests {
             queued_overhead_ns: 0,
             pipeline_ns: 0,
             preemption_ns: 0,
+            notification_ns: 0,
+            switch_ns: 0,
+            probe_ns: 0.0,
+        }
+    }
+
+    /// What is left for the dispatcher makes an interruption as dear in the simulator as it is here.
+    #[test]
+    fn parts_add_up_in_the_simulator() {
+        let parts = Costs {
+            dispatch_ns: 30,
+            handoff_ns: 100,
+            completion_ns: 70,
+            overhead_ns: 40,
+            notif_ns: Some(60),
+            switch_ns: Some(5),
+            next_ns: Some(0),
+            proc_permille: Some(0),
+            ..Costs::default()
+        };
+        let least_ns = simulated_preemption_ns(parts).unwrap();
+        assert!(
+            (60 + 5..=60 + 5 + 100 + 70 + 30 + 1).contains(&least_ns),
+            "{least_ns}"
+        );
+        for measured_ns in [400, 1_000] {
+            let whole = Costs {
+                requeue_ns: measured_ns - least_ns,
+                ..parts
+            };
+            let simulated_ns = simulated_preemption_ns(whole).unwrap();
+            assert!(
+                simulated_ns.abs_diff(measured_ns) <= 1,
+                "{simulated_ns} instead of {measured_ns}"
+            );
         }
     }
 

@@ -114,6 +114,9 @@ pub enum TrialError {
     /// The arrivals could not be scheduled.
     #[error("cannot replay the arrivals: {0}")]
     Replay(#[from] std::io::Error),
+    /// There is no memory for the stacks on which an interruption is measured.
+    #[error("cannot measure an interruption: {0}")]
+    Stacks(std::io::Error),
     /// A live run is bounded: its arrivals are drawn beforehand.
     #[error("{requests} requests are too many for one live run; at most {most}")]
     TooLong {
@@ -555,12 +558,11 @@ mod tests {
 
     #[test]
     fn queues_of_many_classes_share_the_buffers() {
-        let class = |index| {
+        let text: String = (0..40).map(|index| {
             format!(
                 "[[class]]\nname = \"c{index}\"\nshare = 0.025\nservice = {{ dist = \"constant\", mean = \"2us\" }}\n"
             )
-        };
-        let text: String = (0..40).map(class).collect();
+        }).collect();
         let workload = Workload::from_toml_str(&text, "many.toml").unwrap();
         let trial = Trial::new(Experiment::new(workload, "c-fcfs".parse().unwrap()));
         let (classes, limit) = (trial.classes(), trial.queue_limit());

@@ -103,8 +103,14 @@
 // A mistake in Headway itself: a thread of the server's, or this call, panicked.
 #define HEADWAY_E_INTERNAL -8
 
-// A request that is being handled: valid until handle_request returns.
+// headway_recv() has no request: the server has ended; or nothing is to begin now beside the requests that the loop holds.
+#define HEADWAY_E_NONE -9
+
+// A request that is being handled: valid until handle_request returns, or until headway_send() or headway_finish().
 struct headway_request;
+
+// Where a loop (headway_service.serve) takes its requests from: valid until it returns, for the loop alone.
+struct headway_requests;
 
 // A server that runs.
 struct headway_server;
@@ -153,7 +159,7 @@ struct headway_options {
     uint32_t preempt;
     // Most requests that wait in one queue; what comes on top is refused. 0 for 1024.
     size_t queue_limit;
-    // Of the stack that a request has where the policy interrupts requests; 0 for 256 KiB. Only what is touched takes memory.
+    // Of the stack that a request has where the policy interrupts requests, and of each loop's (headway_service.serve); 0 for 256 KiB. Only what is touched takes memory.
     size_t stack_bytes;
     // Of the policy's own randomness.
     uint64_t seed;
@@ -181,12 +187,16 @@ struct headway_service {
     // pinned to, or -1; `worker` counts from 0, and is the number of workers for a dispatcher that works too. 0, or the server does not
     // start.
     int (*setup_worker)(void *context, unsigned int worker, int core);
-    // Answers a request; called by all workers at once. Interrupted at its probes, and gone on with elsewhere unless
+    // Answers a request; called by all workers at once. Null if `serve` is not. Interrupted at its probes, and gone on with elsewhere unless
     // headway_options.resume says otherwise. A request it does not answer is answered with no payload.
     void (*handle_request)(void *context, struct headway_request *request);
     // Tells a request's class from its datagram, wire header included; may be null: then the header's type is the class. Called by
     // one thread at a time with a dispatcher, by all workers without; never interrupted. Negative for unknown.
     int (*classify)(void *context, const uint8_t *datagram, size_t length);
+    // In place of handle_request: a loop that takes requests by headway_recv() and answers them by headway_send() until headway_recv() has none while it holds none.
+    // Called once by each worker's thread as the server starts, and again for each request that begins while the worker's loops are all in the middle of others.
+    // One that returns earlier fails the requests that it holds.
+    void (*serve)(void *context, struct headway_requests *requests);
 };
 
 // What a server has done since it started. Begin with `struct headway_stats stats = {.size = sizeof stats};`. Counts of different
@@ -235,6 +245,37 @@ struct headway_class_stats {
     // Requests that went on for more than 20 us after they were asked to yield, and ended without: no probe was met meanwhile. The server
     // names a class once, on standard error, where this is all that its requests do.
     uint64_t overruns;
+    // How often a request yielded at the end of a section in which it was asked to yield and could not. The following counts say how often
+    // requests could not yield when they were asked to, and for how long in all until they yielded or ended, by the section that kept them.
+    uint64_t lock_yields;
+    // In a section that the program opened by name.
+    uint64_t held_no_preempt;
+    // The same, ns.
+    uint64_t held_no_preempt_ns;
+    // While it held a mutex (behind the shim).
+    uint64_t held_mutex;
+    // The same, ns.
+    uint64_t held_mutex_ns;
+    // While it held a readers-writer lock (behind the shim).
+    uint64_t held_rwlock;
+    // The same, ns.
+    uint64_t held_rwlock_ns;
+    // In the allocator (behind the shim).
+    uint64_t held_allocator;
+    // The same, ns.
+    uint64_t held_allocator_ns;
+    // In another lock or initialisation (behind the shim).
+    uint64_t held_other;
+    // The same, ns.
+    uint64_t held_other_ns;
+    // Requests that called headway_feedback_start(). Nested parts are allowed. The next three count mistakes.
+    uint64_t feedback_said_long;
+    // The same, where the class is short by its mean_ns or its hint: a policy that goes by hints, such as synergy, does not interrupt them.
+    uint64_t feedback_from_short;
+    // Long parts that were never ended; the end of their request ended them.
+    uint64_t feedback_unended;
+    // Calls of headway_feedback_finished() without a part to end; they changed nothing.
+    uint64_t feedback_unbegun;
 };
 
 #ifdef __cplusplus
@@ -245,7 +286,7 @@ extern "C" {
 // headway_reply_in_place().
 //
 // # Safety
-// `request` is the one that handle_request was called with, and used by one thread at a time.
+// `request` is the one that handle_request was called with, or one that headway_recv() gave, and used by one thread at a time.
 uint8_t *headway_buffer(struct headway_request *request);
 
 // Bytes of the payload, without wire header; after a reply, bytes of that.
@@ -301,13 +342,13 @@ void headway_fail(struct headway_request *request);
 void headway_bad_request(struct headway_request *request);
 
 // The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted here and nowhere
-// else, and yields at once if it was asked to before. Such parts nest. Does nothing otherwise.
+// else, and yields at once if it was asked to before. Such parts nest. Otherwise it is only counted (struct headway_class_stats).
 //
 // # Safety
 // As headway_buffer().
 void headway_feedback_start(struct headway_request *request);
 
-// Ends what headway_feedback_start() began; does nothing without it.
+// Ends what headway_feedback_start() began. Without it nothing changes, and headway_class_stats.feedback_unbegun counts the call.
 //
 // # Safety
 // As headway_buffer().
@@ -317,6 +358,34 @@ void headway_feedback_finished(struct headway_request *request);
 // nothing where nothing is interrupted; in a no-preempt section the request yields at its end, and with HEADWAY_FEEDBACK_HEEDED at its next
 // headway_feedback_start(), if it is in no long part.
 void headway_yield(void);
+
+// Writes the next request to `*request`; to be answered by headway_send() or headway_finish(). While the loop holds no request it waits for one, and HEADWAY_E_NONE says that
+// the server has ended: return then. While it holds some, HEADWAY_E_NONE says that nothing else is to begin now, or that the loop may not have more: answer one of them. A loop may
+// hold several, up to 16, where the policy interrupts requests by probes, they stay at their worker, and headway_options.feedback is off. HEADWAY_E_NONE leaves headway_last_error() as
+// it is.
+//
+// # Safety
+// `requests` is null or what the loop was called with; `request` is null or can be written.
+int headway_recv(struct headway_requests *requests,
+                 struct headway_request **request);
+
+// Answers the request with these bytes, as headway_reply(), and is finished with it, whatever is returned. The answer leaves when the loop waits in headway_recv(), or when the policy lets
+// this request go on. HEADWAY_E_ARGUMENT if the loop does not have the request.
+//
+// # Safety
+// As headway_recv(); `request` came from it; `bytes` is null or has as many readable bytes as `length` says.
+int headway_send(struct headway_requests *requests,
+                 struct headway_request *request,
+                 const void *bytes,
+                 size_t length);
+
+// Is finished with the request, whose answer is what headway_reply(), headway_reply_in_place(), headway_fail() or headway_bad_request() made it; an error without any of these.
+// HEADWAY_E_ARGUMENT if the loop does not have the request.
+//
+// # Safety
+// As headway_recv(); `request` came from it.
+int headway_finish(struct headway_requests *requests,
+                   struct headway_request *request);
 
 // The version that the library has; HEADWAY_ABI_VERSION is the one a program was compiled with.
 uint32_t headway_abi_version(void);

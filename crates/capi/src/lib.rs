@@ -7,6 +7,7 @@
 //! - [`options`]: what a server is to be.
 //! - [`service`]: what the program brings: three functions of the papers (Concord § 4.1: `setup`, `setup_worker`, `handle_request`) and a classifier.
 //! - [`request`]: what `handle_request` does with its request.
+//! - [`requests`]: how a loop takes requests and answers them, in place of `handle_request`.
 //! - [`server`]: start, watch, stop.
 //!
 //! What stands in `headway.h` is made of these files by cbindgen; what must be inline there is
@@ -14,6 +15,7 @@
 
 pub mod options;
 pub mod request;
+pub mod requests;
 pub mod server;
 pub mod service;
 mod shim;

@@ -111,7 +111,7 @@ pub struct Options {
     pub preempt: u32,
     /// Most requests that wait in one queue; what comes on top is refused. 0 for 1024.
     pub queue_limit: usize,
-    /// Of the stack that a request has where the policy interrupts requests; 0 for 256 KiB. Only what is touched takes memory.
+    /// Of the stack that a request has where the policy interrupts requests, and of each loop's (headway_service.serve); 0 for 256 KiB. Only what is touched takes memory.
     pub stack_bytes: usize,
     /// Of the policy's own randomness.
     pub seed: u64,
@@ -139,6 +139,8 @@ pub(crate) struct Chosen {
     pub(crate) steer: Option<Steering>,
     pub(crate) roams: bool,
     pub(crate) by_signal: bool,
+    /// 0 for the default.
+    pub(crate) stack_bytes: usize,
 }
 
 impl Chosen {
@@ -186,6 +188,7 @@ impl Chosen {
             listen: address(listen.unwrap_or("udp://127.0.0.1:0"))?,
             roams,
             by_signal,
+            stack_bytes: options.stack_bytes,
         })
     }
 }

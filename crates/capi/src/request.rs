@@ -12,7 +12,7 @@ use crate::status::{Failure, HEADWAY_E_TOO_LARGE, report};
 pub const HEADWAY_MAX_REPLY_BYTES: usize = 1990;
 const _: () = assert!(HEADWAY_MAX_REPLY_BYTES == MAX_REPLY_BYTES);
 
-/// A request that is being handled: valid until handle_request returns.
+/// A request that is being handled: valid until handle_request returns, or until headway_send() or headway_finish().
 #[derive(Debug)]
 pub struct Request {
     _private: [u8; 0],
@@ -29,7 +29,7 @@ unsafe fn call<'a>(request: *mut Request) -> &'a mut Call<'a> {
 /// headway_reply_in_place().
 ///
 /// # Safety
-/// `request` is the one that handle_request was called with, and used by one thread at a time.
+/// `request` is the one that handle_request was called with, or one that headway_recv() gave, and used by one thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_buffer(request: *mut Request) -> *mut u8 {
     // SAFETY: the caller's promise.
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn headway_bad_request(request: *mut Request) {
 }
 
 /// The request is long from here to headway_feedback_finished(), or to its end: with HEADWAY_FEEDBACK_HEEDED it may be interrupted here and nowhere
-/// else, and yields at once if it was asked to before. Such parts nest. Does nothing otherwise.
+/// else, and yields at once if it was asked to before. Such parts nest. Otherwise it is only counted (struct headway_class_stats).
 ///
 /// # Safety
 /// As headway_buffer().
@@ -153,7 +153,7 @@ pub unsafe extern "C-unwind" fn headway_feedback_start(request: *mut Request) {
     unsafe { call(request) }.feedback_start();
 }
 
-/// Ends what headway_feedback_start() began; does nothing without it.
+/// Ends what headway_feedback_start() began. Without it nothing changes, and headway_class_stats.feedback_unbegun counts the call.
 ///
 /// # Safety
 /// As headway_buffer().

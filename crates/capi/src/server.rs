@@ -61,7 +61,7 @@ pub unsafe extern "C" fn headway_start(
         };
         let builder = builder
             .classifier(callbacks.classifier())
-            .service(callbacks)
+            .service(callbacks.program(chosen.stack_bytes))
             .listen_udp(chosen.listen);
         let builder = match chosen.steer {
             Some(steering) => builder.steer(steering),

@@ -6,9 +6,10 @@ use std::ptr;
 
 use headway_net::classify::{AnyClassifier, Classifier, WireType};
 use headway_policy::WorkerId;
-use headway_runtime::{self as runtime, Call, SetupFailure};
+use headway_runtime::{self as runtime, Call, Pull, PullService, SetupFailure};
 
 use crate::request::Request;
+use crate::requests::Requests;
 use crate::status::{Failure, HEADWAY_E_SETUP};
 use crate::versioned::{self, Versioned};
 
@@ -32,7 +33,7 @@ pub struct Service {
     /// start.
     pub setup_worker:
         Option<unsafe extern "C" fn(context: *mut c_void, worker: c_uint, core: c_int) -> c_int>,
-    /// Answers a request; called by all workers at once. Interrupted at its probes, and gone on with elsewhere unless
+    /// Answers a request; called by all workers at once. Null if `serve` is not. Interrupted at its probes, and gone on with elsewhere unless
     /// headway_options.resume says otherwise. A request it does not answer is answered with no payload.
     pub handle_request: Option<unsafe extern "C" fn(context: *mut c_void, request: *mut Request)>,
     /// Tells a request's class from its datagram, wire header included; may be null: then the header's type is the class. Called by
@@ -40,6 +41,10 @@ pub struct Service {
     pub classify: Option<
         unsafe extern "C" fn(context: *mut c_void, datagram: *const u8, length: usize) -> c_int,
     >,
+    /// In place of handle_request: a loop that takes requests by headway_recv() and answers them by headway_send() until headway_recv() has none while it holds none.
+    /// Called once by each worker's thread as the server starts, and again for each request that begins while the worker's loops are all in the middle of others.
+    /// One that returns earlier fails the requests that it holds.
+    pub serve: Option<unsafe extern "C" fn(context: *mut c_void, requests: *mut Requests)>,
 }
 
 // SAFETY: as asked: pointers, which may be null, the size first.
@@ -51,7 +56,6 @@ unsafe impl Versioned for Service {
 #[derive(Clone, Copy)]
 pub(crate) struct Callbacks {
     service: Service,
-    handle: unsafe extern "C" fn(*mut c_void, *mut Request),
 }
 
 // SAFETY: `headway_start` asks that the functions can be called with the context from any thread.
@@ -65,10 +69,42 @@ impl Callbacks {
     pub(crate) unsafe fn read(service: *const Service) -> Result<Self, Failure> {
         // SAFETY: the caller's promise.
         let service = unsafe { versioned::read(service) }?;
-        let Some(handle) = service.handle_request else {
-            return Err(Failure::argument("headway_service.handle_request is null"));
+        match (service.handle_request, service.serve) {
+            (None, None) => Err(Failure::argument(
+                "headway_service.handle_request is null, and serve is too: set one of them",
+            )),
+            (Some(_), Some(_)) => Err(Failure::argument(
+                "headway_service has both handle_request and serve: set one of them",
+            )),
+            _ => Ok(Self { service }),
+        }
+    }
+
+    /// What answers requests; a loop has a stack of so many bytes, or the default for 0.
+    pub(crate) fn program(self, stack_bytes: usize) -> Program {
+        let stack_bytes = match stack_bytes {
+            0 => Pull::<Self>::STACK_BYTES,
+            bytes => bytes,
         };
-        Ok(Self { service, handle })
+        match self.service.handle_request {
+            Some(handle) => Program::Handler {
+                callbacks: self,
+                handle,
+            },
+            None => Program::Loop(Pull::with(self, Pull::<Self>::MOST_HELD, stack_bytes)),
+        }
+    }
+
+    fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
+        let Some(setup) = self.service.setup_worker else {
+            return Ok(());
+        };
+        let core = core.map_or(-1, |core| core as c_int);
+        // SAFETY: what it is was promised to `read`.
+        match unsafe { setup(self.service.context, c_uint::from(worker.0), core) } {
+            0 => Ok(()),
+            code => Err(format!("setup_worker returned {code}").into()),
+        }
     }
 
     /// Calls `setup`.
@@ -95,23 +131,58 @@ impl Callbacks {
     }
 }
 
-impl runtime::Service for Callbacks {
+/// What answers the requests: a function that is called with each, or a loop that takes them.
+pub(crate) enum Program {
+    Handler {
+        callbacks: Callbacks,
+        handle: unsafe extern "C" fn(*mut c_void, *mut Request),
+    },
+    Loop(Pull<Callbacks>),
+}
+
+impl runtime::Service for Program {
     #[inline]
     fn handle(&self, call: &mut Call<'_>) {
-        // SAFETY: what it is was promised to `read`. The request is valid until the function returns.
-        unsafe { (self.handle)(self.service.context, ptr::from_mut(call).cast()) };
+        match self {
+            Self::Handler { callbacks, handle } => {
+                // SAFETY: what it is was promised to `read`. The request is valid until the function returns.
+                unsafe { handle(callbacks.service.context, ptr::from_mut(call).cast()) };
+            }
+            Self::Loop(pull) => pull.handle(call),
+        }
     }
 
     fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
-        let Some(setup) = self.service.setup_worker else {
-            return Ok(());
-        };
-        let core = core.map_or(-1, |core| core as c_int);
-        // SAFETY: what it is was promised to `read`.
-        match unsafe { setup(self.service.context, c_uint::from(worker.0), core) } {
-            0 => Ok(()),
-            code => Err(format!("setup_worker returned {code}").into()),
+        match self {
+            Self::Handler { callbacks, .. } => callbacks.setup_worker(worker, core),
+            Self::Loop(pull) => pull.setup_worker(worker, core),
         }
+    }
+
+    fn leave_worker(&self) {
+        match self {
+            Self::Handler { .. } => {}
+            Self::Loop(pull) => pull.leave_worker(),
+        }
+    }
+}
+
+impl PullService for Callbacks {
+    fn serve(&self, requests: &runtime::Requests) {
+        let Some(serve) = self.service.serve else {
+            unreachable!("a program without handle_request has a loop");
+        };
+        // SAFETY: what it is was promised to `read`. The requests are there until the function returns.
+        unsafe {
+            serve(
+                self.service.context,
+                ptr::from_ref(requests).cast_mut().cast(),
+            );
+        };
+    }
+
+    fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
+        Callbacks::setup_worker(self, worker, core)
     }
 }
 

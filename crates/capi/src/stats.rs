@@ -102,6 +102,14 @@ pub struct ClassStats {
     pub held_other: u64,
     /// The same, ns.
     pub held_other_ns: u64,
+    /// Requests that called headway_feedback_start(). Nested parts are allowed. The next three count mistakes.
+    pub feedback_said_long: u64,
+    /// The same, where the class is short by its mean_ns or its hint: a policy that goes by hints, such as synergy, does not interrupt them.
+    pub feedback_from_short: u64,
+    /// Long parts that were never ended; the end of their request ended them.
+    pub feedback_unended: u64,
+    /// Calls of headway_feedback_finished() without a part to end; they changed nothing.
+    pub feedback_unbegun: u64,
 }
 
 // SAFETY: as asked: numbers, the size first.
@@ -132,6 +140,10 @@ impl From<&runtime::ClassStats> for ClassStats {
             held_allocator_ns: held(Section::Allocator).ns,
             held_other: held(Section::Other).count,
             held_other_ns: held(Section::Other).ns,
+            feedback_said_long: stats.feedback.said_long,
+            feedback_from_short: stats.feedback.from_short,
+            feedback_unended: stats.feedback.unended,
+            feedback_unbegun: stats.feedback.unbegun,
         }
     }
 }

@@ -186,6 +186,37 @@ fn feedback_says_who_may_be_interrupted() {
     says_so("tests/c/feedback.c");
 }
 
+#[test]
+fn loops_take_requests_and_answer_each_once() {
+    says_so("tests/c/pull.c");
+}
+
+/// The example: a loop per worker.
+#[test]
+fn the_example_of_a_loop_serves() {
+    let _alone = alone();
+    let program = Toolchain::plain().build("examples/pull.c", Linked::Shared);
+    for policy in ["darc", "concord"] {
+        let server = Server::start(&program, policy);
+        for index in 1..=3 {
+            server.send(SHORT, index, 12);
+            let mut buffer = [0; 64];
+            let length = server.socket.recv(&mut buffer).expect("an answer in time");
+            let (header, payload) = Header::parse(&buffer[..length]).unwrap();
+            let words: Vec<u64> = payload
+                .chunks_exact(8)
+                .map(|word| u64::from_ne_bytes(word.try_into().unwrap()))
+                .collect();
+            let sum = u64::from(b'1') + u64::from(b'2');
+            assert_eq!(
+                (header.index, &*words),
+                (index, &[u64::from(index), sum][..])
+            );
+        }
+        assert_eq!(server.stop().0, 3);
+    }
+}
+
 /// The program finds everything as it should be, compiled by either compiler.
 fn says_so(source: &str) {
     let _alone = alone();

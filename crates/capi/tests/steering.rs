@@ -91,7 +91,7 @@ fn what_cannot_be_steered_by_is_refused() {
             c"c-fcfs",
             c"class",
             HEADWAY_E_START,
-            "policy c-fcfs has a dispatcher",
+            "policy c-fcfs takes all requests from one receive queue",
         ),
     ] {
         let (got, said) = start(policy, steer).unwrap_err();

@@ -229,6 +229,11 @@ impl CostFlags {
         }
         if let Some(path) = &self.costs {
             experiment.costs = read_costs(path)?;
+            if let PolicySpec::Server(policy) = &experiment.policy
+                && let Some(left) = left_to(policy, &experiment.costs)?
+            {
+                eprintln!("note: {}: {left}", path.display());
+            }
         }
         if let Some(dispatch_ns) = self.dispatch_cost {
             experiment.costs.dispatch_ns = dispatch_ns;
@@ -265,6 +270,28 @@ pub(crate) fn read_costs(path: &std::path::Path) -> Result<Costs> {
         .map_err(|error| usage("--costs", format!("{place}: {error}")))?;
     let costs = value.get("costs").cloned().unwrap_or(value);
     serde_json::from_value(costs).map_err(|error| usage("--costs", format!("{place}: {error}")))
+}
+
+/// Which costs of interrupting the policy takes from itself, as these costs do not say them; `None` where it has none of them. They are
+/// the papers', not this machine's.
+fn left_to(policy: &ServerSpec, costs: &Costs) -> Result<Option<String>> {
+    if !policy.facts().interrupts() {
+        return Ok(None);
+    }
+    let params = policy.check(&Shape::new(MAX_WORKERS))?;
+    let own = |names: [&str; 2]| params.iter().find(|(key, _)| names.contains(key));
+    let left: Vec<String> = costs
+        .not_given()
+        .filter_map(|(cost, names)| {
+            let (key, value) = own(names)?;
+            Some(format!("{cost} ({key}={value})"))
+        })
+        .collect();
+    let name = policy.name();
+    Ok((!left.is_empty()).then(|| {
+        let left = left.join(", ");
+        format!("costs that it does not say are {name}'s own, as the papers have them: {left}")
+    }))
 }
 
 /// A policy of any level and its parameters, checked at once so that an error names its place.

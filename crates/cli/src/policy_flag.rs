@@ -70,10 +70,9 @@ impl TypedValueParser for Runs {
 
     /// What completions offer.
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let value = |policy: Policy| {
+        Some(Box::new(self.policies().map(|policy: Policy| {
             let about = policy.about();
             PossibleValue::new(about.name).help(about.summary)
-        };
-        Some(Box::new(self.policies().map(value)))
+        })))
     }
 }

@@ -229,13 +229,12 @@ fn line(clock: &Clock) -> f64 {
             line.wait_for(2 * trip + 2);
         }) / 2.0
     };
-    let other = || {
+    on_two_cores(body, || {
         for trip in 0..TRIPS {
             line.wait_for(2 * trip + 1);
             line.0.store(2 * trip + 2, Ordering::Release);
         }
-    };
-    on_two_cores(body, other)
+    })
 }
 
 #[derive(Default)]

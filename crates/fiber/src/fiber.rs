@@ -208,6 +208,12 @@ impl<J> Fiber<J> {
         control.is_held.take().then(|| control.held.get())
     }
 
+    /// Names the job anew in the report of a stack overflow; see [`run`](Self::run).
+    #[inline]
+    pub fn set_label(&mut self, label: u64) {
+        self.control().label.set(label);
+    }
+
     /// Whether the fiber is in the middle of a job.
     #[inline]
     pub fn is_suspended(&self) -> bool {

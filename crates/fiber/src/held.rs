@@ -79,6 +79,13 @@ impl HeldNote {
         self.section.set(section);
     }
 
+    /// Takes over what a fiber within this one noted.
+    #[cold]
+    pub(crate) fn set(&self, held: Held) {
+        self.since_tsc.set(held.since_tsc);
+        self.section.set(held.section);
+    }
+
     /// What was noted.
     #[cold]
     pub(crate) fn get(&self) -> Held {

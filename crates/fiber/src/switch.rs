@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::context;
 use crate::control::FiberControl;
+use crate::held::Held;
 use crate::kept::keeping_exceptions;
 use crate::local;
 
@@ -31,6 +32,19 @@ pub fn yield_now() {
     if unsafe { leave(control) } {
         context::unwind();
     }
+}
+
+/// Notes for the running fiber what [`Fiber::take_held`](crate::Fiber::take_held) told of a fiber that it runs within. Has no effect outside a fiber.
+#[cold]
+pub fn note_held(held: Held) {
+    let control = local::fiber();
+    if control.is_null() {
+        return;
+    }
+    // SAFETY: not null, so this thread's current fiber.
+    let control = unsafe { &*control };
+    control.held.set(held);
+    control.is_held.set(true);
 }
 
 /// Whether the caller runs in a fiber.

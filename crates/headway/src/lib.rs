@@ -121,8 +121,8 @@ pub mod prelude {
     pub use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
     pub use headway_report::{Run, Slo};
     pub use headway_runtime::{
-        Builder, Call, DeclaredClass, Idle, Layout, Pin, Server, Service, ShutdownError, Spin,
-        StartError, Stats, Stopper, Tuner,
+        Builder, Call, DeclaredClass, Idle, Layout, Pin, Pull, PullService, Request, Requests,
+        Server, Service, ShutdownError, Spin, StartError, Stats, Stopper, Tuner,
     };
     pub use headway_sim::{CapacitySearch, Costs, Experiment, Outcome};
     pub use headway_workload::{Offered, Workload};

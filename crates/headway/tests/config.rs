@@ -149,7 +149,7 @@ fn an_error_names_the_line_the_key_and_the_remedy() {
             "Builder::from_config_promising",
         ),
         ("resume = \"elsewhere\"", ":1", "`own-worker` or `anywhere`"),
-        ("preempt = \"tsc\"", ":1", "`flag` or `signal`"),
+        ("preempt = \"clock\"", ":1", "`flag`, `tsc`, `signal`"),
         ("look-every = \"999ns\"", ":1: look-every", "at least 1us"),
         ("lok-every = \"1us\"", ":1", "did you mean `look-every`?"),
     ] {

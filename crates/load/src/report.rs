@@ -258,8 +258,9 @@ impl<'a> FinishedLoad<'a> {
                 *count += 1;
             }
         }
-        let mean = |(sum, count): (f64, u64)| sum / count.max(1) as f64;
-        sums.into_iter().map(mean).collect()
+        sums.into_iter()
+            .map(|(sum, count): (f64, u64)| sum / count.max(1) as f64)
+            .collect()
     }
 
     /// The reply of a request that was served.
@@ -328,14 +329,17 @@ impl<'a> FinishedLoad<'a> {
 
     fn mean_service_ns(&self, tally: &LoadTally) -> f64 {
         let classes = tally.corrected.classes();
-        let mean_of = |request: &Planned| classes[usize::from(request.class)].meta().service_ns;
         let total_ns: f64 = match self.load.service_time {
             ServiceTime::Nominal => self
                 .requests()
                 .iter()
                 .map(|request| request.service_ns as f64)
                 .sum(),
-            ServiceTime::Reported => self.requests().iter().map(mean_of).sum(),
+            ServiceTime::Reported => self
+                .requests()
+                .iter()
+                .map(|request: &Planned| classes[usize::from(request.class)].meta().service_ns)
+                .sum(),
         };
         total_ns / self.sent().max(1) as f64
     }

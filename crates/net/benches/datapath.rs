@@ -49,13 +49,16 @@ fn udp(criterion: &mut Criterion) {
     });
     group.throughput(Throughput::Elements(BATCH as u64));
     group.bench_function("poll/64", |bencher| {
-        let fill = || {
-            for _ in 0..BATCH {
-                client.send_to(&[0; 64], server).unwrap();
-            }
-        };
         let poll = |()| poll_batch(rx, &mut scratch, &pool, &mut free, &mut out);
-        bencher.iter_batched(fill, poll, BatchSize::PerIteration);
+        bencher.iter_batched(
+            || {
+                for _ in 0..BATCH {
+                    client.send_to(&[0; 64], server).unwrap();
+                }
+            },
+            poll,
+            BatchSize::PerIteration,
+        );
     });
     client.send_to(&[0; 64], server).unwrap();
     while rx.poll(
@@ -108,12 +111,15 @@ fn replay(criterion: &mut Criterion) {
     });
     group.throughput(Throughput::Elements((ROUNDS * BATCH) as u64));
     group.bench_function("poll/64", |bencher| {
-        let poll = |rx: Arc<ReplayRx>| {
-            for _ in 0..ROUNDS {
-                poll_batch(&*rx, &mut (), &pool, &mut free, &mut out);
-            }
-        };
-        bencher.iter_batched(|| started(ROUNDS * BATCH, 0), poll, BatchSize::PerIteration);
+        bencher.iter_batched(
+            || started(ROUNDS * BATCH, 0),
+            |rx: Arc<ReplayRx>| {
+                for _ in 0..ROUNDS {
+                    poll_batch(&*rx, &mut (), &pool, &mut free, &mut out);
+                }
+            },
+            BatchSize::PerIteration,
+        );
     });
 }
 

@@ -128,13 +128,15 @@ fn specs(
     let mut specs = vec![whole];
     for (key, values) in free {
         let values = values_of(*values, workload, workers);
-        let with = |spec: &ServerSpec| {
-            let spec = spec.clone();
-            values
-                .iter()
-                .map(move |value| spec.clone().with_param(key, value.clone()))
-        };
-        specs = specs.iter().flat_map(with).collect::<Result<_, _>>()?;
+        specs = specs
+            .iter()
+            .flat_map(|spec: &ServerSpec| {
+                let spec = spec.clone();
+                values
+                    .iter()
+                    .map(move |value| spec.clone().with_param(key, value.clone()))
+            })
+            .collect::<Result<_, _>>()?;
     }
     Ok(specs)
 }
@@ -274,8 +276,13 @@ mod tests {
         let all = given(&["compose,discipline=edf"], "high-bimodal", 14).unwrap();
         assert_eq!(all, ["compose,discipline=edf"]);
         let quanta = given(&["compose,cost=2us"], "high-bimodal", 14).unwrap();
-        let whole = |spec: &String| spec.contains("control=darc,preemption=quantum,q=");
-        assert!(quanta.len() == 3 && quanta.iter().all(whole), "{quanta:?}");
+        assert!(
+            quanta.len() == 3
+                && quanta
+                    .iter()
+                    .all(|spec: &String| spec.contains("control=darc,preemption=quantum,q=")),
+            "{quanta:?}"
+        );
     }
 
     #[test]

@@ -157,13 +157,12 @@ mod tests {
     /// The fewest late of one worker as fast as all, by trying every subset.
     fn by_brute_force(requests: &[Due], speed: u64) -> usize {
         let n = requests.len();
-        let subset = |chosen: u32| {
-            let kept = (0..n).filter(move |at| chosen >> at & 1 == 1);
-            kept.map(|at| &requests[at]).collect::<Vec<_>>()
-        };
         let own = |kept: &[&Due]| kept.iter().all(|due| due.service_ns <= due.within_ns);
         let in_time = (0..1_u32 << n)
-            .map(subset)
+            .map(|chosen: u32| {
+                let kept = (0..n).filter(move |at| chosen >> at & 1 == 1);
+                kept.map(|at| &requests[at]).collect::<Vec<_>>()
+            })
             .filter(|kept| own(kept) && feasible(kept, speed));
         n - in_time.map(|kept| kept.len()).max().unwrap_or(0)
     }
@@ -204,14 +203,13 @@ mod tests {
     fn poisson(workload: &str, load: f64, within_ns: u64) -> Vec<Due> {
         let workload = Workload::named(workload).unwrap();
         let offered = Offered::Load { load, workers: 1 };
-        let due = |a: headway_workload::Arrival| Due {
-            at_ns: a.at_ns,
-            service_ns: a.service_ns,
-            within_ns,
-        };
         Generator::new(&workload, offered, 5)
             .take(200_000)
-            .map(due)
+            .map(|a: headway_workload::Arrival| Due {
+                at_ns: a.at_ns,
+                service_ns: a.service_ns,
+                within_ns,
+            })
             .collect()
     }
 

@@ -54,8 +54,10 @@ fn by_least(
         if arrivals.is_empty() {
             return 0.0;
         }
-        let request = |arrival: &Arrival| (arrival.at_ns, servers.work_ns(arrival));
-        let requests: Vec<_> = arrivals.iter().map(request).collect();
+        let requests: Vec<_> = arrivals
+            .iter()
+            .map(|arrival: &Arrival| (arrival.at_ns, servers.work_ns(arrival)))
+            .collect();
         (least_ns(&requests, servers.count) + question.network_ns as f64) / 1e3
     };
     let least_us = (0..question.replications)

@@ -153,18 +153,16 @@ fn without_twins(ranked: Vec<Ranked>) -> Vec<Ranked> {
 fn kept(ranked: Vec<Ranked>) -> Vec<Candidate> {
     let count = ranked.len().div_ceil(KEPT).max(FINALISTS);
     let best_live = ranked.iter().position(|one| one.live);
-    let keeps = |(index, one): &(usize, Ranked)| {
-        *index < count || Some(*index) == best_live || one.policy.name() == BASELINE
-    };
-    let candidate = |(_, one): (usize, Ranked)| Candidate {
-        simulated: one.tried.task.policy,
-        policy: one.policy,
-    };
     ranked
         .into_iter()
         .enumerate()
-        .filter(keeps)
-        .map(candidate)
+        .filter(|(index, one): &(usize, Ranked)| {
+            *index < count || Some(*index) == best_live || one.policy.name() == BASELINE
+        })
+        .map(|(_, one): (usize, Ranked)| Candidate {
+            simulated: one.tried.task.policy,
+            policy: one.policy,
+        })
         .collect()
 }
 

@@ -127,11 +127,13 @@ mod tests {
             receive_ns: 700,
             ..question.clone()
         };
-        let paid = |policy: &str| {
-            let costs = paying.costs_of(&policy.parse().unwrap());
-            (costs.dispatch_ns, costs.overhead_ns)
-        };
-        assert_eq!(["darc", "d-fcfs"].map(paid), [(700, 0), (0, 700)]);
+        assert_eq!(
+            ["darc", "d-fcfs"].map(|policy: &str| {
+                let costs = paying.costs_of(&policy.parse().unwrap());
+                (costs.dispatch_ns, costs.overhead_ns)
+            }),
+            [(700, 0), (0, 700)]
+        );
         let counted_alone = Question {
             cores: None,
             ..question

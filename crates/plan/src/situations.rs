@@ -121,11 +121,16 @@ pub(crate) fn sensitivity(
     ];
     let tried = try_all(question, changed, "stressing", progress)?;
     let names = ["load +20 %", "service times +20 %"];
-    let sensitivity = |(change, tried): (&str, &crate::trial::Tried)| Sensitivity {
-        change: change.into(),
-        trial: tried.report(&ranked.policy),
-    };
-    Ok(names.into_iter().zip(&tried).map(sensitivity).collect())
+    Ok(names
+        .into_iter()
+        .zip(&tried)
+        .map(
+            |(change, tried): (&str, &crate::trial::Tried)| Sensitivity {
+                change: change.into(),
+                trial: tried.report(&ranked.policy),
+            },
+        )
+        .collect())
 }
 
 fn times(offered: Offered, factor: f64) -> Offered {

@@ -53,22 +53,28 @@ pub(crate) fn try_all(
         |(index, task): (usize, &Task)| (0..task.replications).map(move |r| (index, r));
     let runs: Vec<(usize, u64)> = tasks.iter().enumerate().flat_map(replications).collect();
     progress(PlanProgress::Stage(stage, runs.len() as u64));
-    let one = |&(index, replication): &(usize, u64)| {
-        let seed = tasks[index].seed.wrapping_add(replication);
-        judge(&question.slo, &question.experiment(&tasks[index], seed))
-    };
-    let judged = in_parallel(&runs, question.threads, one, |_, _| {
-        progress(PlanProgress::Run);
-    });
+    let judged = in_parallel(
+        &runs,
+        question.threads,
+        |&(index, replication): &(usize, u64)| {
+            let seed = tasks[index].seed.wrapping_add(replication);
+            judge(&question.slo, &question.experiment(&tasks[index], seed))
+        },
+        |_, _| {
+            progress(PlanProgress::Run);
+        },
+    );
     let mut judged = judged.into_iter();
-    let gather = |task: Task| {
-        let mine = judged.by_ref().take(task.replications as usize);
-        Ok(Tried {
-            replications: mine.collect::<Result<_, _>>()?,
-            task,
+    tasks
+        .into_iter()
+        .map(|task: Task| {
+            let mine = judged.by_ref().take(task.replications as usize);
+            Ok(Tried {
+                replications: mine.collect::<Result<_, _>>()?,
+                task,
+            })
         })
-    };
-    tasks.into_iter().map(gather).collect()
+        .collect()
 }
 
 impl Question {

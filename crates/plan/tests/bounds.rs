@@ -32,17 +32,27 @@ fn service() -> impl Strategy<Value = ServiceDistribution> {
 fn workload() -> impl Strategy<Value = Workload> {
     prop::collection::vec((service(), 0.05_f64..1.0), 1..4).prop_map(|drawn| {
         let all: f64 = drawn.iter().map(|(_, weight)| weight).sum();
-        let class = |(at, (service, weight)): (usize, (ServiceDistribution, f64))| {
-            Class::new(["a", "b", "c"][at], weight / all, service)
-        };
-        Workload::new("drawn", drawn.into_iter().enumerate().map(class).collect())
+        Workload::new(
+            "drawn",
+            drawn
+                .into_iter()
+                .enumerate()
+                .map(
+                    |(at, (service, weight)): (usize, (ServiceDistribution, f64))| {
+                        Class::new(["a", "b", "c"][at], weight / all, service)
+                    },
+                )
+                .collect(),
+        )
     })
 }
 
 /// The requests of a class, or all.
 fn of(arrivals: &[Arrival], class: Option<u16>) -> Vec<&Arrival> {
-    let of_class = |arrival: &&Arrival| class.is_none_or(|class| arrival.class == class);
-    arrivals.iter().filter(of_class).collect()
+    arrivals
+        .iter()
+        .filter(|arrival: &&Arrival| class.is_none_or(|class| arrival.class == class))
+        .collect()
 }
 
 /// How many must exceed what the run says that no more than a percentile's share did.

@@ -171,11 +171,12 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
 
     #[cold]
     fn close_window(&mut self, now_ns: u64) {
-        let waiting = |class: ClassId| self.discipline.waiting_of(class);
         let present = self.workers.present();
         if self
             .control
-            .close_window(now_ns, &mut self.plan, present, waiting)
+            .close_window(now_ns, &mut self.plan, present, |class: ClassId| {
+                self.discipline.waiting_of(class)
+            })
         {
             self.replanned();
         }

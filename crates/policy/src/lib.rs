@@ -34,11 +34,13 @@ extern crate alloc;
 
 mod bound;
 mod central;
+pub mod change;
 pub mod controls;
 pub mod disciplines;
 pub mod fluid;
 pub mod host;
 mod job;
+pub mod lengths;
 pub mod locals;
 pub mod monitors;
 pub mod placements;

@@ -11,7 +11,7 @@
 //! the engine, are all they share.
 
 use crate::controls::GroupShares;
-use crate::{ClassId, Job, JobId, Plan, WorkerId};
+use crate::{BitSet, ClassId, Job, JobId, Plan, WorkerId};
 
 /// What the dispatcher runs itself, and for how long (Concord § 3.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -246,6 +246,8 @@ pub trait Backlog {
     fn congested(&self) -> u64;
     /// The mean service time that a worker told of its short requests, ns; 0 before it did.
     fn short_ns(&self, worker: WorkerId) -> u64;
+    /// Whether the class is among those that a worker told of as long; none is before it did.
+    fn is_long(&self, worker: WorkerId, class: ClassId) -> bool;
 }
 
 /// The queues as one worker sees them. The live server implements it with lock-free rings, the
@@ -265,6 +267,8 @@ pub trait Queues: Backlog {
     fn push_shared(&mut self, queue: usize, job: JobId) -> bool;
     /// Tells the others this worker's [`short_ns`](Backlog::short_ns).
     fn set_short_ns(&mut self, mean_ns: u64);
+    /// Tells the others which classes this worker finds [long](Backlog::is_long).
+    fn set_longs(&mut self, longs: BitSet);
 }
 
 /// Decides what one worker runs next.

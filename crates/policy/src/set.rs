@@ -75,6 +75,13 @@ impl BitSet {
         *word = *word & !(1 << bit) | u64::from(present) << bit;
     }
 
+    /// The words that it consists of; element `e` is bit `e % 64` of word `e / 64`.
+    #[inline]
+    #[must_use]
+    pub fn words(&self) -> [u64; Self::CAPACITY / 64] {
+        self.0
+    }
+
     /// The smallest element.
     #[inline]
     #[must_use]

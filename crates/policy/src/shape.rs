@@ -8,6 +8,9 @@ pub const MAX_WORKERS: usize = BitSet::CAPACITY;
 /// Most declared classes; UNKNOWN takes the remaining place of a [`BitSet`].
 pub const MAX_CLASSES: usize = BitSet::CAPACITY - 1;
 
+/// A class is long from so many times the shortest class's mean service time on.
+pub(crate) const TIMES_THE_SHORTEST: f64 = 10.0;
+
 /// What is known of a class before the first request.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ClassHint {
@@ -31,6 +34,12 @@ impl ClassHint {
             share,
             ..Self::default()
         }
+    }
+
+    /// Whether it helps to tell longs from shorts: it has a mean, or says which of the two it is.
+    #[must_use]
+    pub fn tells_length(&self) -> bool {
+        self.mean_ns > 0.0 || self.long.is_some()
     }
 }
 
@@ -105,7 +114,6 @@ impl Shape {
     /// times the shortest class's. UNKNOWN is none.
     #[must_use]
     pub fn longs(&self) -> BitSet {
-        const TIMES_THE_SHORTEST: f64 = 10.0;
         let means = self.classes.iter().map(|hint| hint.mean_ns);
         let shortest_ns = means.fold(f64::INFINITY, f64::min);
         let is_long = |hint: &ClassHint| {
@@ -114,6 +122,31 @@ impl Shape {
         };
         (0..self.classes.len())
             .filter(|&class| is_long(&self.classes[class]))
+            .collect()
+    }
+
+    /// The classes of which hints say that they are long, by the rule of [`longs`](Self::longs) among those with a mean. A class of which nothing is known is none
+    /// of them.
+    #[must_use]
+    pub fn hinted_longs(&self) -> BitSet {
+        let means = self.classes.iter().map(|hint| hint.mean_ns);
+        let shortest_ns = means
+            .filter(|mean_ns| *mean_ns > 0.0)
+            .fold(f64::INFINITY, f64::min);
+        (0..self.classes.len())
+            .filter(|&class| {
+                let ClassHint { mean_ns, long, .. } = self.classes[class];
+                long.unwrap_or(mean_ns >= TIMES_THE_SHORTEST * shortest_ns)
+            })
+            .collect()
+    }
+
+    /// The classes that are short by their hints. A class of which nothing is known is none of them, nor is UNKNOWN.
+    #[must_use]
+    pub fn hinted_shorts(&self) -> BitSet {
+        let longs = self.hinted_longs();
+        (0..self.classes.len())
+            .filter(|&class| self.classes[class].tells_length() && !longs.contains(class))
             .collect()
     }
 

@@ -2,6 +2,7 @@
 
 mod toy;
 
+use headway_policy::change;
 use headway_policy::role::{Backlog, Ingress, Local, Monitor, Next, Queues, Unplaced};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, ServerSpec, System, Visit};
@@ -205,7 +206,7 @@ where
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
 {
-    let mut instances = systems::rebuild(spec, &shape()).expect("the same types");
+    let mut instances = change::rebuild(spec, &shape()).expect("the same types");
     assert_eq!(instances.len(), 1, "{spec}");
     instances.remove(0)
 }

@@ -209,8 +209,9 @@ impl RackVisit for DriveRack {
         const IN_FLIGHT: usize = 4096;
         let switch = &mut system.switch;
         if let (Some(control), Some(shaper)) = (&mut system.control, switch.shaper()) {
-            let most_groups = |grouping: usize| -(grouping as f64);
-            let scores: Vec<f64> = (0..control.candidates().len()).map(most_groups).collect();
+            let scores: Vec<f64> = (0..control.candidates().len())
+                .map(|grouping: usize| -(grouping as f64))
+                .collect();
             control.choose(&scores);
             control.install(shaper);
         }
@@ -259,11 +260,10 @@ impl RackVisit for DriveRack {
 
 #[test]
 fn a_switch_allocates_nothing_on_the_way_of_a_request() {
-    let hint = |mean_ns| ClassHint::new(mean_ns, 0.2);
     let shape = RackShape {
         cores: vec![10; 8],
         types: [5_700.0, 6_000.0, 20_000.0, 88_000.0, 100_000.0]
-            .map(hint)
+            .map(|mean_ns| ClassHint::new(mean_ns, 0.2))
             .to_vec(),
         room: 1024,
         seed: 7,

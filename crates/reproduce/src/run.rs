@@ -27,10 +27,14 @@ pub fn run(
         }
     }
     let all = pieces.len();
-    let execute = |piece: &Piece| (piece.task.run)();
-    let outputs = in_parallel(&pieces, threads, execute, |piece, _| {
-        done(&experiments[piece.experiment].name, all);
-    });
+    let outputs = in_parallel(
+        &pieces,
+        threads,
+        |piece: &Piece| (piece.task.run)(),
+        |piece, _| {
+            done(&experiments[piece.experiment].name, all);
+        },
+    );
     let mut collected = vec![Collected::default(); experiments.len()];
     for (piece, output) in pieces.into_iter().zip(outputs) {
         let Collected { figures, commands } = &mut collected[piece.experiment];

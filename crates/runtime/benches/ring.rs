@@ -64,20 +64,22 @@ fn one_thread(clock: &Clock, batch: u64) -> f64 {
 
 fn stream(clock: &Clock) -> f64 {
     let (mut producer, mut consumer) = ring(1024);
-    let receive = move || {
-        let start_ns = clock.now_ns();
-        for _ in 0..WORDS {
-            await_word(&mut consumer);
-        }
-        (clock.now_ns() - start_ns) as f64 / WORDS as f64
-    };
-    on_two_cores(receive, move || {
-        for word in 0..WORDS {
-            while producer.push(word).is_err() {
-                std::hint::spin_loop();
+    on_two_cores(
+        move || {
+            let start_ns = clock.now_ns();
+            for _ in 0..WORDS {
+                await_word(&mut consumer);
             }
-        }
-    })
+            (clock.now_ns() - start_ns) as f64 / WORDS as f64
+        },
+        move || {
+            for word in 0..WORDS {
+                while producer.push(word).is_err() {
+                    std::hint::spin_loop();
+                }
+            }
+        },
+    )
 }
 
 fn there_and_back(clock: &Clock) -> f64 {

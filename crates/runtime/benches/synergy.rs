@@ -117,8 +117,9 @@ fn chosen() -> Vec<Row> {
         .skip(1)
         .filter(|part| !part.starts_with("--"))
         .collect();
-    let named = |row: &Row| parts.is_empty() || parts.iter().any(|part| row.name.contains(part));
-    ROWS.into_iter().filter(named).collect()
+    ROWS.into_iter()
+        .filter(|row: &Row| parts.is_empty() || parts.iter().any(|part| row.name.contains(part)))
+        .collect()
 }
 
 fn reading(bench: &Bench) -> f64 {
@@ -158,13 +159,14 @@ impl Service for Boxed {
 
 /// One worker answers requests by `handler`; all wait at its receive queue from the start.
 fn serve(task: Task<'_>, handler: impl Fn(&mut Call<'_>) + Send + Sync + 'static) -> Served {
-    let arrival = |index| ReplayArrival {
-        at_ns: 0,
-        service_ns: 0,
-        index,
-        class: 0,
-    };
-    let schedule = (0..task.requests).map(arrival).collect();
+    let schedule = (0..task.requests)
+        .map(|index| ReplayArrival {
+            at_ns: 0,
+            service_ns: 0,
+            index,
+            class: 0,
+        })
+        .collect();
     let (datapath, control) = Replay::new(vec![schedule]).expect("the schedule is in order");
     let builder = Server::builder()
         .policy(task.policy)

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::thread;
 
 use headway_machine::Clock;
 use headway_net::datapath::Tx;
@@ -13,7 +14,7 @@ use headway_policy::{ClassId, Job, WorkerId};
 use crate::journal::{Entry, JournalWriter};
 use crate::panics::{Panicked, catch};
 use crate::refusal::write_header;
-use crate::service::{Call, Response, Service};
+use crate::service::{Call, CallMode, Response, Service};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
 use crate::threads::Setup;
@@ -29,21 +30,22 @@ pub(crate) struct Ran {
 }
 
 /// Calls the handler. One that panics may leave its own data half changed, as with any poisoned lock; the server's is only
-/// the buffer, whose header is rewritten. Where a request is `heard`, it is interrupted only where it says so; the next assignment begins anew.
+/// the buffer, whose header is rewritten. Where a request is heard, it is interrupted only where it says so; the next assignment begins anew.
 #[inline]
 pub(crate) fn handle(
     service: &impl Service,
     slot: &mut Slot,
     worker: WorkerId,
-    heard: bool,
+    mode: CallMode,
 ) -> Response {
-    let mut call = Call::new(slot, worker, heard);
+    let mut call = Call::new(slot, worker, mode);
     match catch(|| service.handle(&mut call)) {
         Ok(()) => call.response(),
         Err(Panicked) => Response {
             status: Status::Error,
             payload_bytes: 0,
             panicked: true,
+            feedback: call.feedback_until_panic(),
         },
     }
 }
@@ -57,6 +59,19 @@ pub(crate) struct Executor<S, T> {
     pub(crate) tally: Arc<Tally>,
     journal: Option<JournalWriter>,
     clock: Clock,
+    /// Dropped by the worker's thread as its last act.
+    _leaves: LeavesWorker,
+}
+
+/// Tells the service, when it is dropped, that the worker's thread handles no more requests.
+struct LeavesWorker(Arc<dyn Service>);
+
+impl Drop for LeavesWorker {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            self.0.leave_worker();
+        }
+    }
 }
 
 impl<S: Service, T: Tx> Executor<S, T> {
@@ -69,6 +84,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
         journal: Option<JournalWriter>,
     ) -> Self {
         Self {
+            _leaves: LeavesWorker(Arc::<S>::clone(&service)),
             service,
             tx,
             worker,
@@ -124,7 +140,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
         let class = slot.class;
         let start_ns = self.clock.now_ns();
         turned_to_request(start_ns);
-        let response = handle(&*self.service, slot, self.worker, false);
+        let response = handle(&*self.service, slot, self.worker, CallMode::default());
         let end_ns = self.clock.now_ns().max(start_ns);
         let cpu_ns = end_ns - start_ns;
         self.respond(id, response, cpu_ns, end_ns);
@@ -150,6 +166,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
             self.tally.panics.add(1);
         }
         let (class, arrived_ns) = (slot.class, slot.arrived_ns);
+        self.tally.class(class).feedback.add(response.feedback);
         if self.tx.send(&self.pool, id, now_ns).is_err() {
             self.tally.unsent.add(1);
         }

@@ -12,9 +12,7 @@ use std::ops::Range;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use headway_fiber::{
-    Attached, Fiber, Held, Mechanism, Section, SendFiber, Stack, StackCache, Stacks, Turn,
-};
+use headway_fiber::{Attached, Fiber, Held, Mechanism, SendFiber, Stack, StackCache, Stacks, Turn};
 use headway_machine::Clock;
 use headway_net::pool::{Pool, SlotId};
 use headway_net::slot::Slot;
@@ -26,8 +24,8 @@ use crate::executor::handle;
 use crate::overflow;
 use crate::overruns::Overruns;
 use crate::parts::Parts;
-use crate::service::{Response, Service};
-use crate::slice::{Reading, Renewal, SliceLength, renewal_on};
+use crate::service::{CallMode, Response, Service};
+use crate::slice::{HeldTurn, Reading, Renewal, SliceLength, renewal_on};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
 use crate::token::job_of;
@@ -132,14 +130,6 @@ pub(crate) struct RanSlice {
     pub(crate) span: Range<Reading>,
     /// Why it did not end when it was to, if a section kept it.
     pub(crate) held: Option<HeldTurn>,
-}
-
-/// A turn that went on after its request was asked to yield, since it was in a section that must not be interrupted.
-#[derive(Clone, Copy)]
-pub(crate) struct HeldTurn {
-    pub(crate) section: Section,
-    /// From when a probe met the request to yield to the turn's end, ns.
-    pub(crate) ns: u64,
 }
 
 impl RanSlice {
@@ -543,11 +533,16 @@ impl<'a, S: Service> Fibers<'a, S> {
     fn spawn(&mut self) -> Option<Fiber<Work>> {
         let stack: Stack = self.stacks.take().ok()?;
         let service = Arc::clone(&self.context.service);
-        let heard = self.context.feedback;
+        let context = &self.context;
+        let stays = context.resume == Resume::OwnWorker && context.mechanism != Mechanism::Signal;
+        let mode = CallMode {
+            heard: context.feedback,
+            may_be_held: stays && !context.feedback,
+        };
         Some(Fiber::new(stack, move |work: &mut Work| {
             // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
             let slot = unsafe { work.slot.as_mut() };
-            work.response = Some(handle(&*service, slot, work.worker, heard));
+            work.response = Some(handle(&*service, slot, work.worker, mode));
         }))
     }
 }

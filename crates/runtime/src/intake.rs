@@ -43,12 +43,13 @@ impl Buffers {
     /// The same buffers as equal parts for so many threads.
     pub(crate) fn divided(mut self, threads: usize) -> Vec<Self> {
         let (free, spare) = (self.free.len() / threads, self.spare.len() / threads);
-        let part = |_| Self {
-            pool: Arc::clone(&self.pool),
-            free: self.free.split_off(free),
-            spare: self.spare.split_off(spare),
-        };
-        (0..threads).map(part).collect()
+        (0..threads)
+            .map(|_| Self {
+                pool: Arc::clone(&self.pool),
+                free: self.free.split_off(free),
+                spare: self.spare.split_off(spare),
+            })
+            .collect()
     }
 }
 

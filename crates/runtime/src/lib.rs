@@ -28,6 +28,7 @@ mod overruns;
 mod panics;
 pub mod park;
 mod parts;
+mod pull;
 mod refusal;
 pub mod ring;
 mod rules;
@@ -53,11 +54,14 @@ pub use headway_fiber::{Mechanism, NoPreempt, Section, checkpoint, suspensions};
 pub use journal::{Entry, Journal};
 pub use park::Idle;
 pub use parts::Layout;
+pub use pull::{Pull, PullService, Request, Requests};
 pub use server::{
     Admission, Builder, DeclaredClass, InForce, NoService, NoSource, Observer, Server, Stopper,
     Tuner, Udp, admit, max_queue_limit, server_shape,
 };
 pub use service::{Call, MAX_REPLY_BYTES, Service, Spin};
 pub use stall::{Stall, alive};
-pub use tally::{ClassStats, HeldSections, HeldStats, Stats, WaitQueueStats, WorkerStats};
+pub use tally::{
+    ClassStats, FeedbackStats, HeldSections, HeldStats, Stats, WaitQueueStats, WorkerStats,
+};
 pub use threads::Pin;

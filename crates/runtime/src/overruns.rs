@@ -15,8 +15,7 @@ const PROMPT_NS: u64 = 20_000;
 /// A class is named once this many of its requests have overrun and none has yielded: a stop of the machine may explain one.
 const ENOUGH: u64 = 8;
 
-/// Nor is it named while more than so many of its requests ended in time for each that overran: a class of shorts meets stops all day, and its
-/// handlers end before they could yield.
+/// Nor is it named while more than so many of its requests ended in time for each that overran: the others were stopped by the machine.
 const IN_TIME_MAX: u64 = 100;
 
 /// A single request that runs on for this long names its class: it may never end.
@@ -67,15 +66,20 @@ impl Overruns {
     #[cold]
     fn count(&self, tally: &Tally, class: u16, enough: u64, in_time_max: u64) {
         tally.class(class).overruns.add(1);
-        let (mut overruns, mut yielded, mut answered) = (0_u64, 0, 0);
+        let (mut overruns, mut yielded, mut answered, mut cpu_ns) = (0_u64, 0, 0_u64, 0);
         for tally in &self.tallies {
-            overruns += tally.class(class).overruns.get();
-            yielded += tally.class(class).preemptions.get();
-            answered += tally.class(class).answered.get();
+            let tally = tally.class(class);
+            overruns += tally.overruns.get();
+            yielded += tally.preemptions.get();
+            answered += tally.answered.get();
+            cpu_ns += tally.cpu_ns.get();
         }
         let named = &self.classes[usize::from(class)];
         let is_common = answered <= overruns.saturating_mul(in_time_max);
-        let tell = overruns >= enough && yielded == 0 && is_common && !self.feedback;
+        // Handlers of shorts end before they could yield; they meet stops of the machine all day.
+        let is_short = answered > 0 && cpu_ns <= answered.saturating_mul(PROMPT_NS);
+        let says_nothing = yielded == 0 && is_common && !is_short && !self.feedback;
+        let tell = overruns >= enough && says_nothing;
         if tell && !named.is_named.swap(true, Ordering::Relaxed) {
             // Nobody is left to be told that standard error is closed.
             let _ = writeln!(
@@ -93,11 +97,12 @@ impl Overruns {
 mod tests {
     use super::*;
 
-    /// Whether a class is named of which so many requests were answered, the last few of them late.
-    fn is_named(answered: u64, late: u64) -> bool {
+    /// Whether a class is named of which so many requests of `cpu_ns` each were answered, the last few of them late.
+    fn is_named(answered: u64, cpu_ns: u64, late: u64) -> bool {
         let tally = Arc::new(Tally::new(1));
         let overruns = Overruns::new(&[Arc::clone(&tally)], &["lookup".to_owned()], false);
         tally.class(0).answered.add(answered);
+        tally.class(0).cpu_ns.add(answered * cpu_ns);
         for _ in 0..late {
             overruns.ended(&tally, 0, PROMPT_NS + 1);
         }
@@ -107,8 +112,19 @@ mod tests {
 
     #[test]
     fn a_class_is_named_for_its_handler_and_not_for_stops_of_the_machine() {
-        assert!(is_named(ENOUGH, ENOUGH));
-        assert!(!is_named(ENOUGH, ENOUGH - 1), "a stop may explain it");
-        assert!(!is_named(1_000_000, ENOUGH), "nearly all end in time");
+        let long_ns = 2 * PROMPT_NS;
+        assert!(is_named(ENOUGH, long_ns, ENOUGH));
+        assert!(
+            !is_named(ENOUGH, long_ns, ENOUGH - 1),
+            "a stop may explain it"
+        );
+        assert!(
+            !is_named(1_000_000, long_ns, ENOUGH),
+            "nearly all end in time"
+        );
+        assert!(
+            !is_named(ENOUGH, PROMPT_NS / 2, ENOUGH),
+            "a short ends before it could yield"
+        );
     }
 }

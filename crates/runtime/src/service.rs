@@ -40,6 +40,9 @@ pub trait Service: Send + Sync + 'static {
         let _ = (worker, core);
         Ok(())
     }
+
+    /// The calling thread, made ready by [`setup_worker`](Self::setup_worker), handles no more requests. Not called where the thread panicked or did not end.
+    fn leave_worker(&self) {}
 }
 
 impl<F> Service for F
@@ -58,6 +61,18 @@ pub(crate) struct Response {
     pub(crate) status: Status,
     pub(crate) payload_bytes: usize,
     pub(crate) panicked: bool,
+    pub(crate) feedback: FeedbackUse,
+}
+
+/// How a handler used the calls that say what is long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct FeedbackUse {
+    /// It began a long part.
+    pub(crate) said_long: bool,
+    /// Long parts that it never ended.
+    pub(crate) unended: u32,
+    /// Ends of long parts that it never began.
+    pub(crate) unbegun: u32,
 }
 
 /// One request, and the place of its response: the same buffer, so nothing is copied that the handler
@@ -68,15 +83,27 @@ pub struct Call<'a> {
     worker: WorkerId,
     status: Status,
     replied: bool,
-    /// Whether it may be interrupted only while it says that it is long.
-    heard: bool,
+    mode: CallMode,
     /// How many long parts it is in.
     long_parts: u32,
+    /// Whether it began a long part.
+    said_long: bool,
+    /// Ends of long parts that it did not begin.
+    unbegun: u32,
+}
+
+/// How a request may be interrupted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallMode {
+    /// Only while it says that it is long.
+    pub(crate) heard: bool,
+    /// Wherever its code calls for it, and it goes on at the same worker: a loop may hold it and take others.
+    pub(crate) may_be_held: bool,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(slot: &'a mut Slot, worker: WorkerId, heard: bool) -> Self {
-        if heard {
+    pub(crate) fn new(slot: &'a mut Slot, worker: WorkerId, mode: CallMode) -> Self {
+        if mode.heard {
             shield();
         }
         Self {
@@ -84,8 +111,10 @@ impl<'a> Call<'a> {
             worker,
             status: Status::Ok,
             replied: false,
-            heard,
+            mode,
             long_parts: 0,
+            said_long: false,
+            unbegun: 0,
         }
     }
 
@@ -102,18 +131,23 @@ impl<'a> Call<'a> {
     #[inline]
     pub fn feedback_start(&mut self) {
         self.long_parts += 1;
-        if self.heard && self.long_parts == 1 {
+        self.said_long = true;
+        if self.mode.heard && self.long_parts == 1 {
             unshield();
         }
     }
 
-    /// The end of a part that [`feedback_start`](Self::feedback_start) began; without one it does nothing. The end of the request ends all.
+    /// The end of a part that [`feedback_start`](Self::feedback_start) began. Without one it changes nothing, and is counted as `unbegun`. The end of the
+    /// request ends all parts, and those still open are counted as `unended` ([`FeedbackStats`](crate::FeedbackStats)).
     #[inline]
     pub fn feedback_finished(&mut self) {
-        if self.heard && self.long_parts == 1 {
+        if self.mode.heard && self.long_parts == 1 {
             shield();
         }
-        self.long_parts = self.long_parts.saturating_sub(1);
+        match self.long_parts.checked_sub(1) {
+            Some(left) => self.long_parts = left,
+            None => self.unbegun += 1,
+        }
     }
 
     /// The class the request was scheduled as; the number of declared classes stands for UNKNOWN.
@@ -208,6 +242,39 @@ impl<'a> Call<'a> {
         self.refuse(Status::BadRequest);
     }
 
+    /// Whether a loop may have it beside others.
+    #[inline]
+    pub(crate) fn may_be_held(&self) -> bool {
+        self.mode.may_be_held
+    }
+
+    /// The request's own code is not the call's but a loop's, which opens the section in which it is not interrupted itself.
+    #[inline]
+    pub(crate) fn hand_over(&self) {
+        if self.mode.heard {
+            unshield();
+        }
+    }
+
+    /// A loop begins with the request.
+    #[inline]
+    pub(crate) fn enter_loop(&self) {
+        if self.mode.heard {
+            shield();
+        }
+    }
+
+    /// A loop is finished with the request, which fails if it gave no answer.
+    #[inline]
+    pub(crate) fn leave_loop(&mut self) {
+        if !self.replied && self.status == Status::Ok {
+            self.fail();
+        }
+        if self.mode.heard && self.long_parts == 0 {
+            unshield();
+        }
+    }
+
     /// The response to be sent.
     #[inline]
     pub(crate) fn response(&self) -> Response {
@@ -220,6 +287,20 @@ impl<'a> Call<'a> {
             status: self.status,
             payload_bytes,
             panicked: false,
+            feedback: FeedbackUse {
+                unended: self.long_parts,
+                ..self.feedback_until_panic()
+            },
+        }
+    }
+
+    /// How a handler that panicked used the feedback calls: the panic ended its long parts, so none of them is left open by mistake.
+    #[inline]
+    pub(crate) fn feedback_until_panic(&self) -> FeedbackUse {
+        FeedbackUse {
+            said_long: self.said_long,
+            unended: 0,
+            unbegun: self.unbegun,
         }
     }
 

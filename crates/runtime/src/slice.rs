@@ -4,7 +4,7 @@
     reason = "a probe calls what renews a slice by its address"
 )]
 
-use headway_fiber::Attached;
+use headway_fiber::{Attached, Section};
 use headway_machine::Clock;
 
 /// A slice's length in both units.
@@ -18,6 +18,14 @@ pub(crate) struct SliceLength {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Reading {
     pub(crate) ticks: u64,
+    pub(crate) ns: u64,
+}
+
+/// A turn that went on after its request was asked to yield, since it was in a section that must not be interrupted.
+#[derive(Clone, Copy)]
+pub(crate) struct HeldTurn {
+    pub(crate) section: Section,
+    /// From when a probe met the request to yield to the turn's end, ns.
     pub(crate) ns: u64,
 }
 

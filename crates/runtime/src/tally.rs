@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use headway_fiber::Section;
-use headway_policy::Plan;
+use headway_policy::{BitSet, Plan};
 
-use crate::fibers::HeldTurn;
+use crate::service::FeedbackUse;
+use crate::slice::HeldTurn;
 
 /// A counter with one writer, so that counting is a load and a store instead of a locked instruction.
 #[derive(Debug, Default)]
@@ -71,6 +72,27 @@ pub(crate) struct ClassTally {
     pub(crate) overruns: Count,
     pub(crate) renewals: Count,
     pub(crate) resumed: Count,
+    pub(crate) feedback: FeedbackTally,
+}
+
+/// What handlers of one class said by the feedback calls. Most say nothing, and then nothing is written.
+#[derive(Debug, Default)]
+pub(crate) struct FeedbackTally {
+    said_long: Count,
+    unended: Count,
+    unbegun: Count,
+}
+
+impl FeedbackTally {
+    /// Counts one request.
+    #[inline]
+    pub(crate) fn add(&self, used: FeedbackUse) {
+        if used != FeedbackUse::default() {
+            self.said_long.add(u64::from(used.said_long));
+            self.unended.add(u64::from(used.unended));
+            self.unbegun.add(u64::from(used.unbegun));
+        }
+    }
 }
 
 impl Tally {
@@ -298,6 +320,50 @@ pub struct ClassStats {
     pub overruns: u64,
     /// Requests that were asked to yield and could not at once.
     pub held: HeldSections,
+    /// What its handlers said by the feedback calls.
+    pub feedback: FeedbackStats,
+}
+
+/// What handlers of a class said by [`Call::feedback_start`](crate::Call::feedback_start) and [`feedback_finished`](crate::Call::feedback_finished), whether
+/// the server goes by it or not. Parts that nest are no misuse.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct FeedbackStats {
+    /// Requests that began a long part.
+    pub said_long: u64,
+    /// The same, where the class's hints say that it is short ([`Shape::hinted_shorts`](headway_policy::Shape::hinted_shorts)): hint or handler is wrong. A policy
+    /// that goes by hints, such as `synergy`, does not interrupt these requests.
+    pub from_short: u64,
+    /// Long parts that were never ended; the end of their request ended them. Parts that a panic left open do not count.
+    pub unended: u64,
+    /// Ends without a beginning; they changed nothing.
+    pub unbegun: u64,
+}
+
+impl FeedbackStats {
+    /// What was counted since an earlier reading.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            said_long: self.said_long - before.said_long,
+            from_short: self.from_short - before.from_short,
+            unended: self.unended - before.unended,
+            unbegun: self.unbegun - before.unbegun,
+        }
+    }
+
+    /// Whether a call was misused: one of the counts but `said_long` is above 0.
+    #[must_use]
+    pub fn is_misused(&self) -> bool {
+        self.from_short + self.unended + self.unbegun > 0
+    }
+
+    fn add(&mut self, tally: &FeedbackTally, is_short: bool) {
+        let said_long = tally.said_long.get();
+        self.said_long += said_long;
+        self.from_short += if is_short { said_long } else { 0 };
+        self.unended += tally.unended.get();
+        self.unbegun += tally.unbegun.get();
+    }
 }
 
 impl ClassStats {
@@ -347,8 +413,8 @@ impl Stats {
         }
     }
 
-    /// Adds one thread's counts. `classes` must be as many as the thread's.
-    pub(crate) fn add(&mut self, tally: &Tally) {
+    /// Adds one thread's counts. `classes` must be as many as the thread's; those in `shorts` are short by their hints.
+    pub(crate) fn add(&mut self, tally: &Tally, shorts: &BitSet) {
         self.received += tally.received.get();
         self.malformed += tally.malformed.get();
         self.too_large += tally.too_large.get();
@@ -360,7 +426,8 @@ impl Stats {
         for (stats, tally) in self.classes.iter_mut().zip(&tally.held) {
             stats.held.add(tally);
         }
-        for (stats, tally) in self.classes.iter_mut().zip(&tally.classes) {
+        for (class, (stats, tally)) in self.classes.iter_mut().zip(&tally.classes).enumerate() {
+            stats.feedback.add(&tally.feedback, shorts.contains(class));
             stats.accepted += tally.accepted.get();
             stats.answered += tally.answered.get();
             stats.shed += tally.shed.get();

@@ -263,8 +263,9 @@ fn help_yourself(
             }
             break;
         }
-        let ready = || waiting.load(Ordering::Acquire) > 0 || all_begun();
-        let lead = shared.try_lead().or_else(|| shared.follow(me, ready));
+        let lead = shared
+            .try_lead()
+            .or_else(|| shared.follow(me, || waiting.load(Ordering::Acquire) > 0 || all_begun()));
         owes_lead = lead.is_none();
         let Some(mut lead) = lead else { continue };
         lead.touched.with_mut(write_next);

@@ -67,6 +67,19 @@ impl Costs {
         }
     }
 
+    /// The costs of interrupting that are not given here, each with the parameters by which policies say their own.
+    pub fn not_given(&self) -> impl Iterator<Item = (&'static str, [&'static str; 2])> {
+        let all = [
+            (self.notif_ns, "notif_ns", ["notif", "cost"]),
+            (self.switch_ns, "switch_ns", ["switch", "switch"]),
+            (self.next_ns, "next_ns", ["next", "next"]),
+            (self.proc_permille, "proc_permille", ["proc", "proc"]),
+        ];
+        all.into_iter()
+            .filter(|(given, ..)| given.is_none())
+            .map(|(_, name, params)| (name, params))
+    }
+
     /// How long the dispatcher takes for what takes a worker `stretch_ns`.
     pub(crate) fn on_dispatcher_ns(&self, stretch_ns: u64) -> u64 {
         stretch_ns + stretch_ns * self.dispatcher_slowdown_percent / 100

@@ -233,12 +233,14 @@ pub(crate) fn shape_of(workload: &Workload, rate_rps: f64, workers: usize) -> Sh
 pub fn class_hints(workload: &Workload) -> Vec<ClassHint> {
     let mix = workload.initial_mix();
     let share = |name: &str| mix.iter().find(|c| c.name == name).map_or(0.0, |c| c.share);
-    let hint = |class: &headway_workload::Class| ClassHint {
-        long: class.long,
-        slo_ns: slo_ns(class),
-        ..ClassHint::new(class.mean_ns().trunc(), share(&class.name))
-    };
-    workload.union().map(hint).collect()
+    workload
+        .union()
+        .map(|class: &headway_workload::Class| ClassHint {
+            long: class.long,
+            slo_ns: slo_ns(class),
+            ..ClassHint::new(class.mean_ns().trunc(), share(&class.name))
+        })
+        .collect()
 }
 
 /// The class's own SLO: its grammar is that of `--slo` without a name, so any scope will do to read it.

@@ -69,11 +69,13 @@ impl Flows {
             .collect();
         let sum: f64 = weights.iter().sum();
         let mut below = 0.0;
-        let end = |weight: &f64| {
-            below += weight;
-            (below / sum * WORDS as f64) as u64
-        };
-        let mut ends: Box<[u64]> = weights.iter().map(end).collect();
+        let mut ends: Box<[u64]> = weights
+            .iter()
+            .map(|weight: &f64| {
+                below += weight;
+                (below / sum * WORDS as f64) as u64
+            })
+            .collect();
         ends[self.count as usize - 1] = WORDS;
         ends
     }

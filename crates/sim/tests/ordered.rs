@@ -20,11 +20,15 @@ fn one_class(policy: &str, workers: usize, load: f64, requests: u64) -> Experime
 /// Mean times in the system, in mean service times, of replications of different seeds.
 fn sojourns(experiment: &Experiment, replications: u64) -> Vec<f64> {
     let seeds: Vec<u64> = (1..=replications).collect();
-    let run = |&seed: &u64| {
-        let run = experiment.clone().seed(seed).run().unwrap().run;
-        run.overall.latency_us.mean * 1e3 / MEAN_NS as f64
-    };
-    in_parallel(&seeds, available_threads(), run, |_, _| {})
+    in_parallel(
+        &seeds,
+        available_threads(),
+        |&seed: &u64| {
+            let run = experiment.clone().seed(seed).run().unwrap().run;
+            run.overall.latency_us.mean * 1e3 / MEAN_NS as f64
+        },
+        |_, _| {},
+    )
 }
 
 fn assert_sojourn(policy: &str, load: f64, expected: f64) {
@@ -56,12 +60,15 @@ fn over_sizes(rate: f64, f: impl Fn(f64, f64, f64) -> f64) -> f64 {
 #[test]
 fn srpt_is_schrage_and_millers_formula() {
     for load in [0.5, 0.8] {
-        let sojourn = |x: f64, rho: f64, residence: f64| {
-            let short = 2.0 - (-x).exp() * (x * x + 2.0 * x + 2.0);
-            let cut = x * x * (-x).exp();
-            load * (short + cut) / (2.0 * (1.0 - rho) * (1.0 - rho)) + residence
-        };
-        assert_sojourn("srpt", load, over_sizes(load, sojourn));
+        assert_sojourn(
+            "srpt",
+            load,
+            over_sizes(load, |x: f64, rho: f64, residence: f64| {
+                let short = 2.0 - (-x).exp() * (x * x + 2.0 * x + 2.0);
+                let cut = x * x * (-x).exp();
+                load * (short + cut) / (2.0 * (1.0 - rho) * (1.0 - rho)) + residence
+            }),
+        );
     }
 }
 
@@ -69,8 +76,13 @@ fn srpt_is_schrage_and_millers_formula() {
 #[test]
 fn sjf_is_phippss_formula() {
     for load in [0.5, 0.8] {
-        let wait = |_, rho: f64, _| load * 2.0 / (2.0 * (1.0 - rho) * (1.0 - rho));
-        assert_sojourn("sjf", load, 1.0 + over_sizes(load, wait));
+        assert_sojourn(
+            "sjf",
+            load,
+            1.0 + over_sizes(load, |_, rho: f64, _| {
+                load * 2.0 / (2.0 * (1.0 - rho) * (1.0 - rho))
+            }),
+        );
     }
 }
 

@@ -21,15 +21,17 @@ fn random_experiment(case: u64, policy: &str) -> Experiment {
         .collect();
     // CPU demand, not count, is uniform: otherwise the longest class is all the load.
     let total: f64 = raw.iter().map(|(mean_ns, weight)| weight / mean_ns).sum();
-    let class = |(index, &(mean_ns, weight)): (usize, &(f64, f64))| {
-        let service = ServiceDistribution::Exponential {
-            mean_ns: mean_ns as u64,
-        };
-        Class::new(format!("class{index}"), weight / mean_ns / total, service)
-    };
     let workload = Workload::new(
         format!("random-{case}"),
-        raw.iter().enumerate().map(class).collect(),
+        raw.iter()
+            .enumerate()
+            .map(|(index, &(mean_ns, weight)): (usize, &(f64, f64))| {
+                let service = ServiceDistribution::Exponential {
+                    mean_ns: mean_ns as u64,
+                };
+                Class::new(format!("class{index}"), weight / mean_ns / total, service)
+            })
+            .collect(),
     );
     Experiment::new(workload, policy.parse().unwrap())
         .workers(workers)
@@ -40,8 +42,12 @@ fn random_experiment(case: u64, policy: &str) -> Experiment {
 
 fn run_all(policy: &str) -> Vec<Outcome> {
     let cases: Vec<u64> = (0..CASES).collect();
-    let run = |case: &u64| random_experiment(*case, policy).run().unwrap();
-    in_parallel(&cases, available_threads(), run, |_, _| {})
+    in_parallel(
+        &cases,
+        available_threads(),
+        |case: &u64| random_experiment(*case, policy).run().unwrap(),
+        |_, _| {},
+    )
 }
 
 /// No class waits longer on average than it runs: far from any overload.

@@ -136,8 +136,10 @@ fn fixed_priority_is_cobhams_formula() {
     let runs = in_parallel(&seeds, available_threads(), run, |_, _| {});
     for (k, (name, _, service_ns)) in classes.into_iter().enumerate() {
         let expected_ns = residual_ns / ((1.0 - sigma[k]) * (1.0 - sigma[k + 1]));
-        let wait = |run: &headway_report::Run| run.classes[k].latency_us.mean * 1e3 - service_ns;
-        let waits: Vec<f64> = runs.iter().map(wait).collect();
+        let waits: Vec<f64> = runs
+            .iter()
+            .map(|run: &headway_report::Run| run.classes[k].latency_us.mean * 1e3 - service_ns)
+            .collect();
         let interval = mean_interval(&waits, 0.99).unwrap();
         assert!(
             interval.lo <= expected_ns && expected_ns <= interval.hi,
@@ -167,8 +169,12 @@ fn processor_sharing_slows_all_alike() {
         .load(LOAD)
         .requests(REQUESTS);
     let seeds: Vec<u64> = (1..=REPLICATIONS).collect();
-    let run = |seed: &u64| experiment.clone().seed(*seed).run().unwrap().run;
-    let runs = in_parallel(&seeds, available_threads(), run, |_, _| {});
+    let runs = in_parallel(
+        &seeds,
+        available_threads(),
+        |seed: &u64| experiment.clone().seed(*seed).run().unwrap().run,
+        |_, _| {},
+    );
     for class in 0..2 {
         let slowdowns: Vec<f64> = runs
             .iter()

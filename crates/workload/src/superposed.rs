@@ -38,11 +38,14 @@ fn classes(streams: &[(Workload, f64)]) -> Vec<Class> {
     let total_rps: f64 = streams.iter().map(|(_, rps)| rps).sum();
     let of_stream = |(stream, rps): &(Workload, f64)| {
         let part = rps / total_rps;
-        let scaled = move |class: &Class| Class {
-            share: class.share * part,
-            ..class.clone()
-        };
-        stream.initial_mix().iter().map(scaled).collect::<Vec<_>>()
+        stream
+            .initial_mix()
+            .iter()
+            .map(move |class: &Class| Class {
+                share: class.share * part,
+                ..class.clone()
+            })
+            .collect::<Vec<_>>()
     };
     streams.iter().flat_map(of_stream).collect()
 }
@@ -55,13 +58,16 @@ struct Merged<'a> {
 
 impl<'a> Merged<'a> {
     fn new(streams: &'a [(Workload, f64)], seed: u64) -> Self {
-        let generator = |(index, (stream, rps)): (usize, &'a (Workload, f64))| {
-            let own_seed = seed.wrapping_add(index as u64);
-            let arrivals = Generator::new(stream, Offered::Rate(*rps), own_seed);
-            (stream.class_names(), arrivals.peekable())
-        };
         Self {
-            streams: streams.iter().enumerate().map(generator).collect(),
+            streams: streams
+                .iter()
+                .enumerate()
+                .map(|(index, (stream, rps)): (usize, &'a (Workload, f64))| {
+                    let own_seed = seed.wrapping_add(index as u64);
+                    let arrivals = Generator::new(stream, Offered::Rate(*rps), own_seed);
+                    (stream.class_names(), arrivals.peekable())
+                })
+                .collect(),
         }
     }
 }
@@ -111,8 +117,10 @@ mod tests {
             own.map(|record| record.at_ns).collect()
         };
         let gaps = |times: &[u64]| -> Vec<f64> {
-            let gap = |pair: &[u64]| (pair[1] - pair[0]) as f64;
-            times.windows(2).map(gap).collect()
+            times
+                .windows(2)
+                .map(|pair: &[u64]| (pair[1] - pair[0]) as f64)
+                .collect()
         };
         assert!(gaps(&times("even")).iter().all(|&gap| gap == 1_000.0));
         let gaps = gaps(&times("bursty"));

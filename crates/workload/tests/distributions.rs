@@ -252,11 +252,15 @@ fn classes_come_by_their_shares() {
         let workload = Workload::named(name).unwrap();
         let mut counts = vec![0_u32; workload.classes.len()];
         arrivals(&workload, 8).for_each(|a| counts[usize::from(a.class)] += 1);
-        let deviation = |(class, count): (&Class, u32)| {
-            let expected = class.share * SAMPLES as f64;
-            (f64::from(count) - expected).powi(2) / expected
-        };
-        let chi_squared: f64 = workload.classes.iter().zip(counts).map(deviation).sum();
+        let chi_squared: f64 = workload
+            .classes
+            .iter()
+            .zip(counts)
+            .map(|(class, count): (&Class, u32)| {
+                let expected = class.share * SAMPLES as f64;
+                (f64::from(count) - expected).powi(2) / expected
+            })
+            .sum();
         let quantile = quantiles[workload.classes.len() - 2];
         assert!(chi_squared < quantile, "{name}: χ² = {chi_squared}");
     }

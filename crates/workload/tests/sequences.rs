@@ -9,10 +9,9 @@ fn constant(name: &str, share: f64, mean_ns: u64) -> Class {
 }
 
 fn first(workload: &Workload, offered: Offered, seed: u64) -> Vec<(u64, u16, u64, u32)> {
-    let plain = |a: Arrival| (a.at_ns, a.class, a.service_ns, a.flow);
     Generator::new(workload, offered, seed)
         .take(8)
-        .map(plain)
+        .map(|a: Arrival| (a.at_ns, a.class, a.service_ns, a.flow))
         .collect()
 }
 

@@ -84,6 +84,13 @@ static int serve(unsigned feedback, unsigned char class_number, struct headway_s
 
     CHECK(both(socket_fd, class_number) == 0);
     close(socket_fd);
+    /* Of the parts that longs begin all are ended; the call too many is counted. The shorts say nothing. */
+    struct headway_class_stats of_long = {.size = sizeof of_long}, of_short = {.size = sizeof of_short};
+    CHECK(headway_read_class_stats(server, class_number, &of_long) == HEADWAY_OK);
+    CHECK(headway_read_class_stats(server, SHORT, &of_short) == HEADWAY_OK);
+    CHECK(of_long.feedback_said_long == (class_number == TELLING) && of_long.feedback_from_short == 0);
+    CHECK(of_long.feedback_unended == 0 && of_long.feedback_unbegun == 1);
+    CHECK(of_short.feedback_said_long == 0 && of_short.feedback_unbegun == 0);
     *stats = (struct headway_stats){.size = sizeof *stats};
     CHECK(headway_stop(server, 10000000000u, stats) == HEADWAY_OK);
     CHECK(stats->answered == 2);

@@ -97,9 +97,34 @@ fn table(calibration: &Calibration) -> Table {
             costs.overhead_ns,
             "the worker's work per request beside the service",
         ),
+        (
+            "preemption_ns",
+            calibration.preemption_ns,
+            "an interruption: from one request to the next",
+        ),
+        (
+            "notification_ns",
+            calibration.notification_ns,
+            "of that: until the worker has yielded to another thread's flag",
+        ),
+        (
+            "switch_ns",
+            calibration.switch_ns,
+            "of that: one request is suspended, another goes on",
+        ),
+        (
+            "requeue_ns",
+            costs.requeue_ns,
+            "of that: the dispatcher's work for what comes back",
+        ),
     ] {
         table.push([cost, &ns.to_string(), meaning]);
     }
+    table.push([
+        "probe_ns",
+        &format!("{:.2}", calibration.probe_ns),
+        "a probe that finds nothing",
+    ]);
     table.push([
         "lost_fraction",
         &format!("{:.4}", calibration.lost_fraction),

@@ -204,13 +204,16 @@ fn markdown(policies: &[Policy]) -> String {
 /// The parameters with their defaults; where there are more than a cell can hold, where to find them.
 fn defaults(about: &Description) -> String {
     const MOST: usize = 12;
-    let param = |param: &Param| format!("`{}` ({})", param.key, param.default_text());
     match about.params {
         [] => "–".into(),
         params if params.len() > MOST => {
             format!("{}: `headway policies {}`", params.len(), about.name)
         }
-        params => params.iter().map(param).collect::<Vec<_>>().join(", "),
+        params => params
+            .iter()
+            .map(|param: &Param| format!("`{}` ({})", param.key, param.default_text()))
+            .collect::<Vec<_>>()
+            .join(", "),
     }
 }
 

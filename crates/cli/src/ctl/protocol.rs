@@ -73,12 +73,14 @@ fn params(value: Option<Value>) -> Result<Vec<(String, String)>, String> {
     if params.is_empty() || params.len() > PARAMS_MAX {
         return Err(format!("set takes 1 to {PARAMS_MAX} parameters"));
     }
-    let text = |(key, value)| match value {
-        Value::String(text) => Ok((key, text)),
-        Value::Number(number) => Ok((key, number.to_string())),
-        _ => Err(format!("the value of '{key}' is no text, such as \"5us\"")),
-    };
-    params.into_iter().map(text).collect()
+    params
+        .into_iter()
+        .map(|(key, value)| match value {
+            Value::String(text) => Ok((key, text)),
+            Value::Number(number) => Ok((key, number.to_string())),
+            _ => Err(format!("the value of '{key}' is no text, such as \"5us\"")),
+        })
+        .collect()
 }
 
 /// What the server answers.

@@ -76,7 +76,11 @@ fn a_check_refuses_the_steering_that_a_start_refuses() {
             let args = ["--policy", policy, "--steer", steer];
             [command, &args].concat()
         };
-        let one_queue = &["--steer: ", "policy darc has a dispatcher", "choose d-fcfs"];
+        let one_queue = &[
+            "--steer: ",
+            "policy darc takes all requests",
+            "choose d-fcfs",
+        ];
         refused(&with("darc", "random"), one_queue);
         let beyond = &["--steer: ", "byte 10", "choose a byte from 0 to 9"];
         refused(&with("d-fcfs", "byte=10"), beyond);

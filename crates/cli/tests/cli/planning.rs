@@ -118,11 +118,13 @@ fn parameters_that_are_given_are_fixed_and_the_others_searched() {
     let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     let ranking = report["ranking"].as_array().unwrap();
     let of = |policy: &str| {
-        let params = |entry: &&serde_json::Value| {
-            let name = entry["policy"].as_str().unwrap();
-            name.split(',').next() == Some(policy)
-        };
-        ranking.iter().filter(params).collect::<Vec<_>>()
+        ranking
+            .iter()
+            .filter(|entry: &&serde_json::Value| {
+                let name = entry["policy"].as_str().unwrap();
+                name.split(',').next() == Some(policy)
+            })
+            .collect::<Vec<_>>()
     };
     assert_eq!(report["rounds"][0]["candidates"], 3 + 1 + 1);
     assert!(
@@ -341,8 +343,13 @@ fn costs_measured_here_know_the_sockets() {
     };
     assert_eq!(report["ideal"], false);
     let caveats = report["caveats"].as_array().unwrap();
-    let told = |note: &serde_json::Value| note.as_str().unwrap().contains("UDP sockets included");
-    assert!(caveats.iter().any(told), "{caveats:?}");
+    assert!(
+        caveats.iter().any(|note: &serde_json::Value| note
+            .as_str()
+            .unwrap()
+            .contains("UDP sockets included")),
+        "{caveats:?}"
+    );
 }
 
 #[test]
@@ -411,12 +418,13 @@ fn trace(dir: &std::path::Path) -> String {
         ServiceDistribution::Exponential { mean_ns: 80_000 },
     );
     let workload = Workload::new("kv", vec![get, scan]);
-    let row = |a: headway_workload::Arrival| {
-        let class = ["GET", "SCAN"][usize::from(a.class)];
-        format!("{}ns,{class},{}ns\n", a.at_ns, a.service_ns)
-    };
     let drawn = Generator::new(&workload, Offered::Rate(300_000.0), 4).take(20_000);
-    let rows: String = drawn.map(row).collect();
+    let rows: String = drawn
+        .map(|a: headway_workload::Arrival| {
+            let class = ["GET", "SCAN"][usize::from(a.class)];
+            format!("{}ns,{class},{}ns\n", a.at_ns, a.service_ns)
+        })
+        .collect();
     let path = dir.join("kv.csv").display().to_string();
     std::fs::write(&path, format!("time,class,service\n{rows}")).unwrap();
     path

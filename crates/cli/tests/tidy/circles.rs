@@ -64,9 +64,10 @@ fn no_files_need_each_other() {
 /// The code of a crate's files by their paths: without comments, text and the module of tests.
 fn sources(root: &str) -> BTreeMap<String, String> {
     let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
-    let within = |path: &String| path.starts_with(&format!("{folder}/"));
     let is_root = |path: &str| path.ends_with("/src/main.rs") || path.ends_with("/src/lib.rs");
-    let files = tree::files(&["rs"]).into_iter().filter(within);
+    let files = tree::files(&["rs"])
+        .into_iter()
+        .filter(|path: &String| path.starts_with(&format!("{folder}/")));
     files
         .filter(|path| path == root || !is_root(path))
         .map(|path| {
@@ -121,13 +122,12 @@ fn tokens(code: &str) -> Vec<&str> {
 
 /// The files that belong to one another, the root first.
 fn files(sources: &BTreeMap<String, String>) -> Vec<File<'_>> {
-    let is_root = |path: &&String| path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs");
     let mut files: Vec<File<'_>> = Vec::new();
     let mut open: Vec<(Option<(usize, &str)>, String)> = Vec::new();
     open.extend(
         sources
             .keys()
-            .find(is_root)
+            .find(|path: &&String| path.ends_with("/src/lib.rs") || path.ends_with("/src/main.rs"))
             .map(|root| (None, root.clone())),
     );
     while let Some((declared, place)) = open.pop() {

@@ -36,12 +36,12 @@ impl Given {
             .parts
             .iter()
             .position(|(classes, _)| classes.contains(class.index()));
-        let as_long = || {
+        own.or_else(|| {
             self.parts
                 .iter()
                 .position(|(classes, _)| longest(classes) >= plan.rank(class))
-        };
-        own.or_else(as_long).unwrap_or(self.parts.len() - 1)
+        })
+        .unwrap_or(self.parts.len() - 1)
     }
 }
 
@@ -124,14 +124,18 @@ mod tests {
 
     fn given(parts: &[(&[usize], usize)]) -> Given {
         let mut given = Given::new(4);
-        let share = |&(classes, workers): &(&[usize], usize)| Share {
-            classes: classes.iter().copied().collect(),
-            workers,
-        };
-        assert!(given.assigned(&GroupShares {
-            shares: parts.iter().map(share).collect(),
-            ascending: Vec::new(),
-        }));
+        assert!(
+            given.assigned(&GroupShares {
+                shares: parts
+                    .iter()
+                    .map(|&(classes, workers): &(&[usize], usize)| Share {
+                        classes: classes.iter().copied().collect(),
+                        workers,
+                    })
+                    .collect(),
+                ascending: Vec::new(),
+            })
+        );
         given
     }
 

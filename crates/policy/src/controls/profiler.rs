@@ -159,10 +159,12 @@ impl Profiler {
     #[must_use]
     pub fn deviates(&self) -> bool {
         let profile = self.profile();
-        let off = |(class, &assumed): (usize, &f64)| {
-            (profile.demand(ClassId(class as u16)) - assumed).abs() >= self.rules.deviation
-        };
-        self.assumed.iter().enumerate().any(off)
+        self.assumed
+            .iter()
+            .enumerate()
+            .any(|(class, &assumed): (usize, &f64)| {
+                (profile.demand(ClassId(class as u16)) - assumed).abs() >= self.rules.deviation
+            })
     }
 
     /// The plan in force now assumes the profile.

@@ -48,8 +48,11 @@ impl MultiQueue {
     /// times; UNKNOWN has none and goes when nothing else waits.
     #[must_use]
     pub fn by_wait_over_slo(shape: &Shape, means: f64, reentry: Reentry) -> Self {
-        let urgency = |slo_ns: u64| 1.0 / slo_ns.max(1) as f64;
-        let urgencies = shape.slos_ns(means).map(urgency).chain([0.0]).collect();
+        let urgencies = shape
+            .slos_ns(means)
+            .map(|slo_ns: u64| 1.0 / slo_ns.max(1) as f64)
+            .chain([0.0])
+            .collect();
         Self::new(shape, Pick::WaitOverSlo(urgencies), reentry)
     }
 
@@ -86,13 +89,19 @@ impl MultiQueue {
                     let waited_ns = head.map_or(0, |job| now_ns.saturating_sub(job.arrived_ns));
                     waited_ns as f64 * urgency[class.index()]
                 };
-                let larger = |best: (ClassId, f64), class| match ratio(class) {
-                    more if more > best.1 => (class, more),
-                    _ => best,
-                };
                 let mut waiting = waiting;
                 let first = waiting.next()?;
-                Some(waiting.fold((first, ratio(first)), larger).0)
+                Some(
+                    waiting
+                        .fold(
+                            (first, ratio(first)),
+                            |best: (ClassId, f64), class| match ratio(class) {
+                                more if more > best.1 => (class, more),
+                                _ => best,
+                            },
+                        )
+                        .0,
+                )
             }
             Pick::VirtualTime(times) => waiting.min_by_key(|class| times.served_ns[class.index()]),
         }

@@ -47,8 +47,9 @@ impl Typed {
     ) -> Option<(&'a Job, WorkerId)> {
         let mut untried = self.occupied;
         loop {
-            let age = |&rank: &usize| self.queue_at(plan, rank).front_sequence(jobs);
-            let rank = untried.iter().min_by_key(age)?;
+            let rank = untried
+                .iter()
+                .min_by_key(|&rank: &usize| self.queue_at(plan, rank).front_sequence(jobs))?;
             if let Some(worker) = place(self.queue_at(plan, rank).front(jobs)?) {
                 let job = self.pop(jobs, plan, plan.ranked()[rank])?;
                 return Some((job, worker));
@@ -128,12 +129,11 @@ impl Discipline for Typed {
     }
 
     fn wants(&self, plan: &Plan, worker: WorkerId) -> bool {
-        let allows = |rank: usize| {
+        self.occupied.iter().any(|rank: usize| {
             let class = plan.ranked()[rank];
             let index = worker.index();
             plan.reserved(class).contains(index) || plan.stealable(class).contains(index)
-        };
-        self.occupied.iter().any(allows)
+        })
     }
 
     fn replanned(&mut self, plan: &Plan) {

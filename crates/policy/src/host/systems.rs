@@ -124,11 +124,10 @@ enum Settings {
 
 impl Settings {
     fn read(spec: &Spec) -> Result<(Self, Params), SpecError> {
-        let unknown = || SpecError::UnknownPolicy {
+        let about = find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
             name: spec.name.clone(),
             valid: NAMES,
-        };
-        let about = find(&spec.name).ok_or_else(unknown)?;
+        })?;
         let mut read = Reader::new(about, spec)?;
         let settings = if about.name == STATIC.name {
             Self::Static

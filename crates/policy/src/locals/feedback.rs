@@ -1,8 +1,9 @@
 //! A worker of SYNERGY: Algorithm 5.2, and the average of its shorts.
 
 use super::Fifo;
+use crate::lengths::Lengths;
 use crate::role::{Local, Next, Queues, Steal};
-use crate::{BitSet, Job, JobId, WorkerId};
+use crate::{Job, JobId, WorkerId};
 use alloc::vec::Vec;
 
 /// What a worker of SYNERGY does and does not do: the parts of the ablation (§ 6.5).
@@ -27,7 +28,8 @@ pub struct WorkerRules {
 pub struct SynergyWorker {
     me: WorkerId,
     rules: WorkerRules,
-    longs: BitSet,
+    /// Which classes are long, which it finds out where nobody says so.
+    lengths: Lengths,
     /// The wait queue of each class.
     wait_queues: Vec<usize>,
     /// How many there are.
@@ -35,14 +37,19 @@ pub struct SynergyWorker {
 }
 
 impl SynergyWorker {
-    /// The state of worker `me`; classes in `longs` do not enter the average, and each class
+    /// The state of worker `me`; classes that are long by `lengths` do not enter the average, and each class
     /// has a wait queue, numbered from 0.
     #[must_use]
-    pub fn new(me: WorkerId, rules: WorkerRules, longs: BitSet, wait_queues: Vec<usize>) -> Self {
+    pub fn new(
+        me: WorkerId,
+        rules: WorkerRules,
+        lengths: Lengths,
+        wait_queues: Vec<usize>,
+    ) -> Self {
         Self {
             me,
             rules,
-            longs,
+            lengths,
             count: wait_queues.iter().max().map_or(1, |last| last + 1),
             wait_queues,
         }
@@ -109,7 +116,10 @@ impl Local for SynergyWorker {
     /// The first sample starts the average.
     #[inline]
     fn finished<Q: Queues>(&mut self, _now_ns: u64, job: &Job, cpu_ns: u64, queues: &mut Q) {
-        if self.longs.contains(job.class.index()) {
+        if let Some(longs) = self.lengths.record(job.class, cpu_ns) {
+            queues.set_longs(longs);
+        }
+        if self.lengths.is_long(job.class) {
             return;
         }
         let next_ns = match queues.short_ns(self.me) {
@@ -126,7 +136,7 @@ impl Local for SynergyWorker {
         None
     }
 
-    /// The average of the shorts is the queues', and stays. What lies in a wait queue is taken up from there under any rules.
+    /// The average of the shorts is the queues', and stays; so do the longs that were found. What lies in a wait queue is taken up from there under any rules.
     fn adopt(&mut self, fresh: &Self) {
         self.rules = fresh.rules;
     }

@@ -31,19 +31,22 @@ pub struct TimerRules {
 #[derive(Clone)]
 pub struct TimerCore {
     rules: TimerRules,
+    /// Long by hints.
     longs: BitSet,
+    /// Whether workers find out about others.
+    learns: bool,
     next_look_ns: Option<u64>,
     /// Each wait queue's producer index at the last look.
     produced: Vec<u64>,
 }
 
 impl TimerCore {
-    /// Watches requests of the classes in `longs`, and so many wait queues.
+    /// Watches requests of the classes in `longs`, and of those that workers tell of as long if it `learns` from them; and so many wait queues.
     ///
     /// # Panics
     /// When there are no wait queues, or more than [`MOST_WAIT_QUEUES`].
     #[must_use]
-    pub fn new(rules: TimerRules, longs: BitSet, wait_queues: usize) -> Self {
+    pub fn new(rules: TimerRules, longs: BitSet, learns: bool, wait_queues: usize) -> Self {
         assert!(
             (1..=MOST_WAIT_QUEUES).contains(&wait_queues),
             "1 to {MOST_WAIT_QUEUES} wait queues, not {wait_queues}"
@@ -51,6 +54,7 @@ impl TimerCore {
         Self {
             rules,
             longs,
+            learns,
             next_look_ns: (rules.thresh_wqd_ns > 0).then_some(rules.thresh_wqd_ns),
             produced: vec![0; wait_queues],
         }
@@ -95,7 +99,7 @@ impl Monitor for TimerCore {
         true
     }
 
-    /// Shorts run to completion: only what the application bracketed as long is timed (§ 4.3).
+    /// Shorts run to completion: only what is long is timed (§ 4.3), be it by hints or as workers found.
     #[inline]
     fn started<Q: Backlog>(
         &mut self,
@@ -105,7 +109,9 @@ impl Monitor for TimerCore {
         _epoch: u64,
         queues: &Q,
     ) -> Option<u64> {
-        let timed = !self.rules.dynamic || self.longs.contains(job.class.index());
+        let timed = !self.rules.dynamic
+            || self.longs.contains(job.class.index())
+            || self.learns && queues.is_long(worker, job.class);
         timed.then(|| self.quantum_ns(worker, queues))
     }
 

@@ -2,6 +2,7 @@
 //! request per core it is one queue for the whole rack in the switch (Draconis, `EuroSys` '24).
 
 use super::{Forward, Packet, Reply, ServerId, Switch};
+use crate::Rng;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -14,25 +15,27 @@ pub struct Bounded {
     per_core: Option<u32>,
     held: VecDeque<Packet>,
     room: usize,
+    rng: Rng,
 }
 
 impl Bounded {
-    /// At most `bound` requests at each of `servers` servers, and `room` in the switch.
+    /// At most `bound` requests at each of `servers` servers, and `room` in the switch. Ties are broken by the seed.
     #[must_use]
-    pub fn new(servers: usize, bound: u32, room: usize) -> Self {
+    pub fn new(servers: usize, bound: u32, room: usize, seed: u64) -> Self {
         Self {
             outstanding: alloc::vec![0; servers],
             bounds: alloc::vec![bound; servers],
             per_core: None,
             held: VecDeque::with_capacity(room),
             room,
+            rng: Rng::new(seed),
         }
     }
 
     /// At most `per_core` requests at each server for every core it has.
     #[must_use]
-    pub fn per_core(cores: &[usize], per_core: u32, room: usize) -> Self {
-        let mut switch = Self::new(cores.len(), 0, room);
+    pub fn per_core(cores: &[usize], per_core: u32, room: usize, seed: u64) -> Self {
+        let mut switch = Self::new(cores.len(), 0, room, seed);
         switch.per_core = Some(per_core);
         for (server, &cores) in cores.iter().enumerate() {
             switch.capacity(ServerId(server as u16), cores);
@@ -40,14 +43,16 @@ impl Bounded {
         switch
     }
 
-    /// The server with the fewest outstanding requests that has room, the lowest index among equals.
+    /// A server with the fewest outstanding requests of those that have room, any of them among equals.
     #[inline]
-    fn shortest(&self) -> Option<usize> {
-        let lengths = self.outstanding.iter().zip(&self.bounds).enumerate();
-        lengths
-            .filter(|(_, (length, bound))| length < bound)
-            .min_by_key(|(_, (length, _))| **length)
-            .map(|(server, _)| server)
+    fn shortest(&mut self) -> Option<usize> {
+        let lengths = || self.outstanding.iter().zip(&self.bounds);
+        let has_room = |(length, bound): &(&u32, &u32)| length < bound;
+        let least = *lengths().filter(has_room).map(|(length, _)| length).min()?;
+        let is_equal = |at: (&u32, &u32)| *at.0 == least && has_room(&at);
+        let nth = self.rng.below(lengths().filter(|&at| is_equal(at)).count());
+        let mut equals = lengths().enumerate().filter(|&(_, at)| is_equal(at));
+        equals.nth(nth).map(|(server, _)| server)
     }
 
     #[inline]
@@ -124,7 +129,7 @@ mod tests {
             bound in 1u32..5,
             moves in prop::collection::vec(prop::option::of(0usize..6), 1..400),
         ) {
-            let mut switch = Bounded::new(servers, bound, 1000);
+            let mut switch = Bounded::new(servers, bound, 1000, 1);
             let mut at = alloc::vec![0u32; servers];
             let (mut sent, mut next) = (0, 0);
             for step in moves {
@@ -160,8 +165,25 @@ mod tests {
     }
 
     #[test]
+    fn ties_are_broken_at_random() {
+        let first = |seed| {
+            let mut switch = Bounded::new(4, 1, 0, seed);
+            match switch.request(0, Packet::new(ClassId(0), 0)) {
+                Forward::To(server) => server.index(),
+                other => panic!("{other:?}"),
+            }
+        };
+        let mut seen = [0; 4];
+        (0..4_000).for_each(|seed| seen[first(seed)] += 1);
+        assert!(
+            seen.iter().all(|&count| (850..1_150).contains(&count)),
+            "{seen:?}"
+        );
+    }
+
+    #[test]
     fn a_core_more_is_used_at_once() {
-        let mut switch = Bounded::per_core(&[1], 1, 4);
+        let mut switch = Bounded::per_core(&[1], 1, 4, 1);
         assert_eq!(
             switch.request(0, Packet::new(ClassId(0), 0)),
             Forward::To(ServerId(0))

@@ -8,7 +8,7 @@
 //! | draconis | one queue in the switch | c-fcfs |
 //! | netclone | at random, twice while both seem idle | c-fcfs |
 //! | horus | idle first, else the shorter of two | c-fcfs |
-//! | pallas | groups of types, weighted turns | given: c-FCFS, or DARC with a given reservation |
+//! | pallas, pallas-paper | groups of types, weighted turns | given: c-FCFS, or DARC with a given reservation |
 
 use super::{
     Bouncing, Bounded, Cloning, ControlPlane, ControlRules, Horus, NetClone, Objective, Random,
@@ -140,36 +140,83 @@ const HORUS: Description = Description {
     params: &[RTT, INNER],
 };
 
+const DELTA: Param = Param::number("delta", 10.0, 0.0, 1e6)
+    .in_units("cores")
+    .means("how far the demand must move before groups are formed again");
+const INTERVAL: Param = Param::time("interval", 10_000_000, 1_000, SECOND_NS)
+    .means("between two looks of the control plane");
+const WINDOW: Param =
+    Param::time("window", 20_000, 1_000, SECOND_NS).means("over which a burst is noticed");
+const BOUNCE: Param = Param::word("bounce", &["longer", "all", "off"])
+    .means("what servers send back when their role changed");
+const ADAPT: Param = Param::word("adapt", &["on", "off"])
+    .means("whether the control plane goes on after the first policy");
+const ROLES: Param = Param {
+    kind: Kind::Text {
+        default: "as the control plane says",
+        form: "a server's policy",
+    },
+    ..INNER
+};
+
+/// What a grouping is judged by; the first word is the default.
+const fn score(words: &'static [&'static str]) -> Param {
+    Param::word("score", words).means("what a grouping is judged by")
+}
+
+/// How the servers of a group take turns; the first word is the default.
+const fn turns(words: &'static [&'static str]) -> Param {
+    Param::word("turns", words).means("how the servers of a group take turns")
+}
+
+/// Which groups take a burst's excess; the first word is the default.
+const fn clone(words: &'static [&'static str]) -> Param {
+    Param::word("clone", words).means("which groups take what exceeds a group's share for a while")
+}
+
 const PALLAS: Description = Description {
     name: "pallas",
     aliases: &[],
-    summary: "types shaped into groups with servers of their own (Pallas)",
+    summary: "types shaped into groups with servers of their own (Pallas, repaired)",
     paper: "Pallas, ATC '25",
     params: &[
         RTT,
-        Param::number("delta", 10.0, 0.0, 1e6)
-            .in_units("cores")
-            .means("how far the demand must move before groups are formed again"),
-        Param::time("interval", 10_000_000, 1_000, SECOND_NS)
-            .means("between two looks of the control plane"),
-        Param::word("score", &["slowdown", "latency"]).means("what a grouping is judged by"),
-        Param::time("window", 20_000, 1_000, SECOND_NS).means("over which a burst is noticed"),
-        Param::word("turns", &["even", "ranges"]).means("how the servers of a group take turns"),
-        Param::word("clone", &["longer", "any", "off"])
-            .means("which groups take what exceeds a group's share for a while"),
-        Param::word("bounce", &["longer", "all", "off"])
-            .means("what servers send back when their role changed"),
-        Param::word("adapt", &["on", "off"])
-            .means("whether the control plane goes on after the first policy"),
-        Param {
-            kind: Kind::Text {
-                default: "as the control plane says",
-                form: "a server's policy",
-            },
-            ..INNER
-        },
+        DELTA,
+        INTERVAL,
+        score(&["slowdown", "latency"]),
+        WINDOW,
+        turns(&["even", "ranges"]),
+        clone(&["longer", "any", "off"]),
+        BOUNCE,
+        ADAPT,
+        ROLES,
     ],
 };
+
+/// As printed: candidates compete by latency (§ 3.2), a server has all its turns in a row, and any group takes a burst's excess (§ 3.4).
+const PALLAS_PAPER: Description = Description {
+    name: "pallas-paper",
+    aliases: &[],
+    summary: "the same without our repairs: score, turns and cloning as printed",
+    paper: "Pallas, ATC '25",
+    params: &[
+        RTT,
+        DELTA,
+        INTERVAL,
+        score(&["latency", "slowdown"]),
+        WINDOW,
+        turns(&["ranges", "even"]),
+        clone(&["any", "longer", "off"]),
+        BOUNCE,
+        ADAPT,
+        ROLES,
+    ],
+};
+
+/// Whether a control plane shapes the traffic, and gives servers their roles.
+fn is_shaped(about: &Description) -> bool {
+    about.name == PALLAS.name || about.name == PALLAS_PAPER.name
+}
 
 /// Every rack policy.
 pub const ALL: &[&Description] = &[
@@ -182,6 +229,7 @@ pub const ALL: &[&Description] = &[
     &NETCLONE,
     &HORUS,
     &PALLAS,
+    &PALLAS_PAPER,
 ];
 
 /// Every rack policy's own name, in the order of [`ALL`].
@@ -233,7 +281,7 @@ pub(crate) fn split(spec: &Spec) -> (Spec, Option<Spec>) {
 
 /// The policy that a rack's servers run, given or by default; `None` where the rack's control plane decides.
 pub(crate) fn servers(about: &Description, given: Option<Spec>) -> Option<Spec> {
-    if about.name == PALLAS.name {
+    if is_shaped(about) {
         given
     } else {
         Some(given.unwrap_or_else(c_fcfs))
@@ -287,14 +335,13 @@ struct Shaping {
 
 impl Settings {
     fn read(spec: &Spec, shape: &RackShape) -> Result<Self, SpecError> {
-        let unknown = || SpecError::UnknownPolicy {
+        let about = find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
             name: spec.name.clone(),
             valid: NAMES,
-        };
-        let about = find(&spec.name).ok_or_else(unknown)?;
+        })?;
         let (own, given) = split(spec);
         let mut read = Reader::new(about, &own)?;
-        let (step, rtt_ns) = if about.name == PALLAS.name {
+        let (step, rtt_ns) = if is_shaped(about) {
             let rtt_ns = read.time("rtt")?;
             (Step::Shaped(Shaping::read(&mut read)?), rtt_ns)
         } else {
@@ -336,11 +383,10 @@ impl Settings {
                 let switch = Shortest::new(servers, reported, choices, shape.seed);
                 visitor.visit(plain.switched_by(switch))
             }
-            Step::Bounded { most } => {
-                visitor.visit(plain.switched_by(Bounded::new(servers, most, shape.room)))
-            }
+            Step::Bounded { most } => visitor
+                .visit(plain.switched_by(Bounded::new(servers, most, shape.room, shape.seed))),
             Step::OneQueue => {
-                let switch = Bounded::per_core(&shape.cores, 1, shape.room);
+                let switch = Bounded::per_core(&shape.cores, 1, shape.room, shape.seed);
                 visitor.visit(plain.switched_by(switch))
             }
             Step::NetClone => {
@@ -490,6 +536,15 @@ mod tests {
             checked("racksched").unwrap(),
             ",choices=all,rtt=10us,inner=c-fcfs"
         );
+    }
+
+    /// Each repair is one switch (N6): with all of them taken back, ours is the paper's.
+    #[test]
+    fn the_papers_pallas_differs_by_three_switches() {
+        let switches = "score=latency,turns=ranges,clone=any";
+        let ours = checked(&alloc::format!("pallas,{switches}")).unwrap();
+        assert_eq!(checked("pallas-paper").unwrap(), ours);
+        assert_ne!(checked("pallas").unwrap(), ours);
     }
 
     #[test]

@@ -44,8 +44,11 @@ impl Description {
     /// # Errors
     /// [`SpecError::UnknownParam`].
     pub fn check_keys(&self, spec: &Spec) -> Result<(), SpecError> {
-        let unknown = |(key, _): &&(String, String)| self.param(key).is_none();
-        match spec.params.iter().find(unknown) {
+        match spec
+            .params
+            .iter()
+            .find(|(key, _): &&(String, String)| self.param(key).is_none())
+        {
             Some((key, _)) => Err(SpecError::UnknownParam {
                 policy: self.name,
                 key: key.clone(),

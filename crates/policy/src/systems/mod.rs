@@ -32,7 +32,6 @@
 mod assemble;
 mod build;
 mod c_fcfs;
-mod change;
 mod chosen;
 mod compose;
 mod concord;
@@ -68,7 +67,6 @@ mod wrr;
 
 pub use assemble::Steered;
 pub use c_fcfs::c_fcfs;
-pub use change::{Changed, ParamChange, change, rebuild};
 pub use concord::{Concord, concord};
 pub use d_fcfs::d_fcfs;
 pub use darc::{DarcParams, darc};

@@ -35,14 +35,15 @@ where
         build: impl Fn(&Shape) -> System<I, L, M>,
     ) -> Self {
         let division = Division::new(shape.workers, dispatchers);
-        let instance = |at: usize| {
-            build(&Shape {
-                workers: division.workers_of(at),
-                seed: shape.seed ^ (at as u64).rotate_left(48),
-                ..shape.clone()
+        let instances = (0..dispatchers)
+            .map(|at: usize| {
+                build(&Shape {
+                    workers: division.workers_of(at),
+                    seed: shape.seed ^ (at as u64).rotate_left(48),
+                    ..shape.clone()
+                })
             })
-        };
-        let instances = (0..dispatchers).map(instance).collect();
+            .collect();
         Self {
             instances,
             division,

@@ -6,10 +6,11 @@ use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, FLOWS, any_time, cost, interruption, quantum, quantum_ns};
 use super::system::{SharedQueues, System};
 use super::visit::Visit;
+use crate::lengths::Lengths;
 use crate::locals::{SynergyWorker, WorkerRules};
 use crate::monitors::{MOST_WAIT_QUEUES, TimerCore, TimerRules};
 use crate::spec::{Description, Param, Params, Reader, Spec, SpecError, Value};
-use crate::{PreemptionCosts, Shape, WorkerId};
+use crate::{BitSet, PreemptionCosts, Shape, WorkerId};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -51,6 +52,8 @@ const POLICY: ServerPolicy = ServerPolicy {
             Param::whole("room", 0, 0, 1 << 20)
                 .in_units("requests")
                 .means("requests that a wait queue has room for, 0 for all there are; a long that finds it full stays with its worker"),
+            Param::word("longs", &["auto", "hints", "learned"])
+                .means("which classes are long: by hints; learned, from ten times the shortest's mean service on; auto: learned of classes without hints"),
         ],
     },
     defaults: Facts {
@@ -88,6 +91,41 @@ pub(super) struct Settings {
     wait_queues: usize,
     /// Requests that a wait queue has room for; 0 for all there are.
     room: usize,
+    longs: Longs,
+}
+
+/// By what a class is long.
+#[derive(Clone, Copy)]
+enum Longs {
+    Auto,
+    Hints,
+    Learned,
+}
+
+impl Longs {
+    fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
+        Ok(match read.word("longs")? {
+            "hints" => Self::Hints,
+            "learned" => Self::Learned,
+            _ => Self::Auto,
+        })
+    }
+
+    /// The classes that are long by hints, and those of which workers find it out.
+    fn of(self, shape: &Shape) -> (BitSet, BitSet) {
+        let classes = shape.classes.len();
+        match self {
+            Self::Hints => (shape.longs(), BitSet::EMPTY),
+            Self::Learned => (BitSet::EMPTY, BitSet::range(0, classes)),
+            Self::Auto => {
+                let unhinted = |class: &usize| !shape.classes[*class].tells_length();
+                (
+                    shape.hinted_longs(),
+                    (0..classes).filter(unhinted).collect(),
+                )
+            }
+        }
+    }
 }
 
 impl Settings {
@@ -113,6 +151,7 @@ impl Settings {
             flows: read.whole("flows")?,
             wait_queues: read.whole("waits")? as usize,
             room: read.whole("room")? as usize,
+            longs: Longs::read(read)?,
         })
     }
 }
@@ -122,14 +161,18 @@ fn assembled(
     params: Params,
     shape: &Shape,
 ) -> System<Steered, SynergyWorker, TimerCore> {
-    let wait_queues = shape.wait_queues(settings.wait_queues);
+    let (hinted, learned) = settings.longs.of(shape);
+    let mut wait_queues = shape.wait_queues(settings.wait_queues);
+    // Of classes without hints nobody knows beforehand which is longer.
+    learned.iter().for_each(|class| wait_queues[class] = 0);
     let wait_queue_count = wait_queues.iter().max().map_or(1, |last| last + 1);
-    let longs = shape.longs();
-    let local = |me| {
-        let me = WorkerId(me as u16);
-        SynergyWorker::new(me, settings.worker, longs, wait_queues.clone())
-    };
-    let locals = (0..shape.workers).map(local).collect();
+    let lengths = Lengths::new(hinted, learned, shape.classes.len());
+    let locals = (0..shape.workers)
+        .map(|me| {
+            let me = WorkerId(me as u16);
+            SynergyWorker::new(me, settings.worker, lengths.clone(), wait_queues.clone())
+        })
+        .collect();
     let base = System {
         shared_queues: SharedQueues {
             count: wait_queue_count,
@@ -140,7 +183,12 @@ fn assembled(
         },
         ..steered(POLICY.about.name, shape, settings.flows, locals)
     };
-    let monitor = TimerCore::new(settings.timer, longs, wait_queue_count);
+    let monitor = TimerCore::new(
+        settings.timer,
+        hinted,
+        !learned.is_empty(),
+        wait_queue_count,
+    );
     base.under(monitor, settings.preemption_costs, params)
 }
 

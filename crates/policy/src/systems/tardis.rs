@@ -59,15 +59,16 @@ pub(super) struct Settings {
 }
 
 fn assembled(settings: Settings, params: Params, shape: &Shape) -> System<Unplaced, Batches> {
-    let worker = |me: u64| {
-        let seed = shape.seed ^ (me + 1).rotate_left(40);
-        Batches::new(settings.batch, settings.slice_ns, seed)
-    };
     System {
         name: POLICY.about.name,
         params,
         ingress: Unplaced,
-        locals: (0..shape.workers as u64).map(worker).collect(),
+        locals: (0..shape.workers as u64)
+            .map(|me: u64| {
+                let seed = shape.seed ^ (me + 1).rotate_left(40);
+                Batches::new(settings.batch, settings.slice_ns, seed)
+            })
+            .collect(),
         monitor: Never,
         depth: usize::MAX,
         shared_queues: SharedQueues::ONE,

@@ -35,8 +35,9 @@ pub const POLICY: ServerPolicy = ServerPolicy {
 /// Work stealing over hashed queues; `flows` as in [`Hashed::new`](crate::placements::Hashed::new).
 #[must_use]
 pub fn work_stealing(shape: &Shape, take: Take, flows: u64) -> System<Steered, Stealing> {
-    let thief = |worker| Stealing::new(take, shape.seed ^ (worker as u64 + 1).rotate_left(40));
-    let locals = (0..shape.workers).map(thief).collect();
+    let locals = (0..shape.workers)
+        .map(|worker| Stealing::new(take, shape.seed ^ (worker as u64 + 1).rotate_left(40)))
+        .collect();
     steered(POLICY.about.name, shape, flows, locals)
 }
 

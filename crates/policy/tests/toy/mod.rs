@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use headway_policy::role::{Backlog, Queues, Steal};
-use headway_policy::{JobId, WorkerId};
+use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 use std::collections::VecDeque;
 
 /// All workers' queues, seen by one of them. Sized at the start: pushing never allocates.
@@ -12,6 +12,7 @@ pub(crate) struct Toy {
     /// Popped and pushed.
     counters: Vec<(u64, u64)>,
     short_ns: Vec<u64>,
+    longs: Vec<BitSet>,
     /// What the monitor said last.
     pub(crate) congested: u64,
     /// Who looks.
@@ -34,6 +35,7 @@ impl Toy {
                 .collect(),
             counters: vec![(0, 0); shared],
             short_ns: vec![0; workers],
+            longs: vec![BitSet::EMPTY; workers],
             congested: 0,
             me: 0,
         }
@@ -63,6 +65,10 @@ impl Backlog for Toy {
 
     fn short_ns(&self, worker: WorkerId) -> u64 {
         self.short_ns[worker.index()]
+    }
+
+    fn is_long(&self, worker: WorkerId, class: ClassId) -> bool {
+        self.longs[worker.index()].contains(class.index())
     }
 }
 
@@ -108,5 +114,9 @@ impl Queues for Toy {
 
     fn set_short_ns(&mut self, mean_ns: u64) {
         self.short_ns[self.me] = mean_ns;
+    }
+
+    fn set_longs(&mut self, longs: BitSet) {
+        self.longs[self.me] = longs;
     }
 }

@@ -150,14 +150,16 @@ fn measure(
         }
         HostFigure::Connections => {
             let curves = figures::few_connections(&[24, 1200], &[x], effort)?;
-            let tail = |(flows, points): &(u64, Vec<CurvePoint>)| {
-                datum(
-                    &format!("{flows} connections"),
-                    "p999_us",
-                    p999_us(&points[0]),
-                )
-            };
-            Ok(curves.iter().map(tail).collect())
+            Ok(curves
+                .iter()
+                .map(|(flows, points): &(u64, Vec<CurvePoint>)| {
+                    datum(
+                        &format!("{flows} connections"),
+                        "p999_us",
+                        p999_us(&points[0]),
+                    )
+                })
+                .collect())
         }
         HostFigure::Interval => {
             let rate_rps = rate_rps.unwrap_or(f64::NAN);

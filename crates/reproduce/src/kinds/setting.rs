@@ -105,8 +105,10 @@ impl<'a> Setting<'a> {
         &self,
         names: &[String],
     ) -> Result<Vec<T>, Error> {
-        let parse = |name: &String| name.parse().map_err(|problem| self.fault(problem));
-        names.iter().map(parse).collect()
+        names
+            .iter()
+            .map(|name: &String| name.parse().map_err(|problem| self.fault(problem)))
+            .collect()
     }
 
     /// Figures of a run, whose classes are all in the workload.
@@ -133,11 +135,13 @@ impl<'a> Setting<'a> {
         let Some(names) = &on.systems else {
             return Ok(all.iter().collect());
         };
-        let find = |name: &String| {
-            let found = all.iter().find(|system| system.name == *name);
-            found.ok_or_else(|| self.fault(format!("no system is called `{name}`")))
-        };
-        names.iter().map(find).collect()
+        names
+            .iter()
+            .map(|name: &String| {
+                let found = all.iter().find(|system| system.name == *name);
+                found.ok_or_else(|| self.fault(format!("no system is called `{name}`")))
+            })
+            .collect()
     }
 
     /// A system ready to be simulated; `{}` in its policy is replaced by `inserted`.

@@ -31,8 +31,11 @@ impl Kind for Superposed {
         if self.streams.len() != self.shares.len() {
             return Err(setting.fault("`shares` needs a number for each of the `streams`"));
         }
-        let named = |name: &String| setting.workload(name);
-        let workloads: Vec<Workload> = self.streams.iter().map(named).collect::<Result<_, _>>()?;
+        let workloads: Vec<Workload> = self
+            .streams
+            .iter()
+            .map(|name: &String| setting.workload(name))
+            .collect::<Result<_, _>>()?;
         let streams: Vec<(Workload, f64)> = workloads
             .into_iter()
             .zip(self.shares.iter().copied())
@@ -85,9 +88,13 @@ impl Superposed {
 
 /// Each stream with its requests per second.
 fn rates(streams: &[(Workload, f64)], load: f64, workers: usize) -> Vec<(Workload, f64)> {
-    let demand_ns = |(stream, share): &(Workload, f64)| share * stream.mean_service_ns();
-    let mean_ns: f64 = streams.iter().map(demand_ns).sum();
+    let mean_ns: f64 = streams
+        .iter()
+        .map(|(stream, share): &(Workload, f64)| share * stream.mean_service_ns())
+        .sum();
     let total_rps = load * workers as f64 * 1e9 / mean_ns;
-    let rate = |(stream, share): &(Workload, f64)| (stream.clone(), share * total_rps);
-    streams.iter().map(rate).collect()
+    streams
+        .iter()
+        .map(|(stream, share): &(Workload, f64)| (stream.clone(), share * total_rps))
+        .collect()
 }

@@ -85,16 +85,19 @@ impl Asked {
 
     /// The workload of these classes, each with the service time that it was found to have, ns.
     pub(crate) fn workload(&self, name: &str, service_ns: &[u64]) -> Workload {
-        let class = |(class, &ns): (&AskedClass, &u64)| {
-            Class::new(
-                &class.name,
-                class.share,
-                ServiceDistribution::Constant { mean_ns: ns.max(1) },
-            )
-        };
         Workload::new(
             name,
-            self.classes.iter().zip(service_ns).map(class).collect(),
+            self.classes
+                .iter()
+                .zip(service_ns)
+                .map(|(class, &ns): (&AskedClass, &u64)| {
+                    Class::new(
+                        &class.name,
+                        class.share,
+                        ServiceDistribution::Constant { mean_ns: ns.max(1) },
+                    )
+                })
+                .collect(),
         )
     }
 }

@@ -212,10 +212,12 @@ impl<'a> Books<'a> {
             load: load_of(run),
             is_late: run.lag.is_late(),
         }));
-        let counts = |run: &&LiveRun| left_out.counts(run.round, load_of(run));
         Self {
             extent,
-            runs: last.into_iter().filter(counts).collect(),
+            runs: last
+                .into_iter()
+                .filter(|run: &&LiveRun| left_out.counts(run.round, load_of(run)))
+                .collect(),
             left_out,
         }
     }
@@ -238,25 +240,29 @@ impl<'a> Books<'a> {
         experiment: &LiveExperiment,
     ) -> SystemResult {
         let rounds = |tail: Tail| {
-            let of_round = |round| {
-                let runs: Vec<&LiveRun> = self
-                    .of(&system.name)
-                    .filter(|run| run.round == round)
-                    .collect();
-                carried(&runs, tail, experiment.slowdown)
-            };
-            self.rounds().filter_map(of_round).collect()
-        };
-        let by = |&tail: &Tail| CarriedBy {
-            tail,
-            rounds: rounds(tail),
+            self.rounds()
+                .filter_map(|round| {
+                    let runs: Vec<&LiveRun> = self
+                        .of(&system.name)
+                        .filter(|run| run.round == round)
+                        .collect();
+                    carried(&runs, tail, experiment.slowdown)
+                })
+                .collect()
         };
         SystemResult {
             name: system.name.clone(),
             policy: system.policy.clone(),
             how: how(system),
             carried: match skipped {
-                None => experiment.tails.iter().map(by).collect(),
+                None => experiment
+                    .tails
+                    .iter()
+                    .map(|&tail: &Tail| CarriedBy {
+                        tail,
+                        rounds: rounds(tail),
+                    })
+                    .collect(),
                 Some(_) => Vec::new(),
             },
             skipped,
@@ -337,14 +343,16 @@ fn point(system: &str, runs: &[&LiveRun]) -> Vec<Datum> {
         return Vec::new();
     };
     let x = median(runs.iter().map(|run| run.run.meta.offered_rps));
-    let datum = |(what, of): Sight| Datum {
-        system: system.into(),
-        what,
-        axis: "offered, requests/s".into(),
-        x: Some(x),
-        value: median(runs.iter().map(|run| of(run))),
-    };
-    sights(first).into_iter().map(datum).collect()
+    sights(first)
+        .into_iter()
+        .map(|(what, of): Sight| Datum {
+            system: system.into(),
+            what,
+            axis: "offered, requests/s".into(),
+            x: Some(x),
+            value: median(runs.iter().map(|run| of(run))),
+        })
+        .collect()
 }
 
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {

@@ -195,11 +195,13 @@ mod tests {
             expect,
             reason: None,
         };
-        let pair = |ratio: &f64| Pair {
-            of: 30.0 * ratio,
-            over: Some(30.0),
-        };
-        let pairs: Vec<Pair> = ratios.iter().map(pair).collect();
+        let pairs: Vec<Pair> = ratios
+            .iter()
+            .map(|ratio: &f64| Pair {
+                of: 30.0 * ratio,
+                over: Some(30.0),
+            })
+            .collect();
         claim.judge(&pairs, &pairs).verdict
     }
 
@@ -241,11 +243,13 @@ mod tests {
 
     #[test]
     fn a_single_figure_has_the_interval_of_its_mean() {
-        let pair = |of: &f64| Pair {
-            of: *of,
-            over: None,
-        };
-        let pairs: Vec<Pair> = [0.93, 0.95, 0.94].iter().map(pair).collect();
+        let pairs: Vec<Pair> = [0.93, 0.95, 0.94]
+            .iter()
+            .map(|of: &f64| Pair {
+                of: *of,
+                over: None,
+            })
+            .collect();
         let ours = interval(&pairs).unwrap();
         assert!((ours.estimate - 0.94).abs() < 1e-9);
         let verdict = |expect: Expectation| expect.verdict(&ours);

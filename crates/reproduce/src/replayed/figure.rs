@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::measure::{ReplayedRun, Side};
+use super::run::{ReplayedRun, Side};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]

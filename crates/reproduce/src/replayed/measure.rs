@@ -5,13 +5,12 @@ use std::time::Duration;
 use headway_bench::calibrate::{STEPS, calibrate};
 use headway_bench::compare::Comparison;
 use headway_bench::{Trial, TrialError};
-use headway_report::Overall;
 use headway_runtime::Layout;
 use headway_sim::{Costs, Experiment, Length, Offered, available_threads};
 use headway_workload::Workload;
-use serde::Serialize;
 
 use super::experiment::{ReplayedExperiment, ReplayedExtent, ReplayedSystem};
+use super::run::{ReplayedRun, Side};
 use crate::live::{Turn, turns};
 
 /// How it is measured.
@@ -45,42 +44,6 @@ pub enum ReplayedError {
     /// The server did not start or stop.
     #[error(transparent)]
     Trial(#[from] TrialError),
-}
-
-/// One system at one load in one round.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReplayedRun {
-    /// Which round, from 0.
-    pub round: usize,
-    /// Offered load of the workers.
-    pub load: f64,
-    /// The system's name.
-    pub system: String,
-    /// Whether the machine left enough of the run alone for it to count.
-    pub counts: bool,
-    /// The part of the requests that the machine left alone.
-    pub untouched_fraction: f64,
-    /// The part of the time that the machine took.
-    pub lost_fraction: f64,
-    /// Times that a request was interrupted.
-    pub preemptions: u64,
-    /// Times that a request's quantum ended and it went on.
-    pub renewals: u64,
-    /// The requests that the machine left alone, live; its interruptions are of all requests.
-    pub live: Side,
-    /// The same requests, simulated.
-    pub simulated: Side,
-    /// All requests, live.
-    pub all: Overall,
-}
-
-/// A run as one side saw it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Side {
-    /// Latencies and slowdowns.
-    pub overall: Overall,
-    /// Interruptions a request.
-    pub preemptions_each: f64,
 }
 
 pub(super) struct Session<'a> {

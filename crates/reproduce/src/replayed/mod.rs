@@ -10,13 +10,15 @@ mod experiment;
 mod figure;
 mod measure;
 mod result;
+mod run;
 pub mod show;
 
 pub use claim::{Expectation, ReplayedClaim, ReplayedJudged};
 pub use experiment::{REPLAYED_NAMES, ReplayedExperiment, ReplayedExtent, ReplayedSystem, Setup};
 pub use figure::Seen;
-pub use measure::{ReplayedError, ReplayedRun, ReplayedSettings, Side};
+pub use measure::{ReplayedError, ReplayedSettings};
 pub use result::{Point, ReplayedReproduction};
+pub use run::{ReplayedRun, Side};
 
 /// Measures it. `progress` hears, on the calling thread, how many steps are done of how many, and what the next one is.
 ///

@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::claim::{Pair, ReplayedClaim, ReplayedJudged};
 use super::experiment::ReplayedExperiment;
 use super::figure::Seen;
-use super::measure::{ReplayedRun, ReplayedSettings, extent};
+use super::measure::{ReplayedSettings, extent};
+use super::run::ReplayedRun;
 use crate::live::median;
 use crate::text::on_one_line;
 
@@ -167,7 +168,7 @@ fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> Point {
 #[cfg(test)]
 mod tests {
     use super::super::claim::Expectation;
-    use super::super::measure::Side;
+    use super::super::run::Side;
     use super::*;
     use crate::live::LiveVerdict;
     use headway_report::{ClassMeta, Overall, Recorder};

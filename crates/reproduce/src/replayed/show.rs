@@ -88,17 +88,18 @@ pub fn points(result: &ReplayedReproduction) -> Table {
             value if value.is_finite() => format::significant(value, 3),
             _ => "–".into(),
         };
-        let figure = |(seen, live, simulated): &(Seen, f64, f64)| match seen {
-            Seen::Avoided => number(*live),
-            _ => format!("{} ({})", number(*live), number(*simulated)),
-        };
         let row = [
             format::significant(point.load, 2),
             point.system.clone(),
             format!("{} of {}", point.rounds, result.rounds),
             format::percent(point.untouched_fraction),
         ];
-        table.push(row.into_iter().chain(point.figures.iter().map(figure)));
+        table.push(row.into_iter().chain(point.figures.iter().map(
+            |(seen, live, simulated): &(Seen, f64, f64)| match seen {
+                Seen::Avoided => number(*live),
+                _ => format!("{} ({})", number(*live), number(*simulated)),
+            },
+        )));
     }
     table
 }
@@ -117,11 +118,14 @@ const RULE: &str = "Intervals are of 95 % over rounds, paired by round: of ratio
 
 /// What is to be known, a sentence each.
 fn notes(result: &ReplayedReproduction) -> Vec<String> {
-    let reason = |claim: &ReplayedJudged| {
-        let reason = claim.reason.as_ref()?;
-        Some(format!("Why ({}): {reason}", claim.says))
-    };
-    let mut notes: Vec<String> = result.claims.iter().filter_map(reason).collect();
+    let mut notes: Vec<String> = result
+        .claims
+        .iter()
+        .filter_map(|claim: &ReplayedJudged| {
+            let reason = claim.reason.as_ref()?;
+            Some(format!("Why ({}): {reason}", claim.says))
+        })
+        .collect();
     let counted = result.runs.iter().filter(|run| run.counts).count();
     let lost = result.runs.iter().map(|run| run.lost_fraction);
     notes.push(format!(

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use headway_fiber::Mechanism;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx};
+use headway_policy::change;
 use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::{self, System};
+use headway_policy::systems::System;
 
 use super::dedicated::{DedicatedFiberWorker, DedicatedWorker, dispatch};
 use super::dispatcher::{Dispatcher, DispatcherParts, DispatcherRules};
@@ -319,11 +320,13 @@ where
 
 /// The local policies, each with its mailbox.
 fn locals<L>(locals: Vec<L>) -> (Vec<RulesSender<L>>, Vec<WorkerLocal<L>>) {
-    let with_mailbox = |local| {
-        let (sender, rules) = rules();
-        (sender, WorkerLocal { local, rules })
-    };
-    locals.into_iter().map(with_mailbox).unzip()
+    locals
+        .into_iter()
+        .map(|local| {
+            let (sender, rules) = rules();
+            (sender, WorkerLocal { local, rules })
+        })
+        .unzip()
 }
 
 /// Where a dispatcher and its workers find new rules.
@@ -340,7 +343,7 @@ where
     M: Monitor + Send + 'static,
 {
     Arc::new(move |spec, shape| {
-        let systems = systems::rebuild::<I, L, M>(spec, shape)?;
+        let systems = change::rebuild::<I, L, M>(spec, shape)?;
         for (group, system) in mailboxes.iter().zip(systems) {
             group.dispatcher.put(DispatcherRules {
                 ingress: system.ingress,

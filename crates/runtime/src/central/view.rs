@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use headway_net::datapath::Tx;
 use headway_net::pool::SlotId;
 use headway_policy::role::{Backlog, Queues, Steal};
-use headway_policy::{JobId, WorkerId};
+use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::worker_link::WorkerEnd;
 use crate::executor::Executor;
@@ -120,6 +120,10 @@ impl Backlog for View {
     fn short_ns(&self, _worker: WorkerId) -> u64 {
         0
     }
+
+    fn is_long(&self, _worker: WorkerId, _class: ClassId) -> bool {
+        false
+    }
 }
 
 impl Queues for View {
@@ -154,6 +158,10 @@ impl Queues for View {
     }
 
     fn set_short_ns(&mut self, _mean_ns: u64) {
+        unreachable!("workers of a dispatcher tell the others nothing")
+    }
+
+    fn set_longs(&mut self, _longs: BitSet) {
         unreachable!("workers of a dispatcher tell the others nothing")
     }
 }

@@ -263,8 +263,12 @@ impl<M: Monitor> Watch<M> {
             let telling = self.telling;
             let watched = &mut self.workers[worker.index()];
             if watched.epoch == epoch {
-                let message = || message(telling, worker.index(), links);
-                watched.ask(now_ns, telling, message, &self.tally);
+                watched.ask(
+                    now_ns,
+                    telling,
+                    || message(telling, worker.index(), links),
+                    &self.tally,
+                );
             }
         }
     }
@@ -377,5 +381,9 @@ impl Backlog for HeldRequests<'_> {
 
     fn short_ns(&self, _worker: WorkerId) -> u64 {
         0
+    }
+
+    fn is_long(&self, _worker: WorkerId, _class: ClassId) -> bool {
+        false
     }
 }

@@ -23,6 +23,7 @@ use crate::central::{self, Dispatched};
 use crate::error::StartError;
 use crate::park::Idle;
 use crate::parts::{Config, Engine, Layout, Parts};
+use crate::pull::{Pull, PullService};
 use crate::service::{Call, Service};
 use crate::steered::{self, SteeredSystem};
 use crate::threads::Pin;
@@ -309,6 +310,12 @@ impl<S, D, C> Builder<S, D, C> {
         self.service(handler)
     }
 
+    /// A loop that takes the requests itself, with [`Requests::recv`](crate::Requests::recv), instead of a function that is called with each. Every worker has one, and
+    /// more while its requests are interrupted. See [`Pull`] to choose what a loop may hold.
+    pub fn pull<P: PullService>(self, program: P) -> Builder<Pull<P>, D, C> {
+        self.service(Pull::new(program))
+    }
+
     /// Where requests come from.
     pub fn datapath<D2: Datapath>(self, datapath: D2) -> Builder<S, Custom<D2>, C> {
         self.with(|service, _, classifier| (service, Custom(datapath), classifier))
@@ -435,7 +442,7 @@ impl<S, D, C> Builder<S, D, C> {
         let Started { engine, policy } = systems::with(&spec, &shape, Launch(parts))??;
         Ok(Server {
             stopper: Stopper::of(&engine),
-            observer: Observer::of(&engine, shape.workers, class_names),
+            observer: Observer::of(&engine, &shape, class_names),
             tuner: Tuner::of(&engine, shape, spec, policy.params.clone()),
             engine,
             addr,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use headway_policy::{BitSet, Shape};
+
 use crate::control::Control;
 use crate::journal::Journal;
 use crate::parts::{Engine, ReadDepths};
@@ -17,17 +19,20 @@ pub struct Observer {
     workers: usize,
     dispatchers: usize,
     classes: Vec<String>,
+    /// The classes that are short by their hints.
+    shorts: BitSet,
 }
 
 impl Observer {
     /// `classes` names all of them, UNKNOWN last.
-    pub(super) fn of(engine: &Engine, workers: usize, classes: Vec<String>) -> Self {
+    pub(super) fn of(engine: &Engine, shape: &Shape, classes: Vec<String>) -> Self {
         Self {
             control: Arc::clone(&engine.control),
             tallies: engine.tallies.clone(),
             kernel_drops: Arc::clone(&engine.kernel_drops),
             queue_depths: Arc::clone(&engine.queue_depths),
-            workers,
+            workers: shape.workers,
+            shorts: shape.hinted_shorts(),
             dispatchers: engine.dispatchers,
             classes,
         }
@@ -51,7 +56,9 @@ impl Observer {
                 .collect(),
             ..Stats::default()
         };
-        self.tallies.iter().for_each(|tally| stats.add(tally));
+        self.tallies
+            .iter()
+            .for_each(|tally| stats.add(tally, &self.shorts));
         stats.tell_apart(&self.tallies, self.workers, self.dispatchers);
         let depths = (self.queue_depths)();
         for (worker, queued) in stats.workers.iter_mut().zip(depths.workers) {

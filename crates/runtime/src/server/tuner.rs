@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use headway_policy::Shape;
+use headway_policy::change::{self, Changed, ParamChange};
 use headway_policy::spec::{Params, SpecError};
-use headway_policy::systems::{self, Changed, ParamChange, ServerSpec};
+use headway_policy::systems::ServerSpec;
 
 use crate::control::Control;
 use crate::parts::{Engine, SetRules};
@@ -71,7 +72,7 @@ impl Tuner {
             spec,
             params,
             changes,
-        } = systems::change(&in_force.spec, &self.shape, wanted)?;
+        } = change::change(&in_force.spec, &self.shape, wanted)?;
         if changes.is_empty() {
             return Ok(changes);
         }

@@ -7,8 +7,9 @@ use headway_machine::Clock;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, DatapathEnds};
 use headway_net::pool::Pool;
+use headway_policy::change;
 use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::{self, SharedQueues};
+use headway_policy::systems::SharedQueues;
 
 use super::monitor::MonitorThread;
 use super::peers::Peers;
@@ -141,8 +142,9 @@ where
             stopped_ns: None,
         };
         let Some(fiber_context) = &fiber_context else {
-            let serve = || worker.serve(ToTheEnd);
-            started = started.and_then(|()| threads.spawn_worker(index, &control, setup, serve));
+            started = started.and_then(|()| {
+                threads.spawn_worker(index, &control, setup, || worker.serve(ToTheEnd))
+            });
             continue;
         };
         let timekeeper = if has_thread {
@@ -184,7 +186,7 @@ where
     M: Monitor + Send + 'static,
 {
     Arc::new(move |spec, shape| {
-        for system in systems::rebuild::<I, L, M>(spec, shape)? {
+        for system in change::rebuild::<I, L, M>(spec, shape)? {
             // The workers adopt both where they find the first new, so the second must lie there before any of them is told.
             for mailbox in &monitors {
                 mailbox.put(system.monitor.clone());

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crossbeam_queue::ArrayQueue;
 use headway_net::datapath::Rx;
 use headway_net::pool::{FreeList, SlotId};
-use headway_policy::WorkerId;
 use headway_policy::role::Backlog;
 use headway_policy::systems::SharedQueues;
+use headway_policy::{BitSet, ClassId, WorkerId};
 
 use crate::park::{Parker, announce};
 use crate::parts::QueueDepths;
@@ -18,6 +18,15 @@ use crate::sync::Padded;
 use crate::tally::WaitQueueStats;
 use crate::token::{RequestThief, RequestWord};
 
+/// What a worker tells the others, and the monitor. The worker writes; words that are read one after the other need not be of one time.
+#[derive(Default)]
+struct Findings {
+    /// The mean service time of its shorts, ns.
+    short_ns: AtomicU64,
+    /// The classes that it finds long, a bit each.
+    longs: [AtomicU64; BitSet::CAPACITY / 64],
+}
+
 /// Receive queues, run queues, shared queues, and what workers tell each other.
 pub(super) struct Peers<R> {
     rx_wakers: Box<[RxWaker<R>]>,
@@ -26,8 +35,8 @@ pub(super) struct Peers<R> {
     shared: Box<[SharedQueue<RequestWord>]>,
     /// The shared queues that are congested, a bit each.
     congested: Padded<AtomicU64>,
-    /// The mean service time of each worker's shorts, ns.
-    short_ns: Box<[Padded<AtomicU64>]>,
+    /// What each worker found out about its requests.
+    findings: Box<[Padded<Findings>]>,
     /// Free buffers beyond a worker's own part of the pool: requests change workers, and their buffers with them.
     surplus: ArrayQueue<SlotId>,
     /// The buffers of one worker's part of the pool.
@@ -52,7 +61,7 @@ impl<R: Rx> Peers<R> {
             rx_wakers: queues.iter().cloned().map(RxWaker::new).collect(),
             shared: shared.collect(),
             congested: Padded::default(),
-            short_ns: thieves.iter().map(|_| Padded::default()).collect(),
+            findings: thieves.iter().map(|_| Padded::default()).collect(),
             surplus: ArrayQueue::new(slots),
             part: slots / workers,
             undrained: AtomicUsize::new(workers),
@@ -152,7 +161,16 @@ impl<R: Rx> Peers<R> {
 
     #[inline]
     pub(super) fn set_short_ns(&self, worker: usize, mean_ns: u64) {
-        self.short_ns[worker].store(mean_ns, Ordering::Relaxed);
+        self.findings[worker]
+            .short_ns
+            .store(mean_ns, Ordering::Relaxed);
+    }
+
+    #[cold]
+    pub(super) fn set_longs(&self, worker: usize, longs: &BitSet) {
+        for (word, longs) in self.findings[worker].longs.iter().zip(longs.words()) {
+            word.store(longs, Ordering::Relaxed);
+        }
     }
 
     /// A buffer is free again: it stays with this worker, unless that has more than its part.
@@ -209,6 +227,14 @@ impl<R: Rx> Backlog for Peers<R> {
 
     #[inline]
     fn short_ns(&self, worker: WorkerId) -> u64 {
-        self.short_ns[worker.index()].load(Ordering::Relaxed)
+        let findings = &self.findings[worker.index()];
+        findings.short_ns.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn is_long(&self, worker: WorkerId, class: ClassId) -> bool {
+        let (word, bit) = (class.index() / 64, class.index() % 64);
+        let longs = &self.findings[worker.index()].longs;
+        longs[word].load(Ordering::Relaxed) >> bit & 1 == 1
     }
 }

@@ -6,7 +6,7 @@ use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::SlotId;
 use headway_policy::role::{Backlog, Queues, Steal};
-use headway_policy::{JobId, WorkerId};
+use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::peers::Peers;
 use crate::intake::{BATCH, Intake};
@@ -179,6 +179,11 @@ impl<R: Rx, C: Classifier> Backlog for View<R, C> {
     fn short_ns(&self, worker: WorkerId) -> u64 {
         self.peers.short_ns(worker)
     }
+
+    #[inline]
+    fn is_long(&self, worker: WorkerId, class: ClassId) -> bool {
+        self.peers.is_long(worker, class)
+    }
 }
 
 impl<R: Rx, C: Classifier> Queues for View<R, C> {
@@ -233,5 +238,9 @@ impl<R: Rx, C: Classifier> Queues for View<R, C> {
 
     fn set_short_ns(&mut self, mean_ns: u64) {
         self.peers.set_short_ns(self.me, mean_ns);
+    }
+
+    fn set_longs(&mut self, longs: BitSet) {
+        self.peers.set_longs(self.me, &longs);
     }
 }

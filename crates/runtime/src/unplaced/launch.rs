@@ -6,8 +6,9 @@ use std::sync::Arc;
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Datapath, DatapathEnds};
 use headway_policy::WorkerId;
+use headway_policy::change;
 use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::{self, SharedQueues};
+use headway_policy::systems::SharedQueues;
 
 use super::arrivals::Arrivals;
 use super::common::Common;
@@ -146,7 +147,7 @@ where
     M: Monitor + Send + 'static,
 {
     Arc::new(move |spec, shape| {
-        for system in systems::rebuild::<I, L, M>(spec, shape)? {
+        for system in change::rebuild::<I, L, M>(spec, shape)? {
             for (mailbox, local) in mailboxes.iter().zip(system.locals) {
                 mailbox.put(local);
             }

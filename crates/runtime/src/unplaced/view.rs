@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_net::pool::SlotId;
 use headway_policy::role::{Backlog, Queues, Steal};
-use headway_policy::{JobId, WorkerId};
+use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::common::Common;
 use crate::run_queue::Stolen;
@@ -101,6 +101,10 @@ impl Backlog for View {
     fn short_ns(&self, _worker: WorkerId) -> u64 {
         0
     }
+
+    fn is_long(&self, _worker: WorkerId, _class: ClassId) -> bool {
+        false
+    }
 }
 
 impl Queues for View {
@@ -150,6 +154,10 @@ impl Queues for View {
     }
 
     fn set_short_ns(&mut self, _mean_ns: u64) {
+        unreachable!("workers that help themselves tell the others nothing")
+    }
+
+    fn set_longs(&mut self, _longs: BitSet) {
         unreachable!("workers that help themselves tell the others nothing")
     }
 }

@@ -27,6 +27,10 @@ impl Service for Boxed {
     fn setup_worker(&self, worker: WorkerId, core: Option<usize>) -> Result<(), SetupFailure> {
         self.0.setup_worker(worker, core)
     }
+
+    fn leave_worker(&self) {
+        self.0.leave_worker();
+    }
 }
 
 /// Builders take services boxed.

@@ -30,11 +30,13 @@ impl Datapath for Breaking {
 
     fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<Self::Rx, Self::Tx>> {
         let DatapathEnds { rxs, txs } = self.replay.split(rx_queues, tx)?;
-        let breaking = |tx| BreakingTx {
-            tx,
-            broken: Arc::clone(&self.broken),
-        };
-        let txs = txs.into_iter().map(breaking).collect();
+        let txs = txs
+            .into_iter()
+            .map(|tx| BreakingTx {
+                tx,
+                broken: Arc::clone(&self.broken),
+            })
+            .collect();
         Ok(DatapathEnds { rxs, txs })
     }
 }

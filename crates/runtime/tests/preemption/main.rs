@@ -1,19 +1,24 @@
-//! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on.
+//! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on. One binary for all
+//! of them: each would compile every engine anew.
 
 mod clock;
 #[path = "../common/mod.rs"]
 mod common;
 mod crash;
+mod dispatchers;
+mod feedback;
 mod held;
+mod pull;
+mod synergy;
+mod tardis;
+mod tuning;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, wait_until};
-use headway_runtime::{
-    Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint, suspensions,
-};
+use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
 
 /// One of each kind: by a dispatcher's flag, by the worker's own clock, with a dispatcher that works.
 const POLICIES: [&str; 12] = [
@@ -490,78 +495,5 @@ fn what_cannot_be_done_is_refused() {
             .start();
         let message = refused.err().unwrap().to_string();
         assert!(message.contains(advice), "{policy}: {message}");
-    }
-}
-
-/// Three parts of ten quanta and more, with probes; only the second says that it is long, or none does.
-fn three_parts(call: &mut Call<'_>, says: bool) -> [u64; 3] {
-    const PART: Duration = Duration::from_micros(200);
-    let interruptions = || {
-        let (begun, before) = (Instant::now(), suspensions());
-        while begun.elapsed() < PART {
-            checkpoint();
-        }
-        suspensions() - before
-    };
-    let before = suspensions();
-    let first = interruptions();
-    let second = if says {
-        call.long(|call| {
-            call.feedback_start();
-            interruptions();
-            call.feedback_finished();
-            interruptions();
-            suspensions() - before - first
-        })
-    } else {
-        interruptions()
-    };
-    call.feedback_finished(); // One too many changes nothing.
-    [first, second, interruptions()]
-}
-
-/// What handlers of 60 requests saw, and how often the server interrupted them.
-fn told(policy: &str, layout: Layout, heard: bool, says: bool) -> ([u64; 3], u64) {
-    let seen = Arc::new(Mutex::new([0; 3]));
-    let inside = Arc::clone(&seen);
-    let (datapath, control) = replay(1, 60, 2_000, [0, 0]);
-    let server = roam(builder(policy, 2, layout), true)
-        .by_feedback(heard)
-        .answering(move |call: &mut Call<'_>| {
-            let parts = three_parts(call, says);
-            let mut seen = inside.lock().unwrap();
-            (0..3).for_each(|part| seen[part] += parts[part]);
-        })
-        .datapath(datapath)
-        .start()
-        .unwrap();
-    play(&control);
-    let stats = server.shutdown(FOREVER).unwrap();
-    assert_eq!(stats.answered, 60);
-    let seen = *seen.lock().unwrap();
-    (seen, stats.preemptions)
-}
-
-#[test]
-fn by_feedback_only_what_says_that_it_is_long_is_interrupted() {
-    let _alone = alone();
-    let policies = ["concord,q=20us", "tiny-quanta,q=20us"];
-    for (policy, layout) in in_both_layouts(policies) {
-        until_interrupted(policy, || {
-            let ([first, _, last], preemptions) = told(policy, layout, false, true);
-            first.min(last).min(preemptions)
-        });
-        until_interrupted(policy, || {
-            let ([first, second, last], preemptions) = told(policy, layout, true, true);
-            assert_eq!((first, last), (0, 0), "{policy}: where it says nothing");
-            // Some slices are renewed at once, which is no preemption.
-            assert!(second >= preemptions, "{policy}: {second}, {preemptions}");
-            preemptions
-        });
-        assert_eq!(
-            told(policy, layout, true, false),
-            ([0; 3], 0),
-            "{policy}: says nothing"
-        );
     }
 }

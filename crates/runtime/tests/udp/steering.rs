@@ -45,8 +45,9 @@ fn a_flow_stays_on_its_worker_and_random_requests_do_not() {
     let server = steered("d-fcfs", Steering::Flow).unwrap();
     let mut client = Client::of(&server);
     let mut workers = |count| -> Vec<u8> {
-        let call = |index| client.call(0, index, b"").1[0];
-        (0..count).map(call).collect()
+        (0..count)
+            .map(|index| client.call(0, index, b"").1[0])
+            .collect()
     };
     let workers = workers(50);
     assert!(

@@ -2,7 +2,7 @@
 
 use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::systems::SharedQueues;
-use headway_policy::{JobId, WorkerId};
+use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 use std::collections::VecDeque;
 
 /// All queues of a server.
@@ -17,6 +17,8 @@ pub(super) struct WorkerQueues {
     pub(super) congested: u64,
     /// As [`Backlog::short_ns`], by worker.
     short_ns: Vec<u64>,
+    /// As [`Backlog::is_long`], by worker.
+    longs: Vec<BitSet>,
 }
 
 /// A worker's own queue. Its head is kept apart: under a dispatcher that hands out one request at a time there is
@@ -69,6 +71,7 @@ impl WorkerQueues {
             waiting: 0,
             congested: 0,
             short_ns: vec![0; workers],
+            longs: vec![BitSet::EMPTY; workers],
         }
     }
 
@@ -161,6 +164,11 @@ impl Backlog for View<'_> {
     fn short_ns(&self, worker: WorkerId) -> u64 {
         self.queues.short_ns[worker.index()]
     }
+
+    #[inline]
+    fn is_long(&self, worker: WorkerId, class: ClassId) -> bool {
+        self.queues.longs[worker.index()].contains(class.index())
+    }
 }
 
 impl Queues for View<'_> {
@@ -208,5 +216,9 @@ impl Queues for View<'_> {
     #[inline]
     fn set_short_ns(&mut self, mean_ns: u64) {
         self.queues.short_ns[self.me] = mean_ns;
+    }
+
+    fn set_longs(&mut self, longs: BitSet) {
+        self.queues.longs[self.me] = longs;
     }
 }

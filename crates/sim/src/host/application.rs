@@ -287,8 +287,10 @@ impl Serving {
         for worker in 0..most {
             server.revoke(0, WorkerId(worker as u16), &mut left);
         }
-        let class = |class: &headway_workload::Class| ClassMeta::new(&class.name, class.mean_ns());
-        let classes: Vec<ClassMeta> = workload.union().map(class).collect();
+        let classes: Vec<ClassMeta> = workload
+            .union()
+            .map(|class: &headway_workload::Class| ClassMeta::new(&class.name, class.mean_ns()))
+            .collect();
         let seconds = experiment.duration_ns as f64 / 1e9;
         let expected = app.mean_rate_rps(experiment.duration_ns) * seconds;
         let seed = experiment.seed ^ (index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);

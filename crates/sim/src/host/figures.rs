@@ -123,14 +123,18 @@ fn run_all(
     experiments: &[(f64, HostExperiment)],
     effort: FigureEffort,
 ) -> Result<Vec<CurvePoint>, SimError> {
-    let run = |(x, experiment): &(f64, HostExperiment)| {
-        experiment
-            .run()
-            .map(|outcome| CurvePoint { x: *x, outcome })
-    };
-    in_parallel(experiments, effort.threads, run, |_, _| ())
-        .into_iter()
-        .collect()
+    in_parallel(
+        experiments,
+        effort.threads,
+        |(x, experiment): &(f64, HostExperiment)| {
+            experiment
+                .run()
+                .map(|outcome| CurvePoint { x: *x, outcome })
+        },
+        |_, _| (),
+    )
+    .into_iter()
+    .collect()
 }
 
 /// Figure 1: CPU efficiency over offered load in cores (exponential service of 10 µs), of the optimal 1 ms
@@ -152,11 +156,13 @@ pub fn efficiency(offered_cores: &[f64], effort: FigureEffort) -> Result<Efficie
         effort.seed,
     );
     let workload = named("exponential-10us");
-    let experiment = |&cores: &f64| {
-        let rate_rps = cores * 1e9 / SPIN_MEAN_NS;
-        (cores, SHENANGO.host(&workload, rate_rps, effort))
-    };
-    let experiments: Vec<_> = offered_cores.iter().map(experiment).collect();
+    let experiments: Vec<_> = offered_cores
+        .iter()
+        .map(|&cores: &f64| {
+            let rate_rps = cores * 1e9 / SPIN_MEAN_NS;
+            (cores, SHENANGO.host(&workload, rate_rps, effort))
+        })
+        .collect();
     Ok(Efficiency {
         bound,
         shenango: run_all(&experiments, effort)?,
@@ -175,8 +181,10 @@ pub fn spin_server(
     effort: FigureEffort,
 ) -> Result<Vec<SystemCurve>, SimError> {
     let curve = |contestant: &Contestant| {
-        let experiment = |&rate: &f64| (rate, contestant.host(workload, rate, effort));
-        let experiments: Vec<_> = rates_rps.iter().map(experiment).collect();
+        let experiments: Vec<_> = rates_rps
+            .iter()
+            .map(|&rate: &f64| (rate, contestant.host(workload, rate, effort)))
+            .collect();
         Ok(SystemCurve {
             system: contestant.system,
             points: run_all(&experiments, effort)?,
@@ -294,13 +302,15 @@ pub fn few_connections(
 ) -> Result<Vec<(u64, Vec<CurvePoint>)>, SimError> {
     let workload = named("exponential-10us");
     let curve = |&flows: &u64| {
-        let experiment = |&rate: &f64| {
-            let mut host = SHENANGO.host(&workload, rate, effort);
-            let steered = server(&format!("work-stealing,flows={flows}"));
-            host.apps[0] = host.apps[0].clone().policy(steered);
-            (rate, host)
-        };
-        let experiments: Vec<_> = rates_rps.iter().map(experiment).collect();
+        let experiments: Vec<_> = rates_rps
+            .iter()
+            .map(|&rate: &f64| {
+                let mut host = SHENANGO.host(&workload, rate, effort);
+                let steered = server(&format!("work-stealing,flows={flows}"));
+                host.apps[0] = host.apps[0].clone().policy(steered);
+                (rate, host)
+            })
+            .collect();
         Ok((flows, run_all(&experiments, effort)?))
     };
     flows.iter().map(curve).collect()
@@ -317,13 +327,15 @@ pub fn allocation_interval(
     effort: FigureEffort,
 ) -> Result<Vec<CurvePoint>, SimError> {
     let workload = named("exponential-10us");
-    let experiment = |&us: &u64| {
-        let mut host = SHENANGO.host(&workload, rate_rps, effort);
-        host.policy = spec(&format!("shenango,interval={us}us"));
-        host.costs = HostCosts::default();
-        (us as f64, host)
-    };
-    let experiments: Vec<_> = intervals_us.iter().map(experiment).collect();
+    let experiments: Vec<_> = intervals_us
+        .iter()
+        .map(|&us: &u64| {
+            let mut host = SHENANGO.host(&workload, rate_rps, effort);
+            host.policy = spec(&format!("shenango,interval={us}us"));
+            host.costs = HostCosts::default();
+            (us as f64, host)
+        })
+        .collect();
     run_all(&experiments, effort)
 }
 

@@ -194,24 +194,30 @@ fn all_classes(experiment: &HostExperiment, apps: &[Application]) -> Recorder {
 }
 
 fn names_of(experiment: &HostExperiment) -> String {
-    let name = |app: &super::App| match &app.work {
-        AppWork::Server { workload, .. } => Some(workload.name.clone()),
-        AppWork::Batch => None,
-    };
-    let names: Vec<String> = experiment.apps.iter().filter_map(name).collect();
+    let names: Vec<String> = experiment
+        .apps
+        .iter()
+        .filter_map(|app: &super::App| match &app.work {
+            AppWork::Server { workload, .. } => Some(workload.name.clone()),
+            AppWork::Batch => None,
+        })
+        .collect();
     names.join("+")
 }
 
 /// Offered work of all applications together over all cores.
 fn load_of(experiment: &HostExperiment) -> f64 {
     let cores = experiment.topology.cores();
-    let load = |app: &super::App| match &app.work {
-        AppWork::Server { workload, .. } => {
-            workload.load_for_rate(app.mean_rate_rps(experiment.duration_ns), cores)
-        }
-        AppWork::Batch => 0.0,
-    };
-    experiment.apps.iter().map(load).sum()
+    experiment
+        .apps
+        .iter()
+        .map(|app: &super::App| match &app.work {
+            AppWork::Server { workload, .. } => {
+                workload.load_for_rate(app.mean_rate_rps(experiment.duration_ns), cores)
+            }
+            AppWork::Batch => 0.0,
+        })
+        .sum()
 }
 
 fn costs_json(experiment: &HostExperiment) -> Option<serde_json::Map<String, serde_json::Value>> {

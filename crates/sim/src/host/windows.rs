@@ -36,12 +36,15 @@ impl Windows {
 
     pub(super) fn close(self) -> Vec<Window> {
         let width_ns = self.width_ns;
-        let window = |(index, mut latencies): (usize, Vec<u64>)| Window {
-            start_ns: index as u64 * width_ns,
-            served: latencies.len() as u64,
-            p999_ns: p999(&mut latencies),
-        };
-        self.latencies.into_iter().enumerate().map(window).collect()
+        self.latencies
+            .into_iter()
+            .enumerate()
+            .map(|(index, mut latencies): (usize, Vec<u64>)| Window {
+                start_ns: index as u64 * width_ns,
+                served: latencies.len() as u64,
+                p999_ns: p999(&mut latencies),
+            })
+            .collect()
     }
 }
 

@@ -503,12 +503,15 @@ fn change_ns(experiment: &Experiment, number: usize) -> u64 {
 
 /// A server's duty, as its policy is told.
 fn group_shares(duty: &Duty) -> GroupShares {
-    let share = |part: &Part| Share {
-        classes: part.classes,
-        workers: part.cores,
-    };
     GroupShares {
-        shares: duty.parts.iter().map(share).collect(),
+        shares: duty
+            .parts
+            .iter()
+            .map(|part: &Part| Share {
+                classes: part.classes,
+                workers: part.cores,
+            })
+            .collect(),
         ascending: duty.ascending.clone(),
     }
 }

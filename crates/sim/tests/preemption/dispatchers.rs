@@ -35,11 +35,15 @@ fn free_dispatchers_are_so_many_smaller_servers() {
             .load(LOAD)
             .requests(200_000);
         let seeds: Vec<u64> = (1..=12).collect();
-        let one = |seed: &u64| {
-            let params = format!("{free},dispatchers={dispatchers}");
-            concord(&base.clone().seed(*seed), &params)
-        };
-        let outcomes = in_parallel(&seeds, available_threads(), one, |_, _| {});
+        let outcomes = in_parallel(
+            &seeds,
+            available_threads(),
+            |seed: &u64| {
+                let params = format!("{free},dispatchers={dispatchers}");
+                concord(&base.clone().seed(*seed), &params)
+            },
+            |_, _| {},
+        );
         let waits: Vec<f64> = outcomes
             .iter()
             .map(|outcome| outcome.run.overall.latency_us.mean - 10.0)

@@ -85,8 +85,12 @@ fn assert_processor_sharing(slice_ns: u64, run: impl Fn(&Experiment) -> Outcome 
         .load(LOAD)
         .requests(30_000);
     let seeds: Vec<u64> = (1..=12).collect();
-    let one = |seed: &u64| run(&shared.clone().seed(*seed)).run;
-    let runs = in_parallel(&seeds, available_threads(), one, |_, _| {});
+    let runs = in_parallel(
+        &seeds,
+        available_threads(),
+        |seed: &u64| run(&shared.clone().seed(*seed)).run,
+        |_, _| {},
+    );
     for (probe, service_ns) in PROBES_NS.into_iter().enumerate() {
         let expected_ns = service_ns as f64 / (1.0 - LOAD);
         let stays: Vec<f64> = runs

@@ -28,6 +28,16 @@ fn longs_give_way_and_shorts_never() {
     assert!(short(&outcome) < short(&stealing.run().unwrap()) / 2.0);
 }
 
+/// Workers that find out themselves which class is long do nearly as well as those that were told, and interrupt no short before or after.
+#[test]
+fn what_is_long_can_be_learned() {
+    let told = run(&bimodal(), "factor=2,longs=hints");
+    let learned = run(&bimodal(), "factor=2,longs=learned");
+    let short = |outcome: &Outcome| outcome.run.classes[0].latency_us.p99;
+    assert!(learned.run.meta.preemptions > told.run.meta.preemptions * 8 / 10);
+    assert!(short(&learned) < short(&told) * 1.25);
+}
+
 /// Queues at the threshold stay alone: some worker is idle beside them.
 #[test]
 fn a_threshold_leaves_short_queues_alone() {
@@ -80,12 +90,13 @@ fn trimodal() -> Experiment {
 /// A queue for each kind: the shorter longs go on first, and only among longs does anything change hands.
 #[test]
 fn shorter_longs_go_on_before_longer_ones() {
-    let may = |sight: &Sight| sight.job.class.0 > 0 && sight.own > 0;
     let run = |waits| {
         let spec = spec(&format!("synergy,waits={waits}"));
-        audited(&trimodal(), may, |shape| {
-            systems::synergy(shape, &spec).expect("a valid spec")
-        })
+        audited(
+            &trimodal(),
+            |sight: &Sight| sight.job.class.0 > 0 && sight.own > 0,
+            |shape| systems::synergy(shape, &spec).expect("a valid spec"),
+        )
     };
     let mean = |outcome: &Outcome, class: usize| outcome.run.classes[class].latency_us.mean;
     let (one, two) = (run(1), run(2));

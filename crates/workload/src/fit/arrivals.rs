@@ -88,8 +88,12 @@ fn choose(fit: &mut ArrivalFit, mut gaps: Vec<u64>) {
     ];
     if (CV_MIN..=CV_MAX).contains(&fit.cv) {
         let shape = 1.0 / (fit.cv * fit.cv);
-        let gamma = |gap: u64| gamma_cdf(shape, (gap as f64 + 0.5) / mean * shape);
-        compared.push((Arrivals::Gamma { cv: fit.cv }, distance(&gaps, gamma)));
+        compared.push((
+            Arrivals::Gamma { cv: fit.cv },
+            distance(&gaps, |gap: u64| {
+                gamma_cdf(shape, (gap as f64 + 0.5) / mean * shape)
+            }),
+        ));
     }
     // The simpler process where another is not clearly nearer.
     let nearer = |best: (Arrivals, f64), other: &(Arrivals, f64)| {
@@ -172,8 +176,9 @@ mod tests {
             ..Workload::new("w", vec![class])
         };
         let drawn = Generator::new(&workload, Offered::Rate(1e5), 3).take(20_000);
-        let row = |arrival: crate::Arrival| format!("{}ns,c,1ns\n", arrival.at_ns);
-        let rows: String = drawn.map(row).collect();
+        let rows: String = drawn
+            .map(|arrival: crate::Arrival| format!("{}ns,c,1ns\n", arrival.at_ns))
+            .collect();
         trace(&rows).fit("w").arrivals
     }
 

@@ -47,12 +47,17 @@ impl Trace {
             .map(|(name, samples)| services::fit(name, samples))
             .collect();
         let total = self.records().len() as f64;
-        let class = |fit: &ClassFit| {
-            let share = fit.samples as f64 / total;
-            Class::new(&fit.name, share, fit.chosen().service.clone())
-        };
         let arrivals = arrivals::fit(self);
-        let mut workload = Workload::new(name, classes.iter().map(class).collect());
+        let mut workload = Workload::new(
+            name,
+            classes
+                .iter()
+                .map(|fit: &ClassFit| {
+                    let share = fit.samples as f64 / total;
+                    Class::new(&fit.name, share, fit.chosen().service.clone())
+                })
+                .collect(),
+        );
         workload.arrivals = arrivals.process.clone();
         Fitted {
             workload,

@@ -61,14 +61,18 @@ pub(super) fn fit(name: &str, mut samples: Vec<u64>) -> ClassFit {
     samples.sort_unstable();
     let mean_ns = moment(&samples, 1);
     let second = moment(&samples, 2);
-    let judge = |(name, service): (&'static str, ServiceDistribution)| FitCandidate {
-        name,
-        ks: distance(&samples, |ns| service.cdf(ns)),
-        mean_error: service.mean_ns() / mean_ns - 1.0,
-        second_moment_error: service.second_moment_ns2() / second - 1.0,
-        service,
-    };
-    let mut candidates: Vec<FitCandidate> = parametric(&samples).into_iter().map(judge).collect();
+    let mut candidates: Vec<FitCandidate> = parametric(&samples)
+        .into_iter()
+        .map(
+            |(name, service): (&'static str, ServiceDistribution)| FitCandidate {
+                name,
+                ks: distance(&samples, |ns| service.cdf(ns)),
+                mean_error: service.mean_ns() / mean_ns - 1.0,
+                second_moment_error: service.second_moment_ns2() / second - 1.0,
+                service,
+            },
+        )
+        .collect();
     candidates.push(recorded(&samples, mean_ns, second));
     let limit = NEAR.max(CHANCE / libm::sqrt(samples.len() as f64));
     let acceptable = |candidate: &FitCandidate| {
@@ -90,8 +94,11 @@ pub(super) fn fit(name: &str, mut samples: Vec<u64>) -> ClassFit {
 }
 
 fn moment(samples: &[u64], power: i32) -> f64 {
-    let raised = |ns: &u64| libm::pow(*ns as f64, f64::from(power));
-    samples.iter().map(raised).sum::<f64>() / samples.len() as f64
+    samples
+        .iter()
+        .map(|ns: &u64| libm::pow(*ns as f64, f64::from(power)))
+        .sum::<f64>()
+        / samples.len() as f64
 }
 
 /// Every distribution with parameters that the samples can give, the simplest first; `samples` are sorted.
@@ -194,12 +201,11 @@ fn recorded(samples: &[u64], mean_ns: f64, second: f64) -> FitCandidate {
         points.push(((moment(joined, 1) + 0.5) as u64, joined.len() as f64));
         rest = longer;
     }
-    let cdf = |ns: u64| {
+    let ks = distance(samples, |ns: u64| {
         let reached = points.partition_point(|(at, _)| *at <= ns);
         let weight: f64 = points[..reached].iter().map(|(_, weight)| weight).sum();
         weight / samples.len() as f64
-    };
-    let ks = distance(samples, cdf);
+    });
     let service = ServiceDistribution::Empirical(Arc::new(Empirical::new(points.clone())));
     FitCandidate {
         name: "empirical",

@@ -267,12 +267,11 @@ impl Args {
         }
         self.check_looks(&trials)?;
         for mechanism in &self.preempt {
-            let is_used = |trial: &Trial| {
+            if !trials.iter().any(|trial: &Trial| {
                 trial
                     .interrupted_by()
                     .is_ok_and(|by| by == Some(*mechanism))
-            };
-            if !trials.iter().any(is_used) {
+            }) {
                 let why = format!(
                     "no policy here interrupts by {mechanism}: leave it out, or add one such as concord (flag, tsc, signal) or tiny-quanta (tsc)"
                 );
@@ -328,11 +327,12 @@ impl Args {
 
     /// Refuses flows by which nobody steers.
     fn check_flows(&self, policies: &[ServerSpec]) -> Result<()> {
-        let has_queues = |policy: &ServerSpec| {
-            let facts = policy.facts();
-            facts.owner == Owner::Steering || facts.dispatchers > 1
-        };
-        if self.flows.is_none() || policies.iter().any(has_queues) {
+        if self.flows.is_none()
+            || policies.iter().any(|policy: &ServerSpec| {
+                let facts = policy.facts();
+                facts.owner == Owner::Steering || facts.dispatchers > 1
+            })
+        {
             return Ok(());
         }
         let why = "every policy here has one receive queue, which flows do not concern: leave it out, or add a policy with several, such as synergy";
@@ -366,14 +366,16 @@ impl Args {
             }
             _ => true,
         };
-        let by = |&mechanism: &Mechanism| {
-            is_usable(mechanism).then(|| Trial {
+        let trials: Vec<Trial> = self
+            .mechanisms()
+            .iter()
+            .filter(|&&mechanism| is_usable(mechanism))
+            .map(|&mechanism| Trial {
                 layout: layout(mechanism),
                 mechanism,
                 ..trial.clone()
             })
-        };
-        let trials: Vec<Trial> = self.mechanisms().iter().filter_map(by).collect();
+            .collect();
         let takes_turns = |trial: &Trial| trial.layout == Layout::Inline;
         let is_signalled = |trial: &Trial| trial.mechanism == Mechanism::Signal;
         if trials
@@ -522,14 +524,16 @@ impl Args {
             )?;
             writeln!(writer, "{}", compared::table(comparisons))?;
             writeln!(writer, "\n{}", compared::slowdowns(comparisons))?;
-            let carries_verdict = |comparison: &&Comparison| {
-                let agreement = comparison.agreement();
-                matches!(agreement, Agreement::Agrees | Agreement::Differs)
-            };
             writeln!(
                 writer,
                 "\n{} of {} runs carry a verdict",
-                comparisons.iter().filter(carries_verdict).count(),
+                comparisons
+                    .iter()
+                    .filter(|comparison: &&Comparison| {
+                        let agreement = comparison.agreement();
+                        matches!(agreement, Agreement::Agrees | Agreement::Differs)
+                    })
+                    .count(),
                 comparisons.len()
             )?;
         }

@@ -1,6 +1,5 @@
 //! The client's end of a control socket.
 
-use super::no_server;
 use crate::ctl::place;
 use crate::ctl::protocol::{Request, parse_response, read_line, write_line};
 use crate::error::usage;
@@ -26,6 +25,11 @@ pub(super) fn find(server: Option<&str>) -> Result<PathBuf> {
         },
         None => only_one(uid),
     }
+}
+
+/// An error about which server is meant.
+pub(super) fn no_server(why: impl std::fmt::Display) -> anyhow::Error {
+    usage("--server", why)
 }
 
 fn by_port(port: u16, uid: u32) -> Result<PathBuf> {

@@ -4,7 +4,6 @@ mod client;
 mod show;
 
 use crate::args;
-use crate::error::usage;
 use crate::output;
 use anyhow::Result;
 use clap::{Subcommand, ValueEnum};
@@ -135,9 +134,4 @@ fn watch_every(text: &str) -> Result<u64, String> {
         ns if ns >= LEAST_NS => Ok(ns),
         _ => Err(format!("'{text}' is too short: at least 10ms")),
     }
-}
-
-/// An error about which server is meant.
-fn no_server(why: impl std::fmt::Display) -> anyhow::Error {
-    usage("--server", why)
 }

@@ -25,6 +25,7 @@ pub(super) fn text(status: &Value) -> String {
     }
     text += &format!("\n\n{}", classes(status));
     text += &held(status);
+    text += &feedback(status);
     text + &plan(status)
 }
 
@@ -128,6 +129,25 @@ fn held(status: &Value) -> String {
                 "\nasked to yield inside a section ({section}): {count} of class {}, for {} on average; {yields} yielded at its end",
                 word(&class["class"]),
                 duration::format(ns / count),
+            );
+        }
+    }
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("\n{lines}")
+}
+
+/// How handlers misused the calls that say what is long, by class.
+fn feedback(status: &Value) -> String {
+    let mut lines = String::new();
+    for class in status["classes"].as_array().into_iter().flatten() {
+        let [from_short, unended, unbegun] = ["from_short", "unended", "unbegun"]
+            .map(|field| class["feedback"][field].as_u64().unwrap_or(0));
+        if from_short + unended + unbegun > 0 {
+            lines += &format!(
+                "\nlong parts of class {}: {from_short} requests began one although the class is short, {unended} never ended, {unbegun} ended without a beginning",
+                word(&class["class"]),
             );
         }
     }

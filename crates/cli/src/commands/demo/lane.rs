@@ -149,12 +149,15 @@ impl Round {
 
 /// What the workers had to do, by the times that the handlers took.
 fn load(stage: &Stage, stats: &Stats, run: &Run) -> f64 {
-    let took_ns = |class: &Class| {
-        let found = stats.classes.iter().find(|of| of.name == class.name);
-        let mean_ns = found.and_then(|of| of.mean_cpu_ns());
-        class.share * mean_ns.unwrap_or_else(|| class.mean_ns())
-    };
-    let mean_ns: f64 = stage.workload.union().map(took_ns).sum();
+    let mean_ns: f64 = stage
+        .workload
+        .union()
+        .map(|class: &Class| {
+            let found = stats.classes.iter().find(|of| of.name == class.name);
+            let mean_ns = found.and_then(|of| of.mean_cpu_ns());
+            class.share * mean_ns.unwrap_or_else(|| class.mean_ns())
+        })
+        .sum();
     run.meta.offered_rps * mean_ns / 1e9 / stage.workers as f64
 }
 
@@ -175,9 +178,12 @@ impl Lane {
         self.starved.clone_from(&self.predicted);
         let classes = self.rounds[0].all.run.classes.iter();
         for name in classes.map(|class| &class.name) {
-            let grew = |round: &&Round| round.all.run.extras.starved.contains(name);
             let fair = self.rounds.iter().filter(|round| !round.slowed());
-            let often = 2 * fair.clone().filter(grew).count() > fair.count();
+            let often = 2 * fair
+                .clone()
+                .filter(|round: &&Round| round.all.run.extras.starved.contains(name))
+                .count()
+                > fair.count();
             if often && !self.starved.contains(name) {
                 self.starved.push(name.clone());
             }
@@ -198,12 +204,13 @@ impl Lane {
     pub(crate) fn excluded(&self) -> Vec<Excluded> {
         let rounds = self.rounds.iter().enumerate();
         let flawed = rounds.filter(|(_, round)| !self.sound(round));
-        let excluded = |(index, round): (usize, &Round)| Excluded {
-            policy: self.name.clone(),
-            round: index + 1,
-            why: round.flaws.iter().map(ToString::to_string).collect(),
-        };
-        flawed.map(excluded).collect()
+        flawed
+            .map(|(index, round): (usize, &Round)| Excluded {
+                policy: self.name.clone(),
+                round: index + 1,
+                why: round.flaws.iter().map(ToString::to_string).collect(),
+            })
+            .collect()
     }
 
     /// The rounds that count.

@@ -101,6 +101,8 @@ fn load(stage: &Stage, server: &Server, offer: &Offer) -> Result<Load> {
 }
 
 fn json(params: &Params) -> Map<String, serde_json::Value> {
-    let pair = |(key, value): &(&str, Value)| ((*key).to_owned(), headway_sim::value_json(value));
-    params.iter().map(pair).collect()
+    params
+        .iter()
+        .map(|(key, value): &(&str, Value)| ((*key).to_owned(), headway_sim::value_json(value)))
+        .collect()
 }

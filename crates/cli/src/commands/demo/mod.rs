@@ -56,7 +56,7 @@ const OVERHEAD: f64 = 0.25;
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more
     #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("A policy and its parameters; repeat for more"),
-          default_values = ["c-fcfs", "fixed-priority", "darc", "darc-stable"])]
+          default_values = ["c-fcfs", "fixed-priority", "darc", "darc-stable", "srpt"])]
     policies: Vec<String>,
     /// Offered load, 0.01 to 1.5; by default the highest at which no policy starves a class, by simulation
     #[arg(long, value_name = "FRACTION", value_parser = args::load)]
@@ -68,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
     rounds: u64,
     /// Seconds for all these rounds together
-    #[arg(long, value_name = "N", default_value_t = 48.0)]
+    #[arg(long, value_name = "N", default_value_t = 60.0)]
     seconds: f64,
     /// Shorter and less sure: at most 4 rounds in 10 seconds
     #[arg(long, conflicts_with_all = ["rounds", "seconds"])]

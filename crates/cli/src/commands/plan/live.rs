@@ -111,6 +111,8 @@ fn played(
 }
 
 fn json(params: &Params) -> Map<String, serde_json::Value> {
-    let pair = |(key, value): &(&str, Value)| ((*key).to_owned(), headway_sim::value_json(value));
-    params.iter().map(pair).collect()
+    params
+        .iter()
+        .map(|(key, value): &(&str, Value)| ((*key).to_owned(), headway_sim::value_json(value)))
+        .collect()
 }

@@ -61,17 +61,21 @@ impl Interruption {
     /// Flags over file over what the service bears.
     pub(super) fn of(flags: InterruptFlags, file: &File, app: App) -> Result<Self> {
         let set = &file.config;
-        let usual = || {
-            if app.promises().allow_resume(Resume::Anywhere) {
-                Resume::Anywhere
-            } else {
-                Resume::OwnWorker
-            }
-        };
         let preempt = flags.preempt.map(Mechanism::from);
         let look = flags.look_every;
         Ok(Self {
-            resume: file.given("resume", flags.resume.map(Resume::from), &set.resume, usual),
+            resume: file.given(
+                "resume",
+                flags.resume.map(Resume::from),
+                &set.resume,
+                || {
+                    if app.promises().allow_resume(Resume::Anywhere) {
+                        Resume::Anywhere
+                    } else {
+                        Resume::OwnWorker
+                    }
+                },
+            ),
             preempt: file.given_if_set("preempt", preempt, &set.preempt),
             feedback: file.given(
                 "feedback",

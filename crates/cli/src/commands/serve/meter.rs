@@ -3,7 +3,7 @@
 use crate::commands::sim::ranges;
 use headway_policy::{BitSet, ClassId, Plan};
 use headway_report::{Histogram, format};
-use headway_runtime::{ClassStats, Entry, Stats};
+use headway_runtime::{ClassStats, Entry, FeedbackStats, Stats};
 use std::time::Duration;
 
 /// Counts between two lines.
@@ -67,8 +67,9 @@ impl Meter {
         } else {
             String::new()
         };
+        let misused = misused(&class.feedback.since(&before.feedback));
         format!(
-            "{}: {}/s, {} queued or running, {} shed, p50 {}, p99 {}{interrupted}",
+            "{}: {}/s, {} queued or running, {} shed, p50 {}, p99 {}{interrupted}{misused}",
             class.name,
             rate(class.answered, before.answered),
             class.pending(),
@@ -77,6 +78,17 @@ impl Meter {
             time(0.99),
         )
     }
+}
+
+/// How handlers misused the calls that say what is long; nothing if they did not.
+fn misused(feedback: &FeedbackStats) -> String {
+    if !feedback.is_misused() {
+        return String::new();
+    }
+    format!(
+        ", long parts: {} in a class of shorts, {} never ended, {} never begun",
+        feedback.from_short, feedback.unended, feedback.unbegun
+    )
 }
 
 /// Where a class runs, while anything is reserved.
@@ -105,6 +117,11 @@ mod tests {
             shed,
             preemptions_asked: 3 * answered,
             preemptions: 2 * answered,
+            feedback: FeedbackStats {
+                said_long: answered,
+                unended: shed,
+                ..FeedbackStats::default()
+            },
             ..ClassStats::default()
         };
         Stats {
@@ -145,8 +162,11 @@ mod tests {
             "2 shed",
             "p50 2.00 µs, p99 2.00 µs",
             "50.0 of 75.0 interruptions/s honoured",
+            "long parts: 0 in a class of shorts, 2 never ended, 0 never begun",
         ] {
             assert!(lines[0].contains(part), "{part}: {lines:?}");
         }
+        let lines = meter.lines(stats(300, 250, 5), 4 * second, second);
+        assert!(!lines[0].contains("long parts"), "none since: {lines:?}");
     }
 }

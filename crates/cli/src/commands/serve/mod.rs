@@ -96,13 +96,12 @@ impl Args {
             Layout::default,
         );
         let interruption = Interruption::of(self.interrupt, &file, app)?;
-        let default_workers = || {
-            let by_signal = interruption.mechanism() == Mechanism::Signal;
-            let cores = headway_sim::available_threads();
-            default_workers(&policy.value, layout.value, by_signal, cores)
-        };
         Ok(Settings {
-            workers: file.given("workers", self.workers, &set.workers, default_workers),
+            workers: file.given("workers", self.workers, &set.workers, || {
+                let by_signal = interruption.mechanism() == Mechanism::Signal;
+                let cores = headway_sim::available_threads();
+                default_workers(&policy.value, layout.value, by_signal, cores)
+            }),
             listen: file
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
                 .parse(|url| address(url))?,

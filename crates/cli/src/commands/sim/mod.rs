@@ -129,12 +129,11 @@ impl Look {
                 None => Ok(None),
             };
         }
-        let default = || {
+        Ok(Some(self.trace_window.clone().unwrap_or_else(|| {
             let at = |requests: f64| (requests / experiment.rate_rps() * 1e9) as u64;
             let warm_up = experiment.warm_up * experiment.expected_requests();
             at(warm_up)..at(warm_up + SHOWN).max(at(warm_up) + 1)
-        };
-        Ok(Some(self.trace_window.clone().unwrap_or_else(default)))
+        })))
     }
 
     fn write(&self, experiment: &Experiment, outcome: &Outcome) -> Result<()> {

@@ -61,12 +61,15 @@ pub(crate) fn ranges(numbers: &[usize]) -> String {
     if parts.is_empty() {
         return "none".into();
     }
-    let part = |&(first, last): &(usize, usize)| {
-        if first == last {
-            first.to_string()
-        } else {
-            format!("{first}–{last}")
-        }
-    };
-    parts.iter().map(part).collect::<Vec<_>>().join(", ")
+    parts
+        .iter()
+        .map(|&(first, last): &(usize, usize)| {
+            if first == last {
+                first.to_string()
+            } else {
+                format!("{first}–{last}")
+            }
+        })
+        .collect::<Vec<_>>()
+        .join(", ")
 }

@@ -1,10 +1,11 @@
 //! What a running server says of itself.
 
+use headway_policy::change::ParamChange;
 use headway_policy::role::Owner;
 use headway_policy::spec::Params;
-use headway_policy::systems::{ParamChange, find};
+use headway_policy::systems::find;
 use headway_runtime::{
-    ClassStats, HeldSections, InForce, Layout, Observer, Server, Tuner, WorkerStats,
+    ClassStats, FeedbackStats, HeldSections, InForce, Layout, Observer, Server, Tuner, WorkerStats,
 };
 use headway_sim::reservation_of;
 use serde_json::{Map, Value, json};
@@ -121,6 +122,17 @@ fn class(stats: &ClassStats) -> Value {
         "resumed": stats.resumed,
         "overruns": stats.overruns,
         "held": held(&stats.held),
+        "feedback": feedback(&stats.feedback),
+    })
+}
+
+/// What handlers said of long parts, and their mistakes.
+fn feedback(counts: &FeedbackStats) -> Value {
+    json!({
+        "said_long": counts.said_long,
+        "from_short": counts.from_short,
+        "unended": counts.unended,
+        "unbegun": counts.unbegun,
     })
 }
 

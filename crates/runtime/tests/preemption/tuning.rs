@@ -1,26 +1,20 @@
 //! Parameters that change while a server serves: the new rules hold, and nothing is lost.
 
-mod common;
-
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::{FOREVER, ServeBoxed, assert_all_answered, replay, wait_until};
 use headway_machine::Clock;
+use headway_policy::change::ParamChange;
 use headway_policy::spec::SpecError;
-use headway_policy::systems::ParamChange;
 use headway_runtime::{Builder, Layout, Pin, Server, Spin, Stats, Tuner};
+
+use super::alone;
+use super::common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, wait_until};
 
 const REQUESTS: u32 = 400;
 const LONG_NS: u64 = 200_000;
 const GAP_NS: u64 = 40_000;
-/// These tests need the machine's cores: one at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn builder(policy: &str, layout: Layout) -> Builder {
     let builder = Server::builder()
@@ -107,7 +101,7 @@ fn a_longer_quantum_interrupts_nobody_any_more() {
             .unwrap();
         let tuner = server.tuner();
         set(&tuner, "q", "1s").unwrap();
-        common::play(&control);
+        play(&control);
         let stats = server.shutdown(FOREVER).unwrap();
         assert_all_answered(&stats, &control, LONG_NS, policy);
         assert_eq!(stats.preemptions, 0, "{policy}, {layout:?}: {stats:?}");
@@ -136,7 +130,7 @@ fn nothing_is_lost_however_often_the_rules_change() {
             }
             tuner.in_force().changes
         });
-        common::play(&control);
+        play(&control);
         ends.store(true, Ordering::Relaxed);
         assert!(tuning.join().unwrap() >= 3);
         let stats = server.shutdown(FOREVER).unwrap();
@@ -155,7 +149,7 @@ fn a_plan_follows_the_rules_at_once() {
             .datapath(datapath)
             .start()
             .unwrap();
-        common::play(&control);
+        play(&control);
         let groups = || server.stats().plan.expect("darc plans").groups.len();
         wait_until("it reserves by two groups", || groups() == 2);
         set(&server.tuner(), "delta", "100000").unwrap();
@@ -169,6 +163,7 @@ fn a_plan_follows_the_rules_at_once() {
 
 #[test]
 fn what_is_refused_changes_nothing() {
+    let _alone = alone();
     let (datapath, _control) = replay(1, 2, 1_000, [0, 0]);
     let server = builder("concord,q=7us", Layout::Dedicated)
         .answering(Spin::default())
@@ -208,7 +203,7 @@ fn what_workers_did_adds_up() {
             .datapath(datapath)
             .start()
             .unwrap();
-        common::play(&control);
+        play(&control);
         let stats = server.shutdown(FOREVER).unwrap();
         let sum = |count: fn(&headway_runtime::WorkerStats) -> u64| -> u64 {
             stats

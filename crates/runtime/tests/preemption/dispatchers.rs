@@ -1,18 +1,18 @@
 //! Several dispatchers in one server, each with workers and a receive queue of its own: they start, drain, give up and fail as one server.
 
-mod common;
-
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use common::{
+use headway_net::header::Status;
+use headway_runtime::{Builder, Call, Idle, Layout, Pin, ResizeError, Server, Spin, checkpoint};
+
+use super::common::{
     Client, FOREVER, ServeBoxed, assert_all_answered, gated, loopback, play, replay, uneven_replay,
     wait_until,
 };
-use headway_net::header::Status;
-use headway_runtime::{Builder, Call, Idle, Layout, Pin, ResizeError, Server, Spin, checkpoint};
+use super::{alone, until_interrupted};
 
 const REQUESTS: u32 = 300;
 const LONG_NS: u64 = 200_000;
@@ -31,6 +31,7 @@ fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
 
 #[test]
 fn everything_is_answered_once_by_any_division() {
+    let _alone = alone();
     for layout in LAYOUTS {
         for (dispatchers, workers) in [(2, 2), (2, 3), (3, 4)] {
             for how in ["dedicated", "works"] {
@@ -56,6 +57,7 @@ fn everything_is_answered_once_by_any_division() {
 /// A dispatcher knows nothing of the others: its requests stay with its workers, whose numbers are the server's.
 #[test]
 fn requests_stay_with_the_workers_of_their_dispatcher() {
+    let _alone = alone();
     for layout in LAYOUTS {
         for fed in [1, 2] {
             let seen = Arc::new(Mutex::new(HashSet::new()));
@@ -87,27 +89,31 @@ fn requests_stay_with_the_workers_of_their_dispatcher() {
 /// Longs yield to what waits at their own dispatcher.
 #[test]
 fn longs_are_interrupted_in_each_group() {
+    let _alone = alone();
     for layout in LAYOUTS {
-        let (datapath, control) = replay(2, REQUESTS, 150_000, [500, LONG_NS]);
-        let server = builder(
-            "concord,dispatchers=2,dispatcher=dedicated,q=20us",
-            2,
-            layout,
-        )
-        .answering(Spin::default())
-        .datapath(datapath)
-        .start()
-        .unwrap();
-        play(&control);
-        let stats = server.shutdown(FOREVER).unwrap();
-        assert_all_answered(&stats, &control, LONG_NS, "two groups");
-        assert!(stats.preemptions > 0, "{layout:?}: {stats:?}");
+        until_interrupted("two dispatchers", || {
+            let (datapath, control) = replay(2, REQUESTS, 150_000, [500, LONG_NS]);
+            let server = builder(
+                "concord,dispatchers=2,dispatcher=dedicated,q=20us",
+                2,
+                layout,
+            )
+            .answering(Spin::default())
+            .datapath(datapath)
+            .start()
+            .unwrap();
+            play(&control);
+            let stats = server.shutdown(FOREVER).unwrap();
+            assert_all_answered(&stats, &control, LONG_NS, "two groups");
+            stats.preemptions
+        });
     }
 }
 
 /// A group that has drained goes on refusing while another still answers.
 #[test]
 fn a_drain_ends_when_every_dispatcher_has_answered() {
+    let _alone = alone();
     for layout in LAYOUTS {
         let gate = Arc::new(AtomicBool::new(false));
         let server = builder("concord,dispatchers=2,dispatcher=dedicated", 2, layout)
@@ -153,6 +159,7 @@ fn a_drain_ends_when_every_dispatcher_has_answered() {
 /// Requests in the middle of their service when time is up are given up in every group, and counted.
 #[test]
 fn what_is_given_up_is_counted() {
+    let _alone = alone();
     for layout in LAYOUTS {
         let (datapath, control) = replay(2, 40, 1_000, [0, 0]);
         let server = builder("concord,dispatchers=2,dispatcher=dedicated", 2, layout)
@@ -183,6 +190,7 @@ fn what_is_given_up_is_counted() {
 /// A thread of one group that panics stops all of them, and is the only one that is blamed.
 #[test]
 fn a_crash_of_one_dispatcher_stops_the_server() {
+    let _alone = alone();
     for layout in LAYOUTS {
         let server = builder("concord,dispatchers=2,dispatcher=dedicated", 2, layout)
             .classifier(|_: &[u8]| -> Option<u16> { panic!("a classifier with a bug") })
@@ -199,6 +207,7 @@ fn a_crash_of_one_dispatcher_stops_the_server() {
 
 #[test]
 fn each_dispatcher_keeps_a_worker() {
+    let _alone = alone();
     for layout in LAYOUTS {
         let seen = Arc::new(Mutex::new(HashSet::new()));
         let ran = Arc::clone(&seen);

@@ -1,17 +1,17 @@
 //! Workers that help themselves from one queue, steal and interrupt themselves: every request is answered once, in full.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{
-    Client, FOREVER, ServeBoxed, assert_all_answered, gated, loopback, play, replay, wait_until,
-};
 use headway_net::header::Status;
 use headway_runtime::{
     Builder, Call, Idle, Pin, ResizeError, Server, Service, Spin, Stats, checkpoint,
+};
+
+use super::alone;
+use super::common::{
+    Client, FOREVER, ServeBoxed, assert_all_answered, gated, loopback, play, replay, wait_until,
 };
 
 const REQUESTS: u32 = 300;
@@ -53,6 +53,7 @@ fn all_answered(policy: &str, workers: usize, idle: Idle) -> Stats {
 
 #[test]
 fn everything_is_answered_once_by_any_batch() {
+    let _alone = alone();
     for policy in ["tardis", "tardis,n=1", "tardis,n=64,q=20us"] {
         for workers in [1, 2, 5] {
             all_answered(policy, workers, Idle::default());
@@ -62,6 +63,7 @@ fn everything_is_answered_once_by_any_batch() {
 
 #[test]
 fn every_way_to_wait_answers_everything() {
+    let _alone = alone();
     for idle in [Idle::Spin, Idle::Park] {
         all_answered("tardis", 3, idle);
     }
@@ -70,6 +72,7 @@ fn every_way_to_wait_answers_everything() {
 /// One worker, more load than it carries: what waits interrupts.
 #[test]
 fn longs_are_interrupted_for_what_waits() {
+    let _alone = alone();
     let stats = all_answered("tardis", 1, Idle::default());
     assert!(stats.classes[1].preemptions > 0, "{stats:?}");
 }
@@ -77,6 +80,7 @@ fn longs_are_interrupted_for_what_waits() {
 /// Without anything that waits a long request goes on, slice after slice.
 #[test]
 fn a_request_alone_is_not_interrupted() {
+    let _alone = alone();
     let (datapath, control) = replay(1, 2, 1_000_000_000, [0, 0]);
     let server = builder("tardis", 1)
         .answering(|call: &mut Call<'_>| {
@@ -97,6 +101,7 @@ fn a_request_alone_is_not_interrupted() {
 /// With one worker that could only be interrupted.
 #[test]
 fn a_short_request_overtakes_a_long_one_that_runs() {
+    let _alone = alone();
     static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
     static LONG_SAW: AtomicU64 = AtomicU64::new(0);
     let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
@@ -125,6 +130,7 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
 /// A worker that is stuck in a request holds the rest of its batch: an idle one takes it.
 #[test]
 fn an_idle_worker_steals_from_a_batch() {
+    let _alone = alone();
     for idle in [Idle::Spin, Idle::Park] {
         let gate = Arc::new(AtomicBool::new(false));
         // All due at once, and the first is long: whoever takes it takes shorts, too.
@@ -156,6 +162,7 @@ fn an_idle_worker_steals_from_a_batch() {
 
 #[test]
 fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
+    let _alone = alone();
     let (datapath, control) = replay(1, REQUESTS, GAP_NS, [500, LONG_NS]);
     let server = builder("tardis", 2)
         .answering(|call: &mut Call<'_>| {
@@ -174,6 +181,7 @@ fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
 /// Requests in the middle of their service when time is up, in the shared queue too, are given up, and counted with the others.
 #[test]
 fn what_is_given_up_is_counted() {
+    let _alone = alone();
     let (datapath, control) = replay(1, 40, 1_000, [0, 0]);
     let server = builder("tardis", 2)
         .answering(|call: &mut Call<'_>| {
@@ -202,6 +210,7 @@ fn what_is_given_up_is_counted() {
 /// The bound is that of the shared queue, as in the simulator: a worker that is stuck lets the other poll, and shed.
 #[test]
 fn a_full_queue_sheds() {
+    let _alone = alone();
     const LIMIT: usize = 4;
     let gate = Arc::new(AtomicBool::new(false));
     let (datapath, control) = replay(1, 64, 0, [0, 0]);
@@ -221,6 +230,7 @@ fn a_full_queue_sheds() {
 
 #[test]
 fn it_serves_udp_and_refuses_while_it_drains() {
+    let _alone = alone();
     for idle in [Idle::default(), Idle::Park] {
         let gate = Arc::new(AtomicBool::new(false));
         let server = builder("tardis", 2).idle(idle).serving(gated(&gate));
@@ -252,6 +262,7 @@ fn it_serves_udp_and_refuses_while_it_drains() {
 /// A classifier that panics does so in the thread that receives: the server stops, and only that thread is blamed.
 #[test]
 fn a_crash_stops_the_server() {
+    let _alone = alone();
     #[derive(Clone, Copy, Debug)]
     struct Panics;
     impl headway_net::classify::Classifier for Panics {

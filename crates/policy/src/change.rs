@@ -1,9 +1,9 @@
 //! Changes of parameters while a server serves: which may change, and what follows from the change.
 
-use super::{Replicas, ServerSpec, System, Visit, check, with};
 use crate::Shape;
 use crate::role::{Ingress, Local, Monitor};
 use crate::spec::{Params, SpecError, Value};
+use crate::systems::{Replicas, ServerSpec, System, Visit, check, with};
 use alloc::string::String;
 use alloc::{vec, vec::Vec};
 use core::any::Any;

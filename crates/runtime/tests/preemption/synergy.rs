@@ -1,12 +1,16 @@
 //! Workers without a dispatcher that steal, interrupt themselves and share a wait queue: every request is answered once, in full.
 
-mod common;
-
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, uneven_replay, wait_until};
-use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
+use headway_runtime::{
+    Builder, Call, DeclaredClass, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint,
+};
+
+use super::alone;
+use super::common::{
+    FOREVER, ServeBoxed, assert_all_answered, play, replay, uneven_replay, wait_until,
+};
 
 const REQUESTS: u32 = 300;
 const LONG_NS: u64 = 200_000;
@@ -32,9 +36,20 @@ fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
 
 /// Runs a replay to its end, dealt to so many of the workers' queues, and checks that each request came back once.
 fn all_answered(policy: &str, workers: usize, fed: usize, idle: Idle, layout: Layout) -> Stats {
+    let builder = builder(policy, workers, layout).idle(idle);
+    let context = format!("{policy}, {workers} workers, {fed} fed, {idle:?}, {layout:?}");
+    let stats = played(builder, workers, fed, layout, &context);
+    // Where quanta follow the shorts, these are not timed.
+    if !policy.contains("parts") {
+        assert_eq!(stats.classes[0].preemptions, 0, "{context}: {stats:?}");
+    }
+    stats
+}
+
+/// Plays a replay to a server of this layout.
+fn played(builder: Builder, workers: usize, fed: usize, layout: Layout, context: &str) -> Stats {
     let (datapath, control) = uneven_replay(workers, fed, REQUESTS, GAP_NS, [500, LONG_NS]);
-    let server = builder(policy, workers, layout)
-        .idle(idle)
+    let server = builder
         .answering(Spin::default())
         .datapath(datapath)
         .start()
@@ -45,15 +60,32 @@ fn all_answered(policy: &str, workers: usize, fed: usize, idle: Idle, layout: La
     );
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
-    let context = format!("{policy}, {workers} workers, {fed} fed, {idle:?}, {layout:?}");
-    assert_all_answered(&stats, &control, LONG_NS, &context);
+    assert_all_answered(&stats, &control, LONG_NS, context);
     let resumed: u64 = stats.classes.iter().map(|class| class.resumed).sum();
     assert_eq!(resumed, stats.preemptions, "{context}");
-    // Where quanta follow the shorts, these are not timed.
-    if !policy.contains("parts") {
-        assert_eq!(stats.classes[0].preemptions, 0, "{context}: {stats:?}");
-    }
     stats
+}
+
+/// Without hints and without feedback the workers find out which class is long, and interrupt that one alone.
+#[test]
+fn what_is_long_is_learned_where_nobody_says_it() {
+    let begun = Instant::now();
+    for layout in LAYOUTS {
+        loop {
+            let unknown = |name| DeclaredClass::new(name, Duration::ZERO);
+            let builder =
+                builder("synergy", 2, layout).classes(vec![unknown("short"), unknown("long")]);
+            let stats = played(builder, 2, 2, layout, "learned");
+            assert_eq!(stats.classes[0].preemptions, 0, "{layout:?}: {stats:?}");
+            if stats.classes[1].preemptions > 0 {
+                break;
+            }
+            assert!(
+                begun.elapsed() < FOREVER,
+                "{layout:?}: nothing was interrupted"
+            );
+        }
+    }
 }
 
 /// The parts of the ablation, one after the other; quanta that always interrupt; wait queues that hold one request or none too many.
@@ -69,6 +101,7 @@ const POLICIES: [&str; 7] = [
 
 #[test]
 fn everything_is_answered_once_by_every_part() {
+    let _alone = alone();
     for policy in POLICIES {
         for workers in [1, 2, 5] {
             for layout in LAYOUTS {
@@ -80,6 +113,7 @@ fn everything_is_answered_once_by_every_part() {
 
 #[test]
 fn every_way_to_wait_answers_everything() {
+    let _alone = alone();
     for idle in [Idle::Spin, Idle::Park] {
         for layout in LAYOUTS {
             all_answered("synergy", 2, 2, idle, layout);
@@ -90,6 +124,7 @@ fn every_way_to_wait_answers_everything() {
 /// A worker whose queue stays empty takes its part of the other's.
 #[test]
 fn an_idle_worker_steals() {
+    let _alone = alone();
     let begun = Instant::now();
     while all_answered("synergy", 2, 1, Idle::default(), Layout::Inline).stolen == 0 {
         assert!(begun.elapsed() < FOREVER, "nobody stole");
@@ -100,6 +135,7 @@ fn an_idle_worker_steals() {
 /// worker to which nothing comes keeps none of them.
 #[test]
 fn workers_leave_buffers_to_those_that_need_them() {
+    let _alone = alone();
     for layout in LAYOUTS {
         let (datapath, control) = uneven_replay(3, 1, REQUESTS, 0, [500, LONG_NS]);
         let server = builder("synergy,parts=wq+cp,q=5us", 3, layout)
@@ -117,6 +153,7 @@ fn workers_leave_buffers_to_those_that_need_them() {
 /// Preemption is conditional: without anything that waits a long request goes on, slice after slice.
 #[test]
 fn a_long_alone_is_not_interrupted() {
+    let _alone = alone();
     for layout in LAYOUTS {
         let begun = Instant::now();
         let mut long = Duration::from_millis(1);
@@ -150,6 +187,7 @@ fn serve_one_long(layout: Layout, long: Duration) -> u64 {
 /// With one worker that could only be interrupted.
 #[test]
 fn a_short_request_overtakes_a_long_one_that_runs() {
+    let _alone = alone();
     for layout in LAYOUTS {
         static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
         static LONG_SAW: AtomicU64 = AtomicU64::new(0);
@@ -182,6 +220,7 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
 
 #[test]
 fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
+    let _alone = alone();
     for layout in LAYOUTS {
         let (datapath, control) = replay(2, REQUESTS, GAP_NS, [500, LONG_NS]);
         let server = builder("synergy", 2, layout)
@@ -202,6 +241,7 @@ fn a_panic_in_an_interrupted_handler_costs_its_request_only() {
 /// Requests in the middle of their service when time is up, in a wait queue too, are given up, and counted with the others.
 #[test]
 fn what_is_given_up_is_counted() {
+    let _alone = alone();
     for layout in LAYOUTS {
         let (datapath, control) = replay(2, 40, 1_000, [0, 0]);
         let server = builder("synergy,q=5us", 2, layout)

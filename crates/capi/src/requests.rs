@@ -1,0 +1,108 @@
+//! How a loop takes requests and answers them.
+#![expect(unsafe_code, reason = "functions with names that C links to")]
+
+use std::ffi::{c_int, c_void};
+
+use headway_runtime as runtime;
+
+use crate::request::{Request, headway_reply};
+use crate::status::{Failure, HEADWAY_E_NONE, HEADWAY_OK, report};
+
+/// Where a loop (headway_service.serve) takes its requests from: valid until it returns, for the loop alone.
+#[derive(Debug)]
+pub struct Requests {
+    _private: [u8; 0],
+}
+
+/// # Safety
+/// `requests` is null or what the loop was called with.
+unsafe fn own<'a>(requests: *mut Requests) -> Result<&'a runtime::Requests, Failure> {
+    // SAFETY: the caller's promise.
+    let own = unsafe { requests.cast::<runtime::Requests>().as_ref() };
+    own.ok_or_else(|| Failure::argument("the requests are null: pass what serve() was called with"))
+}
+
+/// Writes the next request to `*request`; to be answered by headway_send() or headway_finish(). While the loop holds no request it waits for one, and HEADWAY_E_NONE says that
+/// the server has ended: return then. While it holds some, HEADWAY_E_NONE says that nothing else is to begin now, or that the loop may not have more: answer one of them. A loop may
+/// hold several, up to 16, where the policy interrupts requests by probes, they stay at their worker, and headway_options.feedback is off. HEADWAY_E_NONE leaves headway_last_error() as
+/// it is.
+///
+/// # Safety
+/// `requests` is null or what the loop was called with; `request` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_recv(
+    requests: *mut Requests,
+    request: *mut *mut Request,
+) -> c_int {
+    let mut next = None;
+    let code = report(|| {
+        if request.is_null() {
+            return Err(Failure::argument("the place for the request is null"));
+        }
+        // SAFETY: the caller's promise.
+        next = unsafe { own(requests) }?.recv();
+        Ok(())
+    });
+    match next {
+        Some(next) => {
+            // SAFETY: not null, and the caller's promise.
+            unsafe { request.write(next.into_raw().cast()) };
+            HEADWAY_OK
+        }
+        None if code == HEADWAY_OK => HEADWAY_E_NONE,
+        None => code,
+    }
+}
+
+/// Answers the request with these bytes, as headway_reply(), and is finished with it, whatever is returned. The answer leaves when the loop waits in headway_recv(), or when the policy lets
+/// this request go on. HEADWAY_E_ARGUMENT if the loop does not have the request.
+///
+/// # Safety
+/// As headway_recv(); `request` came from it; `bytes` is null or has as many readable bytes as `length` says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_send(
+    requests: *mut Requests,
+    request: *mut Request,
+    bytes: *const c_void,
+    length: usize,
+) -> c_int {
+    let mut replied = HEADWAY_OK;
+    let code = report(|| {
+        // SAFETY: the caller's promise.
+        let held = unsafe { taken(requests, request) }?;
+        // SAFETY: the loop has the request; the caller's promise.
+        replied = unsafe { headway_reply(request, bytes, length) };
+        drop(held);
+        Ok(())
+    });
+    if code == HEADWAY_OK { replied } else { code }
+}
+
+/// Is finished with the request, whose answer is what headway_reply(), headway_reply_in_place(), headway_fail() or headway_bad_request() made it; an error without any of these.
+/// HEADWAY_E_ARGUMENT if the loop does not have the request.
+///
+/// # Safety
+/// As headway_recv(); `request` came from it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_finish(requests: *mut Requests, request: *mut Request) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        drop(unsafe { taken(requests, request) }?);
+        Ok(())
+    })
+}
+
+/// The request, if the loop has it.
+///
+/// # Safety
+/// As [`own`].
+unsafe fn taken<'a>(
+    requests: *mut Requests,
+    request: *mut Request,
+) -> Result<runtime::Request<'a>, Failure> {
+    // SAFETY: the caller's promise.
+    let held = unsafe { own(requests) }?.request_at(request.cast());
+    held.ok_or_else(|| {
+        Failure::argument("the loop does not have the request: headway_recv() gave another, or it is answered already")
+    })
+}
