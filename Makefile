@@ -140,9 +140,15 @@ pass:
 
 # What the pass costs and how well it keeps a quantum: minutes, on a quiet machine (docs/preemption-overhead.md).
 # BENCH_PASS="--quick --only fft" says more; pass/suite/bench_pass.py --help tells what there is.
+# REAL=1 measures libraries of others instead, fetched as the distribution's source packages, with either kind of probe.
 .PHONY: bench-pass
 bench-pass: pass
+ifeq ($(REAL),1)
+	python3 -B pass/suite/bench_pass.py --language real -o target/pass-real.json $(BENCH_PASS)
+	python3 -B pass/suite/bench_pass.py --language real --probe tsc -o target/pass-real-tsc.json $(BENCH_PASS)
+else
 	python3 -B pass/suite/bench_pass.py -o target/pass-suite.json $(BENCH_PASS)
+endif
 
 # The suite's programs compute the same with every probe taken.
 .PHONY: test-suite

@@ -6,6 +6,8 @@
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
 
+#include <array>
+
 using namespace llvm;
 
 namespace headway {
@@ -15,9 +17,12 @@ namespace {
 constexpr unsigned FsAddressSpace = 257;
 /// The countdown of TSC probes in `__headway_self`.
 constexpr int64_t CountdownOffset = 16;
+/// The deadline of a thread that has none: the countdown runs out now and then, and no more happens.
+constexpr uint64_t NoDeadline = UINT64_MAX;
 constexpr uint32_t QuietWeight = 1u << 20;
 constexpr StringRef Flag = "__headway_preempt";
-constexpr uint64_t FlagBytes = 64;
+constexpr StringRef Self = "__headway_self";
+constexpr uint64_t LineBytes = 64;
 
 /// The distance of a thread-local object from the start of the thread's block: the same in every
 /// thread, hence the only part of a probe that may be kept in a register across a yield. It is read
@@ -44,25 +49,26 @@ Value *wordAt(IRBuilder<> &B, StringRef Symbol, int64_t Offset, Emitter::Offset 
 /// the linker knows.
 bool isForExecutables(const Module &M) { return M.getPICLevel() == PICLevel::NotPIC || M.getPIELevel() != PIELevel::Default; }
 
-/// The executable itself must define the flag then, even if the runtime is a shared library, whose own definition yields to this one. Weak, and in
-/// a group of which one is kept: another module's, the runtime's or `libheadway_probes`' does as well.
-void defineFlag(Module &M) {
-  GlobalVariable *Known = M.getNamedGlobal(Flag);
+/// The executable itself must define the words then, even if the runtime is a shared library, whose own definition yields to this one. Weak, and in
+/// a group of which one is kept: another module's, the runtime's or `libheadway_probes`' does as well. `First` is the first word before the runtime writes it.
+void defineLine(Module &M, StringRef Name, uint64_t First) {
+  GlobalVariable *Known = M.getNamedGlobal(Name);
   if (Known && !Known->isDeclaration())
     return;
-  Type *Words = ArrayType::get(Type::getInt64Ty(M.getContext()), FlagBytes / 8);
-  auto *Defined = new GlobalVariable(M, Words, /*isConstant=*/false, GlobalValue::WeakAnyLinkage, Constant::getNullValue(Words), "",
+  std::array<uint64_t, LineBytes / 8> Words{First};
+  Constant *Initial = ConstantDataArray::get(M.getContext(), Words);
+  auto *Defined = new GlobalVariable(M, Initial->getType(), /*isConstant=*/false, GlobalValue::WeakAnyLinkage, Initial, "",
                                      /*InsertBefore=*/nullptr, GlobalVariable::InitialExecTLSModel);
   if (Known) {
     Defined->takeName(Known);
     Known->replaceAllUsesWith(Defined);
     Known->eraseFromParent();
   } else {
-    Defined->setName(Flag);
+    Defined->setName(Name);
   }
-  Defined->setAlignment(Align(FlagBytes));
+  Defined->setAlignment(Align(LineBytes));
   Defined->setDSOLocal(true);
-  Defined->setComdat(M.getOrInsertComdat(Flag));
+  Defined->setComdat(M.getOrInsertComdat(Name));
   appendToCompilerUsed(M, {Defined}); // by assembly
 }
 
@@ -76,6 +82,16 @@ Value *isAskedDirectly(IRBuilder<> &B) {
   return B.CreateICmpNE(Call, B.getInt8(0));
 }
 
+/// The same of a countdown: one subtraction from memory.
+Value *ranOutDirectly(IRBuilder<> &B, Cost Weight) {
+  auto *Type = FunctionType::get(B.getInt8Ty(), {B.getInt32Ty()}, false);
+  const std::string Text = ("subq $1, %fs:" + Self + "@tpoff+" + Twine(CountdownOffset)).str();
+  auto *Asm = InlineAsm::get(Type, Text, "={@ccs},e,~{dirflag},~{fpsr},~{flags}", /*hasSideEffects=*/true);
+  CallInst *Call = B.CreateCall(Type, Asm, {B.getInt32(std::clamp<Cost>(Weight, 1, INT32_MAX))});
+  Call->setDoesNotThrow();
+  return B.CreateICmpNE(Call, B.getInt8(0));
+}
+
 /// Volatile: it must happen each time that the program comes by.
 Value *isAsked(IRBuilder<> &B, Emitter::Offset Where) {
   Value *Address = wordAt(B, Flag, 0, Where);
@@ -84,7 +100,7 @@ Value *isAsked(IRBuilder<> &B, Emitter::Offset Where) {
 }
 
 Value *ranOut(IRBuilder<> &B, Cost Weight, Emitter::Offset Where) {
-  Value *Address = wordAt(B, "__headway_self", CountdownOffset, Where);
+  Value *Address = wordAt(B, Self, CountdownOffset, Where);
   Value *Before = B.CreateAlignedLoad(B.getInt64Ty(), Address, Align(8), /*isVolatile=*/true);
   Value *After = B.CreateSub(Before, B.getInt64(std::max<Cost>(1, Weight)));
   B.CreateAlignedStore(After, Address, Align(8), /*isVolatile=*/true);
@@ -93,7 +109,7 @@ Value *ranOut(IRBuilder<> &B, Cost Weight, Emitter::Offset Where) {
 
 } // namespace
 
-Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind), Directly(Kind == ProbeKind::Flag && isForExecutables(M)) {}
+Emitter::Emitter(Module &M, ProbeKind Kind) : M(M), Kind(Kind), Directly(isForExecutables(M)) {}
 
 /// Calls the function that yields. It preserves every register but r11 (and what AVX-512 added, which
 /// `preserve_all` leaves to its callers), so that the way past it costs the surrounding code no register.
@@ -117,8 +133,9 @@ void Emitter::callSlowPath(IRBuilder<> &B) {
 void Emitter::before(Instruction *Point, Cost Weight, Offset Where) {
   IRBuilder<> B(Point);
   if (Directly)
-    defineFlag(M);
-  Value *Take = Kind == ProbeKind::Tsc ? ranOut(B, Weight, Where) : Directly ? isAskedDirectly(B) : isAsked(B, Where);
+    defineLine(M, Kind == ProbeKind::Flag ? Flag : Self, Kind == ProbeKind::Flag ? 0 : NoDeadline);
+  Value *Take = Kind == ProbeKind::Flag ? (Directly ? isAskedDirectly(B) : isAsked(B, Where))
+                                        : (Directly ? ranOutDirectly(B, Weight) : ranOut(B, Weight, Where));
   MDNode *Weights = MDBuilder(M.getContext()).createBranchWeights(1, QuietWeight);
   Instruction *Cold = SplitBlockAndInsertIfThen(Take, Point->getIterator(), /*Unreachable=*/false, Weights);
   B.SetInsertPoint(Cold);

@@ -30,7 +30,7 @@ public:
 private:
   llvm::Module &M;
   ProbeKind Kind;
-  /// Whether probes name the flag's place instead of loading it.
+  /// Whether probes name the place of the thread's words instead of loading it.
   const bool Directly;
 
   void callSlowPath(llvm::IRBuilder<> &B);

@@ -10,11 +10,12 @@ import json
 import pathlib
 import sys
 
-from driver import build, check, measure, programs, table
+from driver import build, check, instructions, measure, programs, table
 from driver.errors import SuiteError
 
 QUICK = measure.Effort(rounds=4, repetitions=8, slice_seconds=0.4, stretch_repetitions=3)
 FULL = measure.Effort(rounds=16, repetitions=24, slice_seconds=2.0, stretch_repetitions=7)
+REAL = measure.Effort(rounds=8, repetitions=24, slice_seconds=0.5, stretch_repetitions=5)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -23,12 +24,14 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="a first impression: few rounds, short runs")
     parser.add_argument("--only", metavar="NAME", action="append", help="this program only (may be repeated)")
     parser.add_argument("--half", choices=programs.HALVES, help="this half only")
-    parser.add_argument("--language", choices=programs.LANGUAGES, default="c", help="C and C++ (default), or the programs that are written in Rust as well")
+    parser.add_argument("--language", choices=programs.LANGUAGES, default="c", help="C and C++ (default), the programs that are written in Rust as well, or real: libraries of others, fetched from the distribution")
     parser.add_argument("--probe", choices=("flag", "tsc"), default="flag", help="what probes look at (default: flag)")
     parser.add_argument("--distance", type=int, metavar="N", help="the pass's -headway-probe-distance")
     parser.add_argument("--quantum", type=int, metavar="US", default=5, help="of the slices, in µs (default: 5)")
     parser.add_argument("--rounds", type=int, metavar="N", help="pairs of processes per program")
     parser.add_argument("--seconds", type=float, metavar="S", help="of slices per program")
+    parser.add_argument("--instructions", action="store_true", help="count instructions as well, by valgrind (always with --language real)")
+    parser.add_argument("--instructions-only", action="store_true", help="count instructions and measure nothing else: as good on a busy machine")
     parser.add_argument("--null", action="store_true", help="plain builds on both sides: what the method makes of nothing")
     parser.add_argument("--show", metavar="FILE", nargs="+", help="print what earlier runs wrote; measure nothing")
     parser.add_argument("-o", "--output", metavar="FILE", type=pathlib.Path, help="write the results as JSON")
@@ -37,11 +40,19 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--build-dir", metavar="DIR", type=pathlib.Path, default=build.DEFAULT_DIRECTORY,
                         help="where objects and programs go (default: target/pass-suite)")
     parser.add_argument("--core", type=int, metavar="K", help="the core to run programs on (default: the highest)")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.instructions |= arguments.language == "real"
+    why = instructions.why_not()
+    if arguments.instructions_only and why:
+        parser.error(f"--instructions-only: {why}")
+    if arguments.instructions and why:
+        print(f"SKIPPED: {why}", file=sys.stderr)
+        arguments.instructions = False
+    return arguments
 
 
 def effort_of(arguments: argparse.Namespace) -> measure.Effort:
-    effort = QUICK if arguments.quick else FULL
+    effort = QUICK if arguments.quick else REAL if arguments.language == "real" else FULL
     if arguments.rounds:
         effort = effort._replace(rounds=arguments.rounds)
     if arguments.seconds:
@@ -60,14 +71,16 @@ def load_results(files: list[str]) -> list[dict]:
 
 
 def measure_all(arguments: argparse.Namespace) -> list[dict]:
-    chosen = programs.select(arguments.only, arguments.half, arguments.language)
+    chosen = programs.available(programs.select(arguments.only, arguments.half, arguments.language))
     builder = build.Builder(arguments.build_dir, arguments.probe, arguments.distance, arguments.null)
+    if arguments.instructions_only:
+        return instructions.count_all(chosen, builder.build(chosen, layouts=1))
     effort = effort_of(arguments)
     binaries = builder.build(chosen, layouts=min(build.LAYOUTS, effort.rounds))
     results = []
     for program in chosen:
         result = measure.measure(binaries[program.name], effort, arguments)
-        results.append({"name": program.name, "half": program.half, "row": program.row, **result})
+        results.append({"name": program.name, "half": program.half, "row": program.row, "language": arguments.language, "probe": arguments.probe, **result})
         print(table.progress(results[-1]), file=sys.stderr, flush=True)
     return results
 
@@ -77,6 +90,12 @@ def main() -> int:
     if arguments.check:
         return check.check(arguments)
     results = load_results(arguments.show) if arguments.show else measure_all(arguments)
+    if arguments.instructions_only:
+        print(instructions.text(results))
+        return 0
+    if not results:
+        print("SKIPPED: nothing is left to measure")
+        return 0
     if arguments.output:
         document = {"machine": measure.machine(), "compiler": build.compiler_version(arguments.language), "programs": results}
         arguments.output.write_text(json.dumps(document, indent=1) + "\n")

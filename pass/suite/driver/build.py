@@ -10,6 +10,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from . import libraries
 from .errors import SuiteError
 from .programs import SUITE, Program
 
@@ -98,35 +99,48 @@ class Builder:
                 _run([CC, "-c", shift, "-o", shift.with_suffix(".o")], f"assembling {shift.name}")
         return objects
 
-    def compile(self, program: Program, instrumented: bool) -> pathlib.Path:
+    def compile(self, program: Program, instrumented: bool) -> list[pathlib.Path]:
+        """The program's objects, its library's among them."""
         kind = self.kind if instrumented else "plain"
         output = self.directory / kind / (program.name + (".a" if program.is_rust else ".o"))
         output.parent.mkdir(exist_ok=True)
-        shared = SUITE / ("rust/suite.rs" if program.is_rust else "harness/suite.h")
-        if self._is_current(output, [program.source, shared], self.tools_changed if instrumented else 0.0):
-            return output
-        passed = instrumented and not self.null
-        what = f"compiling {program.name} {'instrumented' if instrumented else 'plain'}"
         if program.is_rust:
-            compiler = [wrapper("headway-rustc"), RUSTC] if passed else [RUSTC]
+            return [self._compile_rust(program, output, instrumented)]
+        flags = program.library.headers() if program.library else []
+        shared = [SUITE / "harness/suite.h", *(SUITE / "real").glob("*.h")]
+        objects = [self._compile_c(program.source, output, [STANDARD[program.is_cxx], *flags], shared, instrumented)]
+        if program.library:
+            directory = output.with_suffix("")
+            directory.mkdir(exist_ok=True)
+            for source in program.library.files():
+                name = "_".join(source.relative_to(program.library.directory).parts) + ".o"
+                objects.append(self._compile_c(source, directory / name, ["-w", *program.library.flags, *flags], [pathlib.Path(libraries.__file__)], instrumented))
+        return objects
+
+    def _compile_rust(self, program: Program, output: pathlib.Path, instrumented: bool) -> pathlib.Path:
+        if not self._is_current(output, [program.source, SUITE / "rust/suite.rs"], self.tools_changed if instrumented else 0.0):
+            compiler = [wrapper("headway-rustc"), RUSTC] if instrumented and not self.null else [RUSTC]
             # In the source tree: its rust-toolchain.toml says which rustc.
-            _run([*compiler, "--crate-name", program.name, *RUST_FLAGS, program.source, "-o", output], what,
+            _run([*compiler, "--crate-name", program.name, *RUST_FLAGS, program.source, "-o", output], f"compiling {program.name}",
                  cwd=ROOT, env={**os.environ, **self.pass_variables})
-            return output
-        if passed:
-            compiler, flags = wrapper("headway-c++" if program.is_cxx else "headway-cc"), self.pass_flags
-        else:
-            compiler, flags = CXX if program.is_cxx else CC, []
-        _run([compiler, *FLAGS, STANDARD[program.is_cxx], *flags, "-c", program.source, "-o", output], what)
         return output
 
-    def link(self, program: Program, code: pathlib.Path, layout: int, harness: list[pathlib.Path]) -> pathlib.Path:
-        output = code.with_name(f"{code.name}.{layout}" if program.is_rust else f"{program.name}.{layout}")
-        if not self._is_current(output, [code, *harness]):
+    def _compile_c(self, source: pathlib.Path, output: pathlib.Path, flags: list[str], shared: list[pathlib.Path], instrumented: bool) -> pathlib.Path:
+        if not self._is_current(output, [source, *shared], self.tools_changed if instrumented else 0.0):
+            is_cxx = source.suffix != ".c"
+            compiler = CXX if is_cxx else CC
+            if instrumented and not self.null:
+                compiler, flags = wrapper("headway-c++" if is_cxx else "headway-cc"), [*flags, *self.pass_flags]
+            _run([compiler, *FLAGS, *flags, "-c", source, "-o", output], f"compiling {source.name} {'instrumented' if instrumented else 'plain'}")
+        return output
+
+    def link(self, program: Program, code: list[pathlib.Path], layout: int, harness: list[pathlib.Path]) -> pathlib.Path:
+        output = code[0].with_name(f"{code[0].name}.{layout}" if program.is_rust else f"{program.name}.{layout}")
+        if not self._is_current(output, [*code, *harness]):
             shift = self.directory / "harness" / f"shift{layout}.o"
             # From Rust comes a library, of which the linker takes what is asked for: the kernel at its place, as an object would be.
-            asked, libraries = (["-Wl,-u,kernel_run"], ["-lgcc_s", "-ldl"]) if program.is_rust else ([], [])
-            _run([CXX if program.is_cxx else CC, *asked, shift, code, *harness, "-lm", "-lpthread", *libraries, "-o", output],
+            asked, further = (["-Wl,-u,kernel_run"], ["-lgcc_s", "-ldl"]) if program.is_rust else ([], [])
+            _run([CXX if program.is_cxx else CC, *asked, shift, *code, *harness, "-lm", "-lpthread", *further, "-o", output],
                  f"linking {program.name}")
         return output
 

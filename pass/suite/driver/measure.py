@@ -1,4 +1,4 @@
-"""The three measurements of a program.
+"""The measurements of a program.
 
 Overhead: one process of each build on the same core, which repeat in turns (plain, instrumented, plain, …) on request. So each finds
 what the other left in caches and predictors: one that followed itself could be slower by three times, for a whole repetition. Two
@@ -18,7 +18,7 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
-from . import stats
+from . import instructions, stats
 from .build import Binaries
 from .errors import SuiteError
 
@@ -138,14 +138,24 @@ def _stretches(binary: pathlib.Path, effort: Effort, options: list[str], plain_n
     return report
 
 
+def digest_of(binary: pathlib.Path, options: list[str]) -> str:
+    """What the plain build computes, which every other run of a program that does not know its result shall compute."""
+    done = subprocess.run([binary, *options, "--repeat", "1"], capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode != 0:
+        raise SuiteError(f"{binary}: {done.stderr.strip() or f'exit status {done.returncode}'}")
+    return done.stdout.split()[-1]
+
+
 def measure(binaries: Binaries, effort: Effort, arguments: argparse.Namespace) -> dict:
     core = ["--core", str(arguments.core)] if arguments.core is not None else []
+    core += ["--expected", digest_of(binaries.plain[0], core)]
     options = [*core, "--probe", arguments.probe]
     overhead = _overhead(binaries, effort, core)
+    executed = {"instructions": instructions.compare(binaries.plain[0], binaries.instrumented[0])} if arguments.instructions else {}
     if arguments.null:
-        return {"overhead": overhead}
+        return {"overhead": overhead, **executed}
     instrumented = binaries.instrumented[0]
     stretches = _stretches(instrumented, effort, options, overhead["plain_ns"])
     if stretches["probes"] == 0:
         raise SuiteError(f"{instrumented}: no probe was ever executed; was it built with the pass?")
-    return {"overhead": overhead, "stretches": stretches, "slices": _slices(instrumented, effort, options, arguments.quantum)}
+    return {"overhead": overhead, **executed, "stretches": stretches, "slices": _slices(instrumented, effort, options, arguments.quantum)}

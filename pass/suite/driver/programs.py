@@ -1,13 +1,15 @@
-"""Which programs there are: `programs.txt` and the files it names."""
+"""Which programs there are: `programs.txt` and the files it names, and those that give a library its work."""
 import difflib
 import pathlib
 from typing import NamedTuple
 
+from . import libraries
 from .errors import SuiteError
 
 SUITE = pathlib.Path(__file__).resolve().parent.parent
 HALVES = ("tuned", "reported")
-LANGUAGES = {"c": ("programs", (".c", ".cc")), "rust": ("rust", (".rs",))}  # where, and what their names end in
+# Where a set's programs are, and what their names end in.
+LANGUAGES = {"c": ("programs", (".c", ".cc")), "rust": ("rust", (".rs",)), "real": ("real", (".c", ".cc"))}
 
 
 class Program(NamedTuple):
@@ -15,6 +17,7 @@ class Program(NamedTuple):
     half: str
     row: str | None  # the name in Concord's Table 1
     source: pathlib.Path
+    library: libraries.Library | None = None  # whose code it runs
 
     @property
     def is_cxx(self) -> bool:
@@ -34,8 +37,20 @@ def _source(name: str, language: str) -> pathlib.Path | None:
     return None
 
 
+def _of_libraries() -> list[Program]:
+    found = []
+    for name, library in libraries.LIBRARIES.items():
+        source = _source(name, "real")
+        if source is None:
+            raise SuiteError(f"libraries.py names {name}, but real/{name}.c (or .cc) does not exist")
+        found.append(Program(name, library.half, None, source, library))
+    return found
+
+
 def all_programs(language: str = "c") -> list[Program]:
-    """Every program there is in C or C++; or those of them that are written in Rust as well, of the same half."""
+    """Every program there is in C or C++; those of them that are written in Rust as well, of the same half; or those of libraries."""
+    if language == "real":
+        return _of_libraries()
     found = []
     for line in (SUITE / "programs.txt").read_text().splitlines():
         if not line.strip() or line.startswith("#"):
@@ -58,3 +73,9 @@ def select(names: list[str] | None, half: str | None, language: str = "c") -> li
             near = difflib.get_close_matches(name, [program.name for program in known], 1)
             raise SuiteError(f"--only {name}: no such program" + (f"; did you mean {near[0]}?" if near else ""))
     return [program for program in known if (not names or program.name in names) and half in (None, program.half)]
+
+
+def available(chosen: list[Program]) -> list[Program]:
+    """Those of `chosen` whose library can be had; says on standard error why others cannot."""
+    there = libraries.fetch([program.name for program in chosen if program.library])
+    return [program for program in chosen if not program.library or program.name in there]

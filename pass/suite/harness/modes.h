@@ -7,6 +7,7 @@
 
 struct options {
     bool full;
+    uint64_t expected;    // the digest of the result where the program does not know it; 0: nor does who runs it
     bool tsc;             // the program's probes look at the clock, not at a flag
     int core, timer_core; // where the kernel runs, and the thread that raises flags
     uint64_t repetitions;

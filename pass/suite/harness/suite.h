@@ -35,7 +35,7 @@ uint64_t kernel_digest(void);
 // Independent of the digest, which only says that nothing changed (not measured).
 bool kernel_valid(void);
 
-// The digest of the small and of the full size.
+// The digest of the small and of the full size; 0: it depends on the version of a library, and --expected gives it.
 extern const uint64_t kernel_expected[2];
 
 #ifdef __cplusplus
