@@ -92,5 +92,7 @@ fn run(program: &Path, input: &[u8]) -> Result<Vec<u64>> {
     let status = child.wait()?;
     ensure!(status.success(), "the Go program failed ({status})");
     let words = output.chunks_exact(8);
-    Ok(words.map(|bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes"))).collect())
+    Ok(words
+        .map(|bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("chunks of eight bytes")))
+        .collect())
 }
