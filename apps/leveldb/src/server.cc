@@ -73,6 +73,17 @@ leveldb::Status Fill(leveldb::DB *db) {
   return status;
 }
 
+/// How often requests yielded at the end of a section, most often a lock, that had kept them from yielding.
+uint64_t LockYields(headway_server *server) {
+  uint64_t yields = 0;
+  for (unsigned type = 0; type < kClasses; type++) {
+    headway_class_stats stats{};
+    stats.size = sizeof stats;
+    if (headway_read_class_stats(server, type, &stats) == HEADWAY_OK) yields += stats.lock_yields;
+  }
+  return yields;
+}
+
 int Fail(const char *words) {
   std::fprintf(stderr, "%s\n", words);
   return 1;
@@ -118,9 +129,11 @@ int main(int argc, char **argv) {
   std::fflush(stdout);
   while (std::getchar() != EOF) {
   }
+  const uint64_t lock_yields = LockYields(server);
   headway_stats stats{};
   stats.size = sizeof stats;
   if (headway_stop(server, 1000000000, &stats) != HEADWAY_OK) return Fail(headway_last_error());
+  std::printf("lock yields %llu\n", static_cast<unsigned long long>(lock_yields));
   std::printf("answered %llu, preemptions %llu\n", static_cast<unsigned long long>(stats.answered),
               static_cast<unsigned long long>(stats.preemptions));
   return 0;

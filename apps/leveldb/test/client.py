@@ -59,13 +59,13 @@ class Server:
             raise Wrong(f"request {index} was answered as {answered}")
         return status, answer
 
-    def stop(self) -> int:
-        """Ends it; returns how often it interrupted a request."""
+    def stop(self) -> tuple[int, int]:
+        """Ends it; returns how often it interrupted a request, and how often at the end of a section such as a lock."""
         self.link.close()
         said, _ = self.process.communicate(timeout=PATIENCE_SECONDS)
         if self.process.returncode != 0:
             raise Wrong(f"the server ended with {self.process.returncode}: {said}")
-        answered, preemptions = (int(word) for word in said.replace(",", " ").split() if word.isdigit())
+        lock_yields, answered, preemptions = (int(word) for word in said.replace(",", " ").split() if word.isdigit())
         if answered != self.sent:
             raise Wrong(f"{self.sent} requests were sent, {answered} answered")
-        return preemptions
+        return preemptions, lock_yields

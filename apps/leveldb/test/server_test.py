@@ -18,7 +18,13 @@ from client import BAD_REQUEST, DELETE, GET, KEYS, OK, PUT, SCAN, Server, Wrong,
 
 OUTSTANDING = 16
 # Policies, and whether requests are interrupted under them.
-POLICIES = [("c-fcfs", False), ("concord,q=5us", True), ("tiny-quanta", True)]
+POLICIES = [
+    ("c-fcfs", False),
+    ("concord,q=5us", True),
+    ("shinjuku-ci,q=5us", True),
+    ("tiny-quanta", True),
+    ("synergy", True),
+]
 # Shares of GET, PUT, DELETE and SCAN, percent.
 MIX = (50, 25, 15, 10)
 # Drawn from this many keys, the mutations meet keys that others have changed.
@@ -143,8 +149,8 @@ def check_edges(server: Server) -> None:
             raise Wrong(f"request {kind} {payload[:20]!r}: {answer} instead of {expected}")
 
 
-def run(program: str, policy: str, requests: int, seed: int) -> int:
-    """Returns how often requests were interrupted."""
+def run(program: str, policy: str, requests: int, seed: int) -> tuple[int, int]:
+    """Returns how often requests were interrupted, and how often at the end of a lock or another section."""
     rng, model = random.Random(f"{seed} {policy}"), Model()
     directory = tempfile.mkdtemp(prefix="headway-leveldb-")
     try:
@@ -181,13 +187,13 @@ def main() -> int:
     for policy in arguments.policy or known:
         where = f"{policy}, --seed {arguments.seed} --requests {arguments.requests}"
         try:
-            preemptions = run(arguments.server, policy, arguments.requests, arguments.seed)
+            preemptions, lock_yields = run(arguments.server, policy, arguments.requests, arguments.seed)
         except (Wrong, TimeoutError, subprocess.TimeoutExpired) as problem:
             print(f"FAILED {where}: {problem!r}")
             return 1
         expected = known.get(policy)
         if expected is not None and (preemptions > 0) != expected:
-            print(f"FAILED {where}: {preemptions} preemptions")
+            print(f"FAILED {where}: {preemptions} preemptions, {lock_yields} of them at the end of a lock")
             return 1
         print(f"{policy}: every answer right, {preemptions} preemptions")
     return 0
