@@ -38,7 +38,7 @@ pub trait PullService: Send + Sync + 'static {
     /// panics earlier fails the requests that it holds, and is called anew for the next.
     fn serve(&self, requests: &Requests);
 
-    /// As [`Service::setup_worker`], before the worker's first loop.
+    /// As [`Service::setup_worker`](crate::Service::setup_worker), before the worker's first loop.
     ///
     /// # Errors
     /// Whatever keeps it from being ready; the server does not start then.
