@@ -137,7 +137,7 @@ fn request(index: u32, service_ns: u32) -> [u8; 10] {
     bytes
 }
 
-/// More work than the test has time for: 400 requests of 0.4 s for one worker.
+/// More work than the test has time for: 400 requests of 0.4 s for one worker, which has taken some in and not yet begun them.
 fn overloaded(policy: &str, drain: &str) -> (Serving, UdpSocket) {
     let server = Serving::start(&[
         "--policy",
@@ -151,8 +151,17 @@ fn overloaded(policy: &str, drain: &str) -> (Serving, UdpSocket) {
     ]);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.addr()).unwrap();
-    for index in 0..400 {
+    // While the first runs, all others come to lie in the socket: what the worker takes in next is a whole batch, and the second
+    // response is of the first of that batch.
+    socket.send(&request(0, 900_000_000)).unwrap();
+    for index in 1..400 {
         socket.send(&request(index, 400_000_000)).unwrap();
+    }
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    for _ in 0..2 {
+        socket.recv(&mut [0; 64]).unwrap();
     }
     (server, socket)
 }
