@@ -12,12 +12,15 @@ use super::tail::Tail;
 use crate::Error;
 
 /// The names of the built-in ones.
-pub const LIVE_NAMES: &[&str] = &["concord-fig9-live"];
+pub const LIVE_NAMES: &[&str] = &["concord-fig9-live", "synergy-leveldb-live"];
 
 fn text(name: &str) -> Option<&'static str> {
     match name {
         "concord-fig9-live" => Some(include_str!(
             "../../../../experiments/live/concord-fig9-live.toml"
+        )),
+        "synergy-leveldb-live" => Some(include_str!(
+            "../../../../experiments/live/synergy-leveldb-live.toml"
         )),
         _ => None,
     }
@@ -94,6 +97,9 @@ pub struct LiveSystem {
     /// Whether threads interrupt themselves by the time-stamp counter, which must run at a constant rate then.
     #[serde(default)]
     pub tsc: bool,
+    /// Whether it has no dispatcher: a worker more than the others then, on the core that the dispatcher leaves free.
+    #[serde(default)]
+    pub undispatched: bool,
 }
 
 /// How much is run.

@@ -290,11 +290,14 @@ fn how(system: &LiveSystem) -> String {
         Compiled::Probes => "with probes",
         Compiled::Plain => "without probes",
     };
+    let mut how = String::from(program);
     if system.signal {
-        format!("{program}, by signal")
-    } else {
-        program.into()
+        how += ", by signal";
     }
+    if system.undispatched {
+        how += ", a worker more instead of a dispatcher";
+    }
+    how
 }
 
 /// What is seen of a run.
@@ -328,6 +331,10 @@ fn sights(run: &LiveRun) -> Vec<Sight> {
     sights.push((
         "preemptions".into(),
         Box::new(|run| run.run.meta.preemptions as f64 / run.run.meta.requests as f64),
+    ));
+    sights.push((
+        "lock_yields".into(),
+        Box::new(|run| run.lock_yields as f64 / run.run.meta.requests as f64),
     ));
     sights.push(("shed".into(), Box::new(|run| run.shed as f64)));
     sights.push((
@@ -411,6 +418,7 @@ mod tests {
                 late_fraction: if late { 0.5 } else { 0.0 },
             },
             repeated: false,
+            lock_yields: 5,
             server: AtServer {
                 overall: Overall::of(&recorder.overall()),
                 classes: recorder.classes().iter().map(ClassResult::of).collect(),

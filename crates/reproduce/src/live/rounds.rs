@@ -109,6 +109,8 @@ pub struct LiveRun {
     pub lag: Lag,
     /// Whether it is one that was late and was measured again.
     pub repeated: bool,
+    /// How often a request yielded at the end of a lock that had kept it from yielding; 0 where the server does not say.
+    pub lock_yields: u64,
     /// At the server: from the send, less what the network takes at rest.
     pub server: AtServer,
     /// At the client: from the intended send.

@@ -240,7 +240,7 @@ impl<'a> Session<'a> {
     fn start(&self, system: &LiveSystem) -> Result<ServerProcess, ServerError> {
         let orders = Orders {
             policy: &system.policy,
-            workers: self.workers,
+            workers: self.workers + usize::from(system.undispatched),
             preempt: if system.signal { "signal" } else { "probes" },
         };
         ServerProcess::start(self.program(system.program), &orders)
@@ -306,6 +306,7 @@ impl<'a> Session<'a> {
         let mut load = self.load(server.addr, &workload, rate_rps, self.extent.run());
         load.seed = self.settings.seed.wrapping_add(turn.seed());
         load.policy = system.policy.clone();
+        load.workers += usize::from(system.undispatched);
         let report = load.run(|_| ControlFlow::Continue(()))?;
         let done = server.stop()?;
         Ok(self.told(turn, basis, report, done))
@@ -346,6 +347,7 @@ impl<'a> Session<'a> {
             shed: report.statuses.shed + report.statuses.draining,
             lag: Lag::of(&report.lag_ns),
             repeated: false,
+            lock_yields: done.lock_yields,
             server,
             run,
         }
