@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::Trial;
     use headway_policy::role::{Ingress, Local, Monitor};
-    use headway_policy::systems::{self, System, Visit};
+    use headway_policy::systems::{self, System, VisitInstance};
     use headway_policy::{ClassId, Job, JobId};
     use headway_sim::Flows;
     use headway_workload::Workload;
@@ -75,10 +75,10 @@ mod tests {
     /// The workers that the policy's own ingress steers these arrivals to.
     struct Steered<'a>(&'a [Arrival]);
 
-    impl Visit for Steered<'_> {
+    impl VisitInstance for Steered<'_> {
         type Output = Vec<usize>;
 
-        fn visit<I: Ingress, L: Local, M: Monitor>(
+        fn visit_instance<I: Ingress, L: Local, M: Monitor>(
             self,
             mut system: System<I, L, M>,
         ) -> Vec<usize> {

@@ -5,7 +5,7 @@ use headway_policy::host::{self, Allocator, AppShape, HostShape, HostTopology};
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::spec::{Description, Kind, Param, Params, Spec};
-use headway_policy::systems::{self, ServerSpec, System, Visit};
+use headway_policy::systems::{self, ServerSpec, System, VisitInstance};
 use headway_policy::{ClassHint, Resume, Shape};
 use proptest::prelude::*;
 
@@ -81,10 +81,10 @@ fn any_shape() -> impl Strategy<Value = Shape> {
 
 struct Used;
 
-impl Visit for Used {
+impl VisitInstance for Used {
     type Output = Params;
 
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Params {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Params {
         system.params
     }
 }

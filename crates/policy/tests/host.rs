@@ -19,6 +19,10 @@ impl View for Toy {
     fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread {
         self.kthreads[app.index()][kthread.index()]
     }
+    fn shared(&self, _app: AppId) -> Counters {
+        Counters::default()
+    }
+
     fn usage(&self, app: AppId) -> Usage {
         self.usage[app.index()]
     }
@@ -286,6 +290,10 @@ impl View for AllQueued {
             ..Kthread::default()
         }
     }
+    fn shared(&self, _app: AppId) -> Counters {
+        Counters::default()
+    }
+
     fn usage(&self, _app: AppId) -> Usage {
         Usage::default()
     }

@@ -12,7 +12,7 @@ use headway_policy::rack::{
     Switch,
 };
 use headway_policy::role::{Ingress, Local, Monitor, Next, Owner};
-use headway_policy::systems::{self, NAMES, System, Visit};
+use headway_policy::systems::{self, NAMES, System, VisitInstance};
 use headway_policy::{ClassHint, ClassId, Job, JobId, Rng, Shape, WorkerId};
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::cell::Cell;
@@ -45,12 +45,12 @@ const WORKERS: usize = 14;
 
 struct Drive;
 
-impl Visit for Drive {
+impl VisitInstance for Drive {
     type Output = u64;
 
     /// Workers are kept busy and look for work in random turns, service times wander so that plans are revised, and now and
     /// then a core goes and comes back.
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> u64 {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> u64 {
         let ingress = &mut system.ingress;
         let mut rng = Rng::new(7);
         let mut toy = toy::Toy::new(WORKERS, 512);
@@ -139,6 +139,9 @@ impl host::View for Hosts {
         }
     }
 
+    fn shared(&self, _app: AppId) -> host::Counters {
+        host::Counters::default()
+    }
     fn usage(&self, _app: AppId) -> host::Usage {
         host::Usage::default()
     }

@@ -1,10 +1,11 @@
 //! What the repository says of itself is so: links, commands and their output, the list of unsafe modules,
-//! the table of imports, files that need each other, generated tables, the length of files.
+//! the table of imports, files that need each other, generated tables, the length of files; and that traits have no default methods.
 //!
 //! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.
 
 mod circles;
 mod command_lines;
+mod contracts;
 mod document;
 mod examples;
 mod generated;

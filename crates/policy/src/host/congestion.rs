@@ -107,6 +107,9 @@ mod tests {
         fn kthread(&self, _app: AppId, kthread: KthreadId) -> Kthread {
             self.0[kthread.index()]
         }
+        fn shared(&self, _app: AppId) -> Counters {
+            Counters::default()
+        }
         fn usage(&self, _app: AppId) -> Usage {
             Usage::default()
         }

@@ -66,6 +66,8 @@ impl Interval {
 impl Allocator for Interval {
     const PARKS: bool = false;
 
+    fn arrived(&mut self, _now_ns: u64, _app: AppId) {}
+
     fn released(&mut self, _now_ns: u64, core: CoreId) {
         self.targets.released(core);
     }

@@ -1,6 +1,6 @@
 //! Join the shortest queue, as far as the switch knows (RackSched, OSDI '20).
 
-use super::{Forward, Packet, Reply, ServerId, Switch};
+use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -77,6 +77,22 @@ impl Switch for Shortest {
     fn reply(&mut self, _now_ns: u64, reply: &Reply) -> bool {
         self.lengths[reply.server.index()] = reply.queue;
         true
+    }
+
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        None
+    }
+
+    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+
+    fn grow(&mut self, _held: usize) {}
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn shaper(&mut self) -> Option<&mut Shaper> {
+        None
     }
 }
 

@@ -1,6 +1,6 @@
 //! Switches that know nothing of the servers: at random, and in turn.
 
-use super::{Forward, Packet, ServerId, Switch};
+use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 
 /// Any server, each as likely.
@@ -25,6 +25,26 @@ impl Switch for Random {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
         Forward::To(ServerId(self.rng.below(self.servers) as u16))
+    }
+
+    fn reply(&mut self, _now_ns: u64, _reply: &Reply) -> bool {
+        true
+    }
+
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        None
+    }
+
+    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+
+    fn grow(&mut self, _held: usize) {}
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn shaper(&mut self) -> Option<&mut Shaper> {
+        None
     }
 }
 
@@ -56,5 +76,25 @@ impl Switch for RoundRobin {
             server + 1
         };
         Forward::To(ServerId(server))
+    }
+
+    fn reply(&mut self, _now_ns: u64, _reply: &Reply) -> bool {
+        true
+    }
+
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        None
+    }
+
+    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+
+    fn grow(&mut self, _held: usize) {}
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn shaper(&mut self) -> Option<&mut Shaper> {
+        None
     }
 }

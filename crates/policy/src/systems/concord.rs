@@ -1,7 +1,7 @@
 //! Concord: bounded queues, a flag instead of interrupts, a dispatcher that also works (SOSP '23).
 
 use super::assemble::{central, system};
-use super::build::Build;
+use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, ServerPolicy, Values};
 use super::params::{
     CHARGE, K, LATE, SIGMA, any_time, charge, lateness, next, quantum, quantum_ns, switch,
@@ -82,7 +82,7 @@ pub fn concord(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<Replicas<Concord, locals::Fifo, Quantum>, SpecError> {
-    let (settings, params) = Entry::settings(spec, shape)?;
+    let (settings, params) = read_settings::<Entry>(spec, shape)?;
     Ok(assembled(&settings, &params, shape))
 }
 

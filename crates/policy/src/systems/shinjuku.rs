@@ -1,7 +1,7 @@
 //! Shinjuku: a quantum that the dispatcher watches, over a single queue or one a class.
 
 use super::assemble::{central, system};
-use super::build::Build;
+use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, Promises, ServerPolicy, Values};
 use super::ordered::{Ordered, Recipe};
 use super::params::{
@@ -108,7 +108,7 @@ pub fn shinjuku_sq(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<System<Shinjuku, locals::Fifo, Quantum>, SpecError> {
-    let (settings, params) = SingleQueue::settings(spec, shape)?;
+    let (settings, params) = read_settings::<SingleQueue>(spec, shape)?;
     Ok(assembled(&SINGLE_QUEUE, settings, params, shape))
 }
 
@@ -120,7 +120,7 @@ pub fn shinjuku_ci(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<System<Shinjuku, locals::Fifo, Quantum>, SpecError> {
-    let (settings, params) = ByProbes::settings(spec, shape)?;
+    let (settings, params) = read_settings::<ByProbes>(spec, shape)?;
     Ok(assembled(&BY_PROBES, settings, params, shape))
 }
 

@@ -1,7 +1,7 @@
 //! SYNERGY: no dispatcher; longs are interrupted only for what waits at their worker.
 
 use super::assemble::{Steered, steered};
-use super::build::Build;
+use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, FLOWS, any_time, cost, interruption, quantum, quantum_ns};
 use super::system::{SharedQueues, System};
@@ -78,7 +78,7 @@ pub fn synergy(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<System<Steered, SynergyWorker, TimerCore>, SpecError> {
-    let (settings, params) = Entry::settings(spec, shape)?;
+    let (settings, params) = read_settings::<Entry>(spec, shape)?;
     Ok(assembled(&settings, params, shape))
 }
 

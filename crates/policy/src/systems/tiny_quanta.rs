@@ -1,7 +1,7 @@
 //! Tiny Quanta: the shortest queue at once, each worker goes round its own.
 
 use super::assemble::{central, system};
-use super::build::Build;
+use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
 use super::system::System;
@@ -44,7 +44,7 @@ pub fn tiny_quanta(
     shape: &Shape,
     spec: &Spec,
 ) -> Result<System<Central<Fifo, Shortest, Fixed>, RoundRobin>, SpecError> {
-    let (settings, params) = Entry::settings(spec, shape)?;
+    let (settings, params) = read_settings::<Entry>(spec, shape)?;
     Ok(assembled(settings, params, shape))
 }
 
