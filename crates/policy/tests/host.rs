@@ -3,8 +3,8 @@
 use headway_policy::Rng;
 use headway_policy::host::systems::{self, HostSystem, HostVisit, NAMES};
 use headway_policy::host::{
-    Allocator, AppId, AppShape, CoreId, Counters, HostShape, HostTopology, Kind, Kthread,
-    KthreadId, Move, Shenango, ShenangoRules, Tenant, Usage, View,
+    Allocator, AppId, AppKind, AppShape, CoreId, Counters, HostShape, HostTopology, HostView,
+    Kthread, KthreadId, Move, Shenango, ShenangoRules, Tenant, Usage,
 };
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ struct Toy {
     usage: Vec<Usage>,
 }
 
-impl View for Toy {
+impl HostView for Toy {
     fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread {
         self.kthreads[app.index()][kthread.index()]
     }
@@ -187,7 +187,11 @@ fn hosts() -> impl Strategy<Value = HostShape> {
                 AppShape {
                     guaranteed,
                     most: (guaranteed + burst).clamp(1, cores),
-                    kind: if batch { Kind::Batch } else { Kind::Latency },
+                    kind: if batch {
+                        AppKind::Batch
+                    } else {
+                        AppKind::Latency
+                    },
                 }
             };
             HostShape {
@@ -257,7 +261,7 @@ fn app(guaranteed: usize, most: usize) -> AppShape {
     AppShape {
         guaranteed,
         most,
-        kind: Kind::Latency,
+        kind: AppKind::Latency,
     }
 }
 
@@ -283,7 +287,7 @@ fn granted(allocator: &mut Shenango) -> CoreId {
 
 struct AllQueued;
 
-impl View for AllQueued {
+impl HostView for AllQueued {
     fn kthread(&self, _app: AppId, _kthread: KthreadId) -> Kthread {
         Kthread {
             ingress: Counters { head: 0, tail: 1 },
@@ -392,7 +396,7 @@ fn arachne_takes_many_periods_to_reach_a_peak() {
         apps: vec![
             app(8, 8),
             AppShape {
-                kind: Kind::Batch,
+                kind: AppKind::Batch,
                 ..app(0, 8)
             },
         ],
