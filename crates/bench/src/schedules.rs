@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::Trial;
     use headway_policy::role::{Ingress, Local, Monitor};
-    use headway_policy::systems::{self, System, Visit};
+    use headway_policy::systems::{self, System, VisitInstance};
     use headway_policy::{ClassId, Job, JobId};
     use headway_sim::Flows;
     use headway_workload::Workload;
@@ -73,12 +73,12 @@ mod tests {
     }
 
     /// The workers that the policy's own ingress steers these arrivals to.
-    struct Steered<'a>(&'a [Arrival]);
+    struct SteerArrivals<'a>(&'a [Arrival]);
 
-    impl Visit for Steered<'_> {
+    impl VisitInstance for SteerArrivals<'_> {
         type Output = Vec<usize>;
 
-        fn visit<I: Ingress, L: Local, M: Monitor>(
+        fn visit_instance<I: Ingress, L: Local, M: Monitor>(
             self,
             mut system: System<I, L, M>,
         ) -> Vec<usize> {
@@ -118,7 +118,7 @@ mod tests {
             let mut shape = Shape::new(WORKERS).class(1_000, 1.0);
             shape.seed = trial.experiment.seed;
             let spec = trial.experiment.policy.server().unwrap();
-            let simulated = systems::with(spec, &shape, Steered(&arrivals)).unwrap();
+            let simulated = systems::with(spec, &shape, SteerArrivals(&arrivals)).unwrap();
             assert_eq!(live, simulated, "{policy} {flows:?}");
         }
     }

@@ -5,7 +5,7 @@
 //! nothing: what one request takes is the difference of two counts, divided by that of the requests (`scaling.py` beside this).
 
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Unplaced};
-use headway_policy::systems::{self, System, Visit};
+use headway_policy::systems::{self, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
 use std::collections::VecDeque;
 use std::error::Error;
@@ -56,10 +56,10 @@ struct Decide {
     requests: u32,
 }
 
-impl Visit for Decide {
+impl VisitInstance for Decide {
     type Output = ();
 
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) {
         match I::OWNER {
             Owner::Dispatcher => dispatched(system, self.requests),
             Owner::Steering => steered(system, self.requests),

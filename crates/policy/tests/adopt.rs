@@ -5,7 +5,7 @@ mod toy;
 use headway_policy::change;
 use headway_policy::role::{Backlog, Ingress, Local, Monitor, Next, Queues, Unplaced};
 use headway_policy::spec::Spec;
-use headway_policy::systems::{self, ServerSpec, System, Visit};
+use headway_policy::systems::{self, ServerSpec, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Plan, Shape, WorkerId};
 use proptest::prelude::*;
 
@@ -218,10 +218,10 @@ struct Both<'a> {
     events: &'a [Event],
 }
 
-impl Visit for Both<'_> {
+impl VisitInstance for Both<'_> {
     type Output = Result<(), TestCaseError>;
 
-    fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
+    fn visit_instance<I, L, M>(self, system: System<I, L, M>) -> Self::Output
     where
         I: Ingress + Send + 'static,
         L: Local + Send + 'static,
@@ -358,9 +358,9 @@ fn every_changeable_parameter_is_tried() {
 #[test]
 fn another_threshold_begins_another_window() {
     struct Look;
-    impl Visit for Look {
+    impl VisitInstance for Look {
         type Output = ();
-        fn visit<I, L, M>(self, mut system: System<I, L, M>)
+        fn visit_instance<I, L, M>(self, mut system: System<I, L, M>)
         where
             I: Ingress + Send + 'static,
             L: Local + Send + 'static,
@@ -393,9 +393,9 @@ fn another_threshold_begins_another_window() {
 #[test]
 fn darc_reserves_anew_from_what_it_has_learned() {
     struct Learn;
-    impl Visit for Learn {
+    impl VisitInstance for Learn {
         type Output = ();
-        fn visit<I, L, M>(self, mut system: System<I, L, M>)
+        fn visit_instance<I, L, M>(self, mut system: System<I, L, M>)
         where
             I: Ingress + Send + 'static,
             L: Local + Send + 'static,

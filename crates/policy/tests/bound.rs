@@ -1,7 +1,7 @@
 //! Requests that may only go on where they were interrupted, over random traffic under every dispatcher.
 
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Owner};
-use headway_policy::systems::{self, NAMES, System, Visit};
+use headway_policy::systems::{self, NAMES, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Resume, Shape, WorkerId};
 use proptest::prelude::*;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -153,10 +153,13 @@ impl<I: Ingress> Drive<I> {
 
 struct Play<'a>(&'a [Event]);
 
-impl Visit for Play<'_> {
+impl VisitInstance for Play<'_> {
     type Output = Result<(), TestCaseError>;
 
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Self::Output {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(
+        self,
+        system: System<I, L, M>,
+    ) -> Self::Output {
         if I::OWNER != Owner::Dispatcher {
             return Ok(());
         }
@@ -201,9 +204,9 @@ proptest! {
     #[test]
     fn with_one_worker_nothing_changes(events in events()) {
         struct Order<'a>(&'a [Event]);
-        impl Visit for Order<'_> {
+        impl VisitInstance for Order<'_> {
             type Output = Vec<JobId>;
-            fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> Vec<JobId> {
+            fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> Vec<JobId> {
                 let (mut order, mut running, mut arrived) = (Vec::new(), None::<Job>, 0);
                 for (at, event) in self.0.iter().enumerate() {
                     let (now_ns, worker) = (at as u64 * SLICE_NS, WorkerId(0));
@@ -245,9 +248,12 @@ proptest! {
 #[test]
 fn a_worker_alternates_where_there_is_no_order_of_admission() {
     struct Alternate;
-    impl Visit for Alternate {
+    impl VisitInstance for Alternate {
         type Output = Vec<JobId>;
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Vec<JobId> {
+        fn visit_instance<I: Ingress, L: Local, M: Monitor>(
+            self,
+            system: System<I, L, M>,
+        ) -> Vec<JobId> {
             let mut ingress = system.ingress;
             for id in 0..4 {
                 ingress

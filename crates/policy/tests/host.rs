@@ -3,8 +3,8 @@
 use headway_policy::Rng;
 use headway_policy::host::systems::{self, HostSystem, HostVisit, NAMES};
 use headway_policy::host::{
-    Allocator, AppId, AppShape, CoreId, Counters, HostShape, HostTopology, Kind, Kthread,
-    KthreadId, Move, Shenango, ShenangoRules, Tenant, Usage, View,
+    Allocator, AppId, AppKind, AppShape, CoreId, Counters, HostShape, HostTopology, HostView,
+    Kthread, KthreadId, Move, Shenango, ShenangoRules, Tenant, Usage,
 };
 use proptest::prelude::*;
 
@@ -15,10 +15,14 @@ struct Toy {
     usage: Vec<Usage>,
 }
 
-impl View for Toy {
+impl HostView for Toy {
     fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread {
         self.kthreads[app.index()][kthread.index()]
     }
+    fn shared(&self, _app: AppId) -> Counters {
+        Counters::default()
+    }
+
     fn usage(&self, app: AppId) -> Usage {
         self.usage[app.index()]
     }
@@ -183,7 +187,11 @@ fn hosts() -> impl Strategy<Value = HostShape> {
                 AppShape {
                     guaranteed,
                     most: (guaranteed + burst).clamp(1, cores),
-                    kind: if batch { Kind::Batch } else { Kind::Latency },
+                    kind: if batch {
+                        AppKind::Batch
+                    } else {
+                        AppKind::Latency
+                    },
                 }
             };
             HostShape {
@@ -253,7 +261,7 @@ fn app(guaranteed: usize, most: usize) -> AppShape {
     AppShape {
         guaranteed,
         most,
-        kind: Kind::Latency,
+        kind: AppKind::Latency,
     }
 }
 
@@ -279,13 +287,17 @@ fn granted(allocator: &mut Shenango) -> CoreId {
 
 struct AllQueued;
 
-impl View for AllQueued {
+impl HostView for AllQueued {
     fn kthread(&self, _app: AppId, _kthread: KthreadId) -> Kthread {
         Kthread {
             ingress: Counters { head: 0, tail: 1 },
             ..Kthread::default()
         }
     }
+    fn shared(&self, _app: AppId) -> Counters {
+        Counters::default()
+    }
+
     fn usage(&self, _app: AppId) -> Usage {
         Usage::default()
     }
@@ -403,7 +415,7 @@ fn nobody_starves() {
 #[test]
 fn a_batch_application_gives_way_at_once() {
     let batch = AppShape {
-        kind: Kind::Batch,
+        kind: AppKind::Batch,
         ..app(0, 2)
     };
     let mut host = shenango(HostTopology::flat(2), vec![app(0, 2), batch]);
@@ -435,7 +447,7 @@ fn arachne_takes_many_periods_to_reach_a_peak() {
         apps: vec![
             app(8, 8),
             AppShape {
-                kind: Kind::Batch,
+                kind: AppKind::Batch,
                 ..app(0, 8)
             },
         ],

@@ -5,14 +5,14 @@
 mod toy;
 
 use headway_policy::host::{
-    self, Allocator, AppId, AppShape, CoreId, HostShape, HostTopology, Kind, Move,
+    self, Allocator, AppId, AppKind, AppShape, CoreId, HostShape, HostTopology, Move,
 };
 use headway_policy::rack::{
     self, Bouncing, Forward, Mark, Packet, RackShape, RackSystem, RackVisit, Reply, ServerId,
     Switch,
 };
 use headway_policy::role::{Ingress, Local, Monitor, Next, Owner};
-use headway_policy::systems::{self, NAMES, System, Visit};
+use headway_policy::systems::{self, NAMES, System, VisitInstance};
 use headway_policy::{ClassHint, ClassId, Job, JobId, Rng, Shape, WorkerId};
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::cell::Cell;
@@ -45,12 +45,12 @@ const WORKERS: usize = 14;
 
 struct Drive;
 
-impl Visit for Drive {
+impl VisitInstance for Drive {
     type Output = u64;
 
     /// Workers are kept busy and look for work in random turns, service times wander so that plans are revised, and now and
     /// then a core goes and comes back.
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> u64 {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> u64 {
         let ingress = &mut system.ingress;
         let mut rng = Rng::new(7);
         let mut toy = toy::Toy::new(WORKERS, 512);
@@ -130,7 +130,7 @@ fn a_million_events_allocate_nothing() {
 /// Applications that are always congested, and kthreads that leave at random.
 struct Hosts;
 
-impl host::View for Hosts {
+impl host::HostView for Hosts {
     fn kthread(&self, _app: AppId, _kthread: host::KthreadId) -> host::Kthread {
         let queued = host::Counters { head: 0, tail: 1 };
         host::Kthread {
@@ -139,6 +139,9 @@ impl host::View for Hosts {
         }
     }
 
+    fn shared(&self, _app: AppId) -> host::Counters {
+        host::Counters::default()
+    }
     fn usage(&self, _app: AppId) -> host::Usage {
         host::Usage::default()
     }
@@ -186,9 +189,9 @@ fn a_host_allocates_nothing_either() {
     let shape = HostShape {
         topology: HostTopology::paired(16),
         apps: vec![
-            app(6, Kind::Latency),
-            app(4, Kind::Latency),
-            app(0, Kind::Batch),
+            app(6, AppKind::Latency),
+            app(4, AppKind::Latency),
+            app(0, AppKind::Batch),
         ],
         seed: 1,
     };

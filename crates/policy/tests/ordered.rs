@@ -3,7 +3,7 @@
 mod toy;
 
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Preempt};
-use headway_policy::systems::{self, System, Visit};
+use headway_policy::systems::{self, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
 use proptest::prelude::*;
 
@@ -15,10 +15,13 @@ fn shape(workers: usize) -> Shape {
 /// Everything arrives while one worker is busy; then it serves all of it, one after the other.
 struct Serve(Vec<Job>);
 
-impl Visit for Serve {
+impl VisitInstance for Serve {
     type Output = Vec<Job>;
 
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> Vec<Job> {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(
+        self,
+        mut system: System<I, L, M>,
+    ) -> Vec<Job> {
         let ingress = &mut system.ingress;
         let mut now_ns = 1 << 40;
         for &job in &self.0 {
@@ -171,10 +174,10 @@ fn cycle_stealing_runs_shorts_on_the_long_host_while_no_long_waits() {
 
 struct StealCycles;
 
-impl Visit for StealCycles {
+impl VisitInstance for StealCycles {
     type Output = ();
 
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) {
         steal_cycles(&mut system.ingress);
     }
 }
@@ -227,10 +230,10 @@ fn as_many_longs_stop_as_shorts_are_blocked() {
 
 struct StopLongs;
 
-impl Visit for StopLongs {
+impl VisitInstance for StopLongs {
     type Output = ();
 
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) {
         stop_longs(system);
     }
 }

@@ -2,7 +2,7 @@
 //! first served within a class, plans are kept to, only the full queue sheds.
 
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor};
-use headway_policy::systems::{self, NAMES, Promises, ServerSpec, System, Visit};
+use headway_policy::systems::{self, NAMES, Promises, ServerSpec, System, VisitInstance};
 use headway_policy::{BitSet, ClassId, Job, JobId, Order, Shape, WorkerId};
 use proptest::prelude::*;
 use std::collections::VecDeque;
@@ -62,10 +62,13 @@ struct Checked<I> {
     done: Vec<bool>,
 }
 
-impl Visit for Driver<'_> {
+impl VisitInstance for Driver<'_> {
     type Output = Result<(), TestCaseError>;
 
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, system: System<I, L, M>) -> Self::Output {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(
+        self,
+        system: System<I, L, M>,
+    ) -> Self::Output {
         let mut checked = Checked {
             ingress: system.ingress,
             promises: self.promises,

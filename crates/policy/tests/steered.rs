@@ -4,7 +4,7 @@
 mod toy;
 
 use headway_policy::role::{Backlog, Dispatch, Ingress, Local, Monitor, Next, Owner, Queues};
-use headway_policy::systems::{self, NAMES, System, Visit};
+use headway_policy::systems::{self, NAMES, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
 use proptest::prelude::*;
 use toy::Toy;
@@ -20,10 +20,13 @@ enum Event {
 
 struct Drive<'a>(&'a [Event]);
 
-impl Visit for Drive<'_> {
+impl VisitInstance for Drive<'_> {
     type Output = Result<(), TestCaseError>;
 
-    fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> Self::Output {
+    fn visit_instance<I: Ingress, L: Local, M: Monitor>(
+        self,
+        mut system: System<I, L, M>,
+    ) -> Self::Output {
         if I::OWNER != Owner::Steering {
             return Ok(());
         }
@@ -132,9 +135,12 @@ proptest! {
 #[test]
 fn flows_bound_how_many_queues_are_used() {
     struct Used;
-    impl Visit for Used {
+    impl VisitInstance for Used {
         type Output = usize;
-        fn visit<I: Ingress, L: Local, M: Monitor>(self, mut system: System<I, L, M>) -> usize {
+        fn visit_instance<I: Ingress, L: Local, M: Monitor>(
+            self,
+            mut system: System<I, L, M>,
+        ) -> usize {
             let mut workers = std::collections::BTreeSet::new();
             for index in 0..1_000u32 {
                 let flow = index.wrapping_mul(0x9E37_79B9);

@@ -1,7 +1,7 @@
 //! A static split: who serves the peak keeps the cores for it, busy or not (ZygOS, IX, Arrakis).
 
 use super::targets::Targets;
-use super::{Allocator, CoreId, Cores, HostShape, Move};
+use super::{Allocator, AppId, CoreId, Cores, HostShape, HostView, Move};
 
 /// Every application has its guaranteed cores for ever, and batch applications what is left.
 pub struct Static {
@@ -24,9 +24,17 @@ impl Static {
 impl Allocator for Static {
     const PARKS: bool = false;
 
+    fn arrived(&mut self, _now_ns: u64, _app: AppId) {}
+
     fn released(&mut self, _now_ns: u64, core: CoreId) {
         self.targets.released(core);
     }
+
+    fn next_deadline_ns(&self) -> Option<u64> {
+        None
+    }
+
+    fn look<V: HostView>(&mut self, _now_ns: u64, _view: &V) {}
 
     fn poll(&mut self) -> Option<Move> {
         self.targets.poll()

@@ -45,7 +45,7 @@ pub use ids::{AppId, CoreId, KthreadId};
 pub use interval::{Interval, IntervalRules};
 pub use moves::{Move, Tenant};
 pub use parking::{Idleness, Patience};
-pub use shape::{AppShape, HostShape, Kind, MAX_APPS, MAX_CORES, ShapeError};
+pub use shape::{AppKind, AppShape, HostShape, MAX_APPS, MAX_CORES, ShapeError};
 pub use shenango::{Shenango, ShenangoRules};
 pub use topology::HostTopology;
 
@@ -77,28 +77,26 @@ pub struct Usage {
     pub runnable_ns: u64,
 }
 
-/// What an allocator sees of the applications.
-pub trait View {
+/// What an allocator sees of the applications. No method has a default.
+pub trait HostView {
     /// The queues of a kthread.
     fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread;
 
-    /// A queue that the application's kthreads share, where it has one.
-    fn shared(&self, _app: AppId) -> Counters {
-        Counters::default()
-    }
+    /// The queue that the application's kthreads share; empty where it has none.
+    fn shared(&self, app: AppId) -> Counters;
 
     /// What the application did so far.
     fn usage(&self, app: AppId) -> Usage;
 }
 
-/// Decides which application gets which core.
+/// Decides which application gets which core. No method has a default, so that a wrapper cannot forget to forward one.
 pub trait Allocator {
     /// Whether kthreads that find nothing to do give their cores back; else they keep them, idle,
     /// until they are revoked.
     const PARKS: bool;
 
     /// Something came in for this application. Only matters to one without cores.
-    fn arrived(&mut self, _now_ns: u64, _app: AppId) {}
+    fn arrived(&mut self, now_ns: u64, app: AppId);
 
     /// The kthread on this core has left it: parked because it found nothing, or because it was
     /// told to go.
@@ -108,12 +106,10 @@ pub trait Allocator {
     fn released(&mut self, now_ns: u64, core: CoreId);
 
     /// When to look although nothing happened.
-    fn next_deadline_ns(&self) -> Option<u64> {
-        None
-    }
+    fn next_deadline_ns(&self) -> Option<u64>;
 
     /// The deadline came: looks at the applications.
-    fn look<V: View>(&mut self, _now_ns: u64, _view: &V) {}
+    fn look<V: HostView>(&mut self, now_ns: u64, view: &V);
 
     /// The next decision; `None` when there is none.
     fn poll(&mut self) -> Option<Move>;

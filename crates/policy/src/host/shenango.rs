@@ -12,7 +12,7 @@
 
 use super::congestion::Congestion;
 use super::selection::{Taking, select};
-use super::{Allocator, AppId, CoreId, Cores, HostShape, Move, View};
+use super::{Allocator, AppId, CoreId, Cores, HostShape, HostView, Move};
 use crate::{BitSet, Rng};
 use alloc::collections::VecDeque;
 
@@ -174,7 +174,7 @@ impl Allocator for Shenango {
     }
 
     /// First those below their guarantees and those without a core, then those that would burst, while cores are idle.
-    fn look<V: View>(&mut self, now_ns: u64, view: &V) {
+    fn look<V: HostView>(&mut self, now_ns: u64, view: &V) {
         while self.next_look_ns <= now_ns {
             self.next_look_ns += self.rules.interval_ns;
         }

@@ -1,6 +1,6 @@
 //! Idle servers first, else the shorter of two (Horus, NSDI '24, within one rack).
 
-use super::{Forward, Packet, Reply, ServerId, Switch};
+use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec::Vec;
 
@@ -88,9 +88,23 @@ impl Switch for Horus {
         true
     }
 
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        None
+    }
+
     fn capacity(&mut self, server: ServerId, cores: usize) {
         self.cores[server.index()] = cores as u32;
         self.note(server.index());
+    }
+
+    fn grow(&mut self, _held: usize) {}
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn shaper(&mut self) -> Option<&mut Shaper> {
+        None
     }
 }
 

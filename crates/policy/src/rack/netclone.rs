@@ -1,6 +1,6 @@
 //! Two copies of every request while two servers seem idle (`NetClone`, SIGCOMM '23).
 
-use super::{Duplicates, Forward, Packet, Reply, ServerId, Switch};
+use super::{Duplicates, Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec::Vec;
 
@@ -53,8 +53,22 @@ impl Switch for NetClone {
         self.duplicates.passes(reply.index, reply.mark)
     }
 
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        None
+    }
+
     fn capacity(&mut self, server: ServerId, cores: usize) {
         self.cores[server.index()] = cores as u32;
+    }
+
+    fn grow(&mut self, _held: usize) {}
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn shaper(&mut self) -> Option<&mut Shaper> {
+        None
     }
 }
 

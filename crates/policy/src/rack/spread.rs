@@ -1,16 +1,16 @@
 //! Switches that know nothing of the servers: at random, and in turn.
 
-use super::{Forward, Packet, ServerId, Switch};
+use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 
 /// Any server, each as likely.
 #[derive(Clone, Debug)]
-pub struct Random {
+pub struct RandomSwitch {
     servers: usize,
     rng: Rng,
 }
 
-impl Random {
+impl RandomSwitch {
     /// Over `servers` servers.
     #[must_use]
     pub fn new(servers: usize, seed: u64) -> Self {
@@ -21,21 +21,41 @@ impl Random {
     }
 }
 
-impl Switch for Random {
+impl Switch for RandomSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
         Forward::To(ServerId(self.rng.below(self.servers) as u16))
+    }
+
+    fn reply(&mut self, _now_ns: u64, _reply: &Reply) -> bool {
+        true
+    }
+
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        None
+    }
+
+    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+
+    fn grow(&mut self, _held: usize) {}
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn shaper(&mut self) -> Option<&mut Shaper> {
+        None
     }
 }
 
 /// One server after the other.
 #[derive(Clone, Debug)]
-pub struct RoundRobin {
+pub struct RoundRobinSwitch {
     servers: u16,
     next: u16,
 }
 
-impl RoundRobin {
+impl RoundRobinSwitch {
     /// Over `servers` servers.
     #[must_use]
     pub fn new(servers: usize) -> Self {
@@ -46,7 +66,7 @@ impl RoundRobin {
     }
 }
 
-impl Switch for RoundRobin {
+impl Switch for RoundRobinSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
         let server = self.next;
@@ -56,5 +76,25 @@ impl Switch for RoundRobin {
             server + 1
         };
         Forward::To(ServerId(server))
+    }
+
+    fn reply(&mut self, _now_ns: u64, _reply: &Reply) -> bool {
+        true
+    }
+
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        None
+    }
+
+    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+
+    fn grow(&mut self, _held: usize) {}
+
+    fn held(&self) -> usize {
+        0
+    }
+
+    fn shaper(&mut self) -> Option<&mut Shaper> {
+        None
     }
 }

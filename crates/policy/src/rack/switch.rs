@@ -3,36 +3,28 @@
 use super::packet::{Forward, Packet, Reply, ServerId};
 use super::shaper::Shaper;
 
-/// The step: what a switch does per packet. It never allocates.
+/// What a switch does per packet; it never allocates. No method has a default, so that a wrapper cannot forget to forward one.
 pub trait Switch {
     /// A request arrived, from a client or bounced by a server.
     fn request(&mut self, now_ns: u64, packet: Packet) -> Forward;
 
     /// A response arrived. `false`: it is the slower of two and goes no further.
-    fn reply(&mut self, _now_ns: u64, _reply: &Reply) -> bool {
-        true
-    }
+    fn reply(&mut self, now_ns: u64, reply: &Reply) -> bool;
 
     /// The next held request that may go now; asked for after every reply until there is none.
-    fn release(&mut self) -> Option<(ServerId, Packet)> {
-        None
-    }
+    fn release(&mut self) -> Option<(ServerId, Packet)>;
 
     /// A server reported how many cores it has.
-    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+    fn capacity(&mut self, server: ServerId, cores: usize);
 
-    /// Makes room for so many held requests; for engines in virtual time.
-    fn grow(&mut self, _held: usize) {}
+    /// Makes room for `held` requests to be held; for engines in virtual time.
+    fn grow(&mut self, held: usize);
 
     /// Requests held.
-    fn held(&self) -> usize {
-        0
-    }
+    fn held(&self) -> usize;
 
     /// The tables that a control plane writes, where there are any.
-    fn shaper(&mut self) -> Option<&mut Shaper> {
-        None
-    }
+    fn shaper(&mut self) -> Option<&mut Shaper>;
 }
 
 impl Switch for Shaper {
@@ -44,6 +36,18 @@ impl Switch for Shaper {
     #[inline]
     fn reply(&mut self, _now_ns: u64, reply: &Reply) -> bool {
         Shaper::reply(self, reply)
+    }
+
+    fn release(&mut self) -> Option<(ServerId, Packet)> {
+        None
+    }
+
+    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+
+    fn grow(&mut self, _held: usize) {}
+
+    fn held(&self) -> usize {
+        0
     }
 
     fn shaper(&mut self) -> Option<&mut Shaper> {

@@ -24,16 +24,19 @@ pub(super) trait Build {
         shape: &Shape,
         visitor: V,
     ) -> V::Output;
+}
 
-    /// The settings of a spec on a server of this shape, and its parameters as used.
-    fn settings(spec: &Spec, shape: &Shape) -> Result<(Self::Settings, Params), SpecError> {
-        let mut read = Reader::new(&Self::POLICY.about, spec)?;
-        let settings = Self::read(&mut read, shape)?;
-        if shape.resume == Resume::OwnWorker && Self::POLICY.facts(spec).roams() {
-            return Err(SpecError::Roams {
-                policy: Self::POLICY.about.name,
-            });
-        }
-        Ok((settings, read.used()))
+/// The settings of a spec on a server of this shape, and its parameters as used.
+pub(super) fn read_settings<B: Build>(
+    spec: &Spec,
+    shape: &Shape,
+) -> Result<(B::Settings, Params), SpecError> {
+    let mut read = Reader::new(&B::POLICY.about, spec)?;
+    let settings = B::read(&mut read, shape)?;
+    if shape.resume == Resume::OwnWorker && B::POLICY.facts(spec).roams() {
+        return Err(SpecError::Roams {
+            policy: B::POLICY.about.name,
+        });
     }
+    Ok((settings, read.used()))
 }

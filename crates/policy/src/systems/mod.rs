@@ -85,13 +85,13 @@ pub use synergy::synergy;
 pub use system::{SharedQueues, System};
 pub use tardis::tardis;
 pub use tiny_quanta::tiny_quanta;
-pub use visit::Visit;
+pub use visit::{Visit, VisitInstance};
 pub use work_stealing::{POLICY as WORK_STEALING, work_stealing};
 
 use crate::Shape;
 use crate::fluid::ProcessorSharing;
 use crate::spec::{Params, Spec, SpecError};
-use build::Build;
+use build::{Build, read_settings};
 use core::str::FromStr;
 
 /// Lists the policies once: each says what it is, reads its parameters and builds its system.
@@ -110,7 +110,7 @@ macro_rules! registry {
             visitor: V,
         ) -> Result<V::Output, SpecError> {
             $(if spec.name() == <$entry>::POLICY.about.name {
-                let (settings, params) = <$entry>::settings(spec.spec(), shape)?;
+                let (settings, params) = read_settings::<$entry>(spec.spec(), shape)?;
                 return Ok(<$entry>::build(settings, params, shape, visitor));
             })*
             Err(unknown(spec.spec()))
@@ -124,7 +124,7 @@ macro_rules! registry {
         /// themselves to what others began.
         pub fn check(spec: &ServerSpec, shape: &Shape) -> Result<Params, SpecError> {
             $(if spec.name() == <$entry>::POLICY.about.name {
-                return <$entry>::settings(spec.spec(), shape).map(|(_, params)| params);
+                return read_settings::<$entry>(spec.spec(), shape).map(|(_, params)| params);
             })*
             Err(unknown(spec.spec()))
         }
@@ -155,7 +155,7 @@ registry! {
     mlfq::Entry,
     cscq::Entry,
     on_blocked::Entry,
-    shinjuku::MultiQueue,
+    shinjuku::MultiQueueEntry,
     compose::Entry,
 }
 

@@ -1,6 +1,6 @@
 //! Tardis: one global queue taken in batches, stealing, each worker its own timer.
 
-use super::build::Build;
+use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
 use super::system::{SharedQueues, System};
@@ -46,7 +46,7 @@ const POLICY: ServerPolicy = ServerPolicy {
 /// # Errors
 /// [`SpecError`] when a parameter is unknown or out of range.
 pub fn tardis(shape: &Shape, spec: &Spec) -> Result<System<Unplaced, Batches>, SpecError> {
-    let (settings, params) = Entry::settings(spec, shape)?;
+    let (settings, params) = read_settings::<Entry>(spec, shape)?;
     Ok(assembled(settings, params, shape))
 }
 

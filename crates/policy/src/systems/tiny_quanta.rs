@@ -1,7 +1,7 @@
 //! Tiny Quanta: the shortest queue at once, each worker goes round its own.
 
 use super::assemble::{central, system};
-use super::build::Build;
+use super::build::{Build, read_settings};
 use super::describe::{Facts, Grid, Preemption, ServerPolicy, Values};
 use super::params::{CHARGE, cost, interruption, quantum, quantum_ns};
 use super::system::System;
@@ -9,7 +9,7 @@ use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::locals::RoundRobin;
-use crate::placements::Shortest;
+use crate::placements::ShortestQueue;
 use crate::role::Never;
 use crate::spec::{Description, Params, Reader, Spec, SpecError};
 use crate::{Central, CentralParts, PreemptionCosts, Shape};
@@ -43,8 +43,8 @@ const DEEP: usize = 4096;
 pub fn tiny_quanta(
     shape: &Shape,
     spec: &Spec,
-) -> Result<System<Central<Fifo, Shortest, Fixed>, RoundRobin>, SpecError> {
-    let (settings, params) = Entry::settings(spec, shape)?;
+) -> Result<System<Central<Fifo, ShortestQueue, Fixed>, RoundRobin>, SpecError> {
+    let (settings, params) = read_settings::<Entry>(spec, shape)?;
     Ok(assembled(settings, params, shape))
 }
 
@@ -59,10 +59,10 @@ fn assembled(
     settings: Settings,
     params: Params,
     shape: &Shape,
-) -> System<Central<Fifo, Shortest, Fixed>, RoundRobin> {
+) -> System<Central<Fifo, ShortestQueue, Fixed>, RoundRobin> {
     let parts = CentralParts {
         discipline: Fifo::new(shape.queue_limit),
-        placement: Shortest::new(shape.seed),
+        placement: ShortestQueue::new(shape.seed),
         control: Fixed::Open,
     };
     let ingress = central(shape, DEEP, parts);

@@ -4,10 +4,12 @@ use super::replicas::Replicas;
 use super::system::System;
 use crate::role::{Ingress, Local, Monitor};
 
-/// Takes a system whatever its types.
+/// Takes a system whatever its types. No method has a default: a visitor that runs the system must run all its instances, and one that
+/// asks only what kind of system it is says so by [`VisitInstance`].
 pub trait Visit {
     /// What comes of it.
     type Output;
+
     /// Called once, with the system that was asked for.
     fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
     where
@@ -15,16 +17,46 @@ pub trait Visit {
         L: Local + Send + 'static,
         M: Monitor + Send + 'static;
 
-    /// Called instead where there are several dispatchers. Who asks what kind of system it is learns that of
-    /// any instance; who runs it must run all of them.
-    fn visit_replicas<I, L, M>(self, mut replicas: Replicas<I, L, M>) -> Self::Output
+    /// Called instead where there are several dispatchers.
+    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Self::Output
     where
-        Self: Sized,
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static;
+}
+
+/// Takes one instance of a system whatever its types: the system itself, or where there are several dispatchers the first one's.
+pub trait VisitInstance {
+    /// What comes of it.
+    type Output;
+
+    /// Called once.
+    fn visit_instance<I, L, M>(self, instance: System<I, L, M>) -> Self::Output
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static;
+}
+
+impl<V: VisitInstance> Visit for V {
+    type Output = V::Output;
+
+    fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
+    where
         I: Ingress + Send + 'static,
         L: Local + Send + 'static,
         M: Monitor + Send + 'static,
     {
-        self.visit(replicas.instances.swap_remove(0))
+        self.visit_instance(system)
+    }
+
+    fn visit_replicas<I, L, M>(self, mut replicas: Replicas<I, L, M>) -> Self::Output
+    where
+        I: Ingress + Send + 'static,
+        L: Local + Send + 'static,
+        M: Monitor + Send + 'static,
+    {
+        self.visit_instance(replicas.instances.swap_remove(0))
     }
 }
 

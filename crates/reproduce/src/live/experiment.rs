@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::asked::AskedClass;
 use super::claim::LiveClaim;
 use super::tail::Tail;
-use crate::Error;
+use crate::ReproduceError;
 
 /// The names of the built-in ones.
 pub const LIVE_NAMES: &[&str] = &["concord-fig9-live", "synergy-leveldb-live"];
@@ -144,13 +144,14 @@ impl LiveExperiment {
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn read(name: &str, text: &str) -> Result<Self, Error> {
+    pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
-        let mut experiment = parsed.map_err(|error| Error::file(name, error.to_string().trim()))?;
+        let mut experiment =
+            parsed.map_err(|error| ReproduceError::file(name, error.to_string().trim()))?;
         experiment.name = name.into();
         experiment
             .check()
-            .map_err(|problem| Error::file(name, problem))?;
+            .map_err(|problem| ReproduceError::file(name, problem))?;
         Ok(experiment)
     }
 

@@ -24,7 +24,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the server is told to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Orders<'a> {
+pub(crate) struct ServerArguments<'a> {
     pub(crate) policy: &'a str,
     pub(crate) workers: usize,
     /// `probes` or `signal`.
@@ -85,7 +85,7 @@ fn quoted(complaint: &str) -> String {
 
 impl ServerProcess {
     /// Starts it with a new folder, and waits until it is ready.
-    pub(crate) fn start(program: &Path, orders: &Orders<'_>) -> Result<Self, ServerError> {
+    pub(crate) fn start(program: &Path, orders: &ServerArguments<'_>) -> Result<Self, ServerError> {
         let cannot = |source| ServerError::Run {
             program: program.into(),
             source,
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    const ORDERS: Orders<'_> = Orders {
+    const ORDERS: ServerArguments<'_> = ServerArguments {
         policy: "c-fcfs",
         workers: 1,
         preempt: "probes",

@@ -18,7 +18,7 @@ use crate::token::{RequestQueue, RequestWord};
 const LOOK_NS: u64 = 25_000;
 
 /// One worker's own requests, and its way to the others'.
-pub(super) struct View<R: Rx, C> {
+pub(super) struct SteeredQueues<R: Rx, C> {
     me: usize,
     intake: Intake<R, C>,
     peers: Arc<Peers<R>>,
@@ -34,7 +34,7 @@ pub(super) struct View<R: Rx, C> {
     allowance: usize,
 }
 
-impl<R: Rx, C: Classifier> View<R, C> {
+impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
     pub(super) fn new(
         me: usize,
         intake: Intake<R, C>,
@@ -162,7 +162,7 @@ impl<R: Rx, C: Classifier> View<R, C> {
     }
 }
 
-impl<R: Rx, C: Classifier> Backlog for View<R, C> {
+impl<R: Rx, C: Classifier> Backlog for SteeredQueues<R, C> {
     #[inline]
     fn workers(&self) -> usize {
         self.peers.workers()
@@ -193,7 +193,7 @@ impl<R: Rx, C: Classifier> Backlog for View<R, C> {
     }
 }
 
-impl<R: Rx, C: Classifier> Queues for View<R, C> {
+impl<R: Rx, C: Classifier> Queues for SteeredQueues<R, C> {
     #[inline]
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)

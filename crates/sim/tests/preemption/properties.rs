@@ -5,7 +5,7 @@
 use crate::{Experiment, Sight, audited, experiment, never, something_waits};
 use headway_policy::Shape;
 use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::systems::{System, Visit, with};
+use headway_policy::systems::{System, VisitInstance, with};
 use headway_workload::{Class, ServiceDistribution, Workload};
 use proptest::prelude::*;
 
@@ -54,10 +54,10 @@ fn systems() -> impl Strategy<Value = (String, fn(&Sight) -> bool)> {
 
 struct Audit<'a>(&'a Experiment, fn(&Sight) -> bool);
 
-impl Visit for Audit<'_> {
+impl VisitInstance for Audit<'_> {
     type Output = ();
 
-    fn visit<I, L, M>(self, system: System<I, L, M>)
+    fn visit_instance<I, L, M>(self, system: System<I, L, M>)
     where
         I: Ingress + Send + 'static,
         L: Local + Send + 'static,
