@@ -152,7 +152,7 @@ impl Classifier for Protobuf {
             if rest.is_empty() {
                 return self.absent;
             }
-            let Field {
+            let MessageField {
                 number: field,
                 value,
                 after,
@@ -179,7 +179,7 @@ impl Classifier for Protobuf {
 }
 
 /// A complete field of a message.
-struct Field<'a> {
+struct MessageField<'a> {
     number: u64,
     value: FieldValue<'a>,
     /// The bytes after it.
@@ -204,7 +204,7 @@ impl FieldValue<'_> {
 
 /// The field at the start of `message`.
 #[inline]
-fn next_field(message: &[u8]) -> Option<Field<'_>> {
+fn next_field(message: &[u8]) -> Option<MessageField<'_>> {
     let (tag, rest) = varint(message)?;
     let number = tag >> 3;
     if !(1..=MAX_FIELD_NUMBER).contains(&number) {
@@ -227,7 +227,7 @@ fn next_field(message: &[u8]) -> Option<Field<'_>> {
         }
         _ => return None,
     };
-    Some(Field {
+    Some(MessageField {
         number,
         value,
         after,
