@@ -1,6 +1,6 @@
 //! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
 
-use super::{Demand, Duty, Grouping, Part, RackLayout, ServerId, Shaper, provision};
+use super::{Demand, Duty, Grouping, Part, RackLayout, Reading, ServerId, Shaper, provision};
 use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -116,14 +116,22 @@ impl ControlPlane {
     /// be scored and one to be chosen. While candidates wait for their scores, the demand is measured and no planning begins.
     pub fn observe(&mut self, shaper: &mut Shaper) -> bool {
         let monitor = shaper.monitor();
-        let measured = self.demand.measure(monitor.readings());
-        let requests: u64 = monitor.readings().iter().map(|r| r.count).sum();
+        let begins = self.measured(monitor.readings(), self.rules.interval_ns);
         monitor.reset();
-        if !measured {
+        begins
+    }
+
+    /// The same for readings of the last `elapsed_ns`, where the registers are not at hand.
+    ///
+    /// # Panics
+    /// When `elapsed_ns` is 0.
+    pub fn measured(&mut self, readings: &[Reading], elapsed_ns: u64) -> bool {
+        assert!(elapsed_ns > 0, "counts are of a time");
+        if !self.demand.measure(readings) {
             return false;
         }
-        self.offered_cores =
-            requests as f64 * self.demand.mean_ns() / self.rules.interval_ns as f64;
+        let requests: u64 = readings.iter().map(|r| r.count).sum();
+        self.offered_cores = requests as f64 * self.demand.mean_ns() / elapsed_ns as f64;
         let begins =
             self.candidates.is_empty() && self.discrepancy_cores() > self.rules.delta_cores;
         if begins {

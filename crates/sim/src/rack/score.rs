@@ -3,8 +3,9 @@
 use super::engine;
 use super::rival::{Rival, objective_of};
 use crate::error::SimError;
-use crate::experiment::Experiment;
+use crate::experiment::{CoreChange, Experiment};
 use crate::outcome::Outcome;
+use headway_policy::WorkerId;
 use headway_policy::rack::{
     Bouncing, Cloning, ControlPlane, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
 };
@@ -37,6 +38,61 @@ pub(super) fn scores(
         return Ok(vec![0.0]);
     }
     let trial = trial(experiment, control.demand(), load, length(control));
+    scores_in(&trial, control, turns)
+}
+
+/// Scores the candidates of a live rack's control plane, whose servers have so many cores, by trials on one core of this machine: the p99
+/// of each in the control plane's order, as [`ControlPlane::choose`] takes them.
+///
+/// # Errors
+/// [`SimError`] when there are more servers than a simulation has ([`MAX_SERVERS`]), or no core.
+pub fn score_candidates(
+    cores: &[usize],
+    control: &ControlPlane,
+    load: f64,
+    turns: Turns,
+) -> Result<Vec<f64>, SimError> {
+    if control.candidates().len() == 1 {
+        return Ok(vec![0.0]);
+    }
+    let workers = cores.iter().copied().max().unwrap_or(0).max(1);
+    let missing = cores
+        .iter()
+        .enumerate()
+        .flat_map(|(server, &cores)| (cores..workers).map(move |core| server * workers + core));
+    let core_changes = missing.map(|worker| CoreChange {
+        at_ns: 0,
+        worker: WorkerId(worker as u16),
+        present: false,
+    });
+    let names = (0..control.demand().types().len()).map(|number| format!("type {number}"));
+    let classes = names.zip(control.demand().types()).map(|(name, hint)| {
+        let mean_ns = (hint.mean_ns as u64).max(1);
+        Class::new(name, hint.share, ServiceDistribution::Constant { mean_ns })
+    });
+    let workload = Workload::new("measured", classes.collect());
+    let spec = "pallas".parse().map_err(SimError::from)?;
+    let rack = Experiment {
+        core_changes: core_changes.collect(),
+        ..Experiment::new(workload, spec)
+            .servers(cores.len())
+            .workers(workers)
+            .requests(REQUESTS)
+    };
+    rack.check()?;
+    let trial = Experiment {
+        core_changes: rack.core_changes.clone(),
+        ..trial(&rack, control.demand(), load, length(control))
+    };
+    scores_in(&trial, control, turns)
+}
+
+fn scores_in(
+    trial: &Experiment,
+    control: &ControlPlane,
+    turns: Turns,
+) -> Result<Vec<f64>, SimError> {
+    let candidates = control.candidates();
     let objective = control.objective();
     let mut p99s = vec![f64::INFINITY; candidates.len()];
     let mut rival: Option<Rival> = None;
@@ -44,8 +100,8 @@ pub(super) fn scores(
     for (grouping, score) in candidates.iter().zip(&mut p99s).rev() {
         let system = fixed(control, grouping, turns);
         let outcome = match rival {
-            Some(rival) => engine::run_against(&trial, system, scores, rival)?,
-            None => Some(engine::run(&trial, system, None, scores)?),
+            Some(rival) => engine::run_against(trial, system, scores, rival)?,
+            None => Some(engine::run(trial, system, None, scores)?),
         };
         let Some(Outcome { run, recorder, .. }) = outcome.filter(|o| !o.run.meta.overloaded) else {
             continue;
