@@ -94,7 +94,7 @@ impl Calibration {
 /// # Errors
 /// [`TrialError`] when the server cannot be run.
 pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibration, TrialError> {
-    let mut meter = Meter {
+    let mut meter = LoadMeter {
         layout,
         lost_fraction: 0.0,
     };
@@ -112,7 +112,7 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
     step(4);
     let preemption_ns = meter.typical_ns(&IN_TURNS, per_preemption_ns)?;
     step(5);
-    let parts = Parts::measure(layout)?;
+    let parts = InterruptionParts::measure(layout)?;
     step(STEPS);
 
     let overhead_ns = queued_overhead_ns;
@@ -161,13 +161,13 @@ pub fn calibrate(layout: Layout, mut step: impl FnMut(usize)) -> Result<Calibrat
 pub const STEPS: usize = 6;
 
 /// Parts of an interruption that are measured by themselves.
-struct Parts {
+struct InterruptionParts {
     notification_ns: u64,
     switch_ns: u64,
     probe_ns: f64,
 }
 
-impl Parts {
+impl InterruptionParts {
     fn measure(layout: Layout) -> Result<Self, TrialError> {
         let by_themselves = layout == Layout::Inline;
         let notification_ns = if by_themselves {
@@ -272,7 +272,7 @@ fn per_preemption_ns(run: &Run) -> f64 {
 }
 
 /// Runs each load several times, and keeps the typical run.
-struct Meter {
+struct LoadMeter {
     layout: Layout,
     /// The largest part of its time that a typical run lost to others.
     lost_fraction: f64,
@@ -283,7 +283,7 @@ struct Repeat {
     lost_fraction: f64,
 }
 
-impl Meter {
+impl LoadMeter {
     /// The median time over the repeats of a load.
     fn typical_ns(
         &mut self,

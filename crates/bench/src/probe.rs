@@ -52,12 +52,12 @@ struct Log {
 
 /// Spins for as long as each request asks.
 #[derive(Clone)]
-pub(crate) struct Probe {
+pub(crate) struct SpinProbe {
     clock: Clock,
     logs: Arc<[Log]>,
 }
 
-impl Probe {
+impl SpinProbe {
     /// For so many workers, and a dispatcher that works.
     pub(crate) fn new(workers: usize) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Probe {
     }
 }
 
-impl Probe {
+impl SpinProbe {
     /// The time, in ticks. What was taken from the thread since it was last known to run is noted: most of what comes while a request runs is
     /// followed by an interruption, since its quantum is over then, so that times between two readings with none in between are too few.
     #[inline(always)]
@@ -99,7 +99,7 @@ impl Probe {
     }
 }
 
-impl Service for Probe {
+impl Service for SpinProbe {
     #[inline]
     fn handle(&self, call: &mut Call<'_>) {
         let log = &self.logs[call.worker().index()];

@@ -73,9 +73,9 @@ mod tests {
     }
 
     /// The workers that the policy's own ingress steers these arrivals to.
-    struct Steered<'a>(&'a [Arrival]);
+    struct SteerArrivals<'a>(&'a [Arrival]);
 
-    impl VisitInstance for Steered<'_> {
+    impl VisitInstance for SteerArrivals<'_> {
         type Output = Vec<usize>;
 
         fn visit_instance<I: Ingress, L: Local, M: Monitor>(
@@ -118,7 +118,7 @@ mod tests {
             let mut shape = Shape::new(WORKERS).class(1_000, 1.0);
             shape.seed = trial.experiment.seed;
             let spec = trial.experiment.policy.server().unwrap();
-            let simulated = systems::with(spec, &shape, Steered(&arrivals)).unwrap();
+            let simulated = systems::with(spec, &shape, SteerArrivals(&arrivals)).unwrap();
             assert_eq!(live, simulated, "{policy} {flows:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! One live run of a policy on replayed arrivals.
 
 use crate::gaps::{Gap, gap_of};
-use crate::probe::{Disturbance, Probe};
+use crate::probe::{Disturbance, SpinProbe};
 use crate::schedules::schedules;
 use headway_machine::{Clock, MachineDescription, noise};
 use headway_net::replay::{Completion, Replay};
@@ -242,10 +242,10 @@ impl Trial {
         experiment.queue_limit.min(QUEUE_LIMIT).min(most)
     }
 
-    fn play(&self, arrivals: &[Arrival]) -> Result<Played, TrialError> {
+    fn play(&self, arrivals: &[Arrival]) -> Result<PlayedTrial, TrialError> {
         let experiment = &self.experiment;
         let (replay, control) = Replay::new(schedules(experiment, arrivals)?)?;
-        let probe = Probe::new(experiment.workers);
+        let probe = SpinProbe::new(experiment.workers);
         let builder = Server::builder()
             .workers(experiment.workers)
             .policy_spec(experiment.policy.server()?.clone())
@@ -301,7 +301,7 @@ impl Trial {
         // A full log knows nothing of the rest: then nothing was left alone.
         let unseen = (stalls.len() >= STALLS).then_some(0..u64::MAX);
         let gaps = stalls.into_iter().chain(noticed);
-        Ok(Played {
+        Ok(PlayedTrial {
             policy,
             params,
             layout,
@@ -337,11 +337,11 @@ impl Trial {
             .collect()
     }
 
-    fn watch(&self) -> noise::Noise {
+    fn watch(&self) -> noise::NoiseSummary {
         noise::measure(WATCH, None).unwrap_or_default()
     }
 
-    fn report(&self, arrivals: &[Arrival], played: &Played, noise: Noise) -> Run {
+    fn report(&self, arrivals: &[Arrival], played: &PlayedTrial, noise: Noise) -> Run {
         let experiment = &self.experiment;
         let workload = &experiment.workload;
         let mut recorder = Recorder::new(&self.class_metas());
@@ -368,7 +368,7 @@ impl Trial {
 
     /// Cores idle on average while a request waited: with `n` requests in the server `min(n, workers)` of them could
     /// run, and what they did not run of that time was wasted.
-    fn wasted_cores(&self, arrivals: &[Arrival], played: &Played) -> f64 {
+    fn wasted_cores(&self, arrivals: &[Arrival], played: &PlayedTrial) -> f64 {
         let present = played
             .completions
             .iter()
@@ -386,7 +386,7 @@ impl Trial {
     fn counted<'a>(
         &self,
         arrivals: &[Arrival],
-        played: &'a Played,
+        played: &'a PlayedTrial,
     ) -> impl Iterator<Item = &'a Completion> {
         let from = (self.experiment.warm_up * arrivals.len() as f64) as u32;
         played
@@ -395,7 +395,7 @@ impl Trial {
             .filter(move |done| done.index >= from)
     }
 
-    fn served(&self, arrivals: &[Arrival], played: &Played) -> Vec<Option<Served>> {
+    fn served(&self, arrivals: &[Arrival], played: &PlayedTrial) -> Vec<Option<Served>> {
         let mut served = vec![None; arrivals.len()];
         for done in self.counted(arrivals, played).filter(|done| !done.shed) {
             let index = done.index as usize;
@@ -421,7 +421,7 @@ impl Trial {
         params
     }
 
-    fn meta(&self, arrivals: &[Arrival], played: &Played) -> RunMeta {
+    fn meta(&self, arrivals: &[Arrival], played: &PlayedTrial) -> RunMeta {
         let experiment = &self.experiment;
         let rate_rps = experiment.rate_rps();
         let elapsed_ns = arrivals.last().map_or(1, |last| last.at_ns.max(1)) as f64;
@@ -465,7 +465,7 @@ fn wasted_cores(present: &[Range<u64>], busy_ns: u64, workers: usize) -> f64 {
 }
 
 /// What a run left behind.
-struct Played {
+struct PlayedTrial {
     policy: &'static str,
     params: Params,
     layout: &'static str,
@@ -475,7 +475,7 @@ struct Played {
     gaps: Vec<Gap>,
 }
 
-fn extras(workload: &headway_workload::Workload, played: &Played, noise: Noise) -> RunExtras {
+fn extras(workload: &headway_workload::Workload, played: &PlayedTrial, noise: Noise) -> RunExtras {
     let names = workload.class_names();
     let reservation = played
         .stats

@@ -9,7 +9,7 @@ use headway_net::udp::Steering;
 use headway_policy::{self as policy, MAX_CLASSES};
 use headway_runtime::{self as runtime, Builder, Idle, Layout, Pin};
 
-use crate::status::{Failure, HEADWAY_E_ADDRESS};
+use crate::status::{CallFailure, HEADWAY_E_ADDRESS};
 use crate::text;
 use crate::versioned::{self, Versioned};
 
@@ -57,7 +57,7 @@ const _: () = assert!(HEADWAY_MAX_CLASSES == MAX_CLASSES);
 /// A class of requests.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Class {
+pub struct HeadwayClass {
     /// What reports call it.
     pub name: *const c_char,
     /// Its expected service time in ns, by which policies that do not measure order the classes; 0 if unknown.
@@ -74,7 +74,7 @@ pub const HEADWAY_CLASS_LONG: u32 = 2;
 /// What else policies may be told of a class. All of it may stay 0.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct ClassHint {
+pub struct HeadwayClassHint {
     /// How long a request of the class may stay in the server, ns, by which edf and shinjuku-mq rank it; 0 for several of its service times.
     pub slo_ns: u64,
     /// Whether policies that treat long requests apart count the class among them: HEADWAY_CLASS_...
@@ -86,7 +86,7 @@ pub struct ClassHint {
 /// What a server is to be. Begin with `struct headway_options options = {.size = sizeof options};`: 0 is each field's default.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct HeadwayOptions {
     /// sizeof(struct headway_options).
     pub size: usize,
     /// The policy, as in "concord,q=5us"; null for "darc". docs/policies.md lists them.
@@ -94,7 +94,7 @@ pub struct Options {
     /// The address, as in "udp://127.0.0.1:9000"; port 0 lets the system choose. Null for "udp://127.0.0.1:0".
     pub listen: *const c_char,
     /// The classes, in the order of their numbers; requests of any other are of class class_count, "unknown".
-    pub classes: *const Class,
+    pub classes: *const HeadwayClass,
     /// How many classes there are, at most HEADWAY_MAX_CLASSES.
     pub class_count: usize,
     /// How many workers; 0 for 1.
@@ -120,19 +120,19 @@ pub struct Options {
     /// 0.
     pub reserved: u32,
     /// What else is known of the classes: one element a class, in the same order; null for nothing.
-    pub class_hints: *const ClassHint,
+    pub class_hints: *const HeadwayClassHint,
     /// By what the kernel chooses a request's worker under a policy without a dispatcher: "flow", "random", "class", or "byte=N" of the
     /// header; null for "flow".
     pub steer: *const c_char,
 }
 
 // SAFETY: as asked: numbers and pointers, the size first.
-unsafe impl Versioned for Options {
+unsafe impl Versioned for HeadwayOptions {
     const NAME: &'static str = "headway_options";
 }
 
 /// What a server is made of but for its service.
-pub(crate) struct Chosen {
+pub(crate) struct ServerSetup {
     pub(crate) builder: Builder,
     pub(crate) listen: SocketAddr,
     /// None where the program chose none.
@@ -143,12 +143,12 @@ pub(crate) struct Chosen {
     pub(crate) stack_bytes: usize,
 }
 
-impl Chosen {
+impl ServerSetup {
     /// As the program chose.
     ///
     /// # Safety
     /// `options` is null or points to as many readable bytes as its size says; what it points to is valid for this call.
-    pub(crate) unsafe fn read(options: *const Options) -> Result<Self, Failure> {
+    pub(crate) unsafe fn read(options: *const HeadwayOptions) -> Result<Self, CallFailure> {
         // SAFETY: the caller's promise.
         let (options, policy, listen, steer, classes) = unsafe {
             let options = versioned::read(options)?;
@@ -177,7 +177,7 @@ impl Chosen {
         }
         let (roams, by_signal) = (roams(options.resume)?, by_signal(options.preempt)?);
         if roams && by_signal {
-            return Err(Failure::argument(
+            return Err(CallFailure::argument(
                 "headway_options.preempt is HEADWAY_PREEMPT_SIGNAL, which needs resume to be HEADWAY_RESUME_OWN_WORKER, the default: code \
                  interrupted between two probes may hold addresses of its thread",
             ));
@@ -194,17 +194,19 @@ impl Chosen {
 }
 
 /// # Safety
-/// As [`Chosen::read`].
-unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::DeclaredClass>, Failure> {
+/// As [`ServerSetup::read`].
+unsafe fn read_classes(
+    options: &HeadwayOptions,
+) -> Result<Vec<runtime::DeclaredClass>, CallFailure> {
     let count = options.class_count;
     if count > 0 && options.classes.is_null() {
-        return Err(Failure::argument(format!(
+        return Err(CallFailure::argument(format!(
             "headway_options.class_count is {count}, and classes is null"
         )));
     }
     // As many as a mistaken count says could not be read.
     if count > MAX_CLASSES {
-        return Err(Failure::argument(format!(
+        return Err(CallFailure::argument(format!(
             "headway_options.class_count is {count}: a server has at most {MAX_CLASSES} classes"
         )));
     }
@@ -234,8 +236,8 @@ unsafe fn read_classes(options: &Options) -> Result<Vec<runtime::DeclaredClass>,
 /// Of each class its SLO and whether it is long; none where the program says nothing.
 ///
 /// # Safety
-/// As [`Chosen::read`].
-unsafe fn read_hints(options: &Options) -> Result<Vec<policy::ClassHint>, Failure> {
+/// As [`ServerSetup::read`].
+unsafe fn read_hints(options: &HeadwayOptions) -> Result<Vec<policy::ClassHint>, CallFailure> {
     if options.class_hints.is_null() {
         return Ok(Vec::new());
     }
@@ -262,22 +264,22 @@ unsafe fn read_hints(options: &Options) -> Result<Vec<policy::ClassHint>, Failur
         .collect()
 }
 
-fn address(text: &str) -> Result<SocketAddr, Failure> {
+fn address(text: &str) -> Result<SocketAddr, CallFailure> {
     let plain = text.strip_prefix("udp://").unwrap_or(text);
     plain.parse().map_err(|_| {
-        Failure::new(
+        CallFailure::new(
             HEADWAY_E_ADDRESS,
             format!("headway_options.listen is '{text}': expected udp://ADDRESS:PORT with a numeric address"),
         )
     })
 }
 
-fn steering(word: &str) -> Result<Steering, Failure> {
+fn steering(word: &str) -> Result<Steering, CallFailure> {
     word.parse()
-        .map_err(|error| Failure::argument(format!("headway_options.steer: {error}")))
+        .map_err(|error| CallFailure::argument(format!("headway_options.steer: {error}")))
 }
 
-fn roams(code: u32) -> Result<bool, Failure> {
+fn roams(code: u32) -> Result<bool, CallFailure> {
     match code {
         HEADWAY_RESUME_ANYWHERE => Ok(true),
         HEADWAY_RESUME_OWN_WORKER => Ok(false),
@@ -285,7 +287,7 @@ fn roams(code: u32) -> Result<bool, Failure> {
     }
 }
 
-fn feedback(code: u32) -> Result<bool, Failure> {
+fn feedback(code: u32) -> Result<bool, CallFailure> {
     match code {
         HEADWAY_FEEDBACK_OFF => Ok(false),
         HEADWAY_FEEDBACK_HEEDED => Ok(true),
@@ -293,7 +295,7 @@ fn feedback(code: u32) -> Result<bool, Failure> {
     }
 }
 
-fn by_signal(code: u32) -> Result<bool, Failure> {
+fn by_signal(code: u32) -> Result<bool, CallFailure> {
     match code {
         HEADWAY_PREEMPT_PROBES => Ok(false),
         HEADWAY_PREEMPT_SIGNAL => Ok(true),
@@ -301,7 +303,7 @@ fn by_signal(code: u32) -> Result<bool, Failure> {
     }
 }
 
-fn layout(code: u32) -> Result<Layout, Failure> {
+fn layout(code: u32) -> Result<Layout, CallFailure> {
     match code {
         HEADWAY_LAYOUT_AUTO => Ok(Layout::Auto),
         HEADWAY_LAYOUT_DEDICATED => Ok(Layout::Dedicated),
@@ -310,7 +312,7 @@ fn layout(code: u32) -> Result<Layout, Failure> {
     }
 }
 
-fn pin(code: u32) -> Result<Pin, Failure> {
+fn pin(code: u32) -> Result<Pin, CallFailure> {
     match code {
         HEADWAY_PIN_AUTO => Ok(Pin::Auto),
         HEADWAY_PIN_OFF => Ok(Pin::Off),
@@ -318,7 +320,7 @@ fn pin(code: u32) -> Result<Pin, Failure> {
     }
 }
 
-fn idle(code: u32) -> Result<Idle, Failure> {
+fn idle(code: u32) -> Result<Idle, CallFailure> {
     match code {
         HEADWAY_IDLE_AUTO => Ok(Idle::default()),
         HEADWAY_IDLE_SPIN => Ok(Idle::Spin),
@@ -327,6 +329,6 @@ fn idle(code: u32) -> Result<Idle, Failure> {
     }
 }
 
-fn unknown(field: &str, code: u32) -> Failure {
-    Failure::argument(format!("headway_options.{field} has no value {code}"))
+fn unknown(field: &str, code: u32) -> CallFailure {
+    CallFailure::argument(format!("headway_options.{field} has no value {code}"))
 }

@@ -6,7 +6,7 @@ use std::ptr;
 
 use headway_runtime::{Call, MAX_REPLY_BYTES};
 
-use crate::status::{Failure, HEADWAY_E_TOO_LARGE, report};
+use crate::status::{CallFailure, HEADWAY_E_TOO_LARGE, report};
 
 /// The most bytes a response may have, wire header not included; also what headway_buffer() has room for.
 pub const HEADWAY_MAX_REPLY_BYTES: usize = 1990;
@@ -14,13 +14,13 @@ const _: () = assert!(HEADWAY_MAX_REPLY_BYTES == MAX_REPLY_BYTES);
 
 /// A request that is being handled: valid until handle_request returns, or until headway_send() or headway_finish().
 #[derive(Debug)]
-pub struct Request {
+pub struct HeadwayRequest {
     _private: [u8; 0],
 }
 
 /// # Safety
 /// As every function here asks.
-unsafe fn call<'a>(request: *mut Request) -> &'a mut Call<'a> {
+unsafe fn call<'a>(request: *mut HeadwayRequest) -> &'a mut Call<'a> {
     // SAFETY: a request handed to C is a `Call` of which the handler has the only reference while it runs.
     unsafe { &mut *request.cast() }
 }
@@ -31,7 +31,7 @@ unsafe fn call<'a>(request: *mut Request) -> &'a mut Call<'a> {
 /// # Safety
 /// `request` is the one that handle_request was called with, or one that headway_recv() gave, and used by one thread at a time.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_buffer(request: *mut Request) -> *mut u8 {
+pub unsafe extern "C" fn headway_buffer(request: *mut HeadwayRequest) -> *mut u8 {
     // SAFETY: the caller's promise.
     unsafe { call(request) }.buffer_mut().as_mut_ptr()
 }
@@ -41,7 +41,7 @@ pub unsafe extern "C" fn headway_buffer(request: *mut Request) -> *mut u8 {
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_length(request: *mut Request) -> usize {
+pub unsafe extern "C" fn headway_length(request: *mut HeadwayRequest) -> usize {
     // SAFETY: the caller's promise.
     unsafe { call(request) }.payload().len()
 }
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn headway_length(request: *mut Request) -> usize {
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_class_of(request: *mut Request) -> c_uint {
+pub unsafe extern "C" fn headway_class_of(request: *mut HeadwayRequest) -> c_uint {
     // SAFETY: the caller's promise.
     c_uint::from(unsafe { call(request) }.class().0)
 }
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn headway_class_of(request: *mut Request) -> c_uint {
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_worker(request: *mut Request) -> c_uint {
+pub unsafe extern "C" fn headway_worker(request: *mut HeadwayRequest) -> c_uint {
     // SAFETY: the caller's promise.
     c_uint::from(unsafe { call(request) }.worker().0)
 }
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn headway_worker(request: *mut Request) -> c_uint {
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_time_ns(request: *mut Request) -> u32 {
+pub unsafe extern "C" fn headway_time_ns(request: *mut HeadwayRequest) -> u32 {
     // SAFETY: the caller's promise.
     unsafe { call(request) }.header_time_ns()
 }
@@ -84,13 +84,13 @@ pub unsafe extern "C" fn headway_time_ns(request: *mut Request) -> u32 {
 /// As headway_buffer(); `bytes` is null or has as many readable bytes as `length` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_reply(
-    request: *mut Request,
+    request: *mut HeadwayRequest,
     bytes: *const c_void,
     length: usize,
 ) -> c_int {
     if bytes.is_null() && length > 0 {
         return report(|| {
-            Err(Failure::argument(format!(
+            Err(CallFailure::argument(format!(
                 "a reply of {length} bytes is null"
             )))
         });
@@ -108,12 +108,15 @@ pub unsafe extern "C" fn headway_reply(
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_reply_in_place(request: *mut Request, length: usize) -> c_int {
+pub unsafe extern "C" fn headway_reply_in_place(
+    request: *mut HeadwayRequest,
+    length: usize,
+) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
         unsafe { call(request) }.reply_with(|_| length);
         if length > MAX_REPLY_BYTES {
-            return Err(Failure::new(
+            return Err(CallFailure::new(
                 HEADWAY_E_TOO_LARGE,
                 format!("a reply of {length} bytes does not fit into {MAX_REPLY_BYTES}"),
             ));
@@ -127,7 +130,7 @@ pub unsafe extern "C" fn headway_reply_in_place(request: *mut Request, length: u
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_fail(request: *mut Request) {
+pub unsafe extern "C" fn headway_fail(request: *mut HeadwayRequest) {
     // SAFETY: the caller's promise.
     unsafe { call(request) }.fail();
 }
@@ -137,7 +140,7 @@ pub unsafe extern "C" fn headway_fail(request: *mut Request) {
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_bad_request(request: *mut Request) {
+pub unsafe extern "C" fn headway_bad_request(request: *mut HeadwayRequest) {
     // SAFETY: the caller's promise.
     unsafe { call(request) }.bad_request();
 }
@@ -148,7 +151,7 @@ pub unsafe extern "C" fn headway_bad_request(request: *mut Request) {
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C-unwind" fn headway_feedback_start(request: *mut Request) {
+pub unsafe extern "C-unwind" fn headway_feedback_start(request: *mut HeadwayRequest) {
     // SAFETY: the caller's promise.
     unsafe { call(request) }.feedback_start();
 }
@@ -158,7 +161,7 @@ pub unsafe extern "C-unwind" fn headway_feedback_start(request: *mut Request) {
 /// # Safety
 /// As headway_buffer().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_feedback_finished(request: *mut Request) {
+pub unsafe extern "C" fn headway_feedback_finished(request: *mut HeadwayRequest) {
     // SAFETY: the caller's promise.
     unsafe { call(request) }.feedback_finished();
 }

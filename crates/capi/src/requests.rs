@@ -5,21 +5,23 @@ use std::ffi::{c_int, c_void};
 
 use headway_runtime as runtime;
 
-use crate::request::{Request, headway_reply};
-use crate::status::{Failure, HEADWAY_E_NONE, HEADWAY_OK, report};
+use crate::request::{HeadwayRequest, headway_reply};
+use crate::status::{CallFailure, HEADWAY_E_NONE, HEADWAY_OK, report};
 
 /// Where a loop (headway_service.serve) takes its requests from: valid until it returns, for the loop alone.
 #[derive(Debug)]
-pub struct Requests {
+pub struct HeadwayRequests {
     _private: [u8; 0],
 }
 
 /// # Safety
 /// `requests` is null or what the loop was called with.
-unsafe fn own<'a>(requests: *mut Requests) -> Result<&'a runtime::Requests, Failure> {
+unsafe fn own<'a>(requests: *mut HeadwayRequests) -> Result<&'a runtime::Requests, CallFailure> {
     // SAFETY: the caller's promise.
     let own = unsafe { requests.cast::<runtime::Requests>().as_ref() };
-    own.ok_or_else(|| Failure::argument("the requests are null: pass what serve() was called with"))
+    own.ok_or_else(|| {
+        CallFailure::argument("the requests are null: pass what serve() was called with")
+    })
 }
 
 /// Writes the next request to `*request`; to be answered by headway_send() or headway_finish(). While the loop holds no request it waits for one, and HEADWAY_E_NONE says that
@@ -31,13 +33,13 @@ unsafe fn own<'a>(requests: *mut Requests) -> Result<&'a runtime::Requests, Fail
 /// `requests` is null or what the loop was called with; `request` is null or can be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_recv(
-    requests: *mut Requests,
-    request: *mut *mut Request,
+    requests: *mut HeadwayRequests,
+    request: *mut *mut HeadwayRequest,
 ) -> c_int {
     let mut next = None;
     let code = report(|| {
         if request.is_null() {
-            return Err(Failure::argument("the place for the request is null"));
+            return Err(CallFailure::argument("the place for the request is null"));
         }
         // SAFETY: the caller's promise.
         next = unsafe { own(requests) }?.recv();
@@ -61,8 +63,8 @@ pub unsafe extern "C" fn headway_recv(
 /// As headway_recv(); `request` came from it; `bytes` is null or has as many readable bytes as `length` says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_send(
-    requests: *mut Requests,
-    request: *mut Request,
+    requests: *mut HeadwayRequests,
+    request: *mut HeadwayRequest,
     bytes: *const c_void,
     length: usize,
 ) -> c_int {
@@ -84,7 +86,10 @@ pub unsafe extern "C" fn headway_send(
 /// # Safety
 /// As headway_recv(); `request` came from it.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_finish(requests: *mut Requests, request: *mut Request) -> c_int {
+pub unsafe extern "C" fn headway_finish(
+    requests: *mut HeadwayRequests,
+    request: *mut HeadwayRequest,
+) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
         drop(unsafe { taken(requests, request) }?);
@@ -97,12 +102,12 @@ pub unsafe extern "C" fn headway_finish(requests: *mut Requests, request: *mut R
 /// # Safety
 /// As [`own`].
 unsafe fn taken<'a>(
-    requests: *mut Requests,
-    request: *mut Request,
-) -> Result<runtime::Request<'a>, Failure> {
+    requests: *mut HeadwayRequests,
+    request: *mut HeadwayRequest,
+) -> Result<runtime::Request<'a>, CallFailure> {
     // SAFETY: the caller's promise.
     let held = unsafe { own(requests) }?.request_at(request.cast());
     held.ok_or_else(|| {
-        Failure::argument("the loop does not have the request: headway_recv() gave another, or it is answered already")
+        CallFailure::argument("the loop does not have the request: headway_recv() gave another, or it is answered already")
     })
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use headway_runtime as runtime;
 
-use crate::options::{Chosen, Options};
-use crate::service::{Callbacks, Service};
+use crate::options::{HeadwayOptions, ServerSetup};
+use crate::service::{Callbacks, HeadwayService};
 use crate::shim;
-use crate::stats::{ClassStats, Stats};
-use crate::status::{Failure, report};
+use crate::stats::{HeadwayClassStats, HeadwayStats};
+use crate::status::{CallFailure, report};
 use crate::versioned;
 
 /// Version of this interface. Programs of an earlier version go on working with a library that has the same.
@@ -23,7 +23,7 @@ pub extern "C" fn headway_abi_version() -> u32 {
 }
 
 /// A server that runs.
-pub struct Server(runtime::Server);
+pub struct HeadwayServer(runtime::Server);
 
 /// Starts a server, once setup has run; returns when all its threads are ready. Writes its handle to `*server`, for headway_stop() to
 /// take. Signals go to the server's threads too: block those that the program waits for before this call.
@@ -35,16 +35,17 @@ pub struct Server(runtime::Server);
 /// may be interrupted at any instruction (docs/c-api.md, "Interrupting by signal").
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_start(
-    options: *const Options,
-    service: *const Service,
-    server: *mut *mut Server,
+    options: *const HeadwayOptions,
+    service: *const HeadwayService,
+    server: *mut *mut HeadwayServer,
 ) -> c_int {
     report(|| {
         if server.is_null() {
-            return Err(Failure::argument("the place for the server is null"));
+            return Err(CallFailure::argument("the place for the server is null"));
         }
         // SAFETY: the caller's promise.
-        let (chosen, callbacks) = unsafe { (Chosen::read(options)?, Callbacks::read(service)?) };
+        let (chosen, callbacks) =
+            unsafe { (ServerSetup::read(options)?, Callbacks::read(service)?) };
         shim::tell(chosen.roams, chosen.by_signal)?;
         callbacks.setup()?;
         let builder = if chosen.roams {
@@ -69,7 +70,7 @@ pub unsafe extern "C" fn headway_start(
         };
         let started = builder.start()?;
         // SAFETY: the caller's promise.
-        unsafe { server.write(Box::into_raw(Box::new(Server(started)))) };
+        unsafe { server.write(Box::into_raw(Box::new(HeadwayServer(started)))) };
         Ok(())
     })
 }
@@ -78,11 +79,11 @@ pub unsafe extern "C" fn headway_start(
 ///
 /// # Safety
 /// `server` is null or came from headway_start() and was not stopped.
-unsafe fn running<'a>(server: *const Server) -> Result<&'a runtime::Server, Failure> {
+unsafe fn running<'a>(server: *const HeadwayServer) -> Result<&'a runtime::Server, CallFailure> {
     // SAFETY: the caller's promise.
     match unsafe { server.as_ref() } {
         Some(server) => Ok(&server.0),
-        None => Err(Failure::argument(
+        None => Err(CallFailure::argument(
             "the server is null: pass what headway_start() wrote",
         )),
     }
@@ -93,7 +94,7 @@ unsafe fn running<'a>(server: *const Server) -> Result<&'a runtime::Server, Fail
 /// # Safety
 /// `server` is null, or came from headway_start() and was not stopped.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_port(server: *const Server) -> u16 {
+pub unsafe extern "C" fn headway_port(server: *const HeadwayServer) -> u16 {
     let mut port = 0;
     report(|| {
         // SAFETY: the caller's promise.
@@ -109,10 +110,13 @@ pub unsafe extern "C" fn headway_port(server: *const Server) -> u16 {
 /// # Safety
 /// As headway_port(); `stats` is null or has as many bytes as its size says.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_read_stats(server: *const Server, stats: *mut Stats) -> c_int {
+pub unsafe extern "C" fn headway_read_stats(
+    server: *const HeadwayServer,
+    stats: *mut HeadwayStats,
+) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
-        unsafe { versioned::write(&Stats::from(&running(server)?.stats()), stats) }
+        unsafe { versioned::write(&HeadwayStats::from(&running(server)?.stats()), stats) }
     })
 }
 
@@ -122,21 +126,21 @@ pub unsafe extern "C" fn headway_read_stats(server: *const Server, stats: *mut S
 /// As headway_port(); `stats` is null or has as many bytes as its size says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_read_class_stats(
-    server: *const Server,
+    server: *const HeadwayServer,
     index: usize,
-    stats: *mut ClassStats,
+    stats: *mut HeadwayClassStats,
 ) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
         let all = unsafe { running(server) }?.stats();
         let Some(of_class) = all.classes.get(index) else {
             let last = all.classes.len() - 1;
-            return Err(Failure::argument(format!(
+            return Err(CallFailure::argument(format!(
                 "there is no class {index}: the last one, unknown, is {last}"
             )));
         };
         // SAFETY: the caller's promise.
-        unsafe { versioned::write(&ClassStats::from(of_class), stats) }
+        unsafe { versioned::write(&HeadwayClassStats::from(of_class), stats) }
     })
 }
 
@@ -146,7 +150,7 @@ pub unsafe extern "C" fn headway_read_class_stats(
 /// # Safety
 /// As headway_port().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_request_stop(server: *const Server) -> c_int {
+pub unsafe extern "C" fn headway_request_stop(server: *const HeadwayServer) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
         unsafe { running(server) }?.stopper().request_stop();
@@ -159,7 +163,7 @@ pub unsafe extern "C" fn headway_request_stop(server: *const Server) -> c_int {
 /// # Safety
 /// As headway_port().
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn headway_wait(server: *const Server) -> c_int {
+pub unsafe extern "C" fn headway_wait(server: *const HeadwayServer) -> c_int {
     report(|| {
         // SAFETY: the caller's promise.
         unsafe { running(server) }?.wait();
@@ -175,13 +179,13 @@ pub unsafe extern "C" fn headway_wait(server: *const Server) -> c_int {
 /// As headway_port(), and the handle is not used afterwards; `stats` is null or has as many bytes as its size says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn headway_stop(
-    server: *mut Server,
+    server: *mut HeadwayServer,
     deadline_ns: u64,
-    stats: *mut Stats,
+    stats: *mut HeadwayStats,
 ) -> c_int {
     report(|| {
         if server.is_null() {
-            return Err(Failure::argument(
+            return Err(CallFailure::argument(
                 "the server is null: pass what headway_start() wrote",
             ));
         }
@@ -192,6 +196,6 @@ pub unsafe extern "C" fn headway_stop(
             return Ok(());
         }
         // SAFETY: the caller's promise.
-        unsafe { versioned::write(&Stats::from(&done), stats) }
+        unsafe { versioned::write(&HeadwayStats::from(&done), stats) }
     })
 }

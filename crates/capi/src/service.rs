@@ -8,9 +8,9 @@ use headway_net::classify::{AnyClassifier, Classifier, WireType};
 use headway_policy::WorkerId;
 use headway_runtime::{self as runtime, Call, Pull, PullService, SetupFailure};
 
-use crate::request::Request;
-use crate::requests::Requests;
-use crate::status::{Failure, HEADWAY_E_SETUP};
+use crate::request::HeadwayRequest;
+use crate::requests::HeadwayRequests;
+use crate::status::{CallFailure, HEADWAY_E_SETUP};
 use crate::versioned::{self, Versioned};
 
 /// Bytes of the wire header that every datagram begins with: docs/wire.md.
@@ -21,7 +21,7 @@ const _: () = assert!(HEADWAY_HEADER_BYTES == headway_net::header::HEADER_BYTES)
 /// the functions.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Service {
+pub struct HeadwayService {
     /// sizeof(struct headway_service).
     pub size: usize,
     /// Handed to each of the functions. Used by all threads.
@@ -35,7 +35,8 @@ pub struct Service {
         Option<unsafe extern "C" fn(context: *mut c_void, worker: c_uint, core: c_int) -> c_int>,
     /// Answers a request; called by all workers at once. Null if `serve` is not. Interrupted at its probes, and gone on with elsewhere unless
     /// headway_options.resume says otherwise. A request it does not answer is answered with no payload.
-    pub handle_request: Option<unsafe extern "C" fn(context: *mut c_void, request: *mut Request)>,
+    pub handle_request:
+        Option<unsafe extern "C" fn(context: *mut c_void, request: *mut HeadwayRequest)>,
     /// Tells a request's class from its datagram, wire header included; may be null: then the header's type is the class. Called by
     /// one thread at a time with a dispatcher, by all workers without; never interrupted. Negative for unknown.
     pub classify: Option<
@@ -44,18 +45,18 @@ pub struct Service {
     /// In place of handle_request: a loop that takes requests by headway_recv() and answers them by headway_send() until headway_recv() has none while it holds none.
     /// Called once by each worker's thread as the server starts, and again for each request that begins while the worker's loops are all in the middle of others.
     /// One that returns earlier fails the requests that it holds.
-    pub serve: Option<unsafe extern "C" fn(context: *mut c_void, requests: *mut Requests)>,
+    pub serve: Option<unsafe extern "C" fn(context: *mut c_void, requests: *mut HeadwayRequests)>,
 }
 
 // SAFETY: as asked: pointers, which may be null, the size first.
-unsafe impl Versioned for Service {
+unsafe impl Versioned for HeadwayService {
     const NAME: &'static str = "headway_service";
 }
 
 /// The program's functions, as Rust calls them.
 #[derive(Clone, Copy)]
 pub(crate) struct Callbacks {
-    service: Service,
+    service: HeadwayService,
 }
 
 // SAFETY: `headway_start` asks that the functions can be called with the context from any thread.
@@ -66,14 +67,14 @@ unsafe impl Sync for Callbacks {}
 impl Callbacks {
     /// # Safety
     /// `service` is null or points to as many readable bytes as its size says; its functions are what the struct asks for.
-    pub(crate) unsafe fn read(service: *const Service) -> Result<Self, Failure> {
+    pub(crate) unsafe fn read(service: *const HeadwayService) -> Result<Self, CallFailure> {
         // SAFETY: the caller's promise.
         let service = unsafe { versioned::read(service) }?;
         match (service.handle_request, service.serve) {
-            (None, None) => Err(Failure::argument(
+            (None, None) => Err(CallFailure::argument(
                 "headway_service.handle_request is null, and serve is too: set one of them",
             )),
-            (Some(_), Some(_)) => Err(Failure::argument(
+            (Some(_), Some(_)) => Err(CallFailure::argument(
                 "headway_service has both handle_request and serve: set one of them",
             )),
             _ => Ok(Self { service }),
@@ -108,14 +109,14 @@ impl Callbacks {
     }
 
     /// Calls `setup`.
-    pub(crate) fn setup(&self) -> Result<(), Failure> {
+    pub(crate) fn setup(&self) -> Result<(), CallFailure> {
         let Some(setup) = self.service.setup else {
             return Ok(());
         };
         // SAFETY: what it is was promised to `read`.
         match unsafe { setup(self.service.context) } {
             0 => Ok(()),
-            code => Err(Failure::new(
+            code => Err(CallFailure::new(
                 HEADWAY_E_SETUP,
                 format!("setup returned {code}"),
             )),
@@ -135,7 +136,7 @@ impl Callbacks {
 pub(crate) enum Program {
     Handler {
         callbacks: Callbacks,
-        handle: unsafe extern "C" fn(*mut c_void, *mut Request),
+        handle: unsafe extern "C" fn(*mut c_void, *mut HeadwayRequest),
     },
     Loop(Pull<Callbacks>),
 }

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem;
 use std::ptr;
 
-use crate::status::{Failure, HEADWAY_E_START};
+use crate::status::{CallFailure, HEADWAY_E_START};
 
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, symbol: *const c_char) -> *mut c_void;
@@ -14,7 +14,7 @@ unsafe extern "C" {
 type ShimStart = unsafe extern "C" fn(stays: c_int, by_signal: c_int) -> *const c_char;
 
 /// Tells the shim how requests of the server are interrupted; fails where an allocator that stands before the shim is not safe then.
-pub(crate) fn tell(roams: bool, by_signal: bool) -> Result<(), Failure> {
+pub(crate) fn tell(roams: bool, by_signal: bool) -> Result<(), CallFailure> {
     // SAFETY: looks among all that is loaded (RTLD_DEFAULT is null) for a name that ends with a NUL.
     let found = unsafe { dlsym(ptr::null_mut(), c"__headway_shim_start".as_ptr()) };
     if found.is_null() {
@@ -30,5 +30,5 @@ pub(crate) fn tell(roams: bool, by_signal: bool) -> Result<(), Failure> {
     }
     // SAFETY: a string of the shim's, which stays.
     let why = unsafe { CStr::from_ptr(why) }.to_string_lossy();
-    Err(Failure::new(HEADWAY_E_START, why))
+    Err(CallFailure::new(HEADWAY_E_START, why))
 }

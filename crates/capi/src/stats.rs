@@ -9,7 +9,7 @@ use crate::versioned::Versioned;
 /// kinds are read one after the other, so they agree exactly only when the server is at rest.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Stats {
+pub struct HeadwayStats {
     /// sizeof(struct headway_stats).
     pub size: usize,
     /// Datagrams taken from the network.
@@ -37,11 +37,11 @@ pub struct Stats {
 }
 
 // SAFETY: as asked: numbers, the size first.
-unsafe impl Versioned for Stats {
+unsafe impl Versioned for HeadwayStats {
     const NAME: &'static str = "headway_stats";
 }
 
-impl From<&runtime::Stats> for Stats {
+impl From<&runtime::Stats> for HeadwayStats {
     fn from(stats: &runtime::Stats) -> Self {
         Self {
             size: size_of::<Self>(),
@@ -63,7 +63,7 @@ impl From<&runtime::Stats> for Stats {
 /// What a server has done for one class. Begin with `struct headway_class_stats stats = {.size = sizeof stats};`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ClassStats {
+pub struct HeadwayClassStats {
     /// sizeof(struct headway_class_stats).
     pub size: usize,
     /// Requests run to their end.
@@ -113,11 +113,11 @@ pub struct ClassStats {
 }
 
 // SAFETY: as asked: numbers, the size first.
-unsafe impl Versioned for ClassStats {
+unsafe impl Versioned for HeadwayClassStats {
     const NAME: &'static str = "headway_class_stats";
 }
 
-impl From<&runtime::ClassStats> for ClassStats {
+impl From<&runtime::ClassStats> for HeadwayClassStats {
     fn from(stats: &runtime::ClassStats) -> Self {
         let held = |section| stats.held.of(section);
         let yields = Section::ALL.map(|section| held(section).yields);

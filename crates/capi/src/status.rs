@@ -31,12 +31,12 @@ pub const HEADWAY_E_NONE: c_int = -9;
 
 /// A code with words.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct CallFailure {
     code: c_int,
     message: String,
 }
 
-impl Failure {
+impl CallFailure {
     pub(crate) fn new(code: c_int, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -49,7 +49,7 @@ impl Failure {
     }
 }
 
-impl From<StartError> for Failure {
+impl From<StartError> for CallFailure {
     fn from(error: StartError) -> Self {
         let code = match error {
             StartError::Policy(_) => HEADWAY_E_POLICY,
@@ -61,7 +61,7 @@ impl From<StartError> for Failure {
     }
 }
 
-impl From<ShutdownError> for Failure {
+impl From<ShutdownError> for CallFailure {
     fn from(error: ShutdownError) -> Self {
         let code = match error {
             ShutdownError::Stuck { .. } => HEADWAY_E_STUCK,
@@ -83,12 +83,12 @@ pub extern "C" fn headway_last_error() -> *const c_char {
 }
 
 /// Does what a function of the interface does: a failure becomes its code, and so does a panic.
-pub(crate) fn report(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
+pub(crate) fn report(body: impl FnOnce() -> Result<(), CallFailure>) -> c_int {
     let result = catch_unwind(AssertUnwindSafe(body));
     let failure = match result {
         Ok(Ok(())) => return HEADWAY_OK,
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::new(HEADWAY_E_INTERNAL, words_of(&*panic)),
+        Err(panic) => CallFailure::new(HEADWAY_E_INTERNAL, words_of(&*panic)),
     };
     let words = failure.message.replace('\0', "\u{fffd}");
     // A thread that ends has no room for words any more; the code says enough.

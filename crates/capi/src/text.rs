@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::status::Failure;
+use crate::status::CallFailure;
 
 /// The string, `None` if null.
 ///
@@ -12,7 +12,7 @@ use crate::status::Failure;
 pub(crate) unsafe fn optional<'a>(
     text: *const c_char,
     name: &str,
-) -> Result<Option<&'a str>, Failure> {
+) -> Result<Option<&'a str>, CallFailure> {
     if text.is_null() {
         return Ok(None);
     }
@@ -20,6 +20,6 @@ pub(crate) unsafe fn optional<'a>(
     let text = unsafe { CStr::from_ptr(text) };
     let text = text
         .to_str()
-        .map_err(|_| Failure::argument(format!("{name} is not UTF-8")))?;
+        .map_err(|_| CallFailure::argument(format!("{name} is not UTF-8")))?;
     Ok(Some(text))
 }

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::mem::{MaybeUninit, size_of};
 use std::ptr;
 
-use crate::status::Failure;
+use crate::status::CallFailure;
 
 /// A struct of the interface.
 ///
@@ -20,26 +20,26 @@ pub(crate) unsafe trait Versioned {
 ///
 /// # Safety
 /// `from` is null or points to a `T` of that size.
-unsafe fn size_of_theirs<T: Versioned>(from: *const T) -> Result<usize, Failure> {
+unsafe fn size_of_theirs<T: Versioned>(from: *const T) -> Result<usize, CallFailure> {
     let name = T::NAME;
     if from.is_null() {
-        return Err(Failure::argument(format!("{name} is null")));
+        return Err(CallFailure::argument(format!("{name} is null")));
     }
     // SAFETY: every version of the struct begins so.
     let size = unsafe { from.cast::<usize>().read() };
     if size < size_of::<usize>() {
-        return Err(Failure::argument(format!(
+        return Err(CallFailure::argument(format!(
             "{name}.size is {size}: set it to sizeof(struct {name})"
         )));
     }
     // Every version's fields fill words: in between, one would be cut in half.
     if !size.is_multiple_of(align_of::<T>()) {
-        return Err(Failure::argument(format!(
+        return Err(CallFailure::argument(format!(
             "{name}.size is {size}, which no version of the struct has: set it to sizeof(struct {name})"
         )));
     }
     if size > size_of::<T>() {
-        return Err(Failure::argument(format!(
+        return Err(CallFailure::argument(format!(
             "{name} has {size} bytes, this library knows {}: the program was compiled with a later headway.h",
             size_of::<T>()
         )));
@@ -51,7 +51,7 @@ unsafe fn size_of_theirs<T: Versioned>(from: *const T) -> Result<usize, Failure>
 ///
 /// # Safety
 /// `from` is null or points to as many readable bytes as its first field says.
-pub(crate) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, Failure> {
+pub(crate) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, CallFailure> {
     let mut own = MaybeUninit::<T>::zeroed();
     // SAFETY: the caller's promise; ours is at least as large, and may be all 0.
     unsafe {
@@ -65,7 +65,7 @@ pub(crate) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, Failure> {
 ///
 /// # Safety
 /// `into` is null or points to as many writable bytes as its first field says.
-pub(crate) unsafe fn write<T: Versioned>(own: &T, into: *mut T) -> Result<(), Failure> {
+pub(crate) unsafe fn write<T: Versioned>(own: &T, into: *mut T) -> Result<(), CallFailure> {
     // SAFETY: the caller's promise.
     unsafe {
         let size = size_of_theirs(into)?;

@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_capi::options::{
-    Class, ClassHint, HEADWAY_CLASS_AUTO, HEADWAY_LAYOUT_DEDICATED, HEADWAY_PIN_OFF,
-    HEADWAY_PREEMPT_SIGNAL, HEADWAY_RESUME_ANYWHERE, Options,
+    HEADWAY_CLASS_AUTO, HEADWAY_LAYOUT_DEDICATED, HEADWAY_PIN_OFF, HEADWAY_PREEMPT_SIGNAL,
+    HEADWAY_RESUME_ANYWHERE, HeadwayClass, HeadwayClassHint, HeadwayOptions,
 };
 use headway_capi::request::{
-    Request, headway_class_of, headway_length, headway_reply, headway_reply_in_place,
+    HeadwayRequest, headway_class_of, headway_length, headway_reply, headway_reply_in_place,
 };
 use headway_capi::server::{
-    Server, headway_port, headway_read_class_stats, headway_read_stats, headway_request_stop,
-    headway_start, headway_stop, headway_wait,
+    HeadwayServer, headway_port, headway_read_class_stats, headway_read_stats,
+    headway_request_stop, headway_start, headway_stop, headway_wait,
 };
-use headway_capi::service::Service;
-use headway_capi::stats::{ClassStats, Stats};
+use headway_capi::service::HeadwayService;
+use headway_capi::stats::{HeadwayClassStats, HeadwayStats};
 use headway_capi::status::{
     HEADWAY_E_ADDRESS, HEADWAY_E_ARGUMENT, HEADWAY_E_POLICY, HEADWAY_E_SETUP, HEADWAY_OK,
     headway_last_error,
@@ -38,28 +38,31 @@ macro_rules! zeroed {
     }};
 }
 
-fn options() -> Options {
-    Options {
+fn options() -> HeadwayOptions {
+    HeadwayOptions {
         policy: c"c-fcfs".as_ptr(),
         pin: HEADWAY_PIN_OFF,
-        ..zeroed!(Options)
+        ..zeroed!(HeadwayOptions)
     }
 }
 
-fn service() -> Service {
-    Service {
+fn service() -> HeadwayService {
+    HeadwayService {
         handle_request: Some(echo),
-        ..zeroed!(Service)
+        ..zeroed!(HeadwayService)
     }
 }
 
-unsafe extern "C" fn echo(_context: *mut c_void, request: *mut Request) {
+unsafe extern "C" fn echo(_context: *mut c_void, request: *mut HeadwayRequest) {
     // SAFETY: the request is the one at hand.
     unsafe { headway_reply_in_place(request, headway_length(request)) };
 }
 
 /// The code, and the words for it.
-fn start(options: &Options, service: &Service) -> Result<*mut Server, (c_int, String)> {
+fn start(
+    options: &HeadwayOptions,
+    service: &HeadwayService,
+) -> Result<*mut HeadwayServer, (c_int, String)> {
     let mut server = ptr::null_mut();
     // SAFETY: all of it is valid here.
     let code = unsafe { headway_start(options, service, &raw mut server) };
@@ -75,15 +78,15 @@ fn last_error() -> String {
     words.to_str().unwrap().to_owned()
 }
 
-fn stop(server: *mut Server) -> Stats {
-    let mut stats = zeroed!(Stats);
+fn stop(server: *mut HeadwayServer) -> HeadwayStats {
+    let mut stats = zeroed!(HeadwayStats);
     // SAFETY: it was started, and is not used any more.
     let code = unsafe { headway_stop(server, 10_000_000_000, &raw mut stats) };
     assert_eq!(code, HEADWAY_OK, "{}", last_error());
     stats
 }
 
-fn connected(server: *mut Server) -> UdpSocket {
+fn connected(server: *mut HeadwayServer) -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     // SAFETY: it runs.
     let port = unsafe { headway_port(server) };
@@ -112,7 +115,7 @@ fn receive(socket: &UdpSocket) -> (Header, Vec<u8>) {
 }
 
 /// Sends requests of these classes, one after the other; returns the last answer.
-fn ask(server: *mut Server, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>) {
+fn ask(server: *mut HeadwayServer, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>) {
     let socket = connected(server);
     let mut last = None;
     for (index, class) in (0..).zip(classes) {
@@ -126,13 +129,14 @@ fn ask(server: *mut Server, classes: &[u8], payload: &[u8]) -> (Header, Vec<u8>)
 
 #[test]
 fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
-    let refused = |options: &Options, service: &Service| start(options, service).unwrap_err();
-    let sized = |size| Options { size, ..options() };
-    let unnamed = [Class {
+    let refused =
+        |options: &HeadwayOptions, service: &HeadwayService| start(options, service).unwrap_err();
+    let sized = |size| HeadwayOptions { size, ..options() };
+    let unnamed = [HeadwayClass {
         name: ptr::null(),
         mean_ns: 0,
     }];
-    let odd = [ClassHint {
+    let odd = [HeadwayClassHint {
         slo_ns: 0,
         length: 9,
         reserved: 0,
@@ -147,7 +151,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "size is 12, which no version",
         ),
         (
-            Options {
+            HeadwayOptions {
                 classes: unnamed.as_ptr(),
                 class_count: usize::MAX,
                 ..options()
@@ -156,7 +160,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "at most 255 classes",
         ),
         (
-            Options {
+            HeadwayOptions {
                 policy: c"dacr".as_ptr(),
                 ..options()
             },
@@ -164,7 +168,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "no policy is called 'dacr'",
         ),
         (
-            Options {
+            HeadwayOptions {
                 policy: c"\xff".as_ptr(),
                 ..options()
             },
@@ -172,7 +176,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "UTF-8",
         ),
         (
-            Options {
+            HeadwayOptions {
                 listen: c"nowhere".as_ptr(),
                 ..options()
             },
@@ -180,7 +184,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "'nowhere'",
         ),
         (
-            Options {
+            HeadwayOptions {
                 class_count: 2,
                 ..options()
             },
@@ -188,7 +192,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "classes is null",
         ),
         (
-            Options {
+            HeadwayOptions {
                 resume: 9,
                 ..options()
             },
@@ -196,7 +200,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "resume has no value 9",
         ),
         (
-            Options {
+            HeadwayOptions {
                 preempt: 9,
                 ..options()
             },
@@ -204,7 +208,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "preempt has no value 9",
         ),
         (
-            Options {
+            HeadwayOptions {
                 feedback: 9,
                 ..options()
             },
@@ -212,7 +216,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "feedback has no value 9",
         ),
         (
-            Options {
+            HeadwayOptions {
                 classes: unnamed.as_ptr(),
                 class_count: 1,
                 class_hints: odd.as_ptr(),
@@ -222,7 +226,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "class_hints.length has no value 9",
         ),
         (
-            Options {
+            HeadwayOptions {
                 reserved: 1,
                 ..options()
             },
@@ -230,7 +234,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
             "reserved has no value 1",
         ),
         (
-            Options {
+            HeadwayOptions {
                 preempt: HEADWAY_PREEMPT_SIGNAL,
                 resume: HEADWAY_RESUME_ANYWHERE,
                 ..options()
@@ -243,7 +247,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
         let (got, said) = refused(&options, &service());
         assert!(got == code && said.contains(words), "{got}: {said}");
     }
-    let nothing = zeroed!(Service);
+    let nothing = zeroed!(HeadwayService);
     let (code, said) = refused(&options(), &nothing);
     assert!(code == HEADWAY_E_ARGUMENT && said.contains("handle_request"));
     let mut server = ptr::null_mut();
@@ -254,7 +258,7 @@ fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
 
 #[test]
 fn a_null_server_is_refused() {
-    let (mut stats, mut of_class) = (zeroed!(Stats), zeroed!(ClassStats));
+    let (mut stats, mut of_class) = (zeroed!(HeadwayStats), zeroed!(HeadwayClassStats));
     let none = ptr::null_mut();
     // SAFETY: null is allowed for, and refused; the structs have as many bytes as they say.
     let (codes, port) = unsafe {
@@ -272,7 +276,7 @@ fn a_null_server_is_refused() {
 }
 
 /// Answers with nothing of some length, then as it should.
-unsafe extern "C" fn reply_null(_context: *mut c_void, request: *mut Request) {
+unsafe extern "C" fn reply_null(_context: *mut c_void, request: *mut HeadwayRequest) {
     // SAFETY: the request is the one at hand; null bytes are allowed for.
     let codes = unsafe {
         (
@@ -287,9 +291,9 @@ unsafe extern "C" fn reply_null(_context: *mut c_void, request: *mut Request) {
 
 #[test]
 fn a_reply_of_null_bytes_is_refused() {
-    let service = Service {
+    let service = HeadwayService {
         handle_request: Some(reply_null),
-        ..zeroed!(Service)
+        ..zeroed!(HeadwayService)
     };
     let server = start(&options(), &service).unwrap();
     assert_eq!(ask(server, &[0], b"").1, b"yes");
@@ -298,8 +302,8 @@ fn a_reply_of_null_bytes_is_refused() {
 
 #[test]
 fn a_program_of_an_earlier_version_knows_fewer_fields() {
-    let first_fields = Options {
-        size: std::mem::offset_of!(Options, classes),
+    let first_fields = HeadwayOptions {
+        size: std::mem::offset_of!(HeadwayOptions, classes),
         // Behind what the program knows: not to be read.
         workers: u32::MAX,
         pin: u32::MAX,
@@ -307,10 +311,10 @@ fn a_program_of_an_earlier_version_knows_fewer_fields() {
     };
     let server = start(&first_fields, &service()).unwrap();
     assert_eq!(ask(server, &[0], b"hello").1, b"hello");
-    let mut stats = Stats {
-        size: std::mem::offset_of!(Stats, answered),
+    let mut stats = HeadwayStats {
+        size: std::mem::offset_of!(HeadwayStats, answered),
         answered: 77,
-        ..Stats::default()
+        ..HeadwayStats::default()
     };
     // SAFETY: it runs, and the struct has as many bytes as it says.
     let code = unsafe { headway_read_stats(server, &raw mut stats) };
@@ -343,8 +347,8 @@ unsafe extern "C" fn setup_worker(context: *mut c_void, worker: c_uint, core: c_
     c_int::from(seen.fail_at == Some(worker)) * 7
 }
 
-fn watched(seen: &Mutex<Seen>) -> Service {
-    Service {
+fn watched(seen: &Mutex<Seen>) -> HeadwayService {
+    HeadwayService {
         context: ptr::from_ref(seen).cast_mut().cast(),
         setup: Some(setup),
         setup_worker: Some(setup_worker),
@@ -363,7 +367,7 @@ fn each_thread_that_handles_requests_is_set_up_before_the_server_has_started() {
         (c"concord", 2, vec![0, 1]),
     ] {
         let seen = Mutex::new(Seen::default());
-        let options = Options {
+        let options = HeadwayOptions {
             policy: policy.as_ptr(),
             workers: 2,
             layout,
@@ -385,7 +389,7 @@ fn a_thread_that_cannot_be_set_up_keeps_the_server_from_starting() {
             fail_at: Some(1),
             ..Seen::default()
         });
-        let options = Options {
+        let options = HeadwayOptions {
             policy: policy.as_ptr(),
             workers: 2,
             ..options()
@@ -403,7 +407,7 @@ unsafe extern "C" fn refuse(_context: *mut c_void) -> c_int {
 
 #[test]
 fn a_program_that_cannot_be_set_up_does_not_start() {
-    let service = Service {
+    let service = HeadwayService {
         setup: Some(refuse),
         ..service()
     };
@@ -424,7 +428,7 @@ unsafe extern "C" fn by_payload(
     }
 }
 
-unsafe extern "C" fn tell_class(_context: *mut c_void, request: *mut Request) {
+unsafe extern "C" fn tell_class(_context: *mut c_void, request: *mut HeadwayRequest) {
     // SAFETY: the request is the one at hand, its buffer has room for a byte.
     unsafe {
         *headway_capi::request::headway_buffer(request) = headway_class_of(request) as u8;
@@ -434,16 +438,16 @@ unsafe extern "C" fn tell_class(_context: *mut c_void, request: *mut Request) {
 
 #[test]
 fn the_program_can_tell_classes_apart_itself() {
-    let classes = [c"get", c"scan"].map(|name| Class {
+    let classes = [c"get", c"scan"].map(|name| HeadwayClass {
         name: name.as_ptr(),
         mean_ns: 1_000,
     });
-    let options = Options {
+    let options = HeadwayOptions {
         classes: classes.as_ptr(),
         class_count: 2,
         ..options()
     };
-    let service = Service {
+    let service = HeadwayService {
         classify: Some(by_payload),
         handle_request: Some(tell_class),
         ..service()
@@ -459,7 +463,7 @@ fn the_program_can_tell_classes_apart_itself() {
     ] {
         assert_eq!(ask(server, &[0], payload).1, [class]);
     }
-    let mut scans = zeroed!(ClassStats);
+    let mut scans = zeroed!(HeadwayClassStats);
     // SAFETY: it runs, and the struct has as many bytes as it says.
     let counted = |index, stats| unsafe { headway_read_class_stats(server, index, stats) };
     // An answer may arrive before it is counted.
@@ -477,7 +481,7 @@ fn the_program_can_tell_classes_apart_itself() {
 }
 
 /// Class 2 keeps the worker until it is told.
-unsafe extern "C" fn until_told(context: *mut c_void, request: *mut Request) {
+unsafe extern "C" fn until_told(context: *mut c_void, request: *mut HeadwayRequest) {
     // SAFETY: the test's own, which outlives the server; the request is the one at hand.
     let (told, class) = unsafe { (&*context.cast::<AtomicU32>(), headway_class_of(request)) };
     let end = Instant::now() + Duration::from_secs(60);
@@ -490,16 +494,16 @@ unsafe extern "C" fn until_told(context: *mut c_void, request: *mut Request) {
 #[test]
 fn edf_is_told_of_the_classes_slos() {
     let told = AtomicU32::new(0);
-    let classes = [c"patient", c"urgent", c"first"].map(|name| Class {
+    let classes = [c"patient", c"urgent", c"first"].map(|name| HeadwayClass {
         name: name.as_ptr(),
         mean_ns: 1_000,
     });
-    let hints = [60_000_000_000, 1_000, 0].map(|slo_ns| ClassHint {
+    let hints = [60_000_000_000, 1_000, 0].map(|slo_ns| HeadwayClassHint {
         slo_ns,
         length: HEADWAY_CLASS_AUTO,
         reserved: 0,
     });
-    let options = Options {
+    let options = HeadwayOptions {
         policy: c"edf".as_ptr(),
         classes: classes.as_ptr(),
         class_count: classes.len(),
@@ -507,16 +511,16 @@ fn edf_is_told_of_the_classes_slos() {
         layout: HEADWAY_LAYOUT_DEDICATED,
         ..options()
     };
-    let service = Service {
+    let service = HeadwayService {
         context: ptr::from_ref(&told).cast_mut().cast(),
         handle_request: Some(until_told),
-        ..zeroed!(Service)
+        ..zeroed!(HeadwayService)
     };
     let server = start(&options, &service).unwrap();
     let socket = connected(server);
     for class in [2, 0, 1] {
         send(&socket, class, u32::from(class), b"");
-        let mut stats = zeroed!(Stats);
+        let mut stats = zeroed!(HeadwayStats);
         let end = Instant::now() + Duration::from_secs(60);
         let wanted = [2, 3, 1][usize::from(class)];
         while stats.received < wanted {
@@ -534,7 +538,7 @@ fn edf_is_told_of_the_classes_slos() {
 }
 
 /// Class 1 runs until a request of class 0 has been answered, and has no probe.
-unsafe extern "C" fn until_overtaken(context: *mut c_void, request: *mut Request) {
+unsafe extern "C" fn until_overtaken(context: *mut c_void, request: *mut HeadwayRequest) {
     // SAFETY: the test's own, which outlives the server; the request is the one at hand.
     let (shorts, class) = unsafe { (&*context.cast::<AtomicU32>(), headway_class_of(request)) };
     if class == 0 {
@@ -551,21 +555,21 @@ unsafe extern "C" fn until_overtaken(context: *mut c_void, request: *mut Request
 #[test]
 fn by_signal_a_handler_without_probes_is_interrupted() {
     let shorts = AtomicU32::new(0);
-    let classes = [c"short", c"long"].map(|name| Class {
+    let classes = [c"short", c"long"].map(|name| HeadwayClass {
         name: name.as_ptr(),
         mean_ns: 0,
     });
-    let options = Options {
+    let options = HeadwayOptions {
         policy: c"shinjuku-sq,q=200us".as_ptr(),
         classes: classes.as_ptr(),
         class_count: classes.len(),
         preempt: HEADWAY_PREEMPT_SIGNAL,
         ..options()
     };
-    let service = Service {
+    let service = HeadwayService {
         context: ptr::from_ref(&shorts).cast_mut().cast(),
         handle_request: Some(until_overtaken),
-        ..zeroed!(Service)
+        ..zeroed!(HeadwayService)
     };
     let server = start(&options, &service).unwrap();
     let socket = connected(server);
@@ -579,14 +583,14 @@ fn by_signal_a_handler_without_probes_is_interrupted() {
     assert!(stop(server).preemptions > 0);
 }
 
-unsafe extern "C" fn too_much(_context: *mut c_void, request: *mut Request) {
+unsafe extern "C" fn too_much(_context: *mut c_void, request: *mut HeadwayRequest) {
     // SAFETY: the request is the one at hand.
     unsafe { headway_reply_in_place(request, 1991) };
 }
 
 #[test]
 fn a_reply_that_does_not_fit_is_told_to_the_client() {
-    let service = Service {
+    let service = HeadwayService {
         handle_request: Some(too_much),
         ..service()
     };

@@ -28,13 +28,13 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// The example server, running.
-struct Server {
+struct HeadwayServer {
     process: Child,
     output: BufReader<ChildStdout>,
     socket: UdpSocket,
 }
 
-impl Server {
+impl HeadwayServer {
     fn start(program: &std::path::Path, policy: &str) -> Self {
         let mut process = Command::new(program)
             .args([policy, "1"])
@@ -109,7 +109,7 @@ fn sum(steps: u64) -> u64 {
 /// How many of the shorts sent while a long runs at the only worker are answered before it, and how often it was interrupted.
 fn overtaken(toolchain: &Toolchain, policy: &str) -> (usize, u64) {
     let source = "examples/server.c";
-    let server = Server::start(&toolchain.build(source, Linked::Shared), policy);
+    let server = HeadwayServer::start(&toolchain.build(source, Linked::Shared), policy);
     server.send(LONG, 0, LONG_STEPS);
     thread::sleep(Duration::from_millis(5));
     (1..=SHORTS).for_each(|index| server.send(SHORT, index, u64::from(index)));
@@ -165,7 +165,7 @@ fn the_static_library_serves_too() {
     {
         let program = toolchain.build("examples/server.c", Linked::Static);
         for policy in ["concord", "c-fcfs"] {
-            let server = Server::start(&program, policy);
+            let server = HeadwayServer::start(&program, policy);
             server.send(SHORT, 7, 1_000);
             assert_eq!(server.receive(), (7, sum(1_000)));
             assert_eq!(server.stop().0, 1);
@@ -197,7 +197,7 @@ fn the_example_of_a_loop_serves() {
     let _alone = alone();
     let program = Toolchain::plain().build("examples/pull.c", Linked::Shared);
     for policy in ["darc", "concord"] {
-        let server = Server::start(&program, policy);
+        let server = HeadwayServer::start(&program, policy);
         for index in 1..=3 {
             server.send(SHORT, index, 12);
             let mut buffer = [0; 64];

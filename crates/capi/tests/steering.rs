@@ -7,14 +7,14 @@ use std::net::UdpSocket;
 use std::ptr;
 use std::time::Duration;
 
-use headway_capi::options::{HEADWAY_PIN_OFF, Options};
-use headway_capi::request::{Request, headway_reply, headway_worker};
-use headway_capi::server::{Server, headway_port, headway_start, headway_stop};
-use headway_capi::service::Service;
+use headway_capi::options::{HEADWAY_PIN_OFF, HeadwayOptions};
+use headway_capi::request::{HeadwayRequest, headway_reply, headway_worker};
+use headway_capi::server::{HeadwayServer, headway_port, headway_start, headway_stop};
+use headway_capi::service::HeadwayService;
 use headway_capi::status::{HEADWAY_E_ARGUMENT, HEADWAY_E_START, HEADWAY_OK, headway_last_error};
 use headway_net::header::{Flag, HEADER_BYTES, Header};
 
-unsafe extern "C" fn tell_worker(_context: *mut c_void, request: *mut Request) {
+unsafe extern "C" fn tell_worker(_context: *mut c_void, request: *mut HeadwayRequest) {
     // SAFETY: the request is the one at hand, and the byte outlives the call.
     unsafe {
         let worker = headway_worker(request) as u8;
@@ -23,15 +23,16 @@ unsafe extern "C" fn tell_worker(_context: *mut c_void, request: *mut Request) {
 }
 
 /// Starts a server of three workers, or says why not.
-fn start(policy: &CStr, steer: &CStr) -> Result<*mut Server, (c_int, String)> {
+fn start(policy: &CStr, steer: &CStr) -> Result<*mut HeadwayServer, (c_int, String)> {
     // SAFETY: numbers and pointers; the interface says that 0 is each one's default.
-    let (mut options, mut service): (Options, Service) = unsafe { (zeroed(), zeroed()) };
-    options.size = size_of::<Options>();
+    let (mut options, mut service): (HeadwayOptions, HeadwayService) =
+        unsafe { (zeroed(), zeroed()) };
+    options.size = size_of::<HeadwayOptions>();
     options.policy = policy.as_ptr();
     options.workers = 3;
     options.pin = HEADWAY_PIN_OFF;
     options.steer = steer.as_ptr();
-    service.size = size_of::<Service>();
+    service.size = size_of::<HeadwayService>();
     service.handle_request = Some(tell_worker);
     let mut server = ptr::null_mut();
     // SAFETY: both structs are valid for the call, and the server can be written.

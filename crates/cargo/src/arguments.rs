@@ -40,36 +40,36 @@ const LEAST_DISTANCE: u32 = 16;
 
 /// What is to be done.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Asked {
+pub(crate) enum CargoAction {
     /// Print the help.
     Help,
     /// Print the version.
     Version,
     /// Run cargo.
-    Run(Request),
+    Run(CargoRequest),
 }
 
 /// What probes look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Probe {
+pub(crate) enum ProbeSource {
     #[default]
     Flag,
     Tsc,
 }
 
-impl Probe {
+impl ProbeSource {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Probe::Flag => "flag",
-            Probe::Tsc => "tsc",
+            ProbeSource::Flag => "flag",
+            ProbeSource::Tsc => "tsc",
         }
     }
 }
 
 /// A run of cargo with the pass.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Request {
-    pub(crate) probe: Probe,
+pub(crate) struct CargoRequest {
+    pub(crate) probe: ProbeSource,
     /// In weighted instructions; none is the pass's own default.
     pub(crate) distance: Option<u32>,
     /// As rustc writes names, sorted; none are all that cargo did not fetch.
@@ -80,12 +80,12 @@ pub(crate) struct Request {
     pub(crate) cargo: Vec<OsString>,
 }
 
-impl Request {
+impl CargoRequest {
     /// Reads the arguments, as cargo passes them: its own name for this command first.
     pub(crate) fn parse(
         arguments: impl IntoIterator<Item = OsString>,
         variable: impl Fn(&str) -> Option<String>,
-    ) -> Result<Asked, Failure> {
+    ) -> Result<CargoAction, Failure> {
         let mut arguments = arguments.into_iter().peekable();
         arguments.next_if(|first| first == "headway");
         let mut request = Self::of_environment(variable)?;
@@ -97,8 +97,8 @@ impl Request {
             }
             let in_front = request.cargo.is_empty();
             match argument.to_str() {
-                Some("-h" | "--help") if in_front => return Ok(Asked::Help),
-                Some("-V" | "--version") if in_front => return Ok(Asked::Version),
+                Some("-h" | "--help") if in_front => return Ok(CargoAction::Help),
+                Some("-V" | "--version") if in_front => return Ok(CargoAction::Version),
                 Some(text) if request.takes(text, &mut arguments)? => {}
                 Some(text) if in_front => {
                     known(text)?;
@@ -110,7 +110,7 @@ impl Request {
         if request.cargo.is_empty() {
             return Err(Failure::Usage(format!("no command for cargo\n\n{HELP}")));
         }
-        Ok(Asked::Run(request))
+        Ok(CargoAction::Run(request))
     }
 
     fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
@@ -155,8 +155,8 @@ impl Request {
     fn set(&mut self, option: &str, place: &str, value: &str) -> Result<(), Failure> {
         let expected = |what: &str| Err(Failure::Usage(format!("{place}: '{value}': {what}")));
         match (option, value) {
-            ("--probe", "flag") => self.probe = Probe::Flag,
-            ("--probe", "tsc") => self.probe = Probe::Tsc,
+            ("--probe", "flag") => self.probe = ProbeSource::Flag,
+            ("--probe", "tsc") => self.probe = ProbeSource::Tsc,
             ("--probe", _) => return expected("expected flag or tsc"),
             ("--distance", _) => match value.parse() {
                 Ok(distance) if distance >= LEAST_DISTANCE => self.distance = Some(distance),
@@ -252,13 +252,13 @@ fn known(word: &str) -> Result<(), Failure> {
 mod tests {
     use super::*;
 
-    fn parse(words: &str) -> Result<Asked, Failure> {
-        Request::parse(words.split_whitespace().map(OsString::from), |_| None)
+    fn parse(words: &str) -> Result<CargoAction, Failure> {
+        CargoRequest::parse(words.split_whitespace().map(OsString::from), |_| None)
     }
 
-    fn request(words: &str) -> Request {
+    fn request(words: &str) -> CargoRequest {
         match parse(words) {
-            Ok(Asked::Run(request)) => request,
+            Ok(CargoAction::Run(request)) => request,
             other => panic!("{words}: {other:?}"),
         }
     }
@@ -277,8 +277,8 @@ mod tests {
         );
         assert_eq!(
             request,
-            Request {
-                probe: Probe::Tsc,
+            CargoRequest {
+                probe: ProbeSource::Tsc,
                 distance: Some(2000),
                 crates: vec!["a".into(), "b_b".into()],
                 report: Some("out".into()),
@@ -296,14 +296,14 @@ mod tests {
             request.cargo,
             ["run", "--", "--probe", "bell", "--distance"]
         );
-        assert_eq!(request.probe, Probe::Flag);
+        assert_eq!(request.probe, ProbeSource::Flag);
         assert!(!request.has("--distance") && request.value_of("--probe").is_none());
     }
 
     #[test]
     fn help_in_front_is_ours_and_behind_the_command_cargos() {
-        assert_eq!(parse("headway --help").unwrap(), Asked::Help);
-        assert_eq!(parse("-V").unwrap(), Asked::Version);
+        assert_eq!(parse("headway --help").unwrap(), CargoAction::Help);
+        assert_eq!(parse("-V").unwrap(), CargoAction::Version);
         assert_eq!(request("build --help").cargo, ["build", "--help"]);
     }
 
@@ -333,21 +333,21 @@ mod tests {
     fn the_environment_is_the_default() {
         let of = |words: &str, name: &str, value: &str| {
             let words = words.split_whitespace().map(OsString::from);
-            Request::parse(words, |asked| (asked == name).then(|| value.to_owned()))
+            CargoRequest::parse(words, |asked| (asked == name).then(|| value.to_owned()))
         };
         let tsc = of("build", "HEADWAY_PROBE", "tsc").unwrap();
         assert!(matches!(
             tsc,
-            Asked::Run(Request {
-                probe: Probe::Tsc,
+            CargoAction::Run(CargoRequest {
+                probe: ProbeSource::Tsc,
                 ..
             })
         ));
         let flag = of("build --probe flag", "HEADWAY_PROBE", "tsc").unwrap();
         assert!(matches!(
             flag,
-            Asked::Run(Request {
-                probe: Probe::Flag,
+            CargoAction::Run(CargoRequest {
+                probe: ProbeSource::Flag,
                 ..
             })
         ));

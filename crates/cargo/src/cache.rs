@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use crate::arguments::{Probe, Request};
+use crate::arguments::{CargoRequest, ProbeSource};
 use crate::cargo::Package;
 use crate::failure::Failure;
 
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 const STAMP: &str = ".headway-pass";
 
 /// The directory for this request: `headway` in cargo's own, for other probes than the default one in it; or wherever the user says.
-pub(crate) fn directory(package: &Package, request: &Request) -> Result<PathBuf, Failure> {
+pub(crate) fn directory(package: &Package, request: &CargoRequest) -> Result<PathBuf, Failure> {
     if request.value_of("--target-dir").is_some() {
         return Err(Failure::Usage(
             "--target-dir: cargo would take what it finds there for code with these probes; set CARGO_TARGET_DIR, \
@@ -26,9 +26,9 @@ pub(crate) fn directory(package: &Package, request: &Request) -> Result<PathBuf,
 }
 
 /// A name for what differs from the default; empty if nothing does.
-fn variant(request: &Request) -> String {
+fn variant(request: &CargoRequest) -> String {
     let mut parts = Vec::new();
-    if request.probe != Probe::default() {
+    if request.probe != ProbeSource::default() {
         parts.push(request.probe.name().to_owned());
     }
     parts.extend(request.distance.map(|distance| format!("every-{distance}")));
@@ -44,7 +44,7 @@ fn variant(request: &Request) -> String {
 /// Empties the directory if another pass filled it, or if everything is to be compiled anew for a report.
 pub(crate) fn prepare(
     directory: &Path,
-    request: &Request,
+    request: &CargoRequest,
     pass: &[PathBuf],
 ) -> Result<(), Failure> {
     let failed = |error: io::Error| {
@@ -94,27 +94,27 @@ mod tests {
     #[test]
     fn every_choice_has_a_directory_of_its_own() {
         let choices = [
-            Request::default(),
-            Request {
-                probe: Probe::Tsc,
-                ..Request::default()
+            CargoRequest::default(),
+            CargoRequest {
+                probe: ProbeSource::Tsc,
+                ..CargoRequest::default()
             },
-            Request {
+            CargoRequest {
                 distance: Some(2000),
-                ..Request::default()
+                ..CargoRequest::default()
             },
-            Request {
+            CargoRequest {
                 crates: vec!["a".into(), "b".into()],
-                ..Request::default()
+                ..CargoRequest::default()
             },
-            Request {
+            CargoRequest {
                 report: Some("r".into()),
-                ..Request::default()
+                ..CargoRequest::default()
             },
-            Request {
-                probe: Probe::Tsc,
+            CargoRequest {
+                probe: ProbeSource::Tsc,
                 distance: Some(2000),
-                ..Request::default()
+                ..CargoRequest::default()
             },
         ];
         let names = choices.each_ref().map(variant);
@@ -142,10 +142,10 @@ mod tests {
         };
         let pass = [plugin.clone()];
         let (plain, report) = (
-            Request::default(),
-            Request {
+            CargoRequest::default(),
+            CargoRequest {
                 report: Some("r".into()),
-                ..Request::default()
+                ..CargoRequest::default()
             },
         );
 
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn a_target_directory_of_cargos_is_refused() {
-        let request = Request {
+        let request = CargoRequest {
             cargo: ["build", "--target-dir", "x"].map(Into::into).into(),
-            ..Request::default()
+            ..CargoRequest::default()
         };
         let package = Package::of_metadata(br#"{"target_directory":"/t","packages":[]}"#).unwrap();
         assert!(matches!(
@@ -181,7 +181,7 @@ mod tests {
             Err(Failure::Usage(_))
         ));
         assert_eq!(
-            directory(&package, &Request::default()).unwrap(),
+            directory(&package, &CargoRequest::default()).unwrap(),
             Path::new("/t/headway")
         );
     }

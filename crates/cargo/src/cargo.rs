@@ -9,7 +9,7 @@ use std::process::{Command, ExitStatus};
 use headway_words::hint;
 use serde_json::Value;
 
-use crate::arguments::Request;
+use crate::arguments::CargoRequest;
 use crate::failure::Failure;
 
 /// The cargo that called this, or the one in the path.
@@ -40,7 +40,7 @@ pub(crate) struct Package {
 
 impl Package {
     /// Asks cargo, with the options of the request that matter for it.
-    pub(crate) fn read(request: &Request) -> Result<Self, Failure> {
+    pub(crate) fn read(request: &CargoRequest) -> Result<Self, Failure> {
         let mut command = Command::new(cargo());
         command.args(["metadata", "--format-version", "1"]);
         if let Some(manifest) = request.value_of("--manifest-path") {

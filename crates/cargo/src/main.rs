@@ -12,7 +12,7 @@ mod wrapper;
 use std::env;
 use std::process::{Command, ExitCode};
 
-use arguments::{Asked, Request};
+use arguments::{CargoAction, CargoRequest};
 use cargo::Package;
 use failure::Failure;
 use wrapper::Wrapper;
@@ -32,16 +32,16 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, Failure> {
-    let request = match Request::parse(env::args_os().skip(1), |name| env::var(name).ok())? {
-        Asked::Help => {
+    let request = match CargoRequest::parse(env::args_os().skip(1), |name| env::var(name).ok())? {
+        CargoAction::Help => {
             print!("{}", arguments::HELP);
             return Ok(ExitCode::SUCCESS);
         }
-        Asked::Version => {
+        CargoAction::Version => {
             println!("cargo-headway {}", env!("CARGO_PKG_VERSION"));
             return Ok(ExitCode::SUCCESS);
         }
-        Asked::Run(request) => request,
+        CargoAction::Run(request) => request,
     };
     let package = Package::read(&request)?;
     package.has_all(&request.crates)?;

@@ -1,7 +1,7 @@
 //! Flags that several commands share.
 
 use crate::error::{explain, explain_any_level, usage};
-use crate::output::Format;
+use crate::output::OutputFormat;
 use anyhow::Result;
 use clap::Args;
 use headway_policy::fluid::ProcessorSharing;
@@ -172,7 +172,7 @@ fn core_change(text: &str) -> Result<CoreChange, String> {
 pub(crate) struct Destination {
     /// How it is written
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

@@ -9,16 +9,16 @@ pub(crate) use headway_words::{hint, nearest};
 /// Something the user wrote cannot be: exit status 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct Usage(pub(crate) String);
+pub(crate) struct UsageError(pub(crate) String);
 
 /// A usage error about what stands at a place: a flag, or a key in a line of a file.
 pub(crate) fn usage(place: &str, message: impl std::fmt::Display) -> anyhow::Error {
-    Usage(format!("{place}: {message}")).into()
+    UsageError(format!("{place}: {message}")).into()
 }
 
 /// Whether the user is to blame, and can help it.
 pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Usage>().is_some()
+    error.downcast_ref::<UsageError>().is_some()
         || error.downcast_ref::<headway_workload::Error>().is_some()
         || error.downcast_ref::<SpecError>().is_some()
         || error.downcast_ref::<SimError>().is_some()

@@ -20,7 +20,7 @@ pub type RenewSlice = unsafe extern "C" fn(data: *mut ()) -> bool;
 /// keep a flag longer. (A thread that leaks its `Attached` waits when it ends.)
 #[derive(Debug)]
 pub struct Attached {
-    flags: Arc<Flags>,
+    flags: Arc<FlagCount>,
     /// For the report of an overflow.
     _signals: AlternateStack,
     /// Belongs to its thread.
@@ -163,7 +163,7 @@ impl Drop for Attached {
 #[derive(Debug)]
 pub struct YieldFlag {
     line: *const AtomicU64,
-    flags: Arc<Flags>,
+    flags: Arc<FlagCount>,
 }
 
 // SAFETY: the line is an atomic word, and outlives every flag: see `Thread`.
@@ -216,12 +216,12 @@ impl Drop for YieldFlag {
 
 /// The number of a thread's flags.
 #[derive(Debug, Default)]
-struct Flags {
+struct FlagCount {
     outstanding: Mutex<usize>,
     gone: Condvar,
 }
 
-impl Flags {
+impl FlagCount {
     fn outstanding(&self) -> std::sync::MutexGuard<'_, usize> {
         // A panic leaves the count correct.
         self.outstanding
@@ -243,7 +243,7 @@ impl Flags {
 #[derive(Default)]
 struct Thread {
     attached: Cell<bool>,
-    flags: Arc<Flags>,
+    flags: Arc<FlagCount>,
 }
 
 impl Drop for Thread {

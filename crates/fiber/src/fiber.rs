@@ -88,14 +88,14 @@ pub enum Turn<J> {
 /// A fiber without a job drops its body and unmaps its stack. A suspended fiber is abandoned ([`abandoned`] counts them): its stack with all
 /// values on it is leaked. It cannot be unwound, since probes also stand in C code and where no exception may pass.
 pub struct Fiber<J: 'static> {
-    core: NonNull<Core<J>>,
+    core: NonNull<FiberCore<J>>,
     /// Neither `Send` nor `Sync`.
     bound: PhantomData<*mut J>,
 }
 
 /// The top of a fiber's stack.
 #[repr(C, align(64))]
-struct Core<J> {
+struct FiberCore<J> {
     control: FiberControl,
     /// Initialised while there is a job: while `Suspended`, and during a turn.
     job: MaybeUninit<J>,
@@ -118,15 +118,15 @@ impl<J> Fiber<J> {
     pub fn new<F: FnMut(&mut J) + 'static>(stack: Stack, body: F) -> Self {
         const {
             assert!(
-                align_of::<Core<J>>() == 64 && align_of::<F>() <= 64,
+                align_of::<FiberCore<J>>() == 64 && align_of::<F>() <= 64,
                 "the alignment of job and body is at most 64"
             );
             assert!(
-                size_of::<Core<J>>() + size_of::<F>() <= MIN_STACK_BYTES / 4,
+                size_of::<FiberCore<J>>() + size_of::<F>() <= MIN_STACK_BYTES / 4,
                 "job and body fit the stack: box them"
             );
         }
-        let core = (stack.top() - size_of::<Core<J>>()) as *mut Core<J>;
+        let core = (stack.top() - size_of::<FiberCore<J>>()) as *mut FiberCore<J>;
         // The System V ABI wants a stack aligned to 16 where a function is called.
         let body_align = const {
             if align_of::<F>() > 16 {
@@ -363,9 +363,9 @@ impl<J> Drop for Fiber<J> {
 /// The fiber's side: runs a job.
 ///
 /// # Safety
-/// Called on the fiber whose control this is, the head of a `Core<J>`, and whose body is an `F`.
+/// Called on the fiber whose control this is, the head of a `FiberCore<J>`, and whose body is an `F`.
 unsafe extern "C" fn run<J, F: FnMut(&mut J)>(control: *mut FiberControl) -> Ended {
-    let core = control.cast::<Core<J>>();
+    let core = control.cast::<FiberCore<J>>();
     // SAFETY: the control lives as long as its fiber.
     let shadow = unsafe { &(*control).shadow };
     shadow.arrived();

@@ -12,13 +12,13 @@ use loom::sync::{Arc, Condvar, Mutex};
 
 /// A thread that runs one of its fibers at a time.
 #[derive(Debug, Default)]
-pub struct Worker {
+pub struct ModelWorker {
     busy: Mutex<bool>,
     free: Condvar,
     asked: AtomicBool,
 }
 
-impl Worker {
+impl ModelWorker {
     /// Asks the running fiber to yield.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Release);
@@ -39,8 +39,8 @@ impl Worker {
 }
 
 /// A fiber's state. Real sections belong to the thread, which has none open when it changes fibers.
-struct Fiber {
-    worker: Option<Arc<Worker>>,
+struct ModelFiber {
+    worker: Option<Arc<ModelWorker>>,
     sections: Cell<u32>,
     deferred: Cell<bool>,
     /// Whether its sections prevent its suspension; false in a negative control.
@@ -48,7 +48,7 @@ struct Fiber {
 }
 
 loom::thread_local! {
-    static CURRENT: RefCell<Rc<Fiber>> = RefCell::new(Rc::new(Fiber {
+    static CURRENT: RefCell<Rc<ModelFiber>> = RefCell::new(Rc::new(ModelFiber {
         worker: None,
         sections: Cell::new(0),
         deferred: Cell::new(false),
@@ -56,13 +56,13 @@ loom::thread_local! {
     }));
 }
 
-fn current() -> Rc<Fiber> {
+fn current() -> Rc<ModelFiber> {
     CURRENT.with(|current| Rc::clone(&current.borrow()))
 }
 
 /// Makes this thread of the model a fiber of the worker, and runs `job` in it.
-pub fn run(worker: &Arc<Worker>, honours_sections: bool, job: impl FnOnce()) {
-    let fiber = Fiber {
+pub fn run(worker: &Arc<ModelWorker>, honours_sections: bool, job: impl FnOnce()) {
+    let fiber = ModelFiber {
         worker: Some(Arc::clone(worker)),
         sections: Cell::new(0),
         deferred: Cell::new(false),
@@ -87,7 +87,7 @@ pub fn probe() {
     }
 }
 
-fn suspend(fiber: &Fiber) {
+fn suspend(fiber: &ModelFiber) {
     assert!(
         fiber.sections.get() == 0 || !fiber.honours_sections,
         "suspended in a section"

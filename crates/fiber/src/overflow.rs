@@ -75,7 +75,7 @@ extern "C" fn faulted(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
 fn report(control: &FiberControl) {
     let label = control.label.get();
     let name = LABEL_NAME.get().and_then(|name| name(label));
-    let mut line = Line::default();
+    let mut line = TextLine::default();
     line.text("headway: stack overflow in a request of class ");
     match name {
         Some(name) => {
@@ -91,21 +91,21 @@ fn report(control: &FiberControl) {
 }
 
 /// A line of text that needs no allocator.
-struct Line {
+struct TextLine {
     bytes: [u8; 256],
     len: usize,
 }
 
-impl Default for Line {
-    fn default() -> Line {
-        Line {
+impl Default for TextLine {
+    fn default() -> TextLine {
+        TextLine {
             bytes: [0; 256],
             len: 0,
         }
     }
 }
 
-impl Line {
+impl TextLine {
     /// Appends as much of the text as has room.
     fn text(&mut self, text: &str) {
         let rest = &mut self.bytes[self.len..];

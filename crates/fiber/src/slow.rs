@@ -15,20 +15,20 @@ use crate::switch::{leave, may_leave};
 
 /// The reason for a probe's call.
 #[derive(Clone, Copy)]
-enum Request {
+enum YieldRequest {
     /// Another thread asks the assignment of this epoch to yield.
     Asked(u64),
     /// The deadline has passed.
     Late,
 }
 
-impl Request {
+impl YieldRequest {
     /// Takes the request back. False if another request replaced it meanwhile, which the next probe sees.
     #[inline]
     fn withdraw(self) -> bool {
         match self {
-            Request::Asked(epoch) => local::answer(epoch, local::resting()),
-            Request::Late => {
+            YieldRequest::Asked(epoch) => local::answer(epoch, local::resting()),
+            YieldRequest::Late => {
                 local::set_deadline(NEVER);
                 true
             }
@@ -39,12 +39,12 @@ impl Request {
     #[inline]
     fn take(self) -> bool {
         match self {
-            Request::Asked(epoch) => {
+            YieldRequest::Asked(epoch) => {
                 let taken = local::take(epoch, local::resting());
                 local::set_granted_message(local::message());
                 taken
             }
-            Request::Late => self.withdraw(),
+            YieldRequest::Late => self.withdraw(),
         }
     }
 
@@ -52,8 +52,8 @@ impl Request {
     #[inline]
     fn is_current(self) -> bool {
         match self {
-            Request::Asked(epoch) => epoch == local::epoch(),
-            Request::Late => true,
+            YieldRequest::Asked(epoch) => epoch == local::epoch(),
+            YieldRequest::Late => true,
         }
     }
 }
@@ -74,26 +74,26 @@ pub(crate) extern "C-unwind" fn preempted() {
             // Another core reads these lines. Stores leave in order, so each would wait for its line behind the others. Once they fill the
             // store queue, the next request would wait too.
             local::fetch_next_writes();
-            yield_for(Request::Asked(epoch), deferral::ASKED);
+            yield_for(YieldRequest::Asked(epoch), deferral::ASKED);
         }
     }
 }
 
 /// A TSC probe's countdown ran out, past the deadline.
 pub(crate) extern "C-unwind" fn late() {
-    yield_for(Request::Late, deferral::LATE);
+    yield_for(YieldRequest::Late, deferral::LATE);
 }
 
 /// Handles a signal. Returns the fiber that the caller must [suspend](suspend).
 pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
     match local::asked() {
         0 | SELF_TIMED => None,
-        epoch => granted(Request::Asked(epoch), deferral::SIGNALLED),
+        epoch => granted(YieldRequest::Asked(epoch), deferral::SIGNALLED),
     }
 }
 
 #[inline]
-fn yield_for(request: Request, deferral: u32) {
+fn yield_for(request: YieldRequest, deferral: u32) {
     if let Some(control) = granted(request, deferral) {
         if deferral == deferral::LATE && renewed(control) {
             return;
@@ -135,7 +135,7 @@ fn renewed(control: NonNull<FiberControl>) -> bool {
 
 /// The fiber that must yield now: the running one, if the request is for its assignment and it may leave.
 #[inline]
-fn granted(request: Request, deferral: u32) -> Option<NonNull<FiberControl>> {
+fn granted(request: YieldRequest, deferral: u32) -> Option<NonNull<FiberControl>> {
     let Some(control) = NonNull::new(local::fiber()) else {
         request.withdraw();
         return None;

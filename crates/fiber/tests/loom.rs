@@ -4,7 +4,7 @@
 #![cfg(loom)]
 
 use headway_fiber::FiberMutex;
-use headway_fiber::model::{Worker, probe, run};
+use headway_fiber::model::{ModelWorker, probe, run};
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -85,7 +85,7 @@ fn finds_it_taken(honours_sections: bool) -> bool {
     let taken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&taken);
     bounded(3).check(move || {
-        let (worker, mutex) = (Arc::new(Worker::default()), count());
+        let (worker, mutex) = (Arc::new(ModelWorker::default()), count());
         let (of_first, first) = (Arc::clone(&worker), Arc::clone(&mutex));
         let first = thread::spawn(move || run(&of_first, honours_sections, || add(&first)));
         let (of_second, second) = (Arc::clone(&worker), Arc::clone(&mutex));
@@ -119,7 +119,7 @@ fn if_sections_did_not_count_one_would() {
 #[test]
 fn a_fiber_that_holds_another_lock_is_not_kept_by_its_own_worker() {
     bounded(2).check(|| {
-        let (worker, mutex) = (Arc::new(Worker::default()), count());
+        let (worker, mutex) = (Arc::new(ModelWorker::default()), count());
         let (of_first, first) = (Arc::clone(&worker), Arc::clone(&mutex));
         let first = thread::spawn(move || run(&of_first, true, || add(&first)));
         let (of_second, second) = (Arc::clone(&worker), Arc::clone(&mutex));
@@ -142,8 +142,8 @@ fn a_fiber_that_holds_another_lock_is_not_kept_by_its_own_worker() {
 fn fibers_of_two_workers_wait_for_each_other_and_go_on() {
     bounded(2).check(|| {
         let (asked, other, mutex) = (
-            Arc::new(Worker::default()),
-            Arc::new(Worker::default()),
+            Arc::new(ModelWorker::default()),
+            Arc::new(ModelWorker::default()),
             count(),
         );
         let fibers = [&asked, &other].map(|worker| {

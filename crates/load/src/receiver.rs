@@ -10,7 +10,7 @@ use crate::sender::{Sending, is_refused};
 /// Replies received in one system call.
 const BATCH: usize = 64;
 
-pub(crate) struct Receiver<'a> {
+pub(crate) struct ReplyReceiver<'a> {
     run: Sending<'a>,
     /// Only the wire header is kept: nothing else of a reply is looked at.
     inbox: Inbox<BATCH, HEADER_BYTES>,
@@ -19,7 +19,7 @@ pub(crate) struct Receiver<'a> {
     pub(crate) refused: u64,
 }
 
-impl<'a> Receiver<'a> {
+impl<'a> ReplyReceiver<'a> {
     pub(crate) fn new(run: Sending<'a>) -> Self {
         Self {
             run,

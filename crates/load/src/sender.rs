@@ -38,7 +38,7 @@ impl Sending<'_> {
     }
 }
 
-pub(crate) struct Sender<'a> {
+pub(crate) struct LoadSender<'a> {
     run: Sending<'a>,
     body: &'a Body,
     outbox: Outbox<BATCH, PAYLOAD_BYTES>,
@@ -49,7 +49,7 @@ pub(crate) struct Sender<'a> {
     pub(crate) refused: u64,
 }
 
-impl<'a> Sender<'a> {
+impl<'a> LoadSender<'a> {
     pub(crate) fn new(run: Sending<'a>, body: &'a Body) -> Self {
         Self {
             run,

@@ -22,5 +22,5 @@ pub mod topology;
 
 pub use clock::Clock;
 pub use description::MachineDescription;
-pub use noise::{GapLog, Noise};
+pub use noise::{GapLog, NoiseSummary};
 pub use topology::Topology;

@@ -4,7 +4,7 @@ use crate::bounds::impossible;
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::{Ranked, Search, search};
 use crate::situations::{cores, sensitivity};
-use crate::trial::{Task, try_all};
+use crate::trial::{SeededTask, try_all};
 use headway_policy::Resume;
 use headway_report::slo::{Scope, Statistic};
 use headway_report::{
@@ -22,7 +22,7 @@ pub fn plan(
 ) -> Result<PlanReport, PlanError> {
     let names = question.workload.class_names();
     question.slo.check_classes(names.iter().copied())?;
-    let probe = Task {
+    let probe = SeededTask {
         policy: "c-fcfs".parse()?,
         workload: question.workload.clone(),
         workers: question.workers,
@@ -106,7 +106,7 @@ fn replay(
     let Some(workload) = &question.replay else {
         return Ok(None);
     };
-    let task = Task {
+    let task = SeededTask {
         policy: best.tried.task.policy.clone(),
         workload: workload.clone(),
         workers: best.tried.task.workers,

@@ -64,7 +64,7 @@ pub fn least_late(requests: &[Due], workers: usize) -> usize {
 #[derive(Default)]
 struct Pooled {
     /// The present busy period: nothing before it can be moved.
-    served: Vec<Served>,
+    served: Vec<ServedRequest>,
     free_at: u128,
     /// The longest service so far: nobody's absence can bring more.
     longest: u128,
@@ -74,7 +74,7 @@ struct Pooled {
 const LONGEST_PERIOD: usize = 1 << 16;
 
 #[derive(Clone, Copy)]
-struct Served {
+struct ServedRequest {
     service: u128,
     /// How long it waits for those before it.
     wait: u128,
@@ -89,7 +89,7 @@ impl Pooled {
         }
         self.longest = self.longest.max(service);
         let wait = self.free_at - at;
-        self.served.push(Served { service, wait });
+        self.served.push(ServedRequest { service, wait });
         self.free_at += service;
         if self.free_at <= deadline {
             return true;

@@ -3,7 +3,7 @@
 use crate::candidates::{Candidate, candidates, candidates_of};
 use crate::compare::with_best;
 use crate::question::{PlanError, PlanProgress, Question};
-use crate::trial::{Task, Tried, try_all};
+use crate::trial::{SeededTask, Tried, try_all};
 use headway_policy::systems::ServerSpec;
 use headway_report::stats::ConfidenceInterval;
 use headway_report::{CompareMethod, PlanComparison, PlanEntry, PlanRound};
@@ -107,7 +107,7 @@ fn round(
         requests,
         replications: effort.replications,
     });
-    let task = |candidate: &Candidate| Task {
+    let task = |candidate: &Candidate| SeededTask {
         policy: candidate.simulated.clone(),
         workload: question.workload.clone(),
         workers: question.workers_of(&candidate.policy),

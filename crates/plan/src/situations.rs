@@ -2,7 +2,7 @@
 
 use crate::question::{PlanError, PlanProgress, Question};
 use crate::search::Ranked;
-use crate::trial::{Task, try_all};
+use crate::trial::{SeededTask, try_all};
 use headway_policy::systems::ServerSpec;
 use headway_policy::{MAX_WORKERS, Shape};
 use headway_report::{CoresNeeded, Sensitivity};
@@ -23,8 +23,8 @@ impl Question {
         }
     }
 
-    fn task(&self, policy: &ServerSpec) -> Task {
-        Task {
+    fn task(&self, policy: &ServerSpec) -> SeededTask {
+        SeededTask {
             policy: policy.clone(),
             workload: self.workload.clone(),
             workers: self.workers_of(policy),
@@ -53,7 +53,7 @@ pub(crate) fn cores(
         if ranked.tried.task.policy.check(&shape).is_err() {
             return Ok(false);
         }
-        let task = Task {
+        let task = SeededTask {
             workers,
             offered: Offered::Rate(rate),
             ..question.task(&ranked.tried.task.policy)
@@ -109,11 +109,11 @@ pub(crate) fn sensitivity(
     let task = question.task(&ranked.tried.task.policy);
     let rate = question.rate_rps();
     let changed = vec![
-        Task {
+        SeededTask {
             offered: times(question.offered, MORE),
             ..task.clone()
         },
-        Task {
+        SeededTask {
             workload: longer(&question.workload, MORE),
             offered: Offered::Rate(rate),
             ..task

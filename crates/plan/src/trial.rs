@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// A simulation to be run several times, with a seed for each.
 #[derive(Clone, Debug)]
-pub(crate) struct Task {
+pub(crate) struct SeededTask {
     pub(crate) policy: ServerSpec,
     pub(crate) workload: Workload,
     pub(crate) workers: usize,
@@ -38,19 +38,19 @@ pub(crate) struct Replication {
 /// All replications of a task, in the order of their seeds.
 #[derive(Clone, Debug)]
 pub(crate) struct Tried {
-    pub(crate) task: Task,
+    pub(crate) task: SeededTask,
     pub(crate) replications: Vec<Replication>,
 }
 
 /// Runs all tasks, every replication on its own.
 pub(crate) fn try_all(
     question: &Question,
-    tasks: Vec<Task>,
+    tasks: Vec<SeededTask>,
     stage: &'static str,
     progress: &mut impl FnMut(PlanProgress),
 ) -> Result<Vec<Tried>, PlanError> {
     let replications =
-        |(index, task): (usize, &Task)| (0..task.replications).map(move |r| (index, r));
+        |(index, task): (usize, &SeededTask)| (0..task.replications).map(move |r| (index, r));
     let runs: Vec<(usize, u64)> = tasks.iter().enumerate().flat_map(replications).collect();
     progress(PlanProgress::Stage(stage, runs.len() as u64));
     let judged = in_parallel(
@@ -67,7 +67,7 @@ pub(crate) fn try_all(
     let mut judged = judged.into_iter();
     tasks
         .into_iter()
-        .map(|task: Task| {
+        .map(|task: SeededTask| {
             let mine = judged.by_ref().take(task.replications as usize);
             Ok(Tried {
                 replications: mine.collect::<Result<_, _>>()?,
@@ -78,7 +78,7 @@ pub(crate) fn try_all(
 }
 
 impl Question {
-    pub(crate) fn experiment(&self, task: &Task, seed: u64) -> Experiment {
+    pub(crate) fn experiment(&self, task: &SeededTask, seed: u64) -> Experiment {
         let mut experiment = Experiment::new(task.workload.clone(), task.policy.clone().into())
             .workers(task.workers)
             .offered(task.offered)

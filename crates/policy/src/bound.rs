@@ -10,7 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 /// A queue of interrupted requests per worker, first come first served, beside the ingress' discipline.
-pub(crate) struct Bound {
+pub(crate) struct BoundQueues {
     queues: Vec<List>,
     /// Workers for whom something waits here.
     wanted: BitSet,
@@ -19,7 +19,7 @@ pub(crate) struct Bound {
     waiting: usize,
 }
 
-impl Bound {
+impl BoundQueues {
     /// For so many workers; none where requests may go on anywhere.
     pub(crate) fn new(workers: usize) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! The dispatcher's ingress: a discipline offers, a placement chooses, a control learns.
 
-use crate::bound::Bound;
+use crate::bound::BoundQueues;
 use crate::controls::{Control, GroupShares};
 use crate::disciplines::Discipline;
 use crate::placements::{Placement, Workers};
@@ -29,7 +29,7 @@ pub struct Central<D, P, C> {
     plan: Plan,
     revisions: u64,
     /// Interrupted requests that wait for their own worker.
-    bound: Bound,
+    bound: BoundQueues,
 }
 
 impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
@@ -54,7 +54,7 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
             workers,
             plan,
             revisions: 0,
-            bound: Bound::new(0),
+            bound: BoundQueues::new(0),
         }
     }
 
@@ -65,7 +65,7 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
             Resume::Anywhere => 0,
             Resume::OwnWorker => workers,
         };
-        self.bound = Bound::new(bound);
+        self.bound = BoundQueues::new(bound);
         self
     }
 

@@ -19,12 +19,12 @@ const TIMES_TO_STAY: f64 = TIMES_THE_SHORTEST / 2.0;
 
 /// The mean service time of a class.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-struct Measured {
+struct MeanService {
     samples: u32,
     mean_ns: f64,
 }
 
-impl Measured {
+impl MeanService {
     fn add(&mut self, service_ns: u64) {
         self.samples = self.samples.saturating_add(1);
         self.mean_ns += (service_ns as f64 - self.mean_ns) / f64::from(self.samples.min(WINDOW));
@@ -43,7 +43,7 @@ pub struct Lengths {
     /// The classes that are found long or short by measuring.
     learned: BitSet,
     /// One of each declared class; none where nothing is learned.
-    measured: Vec<Measured>,
+    measured: Vec<MeanService>,
     /// Hinted longs, and those of the learned classes.
     longs: BitSet,
     /// Requests until all classes are compared again.
@@ -58,7 +58,7 @@ impl Lengths {
         Self {
             hinted,
             learned,
-            measured: vec![Measured::default(); classes],
+            measured: vec![MeanService::default(); classes],
             longs: hinted,
             until_review: REVIEW,
         }
@@ -87,7 +87,7 @@ impl Lengths {
 
     /// Compares the classes as [`Shape::longs`](crate::Shape::longs) compares hints.
     fn review(&mut self) -> Option<BitSet> {
-        let means = self.measured.iter().filter_map(Measured::mean_ns);
+        let means = self.measured.iter().filter_map(MeanService::mean_ns);
         let shortest_ns = means.fold(f64::INFINITY, f64::min);
         let before = self.longs;
         for class in self.learned.iter() {

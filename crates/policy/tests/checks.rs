@@ -4,7 +4,7 @@ use headway_policy::host::systems::HostSystem;
 use headway_policy::host::{self, Allocator, AppShape, HostShape, HostTopology};
 use headway_policy::rack::{self, RackShape, RackSystem, RackVisit, Switch};
 use headway_policy::role::{Ingress, Local, Monitor};
-use headway_policy::spec::{Description, Kind, Param, Params, Spec};
+use headway_policy::spec::{Description, Param, ParamKind, Params, Spec};
 use headway_policy::systems::{self, ServerSpec, System, VisitInstance};
 use headway_policy::{ClassHint, Resume, Shape};
 use proptest::prelude::*;
@@ -12,11 +12,11 @@ use proptest::prelude::*;
 /// A value for a parameter: one of its kind as often as not, else anything.
 fn value(param: Param) -> BoxedStrategy<String> {
     let own = match param.kind {
-        Kind::Number { .. } => (0.0..300.0f64).prop_map(|it| it.to_string()).boxed(),
-        Kind::Whole { .. } => (0..12u64).prop_map(|it| it.to_string()).boxed(),
-        Kind::Time { .. } => (0..9u64).prop_map(|us| format!("{us}us")).boxed(),
-        Kind::Word(words) => prop::sample::select(words).prop_map(str::to_owned).boxed(),
-        Kind::Text { .. } => prop::sample::select(TEXTS).prop_map(str::to_owned).boxed(),
+        ParamKind::Number { .. } => (0.0..300.0f64).prop_map(|it| it.to_string()).boxed(),
+        ParamKind::Whole { .. } => (0..12u64).prop_map(|it| it.to_string()).boxed(),
+        ParamKind::Time { .. } => (0..9u64).prop_map(|us| format!("{us}us")).boxed(),
+        ParamKind::Word(words) => prop::sample::select(words).prop_map(str::to_owned).boxed(),
+        ParamKind::Text { .. } => prop::sample::select(TEXTS).prop_map(str::to_owned).boxed(),
     };
     let any = prop::sample::select(TEXTS).prop_map(str::to_owned);
     prop_oneof![4 => own, 1 => any].boxed()
@@ -111,7 +111,7 @@ fn host() -> HostShape {
         apps: vec![AppShape {
             guaranteed: 1,
             most: 2,
-            kind: host::Kind::Latency,
+            kind: host::AppKind::Latency,
         }],
         seed: 0,
     }

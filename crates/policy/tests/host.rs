@@ -3,8 +3,8 @@
 use headway_policy::Rng;
 use headway_policy::host::systems::{self, HostSystem, HostVisit, NAMES};
 use headway_policy::host::{
-    Allocator, AppId, AppShape, CoreId, Counters, HostShape, HostTopology, Kind, Kthread,
-    KthreadId, Move, Shenango, ShenangoRules, Tenant, Usage, View,
+    Allocator, AppId, AppKind, AppShape, CoreId, Counters, HostShape, HostTopology, HostView,
+    Kthread, KthreadId, Move, Shenango, ShenangoRules, Tenant, Usage,
 };
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ struct Toy {
     usage: Vec<Usage>,
 }
 
-impl View for Toy {
+impl HostView for Toy {
     fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread {
         self.kthreads[app.index()][kthread.index()]
     }
@@ -187,7 +187,11 @@ fn hosts() -> impl Strategy<Value = HostShape> {
                 AppShape {
                     guaranteed,
                     most: (guaranteed + burst).clamp(1, cores),
-                    kind: if batch { Kind::Batch } else { Kind::Latency },
+                    kind: if batch {
+                        AppKind::Batch
+                    } else {
+                        AppKind::Latency
+                    },
                 }
             };
             HostShape {
@@ -257,7 +261,7 @@ fn app(guaranteed: usize, most: usize) -> AppShape {
     AppShape {
         guaranteed,
         most,
-        kind: Kind::Latency,
+        kind: AppKind::Latency,
     }
 }
 
@@ -283,7 +287,7 @@ fn granted(allocator: &mut Shenango) -> CoreId {
 
 struct AllQueued;
 
-impl View for AllQueued {
+impl HostView for AllQueued {
     fn kthread(&self, _app: AppId, _kthread: KthreadId) -> Kthread {
         Kthread {
             ingress: Counters { head: 0, tail: 1 },
@@ -374,15 +378,66 @@ fn an_application_that_arrives_in_vain_is_not_forgotten() {
     let core = granted(&mut host);
     host.arrived(0, AppId(1));
     assert_eq!(host.poll(), None, "nobody is entitled to more");
-    for look in 1..10 {
-        host.look(look * 5_000, &AllQueued);
-        assert_eq!(host.poll(), None);
-    }
-    host.released(60_000, core);
+    host.look(5_000, &AllQueued);
+    assert_eq!(host.poll(), None, "one look says nothing yet");
+    host.released(7_000, core);
     let Some(Move::Grant { to, .. }) = host.poll() else {
         panic!("application 1 waits");
     };
     assert_eq!(to.app, AppId(1));
+}
+
+/// Two without guarantees share one core, however busy both are, and do not trade it at each request.
+#[test]
+fn nobody_starves() {
+    let mut host = shenango(HostTopology::flat(1), vec![app(0, 1), app(0, 1)]);
+    let mut tenants = Vec::new();
+    for look in 1..=100 {
+        host.arrived(look * 5_000 - 1, AppId(0));
+        host.arrived(look * 5_000 - 1, AppId(1));
+        settle(&mut host);
+        host.look(look * 5_000, &AllQueued);
+        settle(&mut host);
+        tenants.push(host.cores().tenant(CoreId(0)).unwrap().app);
+    }
+    for other in [AppId(0), AppId(1)] {
+        let turns = tenants.iter().filter(|&&app| app == other).count();
+        assert!((45..=55).contains(&turns), "{other:?} had {turns} of 100");
+    }
+    assert!(
+        tenants
+            .windows(3)
+            .all(|three| three[0] == three[1] || three[1] == three[2])
+    );
+}
+
+/// Who serves requests, and is guaranteed nothing, has a core as soon as it needs one, if batch applications have them all.
+#[test]
+fn a_batch_application_gives_way_at_once() {
+    let batch = AppShape {
+        kind: AppKind::Batch,
+        ..app(0, 2)
+    };
+    let mut host = shenango(HostTopology::flat(2), vec![app(0, 2), batch]);
+    host.arrived(0, AppId(1));
+    settle(&mut host);
+    for look in [5_000, 10_000] {
+        host.look(look, &AllQueued);
+        settle(&mut host);
+    }
+    assert_eq!(host.cores().kept(AppId(1)), 2);
+    host.arrived(11_000, AppId(0));
+    let Some(Move::Revoke { core, from }) = host.poll() else {
+        panic!("application 0 gets one of the two cores");
+    };
+    assert_eq!(from.app, AppId(1));
+    host.released(12_000, core);
+    assert_eq!(granted(&mut host), core);
+    // The batch application does not take it back, nor does the other take all.
+    for look in 3..20 {
+        host.look(look * 5_000, &AllQueued);
+        assert_eq!(host.poll(), None);
+    }
 }
 
 #[test]
@@ -392,7 +447,7 @@ fn arachne_takes_many_periods_to_reach_a_peak() {
         apps: vec![
             app(8, 8),
             AppShape {
-                kind: Kind::Batch,
+                kind: AppKind::Batch,
                 ..app(0, 8)
             },
         ],

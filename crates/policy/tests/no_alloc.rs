@@ -5,7 +5,7 @@
 mod toy;
 
 use headway_policy::host::{
-    self, Allocator, AppId, AppShape, CoreId, HostShape, HostTopology, Kind, Move,
+    self, Allocator, AppId, AppKind, AppShape, CoreId, HostShape, HostTopology, Move,
 };
 use headway_policy::rack::{
     self, Bouncing, Forward, Mark, Packet, RackShape, RackSystem, RackVisit, Reply, ServerId,
@@ -130,7 +130,7 @@ fn a_million_events_allocate_nothing() {
 /// Applications that are always congested, and kthreads that leave at random.
 struct Hosts;
 
-impl host::View for Hosts {
+impl host::HostView for Hosts {
     fn kthread(&self, _app: AppId, _kthread: host::KthreadId) -> host::Kthread {
         let queued = host::Counters { head: 0, tail: 1 };
         host::Kthread {
@@ -189,9 +189,9 @@ fn a_host_allocates_nothing_either() {
     let shape = HostShape {
         topology: HostTopology::paired(16),
         apps: vec![
-            app(6, Kind::Latency),
-            app(4, Kind::Latency),
-            app(0, Kind::Batch),
+            app(6, AppKind::Latency),
+            app(4, AppKind::Latency),
+            app(0, AppKind::Batch),
         ],
         seed: 1,
     };

@@ -3,7 +3,8 @@
 mod toy;
 
 use headway_policy::controls::{
-    AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, Given, GroupShares, Partition, Share,
+    AnyControl, Control, Darc, DarcRules, DarcStable, Fixed, GivenShares, GroupShares, Partition,
+    Share,
 };
 use headway_policy::disciplines::{
     AnyDiscipline, CycleStealing, Deadlines, DeficitRoundRobin, Discipline, Earliest, Fifo, Levels,
@@ -317,7 +318,7 @@ proptest! {
         check!(Idle, IdleWorker);
         check!(Reserved, Reserved);
         check!(ReservedBounded, ReservedBounded);
-        check!(Shortest, placements::Shortest::new(7));
+        check!(Shortest, placements::ShortestQueue::new(7));
         check!(Choices, Choices::new(2, 7), Choices::new(1, 7));
     }
 
@@ -379,7 +380,7 @@ proptest! {
     /// A dispatcher that may work and does not is one that only dispatches; one that does says so for itself alone.
     #[test]
     fn a_working_dispatcher_agrees(events in events(), resume in resume()) {
-        let given = || central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: Given::new(3) }, resume);
+        let given = || central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: GivenShares::new(3) }, resume);
         agree([given(), given()], [given(), given()].map(|it| Working::new(it, 0)), UNWATCHED, &events)?;
         let split = || central(CentralParts { discipline: SplitFifo::new(LIMIT), placement: Bounded, control: Fixed::Open }, resume);
         agree([split(), split()], [split(), split()].map(|it| Working::new(it, 0)), UNWATCHED, &events)?;

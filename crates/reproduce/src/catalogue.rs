@@ -76,7 +76,7 @@ catalogue![
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ExperimentFile, Kind, RunLength};
+    use crate::{ExperimentFile, ExperimentKind, RunLength};
 
     #[test]
     fn every_file_is_built_in() {

@@ -24,7 +24,7 @@ pub struct Claim {
     /// Where on a curve.
     pub at: Option<f64>,
     /// Which point of a curve, instead.
-    pub take: Option<Take>,
+    pub take: Option<Aggregate>,
     /// The paper's figure.
     pub paper: Option<f64>,
     /// How far off, relative to the paper's figure, still counts as the same: 0.10 unless said.
@@ -46,7 +46,7 @@ pub struct Claim {
 /// Which point of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Take {
+pub enum Aggregate {
     /// The largest.
     Max,
     /// The smallest.

@@ -2,7 +2,7 @@
 
 /// Why an experiment cannot be read or run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ReproduceError {
     /// The file, or something it says.
     #[error("experiment {name}: {problem}")]
     File {
@@ -28,7 +28,7 @@ pub enum Error {
     Slo(#[from] headway_report::SloError),
 }
 
-impl Error {
+impl ReproduceError {
     /// Something that the file of the experiment called `name` says.
     pub fn file(name: &str, problem: impl std::fmt::Display) -> Self {
         Self::File {

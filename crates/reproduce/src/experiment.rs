@@ -1,8 +1,8 @@
 //! The file of an experiment.
 
 use crate::{
-    Claim, ComparedSystem, Error, ExperimentServer, Kind, Measurement, NAMES, RunLength, Setting,
-    catalogue,
+    Claim, ComparedSystem, ExperimentKind, ExperimentServer, Measurement, NAMES, ReproduceError,
+    RunLength, Setting, catalogue,
 };
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -58,14 +58,15 @@ impl ExperimentFile {
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn read(name: &str, text: &str) -> Result<Self, Error> {
+    pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
-        let mut experiment = parsed.map_err(|error| Error::file(name, error.to_string().trim()))?;
+        let mut experiment =
+            parsed.map_err(|error| ReproduceError::file(name, error.to_string().trim()))?;
         experiment.name = name.into();
         for claim in &experiment.claim {
             claim
                 .check()
-                .map_err(|problem| Error::file(name, problem))?;
+                .map_err(|problem| ReproduceError::file(name, problem))?;
         }
         Ok(experiment)
     }

@@ -33,12 +33,12 @@ impl Extend<Datum> for Figures {
 
 /// The name of a figure in a claim: `SYSTEM: WHAT`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name {
+pub struct FigureName {
     pub(crate) system: String,
     pub(crate) what: String,
 }
 
-impl Name {
+impl FigureName {
     /// Reads `SYSTEM: WHAT`.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (system, what) = text
@@ -51,7 +51,7 @@ impl Name {
     }
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for FigureName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.system, self.what)
     }
@@ -64,7 +64,7 @@ impl Figures {
     }
 
     /// The points of one curve, or the single figure under that name (its x is then none).
-    pub fn of<'a>(&'a self, name: &'a Name) -> impl Iterator<Item = &'a Datum> {
+    pub fn of<'a>(&'a self, name: &'a FigureName) -> impl Iterator<Item = &'a Datum> {
         self.0
             .iter()
             .filter(|datum: &&Datum| datum.system == name.system && datum.what == name.what)

@@ -9,8 +9,8 @@
 //!
 //! What was found out afterwards (`reason`) is no part of the rule.
 
-use crate::claim::{Claim, ClaimVerdict, Expected, Judged, Sign, Take};
-use crate::figures::{Figures, Name};
+use crate::claim::{Aggregate, Claim, ClaimVerdict, Expected, Judged, Sign};
+use crate::figures::{FigureName, Figures};
 use crate::text::{on_one_line, quantity};
 
 /// Within this, relative to the paper's figure, a figure is reproduced unless the file says else.
@@ -79,11 +79,11 @@ impl Claim {
     fn judge_order(&self, names: &[String], figures: &Figures) -> Result<Judged, String> {
         let mut values = Vec::new();
         for text in names {
-            let points = points(&Name::parse(text)?, figures)?;
+            let points = points(&FigureName::parse(text)?, figures)?;
             values.push(self.pick(&points)?);
         }
         let sorted = values.windows(2).all(|pair| pair[0] < pair[1]);
-        let what = Name::parse(&names[0])?.what;
+        let what = FigureName::parse(&names[0])?.what;
         let shown: Vec<_> = values.iter().map(|value| quantity(&what, *value)).collect();
         Ok(Judged {
             says: self.says.clone(),
@@ -104,9 +104,9 @@ impl Claim {
     }
 
     fn judge_figure(&self, figures: &Figures) -> Result<Judged, String> {
-        let of = Name::parse(self.of.as_deref().unwrap_or_default())?;
-        let over = self.over.as_deref().map(Name::parse).transpose()?;
-        let minus = self.minus.as_deref().map(Name::parse).transpose()?;
+        let of = FigureName::parse(self.of.as_deref().unwrap_or_default())?;
+        let over = self.over.as_deref().map(FigureName::parse).transpose()?;
+        let minus = self.minus.as_deref().map(FigureName::parse).transpose()?;
         let mut own = points(&of, figures)?;
         if let Some(over) = &over {
             own = combined(&own, &points(over, figures)?, |of, over| of / over);
@@ -279,7 +279,7 @@ impl Expected {
     }
 }
 
-impl Take {
+impl Aggregate {
     fn from(self, points: &[FigurePoint]) -> f64 {
         let there: Vec<&FigurePoint> = points
             .iter()
@@ -314,7 +314,7 @@ impl Take {
     }
 }
 
-fn points(name: &Name, figures: &Figures) -> Result<Vec<FigurePoint>, String> {
+fn points(name: &FigureName, figures: &Figures) -> Result<Vec<FigurePoint>, String> {
     let points: Vec<FigurePoint> = figures
         .of(name)
         .map(|datum| FigurePoint {
@@ -447,9 +447,9 @@ mod tests {
         let mut curve = claim("a", None);
         curve.paper = Some(30.0);
         assert!(curve.judge(&figures()).unwrap_err().contains("which point"));
-        curve.take = Some(Take::Max);
+        curve.take = Some(Aggregate::Max);
         assert_eq!(verdict(&curve), ClaimVerdict::Reproduced);
-        curve.take = Some(Take::Argmax);
+        curve.take = Some(Aggregate::Argmax);
         assert_eq!(curve.judge(&figures()).unwrap().ours, 0.9);
     }
 

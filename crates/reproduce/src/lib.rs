@@ -20,7 +20,7 @@
 //! ([`live`]), and of `experiments/replayed/`, where arrivals are replayed without a network ([`replayed`]).
 //!
 //! A new way to measure is one file in [`kinds`]: a struct read from the file's `[[measure]]`
-//! table, and [`Kind::tasks`] that cuts the work into pieces.
+//! table, and [`ExperimentKind::tasks`] that cuts the work into pieces.
 
 mod catalogue;
 mod claim;
@@ -40,12 +40,12 @@ pub mod show;
 mod text;
 
 pub use catalogue::NAMES;
-pub use claim::{Claim, ClaimVerdict, Expected, Judged, Sign, Take};
+pub use claim::{Aggregate, Claim, ClaimVerdict, Expected, Judged, Sign};
 pub use compared::{ComparedSystem, ExperimentServer};
-pub use error::Error;
+pub use error::ReproduceError;
 pub use experiment::ExperimentFile;
 pub use figures::{Datum, Figures};
-pub use kinds::{Kind, Measurement, Setting, Task};
+pub use kinds::{ExperimentKind, Measurement, Setting, Task};
 pub use length::RunLength;
 pub use observable::Observable;
 pub use result::Reproduction;

@@ -1,7 +1,7 @@
 //! The result of an experiment.
 
 use crate::text::on_one_line;
-use crate::{ClaimVerdict, Error, ExperimentFile, Figures, Judged, RunLength};
+use crate::{ClaimVerdict, ExperimentFile, Figures, Judged, ReproduceError, RunLength};
 use serde::Serialize;
 
 /// A figure or table, reproduced: ours beside the paper's.
@@ -35,13 +35,13 @@ impl Reproduction {
         extent: RunLength,
         figures: Figures,
         commands: Vec<String>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ReproduceError> {
         let claims: Result<Vec<Judged>, String> = experiment
             .claim
             .iter()
             .map(|claim: &crate::Claim| claim.judge(&figures))
             .collect();
-        let claims = claims.map_err(|problem| Error::file(&experiment.name, problem))?;
+        let claims = claims.map_err(|problem| ReproduceError::file(&experiment.name, problem))?;
         let fast = match extent {
             RunLength::Full => "",
             RunLength::Fast => " --fast",

@@ -1,6 +1,8 @@
 //! Runs experiments, all their pieces side by side.
 
-use crate::{Datum, Error, ExperimentFile, Figures, Kind, Reproduction, RunLength, Task};
+use crate::{
+    Datum, ExperimentFile, ExperimentKind, Figures, ReproduceError, Reproduction, RunLength, Task,
+};
 use headway_sim::in_parallel;
 
 /// Runs `experiments` on `threads` threads; the results do not depend on their number. Calls `done`
@@ -13,13 +15,13 @@ pub fn run(
     length: RunLength,
     threads: usize,
     mut done: impl FnMut(&str, usize),
-) -> Result<Vec<Reproduction>, Error> {
+) -> Result<Vec<Reproduction>, ReproduceError> {
     let mut pieces = Vec::new();
     for (index, experiment) in experiments.iter().enumerate() {
         for measure in &experiment.measure {
             let setting = experiment.setting(measure, length);
             let own = measure.tasks(&setting)?;
-            pieces.extend(own.into_iter().map(|task| Piece {
+            pieces.extend(own.into_iter().map(|task| ExperimentTask {
                 experiment: index,
                 axis: measure.axis(),
                 task,
@@ -30,7 +32,7 @@ pub fn run(
     let outputs = in_parallel(
         &pieces,
         threads,
-        |piece: &Piece| (piece.task.run)(),
+        |piece: &ExperimentTask| (piece.task.run)(),
         |piece, _| {
             done(&experiments[piece.experiment].name, all);
         },
@@ -53,7 +55,7 @@ pub fn run(
 }
 
 /// A task of one experiment.
-struct Piece {
+struct ExperimentTask {
     /// The experiment's index.
     experiment: usize,
     /// The axis of its curves.

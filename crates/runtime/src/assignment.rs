@@ -55,15 +55,15 @@ impl AssignmentCell {
 
 /// An epoch and `N` words that belong to it, on lines of their own: one thread writes them, one reads them, neither waits.
 #[derive(Debug, Default)]
-pub(crate) struct EpochCell<const N: usize>(Padded<Words<N>>);
+pub(crate) struct EpochCell<const N: usize>(Padded<EpochWords<N>>);
 
 #[derive(Debug)]
-struct Words<const N: usize> {
+struct EpochWords<const N: usize> {
     epoch: AtomicU64,
     words: [AtomicU64; N],
 }
 
-impl<const N: usize> Default for Words<N> {
+impl<const N: usize> Default for EpochWords<N> {
     fn default() -> Self {
         Self {
             epoch: AtomicU64::new(0),

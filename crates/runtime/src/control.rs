@@ -12,7 +12,7 @@ use crate::sync::Padded;
 /// The stages of a server's life, in order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
-pub(crate) enum Phase {
+pub(crate) enum ServerPhase {
     /// Takes and answers requests.
     Running,
     /// Answers what it accepted, refuses the rest.
@@ -23,7 +23,7 @@ pub(crate) enum Phase {
     Stopped,
 }
 
-impl Phase {
+impl ServerPhase {
     const ALL: [Self; 4] = [
         Self::Running,
         Self::Draining,
@@ -36,7 +36,7 @@ impl Phase {
 pub(crate) type WakeAll = Box<dyn Fn() + Send + Sync>;
 
 /// What the owner wants, and how far the server is.
-pub(crate) struct Control {
+pub(crate) struct ServerControl {
     /// Read in every turn of every loop, hardly ever written: a line of its own that stays in all caches.
     orders: Padded<Orders>,
     /// Set before the first thread starts.
@@ -50,7 +50,7 @@ pub(crate) struct Control {
     /// Until somebody takes it.
     journal: Mutex<Option<Journal>>,
     /// The whole server's control, where this is that of one of its groups.
-    server: Option<Weak<Control>>,
+    server: Option<Weak<ServerControl>>,
     /// Dispatchers that drain, or will.
     undrained: AtomicUsize,
 }
@@ -71,7 +71,7 @@ pub(crate) struct Published {
     pub(crate) plan: Option<Plan>,
 }
 
-impl Control {
+impl ServerControl {
     /// `plan` is the one that the policy starts with: later ones are written over its copy. So many `stalls` are kept.
     pub(crate) fn new(workers: usize, plan: Option<&Plan>, stalls: usize) -> Self {
         let published = Published {
@@ -80,7 +80,7 @@ impl Control {
         };
         Self {
             orders: Padded(Orders {
-                phase: AtomicU8::new(Phase::Running as u8),
+                phase: AtomicU8::new(ServerPhase::Running as u8),
                 rule_changes: AtomicU32::new(0),
             }),
             wake_all: OnceLock::new(),
@@ -117,19 +117,19 @@ impl Control {
         match self.server.as_ref().and_then(Weak::upgrade) {
             Some(server) => server.drained(),
             None if self.undrained.fetch_sub(1, Ordering::AcqRel) == 1 => {
-                self.advance(Phase::Stopped);
+                self.advance(ServerPhase::Stopped);
             }
             None => {}
         }
     }
 
     #[inline]
-    pub(crate) fn phase(&self) -> Phase {
-        Phase::ALL[usize::from(self.orders.phase.load(Ordering::Acquire))]
+    pub(crate) fn phase(&self) -> ServerPhase {
+        ServerPhase::ALL[usize::from(self.orders.phase.load(Ordering::Acquire))]
     }
 
     /// Goes on to a later phase, never back, and then wakes every thread: none sleeps on after a change of the phase.
-    pub(crate) fn advance(&self, phase: Phase) {
+    pub(crate) fn advance(&self, phase: ServerPhase) {
         self.orders.phase.fetch_max(phase as u8, Ordering::AcqRel);
         self.wake();
         // Whoever waits looks at the phase under this lock: holding it once means that it sleeps, or has seen the change.
@@ -150,7 +150,7 @@ impl Control {
     }
 
     /// Waits until the server is past this phase.
-    pub(crate) fn wait_past(&self, phase: Phase) {
+    pub(crate) fn wait_past(&self, phase: ServerPhase) {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = self.changed.wait_while(waiting, |()| self.phase() <= phase);
         drop(passed.unwrap_or_else(PoisonError::into_inner));
@@ -240,12 +240,12 @@ impl Control {
 }
 
 /// Stops the server when it is dropped by a panic.
-pub(crate) struct StopOnPanic<'a>(&'a Control);
+pub(crate) struct StopOnPanic<'a>(&'a ServerControl);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.advance(Phase::Stopped);
+            self.0.advance(ServerPhase::Stopped);
         }
     }
 }
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_reader_delays_the_plan_and_not_the_dispatcher() {
-        let control = Control::new(1, None, 0);
+        let control = ServerControl::new(1, None, 0);
         let reader = control.published.lock().unwrap();
         assert!(!control.try_publish(1, None));
         drop(reader);

@@ -11,13 +11,13 @@ use headway_net::pool::{Pool, Prefetch, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
-use crate::journal::{Entry, JournalWriter};
+use crate::journal::{JournalEntry, JournalWriter};
 use crate::panics::{Panicked, catch};
 use crate::refusal::write_header;
 use crate::service::{Call, CallMode, Response, Service};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
-use crate::threads::Setup;
+use crate::threads::ThreadSetup;
 use crate::token::job_of;
 
 /// A request that was run.
@@ -96,7 +96,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
     }
 
     /// Makes the thread that is to run it ready.
-    pub(crate) fn setup(&self) -> Setup {
+    pub(crate) fn setup(&self) -> ThreadSetup {
         let (service, worker) = (Arc::clone(&self.service), self.worker);
         Box::new(move |core| service.setup_worker(worker, core))
     }
@@ -171,7 +171,7 @@ impl<S: Service, T: Tx> Executor<S, T> {
             self.tally.unsent.add(1);
         }
         if let Some(journal) = &mut self.journal {
-            journal.write(Entry {
+            journal.write(JournalEntry {
                 arrived_ns,
                 class,
                 cpu_ns,

@@ -23,26 +23,26 @@ use crate::error::StartError;
 use crate::executor::handle;
 use crate::overflow;
 use crate::overruns::Overruns;
-use crate::parts::Parts;
+use crate::parts::EngineParts;
 use crate::service::{CallMode, Response, Service};
-use crate::slice::{HeldTurn, Reading, Renewal, SliceLength, renewal_on};
+use crate::slice::{ClockReading, HeldTurn, Renewal, SliceLength, renewal_on};
 use crate::stall::turned_to_request;
 use crate::tally::Tally;
 use crate::token::job_of;
 
 /// What a fiber is handed: the buffer, and the place for the handler's response.
-struct Work {
+struct FiberWork {
     slot: NonNull<Slot>,
     worker: WorkerId,
     response: Option<Response>,
 }
 
 // SAFETY: the buffer goes with its token, which is sent along.
-unsafe impl Send for Work {}
+unsafe impl Send for FiberWork {}
 
 /// A request on a fiber: it runs, or is suspended.
 pub(crate) struct Suspended {
-    fiber: SendFiber<Work>,
+    fiber: SendFiber<FiberWork>,
     /// The worker that began it.
     worker: WorkerId,
     class: u16,
@@ -127,7 +127,7 @@ pub(crate) struct RanSlice {
     pub(crate) slot: SlotId,
     pub(crate) end: SliceEnd,
     /// From when to when the request ran.
-    pub(crate) span: Range<Reading>,
+    pub(crate) span: Range<ClockReading>,
     /// Why it did not end when it was to, if a section kept it.
     pub(crate) held: Option<HeldTurn>,
 }
@@ -135,7 +135,7 @@ pub(crate) struct RanSlice {
 impl RanSlice {
     /// There was no stack for a request that was to begin now.
     #[cold]
-    fn no_stack(slot: SlotId, now: Reading) -> Self {
+    fn no_stack(slot: SlotId, now: ClockReading) -> Self {
         Self {
             slot,
             end: SliceEnd::NoStack,
@@ -154,7 +154,7 @@ struct Begun<'p> {
 impl Begun<'_> {
     /// Its slice was renewed. What kept it from ending kept nobody waiting.
     #[inline(always)]
-    fn go_on(&mut self) -> Turn<Work> {
+    fn go_on(&mut self) -> Turn<FiberWork> {
         let fiber = &mut begun_in(self.place.as_mut()).fiber;
         fiber.take_held();
         fiber.resume()
@@ -185,7 +185,7 @@ impl<S> FiberContext<S> {
     /// # Errors
     /// [`StartError`]: there are no stacks to be had, or nothing tells the time cheaply.
     pub(crate) fn new<D, C>(
-        parts: &Parts<D, C, S>,
+        parts: &EngineParts<D, C, S>,
         pool: &Arc<Pool>,
         overruns: &Arc<Overruns>,
     ) -> Result<Self, StartError> {
@@ -233,7 +233,7 @@ pub(crate) struct Fibers<'a, S> {
     context: FiberContext<S>,
     me: WorkerId,
     /// Fibers between two requests, the one used last at the end.
-    idle: Vec<Fiber<Work>>,
+    idle: Vec<Fiber<FiberWork>>,
     stacks: StackCache,
     clock: Clock,
     epoch: u64,
@@ -271,9 +271,9 @@ impl<'a, S: Service> Fibers<'a, S> {
 
     /// The time now.
     #[inline]
-    pub(crate) fn now(&self) -> Reading {
+    pub(crate) fn now(&self) -> ClockReading {
         let ticks = self.clock.ticks();
-        Reading {
+        ClockReading {
             ticks,
             ns: self.clock.to_ns(ticks),
         }
@@ -324,7 +324,7 @@ impl<'a, S: Service> Fibers<'a, S> {
         &mut self,
         slot: SlotId,
         suspended: bool,
-        now: Reading,
+        now: ClockReading,
         slice_ns: Option<u64>,
         mut renew: impl FnMut(u64, bool) -> Option<u64>,
     ) -> RanSlice {
@@ -387,7 +387,7 @@ impl<'a, S: Service> Fibers<'a, S> {
 
     /// Begins the request or resumes it, until it ends or yields. `None`: there is no stack for it.
     #[inline(always)]
-    fn first_turn(&mut self, begun: &mut Begun<'_>, suspended: bool) -> Option<Turn<Work>> {
+    fn first_turn(&mut self, begun: &mut Begun<'_>, suspended: bool) -> Option<Turn<FiberWork>> {
         if suspended {
             return Some(self.resume(begun.place.as_mut()));
         }
@@ -401,8 +401,8 @@ impl<'a, S: Service> Fibers<'a, S> {
         &mut self,
         id: JobId,
         begun: Begun<'_>,
-        turn: Turn<Work>,
-        span: Range<Reading>,
+        turn: Turn<FiberWork>,
+        span: Range<ClockReading>,
         due_ns: Option<u64>,
     ) -> RanSlice {
         let request = begun_in(begun.place.as_mut());
@@ -430,13 +430,13 @@ impl<'a, S: Service> Fibers<'a, S> {
     #[inline(always)]
     fn begin(
         &self,
-        fiber: Fiber<Work>,
+        fiber: Fiber<FiberWork>,
         slot: &mut SlotId,
         place: &mut Option<Suspended>,
-    ) -> Turn<Work> {
+    ) -> Turn<FiberWork> {
         let buffer = self.context.pool.get_mut(slot);
         let (class, arrived_ns) = (buffer.class, buffer.arrived_ns);
-        let work = Work {
+        let work = FiberWork {
             slot: NonNull::from(buffer),
             worker: self.me,
             response: None,
@@ -455,7 +455,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     }
 
     #[inline(always)]
-    fn resume(&self, place: Option<&mut Suspended>) -> Turn<Work> {
+    fn resume(&self, place: Option<&mut Suspended>) -> Turn<FiberWork> {
         let request = begun_in(place);
         assert!(
             self.context.resume == Resume::Anywhere || request.worker == self.me,
@@ -465,7 +465,12 @@ impl<'a, S: Service> Fibers<'a, S> {
     }
 
     #[inline(always)]
-    fn finish(&mut self, work: &Work, place: &mut Option<Suspended>, late_ns: u64) -> SliceEnd {
+    fn finish(
+        &mut self,
+        work: &FiberWork,
+        place: &mut Option<Suspended>,
+        late_ns: u64,
+    ) -> SliceEnd {
         let request = place.take();
         let Suspended {
             fiber, attained_ns, ..
@@ -481,7 +486,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     }
 
     #[cold]
-    fn held_turn(&self, held: Held, over: Reading) -> HeldTurn {
+    fn held_turn(&self, held: Held, over: ClockReading) -> HeldTurn {
         let ticks = over.ticks.saturating_sub(held.since_tsc);
         HeldTurn {
             section: held.section,
@@ -521,7 +526,7 @@ impl<'a, S: Service> Fibers<'a, S> {
 
     /// The fiber is free. Requests that go on elsewhere take their fibers along, so what one thread has too many of the others may lack.
     #[inline]
-    fn keep(&mut self, fiber: Fiber<Work>) {
+    fn keep(&mut self, fiber: Fiber<FiberWork>) {
         if self.idle.len() < MOST_IDLE {
             self.idle.push(fiber);
         } else {
@@ -530,7 +535,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     }
 
     #[cold]
-    fn spawn(&mut self) -> Option<Fiber<Work>> {
+    fn spawn(&mut self) -> Option<Fiber<FiberWork>> {
         let stack: Stack = self.stacks.take().ok()?;
         let service = Arc::clone(&self.context.service);
         let context = &self.context;
@@ -539,7 +544,7 @@ impl<'a, S: Service> Fibers<'a, S> {
             heard: context.feedback,
             may_be_held: stays && !context.feedback,
         };
-        Some(Fiber::new(stack, move |work: &mut Work| {
+        Some(Fiber::new(stack, move |work: &mut FiberWork| {
             // SAFETY: whoever handed the buffer over has its token and leaves the buffer alone until the fiber has finished.
             let slot = unsafe { work.slot.as_mut() };
             work.response = Some(handle(&*service, slot, work.worker, mode));

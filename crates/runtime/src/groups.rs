@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::control::Control;
+use crate::control::ServerControl;
 
 /// The control of a server whose groups have so many workers, and that of each group. What changes at the server's reaches the groups by its
-/// [`wake`](Control::wake).
-pub(crate) fn controls_of(sizes: &[usize], stalls: usize) -> (Arc<Control>, Vec<Arc<Control>>) {
+/// [`wake`](ServerControl::wake).
+pub(crate) fn controls_of(
+    sizes: &[usize],
+    stalls: usize,
+) -> (Arc<ServerControl>, Vec<Arc<ServerControl>>) {
     let workers = sizes.iter().sum();
-    let server = Arc::new(Control::of_dispatchers(sizes.len(), workers, stalls));
-    let groups: Vec<Arc<Control>> = sizes
+    let server = Arc::new(ServerControl::of_dispatchers(sizes.len(), workers, stalls));
+    let groups: Vec<Arc<ServerControl>> = sizes
         .iter()
-        .map(|&size| Arc::new(Control::of_group(&server, size)))
+        .map(|&size| Arc::new(ServerControl::of_group(&server, size)))
         .collect();
     let (members, sizes) = (groups.clone(), sizes.to_vec());
     // The server has this: a strong reference back would keep both for ever.
@@ -47,7 +50,7 @@ fn shares_of(workers: usize, sizes: &[usize]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::control::Phase;
+    use crate::control::ServerPhase;
 
     #[test]
     fn shares_are_even_and_within_the_groups() {
@@ -61,31 +64,31 @@ mod tests {
     fn what_the_owner_says_reaches_every_group() {
         let (server, groups) = controls_of(&[1, 2], 0);
         server.set_workers(2);
-        server.advance(Phase::Draining);
+        server.advance(ServerPhase::Draining);
         for group in &groups {
-            assert_eq!((group.workers(), group.phase()), (1, Phase::Draining));
+            assert_eq!((group.workers(), group.phase()), (1, ServerPhase::Draining));
         }
     }
 
     #[test]
     fn the_last_dispatcher_to_drain_stops_the_server() {
         let (server, groups) = controls_of(&[1, 1], 0);
-        server.advance(Phase::Draining);
+        server.advance(ServerPhase::Draining);
         groups[0].drained();
-        assert_eq!(groups[0].phase(), Phase::Draining);
+        assert_eq!(groups[0].phase(), ServerPhase::Draining);
         groups[1].drained();
         for control in [&server, &groups[0], &groups[1]] {
-            assert_eq!(control.phase(), Phase::Stopped);
+            assert_eq!(control.phase(), ServerPhase::Stopped);
         }
     }
 
     #[test]
     fn a_group_that_gives_up_waits_for_no_other() {
         let (server, groups) = controls_of(&[1, 1], 0);
-        server.advance(Phase::Abandoning);
-        groups[0].advance(Phase::Stopped);
-        assert_eq!(groups[1].phase(), Phase::Abandoning);
-        server.advance(Phase::Stopped);
-        assert_eq!(groups[1].phase(), Phase::Stopped);
+        server.advance(ServerPhase::Abandoning);
+        groups[0].advance(ServerPhase::Stopped);
+        assert_eq!(groups[1].phase(), ServerPhase::Abandoning);
+        server.advance(ServerPhase::Stopped);
+        assert_eq!(groups[1].phase(), ServerPhase::Stopped);
     }
 }

@@ -15,7 +15,7 @@ const SOJOURN_MAX: u64 = (1 << (WORD_BITS - CLASS_BITS)) - 1;
 
 /// A request that was run to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct JournalEntry {
     /// When it was taken from its socket (of a replay: when it was to arrive), ns on the scale of
     /// [`Clock::global`](headway_machine::Clock::global).
     pub arrived_ns: u64,
@@ -27,7 +27,7 @@ pub struct Entry {
     pub sojourn_ns: u64,
 }
 
-impl Entry {
+impl JournalEntry {
     fn words(self) -> [u64; WORDS] {
         let sojourn = self.sojourn_ns.min(SOJOURN_MAX) << CLASS_BITS;
         [
@@ -55,7 +55,7 @@ pub(crate) struct JournalWriter {
 
 impl JournalWriter {
     #[inline]
-    pub(crate) fn write(&mut self, entry: Entry) {
+    pub(crate) fn write(&mut self, entry: JournalEntry) {
         if !self.ring.has_room(WORDS) {
             self.dropped.add(1);
             return;
@@ -69,10 +69,10 @@ impl JournalWriter {
 
 /// The reader's end; see [`Observer::take_journal`](crate::Observer::take_journal).
 pub struct Journal {
-    lanes: Vec<Lane>,
+    lanes: Vec<JournalLane>,
 }
 
-struct Lane {
+struct JournalLane {
     ring: Consumer,
     /// Of an entry whose other words are still to come.
     words: [u64; WORDS],
@@ -91,7 +91,7 @@ impl Journal {
                     ring: producer,
                     dropped: Arc::clone(&dropped),
                 };
-                let lane = Lane {
+                let lane = JournalLane {
                     ring: consumer,
                     words: [0; WORDS],
                     filled: 0,
@@ -104,7 +104,7 @@ impl Journal {
     }
 
     /// Takes every entry that is there, worker by worker, each worker's in the order of completion.
-    pub fn drain(&mut self, mut each: impl FnMut(Entry)) {
+    pub fn drain(&mut self, mut each: impl FnMut(JournalEntry)) {
         for lane in &mut self.lanes {
             while let Some(entry) = lane.next() {
                 each(entry);
@@ -119,14 +119,14 @@ impl Journal {
     }
 }
 
-impl Lane {
-    fn next(&mut self) -> Option<Entry> {
+impl JournalLane {
+    fn next(&mut self) -> Option<JournalEntry> {
         while self.filled < WORDS {
             self.words[self.filled] = self.ring.pop()?;
             self.filled += 1;
         }
         self.filled = 0;
-        Some(Entry::of(self.words))
+        Some(JournalEntry::of(self.words))
     }
 }
 
@@ -134,8 +134,8 @@ impl Lane {
 mod tests {
     use super::*;
 
-    fn entry(number: u64) -> Entry {
-        Entry {
+    fn entry(number: u64) -> JournalEntry {
+        JournalEntry {
             arrived_ns: number,
             class: number as u16,
             cpu_ns: 2 * number,
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    fn drained(journal: &mut Journal) -> Vec<Entry> {
+    fn drained(journal: &mut Journal) -> Vec<JournalEntry> {
         let mut entries = Vec::new();
         journal.drain(|entry| entries.push(entry));
         entries
@@ -157,7 +157,7 @@ mod tests {
         }
         writers[1].write(entry(100));
         // 15 words are rounded up to 16, which hold five entries.
-        let expected: Vec<Entry> = (0..5).chain([100]).map(entry).collect();
+        let expected: Vec<JournalEntry> = (0..5).chain([100]).map(entry).collect();
         assert_eq!(drained(&mut journal), expected);
         assert_eq!(journal.dropped(), 2);
         // One word past the end of the ring, an entry lies on both sides of it.
@@ -173,13 +173,13 @@ mod tests {
 
     #[test]
     fn times_beyond_a_word_saturate() {
-        let longest = Entry {
+        let longest = JournalEntry {
             arrived_ns: u64::MAX,
             class: u16::MAX,
             cpu_ns: u64::MAX,
             sojourn_ns: u64::MAX,
         };
-        let read = Entry::of(longest.words());
+        let read = JournalEntry::of(longest.words());
         assert_eq!((read.class, read.cpu_ns), (u16::MAX, TIME_MAX));
         assert_eq!(read.sojourn_ns, SOJOURN_MAX);
     }

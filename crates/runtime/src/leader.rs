@@ -26,7 +26,7 @@
 
 use crate::park::{Parkers, announce};
 use crate::sync::Padded;
-use crate::trylock::{Held, TryLock};
+use crate::trylock::{TryLock, TryLockGuard};
 
 /// The dispatcher's state and the workers that wait for a turn at it.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub struct Leadership<S> {
 /// fn share<T: Sync>() {}
 /// share::<headway_runtime::leader::Lead<'_, std::cell::Cell<u32>>>();
 /// ```
-pub type Lead<'a, S> = Held<'a, S>;
+pub type Lead<'a, S> = TryLockGuard<'a, S>;
 
 impl<S> Leadership<S> {
     /// Nobody leads, nobody is parked.

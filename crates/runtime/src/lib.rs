@@ -51,7 +51,7 @@ mod verdict;
 pub use central::LOOK_NS;
 pub use error::{ResizeError, SetupFailure, ShutdownError, StartError};
 pub use headway_fiber::{Mechanism, NoPreempt, Section, checkpoint, suspensions};
-pub use journal::{Entry, Journal};
+pub use journal::{Journal, JournalEntry};
 pub use park::Idle;
 pub use parts::Layout;
 pub use pull::{Pull, PullService, Request, Requests};

@@ -12,14 +12,14 @@ use headway_policy::spec::SpecError;
 use headway_policy::systems::ServerSpec;
 use headway_policy::{Shape, WorkerId};
 
-use crate::control::{Control, Phase};
+use crate::control::{ServerControl, ServerPhase};
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::journal::JournalWriter;
 use crate::park::Idle;
 use crate::service::Service;
 use crate::tally::{Tally, WaitQueueStats};
-use crate::threads::{Pin, Threads};
+use crate::threads::{Pin, ServerThreads};
 
 /// How long threads that were told to give up may take: as long as handlers run at most, for all we hope.
 pub(crate) const GRACE: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ pub enum Layout {
 
 /// How the server is to be laid out.
 #[derive(Clone, Debug)]
-pub(crate) struct Config {
+pub(crate) struct ServerConfig {
     pub(crate) idle: Idle,
     pub(crate) layout: Layout,
     pub(crate) pin: Pin,
@@ -62,15 +62,15 @@ pub(crate) struct Config {
 }
 
 /// What an engine is made of, the policy apart.
-pub(crate) struct Parts<D, C, S> {
+pub(crate) struct EngineParts<D, C, S> {
     pub(crate) datapath: D,
     pub(crate) classifier: Arc<C>,
     pub(crate) service: Arc<S>,
     pub(crate) shape: Shape,
-    pub(crate) config: Config,
+    pub(crate) config: ServerConfig,
 }
 
-impl<D: Datapath, C, S> Parts<D, C, S> {
+impl<D: Datapath, C, S> EngineParts<D, C, S> {
     /// The datapath's ends.
     pub(crate) fn split(
         datapath: D,
@@ -99,9 +99,9 @@ pub(crate) struct QueueDepths {
 pub(crate) type SetRules = Arc<dyn Fn(&ServerSpec, &Shape) -> Result<(), SpecError> + Send + Sync>;
 
 /// An engine that runs.
-pub(crate) struct Engine {
-    pub(crate) threads: Threads,
-    pub(crate) control: Arc<Control>,
+pub(crate) struct LiveEngine {
+    pub(crate) threads: ServerThreads,
+    pub(crate) control: Arc<ServerControl>,
     pub(crate) tallies: Vec<Arc<Tally>>,
     /// Datagrams the kernel dropped.
     pub(crate) kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
@@ -163,14 +163,14 @@ pub(crate) fn executors<S: Service, T: Tx>(
         .collect()
 }
 
-impl Engine {
+impl LiveEngine {
     /// The engine once its threads are ready; else it is stopped again.
     pub(crate) fn ready(mut self, started: Result<(), StartError>) -> Result<Self, StartError> {
         match started.and_then(|()| self.threads.wait_until_ready()) {
             Ok(()) => Ok(self),
             Err(error) => {
                 // A thread that failed to set up leaves the others nobody to stop them in order.
-                self.control.advance(Phase::Stopped);
+                self.control.advance(ServerPhase::Stopped);
                 self.threads.wait(Some(Instant::now() + GRACE));
                 Err(error)
             }

@@ -33,7 +33,7 @@ pub struct Full(pub u64);
 pub fn ring(capacity: usize) -> (Producer, Consumer) {
     assert!(capacity > 0, "a ring holds at least one word");
     let capacity = capacity.next_power_of_two();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(RingBuffer {
         // The first lap writes parity 1, so zeros read as empty.
         words: (0..capacity.div_ceil(WORDS_PER_LINE))
             .map(|_| Padded(std::array::from_fn(|_| AtomicU64::new(0))))
@@ -53,14 +53,14 @@ pub fn ring(capacity: usize) -> (Producer, Consumer) {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RingBuffer {
     /// On lines of their own: a neighbour on the heap must not slow the ring down.
     words: Box<[Padded<[AtomicU64; WORDS_PER_LINE]>]>,
     /// How many words the consumer has taken.
     consumed: Padded<AtomicUsize>,
 }
 
-impl Shared {
+impl RingBuffer {
     #[inline]
     fn word(&self, index: usize) -> &AtomicU64 {
         &self.words[index / WORDS_PER_LINE][index % WORDS_PER_LINE]
@@ -105,7 +105,7 @@ impl Lap {
 /// The sending end.
 #[derive(Debug)]
 pub struct Producer {
-    shared: Arc<Shared>,
+    shared: Arc<RingBuffer>,
     lap: Lap,
     /// The consumer's count when last looked at.
     consumed: usize,
@@ -200,7 +200,7 @@ impl Producer {
 /// The receiving end.
 #[derive(Debug)]
 pub struct Consumer {
-    shared: Arc<Shared>,
+    shared: Arc<RingBuffer>,
     lap: Lap,
 }
 

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 
-use crate::control::Control;
+use crate::control::ServerControl;
 
 /// The end of a mailbox that is filled with parts whose rules are to be adopted.
 pub(crate) struct RulesSender<P>(Arc<Mutex<Option<P>>>);
@@ -38,13 +38,13 @@ impl<P> RulesSender<P> {
 impl<P> RulesReceiver<P> {
     /// Whether there are rules that this thread has not adopted.
     #[inline]
-    pub(crate) fn are_new(&self, control: &Control) -> bool {
+    pub(crate) fn are_new(&self, control: &ServerControl) -> bool {
         control.rule_changes() != self.seen
     }
 
     /// Adopts the rules if they are new. `adopt` says whether it could; it is tried again at the next call otherwise.
     #[inline]
-    pub(crate) fn adopt(&mut self, control: &Control, adopt: impl FnOnce(&P) -> bool) {
+    pub(crate) fn adopt(&mut self, control: &ServerControl, adopt: impl FnOnce(&P) -> bool) {
         let changes = control.rule_changes();
         if changes != self.seen {
             self.adopt_new(changes, adopt);
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn each_change_is_adopted_once() {
-        let control = Control::new(1, None, 0);
+        let control = ServerControl::new(1, None, 0);
         let (sender, mut receiver) = rules();
         receiver.adopt(&control, |_: &u32| panic!("nothing changed"));
         sender.put(7);
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn a_mailbox_in_use_is_looked_at_again() {
-        let control = Control::new(1, None, 0);
+        let control = ServerControl::new(1, None, 0);
         let (sender, mut receiver) = rules();
         sender.put(());
         control.announce_rules();

@@ -17,7 +17,7 @@ use crate::sync::{Arc, AtomicU64, AtomicUsize, Ordering, Padded};
 pub fn run_queue(capacity: usize, steals: bool) -> (RunQueue, Thief) {
     assert!(capacity > 0, "a run queue holds at least one word");
     let capacity = capacity.next_power_of_two();
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(RunQueueBuffer {
         words: (0..capacity).map(|_| AtomicU64::new(0)).collect(),
         taken: Padded(AtomicUsize::new(0)),
         put: Padded(AtomicUsize::new(0)),
@@ -32,14 +32,14 @@ pub fn run_queue(capacity: usize, steals: bool) -> (RunQueue, Thief) {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RunQueueBuffer {
     words: Box<[AtomicU64]>,
     taken: Padded<AtomicUsize>,
     put: Padded<AtomicUsize>,
     steals: bool,
 }
 
-impl Shared {
+impl RunQueueBuffer {
     #[inline]
     fn word(&self, place: usize) -> &AtomicU64 {
         &self.words[place & (self.words.len() - 1)]
@@ -59,7 +59,7 @@ impl Shared {
 /// The owner's end.
 #[derive(Debug)]
 pub struct RunQueue {
-    shared: Arc<Shared>,
+    shared: Arc<RunQueueBuffer>,
     put: usize,
     /// The shared `taken` when the queue last looked too full.
     taken: usize,
@@ -67,7 +67,7 @@ pub struct RunQueue {
 
 /// The end of those who steal.
 #[derive(Clone, Debug)]
-pub struct Thief(Arc<Shared>);
+pub struct Thief(Arc<RunQueueBuffer>);
 
 /// What became of an attempt to steal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -212,19 +212,19 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     #[derive(Clone, Copy, Debug)]
-    enum Step {
+    enum QueueOperation {
         Push,
         Pop,
         Steal(usize),
         Return(usize),
     }
 
-    fn step() -> impl Strategy<Value = Step> {
+    fn step() -> impl Strategy<Value = QueueOperation> {
         prop_oneof![
-            3 => Just(Step::Push),
-            2 => Just(Step::Pop),
-            1 => (1..6_usize).prop_map(Step::Steal),
-            1 => (1..6_usize).prop_map(Step::Return),
+            3 => Just(QueueOperation::Push),
+            2 => Just(QueueOperation::Pop),
+            1 => (1..6_usize).prop_map(QueueOperation::Steal),
+            1 => (1..6_usize).prop_map(QueueOperation::Return),
         ]
     }
 
@@ -239,18 +239,18 @@ mod tests {
             let mut word = 0;
             for step in steps {
                 match step {
-                    Step::Push => {
+                    QueueOperation::Push => {
                         word += 1;
                         let fits = my_list.len() < capacity;
                         prop_assert_eq!(mine.push(word).is_ok(), fits);
                         my_list.extend(fits.then_some(word));
                     }
-                    Step::Pop => prop_assert_eq!(mine.pop(), my_list.pop_front()),
-                    Step::Steal(max) => {
+                    QueueOperation::Pop => prop_assert_eq!(mine.pop(), my_list.pop_front()),
+                    QueueOperation::Steal(max) => {
                         let stolen = my_thief.steal(max, &mut theirs);
                         moved(stolen, max, capacity, &mut my_list, &mut their_list)?;
                     }
-                    Step::Return(max) => {
+                    QueueOperation::Return(max) => {
                         let stolen = their_thief.steal(max, &mut mine);
                         moved(stolen, max, capacity, &mut their_list, &mut my_list)?;
                     }

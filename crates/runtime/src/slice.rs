@@ -16,7 +16,7 @@ pub(crate) struct SliceLength {
 
 /// One reading of the clock: slices are counted in ticks, all else in ns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Reading {
+pub(crate) struct ClockReading {
     pub(crate) ticks: u64,
     pub(crate) ns: u64,
 }
@@ -33,22 +33,22 @@ pub(crate) struct HeldTurn {
 pub(crate) struct Renewal<'r, F> {
     pub(crate) renew: &'r mut F,
     /// When the request began or went on.
-    pub(crate) start: Reading,
+    pub(crate) start: ClockReading,
     pub(crate) slice: SliceLength,
     /// When its present slice ends, ns.
     pub(crate) due_ns: u64,
     pub(crate) clock: Clock,
     pub(crate) attached: &'r Attached,
     /// When it was told on its own stack that it does not go on.
-    pub(crate) refused_at: Option<Reading>,
+    pub(crate) refused_at: Option<ClockReading>,
 }
 
 impl<F: FnMut(u64, bool) -> Option<u64>> Renewal<'_, F> {
     /// A slice is over, by another thread's wish if `asked`. When it was, if the request does not go on.
     #[inline(always)]
-    pub(crate) fn refuses(&mut self, asked: bool) -> Option<Reading> {
+    pub(crate) fn refuses(&mut self, asked: bool) -> Option<ClockReading> {
         let ticks = self.clock.ticks();
-        let now = Reading {
+        let now = ClockReading {
             ticks,
             ns: self.clock.to_ns(ticks),
         };
@@ -91,7 +91,13 @@ where
 impl SliceLength {
     /// Begins a slice of this length now.
     #[inline]
-    pub(crate) fn begin(&mut self, clock: Clock, attached: &Attached, now: Reading, slice_ns: u64) {
+    pub(crate) fn begin(
+        &mut self,
+        clock: Clock,
+        attached: &Attached,
+        now: ClockReading,
+        slice_ns: u64,
+    ) {
         let ticks = self.ticks_of(clock, slice_ns);
         attached.set_deadline(now.ticks.saturating_add(ticks));
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use headway_machine::Topology;
 use headway_machine::thread::{PinError, pin_current};
 
-use crate::control::{Control, Phase};
+use crate::control::{ServerControl, ServerPhase};
 use crate::error::{SetupFailure, StartError};
 use crate::panics::{Panicked, catch};
 
@@ -77,17 +77,17 @@ pub(crate) fn cores() -> usize {
 }
 
 /// What a thread does once it is pinned and before the server counts on it. Its argument is the core it is pinned to.
-pub(crate) type Setup = Box<dyn FnOnce(Option<usize>) -> Result<(), SetupFailure> + Send>;
+pub(crate) type ThreadSetup = Box<dyn FnOnce(Option<usize>) -> Result<(), SetupFailure> + Send>;
 
 /// What a thread reports once it has tried to pin itself and to set up.
-struct Started {
+struct ThreadStart {
     pinned: Result<(), PinError>,
     ready: Result<(), StartError>,
 }
 
-impl Started {
+impl ThreadStart {
     /// Pins the calling thread and sets it up.
-    fn of(name: &str, core: Option<usize>, setup: Option<Setup>) -> Self {
+    fn of(name: &str, core: Option<usize>, setup: Option<ThreadSetup>) -> Self {
         let pinned = core.map_or(Ok(()), pin_current);
         let core = core.filter(|_| pinned.is_ok());
         let ready = match catch(|| setup.map_or(Ok(()), |setup| setup(core))) {
@@ -105,13 +105,13 @@ impl Started {
 }
 
 /// The threads of one server.
-pub(crate) struct Threads {
+pub(crate) struct ServerThreads {
     pinning: Pinning,
     handles: Vec<JoinHandle<Result<(), Panicked>>>,
     reports: Arc<Reports>,
 }
 
-impl Threads {
+impl ServerThreads {
     pub(crate) fn new(pinning: Pinning) -> Self {
         Self {
             pinning,
@@ -125,8 +125,8 @@ impl Threads {
     pub(crate) fn spawn(
         &mut self,
         name: String,
-        control: &Arc<Control>,
-        setup: Option<Setup>,
+        control: &Arc<ServerControl>,
+        setup: Option<ThreadSetup>,
         body: impl FnOnce() + Send + 'static,
     ) -> Result<(), StartError> {
         let core = match &self.pinning {
@@ -138,12 +138,12 @@ impl Threads {
         let handle = std::thread::Builder::new()
             .name(name.clone())
             .spawn(move || {
-                let started = Started::of(&thread_name, core, setup);
+                let started = ThreadStart::of(&thread_name, core, setup);
                 let is_ready = started.ready.is_ok();
                 reports.change(|counts| counts.started.push(started));
                 let ended = if is_ready { catch(body) } else { Ok(()) };
                 if ended.is_err() {
-                    control.advance(Phase::Stopped);
+                    control.advance(ServerPhase::Stopped);
                 }
                 reports.change(|counts| counts.ended += 1);
                 ended
@@ -157,8 +157,8 @@ impl Threads {
     pub(crate) fn spawn_worker(
         &mut self,
         worker: usize,
-        control: &Arc<Control>,
-        setup: Setup,
+        control: &Arc<ServerControl>,
+        setup: ThreadSetup,
         body: impl FnOnce() + Send + 'static,
     ) -> Result<(), StartError> {
         self.spawn(format!("hw-worker-{worker}"), control, Some(setup), body)
@@ -171,7 +171,7 @@ impl Threads {
     pub(crate) fn wait_until_ready(&mut self) -> Result<(), StartError> {
         let threads = self.handles.len();
         let mut unpinned = None;
-        for Started { pinned, ready } in self.reports.wait_for_starts(threads) {
+        for ThreadStart { pinned, ready } in self.reports.wait_for_starts(threads) {
             ready?;
             unpinned = pinned.err().or(unpinned);
         }
@@ -234,30 +234,30 @@ fn exited<T>(thread: &JoinHandle<T>) -> bool {
 /// What the threads report to the one that starts and stops them.
 #[derive(Default)]
 struct Reports {
-    counts: Mutex<Counts>,
+    counts: Mutex<ThreadCounts>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct Counts {
+struct ThreadCounts {
     /// By the threads that have tried to set up.
-    started: Vec<Started>,
+    started: Vec<ThreadStart>,
     /// Threads that have ended.
     ended: usize,
 }
 
 impl Reports {
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+    fn lock(&self) -> MutexGuard<'_, ThreadCounts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Counts)) {
+    fn change(&self, change: impl FnOnce(&mut ThreadCounts)) {
         change(&mut self.lock());
         self.changed.notify_all();
     }
 
     /// Waits until this many threads have tried to set up.
-    fn wait_for_starts(&self, threads: usize) -> Vec<Started> {
+    fn wait_for_starts(&self, threads: usize) -> Vec<ThreadStart> {
         let started = self
             .changed
             .wait_while(self.lock(), |counts| counts.started.len() < threads);

@@ -32,14 +32,14 @@ pub(crate) fn job_of(slot: SlotId) -> (JobId, SlotId) {
 const MIN_CAPACITY: usize = 64;
 
 /// A ring that moves slots from one thread to another, each with a note.
-pub(crate) fn link(capacity: usize) -> (Sender, Receiver) {
+pub(crate) fn link(capacity: usize) -> (SlotSender, SlotReceiver) {
     let (producer, consumer) = ring(capacity.max(MIN_CAPACITY));
-    (Sender(producer), Receiver(consumer))
+    (SlotSender(producer), SlotReceiver(consumer))
 }
 
-pub(crate) struct Sender(Producer);
+pub(crate) struct SlotSender(Producer);
 
-impl Sender {
+impl SlotSender {
     /// Moves the slot over.
     ///
     /// # Panics
@@ -116,7 +116,7 @@ fn place_bits(place: usize) -> u64 {
     (place as u64) << 32 & NOTE_BITS
 }
 
-pub(crate) struct Receiver(Consumer);
+pub(crate) struct SlotReceiver(Consumer);
 
 /// A request as the word that came over a link: it is stored and fetched in one piece.
 #[derive(Debug)]
@@ -165,14 +165,14 @@ impl RequestWord {
 
     #[inline]
     pub(crate) fn into_slot(self) -> SlotId {
-        // SAFETY: `fresh`, `suspended`, or `Sender::push`, the only producer of a link's words, put a token's number into the low half; links and
+        // SAFETY: `fresh`, `suspended`, or `SlotSender::push`, the only producer of a link's words, put a token's number into the low half; links and
         // run queues deliver each word once, their release store before our acquire load. So does a hint, which stands for one word and passes
         // over that (`receive_hinted`); the flag beside which it comes synchronises as well.
         unsafe { SlotId::from_raw(self.0.get() as u32) }
     }
 }
 
-impl Receiver {
+impl SlotReceiver {
     /// Where the slot is that comes next, if one is there already.
     #[inline]
     pub(crate) fn next(&self) -> Option<Prefetch> {

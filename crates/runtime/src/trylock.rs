@@ -34,10 +34,10 @@ impl<T> TryLock<T> {
     /// The right to the value, unless another thread has it. Looks before it leaps: those who fail do not take the line from
     /// the one who holds it.
     #[inline]
-    pub(crate) fn try_lock(&self) -> Option<Held<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<TryLockGuard<'_, T>> {
         let looks_free = !self.held.load(Ordering::Relaxed);
         let free = looks_free && self.take();
-        free.then(|| Held {
+        free.then(|| TryLockGuard {
             lock: self,
             exclusive: PhantomData,
         })
@@ -66,13 +66,13 @@ impl<T> fmt::Debug for TryLock<T> {
 /// The right to a lock's value, until dropped. If that happens in a panic the lock stays shut: the value is not to
 /// be trusted.
 #[derive(Debug)]
-pub struct Held<'a, T> {
+pub struct TryLockGuard<'a, T> {
     lock: &'a TryLock<T>,
     /// It is a `&mut T`, and as such shared between threads only where `T` may be.
     exclusive: PhantomData<&'a mut T>,
 }
 
-impl<T> Deref for Held<'_, T> {
+impl<T> Deref for TryLockGuard<'_, T> {
     type Target = T;
 
     #[inline]
@@ -82,7 +82,7 @@ impl<T> Deref for Held<'_, T> {
     }
 }
 
-impl<T> DerefMut for Held<'_, T> {
+impl<T> DerefMut for TryLockGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: as above, and the guard is borrowed exclusively.
@@ -90,7 +90,7 @@ impl<T> DerefMut for Held<'_, T> {
     }
 }
 
-impl<T> Drop for Held<'_, T> {
+impl<T> Drop for TryLockGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         if !std::thread::panicking() {

@@ -8,7 +8,7 @@ const YIELDS: u64 = 0;
 
 /// The dispatcher's decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum SliceVerdict {
     /// The request goes on.
     GoesOn {
         /// When the monitor wants to look again, ns; `u64::MAX` for never.
@@ -22,10 +22,10 @@ pub(crate) enum Verdict {
 
 /// The last verdict, on a line of its own: the dispatcher writes it, the worker reads it, neither waits.
 #[derive(Debug, Default)]
-pub(crate) struct VerdictCell(Padded<Words>);
+pub(crate) struct VerdictCell(Padded<VerdictWords>);
 
 #[derive(Debug, Default)]
-struct Words {
+struct VerdictWords {
     /// The assignment that it is about.
     epoch: AtomicU64,
     until_ns: AtomicU64,
@@ -35,17 +35,17 @@ struct Words {
 impl VerdictCell {
     /// The dispatcher decides about the assignment of this epoch, which it has read.
     #[inline]
-    pub(crate) fn publish(&self, epoch: u64, verdict: Verdict) {
+    pub(crate) fn publish(&self, epoch: u64, verdict: SliceVerdict) {
         let words = &*self.0;
         match verdict {
-            Verdict::GoesOn {
+            SliceVerdict::GoesOn {
                 until_ns,
                 quantum_ns,
             } => {
                 words.quantum_ns.store(quantum_ns, Ordering::Relaxed);
                 words.until_ns.store(until_ns.max(1), Ordering::Relaxed);
             }
-            Verdict::Yields => words.until_ns.store(YIELDS, Ordering::Relaxed),
+            SliceVerdict::Yields => words.until_ns.store(YIELDS, Ordering::Relaxed),
         }
         words.epoch.store(epoch, Ordering::Release);
     }
@@ -53,14 +53,14 @@ impl VerdictCell {
     /// The last verdict about the assignment of this epoch, which the worker runs; `None` where there is none yet. The times cannot be those of a
     /// later one, since the dispatcher writes of that only when the worker has begun it.
     #[inline]
-    pub(crate) fn read(&self, epoch: u64) -> Option<Verdict> {
+    pub(crate) fn read(&self, epoch: u64) -> Option<SliceVerdict> {
         let words = &*self.0;
         if words.epoch.load(Ordering::Acquire) != epoch {
             return None;
         }
         Some(match words.until_ns.load(Ordering::Relaxed) {
-            YIELDS => Verdict::Yields,
-            until_ns => Verdict::GoesOn {
+            YIELDS => SliceVerdict::Yields,
+            until_ns => SliceVerdict::GoesOn {
                 until_ns,
                 quantum_ns: words.quantum_ns.load(Ordering::Relaxed),
             },
@@ -76,15 +76,18 @@ mod tests {
     #[test]
     fn a_verdict_is_about_one_assignment() {
         let cell = VerdictCell::default();
-        let goes_on = Verdict::GoesOn {
+        let goes_on = SliceVerdict::GoesOn {
             until_ns: 7,
             quantum_ns: 5,
         };
         assert_eq!(cell.read(1), None);
         cell.publish(1, goes_on);
         assert_eq!((cell.read(1), cell.read(2)), (Some(goes_on), None));
-        cell.publish(1, Verdict::Yields);
-        assert_eq!((cell.read(1), cell.read(2)), (Some(Verdict::Yields), None));
+        cell.publish(1, SliceVerdict::Yields);
+        assert_eq!(
+            (cell.read(1), cell.read(2)),
+            (Some(SliceVerdict::Yields), None)
+        );
     }
 
     /// A worker never takes what was decided about one request for another: here the times name their assignment.
@@ -105,11 +108,11 @@ mod tests {
                         std::hint::spin_loop();
                     }
                     if let Some(verdict) = verdicts.read(epoch) {
-                        let goes_on = Verdict::GoesOn {
+                        let goes_on = SliceVerdict::GoesOn {
                             until_ns: 3 * epoch,
                             quantum_ns: 5 * epoch,
                         };
-                        let fits = verdict == Verdict::Yields || verdict == goes_on;
+                        let fits = verdict == SliceVerdict::Yields || verdict == goes_on;
                         assert!(fits, "{epoch}: {verdict:?}");
                     }
                 }
@@ -118,12 +121,12 @@ mod tests {
                 let Some(Assignment { epoch, .. }) = assignments.read() else {
                     continue;
                 };
-                let goes_on = Verdict::GoesOn {
+                let goes_on = SliceVerdict::GoesOn {
                     until_ns: 3 * epoch,
                     quantum_ns: 5 * epoch,
                 };
                 verdicts.publish(epoch, goes_on);
-                verdicts.publish(epoch, Verdict::Yields);
+                verdicts.publish(epoch, SliceVerdict::Yields);
             }
         });
     }

@@ -2,7 +2,7 @@
 
 use crate::experiment::{Classification, Experiment, Length};
 use crate::flows::DrawnFlows;
-use crate::server::{NEVER, Request};
+use crate::server::{NEVER, SimRequest};
 use headway_policy::Rng;
 use headway_workload::{Arrival, Generator};
 
@@ -61,10 +61,10 @@ impl<'a> RequestStream<'a> {
 
     /// The next one, in the order of time.
     #[inline]
-    pub(crate) fn take(&mut self) -> Option<Request> {
+    pub(crate) fn take(&mut self) -> Option<SimRequest> {
         let arrival = *self.drawn.get(self.next)?;
         let taken_for = self.classify(arrival.class);
-        let request = Request {
+        let request = SimRequest {
             tag: self.index,
             arrived_ns: arrival.at_ns,
             service_ns: arrival.service_ns,

@@ -8,7 +8,7 @@ use crate::arrivals::RequestStream;
 use crate::experiment::Experiment;
 use crate::measures::Measures;
 use crate::outcome::Outcome;
-use crate::server::{NEVER, Request, Sink, Work};
+use crate::server::{NEVER, SimRequest, Sink, Work};
 use headway_policy::BitSet;
 use headway_policy::fluid::ProcessorSharing;
 use headway_policy::spec::Params;
@@ -21,7 +21,7 @@ struct Sharing {
     done_at: f64,
     /// On a tie the earlier arrival is done first.
     index: u64,
-    request: Request,
+    request: SimRequest,
 }
 
 impl PartialEq for Sharing {
@@ -96,7 +96,7 @@ impl Fluid {
     }
 
     #[inline]
-    fn arrive(&mut self, request: Request) {
+    fn arrive(&mut self, request: SimRequest) {
         self.advance_to(request.arrived_ns);
         if self.sharing.is_empty() {
             // Small numbers again: rounding never builds up over a run.

@@ -3,7 +3,7 @@
 use crate::backlog::BacklogSamples;
 use crate::experiment::Experiment;
 use crate::outcome::{Outcome, PlanChange, Totals, expected_waste_of, reservation_of};
-use crate::server::{Request, Sink, Work};
+use crate::server::{SimRequest, Sink, Work};
 use crate::timeline::Timeline;
 use headway_policy::Plan;
 use headway_policy::spec::Params;
@@ -39,7 +39,7 @@ impl<'a> Measures<'a> {
     }
 
     #[inline]
-    pub(crate) fn arrived(&mut self, request: &Request) {
+    pub(crate) fn arrived(&mut self, request: &SimRequest) {
         self.totals.arrived(request);
         self.backlog.entered(usize::from(request.class));
     }
@@ -50,7 +50,7 @@ impl<'a> Measures<'a> {
     pub(crate) fn answered(
         &mut self,
         now_ns: u64,
-        request: &Request,
+        request: &SimRequest,
         latency_ns: u64,
     ) -> Option<u64> {
         let class = usize::from(request.class);
@@ -66,7 +66,7 @@ impl<'a> Measures<'a> {
         Some(self.recorder.record(class, latency_ns, request.service_ns))
     }
 
-    pub(crate) fn dropped(&mut self, request: &Request) {
+    pub(crate) fn dropped(&mut self, request: &SimRequest) {
         let class = usize::from(request.class);
         self.backlog.left(class);
         if request.counted {
@@ -123,11 +123,11 @@ impl<'a> Measures<'a> {
 
 impl Sink for Measures<'_> {
     #[inline]
-    fn finished(&mut self, now_ns: u64, request: &Request) {
+    fn finished(&mut self, now_ns: u64, request: &SimRequest) {
         self.answered(now_ns, request, now_ns - request.arrived_ns);
     }
 
-    fn shed(&mut self, _now_ns: u64, request: &Request) {
+    fn shed(&mut self, _now_ns: u64, request: &SimRequest) {
         self.dropped(request);
     }
 

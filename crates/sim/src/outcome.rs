@@ -1,7 +1,7 @@
 //! The result of an experiment.
 
 use crate::experiment::Experiment;
-use crate::server::{Request, Work};
+use crate::server::{SimRequest, Work};
 use crate::timeline::TimelineInterval;
 use headway_policy::Plan;
 use headway_policy::reservation::expected_waste_cores;
@@ -27,7 +27,7 @@ impl Totals {
     }
 
     #[inline]
-    pub(crate) fn arrived(&mut self, request: &Request) {
+    pub(crate) fn arrived(&mut self, request: &SimRequest) {
         self.arrivals += 1;
         self.last_arrival_ns = request.arrived_ns;
         if request.counted {

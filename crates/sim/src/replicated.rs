@@ -4,7 +4,7 @@ use crate::Costs;
 use crate::engine::Engine;
 use crate::engine::agenda::Agenda;
 use crate::server::{
-    Directed, NEVER, Recorded, Request, Simulated, Sink, Standing, Work, WorkerView,
+    Directed, NEVER, Recorded, SimRequest, Simulated, Sink, Standing, Work, WorkerView,
 };
 use crate::standings::Standings;
 use headway_policy::controls::GroupShares;
@@ -126,14 +126,14 @@ impl<I: Ingress, L: Local, M: Monitor> WorkerView for Replicated<I, L, M> {
 }
 
 impl<I: Ingress, L: Local, M: Monitor> Directed for Replicated<I, L, M> {
-    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
+    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<SimRequest>) {
         for at in 0..self.engines.len() {
             self.act(at, self.now_ns, |engine| engine.withdraw(class, withdrawn));
         }
     }
 
     /// Its flow says which instance it comes to.
-    fn would_start(&self, request: &Request) -> bool {
+    fn would_start(&self, request: &SimRequest) -> bool {
         self.engines[self.division.steer(request.flow)].would_start(request)
     }
 }
@@ -146,7 +146,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
     }
 
     #[inline]
-    fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
+    fn arrive(&mut self, now_ns: u64, request: SimRequest, sink: &mut impl Sink) {
         let at = self.division.steer(request.flow);
         self.act(at, now_ns, |engine| engine.arrive(now_ns, request, sink));
     }

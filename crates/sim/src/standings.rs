@@ -4,7 +4,7 @@ use crate::server::Standing;
 
 /// Of one server, or of all.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct StandingCounts {
     idle: usize,
     waiting: usize,
 }
@@ -14,8 +14,8 @@ struct Counts {
 /// themselves see nothing.
 #[derive(Clone, Debug)]
 pub(crate) struct Standings {
-    each: Vec<Counts>,
-    total: Counts,
+    each: Vec<StandingCounts>,
+    total: StandingCounts,
     wasted_ns: u64,
 }
 
@@ -24,10 +24,10 @@ impl Standings {
     pub(crate) fn new(idle: impl IntoIterator<Item = usize>) -> Self {
         let each: Vec<_> = idle
             .into_iter()
-            .map(|idle| Counts { idle, waiting: 0 })
+            .map(|idle| StandingCounts { idle, waiting: 0 })
             .collect();
         Self {
-            total: Counts {
+            total: StandingCounts {
                 idle: each.iter().map(|counts| counts.idle).sum(),
                 waiting: 0,
             },
@@ -39,7 +39,7 @@ impl Standings {
     /// The server has acted.
     #[inline]
     pub(crate) fn note(&mut self, at: usize, server: &(impl Standing + ?Sized)) {
-        let now = Counts {
+        let now = StandingCounts {
             idle: server.idle(),
             waiting: server.waiting(),
         };

@@ -3,7 +3,7 @@
 //! The engine holds a tape only where one was asked for; without one it pays a branch where a
 //! request stops running.
 
-use crate::server::Request;
+use crate::server::SimRequest;
 use headway_policy::JobId;
 use headway_report::schedule::{Runner, Slice};
 use std::ops::Range;
@@ -34,7 +34,7 @@ impl Tape {
     pub(crate) fn stopped(
         &mut self,
         id: JobId,
-        request: &Request,
+        request: &SimRequest,
         runner: Runner,
         ran: Range<u64>,
         done: bool,

@@ -15,7 +15,7 @@ const UNITS: [(&str, u64); 7] = [
 
 /// Why a text is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ParseError {
+pub enum DurationParseError {
     /// The text does not start with a plain decimal number.
     #[error("`{0}` is not a duration; write a number and a unit, such as `5us`")]
     Number(String),
@@ -41,18 +41,18 @@ pub enum ParseError {
 /// and the unit are allowed. The unit is required, except that `0` is a duration by itself.
 ///
 /// # Errors
-/// [`ParseError`] when the text is not a decimal number with a unit, or does not fit in a `u64`.
+/// [`DurationParseError`] when the text is not a decimal number with a unit, or does not fit in a `u64`.
 ///
 /// ```
 /// use headway_workload::duration;
 /// assert_eq!(duration::parse("0.5us"), Ok(500));
 /// assert!(duration::parse("5").unwrap_err().to_string().contains("no unit"));
 /// ```
-pub fn parse(text: &str) -> Result<u64, ParseError> {
+pub fn parse(text: &str) -> Result<u64, DurationParseError> {
     let (number, unit) = split(text);
     match unit {
         "" if number == "0" => Ok(0),
-        "" if scale(number, 1).is_some() => Err(ParseError::MissingUnit(number.to_owned())),
+        "" if scale(number, 1).is_some() => Err(DurationParseError::MissingUnit(number.to_owned())),
         _ => parse_parts(text, number, unit),
     }
 }
@@ -60,8 +60,8 @@ pub fn parse(text: &str) -> Result<u64, ParseError> {
 /// Like [`parse`], but a number without a unit is microseconds, as in trace files.
 ///
 /// # Errors
-/// [`ParseError`] as for [`parse`], except that a missing unit is no error.
-pub fn parse_or_us(text: &str) -> Result<u64, ParseError> {
+/// [`DurationParseError`] as for [`parse`], except that a missing unit is no error.
+pub fn parse_or_us(text: &str) -> Result<u64, DurationParseError> {
     let (number, unit) = split(text);
     parse_parts(text, number, if unit.is_empty() { "us" } else { unit })
 }
@@ -96,17 +96,17 @@ fn split(text: &str) -> (&str, &str) {
     (number, unit.trim())
 }
 
-fn parse_parts(text: &str, number: &str, unit: &str) -> Result<u64, ParseError> {
+fn parse_parts(text: &str, number: &str, unit: &str) -> Result<u64, DurationParseError> {
     if !is_decimal(number) {
-        return Err(ParseError::Number(text.trim().to_owned()));
+        return Err(DurationParseError::Number(text.trim().to_owned()));
     }
     let Some((_, unit_ns)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-        return Err(ParseError::UnknownUnit {
+        return Err(DurationParseError::UnknownUnit {
             text: text.trim().to_owned(),
             unit: unit.to_owned(),
         });
     };
-    scale(number, *unit_ns).ok_or_else(|| ParseError::TooLong(text.trim().to_owned()))
+    scale(number, *unit_ns).ok_or_else(|| DurationParseError::TooLong(text.trim().to_owned()))
 }
 
 fn is_decimal(number: &str) -> bool {

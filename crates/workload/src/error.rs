@@ -117,7 +117,7 @@ pub enum Problem {
     },
     /// The value is not a duration.
     #[error(transparent)]
-    Duration(#[from] duration::ParseError),
+    Duration(#[from] duration::DurationParseError),
     /// A number is out of its range.
     #[error("must be {required}, is {given}")]
     Range {

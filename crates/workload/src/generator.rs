@@ -51,12 +51,12 @@ impl Offered {
 /// The sequence depends only on the workload, the offered rate and the seed.
 #[derive(Debug, Clone)]
 pub struct Generator {
-    source: Source,
+    source: ArrivalSource,
     flows: Stream,
 }
 
 #[derive(Debug, Clone)]
-enum Source {
+enum ArrivalSource {
     Synthetic(Synthetic),
     Replay(TraceReplay),
 }
@@ -73,8 +73,8 @@ impl Generator {
         let mut seeder = Seeder::new(seed);
         let flows = seeder.stream();
         let source = match &workload.arrivals {
-            Arrivals::Trace(trace) => Source::Replay(TraceReplay::new(workload, trace)),
-            _ => Source::Synthetic(Synthetic::new(workload, offered, &mut seeder)),
+            Arrivals::Trace(trace) => ArrivalSource::Replay(TraceReplay::new(workload, trace)),
+            _ => ArrivalSource::Synthetic(Synthetic::new(workload, offered, &mut seeder)),
         };
         Self { source, flows }
     }
@@ -113,8 +113,8 @@ impl Iterator for Generator {
     #[inline]
     fn next(&mut self) -> Option<Arrival> {
         let (at_ns, class, service_ns) = match &mut self.source {
-            Source::Synthetic(synthetic) => synthetic.next(),
-            Source::Replay(replay) => replay.next()?,
+            ArrivalSource::Synthetic(synthetic) => synthetic.next(),
+            ArrivalSource::Replay(replay) => replay.next()?,
         };
         let flow = (self.flows.word() >> 32) as u32;
         Some(Arrival {

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// A text that is not a rate.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{0}` is not a rate; write requests per second above 0, such as `900`, `260k` or `5.1M`")]
-pub struct ParseError(String);
+pub struct RateParseError(String);
 
 /// Suffixes and their multipliers.
 const SUFFIXES: [(char, f64); 4] = [('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e9)];
@@ -13,12 +13,12 @@ const SUFFIXES: [(char, f64); 4] = [('k', 1e3), ('K', 1e3), ('M', 1e6), ('G', 1e
 /// Reads a rate in requests per second, with an optional suffix `k`, `M` or `G`.
 ///
 /// # Errors
-/// [`ParseError`] unless the text is a finite number above 0 with at most one known suffix.
+/// [`RateParseError`] unless the text is a finite number above 0 with at most one known suffix.
 ///
 /// ```
 /// assert_eq!(headway_workload::rate::parse("5.1M"), Ok(5.1e6));
 /// ```
-pub fn parse(text: &str) -> Result<f64, ParseError> {
+pub fn parse(text: &str) -> Result<f64, RateParseError> {
     let trimmed = text.trim();
     let (number, multiplier) = SUFFIXES
         .iter()
@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Result<f64, ParseError> {
     if rate_rps.is_finite() && rate_rps > 0.0 {
         Ok(rate_rps)
     } else {
-        Err(ParseError(trimmed.to_owned()))
+        Err(RateParseError(trimmed.to_owned()))
     }
 }
 

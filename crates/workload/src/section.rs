@@ -36,16 +36,16 @@ impl Document<'_> {
 
 /// A table, where it starts, and the dotted path that leads to it.
 #[derive(Clone)]
-pub(crate) struct Section<'a> {
+pub(crate) struct TomlSection<'a> {
     document: Document<'a>,
     table: &'a DeTable<'a>,
     offset: usize,
     path: String,
 }
 
-type Value<'a> = Spanned<DeValue<'a>>;
+type TomlValue<'a> = Spanned<DeValue<'a>>;
 
-impl<'a> Section<'a> {
+impl<'a> TomlSection<'a> {
     pub(crate) fn root(document: Document<'a>, table: &'a DeTable<'a>) -> Self {
         Self {
             document,
@@ -161,7 +161,7 @@ impl<'a> Section<'a> {
     fn child(
         &self,
         key: &str,
-        value: &'a Value<'a>,
+        value: &'a TomlValue<'a>,
         expected: &'static str,
     ) -> Result<Self, Error> {
         let Some(table) = value.get_ref().as_table() else {
@@ -176,7 +176,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    fn value(&self, key: &str) -> Option<&'a Value<'a>> {
+    fn value(&self, key: &str) -> Option<&'a TomlValue<'a>> {
         self.table.get(key)
     }
 
@@ -195,7 +195,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    fn wrong_type(&self, key: &str, expected: &'static str, value: &Value<'_>) -> Error {
+    fn wrong_type(&self, key: &str, expected: &'static str, value: &TomlValue<'_>) -> Error {
         let found = self.document.text.get(value.span()).unwrap_or_default();
         let found = match value.get_ref() {
             DeValue::Table(_) => "a table".to_owned(),

@@ -10,7 +10,7 @@ use crate::check;
 use crate::empirical::Empirical;
 use crate::error::{Error, Problem};
 use crate::file::file_stem;
-use crate::section::{Document, Section};
+use crate::section::{Document, TomlSection};
 use crate::service::ServiceDistribution;
 use crate::trace::Trace;
 use crate::workload::{Arrivals, Class, Phase, Workload};
@@ -28,10 +28,10 @@ pub(crate) fn read(text: &str, path: &Path) -> Result<Workload, Error> {
             Problem::Syntax(error.message().to_owned()),
         )
     })?;
-    workload(&Section::root(document, table.get_ref()))
+    workload(&TomlSection::root(document, table.get_ref()))
 }
 
-fn workload(root: &Section<'_>) -> Result<Workload, Error> {
+fn workload(root: &TomlSection<'_>) -> Result<Workload, Error> {
     root.only(&["name", "arrivals", "class", "phase"])?;
     let name = match root.string("name")? {
         Some(name) => name.to_owned(),
@@ -61,7 +61,7 @@ fn workload(root: &Section<'_>) -> Result<Workload, Error> {
     Ok(workload)
 }
 
-fn phase(section: &Section<'_>, declared: &[Class]) -> Result<Phase, Error> {
+fn phase(section: &TomlSection<'_>, declared: &[Class]) -> Result<Phase, Error> {
     section.only(&["duration", "class"])?;
     let duration_ns = section.duration("duration")?.ok_or_else(|| {
         section.missing(
@@ -85,9 +85,9 @@ fn phase(section: &Section<'_>, declared: &[Class]) -> Result<Phase, Error> {
 
 /// Checks a mix; a sum of shares that is off is told at the first class.
 fn check_mix(
-    parent: &Section<'_>,
+    parent: &TomlSection<'_>,
     key: &str,
-    sections: &[Section<'_>],
+    sections: &[TomlSection<'_>],
     classes: &[Class],
 ) -> Result<(), Error> {
     check::mix(classes).map_err(|violation| {
@@ -98,7 +98,7 @@ fn check_mix(
     })
 }
 
-fn arrivals(root: &Section<'_>) -> Result<Arrivals, Error> {
+fn arrivals(root: &TomlSection<'_>) -> Result<Arrivals, Error> {
     let Some(section) = root.section("arrivals", "a table, such as { process = \"poisson\" }")?
     else {
         return Ok(Arrivals::Poisson);
@@ -121,7 +121,7 @@ fn arrivals(root: &Section<'_>) -> Result<Arrivals, Error> {
     Ok(arrivals)
 }
 
-fn gamma(section: &Section<'_>) -> Result<Arrivals, Error> {
+fn gamma(section: &TomlSection<'_>) -> Result<Arrivals, Error> {
     only(section, "process", &["cv"])?;
     let cv = section.number("cv")?.ok_or_else(|| {
         section.missing(
@@ -132,7 +132,7 @@ fn gamma(section: &Section<'_>) -> Result<Arrivals, Error> {
     Ok(Arrivals::Gamma { cv })
 }
 
-fn trace(section: &Section<'_>) -> Result<Arrivals, Error> {
+fn trace(section: &TomlSection<'_>) -> Result<Arrivals, Error> {
     only(section, "process", &["file"])?;
     let file = section
         .string("file")?
@@ -143,7 +143,7 @@ fn trace(section: &Section<'_>) -> Result<Arrivals, Error> {
 
 /// The classes of a trace, in the order of their declarations if there are any. The trace decides
 /// shares and service times, whatever is declared; a declaration adds `long` and `slo`.
-fn traced_classes(sections: &[Section<'_>], trace: &Trace) -> Result<Vec<Class>, Error> {
+fn traced_classes(sections: &[TomlSection<'_>], trace: &Trace) -> Result<Vec<Class>, Error> {
     let mut observed = trace.observed_classes();
     for (index, section) in sections.iter().enumerate() {
         let declared = class(section, &observed)?;
@@ -179,7 +179,7 @@ fn traced_classes(sections: &[Section<'_>], trace: &Trace) -> Result<Vec<Class>,
     Ok(observed)
 }
 
-fn classes(sections: &[Section<'_>], declared: &[Class]) -> Result<Vec<Class>, Error> {
+fn classes(sections: &[TomlSection<'_>], declared: &[Class]) -> Result<Vec<Class>, Error> {
     sections
         .iter()
         .map(|section| class(section, declared))
@@ -187,7 +187,7 @@ fn classes(sections: &[Section<'_>], declared: &[Class]) -> Result<Vec<Class>, E
 }
 
 /// A class; what it leaves out comes from the declaration of that name.
-fn class(section: &Section<'_>, declared: &[Class]) -> Result<Class, Error> {
+fn class(section: &TomlSection<'_>, declared: &[Class]) -> Result<Class, Error> {
     section.only(&["name", "share", "service", "long", "slo"])?;
     let name = section
         .string("name")?
@@ -217,7 +217,7 @@ fn class(section: &Section<'_>, declared: &[Class]) -> Result<Class, Error> {
     })
 }
 
-fn service(class: &Section<'_>) -> Result<Option<ServiceDistribution>, Error> {
+fn service(class: &TomlSection<'_>) -> Result<Option<ServiceDistribution>, Error> {
     let expected = "a table, such as { dist = \"constant\", mean = \"5us\" }";
     let Some(section) = class.section("service", expected)? else {
         return Ok(None);
@@ -262,7 +262,7 @@ fn service(class: &Section<'_>) -> Result<Option<ServiceDistribution>, Error> {
     Ok(Some(service))
 }
 
-fn mean(section: &Section<'_>, known: &[&str]) -> Result<u64, Error> {
+fn mean(section: &TomlSection<'_>, known: &[&str]) -> Result<u64, Error> {
     only(section, "dist", known)?;
     required_duration(
         section,
@@ -271,14 +271,14 @@ fn mean(section: &Section<'_>, known: &[&str]) -> Result<u64, Error> {
     )
 }
 
-fn bounds(section: &Section<'_>, known: &[&str]) -> Result<(u64, u64), Error> {
+fn bounds(section: &TomlSection<'_>, known: &[&str]) -> Result<(u64, u64), Error> {
     only(section, "dist", known)?;
     let min_ns = required_duration(section, "min", "write the least, such as min = \"1us\"")?;
     let max_ns = required_duration(section, "max", "write the most, such as max = \"100us\"")?;
     Ok((min_ns, max_ns))
 }
 
-fn pareto(section: &Section<'_>) -> Result<ServiceDistribution, Error> {
+fn pareto(section: &TomlSection<'_>) -> Result<ServiceDistribution, Error> {
     let (min_ns, max_ns) = bounds(section, &["min", "max", "alpha"])?;
     let alpha = number(
         section,
@@ -292,7 +292,7 @@ fn pareto(section: &Section<'_>) -> Result<ServiceDistribution, Error> {
     })
 }
 
-fn empirical(section: &Section<'_>) -> Result<Empirical, Error> {
+fn empirical(section: &TomlSection<'_>) -> Result<Empirical, Error> {
     only(section, "dist", &["file", "samples", "weights"])?;
     if let Some(file) = section.string("file")? {
         if section.has("samples") || section.has("weights") {
@@ -319,26 +319,30 @@ fn empirical(section: &Section<'_>) -> Result<Empirical, Error> {
     ))
 }
 
-fn required_duration(section: &Section<'_>, key: &str, remedy: &'static str) -> Result<u64, Error> {
+fn required_duration(
+    section: &TomlSection<'_>,
+    key: &str,
+    remedy: &'static str,
+) -> Result<u64, Error> {
     section
         .duration(key)?
         .ok_or_else(|| section.missing(key, remedy))
 }
 
-fn number(section: &Section<'_>, key: &str, remedy: &'static str) -> Result<f64, Error> {
+fn number(section: &TomlSection<'_>, key: &str, remedy: &'static str) -> Result<f64, Error> {
     section
         .number(key)?
         .ok_or_else(|| section.missing(key, remedy))
 }
 
 /// Refuses all keys but the one that names the kind, and that kind's own.
-fn only(section: &Section<'_>, kind: &str, own: &[&str]) -> Result<(), Error> {
+fn only(section: &TomlSection<'_>, kind: &str, own: &[&str]) -> Result<(), Error> {
     let known: Vec<&str> = std::iter::once(kind).chain(own.iter().copied()).collect();
     section.only(&known)
 }
 
 fn unknown_name(
-    section: &Section<'_>,
+    section: &TomlSection<'_>,
     key: &str,
     what: &'static str,
     given: &str,
@@ -354,7 +358,7 @@ fn unknown_name(
 }
 
 /// Paths in a workload file start at its folder.
-fn beside(section: &Section<'_>, file: &str) -> PathBuf {
+fn beside(section: &TomlSection<'_>, file: &str) -> PathBuf {
     section
         .document()
         .path

@@ -17,7 +17,7 @@ use std::time::Duration;
 /// A service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum App {
+pub(crate) enum BuiltInApp {
     /// Keys and values in an ordered store: GET, SCAN, PUT, DELETE
     Kv,
     /// Work of the length that each request asks for
@@ -83,7 +83,7 @@ impl KvFlags {
     }
 }
 
-impl App {
+impl BuiltInApp {
     /// As `--app` names it.
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -2,7 +2,7 @@
 
 use crate::args::Destination;
 use crate::commands::bench::LayoutFlag;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use crate::progress;
 use anyhow::Result;
 use headway_bench::calibrate::{Calibration, STEPS, calibrate};
@@ -53,11 +53,11 @@ impl Args {
         let mut writer = output::open(self.to.output.as_deref())?;
         // A file is what `--costs` reads, so it is JSON unless something else was asked for.
         match (self.to.format, &self.to.output) {
-            (Format::Json, _) | (Format::Table, Some(_)) => {
+            (OutputFormat::Json, _) | (OutputFormat::Table, Some(_)) => {
                 return output::json(calibration, writer);
             }
-            (Format::Csv, _) => output::table_csv(&table, &mut writer)?,
-            (Format::Table, None) => {
+            (OutputFormat::Csv, _) => output::table_csv(&table, &mut writer)?,
+            (OutputFormat::Table, None) => {
                 writeln!(
                     writer,
                     "{}, {} dispatcher\n\n{table}",

@@ -1,7 +1,7 @@
 //! `headway capacity`: the highest load that meets an SLO, per policy.
 
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size};
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
@@ -112,9 +112,9 @@ impl Args {
     fn write(&self, report: &CapacityReport) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Format::Json => output::json(report, writer),
-            Format::Csv => output::table_csv(&table(report), writer),
-            Format::Table => {
+            OutputFormat::Json => output::json(report, writer),
+            OutputFormat::Csv => output::table_csv(&table(report), writer),
+            OutputFormat::Table => {
                 writeln!(
                     writer,
                     "highest load with {}\n\n{}",

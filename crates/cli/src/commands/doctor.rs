@@ -1,7 +1,7 @@
 //! `headway doctor`: what this machine supports, and why not.
 
 use crate::args::Destination;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use anyhow::Result;
 use headway_machine::doctor::{Finding, Severity, examine};
 use headway_machine::{MachineDescription, noise};
@@ -28,9 +28,9 @@ impl Args {
         let noise = noise::measure(WATCH, None)?;
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Format::Json => output::json(&json(&machine, &findings, &noise), writer)?,
-            Format::Csv => output::table_csv(&table(&findings), writer)?,
-            Format::Table => {
+            OutputFormat::Json => output::json(&json(&machine, &findings, &noise), writer)?,
+            OutputFormat::Csv => output::table_csv(&table(&findings), writer)?,
+            OutputFormat::Table => {
                 writeln!(
                     writer,
                     "{machine}\n\n{}\n\n{}",
@@ -82,7 +82,7 @@ fn table(findings: &[Finding]) -> Table {
     table
 }
 
-fn noise_line(noise: &noise::Noise) -> String {
+fn noise_line(noise: &noise::NoiseSummary) -> String {
     let verdict = if noise.quiet_enough() {
         "quiet enough to measure tails above some tens of µs"
     } else {
@@ -100,7 +100,7 @@ fn noise_line(noise: &noise::Noise) -> String {
 fn json(
     machine: &MachineDescription,
     findings: &[Finding],
-    noise: &noise::Noise,
+    noise: &noise::NoiseSummary,
 ) -> serde_json::Value {
     serde_json::json!({
         "machine": machine,

@@ -2,7 +2,7 @@
 
 use crate::args::Destination;
 use crate::error::usage;
-use crate::output::{self, Format as Output};
+use crate::output::{self, OutputFormat};
 use anyhow::Result;
 use headway_report::{Table, format};
 use headway_workload::fit::{ClassFit, FitCandidate};
@@ -70,9 +70,9 @@ impl Args {
         self.fit.write(&fitted, &self.trace)?;
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Output::Json => output::json(&as_json(&fitted), writer)?,
-            Output::Csv => output::table_csv(&table(&fitted), writer)?,
-            Output::Table => {
+            OutputFormat::Json => output::json(&as_json(&fitted), writer)?,
+            OutputFormat::Csv => output::table_csv(&table(&fitted), writer)?,
+            OutputFormat::Table => {
                 writeln!(writer, "{}\n\n{}", arrivals(&fitted), table(&fitted))?;
                 writer.flush()?;
             }

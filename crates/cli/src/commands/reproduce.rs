@@ -43,14 +43,14 @@ pub(crate) struct Args {
     html: Option<PathBuf>,
     /// How the result is written
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: ReproduceFormat,
     /// Write to a file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
+enum ReproduceFormat {
     /// For people
     #[default]
     Table,
@@ -66,9 +66,9 @@ impl Args {
             return self.print_list();
         }
         let experiments = match chosen(&self.names)? {
-            Chosen::Simulated(experiments) => experiments,
-            Chosen::Live(experiment) => return self.measure(&experiment),
-            Chosen::Replayed(experiment) => return self.replay(&experiment),
+            ChosenExperiments::Simulated(experiments) => experiments,
+            ChosenExperiments::Live(experiment) => return self.measure(&experiment),
+            ChosenExperiments::Replayed(experiment) => return self.replay(&experiment),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
             let live = [LIVE_NAMES, REPLAYED_NAMES].concat().join(", ");
@@ -104,8 +104,8 @@ impl Args {
         let experiments = ExperimentFile::all();
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
-            Format::Json => output::json(&NAMES, writer)?,
-            Format::Table | Format::Markdown => {
+            ReproduceFormat::Json => output::json(&NAMES, writer)?,
+            ReproduceFormat::Table | ReproduceFormat::Markdown => {
                 writeln!(writer, "{}", show::listing(&experiments))?;
                 let live = live::show::listing(&LiveExperiment::all());
                 writeln!(
@@ -121,7 +121,7 @@ impl Args {
     }
 
     fn measure(&self, experiment: &LiveExperiment) -> Result<ExitCode> {
-        let settings = live::Settings {
+        let settings = live::LiveSettings {
             server: self.server.clone(),
             fast: self.fast,
             workers: self.workers,
@@ -175,11 +175,11 @@ impl Args {
     fn write_replayed(&self, result: &ReplayedReproduction) -> Result<()> {
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
-            Format::Json => {
+            ReproduceFormat::Json => {
                 return output::json(&serde_json::json!({ "results": [result] }), writer);
             }
-            Format::Markdown => write!(writer, "{}", replayed::show::markdown(result))?,
-            Format::Table => writeln!(writer, "{}", replayed::show::text(result))?,
+            ReproduceFormat::Markdown => write!(writer, "{}", replayed::show::markdown(result))?,
+            ReproduceFormat::Table => writeln!(writer, "{}", replayed::show::text(result))?,
         }
         Ok(writer.flush()?)
     }
@@ -187,11 +187,11 @@ impl Args {
     fn write_live(&self, result: &LiveReproduction) -> Result<()> {
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
-            Format::Json => {
+            ReproduceFormat::Json => {
                 return output::json(&serde_json::json!({ "results": [result] }), writer);
             }
-            Format::Markdown => write!(writer, "{}", live::show::markdown(result))?,
-            Format::Table => writeln!(writer, "{}", live::show::text(result))?,
+            ReproduceFormat::Markdown => write!(writer, "{}", live::show::markdown(result))?,
+            ReproduceFormat::Table => writeln!(writer, "{}", live::show::text(result))?,
         }
         Ok(writer.flush()?)
     }
@@ -199,11 +199,11 @@ impl Args {
     fn write(&self, results: &[Reproduction]) -> Result<()> {
         let mut writer = output::open(self.output.as_deref())?;
         match self.format {
-            Format::Json => {
+            ReproduceFormat::Json => {
                 return output::json(&serde_json::json!({ "results": results }), writer);
             }
-            Format::Markdown => write!(writer, "{}", show::markdown(results))?,
-            Format::Table => {
+            ReproduceFormat::Markdown => write!(writer, "{}", show::markdown(results))?,
+            ReproduceFormat::Table => {
                 for result in results {
                     writeln!(writer, "{}", show::text(result))?;
                 }
@@ -217,7 +217,7 @@ impl Args {
 }
 
 /// What is asked for.
-enum Chosen {
+enum ChosenExperiments {
     Simulated(Vec<ExperimentFile>),
     Live(Box<LiveExperiment>),
     Replayed(Box<ReplayedExperiment>),
@@ -225,7 +225,7 @@ enum Chosen {
 
 /// The experiments asked for, each once, in the order of the list. One that is measured live is by itself: simulations would take its
 /// cores.
-fn chosen(names: &[String]) -> Result<Chosen> {
+fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     for name in names {
         match (measured_one(name)?, names) {
             (Some(measured), [_]) => return Ok(measured),
@@ -236,13 +236,13 @@ fn chosen(names: &[String]) -> Result<Chosen> {
             (None, _) => {}
         }
     }
-    Ok(Chosen::Simulated(simulated(names)?))
+    Ok(ChosenExperiments::Simulated(simulated(names)?))
 }
 
 /// The experiment of that name or file, if it is one that is measured.
-fn measured_one(name: &str) -> Result<Option<Chosen>> {
-    let live = |experiment| Chosen::Live(Box::new(experiment));
-    let replayed = |experiment| Chosen::Replayed(Box::new(experiment));
+fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
+    let live = |experiment| ChosenExperiments::Live(Box::new(experiment));
+    let replayed = |experiment| ChosenExperiments::Replayed(Box::new(experiment));
     if !is_file(name) {
         let named = LiveExperiment::named(name).map(live);
         return Ok(named.or_else(|| ReplayedExperiment::named(name).map(replayed)));

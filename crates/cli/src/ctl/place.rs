@@ -65,7 +65,7 @@ pub(crate) fn check_own(directory: &Path, uid: u32) -> Result<(), String> {
 }
 
 /// What lies at a socket's path.
-pub(crate) enum Found {
+pub(crate) enum SocketState {
     Nothing,
     /// A socket that nobody serves.
     Stale,
@@ -77,11 +77,11 @@ pub(crate) enum Found {
 ///
 /// # Errors
 /// In a sentence: something lies there that is not a socket of this user.
-pub(crate) fn look(path: &Path, uid: u32) -> Result<Found, String> {
+pub(crate) fn look(path: &Path, uid: u32) -> Result<SocketState, String> {
     let place = path.display();
     let found: Metadata = match fs::symlink_metadata(path) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Found::Nothing),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(SocketState::Nothing),
         Err(error) => return Err(format!("{place}: {error}")),
     };
     if !found.file_type().is_socket() {
@@ -94,8 +94,8 @@ pub(crate) fn look(path: &Path, uid: u32) -> Result<Found, String> {
         ));
     }
     match UnixStream::connect(path) {
-        Ok(_) => Ok(Found::Served),
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(Found::Stale),
+        Ok(_) => Ok(SocketState::Served),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(SocketState::Stale),
         Err(error) => Err(format!("{place}: {error}")),
     }
 }
@@ -109,7 +109,7 @@ pub(crate) fn running(uid: u32) -> Vec<PathBuf> {
     let paths = entries.flatten().flatten().map(|entry| entry.path());
     let sockets = paths.filter(|path| path.extension().is_some_and(|end| end == "sock"));
     let mut served: Vec<_> = sockets
-        .filter(|path| matches!(look(path, uid), Ok(Found::Served)))
+        .filter(|path| matches!(look(path, uid), Ok(SocketState::Served)))
         .collect();
     served.sort();
     served

@@ -18,14 +18,14 @@ const PARAMS_MAX: usize = 64;
 
 /// What a client asks for.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Request {
+pub(crate) enum CtlRequest {
     /// What the server does and has done.
     Status,
     /// Other values of these parameters.
     Set(Vec<(String, String)>),
 }
 
-impl Request {
+impl CtlRequest {
     /// Reads a line, with or without its newline.
     ///
     /// # Errors
@@ -84,10 +84,10 @@ fn params(value: Option<Value>) -> Result<Vec<(String, String)>, String> {
 }
 
 /// What the server answers.
-pub(crate) type Response = Result<Value, String>;
+pub(crate) type CtlResponse = Result<Value, String>;
 
 /// The line that says a response, with its newline.
-pub(crate) fn response_line(response: &Response) -> String {
+pub(crate) fn response_line(response: &CtlResponse) -> String {
     let value = match response {
         Ok(value) => json!({ "ok": value }),
         Err(error) => json!({ "error": error }),
@@ -99,7 +99,7 @@ pub(crate) fn response_line(response: &Response) -> String {
 ///
 /// # Errors
 /// It is none.
-pub(crate) fn parse_response(line: &[u8]) -> Result<Response, String> {
+pub(crate) fn parse_response(line: &[u8]) -> Result<CtlResponse, String> {
     let none = || "the server's answer is none of this protocol".to_string();
     let value: Value = serde_json::from_slice(line).map_err(|_| none())?;
     let Value::Object(mut fields) = value else {
@@ -150,22 +150,22 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> String {
-        Request::parse(line.as_bytes()).unwrap_err()
+        CtlRequest::parse(line.as_bytes()).unwrap_err()
     }
 
     #[test]
     fn requests_read_back_as_written() {
-        let set = Request::Set(vec![
+        let set = CtlRequest::Set(vec![
             ("factor".into(), "3".into()),
             ("q".into(), "5us".into()),
         ]);
-        for request in [Request::Status, set] {
-            assert_eq!(Request::parse(request.line().as_bytes()), Ok(request));
+        for request in [CtlRequest::Status, set] {
+            assert_eq!(CtlRequest::parse(request.line().as_bytes()), Ok(request));
         }
-        let number = Request::parse(br#"{"command":"set","params":{"factor":3}}"#);
+        let number = CtlRequest::parse(br#"{"command":"set","params":{"factor":3}}"#);
         assert_eq!(
             number,
-            Ok(Request::Set(vec![("factor".into(), "3".into())]))
+            Ok(CtlRequest::Set(vec![("factor".into(), "3".into())]))
         );
     }
 

@@ -11,12 +11,12 @@ use tempfile::TempPath;
 /// Standard output, a file to be replaced, or a device or pipe. [`flush`](Write::flush) completes it: a file is in its place only then.
 /// Dropped before, it leaves what was there.
 pub(crate) struct Output {
-    sink: Sink,
+    sink: OutputSink,
     /// What an error names.
     place: String,
 }
 
-enum Sink {
+enum OutputSink {
     Standard(BufWriter<Stdout>),
     /// Has no old content to keep.
     Device(BufWriter<File>),
@@ -30,7 +30,7 @@ enum Sink {
 impl Output {
     pub(super) fn standard() -> Self {
         Self {
-            sink: Sink::Standard(BufWriter::new(io::stdout())),
+            sink: OutputSink::Standard(BufWriter::new(io::stdout())),
             place: "standard output".into(),
         }
     }
@@ -55,7 +55,7 @@ impl Output {
 
     fn named(&self, error: &io::Error) -> io::Error {
         let kept = match &self.sink {
-            Sink::File { moves: Some(_), .. } => "; what was there before is unchanged",
+            OutputSink::File { moves: Some(_), .. } => "; what was there before is unchanged",
             _ => "",
         };
         io::Error::new(
@@ -68,23 +68,23 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = match &mut self.sink {
-            Sink::Standard(writer) => writer.write(bytes),
-            Sink::Device(writer) | Sink::File { writer, .. } => writer.write(bytes),
+            OutputSink::Standard(writer) => writer.write(bytes),
+            OutputSink::Device(writer) | OutputSink::File { writer, .. } => writer.write(bytes),
         };
         written.map_err(|error| self.named(&error))
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let flushed = match &mut self.sink {
-            Sink::Standard(writer) => writer.flush(),
-            Sink::Device(writer) => writer.flush(),
-            Sink::File { writer, moves } => complete(writer, moves),
+            OutputSink::Standard(writer) => writer.flush(),
+            OutputSink::Device(writer) => writer.flush(),
+            OutputSink::File { writer, moves } => complete(writer, moves),
         };
         flushed.map_err(|error| self.named(&error))
     }
 }
 
-fn sink(path: &Path) -> io::Result<Sink> {
+fn sink(path: &Path) -> io::Result<OutputSink> {
     let old = match fs::metadata(path) {
         Ok(old) => Some(old),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -92,7 +92,7 @@ fn sink(path: &Path) -> io::Result<Sink> {
     };
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         let device = OpenOptions::new().write(true).open(path)?;
-        return Ok(Sink::Device(BufWriter::new(device)));
+        return Ok(OutputSink::Device(BufWriter::new(device)));
     }
     // A link stays one, and what it leads to is replaced.
     let place = match &old {
@@ -113,7 +113,7 @@ fn sink(path: &Path) -> io::Result<Sink> {
     if let Some(old) = old {
         file.set_permissions(old.permissions())?;
     }
-    Ok(Sink::File {
+    Ok(OutputSink::File {
         writer: BufWriter::new(file),
         moves: Some((beside, place)),
     })

@@ -5,15 +5,15 @@
 #[allow(dead_code, reason = "the command uses the rest")]
 mod protocol;
 
-use protocol::{REQUEST_BYTES_MAX, Request, parse_response, read_line, response_line};
+use protocol::{CtlRequest, REQUEST_BYTES_MAX, parse_response, read_line, response_line};
 
 /// Any bytes are lines, each of them a request that reads back as written, or an error that says something on one line.
 pub(crate) fn ctl_request(data: &[u8]) {
     let mut rest = data;
     while let Ok(Some(line)) = read_line(&mut rest, REQUEST_BYTES_MAX) {
-        match Request::parse(&line) {
+        match CtlRequest::parse(&line) {
             Ok(request) => {
-                let again = Request::parse(request.line().as_bytes());
+                let again = CtlRequest::parse(request.line().as_bytes());
                 assert_eq!(again.as_ref(), Ok(&request));
             }
             Err(error) => {

@@ -1,5 +1,6 @@
 //! What the repository says of itself is so: links, commands and their output, the list of unsafe modules,
-//! the table of imports, files that need each other, generated tables, the length of files; and that traits have no default methods.
+//! the table of imports, files that need each other, generated tables, the length of files; that traits have no default methods, and
+//! that a type's name stands for one thing.
 //!
 //! Each test collects every fault, as `file:line: what is wrong; what to do`, and fails once with all of them.
 
@@ -11,6 +12,7 @@ mod examples;
 mod generated;
 mod lengths;
 mod links;
+mod names;
 mod outputs;
 mod rooms;
 mod shell;

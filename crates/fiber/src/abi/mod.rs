@@ -11,7 +11,7 @@ pub use crate::slow::{
 };
 pub use crate::stub::{__headway_checkpoint, __headway_preempted, __headway_tick};
 pub use words::{
-    __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, DEADLINE_OFFSET,
-    DEFERRED_OFFSET, EPOCH_OFFSET, FIBER_OFFSET, Line, MOST_SKIPPED, NEVER, NO_PREEMPT_OFFSET,
-    SELF_TIMED, VERSION,
+    __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, CacheLine,
+    DEADLINE_OFFSET, DEFERRED_OFFSET, EPOCH_OFFSET, FIBER_OFFSET, MOST_SKIPPED, NEVER,
+    NO_PREEMPT_OFFSET, SELF_TIMED, VERSION,
 };

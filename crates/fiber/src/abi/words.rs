@@ -68,10 +68,10 @@ pub const COUNTDOWN: i64 = 2048;
 /// A thread's own cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Line(UnsafeCell<[u64; 8]>);
+pub struct CacheLine(UnsafeCell<[u64; 8]>);
 
 // SAFETY: Rust code never touches a line by its name. It goes through `local`, which states which thread writes which word.
-unsafe impl Sync for Line {}
+unsafe impl Sync for CacheLine {}
 
 // A static in a section whose name begins with `.tbss` becomes a thread-local symbol, of which every thread has a zeroed copy. Unlike a
 // symbol made by `global_asm!`, it is among those that a shared library exports. Its Rust name must never be used but as the operand
@@ -80,9 +80,9 @@ unsafe impl Sync for Line {}
 /// The line that other threads write: see [`ASKED_OFFSET`].
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".tbss.__headway_preempt")]
-pub static __headway_preempt: Line = Line(UnsafeCell::new([0; 8]));
+pub static __headway_preempt: CacheLine = CacheLine(UnsafeCell::new([0; 8]));
 
 /// The line that only its own thread writes.
 #[unsafe(no_mangle)]
 #[unsafe(link_section = ".tbss.__headway_self")]
-pub static __headway_self: Line = Line(UnsafeCell::new([0; 8]));
+pub static __headway_self: CacheLine = CacheLine(UnsafeCell::new([0; 8]));

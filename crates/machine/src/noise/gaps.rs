@@ -1,6 +1,6 @@
 //! Gaps between the clock readings of a thread that never sleeps.
 
-use super::summary::Noise;
+use super::summary::NoiseSummary;
 
 /// Counts the gaps a spinning thread sees between its looks at the clock.
 ///
@@ -72,14 +72,14 @@ impl GapLog {
     }
 
     /// The noise observed so far, without the run delay, which only the kernel knows.
-    pub fn noise(&self) -> Noise {
+    pub fn noise(&self) -> NoiseSummary {
         let observed_ns = self.first_ns.map_or(0, |first_ns| self.last_ns - first_ns);
         let lost_fraction = if observed_ns == 0 {
             0.0
         } else {
             self.lost_ns as f64 / observed_ns as f64
         };
-        Noise {
+        NoiseSummary {
             lost_fraction,
             observed_ns,
             gaps_over_10us: self.over_10us,
@@ -116,9 +116,9 @@ mod tests {
         let noise = log_with(&[100; 50]).noise();
         assert_eq!(
             noise,
-            Noise {
+            NoiseSummary {
                 observed_ns: 50 * 300,
-                ..Noise::default()
+                ..NoiseSummary::default()
             }
         );
     }
@@ -141,7 +141,7 @@ mod tests {
     fn the_time_before_the_first_look_is_no_gap() {
         let mut log = GapLog::default();
         log.observe(START_NS);
-        assert_eq!(log.noise(), Noise::default());
+        assert_eq!(log.noise(), NoiseSummary::default());
     }
 
     #[test]
@@ -151,9 +151,9 @@ mod tests {
         log.observe(START_NS + 1_000_200);
         assert_eq!(
             log.noise(),
-            Noise {
+            NoiseSummary {
                 observed_ns: 500,
-                ..Noise::default()
+                ..NoiseSummary::default()
             }
         );
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 pub use gaps::GapLog;
 pub use schedstat::SchedStat;
-pub use summary::{Noise, QUIET_LOST_FRACTION};
+pub use summary::{NoiseSummary, QUIET_LOST_FRACTION};
 pub use witness::{Stop, Witness};
 
 use crate::Clock;
@@ -29,7 +29,7 @@ use crate::thread::{PinError, pin_current};
 /// # Panics
 ///
 /// If the system cannot start a thread.
-pub fn measure(duration: Duration, core: Option<usize>) -> Result<Noise, PinError> {
+pub fn measure(duration: Duration, core: Option<usize>) -> Result<NoiseSummary, PinError> {
     let spinner = std::thread::Builder::new()
         .name("headway-noise".to_owned())
         .spawn(move || {
@@ -40,7 +40,7 @@ pub fn measure(duration: Duration, core: Option<usize>) -> Result<Noise, PinErro
     spinner.join().expect("spinning does not panic")
 }
 
-fn spin(duration: Duration) -> Noise {
+fn spin(duration: Duration) -> NoiseSummary {
     let clock = Clock::global();
     let before = SchedStat::of_current_thread().ok();
     let mut gaps = GapLog::default();
@@ -57,7 +57,7 @@ fn spin(duration: Duration) -> Noise {
     let run_delay_ns = before
         .zip(after)
         .map(|(a, b)| b.run_delay_ns.saturating_sub(a.run_delay_ns));
-    Noise {
+    NoiseSummary {
         run_delay_ns,
         ..gaps.noise()
     }

@@ -8,7 +8,7 @@ pub const QUIET_LOST_FRACTION: f64 = 0.015;
 
 /// How much was taken away from a spinning thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Noise {
+pub struct NoiseSummary {
     /// Time lost in gaps, as a share of the time observed, 0 to 1.
     pub lost_fraction: f64,
     /// The time observed, in nanoseconds.
@@ -25,17 +25,17 @@ pub struct Noise {
     pub run_delay_ns: Option<u64>,
 }
 
-impl Noise {
+impl NoiseSummary {
     /// Whether tail latencies measured meanwhile may be believed: less than [`QUIET_LOST_FRACTION`] lost.
     pub fn quiet_enough(&self) -> bool {
         self.lost_fraction <= QUIET_LOST_FRACTION
     }
 
     /// Two observations as one: counts add up, the share is that of the whole, the longest gap the longer.
-    pub fn merge(&self, other: &Noise) -> Noise {
+    pub fn merge(&self, other: &NoiseSummary) -> NoiseSummary {
         let observed_ns = self.observed_ns + other.observed_ns;
         let lost_ns = self.lost_ns() + other.lost_ns();
-        Noise {
+        NoiseSummary {
             lost_fraction: if observed_ns == 0 {
                 0.0
             } else {
@@ -64,17 +64,17 @@ mod tests {
 
     #[test]
     fn merging_weighs_by_time() {
-        let short = Noise {
+        let short = NoiseSummary {
             lost_fraction: 0.5,
             observed_ns: 100,
             longest_gap_ns: 7,
-            ..Noise::default()
+            ..NoiseSummary::default()
         };
-        let long = Noise {
+        let long = NoiseSummary {
             lost_fraction: 0.1,
             observed_ns: 300,
             gaps_over_10us: 2,
-            ..Noise::default()
+            ..NoiseSummary::default()
         };
         let both = short.merge(&long);
         assert!((both.lost_fraction - 0.2).abs() < 1e-12);
@@ -88,16 +88,16 @@ mod tests {
     #[test]
     fn the_verdict_is_at_one_and_a_half_percent() {
         assert!(
-            Noise {
+            NoiseSummary {
                 lost_fraction: 0.014,
-                ..Noise::default()
+                ..NoiseSummary::default()
             }
             .quiet_enough()
         );
         assert!(
-            !Noise {
+            !NoiseSummary {
                 lost_fraction: 0.016,
-                ..Noise::default()
+                ..NoiseSummary::default()
             }
             .quiet_enough()
         );
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn the_json_has_the_fields_of_the_reports() {
-        let json = serde_json::to_value(Noise::default()).unwrap();
+        let json = serde_json::to_value(NoiseSummary::default()).unwrap();
         assert_eq!(json["lost_fraction"], 0.0);
         assert_eq!(json["gaps_over_10us"], 0);
     }

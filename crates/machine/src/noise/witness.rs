@@ -55,7 +55,7 @@ impl Witness {
             watchers: Vec::new(),
         };
         for core in cores() {
-            let watcher = Watcher {
+            let watcher = CoreWatcher {
                 clock: Clock::global(),
                 floor_ns,
                 // The first watcher reads all accounts.
@@ -149,14 +149,14 @@ impl Account {
 }
 
 /// A sleeper on one core.
-struct Watcher {
+struct CoreWatcher {
     clock: Clock,
     floor_ns: u64,
     accounts: Vec<Account>,
     stops: Vec<Stop>,
 }
 
-impl Watcher {
+impl CoreWatcher {
     fn watch(mut self, over: &AtomicBool) -> Vec<Stop> {
         // By default each sleep ends up to 50 µs late.
         let _ = prctl::set_timerslack(1);
@@ -210,8 +210,8 @@ mod tests {
         fs::write(file.path(), format!("123456789 {run_delay_ns} 77\n")).unwrap();
     }
 
-    fn watcher(accounts: Vec<Account>) -> Watcher {
-        Watcher {
+    fn watcher(accounts: Vec<Account>) -> CoreWatcher {
+        CoreWatcher {
             clock: Clock::global(),
             floor_ns: FLOOR_NS,
             accounts,

@@ -5,7 +5,7 @@ use super::table::leading_word;
 use super::{Classifier, WordTable};
 
 /// A command in both protocols.
-struct Command {
+struct MemcachedCommand {
     /// Its word in the text protocol, which is also its name in a spec.
     word: &'static str,
     /// Its class by default.
@@ -14,8 +14,8 @@ struct Command {
     opcodes: &'static [u8],
 }
 
-const fn command(word: &'static str, class: u16, opcodes: &'static [u8]) -> Command {
-    Command {
+const fn command(word: &'static str, class: u16, opcodes: &'static [u8]) -> MemcachedCommand {
+    MemcachedCommand {
         word,
         class,
         opcodes,
@@ -28,7 +28,7 @@ const ADMIN: u16 = 2;
 
 /// From memcached's `doc/protocol.txt` and `protocol_binary.h`. Two-letter commands are the
 /// meta protocol's.
-const COMMANDS: &[Command] = &[
+const COMMANDS: &[MemcachedCommand] = &[
     command("get", READ, &[0x00, 0x09, 0x0c, 0x0d]),
     command("gets", READ, &[]),
     command("gat", READ, &[0x1d, 0x1e, 0x23, 0x24]),
@@ -92,7 +92,7 @@ impl Memcached {
         {
             return Err(word);
         }
-        Ok(Self::new(|command: &Command| {
+        Ok(Self::new(|command: &MemcachedCommand| {
             commands
                 .iter()
                 .rev()
@@ -137,7 +137,7 @@ impl Memcached {
         COMMANDS.iter().map(|command| command.word)
     }
 
-    fn new(class_of: impl Fn(&Command) -> Option<u16>) -> Self {
+    fn new(class_of: impl Fn(&MemcachedCommand) -> Option<u16>) -> Self {
         let mut words = Vec::new();
         let mut opcodes = Box::new([None; 256]);
         for command in COMMANDS {

@@ -175,12 +175,12 @@ impl Classifier for Protobuf {
 }
 
 /// A field's value, as far as its type shows on the wire.
-enum Value<'a> {
+enum FieldValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-impl Value<'_> {
+impl FieldValue<'_> {
     #[inline]
     fn class(&self, numbers: &NumberTable, words: &WordTable) -> Option<u16> {
         match *self {
@@ -192,26 +192,26 @@ impl Value<'_> {
 
 /// The field at the start of `message`, complete, and the bytes after it.
 #[inline]
-fn next_field(message: &[u8]) -> Option<(u64, Value<'_>, &[u8])> {
+fn next_field(message: &[u8]) -> Option<(u64, FieldValue<'_>, &[u8])> {
     let (tag, rest) = varint(message)?;
     let field = tag >> 3;
     if !(1..=MAX_FIELD_NUMBER).contains(&field) {
         return None;
     }
     let (value, after) = match tag & 7 {
-        0 => varint(rest).map(|(number, after)| (Value::Number(number), after))?,
+        0 => varint(rest).map(|(number, after)| (FieldValue::Number(number), after))?,
         1 => {
             let (bytes, after) = rest.split_first_chunk()?;
-            (Value::Number(u64::from_le_bytes(*bytes)), after)
+            (FieldValue::Number(u64::from_le_bytes(*bytes)), after)
         }
         2 => {
             let (len, rest) = varint(rest)?;
             let (bytes, after) = rest.split_at_checked(usize::try_from(len).ok()?)?;
-            (Value::Bytes(bytes), after)
+            (FieldValue::Bytes(bytes), after)
         }
         5 => {
             let (bytes, after) = rest.split_first_chunk()?;
-            (Value::Number(u32::from_le_bytes(*bytes).into()), after)
+            (FieldValue::Number(u32::from_le_bytes(*bytes).into()), after)
         }
         _ => return None,
     };

@@ -89,7 +89,7 @@ pub enum SpecProblem {
 pub(super) struct ClassifierSpec<'a> {
     text: &'a str,
     name: &'a str,
-    entries: Vec<Entry<'a>>,
+    entries: Vec<SpecEntry<'a>>,
 }
 
 /// Command words and their classes.
@@ -97,7 +97,7 @@ pub(super) type WordPairs<'a> = Vec<(&'a str, u16)>;
 
 /// One `key=value`, by reference into the spec string so that errors can point at it.
 #[derive(Clone, Copy)]
-pub(super) struct Entry<'a> {
+pub(super) struct SpecEntry<'a> {
     text: &'a str,
     key: &'a str,
     value: &'a str,
@@ -109,7 +109,7 @@ impl<'a> ClassifierSpec<'a> {
         let mut keys = BTreeSet::new();
         let mut entries = Vec::new();
         for pair in list.split(',').filter(|_| !list.is_empty()) {
-            let entry = Entry::parse(text, pair)?;
+            let entry = SpecEntry::parse(text, pair)?;
             if !keys.insert(entry.key) {
                 return Err(entry.repeated());
             }
@@ -138,7 +138,7 @@ impl<'a> ClassifierSpec<'a> {
     }
 
     /// Takes an option out of the entries, which then hold only the table.
-    pub(super) fn take(&mut self, key: &str) -> Option<Entry<'a>> {
+    pub(super) fn take(&mut self, key: &str) -> Option<SpecEntry<'a>> {
         let at = self.entries.iter().position(|entry| entry.key == key)?;
         Some(self.entries.remove(at))
     }
@@ -148,7 +148,7 @@ impl<'a> ClassifierSpec<'a> {
         &mut self,
         key: &str,
         example: &'static str,
-    ) -> Result<Entry<'a>, ClassifierSpecError> {
+    ) -> Result<SpecEntry<'a>, ClassifierSpecError> {
         self.take(key).ok_or_else(|| self.missing(example))
     }
 
@@ -196,7 +196,7 @@ impl<'a> ClassifierSpec<'a> {
                 return Err(entry.repeated());
             }
         }
-        self.entries.iter().map(Entry::word_and_class).collect()
+        self.entries.iter().map(SpecEntry::word_and_class).collect()
     }
 
     /// The entries as word → class pairs, each word one of `known`.
@@ -209,7 +209,7 @@ impl<'a> ClassifierSpec<'a> {
                 return Err(entry.unknown_key(known));
             }
         }
-        self.entries.iter().map(Entry::word_and_class).collect()
+        self.entries.iter().map(SpecEntry::word_and_class).collect()
     }
 
     /// The entries whose key is a number as one table, the others as pairs. Without any the
@@ -224,7 +224,7 @@ impl<'a> ClassifierSpec<'a> {
             .partition(|entry| entry.key.starts_with(|c: char| c.is_ascii_digit()));
         let words = words
             .iter()
-            .map(Entry::word_and_class)
+            .map(SpecEntry::word_and_class)
             .collect::<Result<_, _>>()?;
         if self.is_empty() {
             return Ok((NumberTable::identity(), words));
@@ -249,7 +249,7 @@ impl<'a> ClassifierSpec<'a> {
     }
 }
 
-impl<'a> Entry<'a> {
+impl<'a> SpecEntry<'a> {
     fn parse(text: &'a str, pair: &'a str) -> Result<Self, ClassifierSpecError> {
         match pair.split_once('=') {
             Some((key, value)) if !key.is_empty() => Ok(Self { text, key, value }),
@@ -300,7 +300,7 @@ impl<'a> Entry<'a> {
         number_at(self.text, self.key, &range)
     }
 
-    fn word_and_class(self: &Entry<'a>) -> Result<(&'a str, u16), ClassifierSpecError> {
+    fn word_and_class(self: &SpecEntry<'a>) -> Result<(&'a str, u16), ClassifierSpecError> {
         Ok((self.key, self.class()?))
     }
 
@@ -324,8 +324,8 @@ impl<'a> Entry<'a> {
 }
 
 fn collect_numbers<'a>(
-    entries: impl IntoIterator<Item = &'a Entry<'a>>,
-    key: impl Fn(&Entry<'a>) -> Result<u64, ClassifierSpecError>,
+    entries: impl IntoIterator<Item = &'a SpecEntry<'a>>,
+    key: impl Fn(&SpecEntry<'a>) -> Result<u64, ClassifierSpecError>,
 ) -> Result<BTreeMap<u64, u16>, ClassifierSpecError> {
     let mut pairs = BTreeMap::new();
     for entry in entries {

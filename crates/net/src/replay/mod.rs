@@ -19,12 +19,12 @@ pub use schedule::{Completion, ReplayArrival};
 pub use tx::ReplayTx;
 
 use crate::datapath::{Datapath, DatapathEnds};
-use schedule::{Queue, Shared};
+use schedule::{Queue, ReplayState};
 
 /// A schedule to be replayed, one part per receive queue.
 #[derive(Debug)]
 pub struct Replay {
-    shared: Arc<Shared>,
+    shared: Arc<ReplayState>,
     clock: Clock,
 }
 
@@ -35,7 +35,7 @@ impl Replay {
     ///
     /// When a schedule is out of order, or the system refuses an event descriptor.
     pub fn new(schedules: Vec<Vec<ReplayArrival>>) -> io::Result<(Replay, ReplayControl)> {
-        let shared = Arc::new(Shared::new(schedules)?);
+        let shared = Arc::new(ReplayState::new(schedules)?);
         let control = ReplayControl {
             shared: Arc::clone(&shared),
         };
@@ -73,7 +73,7 @@ impl Datapath for Replay {
 /// Starts a replay and collects its completions.
 #[derive(Debug, Clone)]
 pub struct ReplayControl {
-    shared: Arc<Shared>,
+    shared: Arc<ReplayState>,
 }
 
 impl ReplayControl {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use headway_machine::Clock;
 
-use super::schedule::{Queue, ReplayArrival, Shared};
+use super::schedule::{Queue, ReplayArrival, ReplayState};
 use crate::datapath::Rx;
 use crate::header::{Flag, Header};
 use crate::pool::{FreeList, Pool, SlotId};
@@ -16,13 +16,13 @@ const SLEEP_ERROR_NS: u64 = 100_000;
 /// A receive queue fed by a schedule.
 #[derive(Debug)]
 pub struct ReplayRx {
-    shared: Arc<Shared>,
+    shared: Arc<ReplayState>,
     queue: usize,
     clock: Clock,
 }
 
 impl ReplayRx {
-    pub(super) fn new(shared: Arc<Shared>, queue: usize, clock: Clock) -> ReplayRx {
+    pub(super) fn new(shared: Arc<ReplayState>, queue: usize, clock: Clock) -> ReplayRx {
         ReplayRx {
             shared,
             queue,

@@ -38,17 +38,17 @@ const NOT_STARTED: u64 = u64::MAX;
 
 /// The state that the receive queues, the ways out and the control share.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ReplayState {
     start_ns: AtomicU64,
     queues: Vec<Queue>,
     completions: Mutex<Vec<Completion>>,
 }
 
-impl Shared {
+impl ReplayState {
     /// Checks the schedules, one per receive queue. Nothing arrives before [`start`](Self::start).
-    pub(super) fn new(schedules: Vec<Vec<ReplayArrival>>) -> io::Result<Shared> {
+    pub(super) fn new(schedules: Vec<Vec<ReplayArrival>>) -> io::Result<ReplayState> {
         let queues = schedules.into_iter().map(Queue::new);
-        Ok(Shared {
+        Ok(ReplayState {
             start_ns: AtomicU64::new(NOT_STARTED),
             queues: queues.collect::<io::Result<_>>()?,
             completions: Mutex::new(Vec::new()),

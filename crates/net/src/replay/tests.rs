@@ -24,7 +24,7 @@ fn now_ns() -> u64 {
     Clock::global().now_ns()
 }
 
-struct Setup {
+struct ReplayBench {
     rxs: Vec<Arc<ReplayRx>>,
     txs: Vec<ReplayTx>,
     control: ReplayControl,
@@ -32,12 +32,12 @@ struct Setup {
     free: FreeList,
 }
 
-fn setup(schedules: Vec<Vec<ReplayArrival>>, tx: usize, slots: usize) -> Setup {
+fn setup(schedules: Vec<Vec<ReplayArrival>>, tx: usize, slots: usize) -> ReplayBench {
     let queues = schedules.len();
     let (replay, control) = Replay::new(schedules).unwrap();
     let DatapathEnds { rxs, txs } = replay.split(queues, tx).unwrap();
     let (pool, free) = Pool::new(slots).unwrap();
-    Setup {
+    ReplayBench {
         rxs,
         txs,
         control,
@@ -46,7 +46,7 @@ fn setup(schedules: Vec<Vec<ReplayArrival>>, tx: usize, slots: usize) -> Setup {
     }
 }
 
-impl Setup {
+impl ReplayBench {
     fn poll(&mut self, max: usize) -> Vec<SlotId> {
         let mut out = Vec::new();
         self.rxs[0].poll(now_ns(), &mut (), &self.pool, &mut self.free, &mut out, max);
@@ -140,7 +140,7 @@ fn completions_count_from_the_intended_time() {
 fn each_request_is_handed_out_once_whoever_polls() {
     const EACH: u32 = 50_000;
     let schedules = vec![schedule(0, EACH, 50), schedule(EACH, EACH, 50)];
-    let Setup {
+    let ReplayBench {
         rxs,
         txs,
         control,

@@ -3,21 +3,21 @@
 use std::io;
 use std::sync::Arc;
 
-use super::schedule::{Completion, Shared};
+use super::schedule::{Completion, ReplayState};
 use crate::datapath::Tx;
 use crate::pool::{Pool, SlotId};
 
 /// A way out that records each request's completion, and hands the records over when dropped.
 #[derive(Debug)]
 pub struct ReplayTx {
-    shared: Arc<Shared>,
+    shared: Arc<ReplayState>,
     completions: Vec<Completion>,
 }
 
 impl ReplayTx {
     /// Reserves room for all requests, so that recording never allocates. Touches the memory of one and a half fair
     /// shares, so that recording causes no page fault unless the load is very uneven.
-    pub(super) fn new(shared: Arc<Shared>, fair_share: usize) -> ReplayTx {
+    pub(super) fn new(shared: Arc<ReplayState>, fair_share: usize) -> ReplayTx {
         let total = shared.total();
         let mut completions = Vec::with_capacity(total);
         let touched = (fair_share + fair_share / 2).min(total);

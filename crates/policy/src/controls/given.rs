@@ -8,14 +8,14 @@ use alloc::vec::Vec;
 /// Follows the shares that it is given: one group is served first come first served by all workers; several have their workers
 /// reserved and may use those of longer ones, as under DARC. The order of classes is the declared one until the shares give
 /// another.
-pub struct Given {
+pub struct GivenShares {
     /// Workers and types of each group, shortest first; no more than one: nothing is reserved.
     parts: Vec<(BitSet, usize)>,
     /// All types by execution time, as the last duty that tells it lists them.
     ascending: Vec<ClassId>,
 }
 
-impl Given {
+impl GivenShares {
     /// No shares yet: c-FCFS.
     #[must_use]
     pub fn new(classes: usize) -> Self {
@@ -45,7 +45,7 @@ impl Given {
     }
 }
 
-impl Control for Given {
+impl Control for GivenShares {
     fn plans(&self) -> bool {
         false
     }
@@ -122,8 +122,8 @@ mod tests {
         Plan::open(Order::Rank, ranked, BitSet::EMPTY)
     }
 
-    fn given(parts: &[(&[usize], usize)]) -> Given {
-        let mut given = Given::new(4);
+    fn given(parts: &[(&[usize], usize)]) -> GivenShares {
+        let mut given = GivenShares::new(4);
         assert!(
             given.assigned(&GroupShares {
                 shares: parts

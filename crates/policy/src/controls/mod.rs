@@ -14,7 +14,7 @@ pub use any::AnyControl;
 pub use darc::{Darc, Known};
 pub use darc_stable::DarcStable;
 pub use fixed::Fixed;
-pub use given::Given;
+pub use given::GivenShares;
 pub use partition::Partition;
 pub use profiler::{DarcRules, Profiler};
 pub use shares::{GroupShares, Share};

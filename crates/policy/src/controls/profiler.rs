@@ -35,7 +35,7 @@ impl Default for DarcRules {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Tally {
+struct ClassProfile {
     completions: u64,
     cpu_ns: u64,
     arrivals: u64,
@@ -44,7 +44,7 @@ struct Tally {
 /// Gathers one window and keeps the profile of the last one that was full.
 pub struct Profiler {
     rules: DarcRules,
-    tallies: Vec<Tally>,
+    tallies: Vec<ClassProfile>,
     completions: u64,
     opened_ns: u64,
     /// Some request waited too long in this window.
@@ -65,7 +65,7 @@ impl Profiler {
     pub fn new(classes: usize, rules: DarcRules) -> Self {
         Self {
             rules,
-            tallies: vec![Tally::default(); classes],
+            tallies: vec![ClassProfile::default(); classes],
             completions: 0,
             opened_ns: 0,
             delayed: false,
@@ -147,7 +147,7 @@ impl Profiler {
             self.share[class] = tally.completions as f64 / self.completions as f64;
             self.cores[class] = tally.arrivals as f64 * self.mean_ns[class] / elapsed_ns;
         }
-        self.tallies.fill(Tally::default());
+        self.tallies.fill(ClassProfile::default());
         self.completions = 0;
         self.opened_ns = now_ns;
         self.delayed = false;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 /// A waiting request: what comes first has the least key, and entered first among equals.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+struct HeapEntry {
     key: u64,
     /// Order of entry.
     sequence: u64,
@@ -17,14 +17,14 @@ struct Entry {
 /// A heap of four children a node: half as deep as a binary one, and children share a cache line
 /// or two.
 struct Heap {
-    entries: Vec<Entry>,
+    entries: Vec<HeapEntry>,
 }
 
 impl Heap {
     const CHILDREN: usize = 4;
 
     #[inline]
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: HeapEntry) {
         let mut hole = self.entries.len();
         self.entries.push(entry);
         while hole > 0 {
@@ -114,7 +114,7 @@ impl<K: Key> Discipline for ByKey<K> {
     fn requeue(&mut self, jobs: &mut Jobs, _plan: &Plan, mut job: Job) {
         let key = self.key.of(&mut job);
         jobs.put(job);
-        self.heap.push(Entry {
+        self.heap.push(HeapEntry {
             key,
             sequence: self.pushed,
             id: job.id,
@@ -203,10 +203,10 @@ mod tests {
             steps in prop::collection::vec(prop::option::weighted(0.6, 0u64..20), 1..400),
         ) {
             let mut heap = Heap { entries: Vec::new() };
-            let mut model: Vec<Entry> = Vec::new();
+            let mut model: Vec<HeapEntry> = Vec::new();
             for (sequence, step) in steps.into_iter().enumerate() {
                 if let Some(key) = step {
-                    let entry = Entry { key, sequence: sequence as u64, id: JobId(sequence as u32) };
+                    let entry = HeapEntry { key, sequence: sequence as u64, id: JobId(sequence as u32) };
                     heap.push(entry);
                     model.push(entry);
                 } else {

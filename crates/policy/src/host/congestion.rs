@@ -4,7 +4,7 @@
 //! How long something waits says more than how much waits, which would need a threshold tuned to the
 //! length of requests (§ 4.1.1). And it costs no more: the head of now against the tail of the last look.
 
-use super::{AppId, Counters, HostShape, Kthread, KthreadId, View};
+use super::{AppId, Counters, HostShape, HostView, Kthread, KthreadId};
 use crate::BitSet;
 use alloc::vec::Vec;
 
@@ -18,11 +18,11 @@ struct Tails {
 /// What was seen of every application at the last look.
 #[derive(Clone)]
 pub struct Congestion {
-    apps: Vec<Seen>,
+    apps: Vec<SeenTails>,
 }
 
 #[derive(Clone)]
-struct Seen {
+struct SeenTails {
     kthreads: Vec<Tails>,
     shared_tail: u64,
     /// Kthreads that were made to leave work behind. Algorithm 1 looks at active kthreads only; a
@@ -34,7 +34,7 @@ impl Congestion {
     /// Nothing seen yet.
     #[must_use]
     pub fn new(shape: &HostShape) -> Self {
-        let seen = |most| Seen {
+        let seen = |most| SeenTails {
             kthreads: alloc::vec![Tails::default(); most],
             shared_tail: 0,
             stranded: BitSet::EMPTY,
@@ -51,7 +51,7 @@ impl Congestion {
 
     /// Looks at an application whose `active` kthreads have cores: whether something waited since
     /// the last look.
-    pub fn look<V: View>(
+    pub fn look<V: HostView>(
         &mut self,
         app: AppId,
         active: impl Iterator<Item = KthreadId>,
@@ -96,14 +96,14 @@ fn is_empty(queue: Counters) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AppShape, HostTopology, Kind, Usage};
+    use super::super::{AppKind, AppShape, HostTopology, Usage};
     use super::*;
     use alloc::collections::VecDeque;
     use proptest::prelude::*;
 
-    struct Seen(Vec<Kthread>);
+    struct SeenTails(Vec<Kthread>);
 
-    impl View for Seen {
+    impl HostView for SeenTails {
         fn kthread(&self, _app: AppId, kthread: KthreadId) -> Kthread {
             self.0[kthread.index()]
         }
@@ -119,7 +119,7 @@ mod tests {
         let app = AppShape {
             guaranteed: 0,
             most,
-            kind: Kind::Latency,
+            kind: AppKind::Latency,
         };
         Congestion::new(&HostShape {
             topology: HostTopology::flat(most),
@@ -142,7 +142,7 @@ mod tests {
             congestion.look(
                 AppId(0),
                 [KthreadId(0)].into_iter(),
-                &Seen(alloc::vec![queue]),
+                &SeenTails(alloc::vec![queue]),
             )
         };
         assert!(!look(ingress(0, 1)), "new at the first look");
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn what_a_revoked_kthread_left_behind_is_seen() {
         let mut congestion = one_app(2);
-        let queues = Seen(alloc::vec![Kthread::default(), ingress(0, 1)]);
+        let queues = SeenTails(alloc::vec![Kthread::default(), ingress(0, 1)]);
         let look = |congestion: &mut Congestion| {
             congestion.look(AppId(0), [KthreadId(0)].into_iter(), &queues)
         };
@@ -187,7 +187,7 @@ mod tests {
                     }
                 }
                 let expected = queues.iter().flatten().any(|&seen| seen);
-                let view = Seen(counters.iter().map(|&run| Kthread { run, ..Kthread::default() }).collect());
+                let view = SeenTails(counters.iter().map(|&run| Kthread { run, ..Kthread::default() }).collect());
                 let all = (0..3).map(KthreadId);
                 prop_assert_eq!(congestion.look(AppId(0), all, &view), expected);
                 queues.iter_mut().flatten().for_each(|seen| *seen = true);

@@ -9,13 +9,13 @@
 use super::ids::{AppId, CoreId, KthreadId};
 use super::kthreads::Kthreads;
 use super::moves::{Move, Tenant};
-use super::shape::{AppShape, HostShape, Kind};
+use super::shape::{AppKind, AppShape, HostShape};
 use super::topology::HostTopology;
 use crate::BitSet;
 use alloc::vec::Vec;
 
 #[derive(Clone, Copy, Default)]
-struct Core {
+struct CoreTenancy {
     tenant: Option<Tenant>,
     /// Told to leave.
     leaving: bool,
@@ -24,7 +24,7 @@ struct Core {
 }
 
 #[derive(Clone)]
-struct App {
+struct AppCores {
     shape: AppShape,
     kthreads: Kthreads,
     /// Cores with a kthread on them, those being left included.
@@ -49,9 +49,9 @@ pub(super) struct Released {
 #[derive(Clone)]
 pub struct Cores {
     topology: HostTopology,
-    cores: Vec<Core>,
+    cores: Vec<CoreTenancy>,
     idle: BitSet,
-    apps: Vec<App>,
+    apps: Vec<AppCores>,
 }
 
 impl Cores {
@@ -63,7 +63,7 @@ impl Cores {
     pub fn new(shape: &HostShape) -> Self {
         shape.check().unwrap_or_else(|error| panic!("{error}"));
         let cores = shape.topology.cores();
-        let app = |&shape: &AppShape| App {
+        let app = |&shape: &AppShape| AppCores {
             shape,
             kthreads: Kthreads::new(shape.most, cores),
             active: BitSet::EMPTY,
@@ -73,7 +73,7 @@ impl Cores {
         };
         Self {
             topology: shape.topology.clone(),
-            cores: alloc::vec![Core::default(); cores],
+            cores: alloc::vec![CoreTenancy::default(); cores],
             idle: BitSet::range(0, cores),
             apps: shape.apps.iter().map(app).collect(),
         }
@@ -180,7 +180,7 @@ impl Cores {
     }
 
     pub(super) fn is_batch(&self, app: AppId) -> bool {
-        self.shape(app).kind == Kind::Batch
+        self.shape(app).kind == AppKind::Batch
     }
 
     /// Whether the application may hold one more core.
@@ -233,7 +233,7 @@ impl Cores {
 
     /// The core's tenant has left it.
     pub(super) fn release(&mut self, core: CoreId) -> Released {
-        let Core {
+        let CoreTenancy {
             tenant,
             leaving,
             successor,

@@ -1,7 +1,7 @@
 //! A static split: who serves the peak keeps the cores for it, busy or not (ZygOS, IX, Arrakis).
 
 use super::targets::Targets;
-use super::{Allocator, AppId, CoreId, Cores, HostShape, Move, View};
+use super::{Allocator, AppId, CoreId, Cores, HostShape, HostView, Move};
 
 /// Every application has its guaranteed cores for ever, and batch applications what is left.
 pub struct Static {
@@ -34,7 +34,7 @@ impl Allocator for Static {
         None
     }
 
-    fn look<V: View>(&mut self, _now_ns: u64, _view: &V) {}
+    fn look<V: HostView>(&mut self, _now_ns: u64, _view: &V) {}
 
     fn poll(&mut self) -> Option<Move> {
         self.targets.poll()

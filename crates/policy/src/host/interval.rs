@@ -3,7 +3,7 @@
 
 use super::estimate::{Estimate, Estimator};
 use super::targets::Targets;
-use super::{Allocator, AppId, CoreId, Cores, HostShape, Move, View};
+use super::{Allocator, AppId, CoreId, Cores, HostShape, HostView, Move};
 use alloc::vec::Vec;
 
 /// Parameters.
@@ -76,7 +76,7 @@ impl Allocator for Interval {
         Some(self.last_look_ns + self.rules.period_ns)
     }
 
-    fn look<V: View>(&mut self, now_ns: u64, view: &V) {
+    fn look<V: HostView>(&mut self, now_ns: u64, view: &V) {
         let period_ns = now_ns - self.last_look_ns;
         self.last_look_ns = now_ns;
         for (index, estimator) in self.estimators.iter_mut().enumerate() {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 const NIL: u16 = u16::MAX;
 
 #[derive(Clone, Copy)]
-struct Link {
+struct KthreadLink {
     older: u16,
     newer: u16,
     parked: bool,
@@ -15,7 +15,7 @@ struct Link {
 /// Parked kthreads in the order of their parking, as a list threaded through one vector.
 #[derive(Clone)]
 pub(super) struct Kthreads {
-    links: Vec<Link>,
+    links: Vec<KthreadLink>,
     oldest: u16,
     newest: u16,
     /// Who ran last on each core.
@@ -25,7 +25,7 @@ pub(super) struct Kthreads {
 impl Kthreads {
     /// `kthreads` of them, all parked, the first the longest.
     pub(super) fn new(kthreads: usize, cores: usize) -> Self {
-        let unlinked = Link {
+        let unlinked = KthreadLink {
             older: NIL,
             newer: NIL,
             parked: false,
@@ -60,7 +60,7 @@ impl Kthreads {
 
     pub(super) fn park(&mut self, kthread: KthreadId) {
         let newest = self.newest;
-        self.links[kthread.index()] = Link {
+        self.links[kthread.index()] = KthreadLink {
             older: newest,
             newer: NIL,
             parked: true,
@@ -73,7 +73,7 @@ impl Kthreads {
     }
 
     fn unlink(&mut self, kthread: u16) {
-        let Link { older, newer, .. } = self.links[kthread as usize];
+        let KthreadLink { older, newer, .. } = self.links[kthread as usize];
         match self.links.get_mut(older as usize) {
             Some(link) => link.newer = newer,
             None => self.oldest = newer,

@@ -45,7 +45,7 @@ pub use ids::{AppId, CoreId, KthreadId};
 pub use interval::{Interval, IntervalRules};
 pub use moves::{Move, Tenant};
 pub use parking::{Idleness, Patience};
-pub use shape::{AppShape, HostShape, Kind, MAX_APPS, MAX_CORES, ShapeError};
+pub use shape::{AppKind, AppShape, HostShape, MAX_APPS, MAX_CORES, ShapeError};
 pub use shenango::{Shenango, ShenangoRules};
 pub use topology::HostTopology;
 
@@ -78,7 +78,7 @@ pub struct Usage {
 }
 
 /// What an allocator sees of the applications. No method has a default.
-pub trait View {
+pub trait HostView {
     /// The queues of a kthread.
     fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread;
 
@@ -109,7 +109,7 @@ pub trait Allocator {
     fn next_deadline_ns(&self) -> Option<u64>;
 
     /// The deadline came: looks at the applications.
-    fn look<V: View>(&mut self, now_ns: u64, view: &V);
+    fn look<V: HostView>(&mut self, now_ns: u64, view: &V);
 
     /// The next decision; `None` when there is none.
     fn poll(&mut self) -> Option<Move>;

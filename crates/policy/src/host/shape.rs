@@ -12,7 +12,7 @@ pub const MAX_APPS: usize = BitSet::CAPACITY;
 
 /// What an application is there for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Kind {
+pub enum AppKind {
     /// It answers requests; its latency matters.
     #[default]
     Latency,
@@ -30,7 +30,7 @@ pub struct AppShape {
     /// `guaranteed` is burstable.
     pub most: usize,
     /// What it is there for.
-    pub kind: Kind,
+    pub kind: AppKind,
 }
 
 /// What an allocator is built for.

@@ -2,14 +2,17 @@
 //! finds nothing to do, at once.
 //!
 //! What the paper's listings leave to its text, and how it is settled here:
-//! - an application below its guarantee may take a core from one that bursts; at or above it, it only
-//!   gets idle cores ("when extra cores are available", § 4.1.1);
+//! - an application below its guarantee may take a core from one that bursts (Algorithm 2); at or above it, it only
+//!   gets idle cores ("when extra cores are available", § 4.1.1), unless it has none at all;
+//! - who serves requests and has no core takes one at once from a batch application, or from who keeps another. Whoever has
+//!   but one core loses it only where the other had none at two looks in a row, as Algorithm 1 defines congestion: so
+//!   nobody starves, and two without guarantees do not trade a core at each request;
 //! - who was congested and got nothing, or lost a core, is *wanting*: it gets the next core
 //!   given back before the next look, first if it ran on that core or on its sibling.
 
 use super::congestion::Congestion;
-use super::selection::select;
-use super::{Allocator, AppId, CoreId, Cores, HostShape, Move, View};
+use super::selection::{Taking, select};
+use super::{Allocator, AppId, CoreId, Cores, HostShape, HostView, Move};
 use crate::{BitSet, Rng};
 use alloc::collections::VecDeque;
 
@@ -33,6 +36,8 @@ pub struct Shenango {
     congestion: Congestion,
     /// Applications that could use one more core.
     wanting: BitSet,
+    /// Those of the wanting that had no core at the last look.
+    starved: BitSet,
     /// Who of the wanting was served last: the next comes first.
     served: usize,
     next_look_ns: u64,
@@ -56,6 +61,7 @@ impl Shenango {
             cores: Cores::new(shape),
             congestion: Congestion::new(shape),
             wanting: BitSet::EMPTY,
+            starved: BitSet::EMPTY,
             served: 0,
             next_look_ns: rules.interval_ns,
             moves: VecDeque::with_capacity(shape.topology.cores() + shape.apps.len()),
@@ -63,13 +69,32 @@ impl Shenango {
         }
     }
 
-    /// One more core for an application, by right or from what is idle.
-    fn add_core(&mut self, app: AppId) {
+    /// Those of the wanting that have no core, and none promised.
+    fn without_core(&self) -> BitSet {
+        let without = |&app: &usize| self.cores.held(AppId(app as u16)) == 0;
+        self.wanting.iter().filter(without).collect()
+    }
+
+    /// What the application may take from others; `starves`: it had no core at two looks.
+    fn taking(&self, app: AppId, starves: bool) -> Taking {
+        let held = self.cores.held(app);
+        if held < self.cores.shape(app).guaranteed {
+            Taking::Burst
+        } else if held > 0 || self.cores.is_batch(app) {
+            Taking::Nothing
+        } else if starves {
+            Taking::Burst
+        } else {
+            Taking::Spare
+        }
+    }
+
+    /// One more core for an application: an idle one, or one that it may take.
+    fn add_core(&mut self, app: AppId, taking: Taking) {
         if !self.cores.has_room(app) {
             return;
         }
-        let entitled = self.cores.held(app) < self.cores.shape(app).guaranteed;
-        let Some(core) = select(&self.cores, app, entitled, &mut self.rng) else {
+        let Some(core) = select(&self.cores, app, taking, &mut self.rng) else {
             self.wanting.insert(app.index());
             return;
         };
@@ -124,7 +149,7 @@ impl Allocator for Shenango {
     /// (§ 4.1.1).
     fn arrived(&mut self, _now_ns: u64, app: AppId) {
         if self.cores.held(app) == 0 {
-            self.add_core(app);
+            self.add_core(app, self.taking(app, false));
         }
     }
 
@@ -148,19 +173,23 @@ impl Allocator for Shenango {
         Some(self.next_look_ns)
     }
 
-    /// First those below their guarantees, then those that would burst, while cores are idle.
-    fn look<V: View>(&mut self, now_ns: u64, view: &V) {
+    /// First those below their guarantees and those without a core, then those that would burst, while cores are idle.
+    fn look<V: HostView>(&mut self, now_ns: u64, view: &V) {
         while self.next_look_ns <= now_ns {
             self.next_look_ns += self.rules.interval_ns;
         }
+        let starved = self.without_core();
+        let starved_before = core::mem::replace(&mut self.starved, starved);
         for app in self.cores.ids() {
             // Nobody looks at the queues of kthreads without cores: who has none goes on wanting.
-            let starved = self.wanting.contains(app.index()) && self.cores.held(app) == 0;
+            let is_starved = starved.contains(app.index());
             let active = self.cores.active_kthreads(app);
-            let wants = self.congestion.look(app, active, view) || starved;
+            let wants = self.congestion.look(app, active, view) || is_starved;
             self.wanting.set(app.index(), wants);
-            if wants && self.cores.held(app) < self.cores.shape(app).guaranteed {
-                self.add_core(app);
+            let starves = is_starved && starved_before.contains(app.index());
+            let taking = self.taking(app, starves);
+            if wants && taking != Taking::Nothing {
+                self.add_core(app, taking);
             }
         }
         for app in self.in_turn() {
@@ -168,7 +197,7 @@ impl Allocator for Shenango {
                 return;
             }
             if self.wanting.contains(app.index()) {
-                self.add_core(app);
+                self.add_core(app, Taking::Nothing);
             }
         }
     }

@@ -86,20 +86,20 @@ pub fn with<V: HostVisit>(
     shape: &HostShape,
     visitor: V,
 ) -> Result<V::Output, SpecError> {
-    let (settings, params) = Settings::read(spec)?;
+    let (settings, params) = HostSettings::read(spec)?;
     let name = settings.about().name;
     Ok(match settings {
-        Settings::Static => visitor.visit(HostSystem {
+        HostSettings::Static => visitor.visit(HostSystem {
             name,
             params,
             allocator: Static::new(shape),
         }),
-        Settings::Interval(rules) => visitor.visit(HostSystem {
+        HostSettings::Interval(rules) => visitor.visit(HostSystem {
             name,
             params,
             allocator: Interval::new(shape, rules),
         }),
-        Settings::Shenango(rules) => visitor.visit(HostSystem {
+        HostSettings::Shenango(rules) => visitor.visit(HostSystem {
             name,
             params,
             allocator: Shenango::new(shape, rules),
@@ -112,17 +112,17 @@ pub fn with<V: HostVisit>(
 /// # Errors
 /// [`SpecError`] when there is no such allocator or parameter, or a value is out of range.
 pub fn check(spec: &Spec) -> Result<Params, SpecError> {
-    Settings::read(spec).map(|(_, params)| params)
+    HostSettings::read(spec).map(|(_, params)| params)
 }
 
 /// What a spec sets: reading can fail, building cannot.
-enum Settings {
+enum HostSettings {
     Static,
     Interval(IntervalRules),
     Shenango(ShenangoRules),
 }
 
-impl Settings {
+impl HostSettings {
     fn read(spec: &Spec) -> Result<(Self, Params), SpecError> {
         let about = find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
             name: spec.name.clone(),

@@ -1,7 +1,7 @@
 //! Towards a given split: the allocators that plan ahead say how many cores each application shall
 //! have, and this moves cores until it is so.
 
-use super::selection::select;
+use super::selection::{Taking, select};
 use super::{AppId, CoreId, Cores, HostShape, Move};
 use crate::Rng;
 use alloc::collections::VecDeque;
@@ -93,7 +93,7 @@ impl Targets {
         }
         for app in self.cores.ids() {
             while self.cores.held(app) < self.wanted[app.index()] {
-                let core = select(&self.cores, app, false, &mut self.rng);
+                let core = select(&self.cores, app, Taking::Nothing, &mut self.rng);
                 let Some(grant) = core.and_then(|core| self.cores.grant(core, app)) else {
                     break;
                 };

@@ -1,7 +1,7 @@
 //! Tardis: nobody dispatches. Workers take batches from the global queue, then steal, and a timer
 //! of their own interrupts them; what it interrupts is back in the global queue.
 
-use super::{Stealing, Take};
+use super::{StealAmount, Stealing};
 use crate::Job;
 use crate::role::{Local, Next, Queues};
 
@@ -21,7 +21,7 @@ impl Batches {
         Self {
             batch,
             slice_ns,
-            thief: Stealing::new(Take::Half, seed),
+            thief: Stealing::new(StealAmount::Half, seed),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! A worker of SYNERGY: Algorithm 5.2, and the average of its shorts.
 
-use super::Fifo;
+use super::LocalFifo;
 use crate::lengths::Lengths;
 use crate::role::{Local, Next, Queues, Steal};
 use crate::{Job, JobId, WorkerId};
@@ -97,7 +97,7 @@ impl Local for SynergyWorker {
             return Next::Idle;
         }
         match self.steal(queues) {
-            Steal::Batch(_) => Fifo.next(now_ns, queues),
+            Steal::Batch(_) => LocalFifo.next(now_ns, queues),
             Steal::Retry => Next::Retry,
             Steal::Empty => Next::Idle,
         }

@@ -6,9 +6,9 @@ use crate::role::{Local, Next, Queues};
 /// First come, first served from the own queue. Under a dispatcher that hands out one request at
 /// a time this is "run what you are given"; under hashed steering it is d-FCFS.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fifo;
+pub struct LocalFifo;
 
-impl Local for Fifo {
+impl Local for LocalFifo {
     const STEALS: bool = false;
     const SLICES: bool = false;
     const RENEWS_ALONE: bool = false;

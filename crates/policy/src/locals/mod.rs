@@ -8,6 +8,6 @@ mod stealing;
 
 pub use batches::Batches;
 pub use feedback::{SynergyWorker, WorkerRules};
-pub use fifo::Fifo;
+pub use fifo::LocalFifo;
 pub use round_robin::RoundRobin;
-pub use stealing::{Stealing, Take};
+pub use stealing::{StealAmount, Stealing};

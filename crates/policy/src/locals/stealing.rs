@@ -5,7 +5,7 @@ use crate::{Job, Rng, WorkerId};
 
 /// How much a thief takes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Take {
+pub enum StealAmount {
     /// Half of the victim's queue, rounded up.
     #[default]
     Half,
@@ -17,14 +17,14 @@ pub enum Take {
 /// spread over the victims.
 #[derive(Clone, Debug)]
 pub struct Stealing {
-    take: Take,
+    take: StealAmount,
     rng: Rng,
 }
 
 impl Stealing {
     /// A worker's own state; `seed` must differ from worker to worker.
     #[must_use]
-    pub fn new(take: Take, seed: u64) -> Self {
+    pub fn new(take: StealAmount, seed: u64) -> Self {
         Self {
             take,
             rng: Rng::new(seed),
@@ -46,8 +46,8 @@ impl Stealing {
                 continue;
             }
             let most = match self.take {
-                Take::Half => waiting.div_ceil(2),
-                Take::One => 1,
+                StealAmount::Half => waiting.div_ceil(2),
+                StealAmount::One => 1,
             };
             match queues.try_steal(victim, most) {
                 Steal::Batch(count) => return Steal::Batch(count),

@@ -59,7 +59,7 @@ pub struct Overtake {
     ranks: Vec<u64>,
     /// No rank is above this: most requests overtake nobody, which is then known without a look at every worker.
     highest: u64,
-    running: Vec<Running>,
+    running: Vec<RunningAssignment>,
     /// Workers whose rank is not known yet.
     unranked: BitSet,
     /// Workers told to stop that have not begun something else since.
@@ -69,7 +69,7 @@ pub struct Overtake {
 }
 
 #[derive(Clone, Copy)]
-struct Running {
+struct RunningAssignment {
     job: JobId,
     since_ns: u64,
     epoch: u64,
@@ -79,7 +79,7 @@ impl Overtake {
     /// Interrupts at once and whoever it may be.
     #[must_use]
     pub fn new(urgency: Urgency, workers: usize) -> Self {
-        let nothing = Running {
+        let nothing = RunningAssignment {
             job: JobId(u32::MAX),
             since_ns: 0,
             epoch: 0,
@@ -115,7 +115,7 @@ impl Overtake {
     fn rank_new<I: Ingress>(&mut self, ingress: &I) {
         while let Some(worker) = self.unranked.first() {
             self.unranked.remove(worker);
-            let Running { job, since_ns, .. } = self.running[worker];
+            let RunningAssignment { job, since_ns, .. } = self.running[worker];
             let rank = |job| self.urgency.of_running(since_ns, job);
             self.ranks[worker] = ingress.dispatched(job).map_or(0, rank);
             self.highest = self.highest.max(self.ranks[worker]);
@@ -186,7 +186,7 @@ impl Monitor for Overtake {
         _queues: &Q,
     ) -> Option<u64> {
         let index = worker.index();
-        self.running[index] = Running {
+        self.running[index] = RunningAssignment {
             job: job.id,
             since_ns: now_ns,
             epoch,

@@ -12,11 +12,11 @@ use alloc::vec::Vec;
 pub struct Ticks {
     levels: Levels,
     /// By worker.
-    running: Vec<Running>,
+    running: Vec<TickedRequest>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Running {
+struct TickedRequest {
     /// Service of the running request at the next tick, ns.
     attained_ns: u64,
     /// Of it, what it got since it was last begun, or last renewed at the end of an allotment, ns.
@@ -29,7 +29,7 @@ impl Ticks {
     pub fn new(levels: Levels, workers: usize) -> Self {
         Self {
             levels,
-            running: vec![Running::default(); workers],
+            running: vec![TickedRequest::default(); workers],
         }
     }
 }
@@ -53,7 +53,7 @@ impl Monitor for Ticks {
         _queues: &Q,
     ) -> Option<u64> {
         let quantum_ns = self.levels.quantum_ns;
-        self.running[worker.index()] = Running {
+        self.running[worker.index()] = TickedRequest {
             attained_ns: job.attained_ns + quantum_ns,
             turn_ns: quantum_ns,
         };

@@ -1,6 +1,6 @@
 //! Any placement of a dispatcher, chosen while running: for systems that are put together by name.
 
-use super::{Choices, IdleWorker, Placement, Reserved, ReservedBounded, Shortest, Workers};
+use super::{Choices, IdleWorker, Placement, Reserved, ReservedBounded, ShortestQueue, Workers};
 use crate::role::Owner;
 use crate::{Job, Plan, WorkerId};
 
@@ -14,7 +14,7 @@ pub enum AnyPlacement {
     /// The least occupied worker with room that the plan allows.
     ReservedBounded(ReservedBounded),
     /// The least occupied worker at once.
-    Shortest(Shortest),
+    Shortest(ShortestQueue),
     /// The least occupied of some drawn at random, at once.
     Choices(Choices),
 }

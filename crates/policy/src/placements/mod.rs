@@ -19,7 +19,7 @@ pub use hashed::Hashed;
 pub use idle::IdleWorker;
 pub use reserved::Reserved;
 pub use reserved_bounded::ReservedBounded;
-pub use shortest::Shortest;
+pub use shortest::ShortestQueue;
 pub use workers::Workers;
 
 use crate::role::Owner;

@@ -6,11 +6,11 @@ use crate::{Job, Plan, Rng, WorkerId};
 
 /// The worker that holds the fewest requests, ties at random (Tiny Quanta § 3).
 #[derive(Clone, Debug)]
-pub struct Shortest {
+pub struct ShortestQueue {
     rng: Rng,
 }
 
-impl Shortest {
+impl ShortestQueue {
     /// Ties fall by `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
@@ -20,7 +20,7 @@ impl Shortest {
     }
 }
 
-impl Placement for Shortest {
+impl Placement for ShortestQueue {
     const OWNER: Owner = Owner::Dispatcher;
 
     #[inline]

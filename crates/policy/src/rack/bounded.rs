@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 /// JBSQ(n): at most `n` requests at a server, the running ones included; the rest waits here, first come first served.
 #[derive(Clone, Debug)]
-pub struct Bounded {
+pub struct BoundedSwitch {
     outstanding: Vec<u32>,
     bounds: Vec<u32>,
     /// The bound as a multiple of the cores, where it follows them.
@@ -18,7 +18,7 @@ pub struct Bounded {
     rng: Rng,
 }
 
-impl Bounded {
+impl BoundedSwitch {
     /// At most `bound` requests at each of `servers` servers, and `room` in the switch. Ties are broken by the seed.
     #[must_use]
     pub fn new(servers: usize, bound: u32, room: usize, seed: u64) -> Self {
@@ -69,7 +69,7 @@ impl Bounded {
     }
 }
 
-impl Switch for Bounded {
+impl Switch for BoundedSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, packet: Packet) -> Forward {
         // Nobody overtakes: while something is held no server has room.
@@ -133,7 +133,7 @@ mod tests {
             bound in 1u32..5,
             moves in prop::collection::vec(prop::option::of(0usize..6), 1..400),
         ) {
-            let mut switch = Bounded::new(servers, bound, 1000, 1);
+            let mut switch = BoundedSwitch::new(servers, bound, 1000, 1);
             let mut at = alloc::vec![0u32; servers];
             let (mut sent, mut next) = (0, 0);
             for step in moves {
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn ties_are_broken_at_random() {
         let first = |seed| {
-            let mut switch = Bounded::new(4, 1, 0, seed);
+            let mut switch = BoundedSwitch::new(4, 1, 0, seed);
             match switch.request(0, Packet::new(ClassId(0), 0)) {
                 Forward::To(server) => server.index(),
                 other => panic!("{other:?}"),
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_core_more_is_used_at_once() {
-        let mut switch = Bounded::per_core(&[1], 1, 4, 1);
+        let mut switch = BoundedSwitch::per_core(&[1], 1, 4, 1);
         assert_eq!(
             switch.request(0, Packet::new(ClassId(0), 0)),
             Forward::To(ServerId(0))

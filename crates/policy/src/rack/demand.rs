@@ -1,6 +1,6 @@
 //! What each type needs of the rack (Pallas § 4.3, Equation 1).
 
-use super::Reading;
+use super::DemandReading;
 use crate::ClassHint;
 use alloc::vec::Vec;
 
@@ -21,7 +21,7 @@ impl Demand {
 
     /// As measured over an interval; a type that was not seen keeps the execution time that it had. `false`, and nothing
     /// changes, when there was no request at all.
-    pub fn measure(&mut self, readings: &[Reading]) -> bool {
+    pub fn measure(&mut self, readings: &[DemandReading]) -> bool {
         let total: u64 = readings
             .iter()
             .take(self.types.len())

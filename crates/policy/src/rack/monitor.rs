@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 /// One type's registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Reading {
+pub struct DemandReading {
     /// Requests since the last reset.
     pub count: u64,
     /// Moving average of the execution time, ns; 0 before the first response.
@@ -17,7 +17,7 @@ pub struct Reading {
 /// switch cannot divide.
 #[derive(Clone, Debug)]
 pub struct DemandMonitor {
-    readings: Vec<Reading>,
+    readings: Vec<DemandReading>,
 }
 
 impl DemandMonitor {
@@ -25,7 +25,7 @@ impl DemandMonitor {
     #[must_use]
     pub fn new(classes: usize) -> Self {
         Self {
-            readings: vec![Reading::default(); classes],
+            readings: vec![DemandReading::default(); classes],
         }
     }
 
@@ -50,7 +50,7 @@ impl DemandMonitor {
 
     /// The registers, by type.
     #[must_use]
-    pub fn readings(&self) -> &[Reading] {
+    pub fn readings(&self) -> &[DemandReading] {
         &self.readings
     }
 
@@ -73,11 +73,11 @@ mod tests {
         monitor.finished(ClassId(1), 8_000);
         assert_eq!(monitor.readings()[1].count, 5);
         monitor.reset();
-        let after = Reading {
+        let after = DemandReading {
             count: 0,
             execution_ns: 8_000,
         };
-        assert_eq!(monitor.readings(), [Reading::default(), after]);
+        assert_eq!(monitor.readings(), [DemandReading::default(), after]);
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub enum Cloning {
 #[derive(Clone, Debug)]
 pub struct Shaper {
     group_of: Vec<u16>,
-    groups: Vec<Group>,
+    groups: Vec<ShapedGroup>,
     active: usize,
     turns: Turns,
     cloning: Cloning,
@@ -32,7 +32,7 @@ pub struct Shaper {
 }
 
 #[derive(Clone, Debug)]
-struct Group {
+struct ShapedGroup {
     wheel: Wheel,
     burst: Burst,
 }
@@ -47,7 +47,7 @@ impl Shaper {
             Cloning::Off => 1,
             Cloning::Calmest(ns) | Cloning::Longer(ns) => ns,
         };
-        let group = || Group {
+        let group = || ShapedGroup {
             wheel: Wheel::new(cores),
             burst: Burst::new(window_ns),
         };

@@ -16,7 +16,7 @@ pub enum Reported {
 
 /// Sends to the server whose queue was last known to be the shortest.
 #[derive(Clone, Debug)]
-pub struct Shortest {
+pub struct ShortestSwitch {
     lengths: Vec<u32>,
     reported: Reported,
     /// 0: all servers are compared.
@@ -24,7 +24,7 @@ pub struct Shortest {
     rng: Rng,
 }
 
-impl Shortest {
+impl ShortestSwitch {
     /// Compares `choices` servers drawn at random with replacement, all of them for 0.
     #[must_use]
     pub fn new(servers: usize, reported: Reported, choices: usize, seed: u64) -> Self {
@@ -60,7 +60,7 @@ impl Shortest {
     }
 }
 
-impl Switch for Shortest {
+impl Switch for ShortestSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
         let server = match self.choices {
@@ -102,7 +102,7 @@ mod tests {
     use crate::ClassId;
     use crate::rack::Mark;
 
-    fn ask(switch: &mut Shortest) -> usize {
+    fn ask(switch: &mut ShortestSwitch) -> usize {
         match switch.request(0, Packet::new(ClassId(0), 0)) {
             Forward::To(server) => server.index(),
             other => panic!("{other:?}"),
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn sends_count_until_a_reply_overwrites_them() {
-        let mut switch = Shortest::new(3, Reported::AndSent, 0, 1);
+        let mut switch = ShortestSwitch::new(3, Reported::AndSent, 0, 1);
         let mut seen = [0; 3];
         (0..30).for_each(|_| seen[ask(&mut switch)] += 1);
         assert_eq!(seen, [10, 10, 10]);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn plain_counters_herd() {
-        let mut switch = Shortest::new(3, Reported::Only, 0, 1);
+        let mut switch = ShortestSwitch::new(3, Reported::Only, 0, 1);
         switch.reply(0, &reply(0, 1));
         switch.reply(0, &reply(2, 1));
         assert!((0..100).all(|_| ask(&mut switch) == 1));
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn ties_are_broken_at_random() {
-        let mut switch = Shortest::new(4, Reported::Only, 0, 1);
+        let mut switch = ShortestSwitch::new(4, Reported::Only, 0, 1);
         let mut seen = [0; 4];
         (0..4000).for_each(|_| seen[ask(&mut switch)] += 1);
         assert!(seen.iter().all(|&n| (900..1100).contains(&n)), "{seen:?}");
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn few_choices_never_take_the_longest_of_them() {
-        let mut switch = Shortest::new(2, Reported::Only, 8, 1);
+        let mut switch = ShortestSwitch::new(2, Reported::Only, 8, 1);
         switch.reply(0, &reply(0, 9));
         let longer = (0..10_000).filter(|_| ask(&mut switch) == 0).count();
         // All eight draws hit the longer queue with probability 2⁻⁸.

@@ -5,12 +5,12 @@ use crate::Rng;
 
 /// Any server, each as likely.
 #[derive(Clone, Debug)]
-pub struct Random {
+pub struct RandomSwitch {
     servers: usize,
     rng: Rng,
 }
 
-impl Random {
+impl RandomSwitch {
     /// Over `servers` servers.
     #[must_use]
     pub fn new(servers: usize, seed: u64) -> Self {
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-impl Switch for Random {
+impl Switch for RandomSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
         Forward::To(ServerId(self.rng.below(self.servers) as u16))
@@ -50,12 +50,12 @@ impl Switch for Random {
 
 /// One server after the other.
 #[derive(Clone, Debug)]
-pub struct RoundRobin {
+pub struct RoundRobinSwitch {
     servers: u16,
     next: u16,
 }
 
-impl RoundRobin {
+impl RoundRobinSwitch {
     /// Over `servers` servers.
     #[must_use]
     pub fn new(servers: usize) -> Self {
@@ -66,7 +66,7 @@ impl RoundRobin {
     }
 }
 
-impl Switch for RoundRobin {
+impl Switch for RoundRobinSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
         let server = self.next;

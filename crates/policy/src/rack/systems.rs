@@ -11,11 +11,11 @@
 //! | pallas, pallas-paper | groups of types, weighted turns | given: c-FCFS, or DARC with a given reservation |
 
 use super::{
-    Bouncing, Bounded, Cloning, ControlPlane, ControlRules, Horus, NetClone, Objective, Random,
-    Reported, RoundRobin, Shaper, Shortest, Switch, Turns,
+    Bouncing, BoundedSwitch, Cloning, ControlPlane, ControlRules, Horus, NetClone, Objective,
+    RandomSwitch, Reported, RoundRobinSwitch, Shaper, ShortestSwitch, Switch, Turns,
 };
 use crate::ClassHint;
-use crate::spec::{self, Description, Kind, Param, Params, Reader, Spec, SpecError, Value};
+use crate::spec::{self, Description, Param, ParamKind, Params, Reader, Spec, SpecError, Value};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -155,7 +155,7 @@ const BOUNCE: Param = Param::word("bounce", &["longer", "all", "off"])
 const ADAPT: Param = Param::word("adapt", &["on", "off"])
     .means("whether the control plane goes on after the first policy");
 const ROLES: Param = Param {
-    kind: Kind::Text {
+    kind: ParamKind::Text {
         default: "as the control plane says",
         form: "a server's policy",
     },
@@ -258,7 +258,7 @@ pub fn with<V: RackVisit>(
     shape: &RackShape,
     visitor: V,
 ) -> Result<V::Output, SpecError> {
-    Ok(Settings::read(spec, shape)?.build(shape, visitor))
+    Ok(RackSettings::read(spec, shape)?.build(shape, visitor))
 }
 
 /// Checks a spec for a rack of this shape, as [`with`] does before it builds, and says the parameters as used.
@@ -267,7 +267,7 @@ pub fn with<V: RackVisit>(
 /// [`SpecError`] when there is no such policy or parameter, or a value is out of range; the inner policy is taken as it
 /// is written.
 pub fn check(spec: &Spec, shape: &RackShape) -> Result<Params, SpecError> {
-    Ok(Settings::read(spec, shape)?.params)
+    Ok(RackSettings::read(spec, shape)?.params)
 }
 
 /// A rack's own spec, and that of its servers where it is given: keys after `inner=NAME` belong to NAME.
@@ -313,15 +313,15 @@ fn choices(read: &mut Reader<'_>) -> Result<usize, SpecError> {
 }
 
 /// What a spec sets on a rack of the shape that it was read for: reading can fail, building cannot.
-struct Settings {
+struct RackSettings {
     name: &'static str,
     params: Params,
-    step: Step,
+    step: SwitchSpec,
     rtt_ns: u64,
 }
 
 /// A switch, not built yet.
-enum Step {
+enum SwitchSpec {
     Random,
     RoundRobin,
     Shortest { reported: Reported, choices: usize },
@@ -341,7 +341,7 @@ struct Shaping {
     adapting: bool,
 }
 
-impl Settings {
+impl RackSettings {
     fn read(spec: &Spec, shape: &RackShape) -> Result<Self, SpecError> {
         let about = find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
             name: spec.name.clone(),
@@ -351,9 +351,12 @@ impl Settings {
         let mut read = Reader::new(about, &own)?;
         let (step, rtt_ns) = if is_shaped(about) {
             let rtt_ns = read.time("rtt")?;
-            (Step::Shaped(Shaping::read(&mut read)?), rtt_ns)
+            (SwitchSpec::Shaped(Shaping::read(&mut read)?), rtt_ns)
         } else {
-            (Step::read(about.name, &mut read, shape)?, read.time("rtt")?)
+            (
+                SwitchSpec::read(about.name, &mut read, shape)?,
+                read.time("rtt")?,
+            )
         };
         let mut params = read.used();
         if let Some(inner) = servers(about, given) {
@@ -385,24 +388,31 @@ impl Settings {
         };
         let servers = shape.cores.len();
         match step {
-            Step::Random => visitor.visit(plain.switched_by(Random::new(servers, shape.seed))),
-            Step::RoundRobin => visitor.visit(plain.switched_by(RoundRobin::new(servers))),
-            Step::Shortest { reported, choices } => {
-                let switch = Shortest::new(servers, reported, choices, shape.seed);
+            SwitchSpec::Random => {
+                visitor.visit(plain.switched_by(RandomSwitch::new(servers, shape.seed)))
+            }
+            SwitchSpec::RoundRobin => {
+                visitor.visit(plain.switched_by(RoundRobinSwitch::new(servers)))
+            }
+            SwitchSpec::Shortest { reported, choices } => {
+                let switch = ShortestSwitch::new(servers, reported, choices, shape.seed);
                 visitor.visit(plain.switched_by(switch))
             }
-            Step::Bounded { most } => visitor
-                .visit(plain.switched_by(Bounded::new(servers, most, shape.room, shape.seed))),
-            Step::OneQueue => {
-                let switch = Bounded::per_core(&shape.cores, 1, shape.room, shape.seed);
+            SwitchSpec::Bounded { most } => visitor.visit(
+                plain.switched_by(BoundedSwitch::new(servers, most, shape.room, shape.seed)),
+            ),
+            SwitchSpec::OneQueue => {
+                let switch = BoundedSwitch::per_core(&shape.cores, 1, shape.room, shape.seed);
                 visitor.visit(plain.switched_by(switch))
             }
-            Step::NetClone => {
+            SwitchSpec::NetClone => {
                 let switch = NetClone::new(&shape.cores, DUPLICATE_SLOTS, shape.seed);
                 visitor.visit(plain.switched_by(switch))
             }
-            Step::Horus => visitor.visit(plain.switched_by(Horus::new(&shape.cores, shape.seed))),
-            Step::Shaped(shaping) => {
+            SwitchSpec::Horus => {
+                visitor.visit(plain.switched_by(Horus::new(&shape.cores, shape.seed)))
+            }
+            SwitchSpec::Shaped(shaping) => {
                 let cores = shape.cores.iter().sum();
                 let (turns, cloning) = (shaping.turns, shaping.cloning);
                 let types = shape.types.len();
@@ -432,7 +442,7 @@ impl RackSystem<()> {
     }
 }
 
-impl Step {
+impl SwitchSpec {
     fn read(name: &str, read: &mut Reader<'_>, shape: &RackShape) -> Result<Self, SpecError> {
         Ok(match name {
             "random" => Self::Random,

@@ -1,6 +1,6 @@
 //! What a policy of any level says of itself.
 
-use super::{Kind, Param, Spec, SpecError};
+use super::{Param, ParamKind, Spec, SpecError};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -80,12 +80,12 @@ pub(crate) const fn names<const N: usize>(all: &[&Description]) -> [&'static str
 
 /// A policy's parameters as a spec gives them, or by default.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
+pub struct GivenParams<'a> {
     about: &'static Description,
     spec: &'a Spec,
 }
 
-impl<'a> Given<'a> {
+impl<'a> GivenParams<'a> {
     /// The parameters that `spec` gives to the policy described.
     #[must_use]
     pub fn new(about: &'static Description, spec: &'a Spec) -> Self {
@@ -97,7 +97,7 @@ impl<'a> Given<'a> {
     pub fn word(&self, key: &str) -> &'a str {
         self.raw(key)
             .unwrap_or_else(|| match self.about.param(key).map(|param| param.kind) {
-                Some(Kind::Word(choices)) => choices[0],
+                Some(ParamKind::Word(choices)) => choices[0],
                 _ => "",
             })
     }
@@ -107,7 +107,7 @@ impl<'a> Given<'a> {
     pub fn whole(&self, key: &str) -> u64 {
         let given = self.raw(key).and_then(|text| text.parse().ok());
         given.unwrap_or_else(|| match self.about.param(key).map(|param| param.kind) {
-            Some(Kind::Whole { default, .. }) => default.or(0),
+            Some(ParamKind::Whole { default, .. }) => default.or(0),
             _ => 0,
         })
     }

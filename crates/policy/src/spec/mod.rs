@@ -4,9 +4,9 @@ mod description;
 mod param;
 mod reader;
 
-pub use description::{Description, Given};
+pub use description::{Description, GivenParams};
 pub(crate) use description::{find, names};
-pub use param::{Fallback, Kind, Param};
+pub use param::{Fallback, Param, ParamKind};
 pub(crate) use reader::Reader;
 
 use alloc::string::{String, ToString};
@@ -104,7 +104,7 @@ impl fmt::Display for SpecError {
                 write!(
                     f,
                     "no policy is called '{name}'; there are: {}",
-                    List(valid)
+                    WordList(valid)
                 )
             }
             Self::Roams { policy } => {
@@ -129,7 +129,7 @@ impl fmt::Display for SpecError {
                 write!(
                     f,
                     "policy '{policy}' has no parameter '{key}'; it takes: {}",
-                    List(valid)
+                    WordList(valid)
                 )
             }
             Self::SetAtStart {
@@ -150,7 +150,7 @@ impl fmt::Display for SpecError {
                 write!(
                     f,
                     "policy '{policy}' takes {key} at the start only: start the server anew, or change: {}",
-                    List(changeable)
+                    WordList(changeable)
                 )
             }
             Self::BadValue {
@@ -167,9 +167,9 @@ impl fmt::Display for SpecError {
 
 impl core::error::Error for SpecError {}
 
-struct List<'a>(&'a [&'static str]);
+struct WordList<'a>(&'a [&'static str]);
 
-impl fmt::Display for List<'_> {
+impl fmt::Display for WordList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, word) in self.0.iter().enumerate() {
             write!(f, "{}{word}", if index == 0 { "" } else { ", " })?;

@@ -16,14 +16,14 @@ pub struct Param {
     /// What bounds a whole number more tightly than its kind does, in words; empty where nothing does.
     pub bound: &'static str,
     /// Its values.
-    pub kind: Kind,
+    pub kind: ParamKind,
     /// Whether it may change while a server serves: its policy then keeps what it has learned, and what waits.
     pub while_serving: bool,
 }
 
 /// The values of a parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Kind {
+pub enum ParamKind {
     /// A number.
     Number {
         /// Where none is given.
@@ -93,36 +93,36 @@ impl Param {
     #[must_use]
     pub const fn number(key: &'static str, default: f64, min: f64, max: f64) -> Self {
         let default = Fallback::Is(default);
-        Self::of(key, Kind::Number { default, min, max })
+        Self::of(key, ParamKind::Number { default, min, max })
     }
 
     /// A whole number from `min` to `max`.
     #[must_use]
     pub const fn whole(key: &'static str, default: u64, min: u64, max: u64) -> Self {
         let default = Fallback::Is(default);
-        Self::of(key, Kind::Whole { default, min, max })
+        Self::of(key, ParamKind::Whole { default, min, max })
     }
 
     /// A time from `min` to `max` ns.
     #[must_use]
     pub const fn time(key: &'static str, default: u64, min: u64, max: u64) -> Self {
         let default = Fallback::Is(default);
-        Self::of(key, Kind::Time { default, min, max })
+        Self::of(key, ParamKind::Time { default, min, max })
     }
 
     /// One of `choices`, the first by default.
     #[must_use]
     pub const fn word(key: &'static str, choices: &'static [&'static str]) -> Self {
-        Self::of(key, Kind::Word(choices))
+        Self::of(key, ParamKind::Word(choices))
     }
 
     /// Text that must be `form`.
     #[must_use]
     pub const fn text(key: &'static str, default: &'static str, form: &'static str) -> Self {
-        Self::of(key, Kind::Text { default, form })
+        Self::of(key, ParamKind::Text { default, form })
     }
 
-    const fn of(key: &'static str, kind: Kind) -> Self {
+    const fn of(key: &'static str, kind: ParamKind) -> Self {
         Self {
             key,
             meaning: "",
@@ -164,17 +164,17 @@ impl Param {
     #[must_use]
     pub const fn following(self, words: &'static str) -> Self {
         let kind = match self.kind {
-            Kind::Number { min, max, .. } => Kind::Number {
+            ParamKind::Number { min, max, .. } => ParamKind::Number {
                 default: Fallback::Follows(words),
                 min,
                 max,
             },
-            Kind::Whole { min, max, .. } => Kind::Whole {
+            ParamKind::Whole { min, max, .. } => ParamKind::Whole {
                 default: Fallback::Follows(words),
                 min,
                 max,
             },
-            Kind::Time { min, max, .. } => Kind::Time {
+            ParamKind::Time { min, max, .. } => ParamKind::Time {
                 default: Fallback::Follows(words),
                 min,
                 max,
@@ -188,12 +188,12 @@ impl Param {
     #[must_use]
     pub fn default_text(&self) -> String {
         match self.kind {
-            Kind::Number { default, .. } => default.text(|number| number.to_string()),
-            Kind::Whole { default, .. } => default.text(|number| number.to_string()),
-            Kind::Time { default, .. } => default.text(time),
-            Kind::Word(choices) => choices[0].to_string(),
-            Kind::Text { default: "", .. } => "none".to_string(),
-            Kind::Text { default, .. } => default.to_string(),
+            ParamKind::Number { default, .. } => default.text(|number| number.to_string()),
+            ParamKind::Whole { default, .. } => default.text(|number| number.to_string()),
+            ParamKind::Time { default, .. } => default.text(time),
+            ParamKind::Word(choices) => choices[0].to_string(),
+            ParamKind::Text { default: "", .. } => "none".to_string(),
+            ParamKind::Text { default, .. } => default.to_string(),
         }
     }
 
@@ -201,7 +201,7 @@ impl Param {
     #[must_use]
     pub fn values_text(&self) -> String {
         match self.kind {
-            Kind::Number { min, max, .. } => {
+            ParamKind::Number { min, max, .. } => {
                 if min == f64::MIN_POSITIVE {
                     format!("above 0, up to {max}")
                 } else if max == f64::MAX {
@@ -210,15 +210,15 @@ impl Param {
                     format!("{min} to {max}")
                 }
             }
-            Kind::Whole { min, .. } if !self.bound.is_empty() => {
+            ParamKind::Whole { min, .. } if !self.bound.is_empty() => {
                 format!("{min} to {}", self.bound)
             }
-            Kind::Whole { min, max, .. } => format!("{min} to {}", whole(max)),
-            Kind::Time { min: 0, max, .. } => format!("up to {}", time(max)),
-            Kind::Time { min: 1, max, .. } => format!("above 0, up to {}", time(max)),
-            Kind::Time { min, max, .. } => format!("{} to {}", time(min), time(max)),
-            Kind::Word(choices) => either(choices),
-            Kind::Text { form, .. } => form.to_string(),
+            ParamKind::Whole { min, max, .. } => format!("{min} to {}", whole(max)),
+            ParamKind::Time { min: 0, max, .. } => format!("up to {}", time(max)),
+            ParamKind::Time { min: 1, max, .. } => format!("above 0, up to {}", time(max)),
+            ParamKind::Time { min, max, .. } => format!("{} to {}", time(min), time(max)),
+            ParamKind::Word(choices) => either(choices),
+            ParamKind::Text { form, .. } => form.to_string(),
         }
     }
 
@@ -227,19 +227,19 @@ impl Param {
     pub fn expected(&self) -> String {
         let values = self.values_text();
         match (self.kind, self.unit) {
-            (Kind::Number { .. }, "") => format!("a number, {values}"),
-            (Kind::Whole { .. }, "") => format!("a whole number, {values}"),
-            (Kind::Number { .. } | Kind::Whole { .. }, unit) => {
+            (ParamKind::Number { .. }, "") => format!("a number, {values}"),
+            (ParamKind::Whole { .. }, "") => format!("a whole number, {values}"),
+            (ParamKind::Number { .. } | ParamKind::Whole { .. }, unit) => {
                 format!("a number of {unit}, {values}")
             }
-            (Kind::Time { min: 0, .. }, _) => format!("a time such as 500ns or 5us, {values}"),
-            (Kind::Time { min: 1, max, .. }, _) => {
+            (ParamKind::Time { min: 0, .. }, _) => format!("a time such as 500ns or 5us, {values}"),
+            (ParamKind::Time { min: 1, max, .. }, _) => {
                 format!("a time above 0 such as 5us, up to {}", time(max))
             }
-            (Kind::Time { .. }, _) => {
+            (ParamKind::Time { .. }, _) => {
                 format!("a time with its unit, {values}, such as 5us or 50ms")
             }
-            (Kind::Word(_) | Kind::Text { .. }, _) => values,
+            (ParamKind::Word(_) | ParamKind::Text { .. }, _) => values,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reads a spec by a policy's description.
 
-use super::{Description, Kind, Param, Params, Spec, SpecError, Value, time_ns};
+use super::{Description, Param, ParamKind, Params, Spec, SpecError, Value, time_ns};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
     /// A number whose default may follow from something else: then it is `derived`.
     pub(crate) fn number_or(&mut self, key: &'static str, derived: f64) -> Result<f64, SpecError> {
         let param = self.param(key);
-        let Kind::Number { default, min, max } = param.kind else {
+        let ParamKind::Number { default, min, max } = param.kind else {
             panic!("{key} is no number");
         };
         let number = match self.raw(key) {
@@ -55,7 +55,7 @@ impl<'a> Reader<'a> {
     /// A whole number whose default may follow from something else: then it is `derived`.
     pub(crate) fn whole_or(&mut self, key: &'static str, derived: u64) -> Result<u64, SpecError> {
         let param = self.param(key);
-        let Kind::Whole { default, min, max } = param.kind else {
+        let ParamKind::Whole { default, min, max } = param.kind else {
             panic!("{key} is no whole number");
         };
         let number = match self.raw(key) {
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     /// A time whose default may follow from something else: then it is `derived`, ns.
     pub(crate) fn time_or(&mut self, key: &'static str, derived: u64) -> Result<u64, SpecError> {
         let param = self.param(key);
-        let Kind::Time { default, min, max } = param.kind else {
+        let ParamKind::Time { default, min, max } = param.kind else {
             panic!("{key} is no time");
         };
         let time_ns = match self.raw(key) {
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
     /// The word chosen.
     pub(crate) fn word(&mut self, key: &'static str) -> Result<&'static str, SpecError> {
         let param = self.param(key);
-        let Kind::Word(choices) = param.kind else {
+        let ParamKind::Word(choices) = param.kind else {
             panic!("{key} is no word");
         };
         let choice = match self.raw(key) {
@@ -126,7 +126,7 @@ impl<'a> Reader<'a> {
     /// The words as written, or the default. Whoever reads them [notes](Self::note) what it made of them.
     pub(crate) fn text(&self, key: &'static str) -> &'a str {
         self.raw(key).unwrap_or(match self.param(key).kind {
-            Kind::Text { default, .. } => default,
+            ParamKind::Text { default, .. } => default,
             _ => "",
         })
     }

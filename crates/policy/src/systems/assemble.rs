@@ -64,13 +64,13 @@ pub(super) fn typed<C: Control>(
     name: &'static str,
     shape: &Shape,
     control: C,
-) -> System<Central<Typed, Reserved, C>, locals::Fifo> {
+) -> System<Central<Typed, Reserved, C>, locals::LocalFifo> {
     let parts = CentralParts {
         discipline: Typed::new(shape.queues(), shape.queue_limit),
         placement: Reserved,
         control,
     };
-    system(name, shape, central(shape, 1, parts), locals::Fifo)
+    system(name, shape, central(shape, 1, parts), locals::LocalFifo)
 }
 
 /// A dispatcher of these parts whose workers hold up to `depth` requests.

@@ -26,14 +26,14 @@ const POLICY: ServerPolicy = ServerPolicy {
 
 /// c-FCFS: one queue, any idle worker.
 #[must_use]
-pub fn c_fcfs(shape: &Shape) -> System<Central<Fifo, IdleWorker, Fixed>, locals::Fifo> {
+pub fn c_fcfs(shape: &Shape) -> System<Central<Fifo, IdleWorker, Fixed>, locals::LocalFifo> {
     let parts = CentralParts {
         discipline: Fifo::new(shape.queue_limit),
         placement: IdleWorker,
         control: Fixed::Open,
     };
     let ingress = central(shape, 1, parts);
-    system(POLICY.about.name, shape, ingress, locals::Fifo)
+    system(POLICY.about.name, shape, ingress, locals::LocalFifo)
 }
 
 pub(super) enum Entry {}

@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 const A_QUANTUM_NS: u64 = 5_000;
 
 /// The parts of a system with a dispatcher.
-pub(super) struct Chosen {
+pub(super) struct ChosenParts {
     pub(super) discipline: ChosenDiscipline,
     pub(super) placement: ChosenPlacement,
     pub(super) control: ChosenControl,

@@ -1,7 +1,7 @@
 //! A system by its parts: `compose,discipline=typed,placement=jbsq,k=2,preemption=quantum,control=darc`.
 
 use super::build::Build;
-use super::chosen::{Chosen, ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenPlacement};
+use super::chosen::{ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenParts, ChosenPlacement};
 use super::darc::{DELAY, DELTA, DEVIATION, PROFILE, SPILLWAY, WINDOW};
 use super::describe::{Facts, Grid, Preemption, Promises, ServerPolicy, Values};
 use super::params::{
@@ -10,7 +10,7 @@ use super::params::{
 };
 use super::visit::Visit;
 use crate::Shape;
-use crate::spec::{Description, Given, Param, Params, Reader, SpecError};
+use crate::spec::{Description, GivenParams, Param, Params, Reader, SpecError};
 
 /// What it says of itself.
 const POLICY: ServerPolicy = ServerPolicy {
@@ -78,7 +78,7 @@ const PLACEMENTS: &[&str] = &["idle", "reserved", "jbsq", "shortest", "choices",
 const PREEMPTIONS: &[&str] = &["never", "quantum", "srpt", "edf", "on-blocked", "levels"];
 const CONTROLS: &[&str] = &["none", "reserve", "partition", "darc", "darc-stable"];
 
-fn facts(facts: Facts, given: &Given<'_>) -> Facts {
+fn facts(facts: Facts, given: &GivenParams<'_>) -> Facts {
     let (discipline, placement) = (given.word("discipline"), given.word("placement"));
     let control = given.word("control");
     let draws = matches!(placement, "choices" | "random");
@@ -109,13 +109,13 @@ pub(super) enum Entry {}
 
 impl Build for Entry {
     const POLICY: &'static ServerPolicy = &POLICY;
-    type Settings = Chosen;
+    type Settings = ChosenParts;
 
-    fn read(read: &mut Reader<'_>, shape: &Shape) -> Result<Chosen, SpecError> {
+    fn read(read: &mut Reader<'_>, shape: &Shape) -> Result<ChosenParts, SpecError> {
         let choice = Choice::read(read)?;
         choice.check(read)?;
         let placement = ChosenPlacement::read(choice.placement, read)?;
-        let chosen = Chosen {
+        let chosen = ChosenParts {
             discipline: ChosenDiscipline::read(choice.discipline, shape, read)?,
             placement,
             control: ChosenControl::read(choice.control, read)?,
@@ -125,7 +125,12 @@ impl Build for Entry {
         Ok(chosen)
     }
 
-    fn build<V: Visit>(chosen: Chosen, params: Params, shape: &Shape, visitor: V) -> V::Output {
+    fn build<V: Visit>(
+        chosen: ChosenParts,
+        params: Params,
+        shape: &Shape,
+        visitor: V,
+    ) -> V::Output {
         let name = POLICY.about.name;
         chosen.assemble(name, params, shape).visit(visitor)
     }

@@ -81,7 +81,7 @@ pub type Concord = Working<SplitFifo, Bounded, Fixed>;
 pub fn concord(
     shape: &Shape,
     spec: &Spec,
-) -> Result<Replicas<Concord, locals::Fifo, Quantum>, SpecError> {
+) -> Result<Replicas<Concord, locals::LocalFifo, Quantum>, SpecError> {
     let (settings, params) = read_settings::<Entry>(spec, shape)?;
     Ok(assembled(&settings, &params, shape))
 }
@@ -134,7 +134,7 @@ fn assembled(
     settings: &Settings,
     params: &Params,
     shape: &Shape,
-) -> Replicas<Concord, locals::Fifo, Quantum> {
+) -> Replicas<Concord, locals::LocalFifo, Quantum> {
     Replicas::new(settings.dispatchers, shape, |shape| {
         let depth = settings.depth;
         let parts = CentralParts {
@@ -146,7 +146,7 @@ fn assembled(
         let ingress = Working::new(ingress, settings.own_slice_ns);
         let base = System {
             depth,
-            ..system(POLICY.about.name, shape, ingress, locals::Fifo)
+            ..system(POLICY.about.name, shape, ingress, locals::LocalFifo)
         };
         let monitor = Quantum::new(settings.quantum_ns, settings.lateness.clone(), shape.seed);
         base.under(monitor, settings.preemption_costs, params.clone())

@@ -24,8 +24,8 @@ const POLICY: ServerPolicy = ServerPolicy {
 
 /// d-FCFS: one queue a worker, steered by the flow's hash.
 #[must_use]
-pub fn d_fcfs(shape: &Shape) -> System<Steered, locals::Fifo> {
-    let locals = alloc::vec![locals::Fifo; shape.workers];
+pub fn d_fcfs(shape: &Shape) -> System<Steered, locals::LocalFifo> {
+    let locals = alloc::vec![locals::LocalFifo; shape.workers];
     steered(POLICY.about.name, shape, 0, locals)
 }
 

@@ -8,7 +8,7 @@ use super::visit::Visit;
 use crate::controls::{Control, Darc, DarcRules, Known};
 use crate::disciplines::Typed;
 use crate::placements::Reserved;
-use crate::spec::{Description, Given, Param, Params, Reader, SpecError};
+use crate::spec::{Description, GivenParams, Param, Params, Reader, SpecError};
 use crate::{Central, Shape, locals};
 
 /// What it says of itself.
@@ -59,7 +59,7 @@ pub(super) const GRIDS: &[Grid] = &[Grid::profiled(&[(
     Values::These(&["1.5", "2", "3", "5"]),
 )])];
 
-pub(super) fn by_profile(facts: Facts, given: &Given<'_>) -> Facts {
+pub(super) fn by_profile(facts: Facts, given: &GivenParams<'_>) -> Facts {
     Facts {
         knows_load: given.word("profile") == "known",
         ..facts
@@ -71,7 +71,7 @@ pub(super) fn by_profile(facts: Facts, given: &Given<'_>) -> Facts {
 pub fn darc(
     shape: &Shape,
     params: DarcParams,
-) -> System<Central<Typed, Reserved, Darc>, locals::Fifo> {
+) -> System<Central<Typed, Reserved, Darc>, locals::LocalFifo> {
     reserving(POLICY.about.name, shape, params, Darc::new)
 }
 
@@ -81,7 +81,7 @@ pub(super) fn reserving<C: Control>(
     shape: &Shape,
     params: DarcParams,
     control: impl FnOnce(usize, DarcRules, Option<&Known>) -> C,
-) -> System<Central<Typed, Reserved, C>, locals::Fifo> {
+) -> System<Central<Typed, Reserved, C>, locals::LocalFifo> {
     let known = params.profile(shape);
     let control = control(shape.classes.len(), params.rules, known.as_ref());
     typed(name, shape, control)

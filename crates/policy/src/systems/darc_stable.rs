@@ -30,7 +30,7 @@ const POLICY: ServerPolicy = ServerPolicy {
 pub fn darc_stable(
     shape: &Shape,
     params: DarcParams,
-) -> System<Central<Typed, Reserved, DarcStable>, locals::Fifo> {
+) -> System<Central<Typed, Reserved, DarcStable>, locals::LocalFifo> {
     reserving(POLICY.about.name, shape, params, DarcStable::new)
 }
 

@@ -34,7 +34,7 @@ const POLICY: ServerPolicy = ServerPolicy {
 pub fn darc_static(
     shape: &Shape,
     reserved: usize,
-) -> System<Central<Typed, Reserved, Fixed>, locals::Fifo> {
+) -> System<Central<Typed, Reserved, Fixed>, locals::LocalFifo> {
     typed(POLICY.about.name, shape, Fixed::First(reserved))
 }
 

@@ -1,7 +1,7 @@
 //! What a server's policy says of itself beside its name and parameters.
 
 use crate::role::Owner;
-use crate::spec::{Description, Given, Spec};
+use crate::spec::{Description, GivenParams, Spec};
 
 /// A policy of a server, as it describes itself.
 #[derive(Clone, Copy, Debug)]
@@ -11,7 +11,7 @@ pub struct ServerPolicy {
     /// What it is with its default parameters.
     pub defaults: Facts,
     /// What parameters make of that.
-    pub with_params: fn(Facts, &Given<'_>) -> Facts,
+    pub with_params: fn(Facts, &GivenParams<'_>) -> Facts,
     /// What a planner tries of it; nothing where it tries it only on request.
     pub grids: &'static [Grid],
 }
@@ -157,7 +157,7 @@ impl ServerPolicy {
 
     /// What it is with the parameters of a spec. Values that do not parse count as not given.
     pub(super) fn facts(&'static self, spec: &Spec) -> Facts {
-        (self.with_params)(self.defaults, &Given::new(&self.about, spec))
+        (self.with_params)(self.defaults, &GivenParams::new(&self.about, spec))
     }
 }
 

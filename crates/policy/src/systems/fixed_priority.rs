@@ -30,7 +30,7 @@ const POLICY: ServerPolicy = ServerPolicy {
 
 /// Shortest class first; every worker open to all.
 #[must_use]
-pub fn fixed_priority(shape: &Shape) -> System<Central<Typed, Reserved, Fixed>, locals::Fifo> {
+pub fn fixed_priority(shape: &Shape) -> System<Central<Typed, Reserved, Fixed>, locals::LocalFifo> {
     System {
         name: POLICY.about.name,
         ..darc_static(shape, 0)

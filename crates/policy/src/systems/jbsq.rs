@@ -34,7 +34,10 @@ const POLICY: ServerPolicy = ServerPolicy {
 
 /// JBSQ(k): one queue, and bounded ones at the workers.
 #[must_use]
-pub fn jbsq(shape: &Shape, depth: usize) -> System<Central<Fifo, Bounded, Fixed>, locals::Fifo> {
+pub fn jbsq(
+    shape: &Shape,
+    depth: usize,
+) -> System<Central<Fifo, Bounded, Fixed>, locals::LocalFifo> {
     let parts = CentralParts {
         discipline: Fifo::new(shape.queue_limit),
         placement: Bounded,
@@ -43,7 +46,7 @@ pub fn jbsq(shape: &Shape, depth: usize) -> System<Central<Fifo, Bounded, Fixed>
     let ingress = central(shape, depth, parts);
     System {
         depth,
-        ..system(POLICY.about.name, shape, ingress, locals::Fifo)
+        ..system(POLICY.about.name, shape, ingress, locals::LocalFifo)
     }
 }
 

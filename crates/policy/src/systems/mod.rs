@@ -155,7 +155,7 @@ registry! {
     mlfq::Entry,
     cscq::Entry,
     on_blocked::Entry,
-    shinjuku::MultiQueue,
+    shinjuku::MultiQueueEntry,
     compose::Entry,
 }
 

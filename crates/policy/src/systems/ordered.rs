@@ -1,7 +1,7 @@
 //! Systems that differ in the order of the queue, each a choice of parts.
 
 use super::build::Build;
-use super::chosen::{Chosen, ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenPlacement};
+use super::chosen::{ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenParts, ChosenPlacement};
 use super::describe::ServerPolicy;
 use super::visit::Visit;
 use crate::Shape;
@@ -23,15 +23,15 @@ pub(super) trait Ordered {
 
 impl<P: Ordered> Build for P {
     const POLICY: &'static ServerPolicy = &P::RECIPE.policy;
-    type Settings = Chosen;
+    type Settings = ChosenParts;
 
-    fn read(read: &mut Reader<'_>, shape: &Shape) -> Result<Chosen, SpecError> {
+    fn read(read: &mut Reader<'_>, shape: &Shape) -> Result<ChosenParts, SpecError> {
         let preemption = if read.has("preemption") {
             read.word("preemption")?
         } else {
             P::RECIPE.preemption
         };
-        let chosen = Chosen {
+        let chosen = ChosenParts {
             discipline: ChosenDiscipline::read(P::RECIPE.discipline, shape, read)?,
             placement: ChosenPlacement::Idle,
             control: ChosenControl::Open,
@@ -41,7 +41,12 @@ impl<P: Ordered> Build for P {
         Ok(chosen)
     }
 
-    fn build<V: Visit>(chosen: Chosen, params: Params, shape: &Shape, visitor: V) -> V::Output {
+    fn build<V: Visit>(
+        chosen: ChosenParts,
+        params: Params,
+        shape: &Shape,
+        visitor: V,
+    ) -> V::Output {
         let name = Self::POLICY.about.name;
         chosen.assemble(name, params, shape).visit(visitor)
     }

@@ -2,7 +2,7 @@
 
 use super::assemble::{central, system};
 use super::chosen::{
-    Chosen, ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenPlacement, ClassOrder,
+    ChosenControl, ChosenDiscipline, ChosenMonitor, ChosenParts, ChosenPlacement, ClassOrder,
 };
 use super::system::System;
 use super::visit::Visit;
@@ -27,11 +27,11 @@ pub type AnyIngress = Central<AnyDiscipline, AnyPlacement, AnyControl>;
 )]
 pub(super) enum Composed {
     /// Nobody is interrupted.
-    Cooperative(System<AnyIngress, locals::Fifo>),
+    Cooperative(System<AnyIngress, locals::LocalFifo>),
     /// A monitor interrupts.
-    Preemptive(System<AnyIngress, locals::Fifo, AnyMonitor>),
+    Preemptive(System<AnyIngress, locals::LocalFifo, AnyMonitor>),
     /// What is shorter overtakes: SRPT, by far the most simulated of these, is compiled for itself.
-    Overtaking(System<Central<Shortest, IdleWorker, Fixed>, locals::Fifo, Overtake>),
+    Overtaking(System<Central<Shortest, IdleWorker, Fixed>, locals::LocalFifo, Overtake>),
 }
 
 impl Composed {
@@ -45,7 +45,7 @@ impl Composed {
     }
 }
 
-impl Chosen {
+impl ChosenParts {
     pub(super) fn assemble(self, name: &'static str, params: Params, shape: &Shape) -> Composed {
         let (placement, depth) = self.placement.make(shape);
         let discipline = self.discipline.make(shape);
@@ -93,10 +93,10 @@ fn around<D: Discipline, P: Placement, C: Control>(
     shape: &Shape,
     depth: usize,
     parts: CentralParts<D, P, C>,
-) -> System<Central<D, P, C>, locals::Fifo> {
+) -> System<Central<D, P, C>, locals::LocalFifo> {
     System {
         depth,
-        ..system(name, shape, central(shape, depth, parts), locals::Fifo)
+        ..system(name, shape, central(shape, depth, parts), locals::LocalFifo)
     }
 }
 
@@ -109,7 +109,7 @@ impl ChosenPlacement {
             Self::Reserved => (AnyPlacement::Reserved(Reserved), 1),
             Self::Bounded { depth } => (AnyPlacement::ReservedBounded(ReservedBounded), depth),
             Self::Shortest => {
-                let placement = crate::placements::Shortest::new(seed);
+                let placement = crate::placements::ShortestQueue::new(seed);
                 (AnyPlacement::Shortest(placement), usize::MAX)
             }
             Self::Choices { draws } => {

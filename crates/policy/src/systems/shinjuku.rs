@@ -107,7 +107,7 @@ pub type Shinjuku = Central<Fifo, IdleWorker, Fixed>;
 pub fn shinjuku_sq(
     shape: &Shape,
     spec: &Spec,
-) -> Result<System<Shinjuku, locals::Fifo, Quantum>, SpecError> {
+) -> Result<System<Shinjuku, locals::LocalFifo, Quantum>, SpecError> {
     let (settings, params) = read_settings::<SingleQueue>(spec, shape)?;
     Ok(assembled(&SINGLE_QUEUE, settings, params, shape))
 }
@@ -119,7 +119,7 @@ pub fn shinjuku_sq(
 pub fn shinjuku_ci(
     shape: &Shape,
     spec: &Spec,
-) -> Result<System<Shinjuku, locals::Fifo, Quantum>, SpecError> {
+) -> Result<System<Shinjuku, locals::LocalFifo, Quantum>, SpecError> {
     let (settings, params) = read_settings::<ByProbes>(spec, shape)?;
     Ok(assembled(&BY_PROBES, settings, params, shape))
 }
@@ -146,7 +146,7 @@ fn assembled(
     settings: Settings,
     params: Params,
     shape: &Shape,
-) -> System<Shinjuku, locals::Fifo, Quantum> {
+) -> System<Shinjuku, locals::LocalFifo, Quantum> {
     let monitor = Quantum::new(settings.quantum_ns, settings.lateness, shape.seed);
     let parts = CentralParts {
         discipline: Fifo::new(shape.queue_limit),
@@ -154,7 +154,7 @@ fn assembled(
         control: Fixed::Open,
     };
     let ingress = central(shape, 1, parts);
-    let base = system(policy.about.name, shape, ingress, locals::Fifo);
+    let base = system(policy.about.name, shape, ingress, locals::LocalFifo);
     base.under(monitor, settings.preemption_costs, params)
 }
 
@@ -188,8 +188,8 @@ impl Build for ByProbes {
     }
 }
 
-pub(super) enum MultiQueue {}
+pub(super) enum MultiQueueEntry {}
 
-impl Ordered for MultiQueue {
+impl Ordered for MultiQueueEntry {
     const RECIPE: &'static Recipe = &MULTI_QUEUE;
 }

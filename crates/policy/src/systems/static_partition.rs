@@ -32,7 +32,7 @@ const POLICY: ServerPolicy = ServerPolicy {
 #[must_use]
 pub fn static_partition(
     shape: &Shape,
-) -> System<Central<Typed, Reserved, Partition>, locals::Fifo> {
+) -> System<Central<Typed, Reserved, Partition>, locals::LocalFifo> {
     typed(POLICY.about.name, shape, Partition::new(&shape.classes))
 }
 

@@ -25,7 +25,7 @@ const POLICY: ServerPolicy = ServerPolicy {
             Param::number("factor", 2.0, 1e-6, 1e6)
                 .means("a long's quantum, in service times of its worker's shorts")
                 .while_serving(),
-            Parts::PARAM,
+            SynergyParts::PARAM,
             Param::number("congested_factor", 2.0, 1e-6, 1e6)
                 .following("as factor")
                 .means("the same while a wait queue is congested")
@@ -131,7 +131,7 @@ impl Longs {
 impl Settings {
     fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
         let factor = read.number("factor")?;
-        let parts = Parts::read(read)?;
+        let parts = SynergyParts::read(read)?;
         Ok(Self {
             timer: TimerRules {
                 factor,
@@ -208,14 +208,14 @@ impl Build for Entry {
 }
 
 /// Which of SYNERGY's parts are there.
-struct Parts {
+struct SynergyParts {
     stealing: bool,
     wait_queue: bool,
     conditional: bool,
     adaptive_quantum: bool,
 }
 
-impl Parts {
+impl SynergyParts {
     const NAMES: [&'static str; 4] = ["ws", "wq", "cp", "qa"];
     const PARAM: Param = Param::text(
         "parts",

@@ -9,7 +9,7 @@ use super::visit::Visit;
 use crate::controls::Fixed;
 use crate::disciplines::Fifo;
 use crate::locals::RoundRobin;
-use crate::placements::Shortest;
+use crate::placements::ShortestQueue;
 use crate::role::Never;
 use crate::spec::{Description, Params, Reader, Spec, SpecError};
 use crate::{Central, CentralParts, PreemptionCosts, Shape};
@@ -43,7 +43,7 @@ const DEEP: usize = 4096;
 pub fn tiny_quanta(
     shape: &Shape,
     spec: &Spec,
-) -> Result<System<Central<Fifo, Shortest, Fixed>, RoundRobin>, SpecError> {
+) -> Result<System<Central<Fifo, ShortestQueue, Fixed>, RoundRobin>, SpecError> {
     let (settings, params) = read_settings::<Entry>(spec, shape)?;
     Ok(assembled(settings, params, shape))
 }
@@ -59,10 +59,10 @@ fn assembled(
     settings: Settings,
     params: Params,
     shape: &Shape,
-) -> System<Central<Fifo, Shortest, Fixed>, RoundRobin> {
+) -> System<Central<Fifo, ShortestQueue, Fixed>, RoundRobin> {
     let parts = CentralParts {
         discipline: Fifo::new(shape.queue_limit),
-        placement: Shortest::new(shape.seed),
+        placement: ShortestQueue::new(shape.seed),
         control: Fixed::Open,
     };
     let ingress = central(shape, DEEP, parts);

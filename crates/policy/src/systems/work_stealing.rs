@@ -7,7 +7,7 @@ use super::params::FLOWS;
 use super::system::System;
 use super::visit::Visit;
 use crate::Shape;
-use crate::locals::{Stealing, Take};
+use crate::locals::{StealAmount, Stealing};
 use crate::spec::{Description, Param, Params, Reader, SpecError};
 
 /// What it says of itself.
@@ -34,7 +34,7 @@ pub const POLICY: ServerPolicy = ServerPolicy {
 
 /// Work stealing over hashed queues; `flows` as in [`Hashed::new`](crate::placements::Hashed::new).
 #[must_use]
-pub fn work_stealing(shape: &Shape, take: Take, flows: u64) -> System<Steered, Stealing> {
+pub fn work_stealing(shape: &Shape, take: StealAmount, flows: u64) -> System<Steered, Stealing> {
     let locals = (0..shape.workers)
         .map(|worker| Stealing::new(take, shape.seed ^ (worker as u64 + 1).rotate_left(40)))
         .collect();
@@ -45,18 +45,18 @@ pub(super) enum Entry {}
 
 impl Build for Entry {
     const POLICY: &'static ServerPolicy = &POLICY;
-    type Settings = (Take, u64);
+    type Settings = (StealAmount, u64);
 
-    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<(Take, u64), SpecError> {
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<(StealAmount, u64), SpecError> {
         let take = match read.word("steal")? {
-            "half" => Take::Half,
-            _ => Take::One,
+            "half" => StealAmount::Half,
+            _ => StealAmount::One,
         };
         Ok((take, read.whole("flows")?))
     }
 
     fn build<V: Visit>(
-        (take, flows): (Take, u64),
+        (take, flows): (StealAmount, u64),
         params: Params,
         shape: &Shape,
         visitor: V,

@@ -1,8 +1,8 @@
 //! The highest load that meets an SLO, by bisection, as `headway capacity` finds it.
 
-use crate::kinds::setting::Subject;
+use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{On, Setting, Task, Vary};
-use crate::{Datum, Error, Kind, Observable};
+use crate::{Datum, ExperimentKind, Observable, ReproduceError};
 use headway_report::Slo;
 use headway_sim::CapacitySearch;
 use serde::Deserialize;
@@ -40,8 +40,8 @@ fn lowest() -> f64 {
     CapacitySearch::default().lowest
 }
 
-impl Kind for CapacityMeasurement {
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+impl ExperimentKind for CapacityMeasurement {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         let mut tasks = Vec::new();
         for system in setting.systems(&self.on)? {
             let Some(vary) = &self.vary else {
@@ -70,7 +70,12 @@ impl Kind for CapacityMeasurement {
 }
 
 impl CapacityMeasurement {
-    fn task(&self, setting: &Setting<'_>, subject: Subject, x: Option<f64>) -> Result<Task, Error> {
+    fn task(
+        &self,
+        setting: &Setting<'_>,
+        subject: SimulatedSystem,
+        x: Option<f64>,
+    ) -> Result<Task, ReproduceError> {
         let slo = setting.slo(&self.slo, &subject.simulation.workload)?;
         let show = setting.observables(&self.show, &subject.simulation.workload)?;
         let search = CapacitySearch {
@@ -87,12 +92,12 @@ impl CapacityMeasurement {
 }
 
 fn find(
-    subject: &Subject,
+    subject: &SimulatedSystem,
     slo: &Slo,
     search: CapacitySearch,
     show: &[Observable],
     x: Option<f64>,
-) -> Result<Vec<Datum>, Error> {
+) -> Result<Vec<Datum>, ReproduceError> {
     let found = search.find(&subject.simulation, slo, |_, _| {})?;
     let mut data = vec![
         subject.datum("load", x, found.load),

@@ -1,7 +1,7 @@
 //! Figures of a host whose applications trade cores: those of the Shenango paper.
 
-use crate::kinds::{Kind, Setting, Task};
-use crate::{Datum, Error, RunLength};
+use crate::kinds::{ExperimentKind, Setting, Task};
+use crate::{Datum, ReproduceError, RunLength};
 use headway_sim::host::figures::{self, CurvePoint, FigureEffort};
 use headway_workload::rate;
 use serde::Deserialize;
@@ -43,9 +43,9 @@ pub struct HostMeasurement {
     pub duration_ms: u64,
 }
 
-impl Kind for HostMeasurement {
+impl ExperimentKind for HostMeasurement {
     /// One task a place: they run side by side.
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         let number = |text: &String| {
             rate::parse(text).map_err(|error| setting.fault(format!("`{text}`: {error}")))
         };
@@ -97,7 +97,7 @@ fn measure(
     rate_rps: Option<f64>,
     effort: FigureEffort,
     id: &str,
-) -> Result<Vec<Datum>, Error> {
+) -> Result<Vec<Datum>, ReproduceError> {
     let datum = |system: &str, what: &str, value: f64| Datum {
         system: match id {
             "" => system.into(),

@@ -1,7 +1,7 @@
 //! Ways to measure, a file each.
 //!
 //! A new one is a struct that its file's `[[measure]]` table is read into, a line in [`Measurement`],
-//! and [`Kind::tasks`], which cuts the work into pieces that run side by side. Every piece gives
+//! and [`ExperimentKind::tasks`], which cuts the work into pieces that run side by side. Every piece gives
 //! [`Datum`](crate::Datum)s; claims, tables and charts are made from those alone.
 
 mod capacity;
@@ -17,7 +17,7 @@ mod vary;
 
 pub use capacity::CapacityMeasurement;
 pub use host::{HostFigure, HostMeasurement};
-pub use kind::{Kind, Task};
+pub use kind::{ExperimentKind, Task};
 pub use overhead::{MechanismCosts, Overhead};
 pub use phases::Phases;
 pub use servers::ServersMeasurement;
@@ -26,7 +26,7 @@ pub use superposed::Superposed;
 pub use sweep::Sweep;
 pub use vary::Vary;
 
-use crate::Error;
+use crate::ReproduceError;
 use serde::Deserialize;
 
 /// A `[[measure]]` table: `kind` names the way, the rest is its own.
@@ -50,7 +50,7 @@ pub enum Measurement {
 }
 
 impl Measurement {
-    fn kind(&self) -> &dyn Kind {
+    fn kind(&self) -> &dyn ExperimentKind {
         match self {
             Self::Capacity(kind) => kind,
             Self::Sweep(kind) => kind,
@@ -63,8 +63,8 @@ impl Measurement {
     }
 }
 
-impl Kind for Measurement {
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+impl ExperimentKind for Measurement {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         self.kind().tasks(setting)
     }
 

@@ -1,7 +1,7 @@
 //! Concord's model of what scheduling costs (§ 2.1, Equations 1–4), without any simulation.
 
 use crate::kinds::{Setting, Task};
-use crate::{Datum, Error, Kind};
+use crate::{Datum, ExperimentKind, ReproduceError};
 use headway_workload::duration;
 use serde::Deserialize;
 
@@ -88,8 +88,8 @@ impl CostModel {
     }
 }
 
-impl Kind for Overhead {
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+impl ExperimentKind for Overhead {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         let time = |text: &String| match duration::parse(text) {
             Ok(ns) => Ok(ns as f64),
             Err(problem) => Err(setting.fault(problem)),

@@ -1,8 +1,8 @@
 //! One run through the phases of a workload: latencies and reservations as time goes by.
 
-use crate::kinds::setting::Subject;
+use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{On, Setting, Task};
-use crate::{Datum, Error, Kind};
+use crate::{Datum, ExperimentKind, ReproduceError};
 use headway_report::Histogram;
 use headway_sim::{Length, Offered, Outcome, PlanChange};
 use headway_workload::duration;
@@ -62,8 +62,8 @@ impl PhaseTail {
     }
 }
 
-impl Kind for Phases {
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+impl ExperimentKind for Phases {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         let systems = setting.systems(&self.on)?;
         systems
             .iter()
@@ -81,7 +81,11 @@ impl Kind for Phases {
 }
 
 impl Phases {
-    fn task(&self, setting: &Setting<'_>, mut subject: Subject) -> Result<Task, Error> {
+    fn task(
+        &self,
+        setting: &Setting<'_>,
+        mut subject: SimulatedSystem,
+    ) -> Result<Task, ReproduceError> {
         let parsed = duration::parse(&self.interval);
         let interval_ns = parsed.map_err(|problem| setting.fault(problem))?;
         let simulation = &mut subject.simulation;
@@ -126,7 +130,7 @@ fn ends_ns(durations_ns: impl Iterator<Item = u64>) -> Vec<u64> {
 
 /// Places on the axis are those of the full run, also where it is shortened.
 fn over_time(
-    subject: &Subject,
+    subject: &SimulatedSystem,
     outcome: &Outcome,
     interval_ns: u64,
     tail: PhaseTail,
@@ -149,7 +153,12 @@ fn over_time(
     data
 }
 
-fn by_phase(subject: &Subject, outcome: &Outcome, ends_ns: &[u64], tail: PhaseTail) -> Vec<Datum> {
+fn by_phase(
+    subject: &SimulatedSystem,
+    outcome: &Outcome,
+    ends_ns: &[u64],
+    tail: PhaseTail,
+) -> Vec<Datum> {
     let names = subject.simulation.workload.class_names();
     let mut data = Vec::new();
     let mut begin_ns = 0;

@@ -1,8 +1,8 @@
 //! What each server of a rack gets, and how well it serves it.
 
-use crate::kinds::setting::Subject;
+use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{On, Setting, Task};
-use crate::{Datum, Error, Kind};
+use crate::{Datum, ExperimentKind, ReproduceError};
 use headway_sim::Offered;
 use headway_sim::rack::ServerFigures;
 use serde::Deserialize;
@@ -22,8 +22,8 @@ pub struct ServersMeasurement {
     pub on: On,
 }
 
-impl Kind for ServersMeasurement {
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+impl ExperimentKind for ServersMeasurement {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         let systems = setting.systems(&self.on)?;
         systems
             .iter()
@@ -41,7 +41,11 @@ impl Kind for ServersMeasurement {
 }
 
 impl ServersMeasurement {
-    fn task(&self, setting: &Setting<'_>, mut subject: Subject) -> Result<Task, Error> {
+    fn task(
+        &self,
+        setting: &Setting<'_>,
+        mut subject: SimulatedSystem,
+    ) -> Result<Task, ReproduceError> {
         if !subject.simulation.is_rack() {
             return Err(setting.fault("only the policies of a rack have several servers"));
         }
@@ -65,7 +69,7 @@ impl ServersMeasurement {
     }
 }
 
-fn figures(subject: &Subject, servers: &[ServerFigures]) -> Vec<Datum> {
+fn figures(subject: &SimulatedSystem, servers: &[ServerFigures]) -> Vec<Datum> {
     let requests: u64 = servers.iter().map(|server| server.requests).sum();
     let mean_requests = requests as f64 / servers.len() as f64;
     let mut data = over_servers(subject, "requests", servers, |server: &ServerFigures| {
@@ -81,7 +85,7 @@ fn figures(subject: &Subject, servers: &[ServerFigures]) -> Vec<Datum> {
 }
 
 fn over_servers(
-    subject: &Subject,
+    subject: &SimulatedSystem,
     what: &str,
     servers: &[ServerFigures],
     figure: impl Fn(&ServerFigures) -> f64,

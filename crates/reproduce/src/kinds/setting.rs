@@ -1,6 +1,6 @@
 //! Where a measurement stands: its experiment, and what it changes of the experiment's server.
 
-use crate::{ComparedSystem, Datum, Error, ExperimentServer, Observable, RunLength};
+use crate::{ComparedSystem, Datum, ExperimentServer, Observable, ReproduceError, RunLength};
 use headway_report::Slo;
 use headway_sim::{Classification, Costs, Experiment};
 use headway_workload::{Workload, duration};
@@ -44,7 +44,7 @@ pub struct Setting<'a> {
 
 /// A system, ready to be simulated.
 #[derive(Clone, Debug)]
-pub(crate) struct Subject {
+pub(crate) struct SimulatedSystem {
     /// What the results call it.
     pub(crate) system: String,
     /// The simulation; how much arrives is still open.
@@ -70,11 +70,12 @@ impl<'a> Setting<'a> {
     ///
     /// # Errors
     /// When there is none of that name, or it is not valid.
-    pub fn workload(&self, name: &str) -> Result<Workload, Error> {
+    pub fn workload(&self, name: &str) -> Result<Workload, ReproduceError> {
         let Some(own) = self.workloads.get(name) else {
             return Ok(Workload::resolve(name)?);
         };
-        let text = toml::to_string(own).map_err(|error| Error::file(self.experiment, error))?;
+        let text =
+            toml::to_string(own).map_err(|error| ReproduceError::file(self.experiment, error))?;
         let place = format!("{}.toml", name);
         Ok(Workload::from_toml_str(&text, place)?)
     }
@@ -89,12 +90,12 @@ impl<'a> Setting<'a> {
     }
 
     /// A mistake in the file.
-    pub fn fault(&self, problem: impl std::fmt::Display) -> Error {
-        Error::file(self.experiment, problem)
+    pub fn fault(&self, problem: impl std::fmt::Display) -> ReproduceError {
+        ReproduceError::file(self.experiment, problem)
     }
 
     /// An SLO whose classes are all in the workload.
-    pub(crate) fn slo(&self, text: &str, workload: &Workload) -> Result<Slo, Error> {
+    pub(crate) fn slo(&self, text: &str, workload: &Workload) -> Result<Slo, ReproduceError> {
         let slo: Slo = text.parse()?;
         slo.check_classes(workload.class_names())?;
         Ok(slo)
@@ -104,7 +105,7 @@ impl<'a> Setting<'a> {
     pub(crate) fn parsed<T: FromStr<Err = String>>(
         &self,
         names: &[String],
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<T>, ReproduceError> {
         names
             .iter()
             .map(|name: &String| name.parse().map_err(|problem| self.fault(problem)))
@@ -116,7 +117,7 @@ impl<'a> Setting<'a> {
         &self,
         names: &[String],
         workload: &Workload,
-    ) -> Result<Vec<Observable>, Error> {
+    ) -> Result<Vec<Observable>, ReproduceError> {
         let observables: Vec<Observable> = self.parsed(names)?;
         let classes = workload.class_names();
         let unknown = observables
@@ -130,7 +131,7 @@ impl<'a> Setting<'a> {
     }
 
     /// The systems that a measurement is about.
-    pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a ComparedSystem>, Error> {
+    pub(crate) fn systems(&self, on: &On) -> Result<Vec<&'a ComparedSystem>, ReproduceError> {
         let all = self.systems;
         let Some(names) = &on.systems else {
             return Ok(all.iter().collect());
@@ -150,7 +151,7 @@ impl<'a> Setting<'a> {
         system: &ComparedSystem,
         on: &On,
         inserted: &str,
-    ) -> Result<Subject, Error> {
+    ) -> Result<SimulatedSystem, ReproduceError> {
         let server = self.server;
         let name = on.workload.as_ref().unwrap_or(&server.workload);
         let workload = self.workload(name)?;
@@ -177,7 +178,7 @@ impl<'a> Setting<'a> {
         }
         simulation.check()?;
         let flags = self.flags(name, &simulation);
-        Ok(Subject {
+        Ok(SimulatedSystem {
             system: self.label(&system.name),
             simulation,
             flags,
@@ -219,7 +220,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-impl Subject {
+impl SimulatedSystem {
     /// The command that repeats a piece: `headway VERB FLAGS REST`.
     pub(crate) fn command(&self, verb: &str, rest: &str) -> Option<String> {
         let flags = self.flags.as_ref()?;

@@ -1,8 +1,8 @@
 //! Figures over load, of streams of requests that each have an arrival process of their own.
 
-use crate::kinds::setting::Subject;
+use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{On, Setting, Task};
-use crate::{Error, Kind};
+use crate::{ExperimentKind, ReproduceError};
 use headway_workload::Workload;
 use serde::Deserialize;
 
@@ -26,8 +26,8 @@ pub struct Superposed {
     pub on: On,
 }
 
-impl Kind for Superposed {
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+impl ExperimentKind for Superposed {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         if self.streams.len() != self.shares.len() {
             return Err(setting.fault("`shares` needs a number for each of the `streams`"));
         }
@@ -63,10 +63,10 @@ impl Superposed {
     fn task(
         &self,
         setting: &Setting<'_>,
-        mut subject: Subject,
+        mut subject: SimulatedSystem,
         streams: &[(Workload, f64)],
         load: f64,
-    ) -> Result<Task, Error> {
+    ) -> Result<Task, ReproduceError> {
         let simulation = &mut subject.simulation;
         let rates = rates(streams, load, simulation.total_workers());
         // So few that they are drawn at once: what the streams have in common is checked here.

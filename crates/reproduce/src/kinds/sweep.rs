@@ -1,8 +1,8 @@
 //! Figures over load, or over a parameter at one load, as `headway sweep` makes them.
 
-use crate::kinds::setting::Subject;
+use crate::kinds::setting::SimulatedSystem;
 use crate::kinds::{On, Setting, Task, Vary};
-use crate::{Error, Kind, Observable};
+use crate::{ExperimentKind, Observable, ReproduceError};
 use headway_sim::Offered;
 use headway_workload::rate;
 use serde::Deserialize;
@@ -30,8 +30,8 @@ pub struct Sweep {
     pub on: On,
 }
 
-impl Kind for Sweep {
-    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, Error> {
+impl ExperimentKind for Sweep {
+    fn tasks(&self, setting: &Setting<'_>) -> Result<Vec<Task>, ReproduceError> {
         let offers = self.offers(setting)?;
         let mut tasks = Vec::new();
         for system in setting.systems(&self.on)? {
@@ -73,23 +73,23 @@ impl Kind for Sweep {
 }
 
 /// How much arrives.
-struct Offer {
+struct OfferedPoint {
     x: f64,
     is_rate: bool,
     flag: String,
 }
 
 impl Sweep {
-    fn offers(&self, setting: &Setting<'_>) -> Result<Vec<Offer>, Error> {
-        let mut offers: Vec<Offer> = Vec::new();
-        offers.extend(self.loads.iter().map(|&load| Offer {
+    fn offers(&self, setting: &Setting<'_>) -> Result<Vec<OfferedPoint>, ReproduceError> {
+        let mut offers: Vec<OfferedPoint> = Vec::new();
+        offers.extend(self.loads.iter().map(|&load| OfferedPoint {
             x: load,
             is_rate: false,
             flag: format!("--load {load}"),
         }));
         for text in &self.rates {
             let x = rate::parse(text).map_err(|problem| setting.fault(problem))?;
-            offers.push(Offer {
+            offers.push(OfferedPoint {
                 x,
                 is_rate: true,
                 flag: format!("--rate {text}"),
@@ -105,10 +105,10 @@ impl Sweep {
     fn task(
         &self,
         setting: &Setting<'_>,
-        mut subject: Subject,
-        offer: &Offer,
+        mut subject: SimulatedSystem,
+        offer: &OfferedPoint,
         x: Option<f64>,
-    ) -> Result<Task, Error> {
+    ) -> Result<Task, ReproduceError> {
         let show = setting.observables(&self.show, &subject.simulation.workload)?;
         let workers = subject.simulation.total_workers();
         subject.simulation.offered = if offer.is_rate {

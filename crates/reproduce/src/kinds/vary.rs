@@ -1,6 +1,6 @@
 //! What else than the load may change along an axis.
 
-use crate::Error;
+use crate::ReproduceError;
 use crate::kinds::{On, Setting};
 use headway_workload::duration;
 use serde::Deserialize;
@@ -31,7 +31,11 @@ pub(crate) struct VariedPoint {
 
 impl Vary {
     /// Every point, on what `on` says.
-    pub(crate) fn points(&self, on: &On, setting: &Setting<'_>) -> Result<Vec<VariedPoint>, Error> {
+    pub(crate) fn points(
+        &self,
+        on: &On,
+        setting: &Setting<'_>,
+    ) -> Result<Vec<VariedPoint>, ReproduceError> {
         let point = |text: &str, on: On| (text.to_owned(), on);
         let policies = self.policy.iter().map(|text| point(text, on.clone()));
         let workers = self.workers.iter().map(|&workers| {

@@ -13,13 +13,13 @@ pub struct AskedClass {
     /// The fraction of the requests, 0 to 1. A type that is not sent has 0.
     pub share: f64,
     /// What follows the wire header; nothing unless said.
-    pub key: Option<Key>,
+    pub key: Option<UniformKey>,
 }
 
 /// A key drawn uniformly: `prefix`, and a number below `below` in so many `digits`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Key {
+pub struct UniformKey {
     /// What each begins with.
     pub prefix: String,
     /// Zeroes stand before a shorter number.
@@ -30,12 +30,12 @@ pub struct Key {
 
 /// All classes, and the seed of their keys.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RequestMix {
     classes: Vec<AskedClass>,
     seed: u64,
 }
 
-impl Asked {
+impl RequestMix {
     pub(crate) fn new(classes: &[AskedClass], seed: u64) -> Self {
         Self {
             classes: classes.to_vec(),
@@ -102,7 +102,7 @@ impl Asked {
     }
 }
 
-impl Key {
+impl UniformKey {
     /// Bytes of a key.
     pub(crate) fn length(&self) -> usize {
         self.prefix.len() + self.digits
@@ -115,13 +115,13 @@ pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     /// GET of a key and SCAN, with a type between them that is not sent.
-    pub(crate) fn asked() -> Asked {
+    pub(crate) fn asked() -> RequestMix {
         let class = |name: &str, share, key| AskedClass {
             name: name.into(),
             share,
             key,
         };
-        let key = Key {
+        let key = UniformKey {
             prefix: "key".into(),
             digits: 5,
             below: 15_000,
@@ -131,7 +131,7 @@ pub(crate) mod tests {
             class("PUT", 0.0, None),
             class("SCAN", 0.25, None),
         ];
-        Asked::new(&classes, 7)
+        RequestMix::new(&classes, 7)
     }
 
     #[test]

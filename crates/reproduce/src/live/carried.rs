@@ -8,7 +8,7 @@ pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// A load step of one round: what came of one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct RoundStep {
     /// Offered, requests per second.
     pub(crate) rps: f64,
     /// The tail's slowdown.
@@ -33,8 +33,8 @@ impl Carried {
     /// Of steps by ascending rate: up to the first that does not keep the slowdown. Between that and the last that does, the logarithm of
     /// the slowdown is taken to grow in proportion to the rate; where requests were turned away, the rate of the last that does counts.
     /// None without a step.
-    pub(crate) fn of(steps: &[Step], slo: f64) -> Option<Self> {
-        let keeps = |step: &Step| step.sustained && step.slowdown <= slo;
+    pub(crate) fn of(steps: &[RoundStep], slo: f64) -> Option<Self> {
+        let keeps = |step: &RoundStep| step.sustained && step.slowdown <= slo;
         let Some(first) = steps.iter().position(|step| !keeps(step)) else {
             return steps.last().map(|step| Self::AtLeast(step.rps));
         };
@@ -129,10 +129,10 @@ mod tests {
     const SLO: f64 = 50.0;
 
     fn carried(slowdowns: &[f64]) -> Carried {
-        let steps: Vec<Step> = slowdowns
+        let steps: Vec<RoundStep> = slowdowns
             .iter()
             .enumerate()
-            .map(|(index, &slowdown)| Step {
+            .map(|(index, &slowdown)| RoundStep {
                 rps: 100.0 * (index as f64 + 1.0),
                 slowdown,
                 sustained: true,
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn requests_turned_away_miss_whatever_the_others_took() {
-        let step = |rps, sustained| Step {
+        let step = |rps, sustained| RoundStep {
             rps,
             slowdown: 2.0,
             sustained,

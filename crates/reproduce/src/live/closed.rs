@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::PAYLOAD_BYTES;
 
-use super::asked::Asked;
+use super::asked::RequestMix;
 
 /// An answer that takes longer is lost, and with it what is measured.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,7 +31,7 @@ pub enum ClosedError {
 /// A connection for it.
 pub(crate) struct Closed<'a> {
     socket: UdpSocket,
-    asked: &'a Asked,
+    asked: &'a RequestMix,
     next: u32,
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Took {
 }
 
 impl<'a> Closed<'a> {
-    pub(crate) fn connect(addr: SocketAddr, asked: &'a Asked) -> Result<Self, ClosedError> {
+    pub(crate) fn connect(addr: SocketAddr, asked: &'a RequestMix) -> Result<Self, ClosedError> {
         let socket = UdpSocket::bind(("127.0.0.1", 0))?;
         socket.connect(addr)?;
         socket.set_read_timeout(Some(PATIENCE))?;

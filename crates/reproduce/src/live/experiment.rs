@@ -9,15 +9,18 @@ use std::time::Duration;
 use super::asked::AskedClass;
 use super::claim::LiveClaim;
 use super::tail::Tail;
-use crate::Error;
+use crate::ReproduceError;
 
 /// The names of the built-in ones.
-pub const LIVE_NAMES: &[&str] = &["concord-fig9-live"];
+pub const LIVE_NAMES: &[&str] = &["concord-fig9-live", "synergy-leveldb-live"];
 
 fn text(name: &str) -> Option<&'static str> {
     match name {
         "concord-fig9-live" => Some(include_str!(
             "../../../../experiments/live/concord-fig9-live.toml"
+        )),
+        "synergy-leveldb-live" => Some(include_str!(
+            "../../../../experiments/live/synergy-leveldb-live.toml"
         )),
         _ => None,
     }
@@ -94,6 +97,9 @@ pub struct LiveSystem {
     /// Whether threads interrupt themselves by the time-stamp counter, which must run at a constant rate then.
     #[serde(default)]
     pub tsc: bool,
+    /// Whether it has no dispatcher: a worker more than the others then, on the core that the dispatcher leaves free.
+    #[serde(default)]
+    pub undispatched: bool,
 }
 
 /// How much is run.
@@ -138,13 +144,14 @@ impl LiveExperiment {
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn read(name: &str, text: &str) -> Result<Self, Error> {
+    pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
-        let mut experiment = parsed.map_err(|error| Error::file(name, error.to_string().trim()))?;
+        let mut experiment =
+            parsed.map_err(|error| ReproduceError::file(name, error.to_string().trim()))?;
         experiment.name = name.into();
         experiment
             .check()
-            .map_err(|problem| Error::file(name, problem))?;
+            .map_err(|problem| ReproduceError::file(name, problem))?;
         Ok(experiment)
     }
 

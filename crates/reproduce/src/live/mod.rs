@@ -16,7 +16,7 @@ mod session;
 pub mod show;
 mod tail;
 
-pub use asked::{AskedClass, Key};
+pub use asked::{AskedClass, UniformKey};
 pub use carried::{Carried, Ratio};
 pub use claim::{LiveClaim, LiveJudged, LiveVerdict};
 pub use closed::ClosedError;
@@ -24,12 +24,12 @@ pub use experiment::{Compiled, LIVE_NAMES, LiveExperiment, LiveExtent, LiveSyste
 pub use result::{CarriedBy, LiveReproduction, SystemResult};
 pub use rounds::{AtServer, Lag, LeftOut, LiveRun};
 pub use server::ServerError;
-pub use session::{AtRest, LiveError, Settings};
+pub use session::{AtRest, LiveError, LiveSettings};
 pub use tail::Tail;
 
 pub(crate) use result::median;
-pub(crate) use rounds::{Turn, turns};
-use session::Session;
+pub(crate) use rounds::{PlannedRun, planned_runs};
+use session::LiveSession;
 
 /// Measures it. `progress` hears, on the calling thread, how many runs are done of how many, and of whom the next one is.
 ///
@@ -37,9 +37,9 @@ use session::Session;
 /// When there is no server, none of the systems can be run, or one fails that had run before.
 pub fn measure(
     experiment: &LiveExperiment,
-    settings: &Settings,
+    settings: &LiveSettings,
     progress: impl FnMut(usize, usize, &str),
 ) -> Result<LiveReproduction, LiveError> {
-    let measured = Session::new(experiment, settings).measure(progress)?;
+    let measured = LiveSession::new(experiment, settings).measure(progress)?;
     Ok(LiveReproduction::new(experiment, settings, measured))
 }

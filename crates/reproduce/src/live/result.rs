@@ -8,7 +8,7 @@ use super::carried::Carried;
 use super::claim::LiveJudged;
 use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
 use super::rounds::{LeftOut, LiveRun, Punctuality, carried};
-use super::session::{AtRest, Measured, Settings};
+use super::session::{AtRest, LiveMeasurements, LiveSettings};
 use super::tail::Tail;
 use crate::text::on_one_line;
 use crate::{Datum, Figures};
@@ -95,8 +95,8 @@ impl SystemResult {
 impl LiveReproduction {
     pub(crate) fn new(
         experiment: &LiveExperiment,
-        settings: &Settings,
-        measured: Measured,
+        settings: &LiveSettings,
+        measured: LiveMeasurements,
     ) -> Self {
         let extent = if settings.fast {
             &experiment.fast
@@ -139,9 +139,9 @@ impl LiveReproduction {
             caveats: caveats(measured.workers),
             workers: measured.workers,
             seed: settings.seed,
-            at_rest: sent(&measured.basis.at_rest, experiment),
-            network_us: measured.basis.network_ns as f64 / 1e3,
-            capacity_rps: measured.basis.capacity_rps,
+            at_rest: sent(&measured.baseline.at_rest, experiment),
+            network_us: measured.baseline.network_ns as f64 / 1e3,
+            capacity_rps: measured.baseline.capacity_rps,
             slowdown: experiment.slowdown,
             systems,
             left_out,
@@ -162,7 +162,7 @@ fn sent(at_rest: &[AtRest], experiment: &LiveExperiment) -> Vec<AtRest> {
         .collect()
 }
 
-fn command(experiment: &LiveExperiment, settings: &Settings) -> String {
+fn command(experiment: &LiveExperiment, settings: &LiveSettings) -> String {
     let mut command = format!(
         "headway reproduce {} --seed {}",
         experiment.name, settings.seed
@@ -198,7 +198,7 @@ struct Books<'a> {
 }
 
 impl<'a> Books<'a> {
-    fn new(extent: &'a LiveExtent, measured: &'a Measured) -> Self {
+    fn new(extent: &'a LiveExtent, measured: &'a LiveMeasurements) -> Self {
         let load_of = |run: &LiveRun| {
             extent
                 .loads
@@ -290,11 +290,14 @@ fn how(system: &LiveSystem) -> String {
         Compiled::Probes => "with probes",
         Compiled::Plain => "without probes",
     };
+    let mut how = String::from(program);
     if system.signal {
-        format!("{program}, by signal")
-    } else {
-        program.into()
+        how += ", by signal";
     }
+    if system.undispatched {
+        how += ", a worker more instead of a dispatcher";
+    }
+    how
 }
 
 /// What is seen of a run.
@@ -328,6 +331,10 @@ fn sights(run: &LiveRun) -> Vec<Sight> {
     sights.push((
         "preemptions".into(),
         Box::new(|run| run.run.meta.preemptions as f64 / run.run.meta.requests as f64),
+    ));
+    sights.push((
+        "lock_yields".into(),
+        Box::new(|run| run.lock_yields as f64 / run.run.meta.requests as f64),
     ));
     sights.push(("shed".into(), Box::new(|run| run.shed as f64)));
     sights.push((
@@ -368,7 +375,7 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::super::carried::Ratio;
     use super::super::rounds::{AtServer, Lag};
-    use super::super::session::Basis;
+    use super::super::session::Baseline;
     use super::*;
     use crate::live::{LiveVerdict, show};
     use headway_report::{
@@ -411,6 +418,7 @@ mod tests {
                 late_fraction: if late { 0.5 } else { 0.0 },
             },
             repeated: false,
+            lock_yields: 5,
             server: AtServer {
                 overall: Overall::of(&recorder.overall()),
                 classes: recorder.classes().iter().map(ClassResult::of).collect(),
@@ -442,9 +450,9 @@ mod tests {
             with_probes_ns: Some(1_010),
             round_trip_ns: 40_000,
         };
-        let measured = Measured {
+        let measured = LiveMeasurements {
             workers: 1,
-            basis: Basis {
+            baseline: Baseline {
                 at_rest: vec![at_rest],
                 network_ns: 20_000,
                 capacity_rps: 1_000.0,
@@ -452,7 +460,7 @@ mod tests {
             skipped: vec![None, None],
             runs,
         };
-        LiveReproduction::new(&experiment, &Settings::default(), measured)
+        LiveReproduction::new(&experiment, &LiveSettings::default(), measured)
     }
 
     fn ratio(result: &LiveReproduction) -> &Ratio {

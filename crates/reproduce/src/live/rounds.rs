@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use headway_report::{ClassResult, Histogram, Overall, Run};
 use serde::Serialize;
 
-use super::carried::{Carried, Step};
+use super::carried::{Carried, RoundStep};
 use super::tail::Tail;
 
 /// A request that left later than this is late.
@@ -23,7 +23,7 @@ const LACKING_MAX: usize = 1;
 
 /// A run that is to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Turn {
+pub(crate) struct PlannedRun {
     pub(crate) round: usize,
     /// Index of the load.
     pub(crate) load: usize,
@@ -31,7 +31,7 @@ pub(crate) struct Turn {
     pub(crate) system: usize,
 }
 
-impl Turn {
+impl PlannedRun {
     /// Of the arrivals: the same for all systems at a load in a round, another for each round and load.
     pub(crate) fn seed(self) -> u64 {
         (self.round as u64) << 32 | self.load as u64
@@ -40,12 +40,12 @@ impl Turn {
 
 /// Every system at every load in every round. Systems at the same load follow each other, so that what changes slowly meets all of
 /// them; who begins turns from load to load and round to round.
-pub(crate) fn turns(rounds: usize, loads: usize, systems: &[usize]) -> Vec<Turn> {
-    let mut turns = Vec::new();
+pub(crate) fn planned_runs(rounds: usize, loads: usize, systems: &[usize]) -> Vec<PlannedRun> {
+    let mut planned = Vec::new();
     for round in 0..rounds {
         for load in 0..loads {
             for place in 0..systems.len() {
-                turns.push(Turn {
+                planned.push(PlannedRun {
                     round,
                     load,
                     system: systems[(place + round + load) % systems.len()],
@@ -53,7 +53,7 @@ pub(crate) fn turns(rounds: usize, loads: usize, systems: &[usize]) -> Vec<Turn>
             }
         }
     }
-    turns
+    planned
 }
 
 /// How many of so many runs may be measured again.
@@ -109,6 +109,8 @@ pub struct LiveRun {
     pub lag: Lag,
     /// Whether it is one that was late and was measured again.
     pub repeated: bool,
+    /// How often a request yielded at the end of a lock that had kept it from yielding; 0 where the server does not say.
+    pub lock_yields: u64,
     /// At the server: from the send, less what the network takes at rest.
     pub server: AtServer,
     /// At the client: from the intended send.
@@ -126,9 +128,9 @@ pub struct AtServer {
 }
 
 impl LiveRun {
-    fn step(&self, tail: Tail) -> Step {
+    fn step(&self, tail: Tail) -> RoundStep {
         let failed = self.failed as f64 / self.run.meta.requests.max(1) as f64;
-        Step {
+        RoundStep {
             rps: self.run.meta.offered_rps,
             slowdown: tail.of(&self.server.overall.slowdown),
             sustained: self.run.sustained() && failed <= headway_report::LOST_FRACTION_MAX,
@@ -173,7 +175,7 @@ impl LeftOut {
 
 /// What a system carried in a round, of its runs that count.
 pub(crate) fn carried(runs: &[&LiveRun], tail: Tail, slowdown: f64) -> Option<Carried> {
-    let mut steps: Vec<Step> = runs.iter().map(|run| run.step(tail)).collect();
+    let mut steps: Vec<RoundStep> = runs.iter().map(|run| run.step(tail)).collect();
     steps.sort_by(|a, b| a.rps.total_cmp(&b.rps));
     Carried::of(&steps, slowdown)
 }
@@ -185,17 +187,17 @@ mod tests {
     #[test]
     fn every_system_runs_at_every_load_in_every_round_and_each_is_first_at_times() {
         let systems = [0, 2, 3];
-        let turns = turns(3, 2, &systems);
-        assert_eq!(turns.len(), 18);
-        for group in turns.chunks(3) {
-            let mut met: Vec<usize> = group.iter().map(|turn| turn.system).collect();
+        let planned = planned_runs(3, 2, &systems);
+        assert_eq!(planned.len(), 18);
+        for group in planned.chunks(3) {
+            let mut met: Vec<usize> = group.iter().map(|run| run.system).collect();
             met.sort_unstable();
             assert_eq!(met, systems);
-            assert!(group.iter().all(|turn| turn.seed() == group[0].seed()));
+            assert!(group.iter().all(|run| run.seed() == group[0].seed()));
         }
-        let firsts: BTreeSet<usize> = turns.chunks(3).map(|group| group[0].system).collect();
+        let firsts: BTreeSet<usize> = planned.chunks(3).map(|group| group[0].system).collect();
         assert_eq!(firsts.len(), 3);
-        let seeds: BTreeSet<u64> = turns.iter().map(|turn| turn.seed()).collect();
+        let seeds: BTreeSet<u64> = planned.iter().map(|run| run.seed()).collect();
         assert_eq!(seeds.len(), 6);
     }
 

@@ -1,7 +1,8 @@
 //! The server under test: a program of its own, started for each run and ended after it.
 //!
 //! `PROGRAM FOLDER POLICY WORKERS ADDRESS PREEMPT spin` prints `listening udp://HOST:PORT` when it is ready, ends when its input does, and
-//! then says how many requests it answered and how often it interrupted one: `answered N, preemptions M`. Its threads never sleep, as
+//! then says how many requests it answered and how often it interrupted one: `answered N, preemptions M`. Before that it may say how often one
+//! yielded at the end of a lock that had kept it from yielding: `lock yields N`. Its threads never sleep, as
 //! those of the papers' systems: what waking one takes on a virtual machine is a hundred times what a short request takes.
 
 use std::fs::File;
@@ -23,7 +24,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the server is told to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Orders<'a> {
+pub(crate) struct ServerArguments<'a> {
     pub(crate) policy: &'a str,
     pub(crate) workers: usize,
     /// `probes` or `signal`.
@@ -48,6 +49,8 @@ pub(crate) struct ServerProcess {
 pub(crate) struct Done {
     pub(crate) answered: u64,
     pub(crate) preemptions: u64,
+    /// 0 where the server does not say.
+    pub(crate) lock_yields: u64,
 }
 
 /// What is wrong with a server.
@@ -82,7 +85,7 @@ fn quoted(complaint: &str) -> String {
 
 impl ServerProcess {
     /// Starts it with a new folder, and waits until it is ready.
-    pub(crate) fn start(program: &Path, orders: &Orders<'_>) -> Result<Self, ServerError> {
+    pub(crate) fn start(program: &Path, orders: &ServerArguments<'_>) -> Result<Self, ServerError> {
         let cannot = |source| ServerError::Run {
             program: program.into(),
             source,
@@ -127,10 +130,13 @@ impl ServerProcess {
     /// Ends it.
     pub(crate) fn stop(mut self) -> Result<Done, ServerError> {
         drop(self.input.take());
-        let mut last = String::new();
+        let (mut last, mut lock_yields) = (String::new(), 0);
         loop {
             match self.said.recv_timeout(STOP_PATIENCE) {
-                Ok(line) => last = line,
+                Ok(line) => {
+                    lock_yields = lock_yields_of(&line).unwrap_or(lock_yields);
+                    last = line;
+                }
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
                     return Err(self.failed(format!("did not end within {STOP_PATIENCE:?}")));
@@ -144,7 +150,12 @@ impl ServerProcess {
         if !status.success() {
             return Err(self.failed(format!("ended with {status}")));
         }
-        Done::read(&last).ok_or_else(|| self.failed(format!("ended with the words {last:?}")))
+        let done = Done::read(&last)
+            .ok_or_else(|| self.failed(format!("ended with the words {last:?}")))?;
+        Ok(Done {
+            lock_yields,
+            ..done
+        })
     }
 
     fn failed(&self, did: String) -> ServerError {
@@ -174,8 +185,13 @@ impl Done {
         Some(Self {
             answered: answered.parse().ok()?,
             preemptions: preemptions.parse().ok()?,
+            lock_yields: 0,
         })
     }
+}
+
+fn lock_yields_of(line: &str) -> Option<u64> {
+    line.strip_prefix("lock yields ")?.parse().ok()
 }
 
 fn complaints_in(folder: &TempDir) -> PathBuf {
@@ -200,7 +216,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    const ORDERS: Orders<'_> = Orders {
+    const ORDERS: ServerArguments<'_> = ServerArguments {
         policy: "c-fcfs",
         workers: 1,
         preempt: "probes",
@@ -219,12 +235,13 @@ mod tests {
     fn a_server_is_told_what_it_is_to_be_and_says_what_it_did() {
         let (_folder, path) = script(
             "[ \"$2 $3 $4 $5 $6\" = 'c-fcfs 1 udp://127.0.0.1:0 probes spin' ] || exit 3\n\
-             echo listening udp://127.0.0.1:4242; cat; echo answered 12, preemptions 3",
+             echo listening udp://127.0.0.1:4242; cat; echo lock yields 2; echo answered 12, preemptions 3",
         );
         let server = ServerProcess::start(&path, &ORDERS).unwrap();
         assert_eq!(server.addr.port(), 4242);
         let done = server.stop().unwrap();
-        assert_eq!((done.answered, done.preemptions), (12, 3));
+        let (answered, preemptions) = (done.answered, done.preemptions);
+        assert_eq!((answered, preemptions, done.lock_yields), (12, 3, 2));
     }
 
     #[test]

@@ -11,11 +11,11 @@ use headway_policy::Rng;
 use headway_report::{ClassMeta, ClassResult, Overall, Recorder};
 use headway_workload::{Offered, Workload};
 
-use super::asked::Asked;
+use super::asked::RequestMix;
 use super::closed::{Closed, ClosedError, Took};
 use super::experiment::{Compiled, LiveExperiment, LiveExtent, LiveSystem};
-use super::rounds::{AtServer, LATE_NS, Lag, LiveRun, Turn, again, turns};
-use super::server::{Done, Orders, ServerError, ServerProcess};
+use super::rounds::{AtServer, LATE_NS, Lag, LiveRun, PlannedRun, again, planned_runs};
+use super::server::{Done, ServerArguments, ServerError, ServerProcess};
 
 /// Requests of each class that are asked one at a time, after as many that are not counted: of either program in turn, so often.
 const AT_REST: usize = 40;
@@ -30,7 +30,7 @@ const TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// How it is measured.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct LiveSettings {
     /// Another server with probes than the file's; the one without has `-plain` behind its name.
     pub server: Option<PathBuf>,
     /// For a first impression.
@@ -84,7 +84,7 @@ pub struct AtRest {
 
 /// What is known before the rounds.
 #[derive(Debug)]
-pub(crate) struct Basis {
+pub(crate) struct Baseline {
     /// By class, all of the file's; a class that is not sent has 1 ns.
     pub(crate) at_rest: Vec<AtRest>,
     /// What the round trip of the shortest class takes beside its handler, at rest: median, ns. Taken off every latency.
@@ -95,26 +95,26 @@ pub(crate) struct Basis {
 
 /// All that was measured.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct LiveMeasurements {
     pub(crate) workers: usize,
-    pub(crate) basis: Basis,
+    pub(crate) baseline: Baseline,
     /// Why systems of the file were not run, in its order.
     pub(crate) skipped: Vec<Option<String>>,
     pub(crate) runs: Vec<LiveRun>,
 }
 
-pub(crate) struct Session<'a> {
+pub(crate) struct LiveSession<'a> {
     experiment: &'a LiveExperiment,
-    settings: &'a Settings,
+    settings: &'a LiveSettings,
     extent: &'a LiveExtent,
-    asked: Arc<Asked>,
+    asked: Arc<RequestMix>,
     probes: PathBuf,
     plain: PathBuf,
     workers: usize,
 }
 
-impl<'a> Session<'a> {
-    pub(crate) fn new(experiment: &'a LiveExperiment, settings: &'a Settings) -> Self {
+impl<'a> LiveSession<'a> {
+    pub(crate) fn new(experiment: &'a LiveExperiment, settings: &'a LiveSettings) -> Self {
         let programs = &experiment.server;
         let (probes, plain) = match &settings.server {
             None => (programs.probes.clone(), programs.plain.clone()),
@@ -132,7 +132,7 @@ impl<'a> Session<'a> {
             } else {
                 &experiment.full
             },
-            asked: Arc::new(Asked::new(&experiment.class, settings.seed)),
+            asked: Arc::new(RequestMix::new(&experiment.class, settings.seed)),
             probes,
             plain,
             workers: settings
@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
     pub(crate) fn measure(
         &self,
         mut progress: impl FnMut(usize, usize, &str),
-    ) -> Result<Measured, LiveError> {
+    ) -> Result<LiveMeasurements, LiveError> {
         if !self.probes.exists() && !self.plain.exists() {
             return Err(LiveError::NoServer {
                 path: self.probes.clone(),
@@ -163,39 +163,39 @@ impl<'a> Session<'a> {
             let why = skipped.into_iter().flatten().next().unwrap_or_default();
             return Err(LiveError::NoSystem { why });
         };
-        let basis = self.basis(&self.experiment.system[reference])?;
+        let baseline = self.baseline(&self.experiment.system[reference])?;
         let running: Vec<usize> = (0..skipped.len())
             .filter(|&index| skipped[index].is_none())
             .collect();
-        let turns = turns(self.extent.rounds, self.extent.loads.len(), &running);
-        let mut spare = again(turns.len());
+        let plan = planned_runs(self.extent.rounds, self.extent.loads.len(), &running);
+        let mut spare = again(plan.len());
         let mut runs: Vec<LiveRun> = Vec::new();
-        for (index, turn) in turns.iter().enumerate() {
+        for (index, planned) in plan.iter().enumerate() {
             progress(
                 index,
-                turns.len(),
-                &self.experiment.system[turn.system].name,
+                plan.len(),
+                &self.experiment.system[planned.system].name,
             );
-            let mut run = self.run(*turn, &basis)?;
+            let mut run = self.run(*planned, &baseline)?;
             if run.lag.is_late() && spare > 0 {
                 spare -= 1;
                 run.repeated = true;
                 runs.push(run);
-                run = self.run(*turn, &basis)?;
+                run = self.run(*planned, &baseline)?;
             }
             runs.push(run);
         }
-        Ok(Measured {
+        Ok(LiveMeasurements {
             workers: self.workers,
-            basis,
+            baseline,
             skipped,
             runs,
         })
     }
 
-    fn basis(&self, reference: &LiveSystem) -> Result<Basis, LiveError> {
+    fn baseline(&self, reference: &LiveSystem) -> Result<Baseline, LiveError> {
         let at_rest = self.at_rest(reference)?;
-        Ok(Basis {
+        Ok(Baseline {
             capacity_rps: self.capacity(reference)?,
             network_ns: self.network_ns(&at_rest),
             at_rest,
@@ -238,9 +238,9 @@ impl<'a> Session<'a> {
     }
 
     fn start(&self, system: &LiveSystem) -> Result<ServerProcess, ServerError> {
-        let orders = Orders {
+        let orders = ServerArguments {
             policy: &system.policy,
-            workers: self.workers,
+            workers: self.workers + usize::from(system.undispatched),
             preempt: if system.signal { "signal" } else { "probes" },
         };
         ServerProcess::start(self.program(system.program), &orders)
@@ -298,17 +298,18 @@ impl<'a> Session<'a> {
         Ok(rps)
     }
 
-    fn run(&self, turn: Turn, basis: &Basis) -> Result<LiveRun, LiveError> {
-        let system = &self.experiment.system[turn.system];
+    fn run(&self, planned: PlannedRun, baseline: &Baseline) -> Result<LiveRun, LiveError> {
+        let system = &self.experiment.system[planned.system];
         let server = self.start(system)?;
-        let rate_rps = self.extent.loads[turn.load] * basis.capacity_rps;
-        let workload = self.workload(&basis.at_rest);
+        let rate_rps = self.extent.loads[planned.load] * baseline.capacity_rps;
+        let workload = self.workload(&baseline.at_rest);
         let mut load = self.load(server.addr, &workload, rate_rps, self.extent.run());
-        load.seed = self.settings.seed.wrapping_add(turn.seed());
+        load.seed = self.settings.seed.wrapping_add(planned.seed());
         load.policy = system.policy.clone();
+        load.workers += usize::from(system.undispatched);
         let report = load.run(|_| ControlFlow::Continue(()))?;
         let done = server.stop()?;
-        Ok(self.told(turn, basis, report, done))
+        Ok(self.told(planned, baseline, report, done))
     }
 
     fn load(
@@ -334,18 +335,25 @@ impl<'a> Session<'a> {
         load
     }
 
-    fn told(&self, turn: Turn, basis: &Basis, report: LoadReport, done: Done) -> LiveRun {
-        let server = at_server(&report, basis);
+    fn told(
+        &self,
+        planned: PlannedRun,
+        baseline: &Baseline,
+        report: LoadReport,
+        done: Done,
+    ) -> LiveRun {
+        let server = at_server(&report, baseline);
         let mut run = report.run;
         run.meta.preemptions = done.preemptions;
         LiveRun {
-            round: turn.round,
-            load: self.extent.loads[turn.load],
-            system: self.experiment.system[turn.system].name.clone(),
+            round: planned.round,
+            load: self.extent.loads[planned.load],
+            system: self.experiment.system[planned.system].name.clone(),
             failed: report.statuses.failed(),
             shed: report.statuses.shed + report.statuses.draining,
             lag: Lag::of(&report.lag_ns),
             repeated: false,
+            lock_yields: done.lock_yields,
             server,
             run,
         }
@@ -353,16 +361,16 @@ impl<'a> Session<'a> {
 }
 
 /// Each answer's time from the send, less what the network takes at rest: no less than the service, and divided by it.
-fn at_server(report: &LoadReport, basis: &Basis) -> AtServer {
-    let metas: Vec<ClassMeta> = basis
+fn at_server(report: &LoadReport, baseline: &Baseline) -> AtServer {
+    let metas: Vec<ClassMeta> = baseline
         .at_rest
         .iter()
         .map(|class| ClassMeta::new(&class.class, class.service_ns as f64))
         .collect();
     let mut recorder = Recorder::new(&metas);
     for answer in &report.answers {
-        let service_ns = basis.at_rest[answer.class].service_ns;
-        let latency_ns = answer.since_sent_ns.saturating_sub(basis.network_ns);
+        let service_ns = baseline.at_rest[answer.class].service_ns;
+        let latency_ns = answer.since_sent_ns.saturating_sub(baseline.network_ns);
         recorder.record(answer.class, latency_ns.max(service_ns), service_ns);
     }
     AtServer {

@@ -130,6 +130,7 @@ pub fn points(result: &LiveReproduction) -> Table {
     }
     for (what, shown) in [
         ("preemptions", "interruptions each"),
+        ("lock_yields", "at the end of a lock"),
         ("shed", "shed"),
         ("lost", "lost"),
         ("late.p99_us", "sent late, p99 µs"),

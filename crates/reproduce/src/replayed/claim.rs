@@ -12,7 +12,7 @@
 use headway_report::stats::{ConfidenceInterval, mean_interval, ratio_interval};
 use serde::{Deserialize, Serialize};
 
-use super::figure::Seen;
+use super::figure::RunFigure;
 use crate::live::LiveVerdict;
 use crate::text::on_one_line;
 
@@ -30,7 +30,7 @@ pub struct ReplayedClaim {
     /// That of the one it is divided by; without one the figure itself is meant.
     pub over: Option<String>,
     /// Which figure.
-    pub figure: Seen,
+    pub figure: RunFigure,
     /// At which load.
     pub load: f64,
     /// What it is expected to be.
@@ -65,7 +65,7 @@ pub struct ReplayedJudged {
     /// What is compared: `+ stealing ÷ rss`.
     pub of: String,
     /// Which figure.
-    pub figure: Seen,
+    pub figure: RunFigure,
     /// At which load.
     pub load: f64,
     /// What was expected.
@@ -190,7 +190,7 @@ mod tests {
             says: "it is".into(),
             of: "a".into(),
             over: Some("b".into()),
-            figure: Seen::SlowdownP99,
+            figure: RunFigure::SlowdownP99,
             load: 0.7,
             expect,
             reason: None,

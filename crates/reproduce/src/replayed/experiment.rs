@@ -7,7 +7,7 @@ use headway_workload::Workload;
 use serde::Deserialize;
 
 use super::claim::ReplayedClaim;
-use crate::Error;
+use crate::ReproduceError;
 
 /// The names of the built-in ones.
 pub const REPLAYED_NAMES: &[&str] = &[
@@ -50,7 +50,7 @@ pub struct ReplayedExperiment {
     /// What the paper's testbed had that a machine here has not, and what is compared therefore.
     pub testbed: String,
     /// What is replayed, to how many workers.
-    pub replay: Setup,
+    pub replay: ReplayedSetup,
     /// How long all of it takes.
     pub full: ReplayedExtent,
     /// The same for a first impression.
@@ -64,7 +64,7 @@ pub struct ReplayedExperiment {
 /// What every system is given.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Setup {
+pub struct ReplayedSetup {
     /// The workload, by name.
     pub workload: String,
     /// Workers of each system; each has a core of its own.
@@ -158,13 +158,14 @@ impl ReplayedExperiment {
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub fn read(name: &str, text: &str) -> Result<Self, Error> {
+    pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
         let parsed: Result<Self, _> = toml::from_str(text);
-        let mut experiment = parsed.map_err(|error| Error::file(name, error.to_string().trim()))?;
+        let mut experiment =
+            parsed.map_err(|error| ReproduceError::file(name, error.to_string().trim()))?;
         experiment.name = name.into();
         experiment
             .check()
-            .map_err(|problem| Error::file(name, problem))?;
+            .map_err(|problem| ReproduceError::file(name, problem))?;
         Ok(experiment)
     }
 

@@ -6,7 +6,7 @@ use super::run::{ReplayedRun, Side};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-pub enum Seen {
+pub enum RunFigure {
     /// The median of the slowdowns of all requests.
     #[serde(rename = "slowdown.p50")]
     SlowdownP50,
@@ -30,7 +30,7 @@ pub enum Seen {
     Avoided,
 }
 
-impl Seen {
+impl RunFigure {
     /// The figures that tables show.
     pub const SHOWN: [Self; 6] = [
         Self::SlowdownP50,

@@ -11,7 +11,7 @@ use headway_workload::Workload;
 
 use super::experiment::{ReplayedExperiment, ReplayedExtent, ReplayedSystem};
 use super::run::{ReplayedRun, Side};
-use crate::live::{Turn, turns};
+use crate::live::{PlannedRun, planned_runs};
 
 /// How it is measured.
 #[derive(Clone, Copy, Debug)]
@@ -46,14 +46,14 @@ pub enum ReplayedError {
     Trial(#[from] TrialError),
 }
 
-pub(super) struct Session<'a> {
+pub(super) struct ReplayedSession<'a> {
     experiment: &'a ReplayedExperiment,
     settings: &'a ReplayedSettings,
     extent: &'a ReplayedExtent,
     workload: Workload,
 }
 
-impl<'a> Session<'a> {
+impl<'a> ReplayedSession<'a> {
     pub(super) fn new(
         experiment: &'a ReplayedExperiment,
         settings: &'a ReplayedSettings,
@@ -83,21 +83,21 @@ impl<'a> Session<'a> {
         mut progress: impl FnMut(usize, usize, &str),
     ) -> Result<Vec<ReplayedRun>, ReplayedError> {
         let systems: Vec<usize> = (0..self.experiment.system.len()).collect();
-        let turns = turns(self.extent.rounds, self.extent.loads.len(), &systems);
+        let plan = planned_runs(self.extent.rounds, self.extent.loads.len(), &systems);
         let mut costs = Vec::new();
         for layout in self.layouts() {
             let calibrated = calibrate(layout, |step| progress(step, STEPS, "calibrating"))?;
             costs.push((layout, calibrated.costs));
         }
         let mut runs = Vec::new();
-        for (index, turn) in turns.iter().enumerate() {
-            let system = &self.experiment.system[turn.system];
-            progress(index, turns.len(), &system.name);
+        for (index, planned) in plan.iter().enumerate() {
+            let system = &self.experiment.system[planned.system];
+            progress(index, plan.len(), &system.name);
             let (_, costs) = costs
                 .iter()
                 .find(|(layout, _)| *layout == layout_of(system))
                 .expect("each layout is calibrated");
-            runs.push(self.run(*turn, *costs)?);
+            runs.push(self.run(*planned, *costs)?);
         }
         Ok(runs)
     }
@@ -114,9 +114,9 @@ impl<'a> Session<'a> {
         layouts
     }
 
-    fn run(&self, turn: Turn, costs: Costs) -> Result<ReplayedRun, ReplayedError> {
-        let system = &self.experiment.system[turn.system];
-        let trial = self.trial(turn).map_err(ReplayedError::File)?;
+    fn run(&self, planned: PlannedRun, costs: Costs) -> Result<ReplayedRun, ReplayedError> {
+        let system = &self.experiment.system[planned.system];
+        let trial = self.trial(planned).map_err(ReplayedError::File)?;
         let observed = trial.run()?;
         let (renewals, lost_fraction) = (observed.renewals, observed.lost_fraction());
         let compared = Comparison::of(&trial, observed, costs)?;
@@ -126,8 +126,8 @@ impl<'a> Session<'a> {
             run.meta.preemptions as f64 / run.meta.requests.max(1) as f64
         };
         Ok(ReplayedRun {
-            round: turn.round,
-            load: self.extent.loads[turn.load],
+            round: planned.round,
+            load: self.extent.loads[planned.load],
             system: system.name.clone(),
             counts: untouched.is_enough() && live.sustained(),
             untouched_fraction: untouched.fraction,
@@ -146,14 +146,14 @@ impl<'a> Session<'a> {
         })
     }
 
-    fn trial(&self, turn: Turn) -> Result<Trial, String> {
-        let system = &self.experiment.system[turn.system];
+    fn trial(&self, planned: PlannedRun) -> Result<Trial, String> {
+        let system = &self.experiment.system[planned.system];
         let workers = self.experiment.replay.workers;
-        let load = self.extent.loads[turn.load];
+        let load = self.extent.loads[planned.load];
         let mut experiment = Experiment::new(self.workload.clone(), system.spec()?.into())
             .workers(workers)
             .offered(Offered::Load { load, workers })
-            .seed(self.settings.seed.wrapping_add(turn.seed()));
+            .seed(self.settings.seed.wrapping_add(planned.seed()));
         experiment.length =
             Length::Duration(Duration::from_millis(self.extent.run_ms).as_nanos() as u64);
         experiment.flows = system.flows()?;

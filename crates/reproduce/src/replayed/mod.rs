@@ -14,8 +14,10 @@ mod run;
 pub mod show;
 
 pub use claim::{Expectation, ReplayedClaim, ReplayedJudged};
-pub use experiment::{REPLAYED_NAMES, ReplayedExperiment, ReplayedExtent, ReplayedSystem, Setup};
-pub use figure::Seen;
+pub use experiment::{
+    REPLAYED_NAMES, ReplayedExperiment, ReplayedExtent, ReplayedSetup, ReplayedSystem,
+};
+pub use figure::RunFigure;
 pub use measure::{ReplayedError, ReplayedSettings};
 pub use result::{Point, ReplayedReproduction};
 pub use run::{ReplayedRun, Side};
@@ -29,6 +31,6 @@ pub fn measure(
     settings: &ReplayedSettings,
     progress: impl FnMut(usize, usize, &str),
 ) -> Result<ReplayedReproduction, ReplayedError> {
-    let runs = measure::Session::new(experiment, settings)?.measure(progress)?;
+    let runs = measure::ReplayedSession::new(experiment, settings)?.measure(progress)?;
     Ok(ReplayedReproduction::new(experiment, settings, runs))
 }

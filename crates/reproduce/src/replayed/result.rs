@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::claim::{Pair, ReplayedClaim, ReplayedJudged};
 use super::experiment::ReplayedExperiment;
-use super::figure::Seen;
+use super::figure::RunFigure;
 use super::measure::{ReplayedSettings, extent};
 use super::run::ReplayedRun;
 use crate::live::median;
@@ -61,8 +61,8 @@ pub struct Point {
     pub rounds: usize,
     /// The part of the requests that the machine left alone.
     pub untouched_fraction: f64,
-    /// The figures, in the order of [`Seen::SHOWN`]: live and simulated.
-    pub figures: Vec<(Seen, f64, f64)>,
+    /// The figures, in the order of [`RunFigure::SHOWN`]: live and simulated.
+    pub figures: Vec<(RunFigure, f64, f64)>,
 }
 
 impl ReplayedReproduction {
@@ -148,7 +148,7 @@ fn judged(claim: &ReplayedClaim, runs: &[ReplayedRun]) -> ReplayedJudged {
 
 fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> Point {
     let counted: Vec<&ReplayedRun> = runs_of(runs, system, load).collect();
-    let figure = |seen: Seen| {
+    let figure = |seen: RunFigure| {
         let live = median(counted.iter().map(|run| seen.live(run)));
         (
             seen,
@@ -161,7 +161,7 @@ fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> Point {
         load,
         rounds: counted.len(),
         untouched_fraction: median(counted.iter().map(|run| run.untouched_fraction)),
-        figures: Seen::SHOWN.map(figure).to_vec(),
+        figures: RunFigure::SHOWN.map(figure).to_vec(),
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
         }
     }
 
-    fn claim(over: Option<&str>, figure: Seen, expect: Expectation) -> ReplayedClaim {
+    fn claim(over: Option<&str>, figure: RunFigure, expect: Expectation) -> ReplayedClaim {
         ReplayedClaim {
             says: "so it is".into(),
             of: "mine".into(),
@@ -219,7 +219,7 @@ mod tests {
             runs.push(run("other", round, slowdown, round != 3));
         }
         let told = judged(
-            &claim(Some("other"), Seen::SlowdownP99, Expectation::Less),
+            &claim(Some("other"), RunFigure::SlowdownP99, Expectation::Less),
             &runs,
         );
         assert_eq!((told.rounds, told.verdict), (3, LiveVerdict::Reproduced));
@@ -231,13 +231,16 @@ mod tests {
         let runs: Vec<_> = (0..3)
             .map(|round| run("mine", round, 2, round > 0))
             .collect();
-        let avoided = claim(None, Seen::Avoided, Expectation::AtLeast(0.9));
+        let avoided = claim(None, RunFigure::Avoided, Expectation::AtLeast(0.9));
         let told = judged(&avoided, &runs);
         assert_eq!((told.rounds, told.verdict), (2, LiveVerdict::Reproduced));
         assert!((told.live.unwrap().estimate - 0.95).abs() < 1e-9);
         // The simulator does not count what it avoids.
         assert!(told.simulated.is_none());
         let here = point("mine", 0.7, &runs);
-        assert_eq!((here.rounds, here.figures.len()), (2, Seen::SHOWN.len()));
+        assert_eq!(
+            (here.rounds, here.figures.len()),
+            (2, RunFigure::SHOWN.len())
+        );
     }
 }

@@ -8,7 +8,7 @@ use headway_report::{Table, format};
 
 use super::claim::{Expectation, ReplayedJudged};
 use super::experiment::ReplayedExperiment;
-use super::figure::Seen;
+use super::figure::RunFigure;
 use super::result::ReplayedReproduction;
 use crate::show::{list, rows};
 
@@ -78,7 +78,7 @@ fn interval(interval: Option<&ConfidenceInterval>) -> String {
 /// Every system at every load: medians over the rounds that count, live beside simulated.
 #[must_use]
 pub fn points(result: &ReplayedReproduction) -> Table {
-    let columns = Seen::SHOWN.map(|seen| seen.words().to_owned());
+    let columns = RunFigure::SHOWN.map(|seen| seen.words().to_owned());
     let head = ["load", "system", "rounds", "left alone"].map(str::to_owned);
     let mut table = Table::new(head.into_iter().chain(columns));
     let mut points: Vec<_> = result.points.iter().collect();
@@ -95,8 +95,8 @@ pub fn points(result: &ReplayedReproduction) -> Table {
             format::percent(point.untouched_fraction),
         ];
         table.push(row.into_iter().chain(point.figures.iter().map(
-            |(seen, live, simulated): &(Seen, f64, f64)| match seen {
-                Seen::Avoided => number(*live),
+            |(seen, live, simulated): &(RunFigure, f64, f64)| match seen {
+                RunFigure::Avoided => number(*live),
                 _ => format!("{} ({})", number(*live), number(*simulated)),
             },
         )));

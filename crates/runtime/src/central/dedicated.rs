@@ -9,20 +9,22 @@ use headway_policy::role::{Ingress, Local, Monitor};
 
 use super::dispatcher::Dispatcher;
 use super::dispatcher_worker::{DispatcherWorker, DispatcherWorkerParts};
-use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, SHORT_SLICE_NS, Slices, Turn};
-use super::view::View;
-use super::watch::WorkerSlot;
-use super::worker::Worker;
-use crate::control::{Control, Phase};
+use super::fiber_worker::{
+    Expiry, FiberWorker, FiberWorkerParts, SHORT_SLICE_NS, Slices, WorkerTurn,
+};
+use super::view::CentralQueues;
+use super::watch::CentralWorkerSlot;
+use super::worker::CentralWorker;
+use crate::control::{ServerControl, ServerPhase};
 use crate::park::{Backoff, Parkers};
 use crate::service::Service;
-use crate::verdict::Verdict;
+use crate::verdict::SliceVerdict;
 
 /// The dispatcher thread: until everything is answered after a drain, or given up.
 pub(super) fn dispatch<I, M, R, T, C, S>(
     mut dispatcher: Dispatcher<I, M, R, T, C>,
     worker_parts: Option<DispatcherWorkerParts<S, T>>,
-    control: &Control,
+    control: &ServerControl,
     parkers: &Parkers,
     mut backoff: Backoff,
 ) where
@@ -38,7 +40,7 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
         .as_ref()
         .zip(worker_parts)
         .map(|(attached, parts)| DispatcherWorker::new(parts, attached));
-    while control.phase() != Phase::Stopped {
+    while control.phase() != ServerPhase::Stopped {
         let progress = dispatcher.step();
         backoff.saw(dispatcher.now_ns());
         if backoff.may_sleep() {
@@ -48,7 +50,7 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
         }
         let ran_ns = dispatcher_worker
             .as_mut()
-            .filter(|_| control.phase() < Phase::Abandoning)
+            .filter(|_| control.phase() < ServerPhase::Abandoning)
             .and_then(|worker| worker.work(&mut dispatcher));
         if let Some(ran_ns) = ran_ns {
             backoff.reset();
@@ -65,14 +67,14 @@ pub(super) fn dispatch<I, M, R, T, C, S>(
 
 /// A worker thread beside the dispatcher's.
 pub(super) struct DedicatedWorker<S, T, R> {
-    pub(super) worker: Worker<S, T, R>,
+    pub(super) worker: CentralWorker<S, T, R>,
     pub(super) parkers: Parkers,
 }
 
 impl<S: Service, T: Tx, R: Rx> DedicatedWorker<S, T, R> {
     /// Runs what it is given until the server stops.
     pub(super) fn run(mut self) {
-        while self.worker.control.phase() != Phase::Stopped {
+        while self.worker.control.phase() != ServerPhase::Stopped {
             if self.worker.turn() {
                 self.worker.backoff.reset();
             } else if self.worker.backoff.exhausted() {
@@ -118,19 +120,19 @@ fn serve<L: Local, S: Service, T: Tx, R: Rx>(
     slices: &mut impl Slices<L>,
 ) {
     let mut read = None;
-    while worker.control.phase() != Phase::Stopped {
+    while worker.control.phase() != ServerPhase::Stopped {
         let now = read.take().unwrap_or_else(|| worker.fibers.now());
         match worker.turn(now, slices) {
-            Turn::Idle if worker.backoff.exhausted() => {
+            WorkerTurn::Idle if worker.backoff.exhausted() => {
                 let FiberWorker { view, control, .. } = &worker;
                 parkers.park_unless(view.me.index(), || {
-                    !view.is_empty() || control.phase() == Phase::Stopped
+                    !view.is_empty() || control.phase() == ServerPhase::Stopped
                 });
                 worker.backoff.slept();
             }
-            Turn::Idle => continue,
-            Turn::Ran => {}
-            Turn::Interrupted(now) => read = Some(now),
+            WorkerTurn::Idle => continue,
+            WorkerTurn::Ran => {}
+            WorkerTurn::Interrupted(now) => read = Some(now),
         }
         worker.backoff.reset();
     }
@@ -149,7 +151,7 @@ impl<L: Local> Slices<L> for LocalSlices {
     }
 
     #[inline(always)]
-    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &View) -> Option<u64> {
+    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &CentralQueues) -> Option<u64> {
         let for_ns = local.renew(expiry.now_ns, view)?;
         view.renewed();
         Some(for_ns)
@@ -159,7 +161,7 @@ impl<L: Local> Slices<L> for LocalSlices {
 /// A request's slices are quanta, which the worker's own clock ends. The dispatcher, who watches them too, says beside it whether the request
 /// goes on: no line crosses while a quantum lasts.
 struct ClockSlices {
-    worker_slot: Arc<WorkerSlot>,
+    worker_slot: Arc<CentralWorkerSlot>,
     /// The time after which the monitor wanted to look at the last request, ns: a request that the dispatcher has not seen yet gets as much.
     quantum_ns: u64,
     /// When the slice ends that the local policy gave.
@@ -167,7 +169,7 @@ struct ClockSlices {
 }
 
 impl ClockSlices {
-    fn of(worker_slot: Arc<WorkerSlot>) -> Self {
+    fn of(worker_slot: Arc<CentralWorkerSlot>) -> Self {
         Self {
             worker_slot,
             quantum_ns: SHORT_SLICE_NS,
@@ -187,11 +189,11 @@ impl<L: Local> Slices<L> for ClockSlices {
     }
 
     #[inline]
-    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &View) -> Option<u64> {
+    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &CentralQueues) -> Option<u64> {
         let now_ns = expiry.now_ns;
         let until_ns = match self.worker_slot.verdict.read(expiry.epoch) {
-            Some(Verdict::Yields) => return None,
-            Some(Verdict::GoesOn {
+            Some(SliceVerdict::Yields) => return None,
+            Some(SliceVerdict::GoesOn {
                 until_ns,
                 quantum_ns,
             }) => {

@@ -11,10 +11,10 @@ use headway_net::slot::Slot;
 use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
-use super::watch::{HeldRequests, Look, Watch};
+use super::watch::{CentralWatch, HeldRequests, Look};
 use super::worker_link::DispatcherEnd;
 use crate::accepting::Accepting;
-use crate::control::{Control, Phase};
+use crate::control::{ServerControl, ServerPhase};
 use crate::intake::{BATCH, Intake};
 use crate::park::announce;
 use crate::rules::RulesReceiver;
@@ -41,11 +41,11 @@ pub(super) struct DispatcherRules<I, M> {
 pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
     pub(super) ingress: I,
     pub(super) rules: RulesReceiver<DispatcherRules<I, M>>,
-    pub(super) watch: Watch<M>,
+    pub(super) watch: CentralWatch<M>,
     pub(super) intake: Intake<R, C>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
     pub(super) tx: T,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<ServerControl>,
     /// One for each worker.
     pub(super) links: Vec<DispatcherEnd>,
 }
@@ -54,11 +54,11 @@ pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
 pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     pub(super) ingress: I,
     rules: RulesReceiver<DispatcherRules<I, M>>,
-    watch: Watch<M>,
+    watch: CentralWatch<M>,
     intake: Intake<R, C>,
     rx_waker: Arc<RxWaker<R>>,
     tx: T,
-    control: Arc<Control>,
+    control: Arc<ServerControl>,
     clock: Clock,
     pub(super) now_ns: u64,
     /// When it last polled for arrivals.
@@ -119,7 +119,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[inline]
     pub(super) fn step_polling_after(&mut self, interval_ns: u64) -> usize {
         self.apply_control();
-        if self.control.phase() == Phase::Stopped {
+        if self.control.phase() == ServerPhase::Stopped {
             return 0;
         }
         // Leaders on different cores may read clocks that differ by some cycles; roles see time grow.
@@ -164,8 +164,8 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     }
 
     fn has_news(&self) -> bool {
-        let drains = self.control.phase() != Phase::Running && self.can_drain();
-        let stops = self.control.phase() > Phase::Draining;
+        let drains = self.control.phase() != ServerPhase::Running && self.can_drain();
+        let stops = self.control.phase() > ServerPhase::Draining;
         let unpublished = self.revisions != self.ingress.revisions();
         drains
             || stops
@@ -355,10 +355,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             self.resize();
         }
         match self.control.phase() {
-            Phase::Running => {}
-            Phase::Draining => self.drain(),
-            Phase::Abandoning => self.abandon(),
-            Phase::Stopped => {}
+            ServerPhase::Running => {}
+            ServerPhase::Draining => self.drain(),
+            ServerPhase::Abandoning => self.abandon(),
+            ServerPhase::Stopped => {}
         }
     }
 
@@ -399,7 +399,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         }
         self.refuse_waiting();
         // Nothing that it took is left to answer or to give up. Other dispatchers end by themselves.
-        self.control.advance(Phase::Stopped);
+        self.control.advance(ServerPhase::Stopped);
     }
 
     /// The server has stopped: what came since this dispatcher drained, while others still did, is refused.

@@ -9,18 +9,18 @@ use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Local, Next, Queues};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
-use super::view::View;
-use super::watch::WorkerSlot;
-use super::worker::Worker;
+use super::view::CentralQueues;
+use super::watch::CentralWorkerSlot;
+use super::worker::CentralWorker;
 use crate::assignment::Assignment;
-use crate::control::{Control, Phase};
+use crate::control::{ServerControl, ServerPhase};
 use crate::executor::{Executor, Ran};
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::park::Backoff;
 use crate::rules::RulesReceiver;
 use crate::rx_waker::RxWaker;
 use crate::service::{Response, Service};
-use crate::slice::Reading;
+use crate::slice::ClockReading;
 use crate::token::NextHint;
 
 /// A worker's local policy, and where its rules come from.
@@ -34,17 +34,17 @@ pub(super) const SHORT_SLICE_NS: u64 = 1_000;
 
 /// What a worker thread whose requests may be interrupted is made of.
 pub(super) struct FiberWorkerParts<L, S, T, R> {
-    pub(super) worker: Worker<S, T, R>,
+    pub(super) worker: CentralWorker<S, T, R>,
     pub(super) local: WorkerLocal<L>,
     pub(super) fiber_context: FiberContext<S>,
     /// Shared with the dispatcher, where it interrupts requests.
-    pub(super) worker_slot: Option<Arc<WorkerSlot>>,
+    pub(super) worker_slot: Option<Arc<CentralWorkerSlot>>,
 }
 
 impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
     /// Makes the calling thread a worker for as long as `serve` takes. Its requests also end their slices themselves where it is `self_timed`.
     pub(super) fn run(self, self_timed: bool, serve: impl FnOnce(FiberWorker<'_, L, S, T, R>)) {
-        let Worker {
+        let CentralWorker {
             index,
             link,
             executor,
@@ -61,7 +61,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
             let _ = worker_slot.asker.set(asker);
         }
         let worker = FiberWorker {
-            view: View::new(me, link, executor.slots()),
+            view: CentralQueues::new(me, link, executor.slots()),
             local: self.local.local,
             rules: self.local.rules,
             fibers: Fibers::new(self.fiber_context, executor.worker(), &attached),
@@ -79,25 +79,25 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
 
 /// A worker whose thread can run fibers.
 pub(super) struct FiberWorker<'a, L, S, T, R> {
-    pub(super) view: View,
+    pub(super) view: CentralQueues,
     local: L,
     rules: RulesReceiver<L>,
     pub(super) fibers: Fibers<'a, S>,
     executor: Executor<S, T>,
-    worker_slot: Option<Arc<WorkerSlot>>,
+    worker_slot: Option<Arc<CentralWorkerSlot>>,
     rx_waker: Arc<RxWaker<R>>,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
 }
 
 /// What a worker did in one turn.
-pub(super) enum Turn {
+pub(super) enum WorkerTurn {
     /// There was nothing to do.
     Idle,
     Ran,
     /// It ran a request that was interrupted at this time. The next begins then, without another reading of the clock: nothing was sent in
     /// between.
-    Interrupted(Reading),
+    Interrupted(ClockReading),
 }
 
 /// The end of a slice, as a worker sees it.
@@ -119,7 +119,7 @@ pub(super) trait Slices<L> {
     fn begin(&mut self, now_ns: u64, own_ns: Option<u64>) -> Option<u64>;
 
     /// A slice is over. `Some`: the request goes on for so much longer, ns, above 0. `None`: it yields.
-    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &View) -> Option<u64>;
+    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &CentralQueues) -> Option<u64>;
 }
 
 /// By what others interrupt this thread.
@@ -149,9 +149,9 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
 
     /// Runs one request for as long as it may, if there is one and the server has not given up.
     #[inline(always)]
-    pub(super) fn turn(&mut self, now: Reading, slices: &mut impl Slices<L>) -> Turn {
-        if self.control.phase() >= Phase::Abandoning {
-            return Turn::Idle;
+    pub(super) fn turn(&mut self, now: ClockReading, slices: &mut impl Slices<L>) -> WorkerTurn {
+        if self.control.phase() >= ServerPhase::Abandoning {
+            return WorkerTurn::Idle;
         }
         let Self { local, rules, .. } = self;
         rules.adopt(&self.control, |fresh| {
@@ -160,8 +160,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
         });
         let turn = match self.local.next(now.ns, &mut self.view) {
             Next::Run { job, slice_ns } => self.run(job, now, slice_ns, slices),
-            Next::Retry => Turn::Ran,
-            Next::Idle => return Turn::Idle,
+            Next::Retry => WorkerTurn::Ran,
+            Next::Idle => return WorkerTurn::Idle,
         };
         if self.backoff.may_sleep() {
             self.rx_waker.wake();
@@ -173,10 +173,10 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
     fn run<P: Slices<L>>(
         &mut self,
         job: JobId,
-        now: Reading,
+        now: ClockReading,
         own_ns: Option<u64>,
         slices: &mut P,
-    ) -> Turn {
+    ) -> WorkerTurn {
         let request = self.view.take(job);
         let (suspended, slot) = (request.is_suspended(), request.into_slot());
         let epoch = self.fibers.next_epoch();
@@ -236,14 +236,14 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
                 self.count_turn(job.class, suspended);
                 self.executor.tally.held(job.class.0, held, true);
                 self.give_back(slot, &job, span.end.ns);
-                return Turn::Interrupted(span.end);
+                return WorkerTurn::Interrupted(span.end);
             }
             SliceEnd::NoStack => {
                 let slot = self.executor.refuse(slot, span_ns.end);
                 self.view.link.done.send(slot, 0);
             }
         }
-        Turn::Ran
+        WorkerTurn::Ran
     }
 
     /// Counts a turn of a request, which had been `resumed`.
@@ -258,7 +258,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
     #[inline(always)]
     #[expect(unsafe_code, reason = "a hint comes as a word")]
     fn next_hint(&self) -> Option<NextHint> {
-        // SAFETY: only the dispatcher sends this thread messages, and only hints of its link with it where hints are taken (`Watch`). A message is
+        // SAFETY: only the dispatcher sends this thread messages, and only hints of its link with it where hints are taken (`CentralWatch`). A message is
         // forgotten when the next assignment begins.
         unsafe { NextHint::of_word(self.fibers.granted_message()) }
     }
@@ -288,7 +288,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
     /// The request was interrupted: it stays here, or goes back to the dispatcher.
     #[inline(always)]
     fn give_back(&mut self, slot: SlotId, job: &Job, now_ns: u64) {
-        if self.control.phase() >= Phase::Abandoning {
+        if self.control.phase() >= ServerPhase::Abandoning {
             self.view.keep(slot);
             self.view.push(job.id);
         } else if self.local.yielded(now_ns, job, &mut self.view) {

@@ -7,8 +7,8 @@ use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Ingress, Monitor};
 
 use super::dispatcher::Dispatcher;
-use super::worker::Worker;
-use crate::control::Phase;
+use super::worker::CentralWorker;
+use crate::control::ServerPhase;
 use crate::leader::{Lead, Leadership};
 use crate::park::Backoff;
 use crate::service::Service;
@@ -21,7 +21,7 @@ pub(super) type Leading<'a, I, M, R, T, C> = Lead<'a, Dispatcher<I, M, R, T, C>>
 
 /// A worker thread that may lead.
 pub(super) struct InlineWorker<I, M, S, T, R: Rx, C> {
-    pub(super) worker: Worker<S, T, R>,
+    pub(super) worker: CentralWorker<S, T, R>,
     pub(super) shared: Arc<Shared<I, M, R, T, C>>,
 }
 
@@ -36,7 +36,7 @@ where
 {
     /// Runs and leads until the server stops.
     pub(super) fn run(mut self) {
-        while self.worker.control.phase() != Phase::Stopped {
+        while self.worker.control.phase() != ServerPhase::Stopped {
             if self.worker.turn() {
                 self.worker.backoff.reset();
             } else {
@@ -50,7 +50,7 @@ where
     fn look_for_work(&mut self) {
         let Self { worker, shared } = self;
         let (link, control, backoff) = (&worker.link, &worker.control, &mut worker.backoff);
-        let has_news = || !link.jobs.is_empty() || control.phase() == Phase::Stopped;
+        let has_news = || !link.jobs.is_empty() || control.phase() == ServerPhase::Stopped;
         let lead = shared
             .try_lead()
             .or_else(|| follow(shared, worker.index, backoff, has_news));

@@ -12,11 +12,13 @@ use headway_net::datapath::{Rx, Tx};
 use headway_policy::WorkerId;
 use headway_policy::role::{Ingress, Local, Monitor};
 
-use super::fiber_worker::{Expiry, FiberWorker, FiberWorkerParts, SHORT_SLICE_NS, Slices, Turn};
+use super::fiber_worker::{
+    Expiry, FiberWorker, FiberWorkerParts, SHORT_SLICE_NS, Slices, WorkerTurn,
+};
 use super::inline::{Leading, Shared, close, follow, lead_until, resign};
-use super::view::View;
+use super::view::CentralQueues;
 use super::watch::Look;
-use crate::control::{Control, Phase};
+use crate::control::{ServerControl, ServerPhase};
 use crate::service::Service;
 
 /// A worker thread that may lead, and whose requests may be interrupted.
@@ -80,17 +82,17 @@ where
 {
     fn serve(mut self) {
         let mut read = None;
-        while self.worker.control.phase() != Phase::Stopped {
+        while self.worker.control.phase() != ServerPhase::Stopped {
             let now = read.take().unwrap_or_else(|| self.worker.fibers.now());
             let turn = self.worker.turn(now, &mut self.slices);
-            if !matches!(turn, Turn::Idle) {
+            if !matches!(turn, WorkerTurn::Idle) {
                 self.worker.backoff.reset();
             }
             match (turn, self.slices.lead.take()) {
                 (_, Some(lead)) => self.lead(lead),
-                (Turn::Idle, None) => self.look_for_work(),
-                (Turn::Ran, None) => {}
-                (Turn::Interrupted(now), None) => read = Some(now),
+                (WorkerTurn::Idle, None) => self.look_for_work(),
+                (WorkerTurn::Ran, None) => {}
+                (WorkerTurn::Interrupted(now), None) => read = Some(now),
             }
         }
         self.worker.give_up();
@@ -102,7 +104,7 @@ where
         let lead = shared.try_lead().or_else(|| {
             let worker = &mut self.worker;
             follow(shared, worker.view.me.index(), &mut worker.backoff, || {
-                !worker.view.is_empty() || worker.control.phase() == Phase::Stopped
+                !worker.view.is_empty() || worker.control.phase() == ServerPhase::Stopped
             })
         });
         if let Some(lead) = lead {
@@ -118,7 +120,7 @@ where
             self.slices.shared,
             worker.view.me.index(),
             &mut worker.backoff,
-            || !worker.view.is_empty() || worker.control.phase() == Phase::Stopped,
+            || !worker.view.is_empty() || worker.control.phase() == ServerPhase::Stopped,
         );
     }
 }
@@ -126,7 +128,7 @@ where
 /// A running request's slices, at whose ends its worker leads.
 struct LeaderSlices<'a, I, M, R: Rx, T, C> {
     shared: &'a Shared<I, M, R, T, C>,
-    control: Arc<Control>,
+    control: Arc<ServerControl>,
     me: WorkerId,
     may_sleep: bool,
     /// How often to poll for arrivals, and the longest slice, ns.
@@ -176,7 +178,7 @@ where
         now_ns: u64,
         for_ns: u64,
         local: &mut L,
-        view: &View,
+        view: &CentralQueues,
     ) -> Option<u64> {
         if now_ns >= self.own_due_ns {
             self.own_due_ns = now_ns + local.renew(now_ns, view)?;
@@ -210,8 +212,8 @@ where
     }
 
     #[inline]
-    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &View) -> Option<u64> {
-        if expiry.asked || self.control.phase() >= Phase::Abandoning {
+    fn renew(&mut self, expiry: Expiry, local: &mut L, view: &CentralQueues) -> Option<u64> {
+        if expiry.asked || self.control.phase() >= ServerPhase::Abandoning {
             return None;
         }
         let for_ns = match self.shared.try_lead() {

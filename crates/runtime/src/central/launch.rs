@@ -15,10 +15,10 @@ use super::dispatcher_worker::DispatcherWorkerParts;
 use super::fiber_worker::{FiberWorkerParts, WorkerLocal};
 use super::inline::InlineWorker;
 use super::inline_fibers::InlineFiberWorker;
-use super::watch::{Telling, Watch, WorkerSlot};
-use super::worker::Worker;
+use super::watch::{CentralWatch, CentralWorkerSlot, Telling};
+use super::worker::CentralWorker;
 use super::worker_link::worker_link;
-use crate::control::Control;
+use crate::control::ServerControl;
 use crate::error::StartError;
 use crate::executor::Executor;
 use crate::fibers::FiberContext;
@@ -28,13 +28,14 @@ use crate::leader::Leadership;
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Parkers};
 use crate::parts::{
-    Config, Engine, Layout, Parts, QueueDepths, SetRules, executors, kernel_drops, tallies,
+    EngineParts, Layout, LiveEngine, QueueDepths, ServerConfig, SetRules, executors, kernel_drops,
+    tallies,
 };
 use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 use crate::tally::Tally;
-use crate::threads::{Pinning, Threads, cores};
+use crate::threads::{Pinning, ServerThreads, cores};
 
 /// How often a worker that interrupts itself polls for arrivals, unless [`Builder::look_every`](crate::Builder::look_every) says otherwise, ns.
 pub const LOOK_NS: u64 = 5_000;
@@ -75,8 +76,8 @@ impl<I, L, M> Dispatched<I, L, M> {
 /// Starts a server whose ingress is a dispatcher, or several with workers of their own: a system each.
 pub(crate) fn launch<I, L, M, D, C, S>(
     systems: Vec<Dispatched<I, L, M>>,
-    parts: Parts<D, C, S>,
-) -> Result<Engine, StartError>
+    parts: EngineParts<D, C, S>,
+) -> Result<LiveEngine, StartError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
@@ -96,7 +97,7 @@ where
         return Err(StartError::ClockTooLate);
     }
     let thread_count = count + if dedicated { dispatchers } else { 0 };
-    let mut threads = Threads::new(Pinning::choose(&parts.config.pin, thread_count)?);
+    let mut threads = ServerThreads::new(Pinning::choose(&parts.config.pin, thread_count)?);
     let classes = parts.shape.queues();
     let mut tallies = tallies(count, classes);
     tallies.extend(systems.iter().map(|system| {
@@ -127,7 +128,7 @@ where
             }
         });
     }
-    let engine = Engine {
+    let engine = LiveEngine {
         threads,
         control,
         tallies,
@@ -143,7 +144,7 @@ where
 
 /// A dispatcher that shares a core with a worker costs more than it brings.
 fn choose_layout(
-    config: &Config,
+    config: &ServerConfig,
     workers: usize,
     dispatchers: usize,
     interrupts: bool,
@@ -160,25 +161,25 @@ fn choose_layout(
 /// What a server is made of before its threads run.
 struct Prepared<I, L, M, D: Datapath, C, S> {
     rxs: Vec<Arc<D::Rx>>,
-    control: Arc<Control>,
-    groups: Vec<Group<I, L, M, D, C, S>>,
+    control: Arc<ServerControl>,
+    groups: Vec<DispatcherGroup<I, L, M, D, C, S>>,
     set_rules: SetRules,
 }
 
 /// What the threads of one dispatcher and its workers are made of, in every layout.
-struct Group<I, L, M, D: Datapath, C, S> {
+struct DispatcherGroup<I, L, M, D: Datapath, C, S> {
     /// Of the threads' names: the dispatcher's number, where there are several.
     number: Option<usize>,
     /// The first of its workers, among all of the server.
     first: usize,
-    control: Arc<Control>,
+    control: Arc<ServerControl>,
     rx_waker: Arc<RxWaker<D::Rx>>,
     dispatcher: Dispatcher<I, M, D::Rx, D::Tx, C>,
     dispatcher_backoff: Backoff,
     /// Of a dispatcher that runs requests.
     dispatcher_executor: Option<Executor<S, D::Tx>>,
-    workers: Vec<Worker<S, D::Tx, D::Rx>>,
-    worker_slots: Vec<Arc<WorkerSlot>>,
+    workers: Vec<CentralWorker<S, D::Tx, D::Rx>>,
+    worker_slots: Vec<Arc<CentralWorkerSlot>>,
     locals: Vec<WorkerLocal<L>>,
     /// How often a worker that interrupts itself polls for arrivals, unless [`Builder::look_every`](crate::Builder::look_every) says otherwise, ns.
     look_ns: u64,
@@ -188,10 +189,10 @@ struct Group<I, L, M, D: Datapath, C, S> {
 fn controls<I: Ingress, L, M>(
     systems: &[Dispatched<I, L, M>],
     stalls: usize,
-) -> (Arc<Control>, Vec<Arc<Control>>) {
+) -> (Arc<ServerControl>, Vec<Arc<ServerControl>>) {
     if let [system] = systems {
         let (workers, plan) = (system.locals.len(), system.ingress.plan());
-        let control = Arc::new(Control::new(workers, plan, stalls));
+        let control = Arc::new(ServerControl::new(workers, plan, stalls));
         return (Arc::clone(&control), vec![control]);
     }
     let sizes: Vec<usize> = systems.iter().map(|system| system.locals.len()).collect();
@@ -200,7 +201,7 @@ fn controls<I: Ingress, L, M>(
 
 fn prepare<I, L, M, D, C, S>(
     systems: Vec<Dispatched<I, L, M>>,
-    parts: Parts<D, C, S>,
+    parts: EngineParts<D, C, S>,
     buffers: Buffers,
     tallies: &[Arc<Tally>],
     overruns: &Arc<Overruns>,
@@ -214,7 +215,7 @@ where
     C: Classifier,
     S: Service,
 {
-    let Parts { shape, config, .. } = parts;
+    let EngineParts { shape, config, .. } = parts;
     let (count, dispatchers) = (shape.workers, systems.len());
     let pool = Arc::clone(&buffers.pool);
     let dedicated = layout == Layout::Dedicated;
@@ -222,7 +223,7 @@ where
     let dispatchers_work = I::WORKS && dedicated;
     let runners = count + if dispatchers_work { dispatchers } else { 0 };
     let DatapathEnds { rxs, mut txs } =
-        Parts::<D, C, S>::split(parts.datapath, dispatchers, runners + dispatchers)?;
+        EngineParts::<D, C, S>::split(parts.datapath, dispatchers, runners + dispatchers)?;
     let dispatcher_txs = txs.split_off(runners);
     let (control, controls) = controls(&systems, config.stalls);
     let journals = control.open_journal(runners, config.journal);
@@ -241,7 +242,7 @@ where
         .iter()
         .zip(dispatcher_txs)
         .zip(buffers.divided(dispatchers));
-    let mut groups: Vec<Group<I, L, M, D, C, S>> = Vec::with_capacity(dispatchers);
+    let mut groups: Vec<DispatcherGroup<I, L, M, D, C, S>> = Vec::with_capacity(dispatchers);
     let mut mailboxes = Vec::with_capacity(dispatchers);
     let mut first = 0;
     for (number, ((system, control), ((rx, tx), buffers))) in
@@ -250,7 +251,7 @@ where
         let size = system.locals.len();
         let tally = &tallies[count + number];
         let rx_waker = Arc::new(RxWaker::new(Arc::clone(rx)));
-        let worker_slots: Vec<Arc<WorkerSlot>> = (0..size).map(|_| Arc::default()).collect();
+        let worker_slots: Vec<Arc<CentralWorkerSlot>> = (0..size).map(|_| Arc::default()).collect();
         let (links, worker_ends): (Vec<_>, Vec<_>) = (0..size)
             .map(|_| worker_link(system.depth.min(pool.len())))
             .unzip();
@@ -263,7 +264,7 @@ where
         let dispatcher = Dispatcher::new(DispatcherParts {
             ingress: system.ingress,
             rules,
-            watch: Watch::new(
+            watch: CentralWatch::new(
                 system.monitor,
                 telling,
                 &worker_slots,
@@ -286,7 +287,7 @@ where
             .into_iter()
             .zip(executors.by_ref())
             .enumerate()
-            .map(|(index, (link, executor))| Worker {
+            .map(|(index, (link, executor))| CentralWorker {
                 index,
                 link,
                 executor,
@@ -295,7 +296,7 @@ where
                 backoff: backoff(),
             })
             .collect();
-        groups.push(Group {
+        groups.push(DispatcherGroup {
             number: (dispatchers > 1).then_some(number),
             first,
             control,
@@ -359,10 +360,10 @@ where
 
 /// Starts a thread for the dispatcher, and workers; with a `fiber_context` they may be interrupted.
 fn start_dedicated<I, L, M, D, C, S>(
-    group: Group<I, L, M, D, C, S>,
-    server: &Arc<Control>,
+    group: DispatcherGroup<I, L, M, D, C, S>,
+    server: &Arc<ServerControl>,
     fiber_context: Option<FiberContext<S>>,
-    threads: &mut Threads,
+    threads: &mut ServerThreads,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
@@ -430,10 +431,10 @@ where
 
 /// Starts workers that take turns as the dispatcher; with a `fiber_context` they interrupt themselves.
 fn start_inline<I, L, M, D, C, S>(
-    group: Group<I, L, M, D, C, S>,
-    server: &Arc<Control>,
+    group: DispatcherGroup<I, L, M, D, C, S>,
+    server: &Arc<ServerControl>,
     fiber_context: Option<FiberContext<S>>,
-    threads: &mut Threads,
+    threads: &mut ServerThreads,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,

@@ -14,7 +14,7 @@ use crate::service::Service;
 use crate::token::{NextHint, RequestWord};
 
 /// A worker's own queue: the requests that came over its link, and those it keeps.
-pub(super) struct View {
+pub(super) struct CentralQueues {
     pub(super) me: WorkerId,
     pub(super) link: WorkerEnd,
     own: VecDeque<JobId>,
@@ -28,7 +28,7 @@ pub(super) struct View {
     requests: Box<[Option<RequestWord>]>,
 }
 
-impl View {
+impl CentralQueues {
     pub(super) fn new(me: WorkerId, link: WorkerEnd, slots: usize) -> Self {
         Self {
             me,
@@ -98,7 +98,7 @@ impl View {
     }
 }
 
-impl Backlog for View {
+impl Backlog for CentralQueues {
     fn workers(&self) -> usize {
         1
     }
@@ -126,7 +126,7 @@ impl Backlog for View {
     }
 }
 
-impl Queues for View {
+impl Queues for CentralQueues {
     #[inline]
     fn me(&self) -> WorkerId {
         self.me

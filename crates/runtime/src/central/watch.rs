@@ -11,7 +11,7 @@ use crate::assignment::{Assignment, AssignmentCell};
 use crate::overruns::{ENDLESS_NS, Overruns};
 use crate::tally::Tally;
 use crate::token::NextHint;
-use crate::verdict::{Verdict, VerdictCell};
+use crate::verdict::{SliceVerdict, VerdictCell};
 
 /// Without a monitor that wants to know at once, assignments are read this often, ns: each that changed costs a cache miss, and a
 /// quantum is counted from when the request began, not from when that was seen.
@@ -22,7 +22,7 @@ const AGAIN_NS: u64 = 200_000;
 
 /// What a worker that may be interrupted shares with the dispatcher.
 #[derive(Default)]
-pub(super) struct WorkerSlot {
+pub(super) struct CentralWorkerSlot {
     pub(super) assignment: AssignmentCell,
     /// Known once the worker's thread runs.
     pub(super) asker: OnceLock<Asker>,
@@ -37,7 +37,7 @@ pub(super) enum Telling {
     AskedWithHint,
     /// The worker is asked to yield.
     Asked,
-    /// The worker keeps the time itself, and looks for the [`Verdict`].
+    /// The worker keeps the time itself, and looks for the [`SliceVerdict`].
     Verdicts,
 }
 
@@ -57,10 +57,10 @@ pub(super) enum Look {
 }
 
 /// A monitor and what it watches.
-pub(super) struct Watch<M> {
+pub(super) struct CentralWatch<M> {
     monitor: M,
     telling: Telling,
-    workers: Box<[Watched]>,
+    workers: Box<[WatchedAssignment]>,
     looked_ns: u64,
     overruns: Arc<Overruns>,
     /// The dispatcher's own.
@@ -68,8 +68,8 @@ pub(super) struct Watch<M> {
 }
 
 /// A worker, and what the dispatcher knows of its current assignment.
-struct Watched {
-    worker_slot: Arc<WorkerSlot>,
+struct WatchedAssignment {
+    worker_slot: Arc<CentralWorkerSlot>,
     /// The assignment seen last.
     epoch: u64,
     job: JobId,
@@ -89,18 +89,18 @@ struct Watched {
 /// The requests that workers hold, as monitors see them.
 pub(super) struct HeldRequests<'a>(pub(super) &'a [DispatcherEnd]);
 
-impl<M: Monitor> Watch<M> {
+impl<M: Monitor> CentralWatch<M> {
     pub(super) fn new(
         monitor: M,
         telling: Telling,
-        worker_slots: &[Arc<WorkerSlot>],
+        worker_slots: &[Arc<CentralWorkerSlot>],
         overruns: Arc<Overruns>,
         tally: Arc<Tally>,
     ) -> Self {
         Self {
             monitor,
             telling,
-            workers: worker_slots.iter().map(Watched::new).collect(),
+            workers: worker_slots.iter().map(WatchedAssignment::new).collect(),
             looked_ns: 0,
             overruns,
             tally,
@@ -280,8 +280,8 @@ impl<M: Monitor> Watch<M> {
     }
 }
 
-impl Watched {
-    fn new(worker_slot: &Arc<WorkerSlot>) -> Self {
+impl WatchedAssignment {
+    fn new(worker_slot: &Arc<CentralWorkerSlot>) -> Self {
         Self {
             worker_slot: Arc::clone(worker_slot),
             epoch: 0,
@@ -308,7 +308,7 @@ impl Watched {
     #[inline]
     fn goes_on(&self, telling: Telling) {
         if telling == Telling::Verdicts {
-            let goes_on = Verdict::GoesOn {
+            let goes_on = SliceVerdict::GoesOn {
                 until_ns: self.due_ns,
                 quantum_ns: self.after_ns,
             };
@@ -326,7 +326,7 @@ impl Watched {
         if telling == Telling::Verdicts {
             self.worker_slot
                 .verdict
-                .publish(self.epoch, Verdict::Yields);
+                .publish(self.epoch, SliceVerdict::Yields);
         } else if let Some(asker) = self.worker_slot.asker.get() {
             asker.ask_with(self.epoch, message());
         }

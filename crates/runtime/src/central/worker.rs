@@ -6,28 +6,28 @@ use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::Prefetch;
 
 use super::worker_link::WorkerEnd;
-use crate::control::{Control, Phase};
+use crate::control::{ServerControl, ServerPhase};
 use crate::executor::Executor;
 use crate::park::Backoff;
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
 
 /// A worker of any layout.
-pub(super) struct Worker<S, T, R> {
+pub(super) struct CentralWorker<S, T, R> {
     /// Its place among the workers of its dispatcher.
     pub(super) index: usize,
     pub(super) link: WorkerEnd,
     pub(super) executor: Executor<S, T>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
 }
 
-impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
+impl<S: Service, T: Tx, R: Rx> CentralWorker<S, T, R> {
     /// Runs the next request to its end and reports it done, if there is one and the server has not given up.
     #[inline]
     pub(super) fn turn(&mut self) -> bool {
-        if self.control.phase() >= Phase::Abandoning {
+        if self.control.phase() >= ServerPhase::Abandoning {
             return false;
         }
         let Some(request) = self.link.jobs.receive() else {
@@ -53,7 +53,7 @@ impl<S: Service, T: Tx, R: Rx> Worker<S, T, R> {
     /// Whether a request waits, or the server stopped: no time to sleep.
     #[inline]
     pub(super) fn has_news(&self) -> bool {
-        !self.link.jobs.is_empty() || self.control.phase() == Phase::Stopped
+        !self.link.jobs.is_empty() || self.control.phase() == ServerPhase::Stopped
     }
 
     /// Counts the requests that it was given and will not run.

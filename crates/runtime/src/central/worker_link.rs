@@ -1,19 +1,19 @@
 //! The link between the dispatcher and one worker: requests one way, reports the other.
 
-use crate::token::{Receiver, Sender, link};
+use crate::token::{SlotReceiver, SlotSender, link};
 
 /// The dispatcher's end of its link with one worker.
 pub(super) struct DispatcherEnd {
-    pub(super) jobs: Sender,
-    pub(super) done: Receiver,
+    pub(super) jobs: SlotSender,
+    pub(super) done: SlotReceiver,
     /// Requests given and not yet reported done: while there are none the ring is empty, and is not read.
     pub(super) held: usize,
 }
 
 /// A worker's end of its link with the dispatcher.
 pub(super) struct WorkerEnd {
-    pub(super) jobs: Receiver,
-    pub(super) done: Sender,
+    pub(super) jobs: SlotReceiver,
+    pub(super) done: SlotSender,
 }
 
 /// A link with a worker that holds at most `depth` requests.

@@ -22,7 +22,7 @@ use super::{Observer, PolicyInUse, Server, Stopper, Tuner};
 use crate::central::{self, Dispatched};
 use crate::error::StartError;
 use crate::park::Idle;
-use crate::parts::{Config, Engine, Layout, Parts};
+use crate::parts::{EngineParts, Layout, LiveEngine, ServerConfig};
 use crate::pull::{Pull, PullService};
 use crate::service::{Call, Service};
 use crate::steered::{self, SteeredSystem};
@@ -419,7 +419,7 @@ impl<S, D, C> Builder<S, D, C> {
         let (datapath, addr) = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
         let class_names: Vec<String> = names.chain(["unknown".to_owned()]).collect();
-        let config = Config {
+        let config = ServerConfig {
             class_names: class_names.clone(),
             idle: self.idle,
             layout: self.layout,
@@ -432,14 +432,14 @@ impl<S, D, C> Builder<S, D, C> {
             look_ns: self.look_ns,
             feedback: self.feedback,
         };
-        let parts = Parts {
+        let parts = EngineParts {
             datapath,
             classifier: Arc::new(self.classifier),
             service: Arc::new(self.service),
             shape: shape.clone(),
             config,
         };
-        let Started { engine, policy } = systems::with(&spec, &shape, Launch(parts))??;
+        let StartedEngine { engine, policy } = systems::with(&spec, &shape, Launch(parts))??;
         Ok(Server {
             stopper: Stopper::of(&engine),
             observer: Observer::of(&engine, &shape, class_names),
@@ -455,13 +455,13 @@ impl<S, D, C> Builder<S, D, C> {
 }
 
 /// An engine that runs, and its policy.
-struct Started {
-    engine: Engine,
+struct StartedEngine {
+    engine: LiveEngine,
     policy: PolicyInUse,
 }
 
 /// Starts the engine that the system asks for.
-struct Launch<D, C, S>(Parts<D, C, S>);
+struct Launch<D, C, S>(EngineParts<D, C, S>);
 
 impl<D, C, S> Visit for Launch<D, C, S>
 where
@@ -471,7 +471,7 @@ where
     C: Classifier + 'static,
     S: Service,
 {
-    type Output = Result<Started, StartError>;
+    type Output = Result<StartedEngine, StartError>;
 
     fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
     where
@@ -504,7 +504,7 @@ where
                 steered::launch(steered, self.0)
             }
         };
-        Ok(Started {
+        Ok(StartedEngine {
             engine: engine?,
             policy,
         })
@@ -522,7 +522,7 @@ where
             params: instances[0].params.clone(),
         };
         let systems = instances.into_iter().map(Dispatched::of).collect();
-        Ok(Started {
+        Ok(StartedEngine {
             engine: central::launch(systems, self.0)?,
             policy,
         })

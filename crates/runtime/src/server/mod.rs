@@ -19,10 +19,10 @@ pub use observer::Observer;
 pub use source::{NoSource, Udp};
 pub use tuner::{InForce, Tuner};
 
-use crate::control::{Control, Phase};
+use crate::control::{ServerControl, ServerPhase};
 use crate::error::{ResizeError, ShutdownError};
 use crate::park::Idle;
-use crate::parts::{Engine, GRACE, Layout};
+use crate::parts::{GRACE, Layout, LiveEngine};
 use crate::stall::Stall;
 use crate::tally::Stats;
 use crate::threads::Failed;
@@ -47,7 +47,7 @@ use crate::threads::Failed;
 /// # Ok::<(), headway_runtime::StartError>(())
 /// ```
 pub struct Server {
-    engine: Engine,
+    engine: LiveEngine,
     stopper: Stopper,
     addr: Option<SocketAddr>,
     policy: PolicyInUse,
@@ -168,7 +168,7 @@ impl Server {
     /// Waits until somebody asks the server to stop, or a thread of it panics. What it accepted is not yet answered then:
     /// [`shutdown`](Self::shutdown) sees to that, by a deadline that begins with its call.
     pub fn wait(&self) {
-        self.engine.control.wait_past(Phase::Running);
+        self.engine.control.wait_past(ServerPhase::Running);
     }
 
     /// Stops gracefully: takes what was sent before this call, answers everything it accepted, refuses what comes later
@@ -198,7 +198,7 @@ impl Server {
     }
 
     fn give_up(&self) {
-        self.engine.control.advance(Phase::Abandoning);
+        self.engine.control.advance(ServerPhase::Abandoning);
         self.engine.threads.wait(Some(Instant::now() + GRACE));
     }
 }
@@ -219,11 +219,11 @@ struct PolicyInUse {
 /// Asks a server to stop; see [`Server::stopper`].
 #[derive(Clone)]
 pub struct Stopper {
-    control: Arc<Control>,
+    control: Arc<ServerControl>,
 }
 
 impl Stopper {
-    fn of(engine: &Engine) -> Self {
+    fn of(engine: &LiveEngine) -> Self {
         Self {
             control: Arc::clone(&engine.control),
         }
@@ -231,6 +231,6 @@ impl Stopper {
 
     /// Begins to drain, and returns at once.
     pub fn request_stop(&self) {
-        self.control.advance(Phase::Draining);
+        self.control.advance(ServerPhase::Draining);
     }
 }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use headway_policy::{BitSet, Shape};
 
-use crate::control::Control;
+use crate::control::ServerControl;
 use crate::journal::Journal;
-use crate::parts::{Engine, ReadDepths};
+use crate::parts::{LiveEngine, ReadDepths};
 use crate::tally::{ClassStats, Stats, Tally};
 
 /// Reads what a server has done so far, on any thread and after its end; see [`Server::observer`](crate::Server::observer).
 #[derive(Clone)]
 pub struct Observer {
-    control: Arc<Control>,
+    control: Arc<ServerControl>,
     tallies: Vec<Arc<Tally>>,
     kernel_drops: Arc<dyn Fn() -> u64 + Send + Sync>,
     queue_depths: ReadDepths,
@@ -25,7 +25,7 @@ pub struct Observer {
 
 impl Observer {
     /// `classes` names all of them, UNKNOWN last.
-    pub(super) fn of(engine: &Engine, shape: &Shape, classes: Vec<String>) -> Self {
+    pub(super) fn of(engine: &LiveEngine, shape: &Shape, classes: Vec<String>) -> Self {
         Self {
             control: Arc::clone(&engine.control),
             tallies: engine.tallies.clone(),

@@ -8,13 +8,13 @@ use headway_policy::change::{self, Changed, ParamChange};
 use headway_policy::spec::{Params, SpecError};
 use headway_policy::systems::ServerSpec;
 
-use crate::control::Control;
-use crate::parts::{Engine, SetRules};
+use crate::control::ServerControl;
+use crate::parts::{LiveEngine, SetRules};
 
 /// Changes the parameters of a server's policy while it serves, from any thread; see [`Server::tuner`](crate::Server::tuner).
 #[derive(Clone)]
 pub struct Tuner {
-    control: Arc<Control>,
+    control: Arc<ServerControl>,
     set_rules: SetRules,
     shape: Arc<Shape>,
     in_force: Arc<Mutex<InForce>>,
@@ -34,7 +34,7 @@ pub struct InForce {
 }
 
 impl Tuner {
-    pub(super) fn of(engine: &Engine, shape: Shape, spec: ServerSpec, params: Params) -> Self {
+    pub(super) fn of(engine: &LiveEngine, shape: Shape, spec: ServerSpec, params: Params) -> Self {
         let in_force = InForce {
             spec,
             params,

@@ -14,20 +14,20 @@ use headway_policy::systems::SharedQueues;
 use super::monitor::MonitorThread;
 use super::peers::Peers;
 use super::preemptive::{PreemptiveWorker, Timekeeper, Timer};
-use super::view::View;
-use super::worker::{ToTheEnd, Worker};
-use super::worker_slot::WorkerSlot;
-use crate::control::Control;
+use super::view::SteeredQueues;
+use super::worker::{SteeredWorker, ToTheEnd};
+use super::worker_slot::SteeredWorkerSlot;
+use crate::control::ServerControl;
 use crate::error::StartError;
 use crate::fibers::FiberContext;
 use crate::intake::{Buffers, Intake};
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Idle};
-use crate::parts::{Engine, Layout, Parts, SetRules, executors, kernel_drops, tallies};
+use crate::parts::{EngineParts, Layout, LiveEngine, SetRules, executors, kernel_drops, tallies};
 use crate::rules::{RulesSender, rules};
 use crate::service::Service;
 use crate::tally::Tally;
-use crate::threads::{Pinning, Threads, cores};
+use crate::threads::{Pinning, ServerThreads, cores};
 use crate::token::request_queue;
 
 /// A system whose workers each serve a receive queue. Its ingress is the network's: the type tells which system is built anew to change rules.
@@ -41,8 +41,8 @@ pub(crate) struct SteeredSystem<I, L, M> {
 /// Starts a server whose workers each serve a receive queue.
 pub(crate) fn launch<I, L, M, D, C, S>(
     system: SteeredSystem<I, L, M>,
-    parts: Parts<D, C, S>,
-) -> Result<Engine, StartError>
+    parts: EngineParts<D, C, S>,
+) -> Result<LiveEngine, StartError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
@@ -58,7 +58,7 @@ where
     let monitor_layout = choose_layout::<M>(config.layout, count);
     let has_thread = monitor_layout == Some(Layout::Dedicated);
     let thread_count = count + usize::from(has_thread);
-    let mut threads = Threads::new(Pinning::choose(&config.pin, thread_count)?);
+    let mut threads = ServerThreads::new(Pinning::choose(&config.pin, thread_count)?);
     let classes = parts.shape.queues();
     let mut tallies = tallies(count, classes);
     tallies.extend(has_thread.then(|| Arc::new(Tally::of_watcher(classes, count))));
@@ -71,7 +71,7 @@ where
     let fiber_context = interrupts
         .then(|| FiberContext::new(&parts, &pool, &overruns))
         .transpose()?;
-    let DatapathEnds { rxs, txs } = Parts::<D, C, S>::split(parts.datapath, count, count)?;
+    let DatapathEnds { rxs, txs } = EngineParts::<D, C, S>::split(parts.datapath, count, count)?;
     let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
         .map(|_| request_queue(config.slots, L::STEALS))
         .unzip();
@@ -81,13 +81,13 @@ where
         system.shared_queues,
         config.slots,
     ));
-    let control = Arc::new(Control::new(count, None, config.stalls));
+    let control = Arc::new(ServerControl::new(count, None, config.stalls));
     let sleepers = Arc::clone(&peers);
     control.set_wake_all(Box::new(move || sleepers.wake_all()));
     let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
     let executors = executors(&parts.service, txs, journals, &pool, &tallies);
-    let worker_slots: Vec<Arc<WorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
+    let worker_slots: Vec<Arc<SteeredWorkerSlot>> = (0..count).map(|_| Arc::default()).collect();
     let watchers = if has_thread { 1 } else { count };
     let (monitor_rules, monitor_receivers): (Vec<_>, Vec<_>) =
         (0..watchers).map(|_| rules()).unzip();
@@ -129,11 +129,11 @@ where
             Arc::clone(&tallies[index]),
         );
         let setup = executor.setup();
-        let worker = Worker {
+        let worker = SteeredWorker {
             index,
             local,
             rules,
-            view: View::new(index, intake, Arc::clone(&peers), run_queue),
+            view: SteeredQueues::new(index, intake, Arc::clone(&peers), run_queue),
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&control),
@@ -164,7 +164,7 @@ where
         started =
             started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));
     }
-    let engine = Engine {
+    let engine = LiveEngine {
         threads,
         control,
         tallies,

@@ -12,8 +12,8 @@ use headway_policy::WorkerId;
 use headway_policy::role::{Monitor, PreemptionDecision, Unplaced};
 
 use super::peers::Peers;
-use super::worker_slot::{Running, WorkerSlot};
-use crate::control::{Control, Phase};
+use super::worker_slot::{Running, SteeredWorkerSlot};
+use crate::control::{ServerControl, ServerPhase};
 use crate::overruns::{ENDLESS_NS, Overruns};
 use crate::rules::RulesReceiver;
 use crate::tally::Tally;
@@ -28,9 +28,9 @@ const TURNS_BEFORE_SLEEP: u32 = 64;
 pub(super) struct MonitorThread<M, R: Rx> {
     pub(super) monitor: M,
     pub(super) rules: RulesReceiver<M>,
-    pub(super) worker_slots: Vec<Arc<WorkerSlot>>,
+    pub(super) worker_slots: Vec<Arc<SteeredWorkerSlot>>,
     pub(super) peers: Arc<Peers<R>>,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<ServerControl>,
     pub(super) overruns: Arc<Overruns>,
     /// The thread's own.
     pub(super) tally: Arc<Tally>,
@@ -54,8 +54,9 @@ impl<M: Monitor, R: Rx> MonitorThread<M, R> {
             may_sleep,
             oversubscribed,
         } = self;
-        let mut watched: Vec<Watched> = worker_slots.into_iter().map(Watched::new).collect();
-        let mut watch = Watch {
+        let mut watched: Vec<WatchedWorker> =
+            worker_slots.into_iter().map(WatchedWorker::new).collect();
+        let mut watch = SteeredWatch {
             monitor,
             peers,
             overruns,
@@ -63,8 +64,9 @@ impl<M: Monitor, R: Rx> MonitorThread<M, R> {
         };
         let clock = Clock::global();
         let mut asleep_turns = 0;
-        while control.phase() != Phase::Stopped && !watched.iter().all(Watched::is_gone) {
-            let abandons = control.phase() >= Phase::Abandoning;
+        while control.phase() != ServerPhase::Stopped && !watched.iter().all(WatchedWorker::is_gone)
+        {
+            let abandons = control.phase() >= ServerPhase::Abandoning;
             rules.adopt(&control, |fresh| {
                 watch.monitor.adopt(fresh);
                 true
@@ -82,7 +84,7 @@ impl<M: Monitor, R: Rx> MonitorThread<M, R> {
             if may_sleep && asleep_turns > TURNS_BEFORE_SLEEP {
                 watch
                     .peers
-                    .sleep_beside_workers(|| control.phase() != Phase::Running);
+                    .sleep_beside_workers(|| control.phase() != ServerPhase::Running);
             }
             if oversubscribed {
                 std::thread::yield_now();
@@ -94,7 +96,7 @@ impl<M: Monitor, R: Rx> MonitorThread<M, R> {
 }
 
 /// The monitor and what it looks at.
-struct Watch<M, R: Rx> {
+struct SteeredWatch<M, R: Rx> {
     monitor: M,
     peers: Arc<Peers<R>>,
     overruns: Arc<Overruns>,
@@ -102,8 +104,8 @@ struct Watch<M, R: Rx> {
 }
 
 /// A worker as the monitor's thread saw it last.
-struct Watched {
-    worker_slot: Arc<WorkerSlot>,
+struct WatchedWorker {
+    worker_slot: Arc<SteeredWorkerSlot>,
     asker: Option<Asker>,
     running: Option<Running>,
     /// When to ask the monitor about what runs; never where it is `u64::MAX`.
@@ -114,8 +116,8 @@ struct Watched {
     overran: bool,
 }
 
-impl Watched {
-    fn new(worker_slot: Arc<WorkerSlot>) -> Self {
+impl WatchedWorker {
+    fn new(worker_slot: Arc<SteeredWorkerSlot>) -> Self {
         Self {
             worker_slot,
             asker: None,
@@ -150,7 +152,7 @@ impl Watched {
     }
 }
 
-impl<M: Monitor, R: Rx> Watch<M, R> {
+impl<M: Monitor, R: Rx> SteeredWatch<M, R> {
     /// Finds out which wait queues are congested, when it is time.
     #[inline]
     fn tick(&mut self, now_ns: u64) {
@@ -163,7 +165,13 @@ impl<M: Monitor, R: Rx> Watch<M, R> {
 
     /// Looks at one worker, and interrupts its request if its time has come; any request once the server `abandons` them.
     #[inline]
-    fn look_at(&mut self, now_ns: u64, worker: WorkerId, watched: &mut Watched, abandons: bool) {
+    fn look_at(
+        &mut self,
+        now_ns: u64,
+        worker: WorkerId,
+        watched: &mut WatchedWorker,
+        abandons: bool,
+    ) {
         let running = watched.worker_slot.running();
         let epoch = running.map(|running| running.epoch);
         if epoch != watched.running.map(|running| running.epoch) {
@@ -186,7 +194,7 @@ impl<M: Monitor, R: Rx> Watch<M, R> {
         &mut self,
         now_ns: u64,
         worker: WorkerId,
-        watched: &mut Watched,
+        watched: &mut WatchedWorker,
         running: Option<Running>,
     ) {
         if let Some(ended) = watched.running {
@@ -215,7 +223,7 @@ impl<M: Monitor, R: Rx> Watch<M, R> {
         &mut self,
         now_ns: u64,
         worker: WorkerId,
-        watched: &mut Watched,
+        watched: &mut WatchedWorker,
         running: &Running,
         abandons: bool,
     ) {

@@ -20,7 +20,7 @@ use crate::token::{RequestThief, RequestWord};
 
 /// What a worker tells the others, and the monitor. The worker writes; words that are read one after the other need not be of one time.
 #[derive(Default)]
-struct Findings {
+struct PeerFindings {
     /// The mean service time of its shorts, ns.
     short_ns: AtomicU64,
     /// The classes that it finds long, a bit each.
@@ -36,7 +36,7 @@ pub(super) struct Peers<R> {
     /// The shared queues that are congested, a bit each.
     congested: Padded<AtomicU64>,
     /// What each worker found out about its requests.
-    findings: Box<[Padded<Findings>]>,
+    findings: Box<[Padded<PeerFindings>]>,
     /// Free buffers beyond a worker's own part of the pool: requests change workers, and their buffers with them.
     surplus: ArrayQueue<SlotId>,
     /// The buffers of one worker's part of the pool.

@@ -14,10 +14,10 @@ use headway_policy::role::{Backlog, Local, Monitor, PreemptionDecision, Queues, 
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
 use super::peers::Peers;
-use super::view::View;
-use super::worker::{Runner, Worker};
-use super::worker_slot::WorkerSlot;
-use crate::control::{Control, Phase};
+use super::view::SteeredQueues;
+use super::worker::{RequestRunner, SteeredWorker};
+use super::worker_slot::SteeredWorkerSlot;
+use crate::control::{ServerControl, ServerPhase};
 use crate::executor::Ran;
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::rules::RulesReceiver;
@@ -75,7 +75,7 @@ pub(super) enum Timekeeper<M> {
         timer: Arc<Timer<M>>,
     },
     /// A thread with a core of its own, for all workers.
-    Thread(Arc<WorkerSlot>),
+    Thread(Arc<SteeredWorkerSlot>),
 }
 
 impl<M: Monitor> Timekeeper<M> {
@@ -89,7 +89,7 @@ impl<M: Monitor> Timekeeper<M> {
     }
 
     /// Adopts new rules, unless another worker is in the way. A thread of its own adopts them itself.
-    fn adopt(&mut self, control: &Control) -> bool {
+    fn adopt(&mut self, control: &ServerControl) -> bool {
         let Self::Worker {
             monitor,
             rules,
@@ -154,7 +154,7 @@ impl<M: Monitor> Timekeeper<M> {
 
 /// A worker thread whose requests may be interrupted.
 pub(super) struct PreemptiveWorker<L, M, S, R: Rx, T, C> {
-    pub(super) worker: Worker<L, S, R, T, C>,
+    pub(super) worker: SteeredWorker<L, S, R, T, C>,
     pub(super) timekeeper: Timekeeper<M>,
     pub(super) fiber_context: FiberContext<S>,
 }
@@ -195,7 +195,7 @@ where
 }
 
 /// Tells the monitor's thread, when it is dropped, that the worker has ended.
-struct LeavesSlot(Arc<WorkerSlot>);
+struct LeavesSlot(Arc<SteeredWorkerSlot>);
 
 impl Drop for LeavesSlot {
     fn drop(&mut self) {
@@ -211,14 +211,14 @@ struct InSlices<'a, M, S> {
 }
 
 /// When a running request's slices end, ns; never where it is `u64::MAX`.
-struct Deadlines {
+struct SliceDeadlines {
     /// The monitor's.
     monitor_ns: u64,
     /// The local policy's.
     local_ns: u64,
 }
 
-impl Deadlines {
+impl SliceDeadlines {
     /// How long until the first of them; `None` for never.
     #[inline]
     fn after(&self, now_ns: u64) -> Option<u64> {
@@ -234,7 +234,7 @@ impl Deadlines {
         me: WorkerId,
         timekeeper: &mut Timekeeper<M>,
         local: &mut L,
-        view: &View<R, C>,
+        view: &SteeredQueues<R, C>,
     ) -> Option<u64> {
         if now_ns >= self.monitor_ns {
             self.monitor_ns = timekeeper.expired(now_ns, me, view)?;
@@ -246,7 +246,7 @@ impl Deadlines {
     }
 }
 
-impl<L, M, S, R, T, C> Runner<L, S, R, T, C> for InSlices<'_, M, S>
+impl<L, M, S, R, T, C> RequestRunner<L, S, R, T, C> for InSlices<'_, M, S>
 where
     L: Local,
     M: Monitor,
@@ -256,17 +256,22 @@ where
     C: Classifier,
 {
     #[inline]
-    fn tick(&mut self, now_ns: u64, worker: &Worker<L, S, R, T, C>) {
+    fn tick(&mut self, now_ns: u64, worker: &SteeredWorker<L, S, R, T, C>) {
         self.timekeeper.tick(now_ns, &worker.peers);
     }
 
-    fn adopt(&mut self, control: &Control) -> bool {
+    fn adopt(&mut self, control: &ServerControl) -> bool {
         self.timekeeper.adopt(control)
     }
 
     #[inline]
-    fn run(&mut self, id: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>) -> u64 {
-        let Worker {
+    fn run(
+        &mut self,
+        id: JobId,
+        slice_ns: Option<u64>,
+        worker: &mut SteeredWorker<L, S, R, T, C>,
+    ) -> u64 {
+        let SteeredWorker {
             local,
             view,
             executor,
@@ -287,7 +292,7 @@ where
         let now = fibers.now();
         let (class, arrived_ns) = executor.describe(&slot);
         let job = Job::new(id, ClassId(class), arrived_ns);
-        let mut deadlines = Deadlines {
+        let mut deadlines = SliceDeadlines {
             monitor_ns: timekeeper.started(now.ns, me, &job, epoch, view),
             local_ns: now.ns.saturating_add(slice_ns.unwrap_or(u64::MAX)),
         };
@@ -299,7 +304,7 @@ where
             span,
             held,
         } = fibers.run(slot, suspended, now, first_ns, |now_ns, asked| {
-            if asked || control.phase() >= Phase::Abandoning {
+            if asked || control.phase() >= ServerPhase::Abandoning {
                 return None;
             }
             timekeeper.tick(now_ns, peers);
@@ -344,7 +349,8 @@ where
             SliceEnd::Yielded { job, sliced } => {
                 Fibers::<S>::count_yield(&executor.tally, job.class, sliced);
                 view.keep(slot);
-                if control.phase() >= Phase::Abandoning || !local.yielded(now_ns, &job, view) {
+                if control.phase() >= ServerPhase::Abandoning || !local.yielded(now_ns, &job, view)
+                {
                     view.push(job.id);
                 }
             }

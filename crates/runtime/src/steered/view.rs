@@ -13,13 +13,19 @@ use crate::intake::{BATCH, Intake};
 use crate::run_queue::Stolen;
 use crate::token::{RequestQueue, RequestWord};
 
+/// How often a worker looks for arrivals while requests go around in its own queue, where a look is a system call, ns: it takes most of a
+/// microsecond, a slice a few.
+const LOOK_NS: u64 = 25_000;
+
 /// One worker's own requests, and its way to the others'.
-pub(super) struct View<R: Rx, C> {
+pub(super) struct SteeredQueues<R: Rx, C> {
     me: usize,
     intake: Intake<R, C>,
     peers: Arc<Peers<R>>,
     /// When the worker last looked at the clock.
     now_ns: u64,
+    /// When it last looked for arrivals because an interrupted request came back to its queue.
+    looked_ns: u64,
     /// Requests taken in and not yet run.
     run_queue: RequestQueue,
     /// Requests in the worker's own hands: they are to be run, or were interrupted.
@@ -28,7 +34,7 @@ pub(super) struct View<R: Rx, C> {
     allowance: usize,
 }
 
-impl<R: Rx, C: Classifier> View<R, C> {
+impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
     pub(super) fn new(
         me: usize,
         intake: Intake<R, C>,
@@ -41,6 +47,7 @@ impl<R: Rx, C: Classifier> View<R, C> {
             intake,
             peers,
             now_ns: 0,
+            looked_ns: 0,
             run_queue,
             held: (0..slots).map(|_| None).collect(),
             allowance: usize::MAX,
@@ -155,7 +162,7 @@ impl<R: Rx, C: Classifier> View<R, C> {
     }
 }
 
-impl<R: Rx, C: Classifier> Backlog for View<R, C> {
+impl<R: Rx, C: Classifier> Backlog for SteeredQueues<R, C> {
     #[inline]
     fn workers(&self) -> usize {
         self.peers.workers()
@@ -186,7 +193,7 @@ impl<R: Rx, C: Classifier> Backlog for View<R, C> {
     }
 }
 
-impl<R: Rx, C: Classifier> Queues for View<R, C> {
+impl<R: Rx, C: Classifier> Queues for SteeredQueues<R, C> {
     #[inline]
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
@@ -201,7 +208,13 @@ impl<R: Rx, C: Classifier> Queues for View<R, C> {
         Some(self.hold(request))
     }
 
+    /// Behind what arrived meanwhile: the receive queue and the run queue are one to the policy.
     fn push(&mut self, job: JobId) {
+        let is_due = self.now_ns >= self.looked_ns + LOOK_NS;
+        if !R::POLL_IS_SYSTEM_CALL || is_due {
+            self.looked_ns = self.now_ns;
+            self.pull(self.me, BATCH);
+        }
         let request = self.take(job);
         self.run_queue.push(request);
     }

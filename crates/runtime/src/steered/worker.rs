@@ -9,8 +9,8 @@ use headway_policy::role::{Local, Next};
 use headway_policy::{ClassId, Job, JobId};
 
 use super::peers::Peers;
-use super::view::View;
-use crate::control::{Control, Phase};
+use super::view::SteeredQueues;
+use crate::control::{ServerControl, ServerPhase};
 use crate::executor::Executor;
 use crate::park::Backoff;
 use crate::rules::RulesReceiver;
@@ -22,14 +22,14 @@ const MAX_SLEEP_NS: u64 = 1_000_000_000;
 const THIEF_SLEEP_NS: u64 = 1_000_000;
 
 /// What a worker of any kind has.
-pub(super) struct Worker<L, S, R: Rx, T, C> {
+pub(super) struct SteeredWorker<L, S, R: Rx, T, C> {
     pub(super) index: usize,
     pub(super) local: L,
     pub(super) rules: RulesReceiver<L>,
-    pub(super) view: View<R, C>,
+    pub(super) view: SteeredQueues<R, C>,
     pub(super) executor: Executor<S, T>,
     pub(super) peers: Arc<Peers<R>>,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
     pub(super) clock: Clock,
     /// When the last request stopped running, ns, where the next turn may take that for now.
@@ -37,25 +37,29 @@ pub(super) struct Worker<L, S, R: Rx, T, C> {
 }
 
 /// How a worker runs the request that its local policy chose.
-pub(super) trait Runner<L, S, R: Rx, T, C> {
+pub(super) trait RequestRunner<L, S, R: Rx, T, C> {
     /// Looks at what is due although nothing happened.
-    fn tick(&mut self, now_ns: u64, worker: &Worker<L, S, R, T, C>);
+    fn tick(&mut self, now_ns: u64, worker: &SteeredWorker<L, S, R, T, C>);
 
     /// Adopts new rules, if it can now.
-    fn adopt(&mut self, control: &Control) -> bool;
+    fn adopt(&mut self, control: &ServerControl) -> bool;
 
     /// Runs it, for at most `slice_ns` if the worker is to stop by itself. When it finished or yielded, ns.
-    fn run(&mut self, job: JobId, slice_ns: Option<u64>, worker: &mut Worker<L, S, R, T, C>)
-    -> u64;
+    fn run(
+        &mut self,
+        job: JobId,
+        slice_ns: Option<u64>,
+        worker: &mut SteeredWorker<L, S, R, T, C>,
+    ) -> u64;
 }
 
 /// Runs requests to their ends, on the worker's own stack.
 pub(super) struct ToTheEnd;
 
-impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Runner<L, S, R, T, C> for ToTheEnd {
-    fn tick(&mut self, _now_ns: u64, _worker: &Worker<L, S, R, T, C>) {}
+impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> RequestRunner<L, S, R, T, C> for ToTheEnd {
+    fn tick(&mut self, _now_ns: u64, _worker: &SteeredWorker<L, S, R, T, C>) {}
 
-    fn adopt(&mut self, _control: &Control) -> bool {
+    fn adopt(&mut self, _control: &ServerControl) -> bool {
         true
     }
 
@@ -64,7 +68,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Runner<L, S, R, T, C> fo
         &mut self,
         job: JobId,
         _slice_ns: Option<u64>,
-        worker: &mut Worker<L, S, R, T, C>,
+        worker: &mut SteeredWorker<L, S, R, T, C>,
     ) -> u64 {
         let mut slot = worker.view.take(job).into_slot();
         let (class, arrived_ns) = worker.executor.describe(&slot);
@@ -73,19 +77,19 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Runner<L, S, R, T, C> fo
         worker.backoff.ran(&ran.span_ns);
         let job = Job::new(job, ClassId(class), arrived_ns);
         let now_ns = ran.span_ns.end;
-        let Worker { local, view, .. } = worker;
+        let SteeredWorker { local, view, .. } = worker;
         local.finished(now_ns, &job, ran.cpu_ns, view);
         view.release(slot);
         now_ns
     }
 }
 
-impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
+impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T, C> {
     /// Serves until the server stops.
-    pub(super) fn serve(mut self, mut runner: impl Runner<L, S, R, T, C>) {
-        while self.control.phase() == Phase::Running {
+    pub(super) fn serve(mut self, mut runner: impl RequestRunner<L, S, R, T, C>) {
+        while self.control.phase() == ServerPhase::Running {
             let busy = self.turn(&mut runner);
-            self.rest_unless(busy, Phase::Running);
+            self.rest_unless(busy, ServerPhase::Running);
         }
         self.drain(&mut runner);
         self.turn_away();
@@ -94,28 +98,28 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
     }
 
     /// Answers what was sent before, as far as buffers would have held it.
-    fn drain(&mut self, runner: &mut impl Runner<L, S, R, T, C>) {
+    fn drain(&mut self, runner: &mut impl RequestRunner<L, S, R, T, C>) {
         self.view.limit(self.view.free());
-        while self.control.phase() == Phase::Draining && self.turn(runner) {}
+        while self.control.phase() == ServerPhase::Draining && self.turn(runner) {}
     }
 
     /// Refuses what comes while others still answer; the last to have answered ends it.
     fn turn_away(&mut self) {
         if self.peers.drained() {
-            self.control.advance(Phase::Stopped);
+            self.control.advance(ServerPhase::Stopped);
         }
-        while self.control.phase() == Phase::Draining {
+        while self.control.phase() == ServerPhase::Draining {
             let now_ns = self.clock.now_ns();
             self.view.advance_to(now_ns);
             let busy = self.view.turn_away() > 0;
             self.view.flush(&mut self.executor.tx, now_ns);
-            self.rest_unless(busy, Phase::Draining);
+            self.rest_unless(busy, ServerPhase::Draining);
         }
     }
 
     /// Waits a little after a turn with nothing to do, at most until the phase is over.
     #[inline]
-    fn rest_unless(&mut self, busy: bool, phase: Phase) {
+    fn rest_unless(&mut self, busy: bool, phase: ServerPhase) {
         if busy {
             self.backoff.reset();
         } else if self.backoff.exhausted() {
@@ -125,7 +129,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
 
     /// Runs one request, if there is one anywhere.
     #[inline]
-    fn turn(&mut self, runner: &mut impl Runner<L, S, R, T, C>) -> bool {
+    fn turn(&mut self, runner: &mut impl RequestRunner<L, S, R, T, C>) -> bool {
         let stopped_ns = self.stopped_ns.take();
         let now_ns = stopped_ns.unwrap_or_else(|| self.clock.now_ns());
         self.view.advance_to(now_ns);
@@ -152,7 +156,7 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> Worker<L, S, R, T, C> {
         true
     }
 
-    fn sleep_in(&mut self, phase: Phase) {
+    fn sleep_in(&mut self, phase: ServerPhase) {
         let thief = L::STEALS && !self.peers.all_asleep_but(self.index);
         let timeout_ns = if thief { THIEF_SLEEP_NS } else { MAX_SLEEP_NS };
         let control = &self.control;

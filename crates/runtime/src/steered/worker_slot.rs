@@ -10,7 +10,7 @@ use crate::sync::{AtomicBool, Ordering};
 
 /// A worker's side of its watching. The worker writes, the monitor's thread reads.
 #[derive(Default)]
-pub(super) struct WorkerSlot {
+pub(super) struct SteeredWorkerSlot {
     running: EpochCell<3>,
     /// The worker's flag, until the monitor's thread takes it.
     asker: Mutex<Option<Asker>>,
@@ -28,7 +28,7 @@ pub(super) struct Running {
     pub(super) since_ns: u64,
 }
 
-impl WorkerSlot {
+impl SteeredWorkerSlot {
     /// Hands the worker's flag over.
     pub(super) fn set_asker(&self, asker: Asker) {
         *self.asker.lock().unwrap_or_else(PoisonError::into_inner) = Some(asker);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_worker_runs_what_it_began_until_it_ends() {
-        let slot = WorkerSlot::default();
+        let slot = SteeredWorkerSlot::default();
         assert_eq!(slot.running(), None);
         let job = Job::new(JobId(7), ClassId(3), 11);
         slot.begin(1, &job, 13);

@@ -8,7 +8,7 @@ use headway_net::header::Status;
 
 use super::common::{ARRIVALS, Common};
 use crate::accepting::Accepting;
-use crate::control::{Control, Phase};
+use crate::control::{ServerControl, ServerPhase};
 use crate::intake::{BATCH, Intake};
 use crate::rx_waker::RxWaker;
 use crate::token::RequestWord;
@@ -17,25 +17,25 @@ use crate::token::RequestWord;
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
 
 /// The receive queue as its leader sees it.
-pub(super) struct Arrivals<R: Rx, T: Tx, C: Classifier> {
+pub(super) struct LeaderIntake<R: Rx, T: Tx, C: Classifier> {
     intake: Intake<R, C>,
     rx_waker: Arc<RxWaker<R>>,
     /// The way out of refusals.
     tx: T,
     common: Arc<Common>,
-    control: Arc<Control>,
+    control: Arc<ServerControl>,
     /// Most requests that wait in the shared queue; what comes on top is shed.
     queue_limit: usize,
     accepting: Accepting,
 }
 
-impl<R: Rx, T: Tx, C: Classifier> Arrivals<R, T, C> {
+impl<R: Rx, T: Tx, C: Classifier> LeaderIntake<R, T, C> {
     pub(super) fn new(
         intake: Intake<R, C>,
         rx_waker: Arc<RxWaker<R>>,
         tx: T,
         common: Arc<Common>,
-        control: Arc<Control>,
+        control: Arc<ServerControl>,
         queue_limit: usize,
     ) -> Self {
         Self {
@@ -53,9 +53,9 @@ impl<R: Rx, T: Tx, C: Classifier> Arrivals<R, T, C> {
     #[inline]
     pub(super) fn poll(&mut self, now_ns: u64) -> usize {
         match self.control.phase() {
-            Phase::Running => {}
-            Phase::Draining => self.drain(now_ns),
-            Phase::Abandoning | Phase::Stopped => return 0,
+            ServerPhase::Running => {}
+            ServerPhase::Draining => self.drain(now_ns),
+            ServerPhase::Abandoning | ServerPhase::Stopped => return 0,
         }
         self.common.polled(now_ns);
         self.common.provide(BATCH, &mut self.intake.free);
@@ -77,9 +77,9 @@ impl<R: Rx, T: Tx, C: Classifier> Arrivals<R, T, C> {
 
     fn phase_has_news(&self) -> bool {
         match self.control.phase() {
-            Phase::Running => false,
-            Phase::Draining => self.can_drain(),
-            Phase::Abandoning | Phase::Stopped => true,
+            ServerPhase::Running => false,
+            ServerPhase::Draining => self.can_drain(),
+            ServerPhase::Abandoning | ServerPhase::Stopped => true,
         }
     }
 
@@ -144,7 +144,7 @@ impl<R: Rx, T: Tx, C: Classifier> Arrivals<R, T, C> {
         self.intake.flush(&mut self.tx, now_ns);
         self.intake
             .turn_all_away(self.rx_waker.rx(), &mut self.tx, now_ns);
-        self.control.advance(Phase::Stopped);
+        self.control.advance(ServerPhase::Stopped);
     }
 
     /// Counts the requests in the shared queue, which nobody will run.
@@ -162,7 +162,7 @@ impl<R: Rx, T: Tx, C: Classifier> Arrivals<R, T, C> {
 }
 
 /// The last worker is gone: what it left meanwhile is given up, too.
-impl<R: Rx, T: Tx, C: Classifier> Drop for Arrivals<R, T, C> {
+impl<R: Rx, T: Tx, C: Classifier> Drop for LeaderIntake<R, T, C> {
     fn drop(&mut self) {
         self.give_up();
     }

@@ -10,23 +10,23 @@ use headway_policy::change;
 use headway_policy::role::{Ingress, Local, Monitor};
 use headway_policy::systems::SharedQueues;
 
-use super::arrivals::Arrivals;
+use super::arrivals::LeaderIntake;
 use super::common::Common;
-use super::view::View;
+use super::view::UnplacedQueues;
 use super::worker::{Receiving, WorkerParts};
 use crate::central::usual_look_ns;
-use crate::control::Control;
+use crate::control::ServerControl;
 use crate::error::StartError;
 use crate::fibers::FiberContext;
 use crate::intake::{Buffers, Intake};
 use crate::leader::Leadership;
 use crate::overruns::Overruns;
 use crate::park::Backoff;
-use crate::parts::{Engine, Parts, SetRules, executors, kernel_drops, tallies};
+use crate::parts::{EngineParts, LiveEngine, SetRules, executors, kernel_drops, tallies};
 use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
-use crate::threads::{Pinning, Threads, cores};
+use crate::threads::{Pinning, ServerThreads, cores};
 use crate::token::request_queue;
 
 /// A system whose workers help themselves.
@@ -40,8 +40,8 @@ pub(crate) struct UnplacedSystem<I, L, M> {
 /// Starts a server whose workers help themselves from one receive queue.
 pub(crate) fn launch<I, L, M, D, C, S>(
     system: UnplacedSystem<I, L, M>,
-    parts: Parts<D, C, S>,
-) -> Result<Engine, StartError>
+    parts: EngineParts<D, C, S>,
+) -> Result<LiveEngine, StartError>
 where
     I: Ingress + Send + 'static,
     L: Local + Send + 'static,
@@ -54,7 +54,7 @@ where
 {
     let count = parts.shape.workers;
     let config = &parts.config;
-    let mut threads = Threads::new(Pinning::choose(&config.pin, count)?);
+    let mut threads = ServerThreads::new(Pinning::choose(&config.pin, count)?);
     // The last is that of whoever receives.
     let tallies = tallies(count + 1, parts.shape.queues());
     let overruns = Arc::new(Overruns::new(
@@ -65,9 +65,10 @@ where
     let buffers = Buffers::with_spare(config.slots, 1)?;
     let pool = Arc::clone(&buffers.pool);
     let fiber_context = FiberContext::new(&parts, &pool, &overruns)?;
-    let DatapathEnds { rxs, mut txs } = Parts::<D, C, S>::split(parts.datapath, 1, count + 1)?;
+    let DatapathEnds { rxs, mut txs } =
+        EngineParts::<D, C, S>::split(parts.datapath, 1, count + 1)?;
     let tx = txs.pop().expect("a way out for each thread was asked for");
-    let control = Arc::new(Control::new(count, None, config.stalls));
+    let control = Arc::new(ServerControl::new(count, None, config.stalls));
     let rx_waker = Arc::new(RxWaker::new(Arc::clone(&rxs[0])));
     let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
         .map(|_| request_queue(pool.len(), L::STEALS))
@@ -82,7 +83,7 @@ where
         buffers,
         Arc::clone(&tallies[count]),
     );
-    let arrivals = Arrivals::new(
+    let arrivals = LeaderIntake::new(
         intake,
         Arc::clone(&rx_waker),
         tx,
@@ -113,7 +114,7 @@ where
             me,
             local,
             rules,
-            view: View::new(me, Arc::clone(&common), run_queue, pool.len(), tally),
+            view: UnplacedQueues::new(me, Arc::clone(&common), run_queue, pool.len(), tally),
             executor,
             fiber_context: fiber_context.clone(),
             common: Arc::clone(&common),
@@ -125,7 +126,7 @@ where
         started =
             started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));
     }
-    let engine = Engine {
+    let engine = LiveEngine {
         threads,
         control,
         tallies,

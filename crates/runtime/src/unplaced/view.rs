@@ -12,7 +12,7 @@ use crate::tally::Tally;
 use crate::token::{RequestQueue, RequestWord};
 
 /// One worker's own requests, and its way to the shared queue and to the others'.
-pub(super) struct View {
+pub(super) struct UnplacedQueues {
     me: WorkerId,
     common: Arc<Common>,
     /// Requests that the worker took and has not yet run.
@@ -22,7 +22,7 @@ pub(super) struct View {
     tally: Arc<Tally>,
 }
 
-impl View {
+impl UnplacedQueues {
     /// `slots`: buffers in the pool.
     pub(super) fn new(
         me: WorkerId,
@@ -78,7 +78,7 @@ impl View {
     }
 }
 
-impl Backlog for View {
+impl Backlog for UnplacedQueues {
     #[inline]
     fn workers(&self) -> usize {
         self.common.thieves.len()
@@ -107,7 +107,7 @@ impl Backlog for View {
     }
 }
 
-impl Queues for View {
+impl Queues for UnplacedQueues {
     #[inline]
     fn me(&self) -> WorkerId {
         self.me

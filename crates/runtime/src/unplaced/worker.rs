@@ -8,10 +8,10 @@ use headway_net::datapath::{Rx, Tx};
 use headway_policy::role::{Local, Next, Queues};
 use headway_policy::{ClassId, Job, JobId, WorkerId};
 
-use super::arrivals::Arrivals;
+use super::arrivals::LeaderIntake;
 use super::common::{ARRIVALS, Common};
-use super::view::View;
-use crate::control::{Control, Phase};
+use super::view::UnplacedQueues;
+use crate::control::{ServerControl, ServerPhase};
 use crate::executor::{Executor, Ran};
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::leader::{Lead, Leadership};
@@ -21,20 +21,20 @@ use crate::rx_waker::RxWaker;
 use crate::service::Service;
 
 /// The right to receive, which the workers share.
-pub(super) type Receiving<R, T, C> = Leadership<Arrivals<R, T, C>>;
+pub(super) type Receiving<R, T, C> = Leadership<LeaderIntake<R, T, C>>;
 
 /// What a worker's thread is made of.
 pub(super) struct WorkerParts<L, S, R: Rx, T: Tx, C: Classifier> {
     pub(super) me: WorkerId,
     pub(super) local: L,
     pub(super) rules: RulesReceiver<L>,
-    pub(super) view: View,
+    pub(super) view: UnplacedQueues,
     pub(super) executor: Executor<S, T>,
     pub(super) fiber_context: FiberContext<S>,
     pub(super) common: Arc<Common>,
     pub(super) receiving: Arc<Receiving<R, T, C>>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
-    pub(super) control: Arc<Control>,
+    pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
 }
 
@@ -50,7 +50,7 @@ where
     pub(super) fn run(self) {
         let attached = Attached::new();
         attached.self_timed(true);
-        let worker = Worker {
+        let worker = UnplacedWorker {
             me: self.me,
             local: self.local,
             rules: self.rules,
@@ -69,23 +69,23 @@ where
 }
 
 /// A worker whose thread can run fibers.
-struct Worker<'a, L, S, R: Rx, T: Tx, C: Classifier> {
+struct UnplacedWorker<'a, L, S, R: Rx, T: Tx, C: Classifier> {
     me: WorkerId,
     local: L,
     rules: RulesReceiver<L>,
-    view: View,
+    view: UnplacedQueues,
     executor: Executor<S, T>,
     fibers: Fibers<'a, S>,
     common: Arc<Common>,
     receiving: &'a Receiving<R, T, C>,
     rx_waker: Arc<RxWaker<R>>,
-    control: Arc<Control>,
+    control: Arc<ServerControl>,
     backoff: Backoff,
     /// Whether it may have been woken to lead, and has neither led nor seen a leader since.
     owes_lead: bool,
 }
 
-impl<'a, L, S, R, T, C> Worker<'a, L, S, R, T, C>
+impl<'a, L, S, R, T, C> UnplacedWorker<'a, L, S, R, T, C>
 where
     L: Local,
     S: Service,
@@ -94,7 +94,7 @@ where
     C: Classifier,
 {
     fn serve(mut self) {
-        while self.control.phase() < Phase::Abandoning {
+        while self.control.phase() < ServerPhase::Abandoning {
             if self.turn() {
                 self.backoff.reset();
             } else {
@@ -142,10 +142,10 @@ where
         }
     }
 
-    fn follow(&mut self) -> Option<Lead<'a, Arrivals<R, T, C>>> {
+    fn follow(&mut self) -> Option<Lead<'a, LeaderIntake<R, T, C>>> {
         self.owes_lead = false;
         let receiving = self.receiving;
-        if self.control.phase() != Phase::Running {
+        if self.control.phase() != ServerPhase::Running {
             // The leader may sleep, and this worker's last request have been the last of all.
             self.rx_waker.wake();
         }
@@ -153,7 +153,7 @@ where
             return None;
         }
         let lead = receiving.follow(self.me.index(), || {
-            self.common.has_work() || self.control.phase() >= Phase::Abandoning
+            self.common.has_work() || self.control.phase() >= ServerPhase::Abandoning
         });
         self.backoff.slept();
         self.owes_lead = lead.is_none();
@@ -161,14 +161,14 @@ where
     }
 
     /// Leads until there is something to run.
-    fn lead(&mut self, mut lead: Lead<'_, Arrivals<R, T, C>>) {
+    fn lead(&mut self, mut lead: Lead<'_, LeaderIntake<R, T, C>>) {
         self.owes_lead = false;
         self.backoff.reset();
         loop {
             let now_ns = self.fibers.now().ns;
             let received = lead.poll(now_ns);
             self.backoff.saw(now_ns);
-            if self.common.has_work() || self.control.phase() >= Phase::Abandoning {
+            if self.common.has_work() || self.control.phase() >= ServerPhase::Abandoning {
                 break;
             }
             if received > 0 {
@@ -222,7 +222,7 @@ where
             span,
             held,
         } = fibers.run(slot, suspended, now, slice_ns, |now_ns, _asked| {
-            if control.phase() >= Phase::Abandoning {
+            if control.phase() >= ServerPhase::Abandoning {
                 return None;
             }
             if common.poll_is_due(now_ns) {
@@ -259,7 +259,7 @@ where
             SliceEnd::Yielded { job, sliced } => {
                 Fibers::<S>::count_yield(&executor.tally, job.class, sliced);
                 view.keep(slot);
-                if control.phase() >= Phase::Abandoning {
+                if control.phase() >= ServerPhase::Abandoning {
                     view.push(job.id);
                 } else if !local.yielded(now_ns, &job, view) {
                     let fits = view.push_shared(ARRIVALS, job.id);
@@ -287,7 +287,7 @@ fn poll<R: Rx, T: Tx, C: Classifier>(receiving: &Receiving<R, T, C>, now_ns: u64
 #[inline]
 fn resign<R: Rx, T: Tx, C: Classifier>(
     receiving: &Receiving<R, T, C>,
-    lead: Lead<'_, Arrivals<R, T, C>>,
+    lead: Lead<'_, LeaderIntake<R, T, C>>,
     may_sleep: bool,
 ) {
     if may_sleep {

@@ -23,10 +23,10 @@ use headway_policy::systems::System;
 use headway_policy::{Charge, Job, JobId, PreemptionCosts, Shape, WorkerId};
 use headway_report::schedule::Runner;
 use queues::WorkerQueues;
-use requests::Requests;
+use requests::RequestSlab;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use worker::{OnDispatcher, Start, Worker};
+use worker::{OnDispatcher, SimWorker, Start};
 
 /// An event on its way to the dispatcher or to a worker.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,9 +55,9 @@ pub(crate) struct Engine<I, L, M> {
     costs: Costs,
     preemption: PreemptionCosts,
     queue_limit: usize,
-    requests: Requests,
+    requests: RequestSlab,
     queues: WorkerQueues,
-    workers: Vec<Worker>,
+    workers: Vec<SimWorker>,
     stops: Agenda,
     delayed: BinaryHeap<Reverse<(u64, u64, Delayed)>>,
     delayed_count: u64,
@@ -84,9 +84,9 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             preemption: costs.applied_to(system.preemption_costs),
             costs,
             queue_limit: shape.queue_limit,
-            requests: Requests::default(),
+            requests: RequestSlab::default(),
             queues: WorkerQueues::new(shape.workers, system.shared_queues),
-            workers: vec![Worker::IDLE; shape.workers],
+            workers: vec![SimWorker::IDLE; shape.workers],
             stops: Agenda::new(shape.workers),
             delayed: BinaryHeap::new(),
             delayed_count: 0,
@@ -403,7 +403,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
     /// does later. Whether it is free at once.
     #[inline]
     fn preempt(&mut self, worker: usize) -> bool {
-        let Worker {
+        let SimWorker {
             running,
             epoch,
             serving_from_ns,
@@ -493,7 +493,7 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
 
     #[inline]
     fn finished(&mut self, worker: usize, sink: &mut impl Sink) {
-        let Worker {
+        let SimWorker {
             epoch,
             serving_from_ns,
             ..

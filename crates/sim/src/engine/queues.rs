@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// All queues of a server.
 pub(super) struct WorkerQueues {
     own: Vec<Own>,
-    shared: Vec<Shared>,
+    shared: Vec<SharedJobs>,
     /// Requests that each of them has room for.
     shared_room: usize,
     /// Requests in all of them.
@@ -56,7 +56,7 @@ impl Own {
 }
 
 #[derive(Clone, Default)]
-struct Shared {
+struct SharedJobs {
     jobs: VecDeque<JobId>,
     popped: u64,
     pushed: u64,
@@ -66,7 +66,7 @@ impl WorkerQueues {
     pub(super) fn new(workers: usize, shared: SharedQueues) -> Self {
         Self {
             own: vec![Own::default(); workers],
-            shared: vec![Shared::default(); shared.count],
+            shared: vec![SharedJobs::default(); shared.count],
             shared_room: shared.room,
             waiting: 0,
             congested: 0,
@@ -126,8 +126,8 @@ impl WorkerQueues {
 
     /// As one worker sees them.
     #[inline]
-    pub(super) fn seen_by(&mut self, worker: usize) -> View<'_> {
-        View {
+    pub(super) fn seen_by(&mut self, worker: usize) -> SimQueues<'_> {
+        SimQueues {
             queues: self,
             me: worker,
         }
@@ -135,12 +135,12 @@ impl WorkerQueues {
 }
 
 /// The queues through one worker's eyes.
-pub(super) struct View<'a> {
+pub(super) struct SimQueues<'a> {
     queues: &'a mut WorkerQueues,
     me: usize,
 }
 
-impl Backlog for View<'_> {
+impl Backlog for SimQueues<'_> {
     fn workers(&self) -> usize {
         self.queues.own.len()
     }
@@ -171,7 +171,7 @@ impl Backlog for View<'_> {
     }
 }
 
-impl Queues for View<'_> {
+impl Queues for SimQueues<'_> {
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
     }

@@ -1,6 +1,6 @@
 //! The requests in flight, in slots that are used again.
 
-use crate::server::Request;
+use crate::server::SimRequest;
 use headway_policy::{ClassId, Job, JobId};
 
 /// A request in flight, on a cache line of its own. In this order, so that what is written apart is not read together:
@@ -10,14 +10,14 @@ use headway_policy::{ClassId, Job, JobId};
 pub(super) struct InFlight {
     /// Its service time and what probes and interruptions added to it, ns.
     pub(super) needs_ns: u64,
-    pub(super) request: Request,
+    pub(super) request: SimRequest,
     /// Service it received before it was last interrupted, ns.
     pub(super) attained_ns: u64,
 }
 
 impl InFlight {
     #[inline]
-    pub(super) fn new(request: Request, needs_ns: u64) -> Self {
+    pub(super) fn new(request: SimRequest, needs_ns: u64) -> Self {
         Self {
             request,
             needs_ns,
@@ -46,12 +46,12 @@ impl InFlight {
 
 /// A slab of requests.
 #[derive(Default)]
-pub(super) struct Requests {
+pub(super) struct RequestSlab {
     slots: Vec<InFlight>,
     free: Vec<JobId>,
 }
 
-impl Requests {
+impl RequestSlab {
     /// Stores a request; the flag says that ids have grown beyond what there was.
     #[inline]
     pub(super) fn insert(&mut self, request: InFlight) -> (JobId, bool) {

@@ -2,7 +2,7 @@
 
 use super::requests::InFlight;
 use super::{Delayed, Engine};
-use crate::server::{Directed, Recorded, Request, Simulated, Sink, Standing, Work, WorkerView};
+use crate::server::{Directed, Recorded, SimRequest, Simulated, Sink, Standing, Work, WorkerView};
 use crate::tape::Tape;
 use headway_policy::controls::GroupShares;
 use headway_policy::host::Counters;
@@ -65,14 +65,14 @@ impl<I: Ingress, L: Local, M: Monitor> WorkerView for Engine<I, L, M> {
 }
 
 impl<I: Ingress, L: Local, M: Monitor> Directed for Engine<I, L, M> {
-    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>) {
+    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<SimRequest>) {
         while let Some(job) = self.ingress.withdraw(class) {
             withdrawn.push(self.requests.get(job).request);
             self.requests.remove(job);
         }
     }
 
-    fn would_start(&self, request: &Request) -> bool {
+    fn would_start(&self, request: &SimRequest) -> bool {
         match I::OWNER {
             Owner::Dispatcher => self.ingress.would_start(ClassId(request.taken_for)),
             // Idle workers help themselves to whatever lies anywhere.
@@ -107,7 +107,7 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
 
     /// The dispatcher sees the request once it has worked its way to it.
     #[inline]
-    fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink) {
+    fn arrive(&mut self, now_ns: u64, request: SimRequest, sink: &mut impl Sink) {
         self.advance_to(now_ns);
         let needs_ns = self.preemption.slowed_ns(request.service_ns);
         let in_flight = InFlight::new(request, needs_ns);

@@ -34,7 +34,7 @@ pub(super) struct OnDispatcher {
 
 /// One worker.
 #[derive(Clone, Copy)]
-pub(super) struct Worker {
+pub(super) struct SimWorker {
     state: WorkerState,
     /// Whether the server still has it.
     away: bool,
@@ -55,7 +55,7 @@ pub(super) struct Worker {
     alone_from_ns: u64,
 }
 
-impl Worker {
+impl SimWorker {
     pub(super) const IDLE: Self = Self {
         state: WorkerState::Idle,
         away: false,

@@ -6,19 +6,19 @@ use super::windows::Windows;
 use crate::Costs;
 use crate::backlog::BacklogSamples;
 use crate::error::SimError;
-use crate::server::{self, Left, NEVER, Request, SimulatedServer};
+use crate::server::{self, Left, NEVER, SimRequest, SimulatedServer};
 use headway_policy::WorkerId;
 use headway_policy::host::{Counters, Kthread, KthreadId, Usage};
 use headway_report::{ClassMeta, Recorder};
 
 /// The measured part of the run.
 #[derive(Clone, Copy)]
-pub(super) struct Measured {
+pub(super) struct MeasuredSpan {
     pub(super) from_ns: u64,
     pub(super) to_ns: u64,
 }
 
-impl Measured {
+impl MeasuredSpan {
     /// How much of a stretch of time is measured, ns.
     pub(super) fn part_ns(self, from_ns: u64, to_ns: u64) -> u64 {
         to_ns
@@ -47,17 +47,17 @@ pub(super) struct Sums {
 /// An application while it runs.
 pub(super) struct Application {
     pub(super) sums: Sums,
-    pub(super) measured: Measured,
+    pub(super) measured: MeasuredSpan,
     /// Since the start, for allocators that estimate.
     usage: Usage,
     seen_ns: u64,
-    pub(super) body: Body,
+    pub(super) body: AppState,
     /// Kthreads that have a core and run on it.
     running: usize,
     most: u64,
 }
 
-pub(super) enum Body {
+pub(super) enum AppState {
     Server(Box<Serving>),
     Batch,
 }
@@ -82,12 +82,12 @@ impl Application {
     ) -> Result<Self, SimError> {
         let most = app.most.unwrap_or(experiment.topology.cores());
         let body = match &app.work {
-            AppWork::Batch => Body::Batch,
+            AppWork::Batch => AppState::Batch,
             AppWork::Server { .. } => {
-                Body::Server(Box::new(Serving::new(experiment, app, index, most)?))
+                AppState::Server(Box::new(Serving::new(experiment, app, index, most)?))
             }
         };
-        let measured = Measured {
+        let measured = MeasuredSpan {
             from_ns: experiment.warm_up_ns(),
             to_ns: experiment.duration_ns,
         };
@@ -103,39 +103,39 @@ impl Application {
     }
 
     pub(super) fn is_batch(&self) -> bool {
-        matches!(self.body, Body::Batch)
+        matches!(self.body, AppState::Batch)
     }
 
     /// When its server does something next of its own accord.
     #[inline]
     pub(super) fn next_ns(&self) -> u64 {
         match &self.body {
-            Body::Server(serving) => serving.server.next_ns(),
-            Body::Batch => NEVER,
+            AppState::Server(serving) => serving.server.next_ns(),
+            AppState::Batch => NEVER,
         }
     }
 
     #[inline]
     pub(super) fn next_arrival_ns(&self) -> u64 {
         match &self.body {
-            Body::Server(serving) => serving.arrivals.next_ns(),
-            Body::Batch => NEVER,
+            AppState::Server(serving) => serving.arrivals.next_ns(),
+            AppState::Batch => NEVER,
         }
     }
 
     /// Whether requests are under way.
     pub(super) fn in_flight(&self) -> usize {
         match &self.body {
-            Body::Server(serving) => serving.server.in_flight(),
-            Body::Batch => 0,
+            AppState::Server(serving) => serving.server.in_flight(),
+            AppState::Batch => 0,
         }
     }
 
     /// Whether work waits for a core.
     pub(super) fn waits(&self) -> bool {
         match &self.body {
-            Body::Server(serving) => serving.server.waiting() > 0,
-            Body::Batch => true,
+            AppState::Server(serving) => serving.server.waiting() > 0,
+            AppState::Batch => true,
         }
     }
 
@@ -147,11 +147,11 @@ impl Application {
             return;
         }
         let (busy, runnable) = match &self.body {
-            Body::Server(serving) => {
+            AppState::Server(serving) => {
                 let runnable = serving.server.in_flight();
                 (runnable - serving.server.waiting(), runnable as u64)
             }
-            Body::Batch => (self.running, self.most),
+            AppState::Batch => (self.running, self.most),
         };
         self.usage.busy_ns += busy as u64 * for_ns;
         self.usage.runnable_ns += runnable * for_ns;
@@ -170,9 +170,9 @@ impl Application {
     }
 
     /// The next arrival, which has not reached the server yet.
-    pub(super) fn take_arrival(&mut self) -> Option<Request> {
+    pub(super) fn take_arrival(&mut self) -> Option<SimRequest> {
         let counted_from_ns = self.measured.from_ns;
-        let Body::Server(serving) = &mut self.body else {
+        let AppState::Server(serving) = &mut self.body else {
             return None;
         };
         let arrival = serving.arrivals.take()?;
@@ -180,7 +180,7 @@ impl Application {
         let counted = arrival.at_ns >= counted_from_ns;
         self.sums.arrivals += u64::from(counted);
         serving.backlog.entered(usize::from(arrival.class));
-        Some(Request {
+        Some(SimRequest {
             tag: serving.tag,
             arrived_ns: arrival.at_ns,
             service_ns: arrival.service_ns,
@@ -191,7 +191,7 @@ impl Application {
         })
     }
 
-    pub(super) fn deliver(&mut self, now_ns: u64, request: Request) {
+    pub(super) fn deliver(&mut self, now_ns: u64, request: SimRequest) {
         self.advance_to(now_ns);
         self.with_server(|server, left| server.arrive(now_ns, request, left));
     }
@@ -214,26 +214,26 @@ impl Application {
     #[inline]
     pub(super) fn is_idle(&self, kthread: KthreadId) -> bool {
         match &self.body {
-            Body::Server(serving) => serving.server.is_idle(WorkerId(kthread.0)),
-            Body::Batch => false,
+            AppState::Server(serving) => serving.server.is_idle(WorkerId(kthread.0)),
+            AppState::Batch => false,
         }
     }
 
     pub(super) fn look_at(&self, kthread: KthreadId) -> Kthread {
         match &self.body {
-            Body::Server(serving) => Kthread {
+            AppState::Server(serving) => Kthread {
                 run: serving.server.counters_at(WorkerId(kthread.0)),
                 ingress: Counters::default(),
             },
-            Body::Batch => Kthread::default(),
+            AppState::Batch => Kthread::default(),
         }
     }
 
     /// A batch application has a thread in its queue whenever anyone looks.
     pub(super) fn shared(&self) -> Counters {
         match &self.body {
-            Body::Server(serving) => serving.server.central_counters(),
-            Body::Batch => Counters { head: 0, tail: 1 },
+            AppState::Server(serving) => serving.server.central_counters(),
+            AppState::Batch => Counters { head: 0, tail: 1 },
         }
     }
 
@@ -241,11 +241,11 @@ impl Application {
     pub(super) fn usage(&self, now_ns: u64) -> Usage {
         let for_ns = now_ns - self.seen_ns;
         let (busy, runnable) = match &self.body {
-            Body::Server(serving) => {
+            AppState::Server(serving) => {
                 let runnable = serving.server.in_flight();
                 (runnable - serving.server.waiting(), runnable as u64)
             }
-            Body::Batch => (self.running, self.most),
+            AppState::Batch => (self.running, self.most),
         };
         Usage {
             busy_ns: self.usage.busy_ns + busy as u64 * for_ns,
@@ -254,7 +254,7 @@ impl Application {
     }
 
     fn with_server(&mut self, act: impl FnOnce(&mut dyn SimulatedServer, &mut Vec<Left>)) {
-        let Body::Server(serving) = &mut self.body else {
+        let AppState::Server(serving) = &mut self.body else {
             return;
         };
         act(serving.server.as_mut(), &mut serving.left);
@@ -307,7 +307,7 @@ impl Serving {
     }
 
     /// Notes what left the server.
-    fn note(&mut self, sums: &mut Sums, measured: Measured) {
+    fn note(&mut self, sums: &mut Sums, measured: MeasuredSpan) {
         for Left {
             at_ns,
             request,

@@ -8,11 +8,11 @@ use super::application::Application;
 use super::experiment::HostExperiment;
 use super::outcome::{HostOutcome, HostTotals};
 use crate::error::SimError;
-use crate::server::{NEVER, Request};
+use crate::server::{NEVER, SimRequest};
 use headway_policy::host::systems::{self, HostSystem, HostVisit};
 use headway_policy::host::{
-    Allocator, AppId, CoreId, Counters, Idleness, Kthread, KthreadId, Move, Patience, Tenant,
-    Usage, View,
+    Allocator, AppId, CoreId, Counters, HostView, Idleness, Kthread, KthreadId, Move, Patience,
+    Tenant, Usage,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -94,7 +94,7 @@ struct Host<'a, A> {
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     scheduled: u64,
     moves: Slots<Move>,
-    packets: Slots<(usize, Request)>,
+    packets: Slots<(usize, SimRequest)>,
     daemon_free_ns: u64,
     now_ns: u64,
     totals: HostTotals,
@@ -183,7 +183,7 @@ impl<'a, A: Allocator> Host<'a, A> {
         {
             return self.arrival(app);
         }
-        let seen = Seen {
+        let seen = AppsView {
             apps: &self.apps,
             now_ns,
         };
@@ -228,7 +228,7 @@ impl<'a, A: Allocator> Host<'a, A> {
     }
 
     /// A request reaches its application.
-    fn deliver(&mut self, app: usize, request: Request) {
+    fn deliver(&mut self, app: usize, request: SimRequest) {
         self.apps[app].deliver(self.now_ns, request);
         self.allocator.arrived(self.now_ns, AppId(app as u16));
         self.watch(app);
@@ -420,12 +420,12 @@ impl<'a, A: Allocator> Host<'a, A> {
 }
 
 /// The applications as the allocator sees them.
-struct Seen<'a> {
+struct AppsView<'a> {
     apps: &'a [Application],
     now_ns: u64,
 }
 
-impl View for Seen<'_> {
+impl HostView for AppsView<'_> {
     fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread {
         self.apps[app.index()].look_at(kthread)
     }

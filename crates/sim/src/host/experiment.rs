@@ -3,7 +3,7 @@
 use super::HostCosts;
 use crate::experiment::shape_of;
 use headway_policy::Shape;
-use headway_policy::host::{AppShape, HostShape, HostTopology, Kind};
+use headway_policy::host::{AppKind, AppShape, HostShape, HostTopology};
 use headway_policy::spec::Spec;
 use headway_policy::systems::{self, ServerSpec};
 use headway_workload::Workload;
@@ -205,8 +205,8 @@ impl HostExperiment {
             guaranteed: app.guaranteed,
             most: app.most.unwrap_or(cores),
             kind: match app.work {
-                AppWork::Server { .. } => Kind::Latency,
-                AppWork::Batch => Kind::Batch,
+                AppWork::Server { .. } => AppKind::Latency,
+                AppWork::Batch => AppKind::Batch,
             },
         };
         HostShape {

@@ -1,6 +1,6 @@
 //! The result of a host's simulation.
 
-use super::application::{Application, Body};
+use super::application::{AppState, Application};
 use super::experiment::{AppWork, HostExperiment};
 use super::windows::{Window, Windows};
 use crate::outcome::value_json;
@@ -147,7 +147,7 @@ impl AppOutcome {
         let per_s = |count: u64| count as f64 * 1e9 / span_ns;
         let (mut latency_us, mut overloaded, mut windows) = (None, unfinished > 0, Vec::new());
         let batch = app.is_batch();
-        if let Body::Server(serving) = app.body {
+        if let AppState::Server(serving) = app.body {
             let most = spec.most.unwrap_or(experiment.topology.cores());
             overloaded |= !serving.backlog.starved(most).is_empty();
             latency_us = Some(Overall::of(&serving.recorder.overall()).latency_us);
@@ -177,8 +177,8 @@ impl AppOutcome {
 /// One recorder for all applications; where several serve, a class is called `application.class`.
 fn all_classes(experiment: &HostExperiment, apps: &[Application]) -> Recorder {
     let serving = |app: &Application| match &app.body {
-        Body::Server(serving) => Some(serving.recorder.clone()),
-        Body::Batch => None,
+        AppState::Server(serving) => Some(serving.recorder.clone()),
+        AppState::Batch => None,
     };
     let mut own = apps.iter().filter_map(serving);
     if let (Some(only), None) = (own.next(), own.next()) {
@@ -186,7 +186,7 @@ fn all_classes(experiment: &HostExperiment, apps: &[Application]) -> Recorder {
     }
     let mut all = Recorder::new(&[]);
     for (app, spec) in apps.iter().zip(&experiment.apps) {
-        if let Body::Server(serving) = &app.body {
+        if let AppState::Server(serving) = &app.body {
             all.append(&spec.name, &serving.recorder);
         }
     }

@@ -9,7 +9,7 @@ use crate::engine::agenda::Agenda;
 use crate::error::SimError;
 use crate::experiment::Experiment;
 use crate::outcome::Outcome;
-use crate::server::{self, Left, NEVER, Request, SimulatedServer};
+use crate::server::{self, Left, NEVER, SimRequest, SimulatedServer};
 use crate::standings::Standings;
 use headway_policy::controls::{GroupShares, Share};
 use headway_policy::rack::{
@@ -86,7 +86,7 @@ struct Rack<'a, S> {
     now_ns: u64,
     measures: RackMeasures<'a>,
     left: Vec<Left>,
-    withdrawn: Vec<Request>,
+    withdrawn: Vec<SimRequest>,
 }
 
 impl<'a, S: Switch> Rack<'a, S> {
@@ -338,7 +338,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             return self.flights.end_copy(index);
         }
         self.bounce(at, ClassId(request.taken_for));
-        let request = Request {
+        let request = SimRequest {
             tag: tag(index, mark),
             arrived_ns: self.now_ns,
             ..request

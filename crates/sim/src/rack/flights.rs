@@ -1,13 +1,13 @@
 //! The requests between their arrival at the switch and their last response, by index.
 
 use super::ring::Ring;
-use crate::server::Request;
+use crate::server::SimRequest;
 use headway_policy::rack::Mark;
 
 /// A request that is somewhere in the rack.
 #[derive(Clone, Copy)]
 pub(super) struct Flight {
-    pub(super) request: Request,
+    pub(super) request: SimRequest,
     /// Copies of it under way, at servers, or held.
     pub(super) copies: u8,
     pub(super) answered: bool,
@@ -22,7 +22,7 @@ pub(super) struct Flights {
 impl Flights {
     /// A request sets out; its index.
     #[inline]
-    pub(super) fn begin(&mut self, request: Request) -> u64 {
+    pub(super) fn begin(&mut self, request: SimRequest) -> u64 {
         self.window.push(Flight {
             request,
             copies: 1,

@@ -4,7 +4,7 @@ use super::rival::Rival;
 use crate::experiment::Experiment;
 use crate::measures::Measures;
 use crate::outcome::Outcome;
-use crate::server::Request;
+use crate::server::SimRequest;
 use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;
 use headway_report::{Histogram, RackFigures, Reservation, ServerFigures};
@@ -31,7 +31,7 @@ impl<'a> RackMeasures<'a> {
         &mut self,
         now_ns: u64,
         server: ServerId,
-        request: &Request,
+        request: &SimRequest,
         latency_ns: u64,
     ) {
         if let Some(slowdown_milli) = self.common.answered(now_ns, request, latency_ns) {

@@ -24,11 +24,11 @@ pub fn server(
     shape: &Shape,
     costs: Costs,
 ) -> Result<Box<dyn SimulatedServer>, SimError> {
-    struct Build<'a> {
+    struct BuildServer<'a> {
         shape: &'a Shape,
         costs: Costs,
     }
-    impl Visit for Build<'_> {
+    impl Visit for BuildServer<'_> {
         type Output = Box<dyn SimulatedServer>;
         fn visit<I, L, M>(self, system: System<I, L, M>) -> Box<dyn SimulatedServer>
         where
@@ -51,6 +51,6 @@ pub fn server(
     Ok(headway_policy::systems::with(
         spec,
         shape,
-        Build { shape, costs },
+        BuildServer { shape, costs },
     )?)
 }

@@ -6,6 +6,6 @@ mod request;
 mod standing;
 
 pub use build::{instructed, server};
-pub use request::{Left, NEVER, Request, Sink, Work};
+pub use request::{Left, NEVER, SimRequest, Sink, Work};
 pub use standing::{Directed, SimulatedServer, Standing, WorkerView};
 pub(crate) use standing::{Recorded, Simulated};

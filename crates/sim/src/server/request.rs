@@ -7,7 +7,7 @@ pub const NEVER: u64 = u64::MAX;
 
 /// A request on its way to a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Request {
+pub struct SimRequest {
     /// The sender's name for it; the server does not look at it.
     pub tag: u64,
     /// From when its latency counts, ns.
@@ -27,9 +27,9 @@ pub struct Request {
 /// Receives the events of a server.
 pub trait Sink {
     /// The request is done.
-    fn finished(&mut self, now_ns: u64, request: &Request);
+    fn finished(&mut self, now_ns: u64, request: &SimRequest);
     /// The request was shed.
-    fn shed(&mut self, now_ns: u64, request: &Request);
+    fn shed(&mut self, now_ns: u64, request: &SimRequest);
     /// The server's plan changed.
     fn replanned(&mut self, now_ns: u64, plan: Option<&Plan>);
 }
@@ -40,14 +40,14 @@ pub struct Left {
     /// When, ns.
     pub at_ns: u64,
     /// Which.
-    pub request: Request,
+    pub request: SimRequest,
     /// Whether it was shed instead of served.
     pub shed: bool,
 }
 
 impl Sink for Vec<Left> {
     #[inline]
-    fn finished(&mut self, now_ns: u64, request: &Request) {
+    fn finished(&mut self, now_ns: u64, request: &SimRequest) {
         self.push(Left {
             at_ns: now_ns,
             request: *request,
@@ -56,7 +56,7 @@ impl Sink for Vec<Left> {
     }
 
     #[inline]
-    fn shed(&mut self, now_ns: u64, request: &Request) {
+    fn shed(&mut self, now_ns: u64, request: &SimRequest) {
         self.push(Left {
             at_ns: now_ns,
             request: *request,

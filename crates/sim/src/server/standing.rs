@@ -1,7 +1,7 @@
 //! The interfaces of a server in virtual time, a trait for each purpose. No method has a default: a server that lacks one
 //! does not compile.
 
-use super::request::{Left, Request, Sink, Work};
+use super::request::{Left, SimRequest, Sink, Work};
 use headway_policy::controls::GroupShares;
 use headway_policy::host::Counters;
 use headway_policy::{ClassId, Plan, WorkerId};
@@ -48,10 +48,10 @@ pub trait WorkerView {
 /// A server of a rack, as the switch and the control plane's agent use it.
 pub trait Directed {
     /// Takes all requests of a class back that wait and were not begun, the oldest first; none where the policy cannot.
-    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<Request>);
+    fn withdraw(&mut self, class: ClassId, withdrawn: &mut Vec<SimRequest>);
 
     /// Whether the request, if it came now, would start at once; `false` where that cannot be told.
-    fn would_start(&self, request: &Request) -> bool;
+    fn would_start(&self, request: &SimRequest) -> bool;
 }
 
 /// A server under some policy. Times handed in never run backwards, and never past
@@ -61,7 +61,7 @@ pub trait SimulatedServer: Standing + WorkerView + Directed + Send {
     fn step(&mut self, left: &mut Vec<Left>);
 
     /// A request arrives.
-    fn arrive(&mut self, now_ns: u64, request: Request, left: &mut Vec<Left>);
+    fn arrive(&mut self, now_ns: u64, request: SimRequest, left: &mut Vec<Left>);
 
     /// The server gains or loses a worker. A worker that is lost finishes what it runs and has
     /// queued, unless it is [revoked](Self::revoke).
@@ -79,7 +79,7 @@ pub trait SimulatedServer: Standing + WorkerView + Directed + Send {
 /// `SimulatedServer` documents the methods of the same names.
 pub(crate) trait Simulated: Standing + WorkerView + Directed {
     fn step(&mut self, sink: &mut impl Sink);
-    fn arrive(&mut self, now_ns: u64, request: Request, sink: &mut impl Sink);
+    fn arrive(&mut self, now_ns: u64, request: SimRequest, sink: &mut impl Sink);
     fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, sink: &mut impl Sink);
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink);
     fn assign(&mut self, now_ns: u64, shares: &GroupShares, sink: &mut impl Sink);
@@ -99,7 +99,7 @@ impl<T: Simulated + Send> SimulatedServer for T {
         Simulated::step(self, left);
     }
 
-    fn arrive(&mut self, now_ns: u64, request: Request, left: &mut Vec<Left>) {
+    fn arrive(&mut self, now_ns: u64, request: SimRequest, left: &mut Vec<Left>) {
         Simulated::arrive(self, now_ns, request, left);
     }
 

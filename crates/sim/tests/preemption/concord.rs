@@ -22,7 +22,8 @@ fn run(experiment: &Experiment, params: &str) -> Outcome {
 fn build(
     shape: &Shape,
     spec: &Spec,
-) -> System<systems::Concord, headway_policy::locals::Fifo, headway_policy::monitors::Quantum> {
+) -> System<systems::Concord, headway_policy::locals::LocalFifo, headway_policy::monitors::Quantum>
+{
     let mut replicas = systems::concord(shape, spec).expect("a valid spec");
     assert_eq!(replicas.instances.len(), 1);
     replicas.instances.remove(0)

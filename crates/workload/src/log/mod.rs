@@ -37,7 +37,7 @@ pub enum Format {
 
 /// What a line of a cache's log says.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Line<'a> {
+struct LogLine<'a> {
     /// Seconds, as written.
     time: &'a str,
     class: &'a str,
@@ -89,7 +89,7 @@ impl Format {
         }
     }
 
-    fn line(self, line: &str) -> Option<Line<'_>> {
+    fn line(self, line: &str) -> Option<LogLine<'_>> {
         match self {
             Self::Csv => None,
             Self::TwitterCache => twitter_cache(line),
@@ -99,7 +99,7 @@ impl Format {
 }
 
 /// Keys are anonymised but may hold commas: the fields after them are counted from the end.
-fn twitter_cache(line: &str) -> Option<Line<'_>> {
+fn twitter_cache(line: &str) -> Option<LogLine<'_>> {
     let (time, rest) = line.split_once(',')?;
     let mut fields = rest.rsplitn(6, ',').map(str::trim);
     let mut number = || fields.next()?.parse::<u64>().ok();
@@ -108,7 +108,7 @@ fn twitter_cache(line: &str) -> Option<Line<'_>> {
     let mut number = || fields.next()?.parse::<u64>().ok();
     let (_client, bytes, _key_size) = (number()?, number()?, number()?);
     fields.next()?; // the key
-    is_time(time).then_some(Line {
+    is_time(time).then_some(LogLine {
         time: time.trim(),
         class,
         bytes,
@@ -116,11 +116,11 @@ fn twitter_cache(line: &str) -> Option<Line<'_>> {
 }
 
 /// Commands of scripts say `lua` where others say their address.
-fn redis_monitor(line: &str) -> Option<Line<'_>> {
+fn redis_monitor(line: &str) -> Option<LogLine<'_>> {
     let (time, rest) = line.split_once(' ')?;
     let (_client, command) = rest.strip_prefix('[')?.split_once("] \"")?;
     let (class, arguments) = command.split_once('"')?;
-    (is_time(time) && !class.is_empty()).then_some(Line {
+    (is_time(time) && !class.is_empty()).then_some(LogLine {
         time,
         class,
         bytes: arguments.trim().len() as u64,

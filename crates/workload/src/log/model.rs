@@ -36,7 +36,7 @@ pub enum ModelError {
         /// The part.
         part: String,
         /// What is wrong with its time.
-        error: duration::ParseError,
+        error: duration::DurationParseError,
     },
     /// A part takes no time at all.
     #[error("`{0}` takes no time; a request takes at least 1ns")]

@@ -1,10 +1,10 @@
 //! What the handlers of the built-in services bear.
 #![expect(unsafe_code, reason = "the handlers of the services are known")]
 
-use super::App;
+use super::BuiltInApp;
 use headway::config::HandlerPromises;
 
-impl App {
+impl BuiltInApp {
     /// What may be done to its handlers.
     pub(crate) fn promises(self) -> HandlerPromises {
         let promises = HandlerPromises::none();

@@ -4,12 +4,12 @@ mod compared;
 mod show;
 
 use super::admission::{self, Refused};
-use super::apps::App;
+use super::apps::BuiltInApp;
 use super::sim::tell_verdict;
 use crate::args::{self, Destination, LengthFlags, Traffic};
 use crate::error::usage;
 use crate::learning;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
@@ -288,7 +288,7 @@ impl Args {
         workload: &Workload,
         workers: usize,
     ) -> Result<Vec<Admission>> {
-        let classes = App::Spin.classes(workload);
+        let classes = BuiltInApp::Spin.classes(workload);
         let most = max_queue_limit(workers, classes.len());
         let shape = server_shape(workers, &classes, most);
         let mut shape = shape.map_err(|error| usage("--workload", error))?;
@@ -499,14 +499,14 @@ impl Args {
     ) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Format::Json => {
+            OutputFormat::Json => {
                 return output::json(
                     &compared::with_comparisons(report, comparisons, calibration)?,
                     writer,
                 );
             }
-            Format::Csv => return output::runs_csv(&report.runs, writer),
-            Format::Table => {}
+            OutputFormat::Csv => return output::runs_csv(&report.runs, writer),
+            OutputFormat::Table => {}
         }
         writeln!(writer, "{}\n", show::describe(&report.runs[0], self.rounds))?;
         writeln!(writer, "{}", show::summary(&report.runs, labels))?;

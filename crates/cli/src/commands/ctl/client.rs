@@ -1,7 +1,7 @@
 //! The client's end of a control socket.
 
 use crate::ctl::place;
-use crate::ctl::protocol::{Request, parse_response, read_line, write_line};
+use crate::ctl::protocol::{CtlRequest, parse_response, read_line, write_line};
 use crate::error::usage;
 use anyhow::{Context, Result, anyhow};
 use serde_json::Value;
@@ -82,15 +82,15 @@ fn looked(uid: u32) -> String {
 
 /// What the server says of itself.
 pub(super) fn status(path: &Path) -> Result<Value> {
-    ask(path, &Request::Status)?.map_err(|error| anyhow!("the server refuses: {error}"))
+    ask(path, &CtlRequest::Status)?.map_err(|error| anyhow!("the server refuses: {error}"))
 }
 
 /// Sets parameters; what changed. What the server refuses is the user's mistake.
 pub(super) fn set(path: &Path, params: Vec<(String, String)>) -> Result<Value> {
-    ask(path, &Request::Set(params))?.map_err(|error| usage("set", error))
+    ask(path, &CtlRequest::Set(params))?.map_err(|error| usage("set", error))
 }
 
-fn ask(path: &Path, request: &Request) -> Result<Result<Value, String>> {
+fn ask(path: &Path, request: &CtlRequest) -> Result<Result<Value, String>> {
     let place = path.display();
     let stream = UnixStream::connect(path)
         .map_err(|error| no_server(format!("nobody answers at {place}: {error}")))?;

@@ -15,28 +15,28 @@ use std::time::Duration;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
-    command: Command,
+    command: CtlCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CtlCommand {
     /// Show what a running server does: policy and parameters, workers, classes, the plan
-    Status(Status),
+    Status(StatusArgs),
     /// Change parameters of its policy while it serves: those that 'headway policies NAME' says may change
-    Set(Set),
+    Set(SetArgs),
 }
 
 #[derive(clap::Args)]
-struct Server {
+struct ServerChoice {
     /// The server, by the port it listens on or by the path of its control socket [default: the only one of this user]
     #[arg(long, value_name = "PATH|PORT")]
     server: Option<String>,
 }
 
 #[derive(clap::Args)]
-struct Status {
+struct StatusArgs {
     #[command(flatten)]
-    server: Server,
+    server: ServerChoice,
     /// How it is written
     #[arg(long, value_enum, default_value_t)]
     format: StatusFormat,
@@ -56,9 +56,9 @@ enum StatusFormat {
 }
 
 #[derive(clap::Args)]
-struct Set {
+struct SetArgs {
     #[command(flatten)]
-    server: Server,
+    server: ServerChoice,
     /// Parameters and their values, as in a policy's spec: q=5us factor=3
     #[arg(required = true, value_name = "NAME=VALUE", value_parser = pair)]
     params: Vec<(String, String)>,
@@ -67,13 +67,13 @@ struct Set {
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
-            Command::Status(status) => status.run(),
-            Command::Set(set) => set.run(),
+            CtlCommand::Status(status) => status.run(),
+            CtlCommand::Set(set) => set.run(),
         }
     }
 }
 
-impl Status {
+impl StatusArgs {
     fn run(self) -> Result<ExitCode> {
         let path = client::find(self.server.server.as_deref())?;
         loop {
@@ -96,7 +96,7 @@ impl Status {
     }
 }
 
-impl Set {
+impl SetArgs {
     fn run(self) -> Result<ExitCode> {
         let path = client::find(self.server.server.as_deref())?;
         let changed = client::set(&path, self.params)?;

@@ -2,7 +2,7 @@
 
 use crate::commands::demo::lane::{ALL, Basis, Excluded, Lane, Round, Sample};
 use crate::commands::demo::setup::{Setup, percent};
-use crate::commands::demo::verdict::{CONFIDENCE, Ratio, Step};
+use crate::commands::demo::verdict::{CONFIDENCE, PolicyRatio, RankingStep};
 use headway_report::stats::ConfidenceInterval;
 use headway_report::{Run, format};
 
@@ -20,8 +20,8 @@ pub(crate) struct Findings {
     pub(crate) runs: Vec<(String, Run)>,
     /// What the others are compared with.
     pub(crate) base: String,
-    pub(crate) ratios: Vec<Ratio>,
-    pub(crate) ranking: Vec<Step>,
+    pub(crate) ratios: Vec<PolicyRatio>,
+    pub(crate) ranking: Vec<RankingStep>,
 }
 
 impl Findings {
@@ -29,10 +29,10 @@ impl Findings {
         self.lanes.iter().find(|lane| lane.name == policy)
     }
 
-    pub(crate) fn ratio_of(&self, policy: &str, class: &str) -> Option<&Ratio> {
+    pub(crate) fn ratio_of(&self, policy: &str, class: &str) -> Option<&PolicyRatio> {
         self.ratios
             .iter()
-            .find(|ratio: &&Ratio| ratio.policy == policy && ratio.class == class)
+            .find(|ratio: &&PolicyRatio| ratio.policy == policy && ratio.class == class)
     }
 
     /// The runs without the names that the user gave their policies.
@@ -143,7 +143,7 @@ impl Findings {
         let Some(best) = best else {
             return Vec::new();
         };
-        let of_ratio = |ratio: &Ratio| {
+        let of_ratio = |ratio: &PolicyRatio| {
             let sample = (ratio.of, self.index(&ratio.class));
             let run = |name: &str| self.lane(name)?.run(&self.setup.stage, sample);
             let (base, other) = (run(&self.base)?, run(&best)?);
@@ -170,8 +170,8 @@ impl Findings {
     }
 
     fn ranks(&self) -> Vec<String> {
-        let step = |step: &Step| {
-            let Step { better, worse, .. } = step;
+        let step = |step: &RankingStep| {
+            let RankingStep { better, worse, .. } = step;
             match &step.ratio {
                 Some(ratio) if step.ranked => {
                     format!(
@@ -308,7 +308,7 @@ struct TailUnder<'a> {
 
 /// A sentence on a class's tail under two policies. A ratio below 1 becomes a factor by which the tail is lower.
 fn compared(
-    of: &Ratio,
+    of: &PolicyRatio,
     base: &TailUnder<'_>,
     other: &TailUnder<'_>,
     ratio: &ConfidenceInterval,

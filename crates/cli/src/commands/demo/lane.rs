@@ -36,8 +36,8 @@ pub(crate) const ALL: Sample = (Basis::All, None);
 
 /// One policy's part of one round.
 pub(crate) struct Round {
-    pub(crate) all: View,
-    pub(crate) untouched: View,
+    pub(crate) all: RunSubset,
+    pub(crate) untouched: RunSubset,
     /// Why the latencies should not be trusted, lateness apart: what was late was set aside.
     pub(crate) flaws: Vec<Flaw>,
     /// The load by the times that the handlers took in this round.
@@ -48,7 +48,7 @@ pub(crate) struct Round {
 }
 
 /// Some requests of a run.
-pub(crate) struct View {
+pub(crate) struct RunSubset {
     pub(crate) run: Run,
     pub(crate) recorder: Recorder,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Excluded {
     pub(crate) why: Vec<String>,
 }
 
-impl View {
+impl RunSubset {
     /// Requests of a class, or of all classes.
     fn measured(&self, class: Option<usize>) -> u64 {
         let classes = self.recorder.classes();
@@ -96,7 +96,7 @@ impl Round {
         let planned_load = report.run.meta.load;
         let recorder = untouched(&report.answers, &metas, &stops, lives, planned_load);
         let (meta, extras) = (report.run.meta.clone(), report.run.extras.clone());
-        let untouched = View {
+        let untouched = RunSubset {
             run: Run::new(meta, &recorder, extras),
             recorder,
         };
@@ -110,7 +110,7 @@ impl Round {
                 .filter(|flaw| !late(flaw))
                 .collect(),
             untouched,
-            all: View {
+            all: RunSubset {
                 run: report.run,
                 recorder: report.corrected,
             },
@@ -118,7 +118,7 @@ impl Round {
         }
     }
 
-    pub(crate) fn view(&self, basis: Basis) -> &View {
+    pub(crate) fn view(&self, basis: Basis) -> &RunSubset {
         match basis {
             Basis::Untouched => &self.untouched,
             Basis::All => &self.all,
@@ -299,7 +299,7 @@ pub(crate) mod tests {
     use headway_report::{RunExtras, RunLevel, RunMeta};
 
     /// A run of so many GETs that all took so long.
-    fn view(latency_ns: u64, requests: u64) -> View {
+    fn view(latency_ns: u64, requests: u64) -> RunSubset {
         let mut recorder = Recorder::new(&[ClassMeta::new("GET", 1_000.0)]);
         for _ in 0..requests {
             recorder.record(0, latency_ns, 1_000);
@@ -320,7 +320,7 @@ pub(crate) mod tests {
             preemptions: 0,
             overloaded: false,
         };
-        View {
+        RunSubset {
             run: Run::new(meta, &recorder, RunExtras::default()),
             recorder,
         }

@@ -20,7 +20,7 @@ mod verdict;
 use crate::args::{self, Destination};
 use crate::commands::admission::{self, Refused};
 use crate::error::usage;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
@@ -91,7 +91,7 @@ impl Args {
         let bar = progress::bar(self.rounds() * specs.len() as u64, "demo");
         let mut writer = output::open(self.to.output.as_deref())?;
         let setup = self.set_up(specs, &bar, &interrupt)?;
-        if self.to.format == Format::Table {
+        if self.to.format == OutputFormat::Table {
             // Simulation says it in seconds: something to read while the rounds take their time.
             bar.suspend(|| show::preface(&setup, &mut writer))?;
             // A file is complete only with what the rounds find.
@@ -131,9 +131,9 @@ impl Args {
 
     fn print(&self, findings: &Findings, writer: impl Write) -> Result<()> {
         match self.to.format {
-            Format::Json => show::json(findings, &self.html, writer),
-            Format::Csv => output::runs_csv(&findings.merged(), writer),
-            Format::Table => show::text(findings, &self.html, writer),
+            OutputFormat::Json => show::json(findings, &self.html, writer),
+            OutputFormat::Csv => output::runs_csv(&findings.merged(), writer),
+            OutputFormat::Table => show::text(findings, &self.html, writer),
         }
     }
 

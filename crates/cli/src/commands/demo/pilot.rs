@@ -38,7 +38,7 @@ impl Stage {
             scan_entries,
             workers,
             workload: workload(get_ns, scan_ns),
-            noise: noise::Noise::default(),
+            noise: noise::NoiseSummary::default(),
             bodies: KvWorkload::new(KEYS, seed).with_scan_entries(scan_entries),
         };
         stage.watch_noise()?;

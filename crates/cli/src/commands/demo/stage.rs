@@ -26,7 +26,7 @@ pub(crate) struct Stage {
     /// GET and SCAN with the mean times that the server measured.
     pub(crate) workload: Workload,
     /// How noisy the machine was whenever nothing of ours ran.
-    pub(crate) noise: noise::Noise,
+    pub(crate) noise: noise::NoiseSummary,
     pub(crate) bodies: KvWorkload,
 }
 

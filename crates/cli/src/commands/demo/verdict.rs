@@ -14,7 +14,7 @@ const ROUNDS_MIN: usize = 3;
 
 /// A ratio of two policies' percentiles.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Ratio {
+pub(crate) struct PolicyRatio {
     /// The policy above the line.
     pub(crate) policy: String,
     /// The one below.
@@ -28,7 +28,7 @@ pub(crate) struct Ratio {
 
 /// Two neighbours in the ranking.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Step {
+pub(crate) struct RankingStep {
     /// The one with the lower p99 slowdown over all classes. The 99.9th percentile of a run of a few seconds rests
     /// on half a dozen requests, which one gap of the machine delays together; the 99th on ten times as many.
     pub(crate) better: String,
@@ -75,7 +75,7 @@ fn in_common<'a>(
 }
 
 /// Every other policy against `base`, class by class, where neither starves the class.
-pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
+pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<PolicyRatio> {
     let classes = base.rounds[0].all.run.classes.iter().enumerate();
     let of_class = |(index, class): (usize, &headway_report::ClassResult)| {
         let fair = |lane: &&Lane| !lane.starved.contains(&class.name);
@@ -83,7 +83,7 @@ pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<Ratio> {
         let ratio = |lane: &Lane| {
             let of = basis(lane, base, Some(index));
             let p99 = |run: &Run| run.classes[index].latency_us.p99;
-            Ratio {
+            PolicyRatio {
                 policy: lane.name.clone(),
                 base: base.name.clone(),
                 class: class.name.clone(),
@@ -116,7 +116,7 @@ pub(crate) fn all_decided(lanes: &[Lane], base: &Lane) -> bool {
 
 /// The policies that starve no class, from the lowest p99 slowdown over all classes to the highest, each
 /// compared with the next. All by the same kind of requests.
-pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
+pub(crate) fn ranking(lanes: &[Lane]) -> Vec<RankingStep> {
     let fair: Vec<&Lane> = lanes
         .iter()
         .filter(|lane| lane.starved.is_empty())
@@ -140,7 +140,7 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<Step> {
 }
 
 /// Two policies, of which the first is higher on average over all its rounds. Over the rounds that both have it may be the lower one.
-fn step(higher: &Lane, lower: &Lane, of: Basis) -> Step {
+fn step(higher: &Lane, lower: &Lane, of: Basis) -> RankingStep {
     let over = |worse: &Lane, better: &Lane| {
         paired((worse, better), (of, None), |run| run.overall.slowdown.p99)
     };
@@ -151,7 +151,7 @@ fn step(higher: &Lane, lower: &Lane, of: Basis) -> Step {
         }
         ratio => (higher, lower, ratio),
     };
-    Step {
+    RankingStep {
         better: better.name.clone(),
         worse: worse.name.clone(),
         ratio,

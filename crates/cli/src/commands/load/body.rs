@@ -79,7 +79,7 @@ fn read(path: &str, keys: Option<u64>) -> Result<Template> {
     let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
     let template = match keys {
         Some(_) => Template::parse(&bytes).map_err(refused)?,
-        None => Template(vec![Piece::Bytes(bytes)]),
+        None => Template(vec![TemplatePiece::Bytes(bytes)]),
     };
     let longest = template.longest(keys.unwrap_or(1));
     if longest > MAX_BODY_BYTES {
@@ -91,10 +91,10 @@ fn read(path: &str, keys: Option<u64>) -> Result<Template> {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Template(Vec<Piece>);
+struct Template(Vec<TemplatePiece>);
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Piece {
+enum TemplatePiece {
     Bytes(Vec<u8>),
     /// The key's number, with zeros in front up to so many digits.
     Key {
@@ -126,17 +126,17 @@ impl Template {
                     "a key is written {{key}} or {{key:DIGITS}}, with 1 to {DIGITS_MAX} digits"
                 ));
             };
-            pieces.push(Piece::Bytes(bytes[..at].to_vec()));
-            pieces.push(Piece::Key { digits });
+            pieces.push(TemplatePiece::Bytes(bytes[..at].to_vec()));
+            pieces.push(TemplatePiece::Key { digits });
             bytes = &rest[close + 1..];
         }
-        pieces.push(Piece::Bytes(bytes.to_vec()));
+        pieces.push(TemplatePiece::Bytes(bytes.to_vec()));
         Ok(Self(pieces))
     }
 
     fn has_key(&self) -> bool {
         let mut pieces = self.0.iter();
-        pieces.any(|piece| matches!(piece, Piece::Key { .. }))
+        pieces.any(|piece| matches!(piece, TemplatePiece::Key { .. }))
     }
 
     /// The most bytes it may have with keys below `keys`.
@@ -144,9 +144,9 @@ impl Template {
         let needed = (keys - 1).checked_ilog10().unwrap_or(0) as usize + 1;
         self.0
             .iter()
-            .map(|piece: &Piece| match piece {
-                Piece::Bytes(bytes) => bytes.len(),
-                Piece::Key { digits } => needed.max(*digits),
+            .map(|piece: &TemplatePiece| match piece {
+                TemplatePiece::Bytes(bytes) => bytes.len(),
+                TemplatePiece::Key { digits } => needed.max(*digits),
             })
             .sum()
     }
@@ -156,11 +156,11 @@ impl Template {
         let mut end = 0;
         for piece in &self.0 {
             end += match piece {
-                Piece::Bytes(bytes) => {
+                TemplatePiece::Bytes(bytes) => {
                     room[end..end + bytes.len()].copy_from_slice(bytes);
                     bytes.len()
                 }
-                Piece::Key { digits } => decimal(key, *digits, &mut room[end..]),
+                TemplatePiece::Key { digits } => decimal(key, *digits, &mut room[end..]),
             };
         }
         end

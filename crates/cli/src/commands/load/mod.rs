@@ -8,7 +8,7 @@ use super::serve::address;
 use super::sim::tell_verdict;
 use crate::args::{self, Destination, LengthFlags, Traffic};
 use crate::error::usage;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use crate::progress;
 use anyhow::Result;
 use headway_load::{Extent, Load, LoadReport, ReceiveClock, ServiceTime};
@@ -137,9 +137,9 @@ impl Args {
     fn write(&self, load: &Load, report: &LoadReport) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Format::Json => output::json(&report.run, writer),
-            Format::Csv => output::runs_csv(std::slice::from_ref(&report.run), writer),
-            Format::Table => {
+            OutputFormat::Json => output::json(&report.run, writer),
+            OutputFormat::Csv => output::runs_csv(std::slice::from_ref(&report.run), writer),
+            OutputFormat::Table => {
                 writeln!(
                     writer,
                     "{}\nclasses by type: {}\n\n{}\n",

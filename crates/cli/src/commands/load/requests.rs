@@ -1,7 +1,7 @@
 //! What a request looks like: its type in the wire header, and its body.
 
 use super::{body, types};
-use crate::commands::apps::App;
+use crate::commands::apps::BuiltInApp;
 use crate::error::usage;
 use anyhow::Result;
 use headway_kv::{KeyChoice, KvWorkload, Operation};
@@ -15,7 +15,7 @@ const SCAN_ENTRIES: u32 = 1_000;
 pub(super) struct RequestFlags {
     /// What the server runs, which says what a request looks like
     #[arg(long, value_enum, default_value_t)]
-    app: App,
+    app: BuiltInApp,
     /// The type in the wire header of each class: lookup=0,search=1 [default: the operation's number with --app kv, else the
     /// classes' order]
     #[arg(long, value_name = "CLASS=TYPE", value_delimiter = ',')]
@@ -36,22 +36,22 @@ pub(super) struct RequestFlags {
 }
 
 /// Types and bodies, class by class.
-pub(super) struct Requests {
+pub(super) struct RequestBodies {
     pub(super) types: Vec<u8>,
     pub(super) body: Option<Body>,
 }
 
 impl RequestFlags {
     /// What the classes of a workload look like.
-    pub(super) fn requests(&self, workload: &Workload, seed: u64) -> Result<Requests> {
+    pub(super) fn requests(&self, workload: &Workload, seed: u64) -> Result<RequestBodies> {
         self.refuse_what_is_not_heeded()?;
         let classes = workload.class_names();
         let (own, body) = match self.app {
-            App::Kv => {
+            BuiltInApp::Kv => {
                 let bodies = self.kv(&classes, seed)?;
                 (operations(&bodies), Some(body_of(bodies)))
             }
-            App::Spin | App::Echo => {
+            BuiltInApp::Spin | BuiltInApp::Echo => {
                 let types = (0..=u8::MAX).take(classes.len()).collect();
                 (types, self.files(&classes, seed)?)
             }
@@ -61,11 +61,11 @@ impl RequestFlags {
         } else {
             types::mapped(&self.map, &classes)?
         };
-        Ok(Requests { types, body })
+        Ok(RequestBodies { types, body })
     }
 
     fn refuse_what_is_not_heeded(&self) -> Result<()> {
-        let is_kv = self.app == App::Kv;
+        let is_kv = self.app == BuiltInApp::Kv;
         if self.scan_entries.is_some() && !is_kv {
             return Err(usage(
                 "--scan-entries",

@@ -1,6 +1,6 @@
 //! `plan --validate`: the answer run live, beside what simulation says of it.
 
-use crate::commands::apps::App;
+use crate::commands::apps::BuiltInApp;
 use crate::error::usage;
 use crate::progress;
 use anyhow::{Context, Result};
@@ -76,7 +76,7 @@ fn played(
 ) -> Result<Run> {
     let mut builder = Server::builder()
         .policy_spec(policy.clone())
-        .classes(App::Spin.classes(&question.workload))
+        .classes(BuiltInApp::Spin.classes(&question.workload))
         .workers(workers)
         .seed(question.seed);
     if question.queue_limit != usize::MAX {
@@ -88,7 +88,7 @@ fn played(
     let builder = builder
         .service(Spin::default().longest(Duration::MAX))
         .listen_udp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
-    let promises = App::Spin.promises();
+    let promises = BuiltInApp::Spin.promises();
     let server = promises
         .apply(builder, question.resume, Mechanism::Flag)
         .start()?;

@@ -8,7 +8,7 @@ mod show;
 use super::fit::{self, FitFlags, TraceFlags};
 use crate::args::{self, Destination, Traffic};
 use crate::error::{explain, usage};
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
@@ -71,7 +71,7 @@ pub(crate) struct Args {
 }
 
 /// What is planned for.
-struct Subject {
+struct PlanSubject {
     workload: Workload,
     /// As `serve` finds it again.
     name: String,
@@ -96,9 +96,9 @@ impl Args {
         }
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Format::Json => output::json(&report, writer)?,
-            Format::Csv => output::table_csv(&show::ranking(&report), writer)?,
-            Format::Table => {
+            OutputFormat::Json => output::json(&report, writer)?,
+            OutputFormat::Csv => output::table_csv(&show::ranking(&report), writer)?,
+            OutputFormat::Table => {
                 writeln!(writer, "{}", show::text(&report, self.to.output.as_deref()))?;
                 writer.flush()?;
             }
@@ -124,12 +124,12 @@ impl Args {
         Ok(())
     }
 
-    fn subject(&self) -> Result<Subject> {
+    fn subject(&self) -> Result<PlanSubject> {
         let Some(path) = &self.trace else {
             let workload = self.traffic.workload()?;
             let (offered, workers) = self.offered(&workload, None)?;
             let name = self.traffic.workload.clone();
-            return Ok(Subject {
+            return Ok(PlanSubject {
                 workload,
                 name,
                 offered,
@@ -149,7 +149,7 @@ impl Args {
         self.fit.write(&fitted, path)?;
         let (offered, workers) = self.offered(&fitted.workload, Some(&trace))?;
         let as_recorded = self.traffic.load.is_none() && self.traffic.rate.is_none();
-        Ok(Subject {
+        Ok(PlanSubject {
             name: fit_out.unwrap_or(path).display().to_string(),
             replay: as_recorded.then(|| trace.into_workload(fit::name(path))),
             workload: fitted.workload,
@@ -193,7 +193,7 @@ impl Args {
         Ok((offered, workers))
     }
 
-    fn question(&self, subject: &Subject) -> Result<Question> {
+    fn question(&self, subject: &PlanSubject) -> Result<Question> {
         let slo = args::slo(&self.slo, &subject.workload)?;
         let cores = self.machine.cores.unwrap_or(subject.workers + 1);
         let question = Question::new(
@@ -222,7 +222,7 @@ impl Args {
     }
 
     /// The policies to try, where any are given.
-    fn policies(&self, subject: &Subject) -> Result<Option<Vec<ServerSpec>>> {
+    fn policies(&self, subject: &PlanSubject) -> Result<Option<Vec<ServerSpec>>> {
         let mut shape = Shape::new(subject.workers);
         shape.resume = self.machine.resume.into();
         let read = || -> Result<Vec<ServerSpec>, SpecError> {

@@ -2,7 +2,7 @@
 
 use super::interrupt::InterruptFlags;
 use crate::args;
-use crate::commands::apps::{App, KvFlags};
+use crate::commands::apps::{BuiltInApp, KvFlags};
 use crate::commands::bench::{IdleFlag, LayoutFlag};
 use crate::policy_flag::{self, Runs};
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub(crate) struct Args {
     pub(super) listen: Option<String>,
     /// The service [default: spin]
     #[arg(long, value_enum)]
-    pub(super) app: Option<App>,
+    pub(super) app: Option<BuiltInApp>,
     /// The policy and its parameters [default: darc]
     #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("The policy and its parameters [default: darc]"))]
     pub(super) policy: Option<String>,

@@ -1,9 +1,9 @@
 //! What a server would refuse, found out before it starts; all that `--check` does.
 
 use super::args::Args;
-use super::settings::Settings;
+use super::settings::ServeSettings;
 use crate::commands::admission::{self, Refused};
-use crate::commands::apps::{App, KvFlags};
+use crate::commands::apps::{BuiltInApp, KvFlags};
 use crate::error::usage;
 use anyhow::Result;
 use headway::config::Config;
@@ -12,24 +12,24 @@ use headway_runtime::{Admission, Layout, Mechanism, Pin, StartError, server_shap
 use headway_workload::duration;
 
 /// Refuses settings that the chosen service does not heed: whoever gives one expects it to do something.
-pub(super) fn refuse_unheeded(args: &Args, file: &Config<App, KvFlags>) -> Result<()> {
+pub(super) fn refuse_unheeded(args: &Args, file: &Config<BuiltInApp, KvFlags>) -> Result<()> {
     let app = args.app.or(file.app).unwrap_or_default();
     let (flags, keys) = (&args.kv, file.kv.clone().unwrap_or_default());
     let settings = [
         (
             "--workload",
-            App::Spin,
+            BuiltInApp::Spin,
             args.workload.is_some() || file.workload.is_some(),
         ),
         (
             "--max-spin",
-            App::Spin,
+            BuiltInApp::Spin,
             args.max_spin.is_some() || file.max_spin.is_some(),
         ),
-        ("--keys", App::Kv, flags.keys.or(keys.keys).is_some()),
+        ("--keys", BuiltInApp::Kv, flags.keys.or(keys.keys).is_some()),
         (
             "--data",
-            App::Kv,
+            BuiltInApp::Kv,
             flags.data.is_some() || keys.data.is_some(),
         ),
     ];
@@ -45,7 +45,7 @@ pub(super) fn refuse_unheeded(args: &Args, file: &Config<App, KvFlags>) -> Resul
     Ok(())
 }
 
-impl Settings {
+impl ServeSettings {
     /// How the server will carry its policy out; else an error about the setting to change.
     pub(super) fn admit(&self) -> Result<Admission> {
         self.app.check_built()?;
@@ -132,7 +132,7 @@ impl Settings {
         let max_ns = self.max_spin_ns.value;
         let mut classes = self.workload.union();
         let longer = classes.find(|class| class.mean_ns() > max_ns as f64);
-        match longer.filter(|_| self.app == App::Spin) {
+        match longer.filter(|_| self.app == BuiltInApp::Spin) {
             Some(class) => Err(self.max_spin_ns.refused(format!(
                 "requests of class '{}' ask for {} on average, and more than {} is refused: allow more",
                 class.name,

@@ -1,6 +1,6 @@
 //! The settings of `headway serve`: flags over file over defaults.
 
-use crate::commands::apps::{App, KvFlags};
+use crate::commands::apps::{BuiltInApp, KvFlags};
 use crate::error::usage;
 use anyhow::Result;
 use headway::config;
@@ -9,7 +9,7 @@ use std::path::Path;
 use toml::Spanned;
 
 /// The file, read as `serve` does: with its service.
-pub(crate) type File = config::File<App, KvFlags>;
+pub(crate) type File = config::File<BuiltInApp, KvFlags>;
 
 /// Reads a file; an error names the file and the line.
 pub(crate) fn read(path: &Path) -> Result<File> {
@@ -30,7 +30,7 @@ pub(crate) trait Flags {
         flag: Option<T>,
         set: &Option<Spanned<T>>,
         default: impl FnOnce() -> T,
-    ) -> Given<T>;
+    ) -> Sourced<T>;
 
     /// Flag over file; none where it is in neither.
     fn given_if_set<T: Clone>(
@@ -38,7 +38,7 @@ pub(crate) trait Flags {
         key: &str,
         flag: Option<T>,
         set: &Option<Spanned<T>>,
-    ) -> Option<Given<T>>;
+    ) -> Option<Sourced<T>>;
 }
 
 impl Flags for File {
@@ -48,13 +48,13 @@ impl Flags for File {
         flag: Option<T>,
         set: &Option<Spanned<T>>,
         default: impl FnOnce() -> T,
-    ) -> Given<T> {
+    ) -> Sourced<T> {
         match (flag, set) {
-            (None, Some(set)) => Given {
+            (None, Some(set)) => Sourced {
                 value: set.get_ref().clone(),
                 place: self.place(key, set),
             },
-            (flag, _) => Given {
+            (flag, _) => Sourced {
                 value: flag.unwrap_or_else(default),
                 place: format!("--{key}"),
             },
@@ -66,7 +66,7 @@ impl Flags for File {
         key: &str,
         flag: Option<T>,
         set: &Option<Spanned<T>>,
-    ) -> Option<Given<T>> {
+    ) -> Option<Sourced<T>> {
         let value = flag
             .clone()
             .or(set.as_ref().map(|set| set.get_ref().clone()))?;
@@ -75,19 +75,19 @@ impl Flags for File {
 }
 
 /// A value, and the place where it can be changed: the flag, or the key in a line of the file.
-pub(crate) struct Given<T> {
+pub(crate) struct Sourced<T> {
     pub(crate) value: T,
     place: String,
 }
 
-impl<T> Given<T> {
+impl<T> Sourced<T> {
     /// What it means; an error names the place.
     pub(crate) fn parse<U, E: Display>(
         self,
         parse: impl FnOnce(&T) -> Result<U, E>,
-    ) -> Result<Given<U>> {
+    ) -> Result<Sourced<U>> {
         match parse(&self.value) {
-            Ok(value) => Ok(Given {
+            Ok(value) => Ok(Sourced {
                 value,
                 place: self.place,
             }),

@@ -1,7 +1,7 @@
 //! What a server says at its start: everything that was chosen for it.
 
 use super::interrupt::Interruption;
-use super::settings::Settings;
+use super::settings::ServeSettings;
 use crate::commands::load::types;
 use headway_net::classify::{AnyClassifier, WireType};
 use headway_policy::Resume;
@@ -12,7 +12,7 @@ use headway_workload::duration;
 /// The policy with its parameters, who works, how threads wait, who interrupts whom, and which class goes by which type.
 pub(super) fn lines(
     server: &Server,
-    settings: &Settings,
+    settings: &ServeSettings,
     admission: Admission,
     classes: &[DeclaredClass],
 ) -> Vec<String> {

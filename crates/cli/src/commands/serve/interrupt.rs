@@ -1,8 +1,8 @@
 //! How a server interrupts requests: the flags, what they mean, and which of them it would not heed.
 
-use super::config::{File, Flags, Given};
+use super::config::{File, Flags, Sourced};
 use crate::args::ResumeFlag;
-use crate::commands::apps::App;
+use crate::commands::apps::BuiltInApp;
 use anyhow::Result;
 use clap::ValueEnum;
 use headway::config::look_every;
@@ -51,15 +51,15 @@ pub(super) struct InterruptFlags {
 
 /// What was decided; what nobody chose is `None`.
 pub(super) struct Interruption {
-    pub(super) resume: Given<Resume>,
-    preempt: Option<Given<Mechanism>>,
-    feedback: Given<bool>,
-    look_every: Option<Given<Duration>>,
+    pub(super) resume: Sourced<Resume>,
+    preempt: Option<Sourced<Mechanism>>,
+    feedback: Sourced<bool>,
+    look_every: Option<Sourced<Duration>>,
 }
 
 impl Interruption {
     /// Flags over file over what the service bears.
-    pub(super) fn of(flags: InterruptFlags, file: &File, app: App) -> Result<Self> {
+    pub(super) fn of(flags: InterruptFlags, file: &File, app: BuiltInApp) -> Result<Self> {
         let set = &file.config;
         let preempt = flags.preempt.map(Mechanism::from);
         let look = flags.look_every;
@@ -103,7 +103,7 @@ impl Interruption {
     }
 
     /// Refuses what the service does not bear.
-    pub(super) fn check_app(&self, app: App) -> Result<()> {
+    pub(super) fn check_app(&self, app: BuiltInApp) -> Result<()> {
         let (promises, name) = (app.promises(), app.name());
         if !promises.allow_resume(self.resume.value) {
             return Err(self.resume.refused(format!(
@@ -123,7 +123,7 @@ impl Interruption {
         &self,
         policy: &ServerSpec,
         admission: Admission,
-        layout: &Given<Layout>,
+        layout: &Sourced<Layout>,
         dedicated: bool,
     ) -> Result<()> {
         if let Some(given) = &self.preempt
@@ -158,15 +158,15 @@ impl Interruption {
     }
 
     /// Refuses to go by feedback where no handler gives any.
-    pub(super) fn check_longs(&self, app: App, workload: &Workload) -> Result<()> {
+    pub(super) fn check_longs(&self, app: BuiltInApp, workload: &Workload) -> Result<()> {
         if !self.feedback.value || !app.longs(workload).is_empty() {
             return Ok(());
         }
         let remedy = match app {
-            App::Spin => {
+            BuiltInApp::Spin => {
                 "give --workload a class with long = true, or one with ten times the shortest's mean"
             }
-            App::Kv | App::Echo => "choose --app spin or kv",
+            BuiltInApp::Kv | BuiltInApp::Echo => "choose --app spin or kv",
         };
         Err(self.feedback.refused(format!(
             "no request of {} says that it is long, so that none would be interrupted: leave it out, or {remedy}",
@@ -175,7 +175,11 @@ impl Interruption {
     }
 
     /// The builder with all of it, for the service.
-    pub(super) fn apply<S, D, C>(&self, app: App, builder: Builder<S, D, C>) -> Builder<S, D, C> {
+    pub(super) fn apply<S, D, C>(
+        &self,
+        app: BuiltInApp,
+        builder: Builder<S, D, C>,
+    ) -> Builder<S, D, C> {
         let builder = builder.by_feedback(self.feedback.value);
         let builder = match &self.look_every {
             Some(interval) => builder.look_every(interval.value),

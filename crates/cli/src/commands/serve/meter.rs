@@ -3,7 +3,7 @@
 use crate::commands::sim::ranges;
 use headway_policy::{BitSet, ClassId, Plan};
 use headway_report::{Histogram, format};
-use headway_runtime::{ClassStats, Entry, FeedbackStats, Stats};
+use headway_runtime::{ClassStats, FeedbackStats, JournalEntry, Stats};
 use std::time::Duration;
 
 /// Counts between two lines.
@@ -24,7 +24,7 @@ impl Meter {
         }
     }
 
-    pub(super) fn add(&mut self, entry: &Entry) {
+    pub(super) fn add(&mut self, entry: &JournalEntry) {
         self.sojourns_ns[usize::from(entry.class)].record(entry.sojourn_ns);
     }
 
@@ -137,7 +137,7 @@ mod tests {
     fn lines_tell_of_the_time_since_the_last_ones() {
         let mut meter = Meter::new(2, true);
         let second = Duration::from_secs(1);
-        let sojourn = |sojourn_ns| Entry {
+        let sojourn = |sojourn_ns| JournalEntry {
             arrived_ns: 0,
             class: 0,
             cpu_ns: 1,

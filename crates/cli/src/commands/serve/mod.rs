@@ -15,14 +15,14 @@ use crate::args::{server_policy, time};
 use crate::learning::Learner;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
-use config::{Flags, Given};
+use config::{Flags, Sourced};
 use ctl::{ControlSocket, Place, SocketFile, Subject};
 pub(crate) use headway::config::address;
 use headway::config::{LISTEN, default_workers, pin, workload};
 use headway_runtime::{Idle, Layout, Mechanism, Server, Stats, Stopper};
 use headway_workload::duration;
 use interrupt::Interruption;
-use settings::Settings;
+use settings::ServeSettings;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use toml::Spanned;
-use watch::{Watch, Wish};
+use watch::{WatchThread, Wish};
 
 /// No request may keep a worker for longer, unless that is asked for: the wire header alone can ask for 4.3 s.
 const MAX_SPIN: &str = "100ms";
@@ -54,7 +54,7 @@ impl Args {
         for line in describe::lines(&server, &settings, admission, &classes) {
             eprintln!("{line}");
         }
-        let watch = Watch::begin(&server, wish, admission.interrupts())?;
+        let watch = WatchThread::begin(&server, wish, admission.interrupts())?;
         heed_signals(server.stopper())?;
         // The port that the system chose names the socket.
         let socket = match (early, server.local_addr()) {
@@ -66,7 +66,7 @@ impl Args {
         let learner = Learner::of(&server, settings.workers.value);
         server.wait();
         let stopped = server.shutdown(settings.drain);
-        let watched = watch.map_or(Ok(()), Watch::end);
+        let watched = watch.map_or(Ok(()), WatchThread::end);
         let stats = stopped?;
         tell(&stats);
         learner.tell(&stats);
@@ -75,7 +75,7 @@ impl Args {
     }
 
     /// Flags over file over defaults.
-    fn settings(self) -> Result<Settings> {
+    fn settings(self) -> Result<ServeSettings> {
         let file = self
             .config
             .as_deref()
@@ -96,7 +96,7 @@ impl Args {
             Layout::default,
         );
         let interruption = Interruption::of(self.interrupt, &file, app)?;
-        Ok(Settings {
+        Ok(ServeSettings {
             workers: file.given("workers", self.workers, &set.workers, || {
                 let by_signal = interruption.mechanism() == Mechanism::Signal;
                 let cores = headway_sim::available_threads();
@@ -146,7 +146,7 @@ impl Args {
 }
 
 /// Flags over file over the place by port.
-fn control_place(path: Option<PathBuf>, off: bool, file: &config::File) -> Given<Place> {
+fn control_place(path: Option<PathBuf>, off: bool, file: &config::File) -> Sourced<Place> {
     let set = &file.config;
     let given = path.map(Place::At).or(off.then_some(Place::Off));
     if given.is_none()

@@ -2,7 +2,7 @@
 
 use crate::output::{self, Output};
 use anyhow::Result;
-use headway_runtime::Entry;
+use headway_runtime::JournalEntry;
 use headway_workload::{TraceRecord, TraceWriter};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -41,7 +41,7 @@ impl TraceRecorder {
         })
     }
 
-    pub(super) fn add(&mut self, entry: Entry) {
+    pub(super) fn add(&mut self, entry: JournalEntry) {
         if self
             .written_ns
             .is_some_and(|(_, last_ns)| entry.arrived_ns < last_ns)
@@ -100,8 +100,8 @@ mod tests {
     use super::*;
     use headway_workload::Trace;
 
-    fn entry(arrived_ns: u64, cpu_ns: u64) -> Entry {
-        Entry {
+    fn entry(arrived_ns: u64, cpu_ns: u64) -> JournalEntry {
+        JournalEntry {
             arrived_ns,
             class: (cpu_ns % 2) as u16,
             cpu_ns,

@@ -1,9 +1,9 @@
 //! The settings of a server, all of them chosen.
 
-use super::config::Given;
+use super::config::Sourced;
 use super::ctl::{ControlSocket, Place};
 use super::interrupt::Interruption;
-use crate::commands::apps::{App, KvFlags};
+use crate::commands::apps::{BuiltInApp, KvFlags};
 use crate::error::explain;
 use anyhow::Result;
 use headway_net::classify::AnyClassifier;
@@ -15,30 +15,30 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Everything decided. What the server may still refuse keeps its place.
-pub(super) struct Settings {
-    pub(super) listen: Given<SocketAddr>,
-    pub(super) app: App,
-    pub(super) policy: Given<ServerSpec>,
-    pub(super) workers: Given<usize>,
+pub(super) struct ServeSettings {
+    pub(super) listen: Sourced<SocketAddr>,
+    pub(super) app: BuiltInApp,
+    pub(super) policy: Sourced<ServerSpec>,
+    pub(super) workers: Sourced<usize>,
     pub(super) workload: Workload,
     pub(super) classifier: AnyClassifier,
-    pub(super) queue_limit: Given<u64>,
+    pub(super) queue_limit: Sourced<u64>,
     /// Whether it was chosen.
     pub(super) limits_queues: bool,
-    pub(super) layout: Given<Layout>,
+    pub(super) layout: Sourced<Layout>,
     pub(super) interruption: Interruption,
     pub(super) idle: Idle,
     /// None where it was not chosen.
-    pub(super) steer: Option<Given<Steering>>,
-    pub(super) pin: Given<Pin>,
+    pub(super) steer: Option<Sourced<Steering>>,
+    pub(super) pin: Sourced<Pin>,
     pub(super) drain: Duration,
-    pub(super) max_spin_ns: Given<u64>,
-    pub(super) ctl: Given<Place>,
+    pub(super) max_spin_ns: Sourced<u64>,
+    pub(super) ctl: Sourced<Place>,
     pub(super) seed: u64,
     pub(super) kv: KvFlags,
 }
 
-impl Settings {
+impl ServeSettings {
     /// The control socket of a server on this port; none where it is off, or the port is 0.
     pub(super) fn control_socket(&self, port: u16) -> Result<Option<ControlSocket>> {
         ControlSocket::bind(&self.ctl, port)

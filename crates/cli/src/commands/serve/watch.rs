@@ -3,7 +3,7 @@
 use super::meter::Meter;
 use super::record::TraceRecorder;
 use anyhow::{Context, Result, anyhow};
-use headway_runtime::{Entry, Journal, Observer, Server};
+use headway_runtime::{Journal, JournalEntry, Observer, Server};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,12 +44,12 @@ impl Wish {
 }
 
 /// The thread, while the server runs.
-pub(super) struct Watch {
+pub(super) struct WatchThread {
     thread: JoinHandle<Result<()>>,
     ending: Arc<AtomicBool>,
 }
 
-impl Watch {
+impl WatchThread {
     /// Begins to watch, if anything is to be; `interrupts` says whether the policy interrupts requests.
     pub(super) fn begin(server: &Server, wish: Wish, interrupts: bool) -> Result<Option<Self>> {
         let observer = server.observer();
@@ -59,7 +59,7 @@ impl Watch {
         let ending = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&ending);
         let classes = observer.stats().classes.len();
-        let watcher = Watcher {
+        let watcher = ServeWatcher {
             meter: wish
                 .stats
                 .map(|every| (every, Meter::new(classes, interrupts))),
@@ -88,7 +88,7 @@ impl Watch {
     }
 }
 
-struct Watcher {
+struct ServeWatcher {
     observer: Observer,
     journal: Journal,
     meter: Option<(Duration, Meter)>,
@@ -97,7 +97,7 @@ struct Watcher {
     failed: Option<std::io::Error>,
 }
 
-impl Watcher {
+impl ServeWatcher {
     fn run(mut self, ending: &AtomicBool) -> Result<()> {
         let start = Instant::now();
         let mut told = start;
@@ -126,7 +126,7 @@ impl Watcher {
             recorder,
             ..
         } = self;
-        journal.drain(|entry: Entry| {
+        journal.drain(|entry: JournalEntry| {
             if let Some((_, meter)) = meter {
                 meter.add(&entry);
             }

@@ -33,14 +33,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) hlog: Option<PathBuf>,
     #[command(flatten)]
-    pub(super) look: Look,
+    pub(super) look: TraceArgs,
     #[command(flatten)]
     pub(super) to: Destination,
 }
 
 /// Who ran where and when, for looking at.
 #[derive(clap::Args)]
-pub(super) struct Look {
+pub(super) struct TraceArgs {
     /// Write who ran where and when, and why the others waited, as a trace for Perfetto (ui.perfetto.dev)
     #[arg(long, value_name = "FILE")]
     pub(super) trace_out: Option<PathBuf>,

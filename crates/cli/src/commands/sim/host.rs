@@ -4,7 +4,7 @@ use super::apps;
 use super::args::{Args, DEFAULT_LOAD};
 use super::show::{headline, tell_verdict};
 use crate::error::usage;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use anyhow::Result;
 use headway_policy::host::HostTopology;
 use headway_policy::spec::Spec;
@@ -106,9 +106,9 @@ impl Args {
     fn write_host(&self, experiment: &HostExperiment, outcome: &HostOutcome) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Format::Json => output::json(outcome, writer),
-            Format::Csv => output::runs_csv(std::slice::from_ref(&outcome.run), writer),
-            Format::Table => {
+            OutputFormat::Json => output::json(outcome, writer),
+            OutputFormat::Csv => output::runs_csv(std::slice::from_ref(&outcome.run), writer),
+            OutputFormat::Table => {
                 let title = headline(&outcome.run);
                 let shown = |table| output::shown(&table, self.to.output.as_deref());
                 writeln!(writer, "{title}\n\n{}", shown(class_table(&outcome.run)))?;

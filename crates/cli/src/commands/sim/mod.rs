@@ -12,9 +12,9 @@ pub(crate) use show::{ranges, tell_verdict};
 use crate::args::{any_policy, slo};
 use crate::error::usage;
 use crate::learning;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use anyhow::Result;
-use args::{DEFAULT_LOAD, Look};
+use args::{DEFAULT_LOAD, TraceArgs};
 use headway_policy::PolicySpec;
 use headway_report::html::Page;
 use headway_report::table::class_table;
@@ -77,9 +77,9 @@ impl Args {
     fn write(&self, outcome: &Outcome) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Format::Json => output::json(&outcome.run, writer),
-            Format::Csv => output::runs_csv(std::slice::from_ref(&outcome.run), writer),
-            Format::Table => {
+            OutputFormat::Json => output::json(&outcome.run, writer),
+            OutputFormat::Csv => output::runs_csv(std::slice::from_ref(&outcome.run), writer),
+            OutputFormat::Table => {
                 writeln!(
                     writer,
                     "{}\n\n{}",
@@ -95,7 +95,7 @@ impl Args {
     }
 }
 
-impl Look {
+impl TraceArgs {
     /// Refuses every flag where nothing can be shown, and says why.
     fn refuse(&self, why: &str) -> Result<()> {
         let given = [

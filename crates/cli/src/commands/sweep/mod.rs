@@ -6,13 +6,13 @@ mod show;
 use crate::args::{self, Circumstances, CostFlags, Destination, LengthFlags, Size, Traffic};
 use crate::error::usage;
 use crate::learning;
-use crate::output::{self, Format};
+use crate::output::{self, OutputFormat};
 use crate::policy_flag::{self, Runs};
 use crate::progress;
 use anyhow::Result;
 use headway_report::{Run, Slo};
 use headway_sim::{Experiment, Offered, Precision, SimError, available_threads, in_parallel};
-use pieces::{Part, Piece, SweepPoint};
+use pieces::{ShardNumber, SweepPiece, SweepPoint};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     ci_of: String,
     /// Run the I-th of N pieces of the sweep only, to be put together by --merge
     #[arg(long, value_name = "I/N", value_parser = pieces::part)]
-    shard: Option<Part>,
+    shard: Option<ShardNumber>,
     /// Put pieces together instead of running: as if the sweep had been run whole
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
         "policies", "workload", "loads", "load", "rate", "workers", "servers", "requests", "duration", "seed", "replications",
@@ -98,12 +98,12 @@ impl Args {
         })
     }
 
-    fn write(&self, piece: &Piece, points: &[SweepPoint]) -> Result<()> {
+    fn write(&self, piece: &SweepPiece, points: &[SweepPoint]) -> Result<()> {
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
-            Format::Json => output::json(piece, writer),
-            Format::Csv => output::runs_csv(&piece.runs, writer),
-            Format::Table => {
+            OutputFormat::Json => output::json(piece, writer),
+            OutputFormat::Csv => output::runs_csv(&piece.runs, writer),
+            OutputFormat::Table => {
                 let table = output::shown(&show::table(points), self.to.output.as_deref());
                 writeln!(writer, "{table}")?;
                 Ok(writer.flush()?)
@@ -112,14 +112,14 @@ impl Args {
     }
 
     /// Runs the sweep, or the piece of it that was asked for.
-    fn simulate(&self, slo: Option<&Slo>) -> Result<Piece> {
+    fn simulate(&self, slo: Option<&Slo>) -> Result<SweepPiece> {
         let all = self.experiments()?;
         let classes = all[0].workload.class_names();
         if let Some(slo) = slo {
             slo.check_classes(classes.iter().copied())
                 .map_err(|error| usage("--slo", error))?;
         }
-        if self.shard.is_some() && self.to.format != Format::Json {
+        if self.shard.is_some() && self.to.format != OutputFormat::Json {
             return Err(usage(
                 "--shard",
                 "pieces are put together from their JSON: add --format json",
@@ -133,7 +133,7 @@ impl Args {
             None => replicated(&mine, threads, |_| self.replications.unwrap_or(1))?,
             Some(precision) => replicated(&mine, threads, |runs| precision.wanted(runs))?,
         };
-        Ok(Piece::new(&mine, runs, shard))
+        Ok(SweepPiece::new(&mine, runs, shard))
     }
 
     /// Policies, then loads; of the first seed.

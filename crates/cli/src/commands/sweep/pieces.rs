@@ -24,18 +24,18 @@ pub(super) struct SweepPoint {
 
 /// One of so many pieces, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Part {
+pub(super) struct ShardNumber {
     index: usize,
     of: usize,
 }
 
 /// `2/5`.
-pub(super) fn part(text: &str) -> Result<Part, String> {
+pub(super) fn part(text: &str) -> Result<ShardNumber, String> {
     let numbers = text
         .split_once('/')
         .and_then(|(index, of)| Some((index.trim().parse().ok()?, of.trim().parse().ok()?)));
     match numbers {
-        Some((index, of)) if 1 <= index && index <= of => Ok(Part { index, of }),
+        Some((index, of)) if 1 <= index && index <= of => Ok(ShardNumber { index, of }),
         _ => Err(format!(
             "'{text}' is not a piece: the second of five is 2/5"
         )),
@@ -44,11 +44,11 @@ pub(super) fn part(text: &str) -> Result<Part, String> {
 
 /// What `--format json` prints: a sweep, or a piece of one.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub(super) struct Piece {
+pub(super) struct SweepPiece {
     /// Of all points, one after another.
     pub(super) runs: Vec<Run>,
     /// Whose they are.
-    points: Vec<Name>,
+    points: Vec<PointName>,
     /// Which piece of what, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shard: Option<Shard>,
@@ -56,7 +56,7 @@ pub(super) struct Piece {
 
 /// A point, without its runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct Name {
+struct PointName {
     /// The policy as it was asked for.
     policy: String,
     load: f64,
@@ -75,7 +75,7 @@ pub(super) struct Shard {
     digest: String,
 }
 
-impl Part {
+impl ShardNumber {
     /// The experiments of this piece.
     pub(super) fn of(self, all: &[Experiment]) -> Result<Vec<Experiment>> {
         let mine: Vec<Experiment> = all
@@ -111,7 +111,7 @@ impl Part {
     }
 }
 
-impl Piece {
+impl SweepPiece {
     pub(super) fn new(
         experiments: &[Experiment],
         runs: Vec<Vec<Run>>,
@@ -121,7 +121,7 @@ impl Piece {
             points: experiments
                 .iter()
                 .zip(&runs)
-                .map(|(experiment, runs): (&Experiment, &Vec<Run>)| Name {
+                .map(|(experiment, runs): (&Experiment, &Vec<Run>)| PointName {
                     policy: experiment.policy.to_string(),
                     load: runs[0].meta.load,
                     replications: runs.len(),
@@ -135,7 +135,7 @@ impl Piece {
     /// Each point with its runs.
     pub(super) fn points(&self) -> Vec<SweepPoint> {
         let mut rest = &self.runs[..];
-        let mut point = |name: &Name| {
+        let mut point = |name: &PointName| {
             let (runs, others) = rest.split_at(name.replications);
             rest = others;
             SweepPoint {
@@ -158,7 +158,7 @@ impl Piece {
 }
 
 /// The sweep that the files are the pieces of.
-pub(super) fn merge(files: &[PathBuf]) -> Result<Piece> {
+pub(super) fn merge(files: &[PathBuf]) -> Result<SweepPiece> {
     let mut pieces = files
         .iter()
         .map(|path| Ok((path.as_path(), read(path)?)))
@@ -200,11 +200,11 @@ pub(super) fn merge(files: &[PathBuf]) -> Result<Piece> {
 }
 
 /// Point by point, a piece after the other.
-fn interleaved<'a>(pieces: impl Iterator<Item = &'a Piece>, whole: &Shard) -> Piece {
+fn interleaved<'a>(pieces: impl Iterator<Item = &'a SweepPiece>, whole: &Shard) -> SweepPiece {
     let mut pieces: Vec<_> = pieces
         .map(|piece| piece.points.iter().zip(piece.points()))
         .collect();
-    let mut merged = Piece {
+    let mut merged = SweepPiece {
         runs: Vec::new(),
         points: Vec::new(),
         shard: None,
@@ -218,10 +218,10 @@ fn interleaved<'a>(pieces: impl Iterator<Item = &'a Piece>, whole: &Shard) -> Pi
     merged
 }
 
-fn read(path: &Path) -> Result<(Shard, Piece)> {
+fn read(path: &Path) -> Result<(Shard, SweepPiece)> {
     let text =
         read_text(path, SETTINGS_BYTES_MAX).map_err(|error| refused(path, &error.to_string()))?;
-    let mut piece: Piece =
+    let mut piece: SweepPiece =
         serde_json::from_str(&text).map_err(|error| refused(path, &error.to_string()))?;
     let shard = piece.shard.take();
     let shard = shard.ok_or_else(|| refused(path, "is a whole sweep, not a piece"))?;

@@ -76,12 +76,12 @@ impl<const N: usize, const BYTES: usize> Outbox<N, BYTES> {
 }
 
 /// Room for one stamp, aligned as control messages are: 16 bytes of header and 16 of time.
-type ControlBuffer = [u64; 8];
+type StampBuffer = [u64; 8];
 
 /// Up to `N` datagrams received; of each, the first `BYTES` bytes are kept.
 pub struct Inbox<const N: usize, const BYTES: usize> {
     buffered: Buffered<N, BYTES>,
-    controls: Box<[ControlBuffer; N]>,
+    controls: Box<[StampBuffer; N]>,
 }
 
 impl<const N: usize, const BYTES: usize> Inbox<N, BYTES> {
@@ -106,7 +106,7 @@ impl<const N: usize, const BYTES: usize> Inbox<N, BYTES> {
     #[inline]
     pub fn receive(&mut self, socket: &UdpSocket) -> io::Result<usize> {
         for i in 0..N {
-            self.buffered.messages.header_mut(i).msg_controllen = size_of::<ControlBuffer>();
+            self.buffered.messages.header_mut(i).msg_controllen = size_of::<StampBuffer>();
         }
         // SAFETY: the messages point to the inbox's own buffers and controls, whose sizes they state, borrowed exclusively
         // through the call.

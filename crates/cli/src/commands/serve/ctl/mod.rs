@@ -5,10 +5,10 @@
 
 mod status;
 
-use crate::commands::serve::config::Given;
-use crate::ctl::place::{self, Found};
+use crate::commands::serve::config::Sourced;
+use crate::ctl::place::{self, SocketState};
 use crate::ctl::protocol::{
-    REQUEST_BYTES_MAX, Request, Response, read_line, response_line, write_line,
+    CtlRequest, CtlResponse, REQUEST_BYTES_MAX, read_line, response_line, write_line,
 };
 use crate::error::explain;
 use anyhow::Result;
@@ -68,7 +68,7 @@ impl Drop for SocketFile {
 impl ControlSocket {
     /// Binds the socket of a server on `port`, if there is to be one. While the system has not chosen the port (0), only looks whether the
     /// directory is fit.
-    pub(super) fn bind(place: &Given<Place>, port: u16) -> Result<Option<Self>> {
+    pub(super) fn bind(place: &Sourced<Place>, port: u16) -> Result<Option<Self>> {
         let refused = |why: String| {
             place.refused(format!(
                 "{why}: choose another path by --ctl PATH, or serve with --no-ctl"
@@ -93,9 +93,9 @@ impl ControlSocket {
     fn at(path: &Path, uid: u32) -> Result<Self, String> {
         let shown = path.display();
         match place::look(path, uid)? {
-            Found::Nothing => {}
-            Found::Served => return Err(format!("a running server listens at {shown}")),
-            Found::Stale => {
+            SocketState::Nothing => {}
+            SocketState::Served => return Err(format!("a running server listens at {shown}")),
+            SocketState::Stale => {
                 fs::remove_file(path)
                     .map_err(|error| format!("cannot replace {shown}: {error}"))?;
             }
@@ -205,10 +205,10 @@ fn converse(stream: &UnixStream, subject: &Subject) -> io::Result<()> {
     Ok(())
 }
 
-fn respond(line: &[u8], subject: &Subject) -> Response {
-    match Request::parse(line)? {
-        Request::Status => Ok(subject.status()),
-        Request::Set(params) => {
+fn respond(line: &[u8], subject: &Subject) -> CtlResponse {
+    match CtlRequest::parse(line)? {
+        CtlRequest::Status => Ok(subject.status()),
+        CtlRequest::Set(params) => {
             let changes = subject.tuner.set(&params);
             let changes = changes.map_err(|error| explain(&error))?;
             Ok(status::changes(&changes))
