@@ -16,7 +16,8 @@
 //! | 0–1 | [`CloneRole`] | 0 not cloned, 1 original, 2 clone (Pallas' burst handling); 3 reads as 0 |
 //! | 2 | response | 0 request, 1 response |
 //! | 3–5 | [`Status`] | 0 ok, 1 shed, 2 too large, 3 error, 4 draining, 5 bad request; 6 and 7 read as 3 |
-//! | 6–7 | reserved | sent as 0, ignored when received |
+//! | 6 | bounced | in a request from a server to a rack's switch: handed back, not begun; from the switch to a server: to be kept |
+//! | 7 | reserved | sent as 0, ignored when received |
 
 use thiserror::Error;
 
@@ -30,6 +31,7 @@ const CLONE_MASK: u8 = 0b0000_0011;
 const RESPONSE_BIT: u8 = 0b0000_0100;
 const STATUS_SHIFT: u32 = 3;
 const STATUS_MASK: u8 = 0b0011_1000;
+const BOUNCED_BIT: u8 = 0b0100_0000;
 
 /// A decoded wire header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -174,6 +176,21 @@ impl Flag {
         }
     }
 
+    /// The same flag with the bit of a bounced request set or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_bounced(self, bounced: bool) -> Self {
+        Self(self.0 & !BOUNCED_BIT | (bounced as u8) << BOUNCED_BIT.trailing_zeros())
+    }
+
+    /// Whether a server hands this request back to the rack's switch without having begun it (Pallas, ATC '25, § 4.4), or the
+    /// switch tells the server not to. Without meaning in a response, and between clients and servers.
+    #[inline]
+    #[must_use]
+    pub const fn is_bounced(self) -> bool {
+        !self.is_response() && self.0 & BOUNCED_BIT != 0
+    }
+
     /// Whether the datagram is a response.
     #[inline]
     #[must_use]
@@ -279,6 +296,23 @@ mod tests {
                 assert_eq!(flag.bits() & 0b1100_0000, 0, "reserved bits are sent as 0");
             }
         }
+    }
+
+    #[test]
+    fn bounced_is_a_bit_of_requests_alone() {
+        for role in ROLES {
+            let flag = Flag::REQUEST.with_clone_role(role).with_bounced(true);
+            assert!(flag.is_bounced() && !flag.is_sent_response());
+            assert_eq!(
+                (flag.bits(), flag.clone_role()),
+                (0b0100_0000 | role as u8, role)
+            );
+            assert_eq!(
+                flag.with_bounced(false),
+                Flag::REQUEST.with_clone_role(role)
+            );
+        }
+        assert!(!Flag::response(Status::Ok).with_bounced(true).is_bounced());
     }
 
     #[test]

@@ -129,6 +129,17 @@ impl Peer {
         self.port == port && self.ip == ip
     }
 
+    /// A word to hash the address by: the last eight bytes of the IP address and the port, mixed.
+    #[inline]
+    #[must_use]
+    pub fn hash_word(&self) -> u64 {
+        const ODD: u64 = 0x9E37_79B9_7F4A_7C15;
+        let [.., a, b, c, d, e, f, g, h] = self.ip;
+        let tail = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let mixed = (tail ^ u64::from(self.port)).wrapping_mul(ODD);
+        mixed >> 32
+    }
+
     /// The address as an IPv6 socket wants it, an IPv4 one mapped.
     pub(crate) fn mapped(&self) -> SocketAddrV6 {
         let scope = u32::from_ne_bytes(self.scope);

@@ -1,4 +1,5 @@
-//! Requests simulated per second on one core through a rack of 10 × 12 workers, histograms included.
+//! Requests simulated per second on one core through a rack of 10 × 12 workers, histograms included; and the time that scoring
+//! the candidates of `pallas` takes, which is the default of its `plan_time`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use headway_sim::Experiment;
@@ -24,5 +25,28 @@ fn rack(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, rack);
+/// The first policy's candidates are scored by trials of full length; the 20 000 requests that follow take a few ms more.
+fn planning(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("scoring the candidates, 8 × 10 workers, load 0.8");
+    group.sample_size(10);
+    for name in [
+        "pallas-normal",
+        "pallas-port",
+        "pallas-trimodal",
+        "pallas-tpcc",
+    ] {
+        let workload = Workload::named(name).expect("a workload of the literature");
+        let spec = "pallas,adapt=off".parse().expect("a policy");
+        let experiment = Experiment::new(workload, spec)
+            .servers(8)
+            .workers(10)
+            .load(0.8)
+            .requests(20_000);
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| experiment.run().expect("a valid experiment"));
+        });
+    }
+}
+
+criterion_group!(benches, rack, planning);
 criterion_main!(benches);

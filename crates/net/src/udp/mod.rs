@@ -5,6 +5,7 @@
 
 pub mod batch;
 mod bind;
+mod hub;
 mod options;
 mod rx;
 mod steering;
@@ -15,6 +16,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 
 pub use bind::BindError;
+pub use hub::UdpHub;
 pub use rx::UdpRx;
 pub use steering::{HeaderByte, Steering, SteeringError};
 pub use tx::UdpTx;

@@ -1,6 +1,6 @@
 //! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
 
-use super::{Demand, Duty, Grouping, Part, RackLayout, ServerId, Shaper, provision};
+use super::{Demand, Duty, Grouping, Part, RackLayout, Reading, ServerId, Shaper, provision};
 use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -25,15 +25,18 @@ pub struct ControlRules {
     pub delta_cores: f64,
     /// What candidates are compared by.
     pub objective: Objective,
+    /// The time for scoring the candidates, ns. 0: as much as it needs, and in virtual time none passes.
+    pub plan_ns: u64,
 }
 
 impl Default for ControlRules {
-    /// Every 10 ms, more than 10 cores.
+    /// Every 10 ms, more than 10 cores; scoring has as much time as it needs.
     fn default() -> Self {
         Self {
             interval_ns: 10_000_000,
             delta_cores: 10.0,
             objective: Objective::default(),
+            plan_ns: 0,
         }
     }
 }
@@ -59,6 +62,8 @@ pub struct ControlPlane {
     grouping: Grouping,
     layout: RackLayout,
     candidates: Vec<Grouping>,
+    /// The demand that the candidates were made for.
+    planned_for: Demand,
     /// CPU time that arrived per ns in the last interval: cores' worth of work.
     offered_cores: f64,
     revisions: u64,
@@ -78,6 +83,7 @@ impl ControlPlane {
         let mut control = Self {
             rules,
             demand: Demand::declared(types),
+            planned_for: Demand::declared(types),
             grouping,
             layout,
             candidates: Vec::new(),
@@ -100,23 +106,38 @@ impl ControlPlane {
         self.rules.objective
     }
 
+    /// The time for scoring the candidates, ns; 0 without a limit.
+    #[must_use]
+    pub fn plan_ns(&self) -> u64 {
+        self.rules.plan_ns
+    }
+
     /// Reads and resets the registers at the end of an interval. `true`: the demand has moved, [`Self::candidates`] are to
-    /// be scored and one to be chosen.
+    /// be scored and one to be chosen. While candidates wait for their scores, the demand is measured and no planning begins.
     pub fn observe(&mut self, shaper: &mut Shaper) -> bool {
         let monitor = shaper.monitor();
-        let measured = self.demand.measure(monitor.readings());
-        let requests: u64 = monitor.readings().iter().map(|r| r.count).sum();
+        let begins = self.measured(monitor.readings(), self.rules.interval_ns);
         monitor.reset();
-        if !measured {
+        begins
+    }
+
+    /// The same for readings of the last `elapsed_ns`, where the registers are not at hand.
+    ///
+    /// # Panics
+    /// When `elapsed_ns` is 0.
+    pub fn measured(&mut self, readings: &[Reading], elapsed_ns: u64) -> bool {
+        assert!(elapsed_ns > 0, "counts are of a time");
+        if !self.demand.measure(readings) {
             return false;
         }
-        self.offered_cores =
-            requests as f64 * self.demand.mean_ns() / self.rules.interval_ns as f64;
-        let moved = self.discrepancy_cores() > self.rules.delta_cores;
-        if moved {
+        let requests: u64 = readings.iter().map(|r| r.count).sum();
+        self.offered_cores = requests as f64 * self.demand.mean_ns() / elapsed_ns as f64;
+        let begins =
+            self.candidates.is_empty() && self.discrepancy_cores() > self.rules.delta_cores;
+        if begins {
             self.generate();
         }
-        moved
+        begins
     }
 
     /// How far the groups' cores are from what they need now, summed: `Σ |R_g − D_g·R_total|`.
@@ -135,6 +156,7 @@ impl ControlPlane {
     fn generate(&mut self) {
         let most = self.layout.total();
         Grouping::candidates(&self.demand, most, &mut self.candidates);
+        self.planned_for.clone_from(&self.demand);
     }
 
     /// Groupings to be scored, fewest groups first. Empty when nothing is to be chosen.
@@ -143,7 +165,7 @@ impl ControlPlane {
         &self.candidates
     }
 
-    /// What was measured last, or declared: what candidates are to be scored under.
+    /// What was measured last, or declared. Candidates are to be scored under the demand of the moment when they were made.
     #[must_use]
     pub fn demand(&self) -> &Demand {
         &self.demand
@@ -155,8 +177,8 @@ impl ControlPlane {
         self.offered_cores / self.layout.total().max(1) as f64
     }
 
-    /// Takes the candidate with the lowest score, the fewest groups among equals, and lays the rack out for it. Install
-    /// the result with [`Self::install`] and tell the servers that [`Self::duty`] changed.
+    /// Takes the candidate with the lowest score, the fewest groups among equals, and lays the rack out for it and for the
+    /// demand that it was made for. Install the result with [`Self::install`] and tell the servers that [`Self::duty`] changed.
     ///
     /// # Panics
     /// When there are not as many scores as candidates.
@@ -172,16 +194,28 @@ impl ControlPlane {
             return;
         };
         let grouping = self.candidates.swap_remove(best);
-        self.adopt(grouping);
+        let planned_for = self.planned_for.clone();
+        self.adopt_for(grouping, &planned_for);
     }
 
-    /// Lays the rack out for a grouping; nothing is left to be chosen.
+    /// Lays the rack out for a grouping and the present demand; nothing is left to be chosen.
     pub fn adopt(&mut self, grouping: Grouping) {
-        let from = self.heirs(&grouping);
-        self.layout = self.lay_out(&grouping, &from);
-        self.grouping = grouping;
+        let demand = self.demand.clone();
+        self.adopt_for(grouping, &demand);
+    }
+
+    fn adopt_for(&mut self, grouping: Grouping, demand: &Demand) {
         self.candidates.clear();
         self.revisions += 1;
+        // Servers may have lost cores since the candidates were made.
+        let grouping = if grouping.groups() > self.layout.total() {
+            Grouping::one(demand.types().len())
+        } else {
+            grouping
+        };
+        let from = self.heirs(&grouping, demand);
+        self.layout = self.lay_out(&grouping, demand, &from);
+        self.grouping = grouping;
     }
 
     /// A server reported how many cores it has: the same groups, laid out anew.
@@ -192,13 +226,13 @@ impl ControlPlane {
             self.grouping = Grouping::one(self.demand.types().len());
         }
         let from: Vec<_> = (0..self.grouping.groups()).map(Some).collect();
-        self.layout = self.lay_out(&self.grouping, &from);
+        self.layout = self.lay_out(&self.grouping, &self.demand, &from);
         self.revisions += 1;
     }
 
-    fn lay_out(&self, grouping: &Grouping, from: &[Option<usize>]) -> RackLayout {
+    fn lay_out(&self, grouping: &Grouping, demand: &Demand, from: &[Option<usize>]) -> RackLayout {
         let demands: Vec<f64> = (0..grouping.groups())
-            .map(|group| self.demand.of_types(grouping.members(group)))
+            .map(|group| demand.of_types(grouping.members(group)))
             .collect();
         let mut totals = Vec::new();
         match self.layout.total() {
@@ -209,12 +243,12 @@ impl ControlPlane {
     }
 
     /// For each new group the present one with which it shares the most demand: whose servers it may keep.
-    fn heirs(&self, grouping: &Grouping) -> Vec<Option<usize>> {
+    fn heirs(&self, grouping: &Grouping, demand: &Demand) -> Vec<Option<usize>> {
         let mut from = vec![None; grouping.groups()];
         for (group, heir) in from.iter_mut().enumerate() {
             let mut shared = vec![0.0; self.grouping.groups()];
             for class in grouping.members(group) {
-                shared[self.grouping.of(class)] += self.demand.of_type(class);
+                shared[self.grouping.of(class)] += demand.of_type(class);
             }
             *heir = (0..shared.len()).reduce(|best: usize, other: usize| {
                 if shared[other] > shared[best] {
@@ -354,6 +388,36 @@ mod tests {
         // 7 + 73 was seven servers of longs and a mixed one; 38 + 42 is four, three of shorts and a mixed one.
         assert_eq!(kept.count(), 4);
         assert_eq!(control.layout().mixed(), 1);
+    }
+
+    /// The layout is the one computed when planning began; what moved meanwhile is for the next planning.
+    #[test]
+    fn one_planning_at_a_time_and_for_the_demand_with_which_it_began() {
+        let (mut control, mut shaper) = bimodal(0.5);
+        traffic(&mut shaper, 9_000, 1_000);
+        assert!(control.observe(&mut shaper));
+        traffic(&mut shaper, 9_900, 100);
+        assert!(!control.observe(&mut shaper), "scores are still awaited");
+        control.choose(&[2.0, 1.0]);
+        assert_eq!(control.layout().of_group(0), 38);
+        traffic(&mut shaper, 9_900, 100);
+        assert!(control.observe(&mut shaper));
+        control.choose(&[2.0, 1.0]);
+        assert_eq!(control.layout().of_group(0), 73);
+    }
+
+    #[test]
+    fn cores_lost_during_planning_are_not_laid_out() {
+        let (mut control, mut shaper) = bimodal(0.5);
+        traffic(&mut shaper, 9_000, 1_000);
+        assert!(control.observe(&mut shaper));
+        (1..8).for_each(|server| control.capacity(ServerId(server), 0));
+        control.capacity(ServerId(0), 1);
+        control.choose(&[2.0, 1.0]);
+        assert_eq!(
+            (control.layout().total(), control.grouping().groups()),
+            (1, 1)
+        );
     }
 
     #[test]

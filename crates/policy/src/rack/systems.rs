@@ -147,6 +147,9 @@ const INTERVAL: Param = Param::time("interval", 10_000_000, 1_000, SECOND_NS)
     .means("between two looks of the control plane");
 const WINDOW: Param =
     Param::time("window", 20_000, 1_000, SECOND_NS).means("over which a burst is noticed");
+const PLAN_TIME: Param = Param::time("plan_time", PLAN_NS, 0, SECOND_NS).means(
+    "for scoring the candidates, while the old layout stays; 0: no time, and trials of full length",
+);
 const BOUNCE: Param = Param::word("bounce", &["longer", "all", "off"])
     .means("what servers send back when their role changed");
 const ADAPT: Param = Param::word("adapt", &["on", "off"])
@@ -158,6 +161,9 @@ const ROLES: Param = Param {
     },
     ..INNER
 };
+
+/// As long as the paper's control plane has at most: scoring included, it stays within the interval (Pallas § D.4).
+const PLAN_NS: u64 = 10_000_000;
 
 /// What a grouping is judged by; the first word is the default.
 const fn score(words: &'static [&'static str]) -> Param {
@@ -183,6 +189,7 @@ const PALLAS: Description = Description {
         RTT,
         DELTA,
         INTERVAL,
+        PLAN_TIME,
         score(&["slowdown", "latency"]),
         WINDOW,
         turns(&["even", "ranges"]),
@@ -203,6 +210,7 @@ const PALLAS_PAPER: Description = Description {
         RTT,
         DELTA,
         INTERVAL,
+        PLAN_TIME,
         score(&["latency", "slowdown"]),
         WINDOW,
         turns(&["ranges", "even"]),
@@ -465,6 +473,7 @@ impl Shaping {
         let rules = ControlRules {
             delta_cores: read.number("delta")?,
             interval_ns: read.time("interval")?,
+            plan_ns: read.time("plan_time")?,
             objective: match read.word("score")? {
                 "slowdown" => Objective::Slowdown,
                 _ => Objective::Latency,

@@ -80,6 +80,9 @@ struct Rack<'a, S> {
     tick_ns: u64,
     interval_ns: u64,
     rival: Option<Rival>,
+    /// When the candidates under way have their scores.
+    planned_ns: u64,
+    scores: Vec<f64>,
     now_ns: u64,
     measures: RackMeasures<'a>,
     left: Vec<Left>,
@@ -134,6 +137,8 @@ impl<'a, S: Switch> Rack<'a, S> {
             tick_ns: interval_ns,
             interval_ns,
             rival: None,
+            planned_ns: NEVER,
+            scores: Vec::new(),
             now_ns: 0,
             measures: RackMeasures::new(experiment),
             left: Vec::new(),
@@ -148,7 +153,9 @@ impl<'a, S: Switch> Rack<'a, S> {
         let load = experiment
             .workload
             .load_for_rate(experiment.rate_rps(), workers);
-        self.regenerate(load)
+        self.score_candidates(load)?;
+        self.take_effect();
+        Ok(())
     }
 
     /// Until nothing is under way, or a rival has won: then `false`. On a tie what ends comes before what begins, and what is known before what is decided.
@@ -159,7 +166,7 @@ impl<'a, S: Switch> Rack<'a, S> {
             let arrival_ns = self.arrivals.next_ns();
             let links_ns = up_ns.min(down_ns);
             let work_ns = step_ns.min(links_ns).min(arrival_ns);
-            let clock_ns = self.tick_ns.min(self.change_ns);
+            let clock_ns = self.tick_ns.min(self.change_ns).min(self.planned_ns);
             if work_ns == NEVER {
                 return Ok(true);
             }
@@ -380,6 +387,11 @@ impl<'a, S: Switch> Rack<'a, S> {
             self.core_change();
             return Ok(true);
         }
+        if self.planned_ns <= self.now_ns {
+            self.planned_ns = NEVER;
+            self.take_effect();
+            return Ok(true);
+        }
         self.tick_ns += self.interval_ns;
         if let Some(rival) = &self.rival {
             return Ok(!self.measures.is_beaten_by(rival));
@@ -427,25 +439,34 @@ impl<'a, S: Switch> Rack<'a, S> {
             Some(shaper) => control.observe(shaper),
             None => false,
         };
-        let load = control.load();
+        let (load, plan_ns) = (control.load(), control.plan_ns());
         if moved {
-            self.regenerate(load)?;
+            self.score_candidates(load)?;
+            self.planned_ns = self.now_ns + plan_ns;
         }
         Ok(())
     }
 
-    /// Candidates are scored, the best is chosen and installed.
-    fn regenerate(&mut self, load: f64) -> Result<(), SimError> {
-        let (Some(control), Some(shaper)) = (&mut self.control, self.switch.shaper()) else {
+    /// The candidates get their scores.
+    fn score_candidates(&mut self, load: f64) -> Result<(), SimError> {
+        let (Some(control), Some(shaper)) = (&self.control, self.switch.shaper()) else {
             return Ok(());
         };
         if !control.candidates().is_empty() {
-            let turns = shaper.turns();
-            let scores = (self.scoring)(self.measures.common.experiment, control, load, turns)?;
-            control.choose(&scores);
+            let experiment = self.measures.common.experiment;
+            self.scores = (self.scoring)(experiment, control, load, shaper.turns())?;
+        }
+        Ok(())
+    }
+
+    /// The best candidate is chosen and installed.
+    fn take_effect(&mut self) {
+        if let Some(control) = &mut self.control
+            && !control.candidates().is_empty()
+        {
+            control.choose(&self.scores);
         }
         self.install();
-        Ok(())
     }
 
     /// Writes the switch's tables, and tells those servers whose role changed.

@@ -3,15 +3,20 @@
 use super::engine;
 use super::rival::{Rival, objective_of};
 use crate::error::SimError;
-use crate::experiment::Experiment;
+use crate::experiment::{CoreChange, Experiment};
 use crate::outcome::Outcome;
+use headway_policy::WorkerId;
 use headway_policy::rack::{
     Bouncing, Cloning, ControlPlane, Demand, Grouping, Objective, RackSystem, Shaper, Turns,
 };
 use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 
-/// Arrivals simulated for each candidate: enough to see that the one mixed server is overloaded.
+/// Arrivals simulated for each candidate while there is time: enough to see that the one mixed server is overloaded.
 const REQUESTS: u64 = 200_000;
+/// Requests that one core simulates in a ms, all candidates together. Measured by `benches/rack.rs`: 2 900 to 4 500.
+const REQUESTS_PER_MS: u64 = 3_000;
+/// Of fewer requests a p99 says nothing.
+const FEWEST_REQUESTS: u64 = 2_000;
 /// A run that is shorter than a trial is not worth trials of more than so many times its length.
 const SHORT_RUNS: u64 = 10;
 /// Below this next to nothing queues and every grouping is as good.
@@ -32,7 +37,62 @@ pub(super) fn scores(
         // Nothing to choose from.
         return Ok(vec![0.0]);
     }
-    let trial = trial(experiment, control.demand(), load);
+    let trial = trial(experiment, control.demand(), load, length(control));
+    scores_in(&trial, control, turns)
+}
+
+/// Scores the candidates of a live rack's control plane, whose servers have so many cores, by trials on one core of this machine: the p99
+/// of each in the control plane's order, as [`ControlPlane::choose`] takes them.
+///
+/// # Errors
+/// [`SimError`] when there are more servers than a simulation has ([`MAX_SERVERS`]), or no core.
+pub fn score_candidates(
+    cores: &[usize],
+    control: &ControlPlane,
+    load: f64,
+    turns: Turns,
+) -> Result<Vec<f64>, SimError> {
+    if control.candidates().len() == 1 {
+        return Ok(vec![0.0]);
+    }
+    let workers = cores.iter().copied().max().unwrap_or(0).max(1);
+    let missing = cores
+        .iter()
+        .enumerate()
+        .flat_map(|(server, &cores)| (cores..workers).map(move |core| server * workers + core));
+    let core_changes = missing.map(|worker| CoreChange {
+        at_ns: 0,
+        worker: WorkerId(worker as u16),
+        present: false,
+    });
+    let names = (0..control.demand().types().len()).map(|number| format!("type {number}"));
+    let classes = names.zip(control.demand().types()).map(|(name, hint)| {
+        let mean_ns = (hint.mean_ns as u64).max(1);
+        Class::new(name, hint.share, ServiceDistribution::Constant { mean_ns })
+    });
+    let workload = Workload::new("measured", classes.collect());
+    let spec = "pallas".parse().map_err(SimError::from)?;
+    let rack = Experiment {
+        core_changes: core_changes.collect(),
+        ..Experiment::new(workload, spec)
+            .servers(cores.len())
+            .workers(workers)
+            .requests(REQUESTS)
+    };
+    rack.check()?;
+    let trial = Experiment {
+        core_changes: rack.core_changes.clone(),
+        ..trial(&rack, control.demand(), load, length(control))
+    };
+    scores_in(&trial, control, turns)
+}
+
+fn scores_in(
+    trial: &Experiment,
+    control: &ControlPlane,
+    turns: Turns,
+) -> Result<Vec<f64>, SimError> {
+    let candidates = control.candidates();
     let objective = control.objective();
     let mut p99s = vec![f64::INFINITY; candidates.len()];
     let mut rival: Option<Rival> = None;
@@ -40,8 +100,8 @@ pub(super) fn scores(
     for (grouping, score) in candidates.iter().zip(&mut p99s).rev() {
         let system = fixed(control, grouping, turns);
         let outcome = match rival {
-            Some(rival) => engine::run_against(&trial, system, scores, rival)?,
-            None => Some(engine::run(&trial, system, None, scores)?),
+            Some(rival) => engine::run_against(trial, system, scores, rival)?,
+            None => Some(engine::run(trial, system, None, scores)?),
         };
         let Some(Outcome { run, recorder, .. }) = outcome.filter(|o| !o.run.meta.overloaded) else {
             continue;
@@ -60,8 +120,17 @@ pub(super) fn scores(
     Ok(p99s)
 }
 
+/// Requests of each trial. The first policy is generated offline (§ 4.2), each later one in the time for planning.
+fn length(control: &ControlPlane) -> u64 {
+    if control.revisions() == 0 || control.plan_ns() == 0 {
+        return REQUESTS;
+    }
+    let all = control.plan_ns() * REQUESTS_PER_MS / 1_000_000;
+    (all / control.candidates().len() as u64).clamp(FEWEST_REQUESTS, REQUESTS)
+}
+
 /// The demand as a workload: all that is known of a type is its mean.
-fn trial(experiment: &Experiment, demand: &Demand, load: f64) -> Experiment {
+fn trial(experiment: &Experiment, demand: &Demand, load: f64, requests: u64) -> Experiment {
     let declared = experiment.workload.union();
     let known: f64 = demand.types().iter().map(|hint| hint.share).sum();
     let classes = declared.zip(demand.types()).map(|(class, hint)| {
@@ -84,7 +153,7 @@ fn trial(experiment: &Experiment, demand: &Demand, load: f64) -> Experiment {
     }
     .offered(offered)
     .requests(
-        REQUESTS
+        requests
             .min(SHORT_RUNS * experiment.expected_requests() as u64)
             .max(1),
     )

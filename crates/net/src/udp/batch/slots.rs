@@ -124,7 +124,7 @@ impl std::fmt::Debug for Batch {
     }
 }
 
-const NAME_BYTES: libc::socklen_t = size_of::<sockaddr_in6>() as libc::socklen_t;
+pub(super) const NAME_BYTES: libc::socklen_t = size_of::<sockaddr_in6>() as libc::socklen_t;
 
 /// Room for one control message: the address of this machine that a datagram came to, or is to come from.
 #[repr(C)]
@@ -204,7 +204,7 @@ impl ControlBuffer {
 }
 
 /// A name has the size of the larger of the two families' structures; its family field says which one it is.
-fn read_name(name: &sockaddr_in6) -> Peer {
+pub(super) fn read_name(name: &sockaddr_in6) -> Peer {
     let addr = match i32::from(name.sin6_family) {
         libc::AF_INET => {
             // SAFETY: `sockaddr_in` is smaller and less aligned, and any bytes are a value of it.
@@ -221,7 +221,7 @@ fn read_name(name: &sockaddr_in6) -> Peer {
     Peer::from(addr)
 }
 
-fn write_name(name: &mut sockaddr_in6, peer: Peer, is_v4: bool) -> libc::socklen_t {
+pub(super) fn write_name(name: &mut sockaddr_in6, peer: Peer, is_v4: bool) -> libc::socklen_t {
     let mapped = peer.mapped();
     if let Some(ip) = mapped.ip().to_ipv4_mapped()
         && is_v4

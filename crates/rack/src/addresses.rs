@@ -1,0 +1,172 @@
+//! The addresses of the rack's servers, by index and back.
+
+use headway_net::slot::Peer;
+use headway_policy::rack::ServerId;
+use std::net::SocketAddr;
+
+/// Why a list of servers is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// The list is empty.
+    #[error("a rack needs a server: name at least one")]
+    None,
+    /// There are more than indices.
+    #[error("{found} servers: a switch has at most {}", ServerAddresses::MOST)]
+    TooMany {
+        /// Servers listed.
+        found: usize,
+    },
+    /// Two entries have the same address.
+    #[error("server {server} is listed twice: remove one of the two entries")]
+    Twice {
+        /// The address.
+        server: SocketAddr,
+    },
+    /// No datagram reaches such an address.
+    #[error("server {server} has no address or port to send to: name both")]
+    Unspecified {
+        /// The address.
+        server: SocketAddr,
+    },
+}
+
+/// The servers' addresses, with a hash table to find a server by its address.
+#[derive(Debug, Clone)]
+pub struct ServerAddresses {
+    peers: Vec<Peer>,
+    /// Open addressing; at most a quarter is in use. [`Self::FREE`] where there is nothing.
+    buckets: Vec<u16>,
+}
+
+impl ServerAddresses {
+    /// Servers that a switch has at most.
+    pub const MOST: usize = 4096;
+
+    const FREE: u16 = u16::MAX;
+
+    /// In this order: the first is `ServerId(0)`.
+    ///
+    /// # Errors
+    /// [`AddressError`] when there is no server, too many, one twice, or one without address or port.
+    pub fn new(servers: &[SocketAddr]) -> Result<Self, AddressError> {
+        let found = servers.len();
+        if found == 0 {
+            return Err(AddressError::None);
+        }
+        if found > Self::MOST {
+            return Err(AddressError::TooMany { found });
+        }
+        let mut table = Self {
+            peers: servers.iter().map(|&server| Peer::from(server)).collect(),
+            buckets: vec![Self::FREE; 4 * found.next_power_of_two()],
+        };
+        for (number, &server) in servers.iter().enumerate() {
+            if server.ip().is_unspecified() || server.port() == 0 {
+                return Err(AddressError::Unspecified { server });
+            }
+            let peer = table.peers[number];
+            if table.find(peer).is_some() {
+                return Err(AddressError::Twice { server });
+            }
+            let mut bucket = table.first_bucket(peer);
+            while table.buckets[bucket] != Self::FREE {
+                bucket = table.next_bucket(bucket);
+            }
+            table.buckets[bucket] = number as u16;
+        }
+        Ok(table)
+    }
+
+    #[inline]
+    fn first_bucket(&self, peer: Peer) -> usize {
+        peer.hash_word() as usize & (self.buckets.len() - 1)
+    }
+
+    #[inline]
+    fn next_bucket(&self, bucket: usize) -> usize {
+        (bucket + 1) & (self.buckets.len() - 1)
+    }
+
+    /// The server with this address.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, peer: Peer) -> Option<ServerId> {
+        let mut bucket = self.first_bucket(peer);
+        loop {
+            let number = self.buckets[bucket];
+            if number == Self::FREE {
+                return None;
+            }
+            if self.peers[usize::from(number)] == peer {
+                return Some(ServerId(number));
+            }
+            bucket = self.next_bucket(bucket);
+        }
+    }
+
+    /// The server's address.
+    ///
+    /// # Panics
+    /// When there is no such server.
+    #[inline]
+    #[must_use]
+    pub fn peer(&self, server: ServerId) -> Peer {
+        self.peers[server.index()]
+    }
+
+    /// Servers.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.peers.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addr(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn every_server_is_found_and_nobody_else() {
+        let servers: Vec<SocketAddr> = (0..1000u32)
+            .map(|n| addr(&format!("10.0.{}.{}:{}", n >> 8, n & 255, 7000 + n % 7)))
+            .collect();
+        let table = ServerAddresses::new(&servers).unwrap();
+        for (number, &server) in servers.iter().enumerate() {
+            assert_eq!(table.find(server.into()), Some(ServerId(number as u16)));
+            assert_eq!(table.peer(ServerId(number as u16)), Peer::from(server));
+            let other = SocketAddr::new(server.ip(), 6999);
+            assert_eq!(table.find(other.into()), None);
+        }
+    }
+
+    #[test]
+    fn lists_that_are_none_are_refused_with_the_address() {
+        let refused = |servers: &[&str]| {
+            let servers: Vec<SocketAddr> = servers.iter().map(|text| addr(text)).collect();
+            ServerAddresses::new(&servers).unwrap_err()
+        };
+        assert_eq!(refused(&[]), AddressError::None);
+        let server = addr("10.0.0.1:7");
+        assert_eq!(
+            refused(&["10.0.0.1:7", "10.0.0.2:7", "10.0.0.1:7"]),
+            AddressError::Twice { server }
+        );
+        // The same address, written as IPv6.
+        assert!(matches!(
+            refused(&["10.0.0.1:7", "[::ffff:10.0.0.1]:7"]),
+            AddressError::Twice { .. }
+        ));
+        for none in ["0.0.0.0:7", "[::]:7", "10.0.0.1:0"] {
+            let server = addr(none);
+            assert_eq!(refused(&[none]), AddressError::Unspecified { server });
+        }
+        let many = vec![server; ServerAddresses::MOST + 1];
+        let found = many.len();
+        let error = ServerAddresses::new(&many).unwrap_err();
+        assert_eq!(error, AddressError::TooMany { found });
+    }
+}

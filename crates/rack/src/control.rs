@@ -1,0 +1,133 @@
+//! The control plane of a live switch: registers in, tables out, and the scoring of candidates beside it.
+
+use crate::SwitchTables;
+use headway_policy::ClassId;
+use headway_policy::rack::{ControlPlane, Reading, Turns};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Candidates to be scored, with all that a score depends on.
+pub struct ScoringTask {
+    /// The control plane as it was when the demand had moved.
+    pub control: ControlPlane,
+    /// Offered load in the interval before, as a fraction of all cores.
+    pub load: f64,
+}
+
+/// The control plane of a switch without its clock: [`look`](Self::look) is called every interval.
+pub struct RackControl {
+    control: ControlPlane,
+    tables: Arc<SwitchTables>,
+    /// Counts at the last look, by type.
+    counted: Vec<u64>,
+    readings: Vec<Reading>,
+}
+
+impl RackControl {
+    /// For a control plane that has chosen its first layout; publishes that.
+    #[must_use]
+    pub fn new(control: ControlPlane, tables: Arc<SwitchTables>) -> Self {
+        tables.publish(&control);
+        let classes = tables.classes();
+        Self {
+            control,
+            tables,
+            counted: vec![0; classes],
+            readings: vec![Reading::default(); classes],
+        }
+    }
+
+    /// Reads the registers of the last `elapsed_ns`. When the demand has moved and no other candidates are being scored: those to score.
+    ///
+    /// # Panics
+    /// When `elapsed_ns` is 0.
+    pub fn look(&mut self, elapsed_ns: u64) -> Option<ScoringTask> {
+        for (class, (counted, reading)) in
+            self.counted.iter_mut().zip(&mut self.readings).enumerate()
+        {
+            let now = self.tables.reading(ClassId(class as u16));
+            *reading = Reading {
+                count: now.count.wrapping_sub(*counted),
+                ..now
+            };
+            *counted = now.count;
+        }
+        let begins = self.control.measured(&self.readings, elapsed_ns);
+        begins.then(|| ScoringTask {
+            load: self.control.load(),
+            control: self.control.clone(),
+        })
+    }
+
+    /// The candidates have their scores: the best one's tables are published.
+    ///
+    /// # Panics
+    /// When there are not as many scores as candidates.
+    pub fn scored(&mut self, scores: &[f64]) {
+        self.control.choose(scores);
+        self.tables.publish(&self.control);
+    }
+
+    /// What it knows and has decided.
+    #[must_use]
+    pub fn control(&self) -> &ControlPlane {
+        &self.control
+    }
+}
+
+/// Runs a control plane until `stopped`: looks every interval, and has candidates scored by `score` in a thread of its own, so that looks
+/// go on meanwhile. `after_look` sees the control plane after each look.
+pub fn run_control(
+    mut rack: RackControl,
+    stopped: &AtomicBool,
+    score: impl Fn(&ScoringTask) -> Vec<f64> + Send,
+    mut after_look: impl FnMut(&ControlPlane),
+) {
+    let (tasks, to_score): (Sender<ScoringTask>, Receiver<ScoringTask>) = channel();
+    let (scores, scored) = channel();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            // Ends with either channel.
+            for task in to_score {
+                if scores.send(score(&task)).is_err() {
+                    break;
+                }
+            }
+        });
+        let interval = Duration::from_nanos(rack.control().interval_ns());
+        let mut last = Instant::now();
+        while !stopped.load(Ordering::Acquire) {
+            // A result ends the wait; a scorer that is gone must not make it a busy one.
+            match scored.recv_timeout(interval.saturating_sub(last.elapsed())) {
+                Ok(scores) => {
+                    let scores: Vec<f64> = scores;
+                    rack.scored(&scores);
+                }
+                Err(_) => thread::sleep(interval.saturating_sub(last.elapsed())),
+            }
+            let elapsed = last.elapsed();
+            if elapsed < interval {
+                continue;
+            }
+            last = Instant::now();
+            if let Some(task) = rack.look(elapsed.as_nanos() as u64)
+                && tasks.send(task).is_err()
+            {
+                break;
+            }
+            after_look(rack.control());
+        }
+        drop(tasks);
+    });
+}
+
+/// Scores candidates on this machine, by simulation. A trial that cannot be simulated leaves all candidates alike, so that the fewest
+/// groups win.
+#[must_use]
+pub fn score_by_simulation(cores: &[usize], turns: Turns, task: &ScoringTask) -> Vec<f64> {
+    headway_plan::score_candidates(cores, &task.control, task.load, turns)
+        .unwrap_or_else(|_| vec![f64::INFINITY; task.control.candidates().len()])
+}

@@ -1,0 +1,34 @@
+//! The switch of a rack, in user space: clients send to its port, it sends each request to one of the servers behind it, and their
+//! responses come back through it.
+//!
+//! [`RackSwitch`] is the switch without I/O: a datagram and the time go in, datagrams with destinations come out. It parses and
+//! writes the [wire header](headway_net::header), translates addresses and indices, and filters; where a request goes is decided by a
+//! [`Switch`](headway_policy::rack::Switch) of the policies, the same that the simulator runs. [`UdpSwitch`] runs it on a UDP port, in
+//! batches. It needs no root.
+//!
+//! | concern | file |
+//! |---|---|
+//! | what becomes of each packet | [`RackSwitch`] |
+//! | whose request it is: client's address and index | `nat.rs` |
+//! | the servers' addresses | [`ServerAddresses`] |
+//! | requests that the policy holds back | `held.rs` |
+//! | what was forwarded, and what was dropped for which reason | [`PacketCounts`] |
+//! | sockets and batches | [`UdpSwitch`] |
+//! | registers and tables between switch and control plane | [`SwitchTables`] |
+//! | when to change the tables, and into what | [`RackControl`] |
+
+mod addresses;
+mod control;
+mod counts;
+mod held;
+mod nat;
+mod switch;
+mod tables;
+mod udp;
+
+pub use addresses::{AddressError, ServerAddresses};
+pub use control::{RackControl, ScoringTask, run_control, score_by_simulation};
+pub use counts::PacketCounts;
+pub use switch::{PacketSink, RackSwitch, SwitchLimits};
+pub use tables::SwitchTables;
+pub use udp::{SwitchStopper, UdpSwitch};

@@ -1,0 +1,217 @@
+//! The switch's table of address translation: whose request has which index between the switch and the servers.
+
+use headway_net::header::{HEADER_BYTES, Header};
+use headway_net::slot::Peer;
+use headway_policy::ClassId;
+use headway_policy::rack::{Mark, ServerId};
+
+/// A request that servers have, or that waits in the switch.
+#[derive(Clone, Copy)]
+pub(crate) struct NatEntry {
+    /// The client's address.
+    pub(crate) client: Peer,
+    /// The client's index.
+    pub(crate) client_index: u32,
+    /// The time field as the client sent it.
+    pub(crate) time_ns: u32,
+    /// When the client's request arrived.
+    pub(crate) arrived_ns: u64,
+    /// The buffer of its body while the policy holds it.
+    pub(crate) held: Option<u32>,
+    /// The type byte as the client sent it.
+    pub(crate) wire_class: u8,
+    /// Times that a server handed it back.
+    pub(crate) bounces: u8,
+    /// Bit 0: the plain or original copy is at `servers[0]`. Bit 1: the clone is at `servers[1]`.
+    awaited: u8,
+    /// Whether there are two copies.
+    pub(crate) cloned: bool,
+    /// Whether a response went on to the client.
+    pub(crate) answered: bool,
+    /// Its type.
+    pub(crate) class: ClassId,
+    servers: [ServerId; 2],
+}
+
+/// Which of a request's copies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NatCopy {
+    First,
+    Second,
+}
+
+impl NatCopy {
+    pub(crate) const BOTH: [Self; 2] = [Self::First, Self::Second];
+
+    pub(crate) fn of(mark: Mark) -> Self {
+        if mark == Mark::Clone {
+            Self::Second
+        } else {
+            Self::First
+        }
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+impl NatEntry {
+    /// A client's request that is nowhere yet.
+    pub(crate) fn new(arrived_ns: u64, client: Peer, header: Header, class: ClassId) -> Self {
+        Self {
+            client,
+            client_index: header.index,
+            time_ns: header.time_ns,
+            arrived_ns,
+            held: None,
+            wire_class: header.class,
+            bounces: 0,
+            awaited: 0,
+            cloned: false,
+            answered: false,
+            class,
+            servers: [ServerId(0); 2],
+        }
+    }
+
+    /// The server that has this copy.
+    pub(crate) fn server(&self, copy: NatCopy) -> Option<ServerId> {
+        (self.awaited & copy.bit() != 0).then_some(self.servers[copy as usize])
+    }
+
+    /// A copy goes to a server.
+    pub(crate) fn sent(&mut self, copy: NatCopy, server: ServerId) {
+        self.awaited |= copy.bit();
+        self.servers[copy as usize] = server;
+    }
+
+    /// A copy came back.
+    pub(crate) fn came_back(&mut self, copy: NatCopy) {
+        self.awaited &= !copy.bit();
+    }
+
+    /// Whether a server has a copy, or the switch.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.awaited != 0 || self.held.is_some()
+    }
+}
+
+/// Entries by index. An index is a slot and the number of times that the slot was taken, so that a late packet of an earlier
+/// request is recognised until the same slot was taken 2^(32 − bits) times more.
+pub(crate) struct NatTable {
+    slots: Box<[NatSlot]>,
+    free: Vec<u32>,
+    bits: u32,
+}
+
+#[derive(Clone, Copy)]
+struct NatSlot {
+    index: u32,
+    in_use: bool,
+    entry: NatEntry,
+}
+
+impl NatTable {
+    /// `2^bits` entries.
+    pub(crate) fn new(bits: u32) -> Self {
+        let nothing = Header::decode([0; HEADER_BYTES]);
+        let entry = NatEntry::new(0, Peer::NOBODY, nothing, ClassId(0));
+        let slot = |index| NatSlot {
+            index,
+            in_use: false,
+            entry,
+        };
+        Self {
+            slots: (0..1 << bits).map(slot).collect(),
+            free: (0..1 << bits).rev().collect(),
+            bits,
+        }
+    }
+
+    /// A request sets out; its index, or `None` when the table is full.
+    #[inline]
+    pub(crate) fn begin(&mut self, entry: NatEntry) -> Option<u32> {
+        let number = self.free.pop()?;
+        let slot = &mut self.slots[number as usize];
+        slot.index = slot.index.wrapping_add(1 << self.bits);
+        slot.in_use = true;
+        slot.entry = entry;
+        Some(slot.index)
+    }
+
+    /// The request with this index.
+    #[inline]
+    pub(crate) fn get(&mut self, index: u32) -> Option<&mut NatEntry> {
+        let mask = (1 << self.bits) - 1;
+        let slot = &mut self.slots[(index & mask) as usize];
+        (slot.in_use && slot.index == index).then_some(&mut slot.entry)
+    }
+
+    /// The request has ended.
+    #[inline]
+    pub(crate) fn end(&mut self, index: u32) {
+        let number = index & ((1 << self.bits) - 1);
+        self.slots[number as usize].in_use = false;
+        self.free.push(number);
+    }
+
+    /// The index of the request in this slot, if it arrived before `before_ns`.
+    pub(crate) fn older_than(&self, slot: usize, before_ns: u64) -> Option<u32> {
+        let slot = &self.slots[slot];
+        (slot.in_use && slot.entry.arrived_ns < before_ns).then_some(slot.index)
+    }
+
+    /// Entries that the table has, in use or not.
+    pub(crate) fn capacity(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Requests under way.
+    pub(crate) fn under_way(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn entry(index: u32) -> NatEntry {
+        let header = Header {
+            index,
+            ..Header::decode([0; HEADER_BYTES])
+        };
+        NatEntry::new(0, Peer::NOBODY, header, ClassId(0))
+    }
+
+    #[test]
+    fn indices_are_unique_among_those_under_way_and_late_ones_are_known() {
+        let mut table = NatTable::new(2);
+        let mut last = HashSet::new();
+        for round in 0..1000 {
+            let now: HashSet<u32> = (0..4).map(|n| table.begin(entry(n)).unwrap()).collect();
+            assert_eq!((now.len(), table.under_way()), (4, 4), "round {round}");
+            assert!(table.begin(entry(9)).is_none(), "it is full");
+            assert!(last.iter().all(|&late| table.get(late).is_none()));
+            now.iter().for_each(|&index| table.end(index));
+            last = now;
+        }
+        assert!(last.iter().all(|&ended| table.get(ended).is_none()));
+    }
+
+    #[test]
+    fn copies_come_back_each_on_its_own() {
+        let mut entry = entry(1);
+        assert!(!entry.is_under_way());
+        entry.sent(NatCopy::First, ServerId(3));
+        entry.sent(NatCopy::Second, ServerId(5));
+        assert_eq!(entry.server(NatCopy::of(Mark::Clone)), Some(ServerId(5)));
+        entry.came_back(NatCopy::First);
+        assert_eq!(entry.server(NatCopy::of(Mark::Original)), None);
+        assert!(entry.is_under_way());
+        entry.came_back(NatCopy::Second);
+        assert!(!entry.is_under_way());
+    }
+}

@@ -1,0 +1,494 @@
+//! The switch without I/O: a datagram in, datagrams with destinations out.
+
+use crate::held::HeldPackets;
+use crate::nat::{NatCopy, NatEntry, NatTable};
+use crate::{PacketCounts, ServerAddresses};
+use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
+use headway_net::slot::{PAYLOAD_BYTES, Peer};
+use headway_policy::ClassId;
+use headway_policy::rack::{Forward, Mark, Packet, Reply, ServerId, Switch};
+
+/// Where a switch puts what it sends.
+pub trait PacketSink {
+    /// A datagram of this header and this body, to this address.
+    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]);
+}
+
+/// How much a switch keeps, and for how long.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SwitchLimits {
+    /// Declared types: the type bytes 0 to `types` − 1. All others are UNKNOWN.
+    pub types: usize,
+    /// Room for 2^`nat_bits` requests under way, 1 to 24.
+    pub nat_bits: u32,
+    /// Requests that the switch holds at most, as many as its policy was told; 2000 bytes of memory each.
+    pub held: usize,
+    /// A request that is not answered for so long is forgotten, ns.
+    pub answer_ns: u64,
+}
+
+impl SwitchLimits {
+    /// For so many types: 65 536 requests under way, none held, and 5 s, more than the header's execution time can say (4.29 s).
+    #[must_use]
+    pub fn new(types: usize) -> Self {
+        Self {
+            types,
+            nat_bits: 16,
+            held: 0,
+            answer_ns: 5_000_000_000,
+        }
+    }
+}
+
+/// Times that a request may be handed back by servers. Then the switch asks its server to keep it.
+const MOST_BOUNCES: u8 = 3;
+
+/// A switch whose policy is `S`. Not one of its methods allocates, locks or calls the system.
+pub struct RackSwitch<S> {
+    policy: S,
+    own: Peer,
+    servers: ServerAddresses,
+    nat: NatTable,
+    held: HeldPackets,
+    /// Requests at each server that are not answered yet: the queue lengths that the policy is told.
+    unanswered: Vec<u32>,
+    counts: PacketCounts,
+    limits: SwitchLimits,
+    /// The slot at which the search for expired requests goes on.
+    sweep_at: usize,
+}
+
+impl<S: Switch> RackSwitch<S> {
+    /// Listens at `own`. `policy` was built for as many servers as there are addresses, and for as many types and held requests
+    /// as `limits` says.
+    ///
+    /// # Panics
+    /// When `limits` is out of its ranges.
+    #[must_use]
+    pub fn new(policy: S, own: Peer, servers: ServerAddresses, limits: SwitchLimits) -> Self {
+        assert!((1..=24).contains(&limits.nat_bits), "2^1 to 2^24 requests");
+        assert!(limits.types < 256, "a type is a byte, and 255 is UNKNOWN");
+        Self {
+            policy,
+            own,
+            unanswered: vec![0; servers.count()],
+            servers,
+            nat: NatTable::new(limits.nat_bits),
+            held: HeldPackets::new(limits.held),
+            counts: PacketCounts::default(),
+            limits,
+            sweep_at: 0,
+        }
+    }
+
+    /// Handles one datagram, of which `datagram` is all that was received; `is_cut` when it was longer.
+    #[inline]
+    pub fn step(
+        &mut self,
+        now_ns: u64,
+        from: Peer,
+        datagram: &[u8],
+        is_cut: bool,
+        out: &mut impl PacketSink,
+    ) {
+        if is_cut || datagram.len() > PAYLOAD_BYTES {
+            self.counts.too_long += 1;
+            return;
+        }
+        let Ok((header, body)) = Header::parse(datagram) else {
+            self.counts.truncated += 1;
+            return;
+        };
+        if header.flag.is_response() {
+            self.response(now_ns, from, header, body, out);
+        } else if header.flag.is_bounced() {
+            self.bounced(now_ns, from, header, body, out);
+        } else {
+            self.request(now_ns, from, header, body, out);
+        }
+    }
+
+    #[inline]
+    fn request(
+        &mut self,
+        now_ns: u64,
+        from: Peer,
+        header: Header,
+        body: &[u8],
+        out: &mut impl PacketSink,
+    ) {
+        if from == self.own || self.servers.find(from).is_some() {
+            self.counts.spoofed += 1;
+            return;
+        }
+        self.counts.requests += 1;
+        let class = self.class(header.class);
+        let entry = NatEntry::new(now_ns, from, header, class);
+        match self.nat.begin(entry) {
+            Some(index) => self.route(now_ns, Packet::new(class, index), body, out),
+            None => self.shed(entry, out),
+        }
+    }
+
+    #[inline]
+    fn class(&mut self, wire_class: u8) -> ClassId {
+        let class = usize::from(wire_class);
+        if class >= self.limits.types {
+            self.counts.unknown_type += 1;
+            return ClassId(self.limits.types as u16);
+        }
+        ClassId(u16::from(wire_class))
+    }
+
+    /// Asks the policy where a request goes, and sends it there.
+    #[inline]
+    fn route(&mut self, now_ns: u64, packet: Packet, body: &[u8], out: &mut impl PacketSink) {
+        let index = packet.index;
+        match self.policy.request(now_ns, packet) {
+            Forward::To(server) => self.forward(index, packet.mark, server, body, out),
+            // A copy that was handed back stays one copy.
+            Forward::Both(server, _) if packet.bounced => {
+                self.forward(index, packet.mark, server, body, out);
+            }
+            Forward::Both(first, second) => {
+                self.counts.cloned += 1;
+                if let Some(entry) = self.nat.get(index) {
+                    entry.cloned = true;
+                }
+                self.forward(index, Mark::Original, first, body, out);
+                self.forward(index, Mark::Clone, second, body, out);
+            }
+            Forward::Held => {
+                let buffer = self.held.keep(body);
+                if let Some(entry) = self.nat.get(index) {
+                    entry.held = buffer;
+                }
+            }
+            Forward::Shed => {
+                if let Some(&mut entry) = self.nat.get(index) {
+                    self.give_up(index, entry, out);
+                }
+            }
+        }
+    }
+
+    /// The policy sheds a copy: the request ends unless a server has the other one.
+    #[cold]
+    fn give_up(&mut self, index: u32, entry: NatEntry, out: &mut impl PacketSink) {
+        if entry.is_under_way() {
+            self.counts.copies_refused += 1;
+            return;
+        }
+        self.nat.end(index);
+        // The other copy of a cloned request may have been answered.
+        if !entry.answered {
+            self.shed(entry, out);
+        }
+    }
+
+    /// Tells the client that its request is not served.
+    #[cold]
+    fn shed(&mut self, entry: NatEntry, out: &mut impl PacketSink) {
+        self.counts.shed += 1;
+        let header = Header {
+            class: entry.wire_class,
+            flag: Flag::response(Status::Shed),
+            index: entry.client_index,
+            time_ns: 0,
+        };
+        out.send(entry.client, header.encode(), &[]);
+    }
+
+    /// Sends one copy of a request to a server.
+    #[inline]
+    fn forward(
+        &mut self,
+        index: u32,
+        mark: Mark,
+        server: ServerId,
+        body: &[u8],
+        out: &mut impl PacketSink,
+    ) {
+        let Some(entry) = self.nat.get(index) else {
+            return;
+        };
+        entry.sent(NatCopy::of(mark), server);
+        self.unanswered[server.index()] += 1;
+        let role = match mark {
+            Mark::Plain => CloneRole::None,
+            Mark::Original => CloneRole::Original,
+            Mark::Clone => CloneRole::Clone,
+        };
+        let keep = entry.bounces >= MOST_BOUNCES;
+        let header = Header {
+            class: entry.wire_class,
+            flag: Flag::REQUEST.with_clone_role(role).with_bounced(keep),
+            index,
+            time_ns: entry.time_ns,
+        };
+        out.send(self.servers.peer(server), header.encode(), body);
+    }
+
+    /// The entry of a packet from a server, if that server was asked; which copy it is about, and the server.
+    #[inline]
+    fn expected(&mut self, from: Peer, header: Header) -> Option<Expected> {
+        let mark = mark_of(header.flag.clone_role());
+        let Some(&mut entry) = self.nat.get(header.index) else {
+            self.counts.unexpected += 1;
+            return None;
+        };
+        let copy = NatCopy::of(mark);
+        let Some(server) = entry
+            .server(copy)
+            .filter(|_| entry.cloned == (mark != Mark::Plain))
+        else {
+            self.counts.unexpected += 1;
+            return None;
+        };
+        if self.servers.peer(server) != from {
+            self.counts.spoofed += 1;
+            return None;
+        }
+        Some(Expected {
+            entry,
+            mark,
+            copy,
+            server,
+        })
+    }
+
+    #[inline]
+    fn response(
+        &mut self,
+        now_ns: u64,
+        from: Peer,
+        header: Header,
+        body: &[u8],
+        out: &mut impl PacketSink,
+    ) {
+        let Some(Expected {
+            entry,
+            mark,
+            copy,
+            server,
+        }) = self.expected(from, header)
+        else {
+            return;
+        };
+        let index = header.index;
+        let status = header.flag.status();
+        let was_served = status != Status::Shed && status != Status::Draining;
+        let remaining = self.came_back(index, copy, server);
+        // A copy that was not begun says nothing to the client while there is another.
+        let is_refused = !was_served && mark != Mark::Plain && (remaining || entry.answered);
+        let reply = Reply {
+            server,
+            class: entry.class,
+            index,
+            mark: if is_refused { Mark::Plain } else { mark },
+            execution_ns: if was_served {
+                u64::from(header.time_ns)
+            } else {
+                0
+            },
+            queue: self.unanswered[server.index()],
+        };
+        let passes = self.policy.reply(now_ns, &reply);
+        if is_refused {
+            self.counts.copies_refused += 1;
+        } else if passes {
+            self.counts.answered += 1;
+            if let Some(entry) = self.nat.get(index) {
+                entry.answered = true;
+            }
+            let header = Header {
+                class: entry.wire_class,
+                flag: header.flag.with_clone_role(CloneRole::None),
+                index: entry.client_index,
+                time_ns: header.time_ns,
+            };
+            out.send(entry.client, header.encode(), body);
+        } else {
+            self.counts.filtered += 1;
+        }
+        if !remaining {
+            self.nat.end(index);
+        }
+        self.release(out);
+    }
+
+    /// A copy left its server. Whether another copy is under way.
+    #[inline]
+    fn came_back(&mut self, index: u32, copy: NatCopy, server: ServerId) -> bool {
+        self.unanswered[server.index()] -= 1;
+        self.nat.get(index).is_some_and(|entry| {
+            entry.came_back(copy);
+            entry.is_under_way()
+        })
+    }
+
+    /// A server hands back a request that it did not begin.
+    #[cold]
+    fn bounced(
+        &mut self,
+        now_ns: u64,
+        from: Peer,
+        header: Header,
+        body: &[u8],
+        out: &mut impl PacketSink,
+    ) {
+        let Some(Expected {
+            entry,
+            mark,
+            copy,
+            server,
+        }) = self.expected(from, header)
+        else {
+            return;
+        };
+        self.counts.bounced += 1;
+        self.came_back(header.index, copy, server);
+        self.forget_at(now_ns, header.index, entry.class, server);
+        if let Some(entry) = self.nat.get(header.index) {
+            entry.bounces = entry.bounces.saturating_add(1);
+        }
+        let packet = Packet {
+            class: entry.class,
+            index: header.index,
+            mark,
+            bounced: true,
+        };
+        self.route(now_ns, packet, body, out);
+        self.release(out);
+    }
+
+    /// The policy hears that the server no longer has a request that it did not serve.
+    fn forget_at(&mut self, now_ns: u64, index: u32, class: ClassId, server: ServerId) {
+        let reply = Reply {
+            server,
+            class,
+            index,
+            // Not of a cloned pair, so that the other copy still passes.
+            mark: Mark::Plain,
+            execution_ns: 0,
+            queue: self.unanswered[server.index()],
+        };
+        self.policy.reply(now_ns, &reply);
+    }
+
+    /// Sends what the policy held and lets go now.
+    #[inline]
+    fn release(&mut self, out: &mut impl PacketSink) {
+        while let Some((server, packet)) = self.policy.release() {
+            self.send_held(server, packet, out);
+        }
+        // Nothing is held without a buffer: `limits.held` is the policy's own room.
+        debug_assert!(self.policy.held() <= self.limits.held);
+    }
+
+    #[cold]
+    fn send_held(&mut self, server: ServerId, packet: Packet, out: &mut impl PacketSink) {
+        let Some(entry) = self.nat.get(packet.index) else {
+            return;
+        };
+        let Some(buffer) = entry.held.take() else {
+            return;
+        };
+        entry.sent(NatCopy::of(packet.mark), server);
+        self.unanswered[server.index()] += 1;
+        let keep = entry.bounces >= MOST_BOUNCES;
+        let header = Header {
+            class: entry.wire_class,
+            flag: Flag::REQUEST.with_bounced(keep),
+            index: packet.index,
+            time_ns: entry.time_ns,
+        };
+        out.send(
+            self.servers.peer(server),
+            header.encode(),
+            self.held.body(buffer),
+        );
+        self.held.free(buffer);
+    }
+
+    /// Forgets requests that were not answered in time, looking at `slots` entries. To be called now and then, so that all
+    /// entries are looked at within the time for an answer.
+    pub fn tick(&mut self, now_ns: u64, slots: usize, out: &mut impl PacketSink) {
+        let before_ns = now_ns.saturating_sub(self.limits.answer_ns);
+        for _ in 0..slots.min(self.nat.capacity()) {
+            let slot = self.sweep_at;
+            self.sweep_at = (slot + 1) % self.nat.capacity();
+            if let Some(index) = self.nat.older_than(slot, before_ns) {
+                self.expire(now_ns, index);
+            }
+        }
+        self.release(out);
+    }
+
+    fn expire(&mut self, now_ns: u64, index: u32) {
+        let Some(&mut entry) = self.nat.get(index) else {
+            return;
+        };
+        // The policy still has a held request, and will let it go.
+        if entry.held.is_some() {
+            return;
+        }
+        for copy in NatCopy::BOTH {
+            if let Some(server) = entry.server(copy) {
+                self.counts.expired += 1;
+                self.came_back(index, copy, server);
+                self.forget_at(now_ns, index, entry.class, server);
+            }
+        }
+        self.nat.end(index);
+    }
+
+    /// What became of packets so far.
+    #[must_use]
+    pub fn counts(&self) -> &PacketCounts {
+        &self.counts
+    }
+
+    /// Requests at a server that are not answered yet.
+    ///
+    /// # Panics
+    /// When there is no such server.
+    #[must_use]
+    pub fn unanswered(&self, server: ServerId) -> u32 {
+        self.unanswered[server.index()]
+    }
+
+    /// Requests at servers or held.
+    #[must_use]
+    pub fn under_way(&self) -> usize {
+        self.nat.under_way()
+    }
+
+    /// Entries of the table of requests under way, in use or not.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.nat.capacity()
+    }
+
+    /// What decides where requests go.
+    pub fn policy(&mut self) -> &mut S {
+        &mut self.policy
+    }
+}
+
+/// A packet of a server about a request that it was sent.
+struct Expected {
+    entry: NatEntry,
+    mark: Mark,
+    copy: NatCopy,
+    server: ServerId,
+}
+
+#[inline]
+fn mark_of(role: CloneRole) -> Mark {
+    match role {
+        CloneRole::None => Mark::Plain,
+        CloneRole::Original => Mark::Original,
+        CloneRole::Clone => Mark::Clone,
+    }
+}

@@ -1,0 +1,99 @@
+//! What the control plane and the switch tell each other: registers one way, tables the other. Neither waits for the other.
+
+use headway_policy::ClassId;
+use headway_policy::rack::{ControlPlane, Reading, Shaper};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// One type's registers as last published.
+#[derive(Default)]
+struct PublishedReading {
+    count: AtomicU64,
+    execution_ns: AtomicU64,
+}
+
+/// A switch's registers and tables, shared with its control plane.
+///
+/// There are two copies of the tables and one word that counts their generations. The control plane writes the copy that is not in
+/// use, then the word; the switch compares the word once a batch, and takes the other copy between two packets.
+pub struct SwitchTables {
+    readings: Box<[PublishedReading]>,
+    generation: AtomicU64,
+    /// The tables of generation g are copy g mod 2. Both sides lock one only for as long as no other wants it.
+    copies: [Mutex<Option<ControlPlane>>; 2],
+}
+
+impl SwitchTables {
+    /// For so many declared types; no tables yet.
+    #[must_use]
+    pub fn new(types: usize) -> Self {
+        Self {
+            readings: (0..=types).map(|_| PublishedReading::default()).collect(),
+            generation: AtomicU64::new(0),
+            copies: [const { Mutex::new(None) }; 2],
+        }
+    }
+
+    /// The control plane's side: the next tables are those of `control` as it is now.
+    pub fn publish(&self, control: &ControlPlane) {
+        let next = self.generation.load(Ordering::Relaxed) + 1;
+        let copy = &self.copies[(next % 2) as usize];
+        *copy.lock().unwrap_or_else(PoisonError::into_inner) = Some(control.clone());
+        self.generation.store(next, Ordering::Release);
+    }
+
+    /// The number of tables published so far.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// The switch's side: installs the newest tables, if they are newer than `seen`, and returns their generation. When the control plane
+    /// writes just this copy, which takes two publications during this call, the next batch takes it.
+    #[inline]
+    pub fn install(&self, seen: u64, shaper: &mut Shaper) -> u64 {
+        let newest = self.generation();
+        if newest == seen {
+            return seen;
+        }
+        self.install_newer(newest, seen, shaper)
+    }
+
+    #[cold]
+    fn install_newer(&self, newest: u64, seen: u64, shaper: &mut Shaper) -> u64 {
+        let Ok(copy) = self.copies[(newest % 2) as usize].try_lock() else {
+            return seen;
+        };
+        if let Some(control) = &*copy {
+            control.install(shaper);
+        }
+        newest
+    }
+
+    /// The switch's side: makes its registers known. Counts go on, they are not reset.
+    pub fn publish_readings(&self, shaper: &mut Shaper) {
+        let readings = shaper.monitor().readings();
+        for (published, reading) in self.readings.iter().zip(readings) {
+            published.count.store(reading.count, Ordering::Relaxed);
+            published
+                .execution_ns
+                .store(reading.execution_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// The control plane's side: a type's registers as last published, counted from the beginning.
+    #[must_use]
+    pub fn reading(&self, class: ClassId) -> Reading {
+        let published = &self.readings[class.index()];
+        Reading {
+            count: published.count.load(Ordering::Relaxed),
+            execution_ns: published.execution_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Types, UNKNOWN included.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.readings.len()
+    }
+}

@@ -1,0 +1,230 @@
+//! The control plane beside a switch: what it reads, and when its tables take effect.
+
+mod common;
+
+use common::{client, server};
+use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
+use headway_net::slot::Peer;
+use headway_policy::rack::{Cloning, ControlPlane, ControlRules, Shaper, Turns};
+use headway_policy::{ClassHint, ClassId};
+use headway_rack::{
+    PacketSink, RackControl, RackSwitch, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables,
+    UdpSwitch, run_control, score_by_simulation,
+};
+use headway_runtime::{Pin, Server};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const CORES: [usize; 4] = [1; 4];
+const INTERVAL_NS: u64 = 10_000_000;
+
+/// Half shorts of 10 µs and half longs of 100 µs: of four cores one and three.
+fn planned() -> (ControlPlane, Shaper) {
+    let types = [ClassHint::new(10e3, 0.5), ClassHint::new(100e3, 0.5)];
+    let rules = ControlRules {
+        delta_cores: 1.0,
+        interval_ns: INTERVAL_NS,
+        plan_ns: 10_000_000,
+        ..ControlRules::default()
+    };
+    let mut control = ControlPlane::new(&CORES, &types, rules);
+    control.choose(&[2.0, 1.0]);
+    assert_eq!(control.layout().of_group(0), 1);
+    let shaper = Shaper::new(2, 4, Turns::Even, Cloning::Off, 1 << 10);
+    (control, shaper)
+}
+
+/// The last packet sent.
+#[derive(Default)]
+struct Last(Option<(Peer, [u8; HEADER_BYTES])>);
+
+impl PacketSink for Last {
+    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], _body: &[u8]) {
+        self.0 = Some((to, header));
+    }
+}
+
+/// A request through the switch, answered by its server; which server that is.
+fn exchange(switch: &mut RackSwitch<Shaper>, class: u8, execution_ns: u64) -> Peer {
+    let request = Header {
+        class,
+        flag: Flag::REQUEST,
+        index: 1,
+        time_ns: 0,
+    };
+    let mut last = Last::default();
+    switch.step(0, client(0).into(), &request.encode(), false, &mut last);
+    let (to, asked) = last.0.take().expect("a server");
+    let answer = Header::decode(asked).response(Status::Ok, execution_ns);
+    switch.step(0, to, &answer.encode(), false, &mut last);
+    to
+}
+
+fn servers_of(switch: &mut RackSwitch<Shaper>, class: u8, execution_ns: u64) -> usize {
+    let mut servers: Vec<_> = (0..12)
+        .map(|_| exchange(switch, class, execution_ns))
+        .collect();
+    servers.sort_by_key(|peer| peer.socket_addr());
+    servers.dedup();
+    servers.len()
+}
+
+#[test]
+fn a_change_of_the_demand_becomes_new_tables_once_the_candidates_are_scored() {
+    let (control, mut shaper) = planned();
+    let tables = Arc::new(SwitchTables::new(2));
+    let mut rack = RackControl::new(control, Arc::clone(&tables));
+    let mut generation = tables.install(0, &mut shaper);
+    assert_eq!(generation, 1);
+    let addresses: Vec<SocketAddr> = (0..4).map(server).collect();
+    let addresses = ServerAddresses::new(&addresses).unwrap();
+    let own = Peer::from(common::own());
+    let mut switch = RackSwitch::new(shaper, own, addresses, SwitchLimits::new(2));
+    assert_eq!(servers_of(&mut switch, 0, 10_000), 1);
+    assert_eq!(servers_of(&mut switch, 1, 100_000), 3);
+    tables.publish_readings(switch.policy());
+    assert!(rack.look(INTERVAL_NS).is_none(), "as declared");
+    assert!(rack.look(INTERVAL_NS).is_none(), "nothing came since");
+    for _ in 0..1000 {
+        exchange(&mut switch, 0, 10_000);
+    }
+    exchange(&mut switch, 1, 100_000);
+    tables.publish_readings(switch.policy());
+    let task = rack
+        .look(INTERVAL_NS)
+        .expect("shorts need more than a core");
+    // 1000 × 10 µs and one of 100 µs in 10 ms, of four cores.
+    assert!((task.load - 10.1 / 40.0).abs() < 1e-3, "{}", task.load);
+    assert_eq!(tables.generation(), 1, "the old tables stay");
+    generation = tables.install(generation, switch.policy());
+    assert_eq!(servers_of(&mut switch, 0, 10_000), 1);
+    let scores = score_by_simulation(&CORES, Turns::Even, &task);
+    assert_eq!(scores.len(), task.control.candidates().len());
+    assert!(scores.iter().any(|score| score.is_finite()), "{scores:?}");
+    // The grouping apart from the scores: two groups.
+    rack.scored(&[2.0, 1.0]);
+    assert_eq!(
+        (rack.control().layout().of_group(0), tables.generation()),
+        (3, 2)
+    );
+    assert_eq!(tables.install(generation, switch.policy()), 2);
+    assert_eq!(servers_of(&mut switch, 0, 10_000), 3);
+    assert_eq!(servers_of(&mut switch, 1, 100_000), 1);
+    let registers = switch.policy().monitor().readings()[0];
+    assert_eq!(
+        registers.count,
+        12 + 1000 + 12 + 12,
+        "new tables leave the registers"
+    );
+    assert_eq!(tables.reading(ClassId(0)).count, 1012, "as published last");
+}
+
+#[test]
+fn uneven_servers_are_scored_too_and_what_cannot_be_leaves_all_alike() {
+    let types = [ClassHint::new(10e3, 0.9), ClassHint::new(100e3, 0.1)];
+    let cores = [4, 1, 2];
+    let rules = ControlRules {
+        plan_ns: 10_000_000,
+        ..ControlRules::default()
+    };
+    let control = ControlPlane::new(&cores, &types, rules);
+    let task = ScoringTask { control, load: 0.8 };
+    let scores = score_by_simulation(&cores, Turns::Even, &task);
+    assert!(
+        scores.iter().all(|score| *score >= 1.0),
+        "slowdowns: {scores:?}"
+    );
+    assert!(scores.iter().any(|score| score.is_finite()), "{scores:?}");
+    assert_eq!(
+        scores,
+        score_by_simulation(&cores, Turns::Even, &task),
+        "by seed"
+    );
+    let none = score_by_simulation(&[], Turns::Even, &task);
+    assert_eq!(none, [f64::INFINITY; 2]);
+}
+
+/// A server of one worker whose shorts and longs take their time.
+fn spinning() -> Server {
+    Server::builder()
+        .policy("c-fcfs")
+        .class("short", Duration::from_micros(10))
+        .class("long", Duration::from_micros(100))
+        .workers(1)
+        .pin(Pin::Off)
+        .handler(|call| {
+            let us = if call.class() == ClassId(0) { 10 } else { 100 };
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_micros(us) {
+                std::hint::spin_loop();
+            }
+            call.reply(&[]);
+        })
+        .listen_udp("127.0.0.1:0".parse().unwrap())
+        .start()
+        .expect("a server")
+}
+
+/// The whole of it on loopback: longs alone, then shorts alone, until the control plane has given the shorts most of the cores.
+#[test]
+fn a_live_rack_follows_its_workload_without_losing_a_request() {
+    let servers: Vec<Server> = (0..4).map(|_| spinning()).collect();
+    let addresses = servers.iter().map(|server| server.local_addr().unwrap());
+    let addresses: Vec<SocketAddr> = addresses.collect();
+    let (control, shaper) = planned();
+    let tables = Arc::new(SwitchTables::new(2));
+    let rack = RackControl::new(control, Arc::clone(&tables));
+    let mut switch = UdpSwitch::bind(
+        "127.0.0.1:0".parse().unwrap(),
+        shaper,
+        ServerAddresses::new(&addresses).unwrap(),
+        SwitchLimits::new(2),
+    )
+    .unwrap()
+    .with_tables(Arc::clone(&tables));
+    let at = switch.local_addr();
+    let stopped = Arc::new(AtomicBool::new(false));
+    let stopper = switch.stopper(&stopped);
+    let sent = std::thread::scope(|scope| {
+        let counts = scope.spawn(|| {
+            switch.run(&stopped);
+            *switch.switch().counts()
+        });
+        scope.spawn(|| {
+            let score = |task: &ScoringTask| score_by_simulation(&CORES, Turns::Even, task);
+            run_control(rack, &stopped, score, |_| {});
+        });
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(at).unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        let begin = Instant::now();
+        let (mut sent, mut buffer) = (0u32, [0; 64]);
+        // Shorts alone: the longs' cores are wanted.
+        while tables.generation() < 2 {
+            assert!(begin.elapsed() < Duration::from_secs(60), "no new layout");
+            let request = Header {
+                class: u8::from(sent % 100 == 0),
+                flag: Flag::REQUEST,
+                index: sent,
+                time_ns: 0,
+            };
+            socket.send(&request.encode()).unwrap();
+            socket.recv(&mut buffer).expect("an answer");
+            sent += 1;
+        }
+        stopper.stop();
+        let counts = counts.join().unwrap();
+        assert_eq!(
+            (counts.requests, counts.answered),
+            (u64::from(sent), u64::from(sent))
+        );
+        assert_eq!(counts.dropped() + counts.expired + counts.shed, 0);
+        sent
+    });
+    assert!(sent > 100, "{sent}");
+    assert!(stopped.load(Ordering::Acquire));
+}

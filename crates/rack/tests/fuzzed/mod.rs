@@ -1,0 +1,65 @@
+//! What must hold for any packets at all. Checked on random ones and on the corpus by `cargo test`, and by the fuzz target, which
+//! includes this file with the module beside it.
+
+use super::common::{client, own, pass, request, server, switch};
+use headway_net::header::HEADER_BYTES;
+use headway_net::slot::PAYLOAD_BYTES;
+
+const SERVERS: u16 = 3;
+const POLICIES: [&str; 5] = [
+    "pallas,clone=any",
+    "racksched",
+    "r2p2,n=1",
+    "netclone",
+    "draconis",
+];
+
+/// A script: each three bytes and what follows them are one packet. Of the first byte, the low bits choose the sender, the high ones
+/// what is sent: bytes of the script, a request, or what the switch sent last with its flag changed. Nothing panics; no packet goes
+/// anywhere but to a server or to the client that asked; every client gets at most one response to each of its requests.
+pub(crate) fn rack_switch(script: &[u8]) {
+    let Some((&choice, mut script)) = script.split_first() else {
+        return;
+    };
+    let mut switch = switch(POLICIES[usize::from(choice) % POLICIES.len()], SERVERS);
+    let mut last: Vec<(std::net::SocketAddr, Vec<u8>)> = Vec::new();
+    let (mut asked, mut told, mut now_ns) = (0u64, 0u64, 0u64);
+    while let [what, a, b, rest @ ..] = script {
+        let len = rest.len().min(usize::from(*b) % 40);
+        let (bytes, following) = rest.split_at(len);
+        script = following;
+        now_ns += u64::from(*a) << 8;
+        let (from, datagram) = match (what >> 2) % 4 {
+            0 => (
+                client(u16::from(*what & 3)),
+                request(*a, u32::from(*b), bytes),
+            ),
+            1 if !last.is_empty() => {
+                let (to, mut echo) = last[usize::from(*a) % last.len()].clone();
+                echo[1] = *b;
+                (to, echo)
+            }
+            // Also from the address beside the servers', which is a client like any other.
+            2 => (server(u16::from(*what & 3)), bytes.to_vec()),
+            _ => ([client(0), own()][usize::from(*what & 1)], bytes.to_vec()),
+        };
+        let before = *switch.counts();
+        let sent = pass(&mut switch, now_ns, from, &datagram);
+        asked += switch.counts().requests - before.requests;
+        for (to, datagram) in &sent {
+            assert!((HEADER_BYTES..=PAYLOAD_BYTES).contains(&datagram.len()));
+            let is_server = (0..SERVERS).any(|number| server(number) == *to);
+            let is_client = (0..4).any(|number| client(number) == *to) || *to == server(SERVERS);
+            assert!(is_server || is_client, "{to}");
+            told += u64::from(!is_server);
+        }
+        assert!(told <= asked, "{told} answers to {asked} requests");
+        last.extend(sent);
+    }
+    let counts = switch.counts();
+    assert_eq!(told, counts.answered + counts.shed);
+    assert!(
+        told + switch.under_way() as u64 >= asked,
+        "a request is answered or under way"
+    );
+}

@@ -1,0 +1,402 @@
+//! What the switch does with each kind of packet, byte by byte, without sockets.
+
+mod common;
+
+use common::*;
+use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status, UNKNOWN};
+use headway_net::slot::PAYLOAD_BYTES;
+use headway_policy::rack::ServerId;
+use headway_rack::{PacketCounts, RackSwitch, SwitchLimits};
+use std::net::SocketAddr;
+
+/// Sends a request; where it went and as what. One copy.
+fn one(switch: &mut RackSwitch<Dynamic>, class: u8, index: u32) -> (SocketAddr, Vec<u8>) {
+    let mut sent = pass(switch, 0, client(0), &request(class, index, b"body"));
+    assert_eq!(sent.len(), 1);
+    sent.remove(0)
+}
+
+#[test]
+fn a_request_goes_to_a_server_and_its_response_back_to_the_client() {
+    let mut switch = switch("round-robin", 3);
+    for number in 0..30u16 {
+        let index = u32::from(number) << 20;
+        let sent = pass(
+            &mut switch,
+            5,
+            client(number),
+            &request(1, index, b"question"),
+        );
+        let [(to, datagram)] = &sent[..] else {
+            panic!("{sent:?}");
+        };
+        assert_eq!(*to, server(number % 3));
+        let (asked, body) = Header::parse(datagram).unwrap();
+        assert_eq!(
+            (asked.class, asked.flag, asked.time_ns),
+            (1, Flag::REQUEST, 0xABCD)
+        );
+        assert_eq!(body, b"question");
+        let answer = response(datagram, Status::Ok, 1234, b"answer");
+        let back = pass(&mut switch, 9, *to, &answer);
+        let expected = Header {
+            class: 1,
+            flag: Flag::response(Status::Ok),
+            index,
+            time_ns: 1234,
+        };
+        assert_eq!(
+            back,
+            [(client(number), [&expected.encode()[..], b"answer"].concat())]
+        );
+    }
+    assert_eq!(switch.under_way(), 0);
+    let counts = PacketCounts {
+        requests: 30,
+        answered: 30,
+        ..PacketCounts::default()
+    };
+    assert_eq!(*switch.counts(), counts);
+}
+
+#[test]
+fn clients_with_equal_indices_are_told_apart() {
+    let mut switch = switch("random", 2);
+    let sent: Vec<_> = (0..20)
+        .map(|number| pass(&mut switch, 0, client(number), &request(0, 7, b"")).remove(0))
+        .collect();
+    for (number, (to, datagram)) in sent.iter().enumerate().rev() {
+        let back = pass(
+            &mut switch,
+            0,
+            *to,
+            &response(datagram, Status::Ok, 1, &[number as u8]),
+        );
+        assert_eq!(back[0].0, client(number as u16));
+        assert_eq!(header(&back[0].1).index, 7);
+        assert_eq!(back[0].1[HEADER_BYTES..], [number as u8]);
+    }
+}
+
+#[test]
+fn types_keep_to_their_groups_and_turns() {
+    let mut switch = switch("pallas,clone=off", 4);
+    let mut shorts = [0; 4];
+    for index in 0..40 {
+        let (to, _) = one(&mut switch, 0, index);
+        let server = (0..4).find(|&number| server(number) == to).unwrap();
+        shorts[usize::from(server)] += 1;
+    }
+    // 0.9 × 10 and 0.1 × 90 of 8 cores: half of them each, in whole servers.
+    assert_eq!(
+        shorts.iter().filter(|&&count| count == 20).count(),
+        2,
+        "{shorts:?}"
+    );
+    let (long, _) = one(&mut switch, 1, 99);
+    assert!((0..4).any(|number| server(number) == long && shorts[usize::from(number)] == 0));
+    // What no type has goes with the longest.
+    let (unknown, datagram) = one(&mut switch, UNKNOWN, 100);
+    assert!((0..4).any(|number| server(number) == unknown && shorts[usize::from(number)] == 0));
+    assert_eq!(header(&datagram).class, UNKNOWN);
+    assert_eq!(switch.counts().unknown_type, 1);
+}
+
+#[test]
+fn execution_times_and_counts_reach_the_registers() {
+    let mut switch = switch("pallas,clone=off", 4);
+    for index in 0..3 {
+        let (to, datagram) = one(&mut switch, 1, index);
+        pass(
+            &mut switch,
+            0,
+            to,
+            &response(&datagram, Status::Ok, 8_000 << index, b""),
+        );
+    }
+    // One that was shed took no time.
+    let (to, datagram) = one(&mut switch, 1, 3);
+    pass(
+        &mut switch,
+        0,
+        to,
+        &response(&datagram, Status::Shed, 77, b""),
+    );
+    let shaper = headway_policy::rack::Switch::shaper(switch.policy()).unwrap();
+    let reading = shaper.monitor().readings()[1];
+    let average = |before: u64, next: u64| before - before / 8 + next / 8;
+    assert_eq!(reading.count, 4);
+    assert_eq!(
+        reading.execution_ns,
+        average(average(8_000, 16_000), 32_000)
+    );
+}
+
+#[test]
+fn of_two_copies_the_first_answer_passes_whichever_it_is() {
+    for clone_first in [false, true] {
+        let mut switch = switch("netclone", 2);
+        let sent = pass(&mut switch, 0, client(1), &request(0, 5, b"twice"));
+        let [(first, original), (second, clone)] = &sent[..] else {
+            panic!("{sent:?}");
+        };
+        assert_ne!(first, second);
+        assert_eq!(header(original).index, header(clone).index);
+        assert_eq!(header(original).flag.clone_role(), CloneRole::Original);
+        assert_eq!(header(clone).flag.clone_role(), CloneRole::Clone);
+        assert_eq!(original[HEADER_BYTES..], clone[HEADER_BYTES..]);
+        let mut answers = [(*first, original), (*second, clone)];
+        if clone_first {
+            answers.reverse();
+        }
+        let [(early, fast), (late, slow)] = answers;
+        let back = pass(
+            &mut switch,
+            1,
+            early,
+            &response(fast, Status::Ok, 3, b"fast"),
+        );
+        assert_eq!(back.len(), 1);
+        assert_eq!((back[0].0, header(&back[0].1).index), (client(1), 5));
+        assert_eq!(header(&back[0].1).flag.clone_role(), CloneRole::None);
+        assert_eq!(
+            pass(
+                &mut switch,
+                2,
+                late,
+                &response(slow, Status::Ok, 3, b"slow")
+            ),
+            []
+        );
+        let counts = switch.counts();
+        assert_eq!((counts.cloned, counts.answered, counts.filtered), (1, 1, 1));
+        assert_eq!(switch.under_way(), 0);
+        // Once more, in case a server repeats itself.
+        assert_eq!(
+            pass(
+                &mut switch,
+                3,
+                late,
+                &response(slow, Status::Ok, 3, b"slow")
+            ),
+            []
+        );
+        assert_eq!(switch.counts().unexpected, 1);
+    }
+}
+
+#[test]
+fn a_clone_that_is_not_begun_leaves_the_original() {
+    let mut switch = switch("netclone", 2);
+    let sent = pass(&mut switch, 0, client(1), &request(0, 5, b""));
+    let refusal = response(&sent[1].1, Status::Shed, 0, b"");
+    assert_eq!(pass(&mut switch, 1, sent[1].0, &refusal), []);
+    assert_eq!(switch.counts().copies_refused, 1);
+    let answer = response(&sent[0].1, Status::Ok, 9, b"");
+    assert_eq!(pass(&mut switch, 2, sent[0].0, &answer).len(), 1);
+    assert_eq!(switch.under_way(), 0);
+    // When neither is begun, the client hears it once.
+    let sent = pass(&mut switch, 3, client(1), &request(0, 6, b""));
+    assert_eq!(sent.len(), 2);
+    let told: Vec<_> = sent
+        .iter()
+        .flat_map(|(server, copy)| {
+            pass(
+                &mut switch,
+                4,
+                *server,
+                &response(copy, Status::Shed, 0, b""),
+            )
+        })
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert_eq!(header(&told[0].1).flag, Flag::response(Status::Shed));
+    assert_eq!(switch.under_way(), 0);
+}
+
+/// What a server hands back.
+fn handed_back(datagram: &[u8]) -> Vec<u8> {
+    let mut bytes = datagram.to_vec();
+    bytes[1] = header(datagram).flag.with_bounced(true).bits();
+    bytes
+}
+
+#[test]
+fn what_servers_hand_back_is_sent_again_until_it_must_be_kept() {
+    let mut switch = switch("pallas,clone=off", 2);
+    let (mut to, mut datagram) = one(&mut switch, 0, 1);
+    for bounce in 1..=3 {
+        let mut sent = pass(&mut switch, 0, to, &handed_back(&datagram));
+        assert_eq!(sent.len(), 1);
+        (to, datagram) = sent.remove(0);
+        assert_eq!(
+            header(&datagram).flag.is_bounced(),
+            bounce == 3,
+            "after {bounce}"
+        );
+        assert_eq!(datagram[HEADER_BYTES..], *b"body");
+    }
+    assert_eq!(
+        pass(&mut switch, 0, to, &response(&datagram, Status::Ok, 1, b"")).len(),
+        1
+    );
+    assert_eq!((switch.counts().bounced, switch.under_way()), (3, 0));
+    let shaper = headway_policy::rack::Switch::shaper(switch.policy()).unwrap();
+    assert_eq!(shaper.monitor().readings()[0].count, 1, "counted once");
+}
+
+#[test]
+fn requests_beyond_the_bound_wait_in_the_switch_with_their_bodies() {
+    let mut switch = switch("r2p2,n=1", 2);
+    let first: Vec<_> = (0..2).map(|index| one(&mut switch, 0, index)).collect();
+    for index in 2..2 + ROOM as u32 {
+        let body = [index as u8; 3];
+        assert_eq!(
+            pass(&mut switch, 0, client(0), &request(0, index, &body)),
+            []
+        );
+    }
+    // No room: the client hears at once.
+    let told = pass(&mut switch, 0, client(4), &request(1, 77, b""));
+    assert_eq!(told.len(), 1);
+    let shed = header(&told[0].1);
+    assert_eq!((told[0].0, shed.index, shed.class), (client(4), 77, 1));
+    assert_eq!(shed.flag, Flag::response(Status::Shed));
+    // Each answer lets the next go to the server that is free, in order.
+    let (mut at, mut datagram) = first[0].clone();
+    for index in 2..2 + ROOM as u32 {
+        let sent = pass(&mut switch, 1, at, &response(&datagram, Status::Ok, 1, b""));
+        assert_eq!(sent.len(), 2, "the answer, and the next request");
+        assert_eq!(sent[0].0, client(0));
+        assert_eq!(
+            (sent[1].0, &sent[1].1[HEADER_BYTES..]),
+            (at, &[index as u8; 3][..])
+        );
+        (at, datagram) = sent[1].clone();
+    }
+    pass(&mut switch, 2, at, &response(&datagram, Status::Ok, 1, b""));
+    let (at, datagram) = &first[1];
+    pass(&mut switch, 2, *at, &response(datagram, Status::Ok, 1, b""));
+    assert_eq!(switch.under_way(), 0);
+    assert_eq!(
+        (switch.counts().answered, switch.counts().shed),
+        (2 + ROOM as u64, 1)
+    );
+}
+
+#[test]
+fn packets_in_the_name_of_others_are_dropped_and_counted() {
+    let mut switch = switch("random", 2);
+    let (to, datagram) = one(&mut switch, 0, 1);
+    let answer = response(&datagram, Status::Ok, 1, b"forged");
+    let other = server(u16::from(to == server(0)));
+    for liar in [client(3), other, own()] {
+        assert_eq!(pass(&mut switch, 0, liar, &answer), [], "{liar}");
+        assert_eq!(
+            pass(&mut switch, 0, liar, &handed_back(&datagram)),
+            [],
+            "{liar}"
+        );
+    }
+    assert_eq!(switch.counts().spoofed, 6);
+    for liar in [server(0), server(1), own()] {
+        assert_eq!(
+            pass(&mut switch, 0, liar, &request(0, 2, b"")),
+            [],
+            "{liar}"
+        );
+    }
+    assert_eq!(switch.counts().spoofed, 9);
+    // The one that was asked still answers.
+    assert_eq!(pass(&mut switch, 0, to, &answer).len(), 1);
+    // A clone's answer where there is no clone, an answer to nothing.
+    let (to, datagram) = one(&mut switch, 0, 2);
+    let mut clone = response(&datagram, Status::Ok, 1, b"");
+    clone[1] |= CloneRole::Clone as u8;
+    assert_eq!(pass(&mut switch, 0, to, &clone), []);
+    let mut other = response(&datagram, Status::Ok, 1, b"");
+    other[2] ^= 1;
+    assert_eq!(pass(&mut switch, 0, to, &other), []);
+    assert_eq!(switch.counts().unexpected, 2);
+    assert_eq!((switch.counts().dropped(), switch.under_way()), (11, 1));
+}
+
+#[test]
+fn a_clients_clone_bits_are_not_believed() {
+    let mut switch = switch("random", 1);
+    for role in [CloneRole::Original, CloneRole::Clone] {
+        let mut datagram = request(0, 1, b"");
+        datagram[1] = role as u8;
+        let sent = pass(&mut switch, 0, client(0), &datagram);
+        assert_eq!(header(&sent[0].1).flag, Flag::REQUEST);
+        let back = pass(
+            &mut switch,
+            0,
+            sent[0].0,
+            &response(&sent[0].1, Status::Ok, 1, b""),
+        );
+        assert_eq!(back.len(), 1);
+    }
+}
+
+#[test]
+fn datagrams_that_are_too_short_or_too_long_go_nowhere() {
+    let mut switch = switch("random", 1);
+    let long = request(0, 1, &[1; PAYLOAD_BYTES]);
+    for len in 0..HEADER_BYTES {
+        assert_eq!(pass(&mut switch, 0, client(0), &long[..len]), []);
+    }
+    assert_eq!(pass(&mut switch, 0, client(0), &long), []);
+    let mut sent = Sent::default();
+    switch.step(0, client(0).into(), &long[..PAYLOAD_BYTES], true, &mut sent);
+    assert_eq!(sent.0, []);
+    let counts = switch.counts();
+    assert_eq!(
+        (counts.truncated, counts.too_long, counts.requests),
+        (10, 2, 0)
+    );
+    assert_eq!(
+        pass(&mut switch, 0, client(0), &long[..PAYLOAD_BYTES]).len(),
+        1
+    );
+}
+
+#[test]
+fn a_request_without_an_answer_is_forgotten_and_its_place_is_free_again() {
+    let limits = SwitchLimits {
+        nat_bits: 2,
+        held: ROOM,
+        answer_ns: 1_000,
+        ..SwitchLimits::new(2)
+    };
+    let mut switch = switch_within("r2p2,n=2", 1, limits);
+    let sent: Vec<_> = (0..2).map(|index| one(&mut switch, 0, index)).collect();
+    assert_eq!(pass(&mut switch, 1, client(0), &request(0, 2, b"held")), []);
+    assert_eq!(pass(&mut switch, 1, client(0), &request(0, 3, b"held")), []);
+    // The table is full: the client hears it.
+    let told = pass(&mut switch, 1, client(0), &request(0, 4, b""));
+    assert_eq!(header(&told[0].1).flag, Flag::response(Status::Shed));
+    let mut out = Sent::default();
+    switch.tick(1_000, 4, &mut out);
+    assert_eq!(out.0, [], "not yet");
+    switch.tick(1_001, 4, &mut out);
+    // Those at the server are forgotten, and those that waited take their places.
+    assert_eq!(out.0.len(), 2);
+    assert!(
+        out.0
+            .iter()
+            .all(|(to, datagram)| *to == server(0) && datagram.ends_with(b"held"))
+    );
+    assert_eq!(switch.counts().expired, 2);
+    assert_eq!(
+        pass(
+            &mut switch,
+            1_001,
+            server(0),
+            &response(&sent[0].1, Status::Ok, 1, b"")
+        ),
+        []
+    );
+    assert_eq!(switch.counts().unexpected, 1, "too late");
+    assert_eq!(switch.unanswered(ServerId(0)), 2);
+}
