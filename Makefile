@@ -23,6 +23,11 @@ HOST := $(shell rustc -vV | sed -n 's/^host: //p')
 demo: build
 	$(HEADWAY) demo
 
+# A rack on loopback under racksched and pallas in turn: less than a minute once built.
+.PHONY: demo-rack
+demo-rack: toolchain
+	$(CARGO) run --release --locked -p headway-rack --example demo
+
 # Minutes: every figure of the papers, at full length.
 reproduce: build
 	$(HEADWAY) reproduce all --format markdown -o docs/reproduction.md --html $(CARGO_OUT)/reproduction.html
@@ -38,6 +43,11 @@ toolchain:
 
 test: lint docs unit test-soak loom shuttle asan test-pass test-capi
 	@echo "all tests passed"
+
+# The rack's switch and its control plane alone, before real servers on loopback; `make unit` includes it.
+.PHONY: test-rack
+test-rack: toolchain
+	$(CARGO) test --locked -p headway-rack
 
 lint: toolchain
 	$(CARGO) fmt --all --check

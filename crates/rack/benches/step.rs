@@ -5,7 +5,8 @@ use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
 use headway_policy::ClassHint;
 use headway_policy::rack::{
-    Cloning, ControlPlane, ControlRules, Reported, RoundRobin, Shaper, Shortest, Switch, Turns,
+    Cloning, ControlPlane, ControlRules, Reported, RoundRobinSwitch, Shaper, ShortestSwitch,
+    Switch, Turns,
 };
 use headway_rack::{PacketSink, RackSwitch, ServerAddresses, SwitchLimits};
 use std::net::SocketAddr;
@@ -87,8 +88,12 @@ fn steps(criterion: &mut Criterion) {
     let mut shaper = Shaper::new(2, 80, Turns::Even, Cloning::Longer(20_000), 1 << 17);
     control.install(&mut shaper);
     per_packet(criterion, "pallas, 8 servers", shaper);
-    per_packet(criterion, "round-robin, 8 servers", RoundRobin::new(8));
-    let racksched = Shortest::new(8, Reported::AndSent, 0, 1);
+    per_packet(
+        criterion,
+        "round-robin, 8 servers",
+        RoundRobinSwitch::new(8),
+    );
+    let racksched = ShortestSwitch::new(8, Reported::AndSent, 0, 1);
     per_packet(criterion, "racksched, 8 servers", racksched);
 }
 

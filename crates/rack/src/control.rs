@@ -2,7 +2,7 @@
 
 use crate::SwitchTables;
 use headway_policy::ClassId;
-use headway_policy::rack::{ControlPlane, Reading, Turns};
+use headway_policy::rack::{ControlPlane, DemandReading, Turns};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -23,7 +23,7 @@ pub struct RackControl {
     tables: Arc<SwitchTables>,
     /// Counts at the last look, by type.
     counted: Vec<u64>,
-    readings: Vec<Reading>,
+    readings: Vec<DemandReading>,
 }
 
 impl RackControl {
@@ -36,7 +36,7 @@ impl RackControl {
             control,
             tables,
             counted: vec![0; classes],
-            readings: vec![Reading::default(); classes],
+            readings: vec![DemandReading::default(); classes],
         }
     }
 
@@ -49,7 +49,7 @@ impl RackControl {
             self.counted.iter_mut().zip(&mut self.readings).enumerate()
         {
             let now = self.tables.reading(ClassId(class as u16));
-            *reading = Reading {
+            *reading = DemandReading {
                 count: now.count.wrapping_sub(*counted),
                 ..now
             };

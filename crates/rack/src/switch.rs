@@ -231,7 +231,7 @@ impl<S: Switch> RackSwitch<S> {
 
     /// The entry of a packet from a server, if that server was asked; which copy it is about, and the server.
     #[inline]
-    fn expected(&mut self, from: Peer, header: Header) -> Option<Expected> {
+    fn expected(&mut self, from: Peer, header: Header) -> Option<ServerPacket> {
         let mark = mark_of(header.flag.clone_role());
         let Some(&mut entry) = self.nat.get(header.index) else {
             self.counts.unexpected += 1;
@@ -249,7 +249,7 @@ impl<S: Switch> RackSwitch<S> {
             self.counts.spoofed += 1;
             return None;
         }
-        Some(Expected {
+        Some(ServerPacket {
             entry,
             mark,
             copy,
@@ -266,7 +266,7 @@ impl<S: Switch> RackSwitch<S> {
         body: &[u8],
         out: &mut impl PacketSink,
     ) {
-        let Some(Expected {
+        let Some(ServerPacket {
             entry,
             mark,
             copy,
@@ -337,7 +337,7 @@ impl<S: Switch> RackSwitch<S> {
         body: &[u8],
         out: &mut impl PacketSink,
     ) {
-        let Some(Expected {
+        let Some(ServerPacket {
             entry,
             mark,
             copy,
@@ -477,7 +477,7 @@ impl<S: Switch> RackSwitch<S> {
 }
 
 /// A packet of a server about a request that it was sent.
-struct Expected {
+struct ServerPacket {
     entry: NatEntry,
     mark: Mark,
     copy: NatCopy,

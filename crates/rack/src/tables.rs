@@ -1,7 +1,7 @@
 //! What the control plane and the switch tell each other: registers one way, tables the other. Neither waits for the other.
 
 use headway_policy::ClassId;
-use headway_policy::rack::{ControlPlane, Reading, Shaper};
+use headway_policy::rack::{ControlPlane, DemandReading, Shaper};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -83,9 +83,9 @@ impl SwitchTables {
 
     /// The control plane's side: a type's registers as last published, counted from the beginning.
     #[must_use]
-    pub fn reading(&self, class: ClassId) -> Reading {
+    pub fn reading(&self, class: ClassId) -> DemandReading {
         let published = &self.readings[class.index()];
-        Reading {
+        DemandReading {
             count: published.count.load(Ordering::Relaxed),
             execution_ns: published.execution_ns.load(Ordering::Relaxed),
         }

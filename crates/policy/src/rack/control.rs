@@ -1,6 +1,6 @@
 //! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
 
-use super::{Demand, Duty, Grouping, Part, RackLayout, Reading, ServerId, Shaper, provision};
+use super::{Demand, DemandReading, Duty, Grouping, Part, RackLayout, ServerId, Shaper, provision};
 use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -125,7 +125,7 @@ impl ControlPlane {
     ///
     /// # Panics
     /// When `elapsed_ns` is 0.
-    pub fn measured(&mut self, readings: &[Reading], elapsed_ns: u64) -> bool {
+    pub fn measured(&mut self, readings: &[DemandReading], elapsed_ns: u64) -> bool {
         assert!(elapsed_ns > 0, "counts are of a time");
         if !self.demand.measure(readings) {
             return false;
