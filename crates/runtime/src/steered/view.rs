@@ -9,13 +9,10 @@ use headway_policy::role::{Backlog, Queues, Steal};
 use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::peers::Peers;
+use crate::central::usual_look_ns;
 use crate::intake::{BATCH, Intake};
 use crate::run_queue::Stolen;
 use crate::token::{RequestQueue, RequestWord};
-
-/// How often a worker looks for arrivals while requests go around in its own queue, where a look is a system call, ns: it takes most of a
-/// microsecond, a slice a few.
-const LOOK_NS: u64 = 25_000;
 
 /// One worker's own requests, and its way to the others'.
 pub(super) struct SteeredQueues<R: Rx, C> {
@@ -210,8 +207,7 @@ impl<R: Rx, C: Classifier> Queues for SteeredQueues<R, C> {
 
     /// Behind what arrived meanwhile: the receive queue and the run queue are one to the policy.
     fn push(&mut self, job: JobId) {
-        let is_due = self.now_ns >= self.looked_ns + LOOK_NS;
-        if !R::POLL_IS_SYSTEM_CALL || is_due {
+        if self.now_ns >= self.looked_ns + usual_look_ns::<R>() {
             self.looked_ns = self.now_ns;
             self.pull(self.me, BATCH);
         }
