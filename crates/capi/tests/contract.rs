@@ -129,8 +129,7 @@ fn ask(server: *mut HeadwayServer, classes: &[u8], payload: &[u8]) -> (Header, V
 
 #[test]
 fn what_is_wrong_with_the_arguments_is_told_by_code_and_words() {
-    let refused =
-        |options: &HeadwayOptions, service: &HeadwayService| start(options, service).unwrap_err();
+    let refused = |options: &HeadwayOptions, service: &_| start(options, service).unwrap_err();
     let sized = |size| HeadwayOptions { size, ..options() };
     let unnamed = [HeadwayClass {
         name: ptr::null(),
