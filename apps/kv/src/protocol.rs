@@ -151,7 +151,7 @@ impl<'a> Request<'a> {
     #[inline]
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, NoRoom> {
         let room = buffer.len();
-        let (key, count, value) = self.parts();
+        let Operands { key, count, value } = self.operands();
         let parts: [&[u8]; 5] = [
             &[self.operation() as u8],
             &(key.len() as u16).to_be_bytes(),
@@ -171,14 +171,24 @@ impl<'a> Request<'a> {
         Ok(end)
     }
 
-    /// Key, count and value, as far as it has them.
-    fn parts(&self) -> (&'a [u8], Option<[u8; 4]>, &'a [u8]) {
-        match *self {
+    fn operands(&self) -> Operands<'a> {
+        let (key, count, value): (_, _, &[u8]) = match *self {
             Self::Get { key } | Self::Delete { key } => (key, None, &[]),
             Self::Scan { first, count } => (first, Some(count.to_be_bytes()), &[]),
             Self::Put { key, value } => (key, None, value),
-        }
+        };
+        Operands { key, count, value }
     }
+}
+
+/// What an operation works on, as it is sent.
+struct Operands<'a> {
+    /// Of a scan, the first key.
+    key: &'a [u8],
+    /// Of a scan alone.
+    count: Option<[u8; 4]>,
+    /// Of a PUT alone; else empty.
+    value: &'a [u8],
 }
 
 fn take_key(bytes: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {

@@ -82,15 +82,17 @@ mod tests {
             self,
             mut system: System<I, L, M>,
         ) -> Vec<usize> {
-            let mut steered = |arrival: &Arrival| {
-                let job = Job {
-                    flow: arrival.flow,
-                    ..Job::new(JobId(0), ClassId(0), 0)
-                };
-                system.ingress.arrived(0, job).unwrap();
-                system.ingress.poll(0).unwrap().worker.index()
-            };
-            self.0.iter().map(&mut steered).collect()
+            self.0
+                .iter()
+                .map(|arrival: &Arrival| {
+                    let job = Job {
+                        flow: arrival.flow,
+                        ..Job::new(JobId(0), ClassId(0), 0)
+                    };
+                    system.ingress.arrived(0, job).unwrap();
+                    system.ingress.poll(0).unwrap().worker.index()
+                })
+                .collect()
         }
     }
 

@@ -43,16 +43,16 @@ impl SendPlan {
                 types,
             });
         }
-        let planned = |arrival: Arrival| {
-            let class = u8::try_from(arrival.class).expect("checked: at most 255 classes");
-            Planned {
-                at_ns: arrival.at_ns,
-                service_ns: arrival.service_ns,
-                class,
-                wire_type: load.types.get(usize::from(class)).copied().unwrap_or(class),
-            }
-        };
-        let arrivals = Generator::new(&load.workload, load.offered, load.seed).map(planned);
+        let arrivals =
+            Generator::new(&load.workload, load.offered, load.seed).map(|arrival: Arrival| {
+                let class = u8::try_from(arrival.class).expect("checked: at most 255 classes");
+                Planned {
+                    at_ns: arrival.at_ns,
+                    service_ns: arrival.service_ns,
+                    class,
+                    wire_type: load.types.get(usize::from(class)).copied().unwrap_or(class),
+                }
+            });
         let requests = take(arrivals, load.extent)?;
         if requests.is_empty() {
             return Err(LoadError::Empty { workload: name() });

@@ -61,17 +61,21 @@ pub fn impossible(question: &Question) -> Vec<Impossible> {
 /// The SLO with every class by itself.
 fn narrowed(question: &Question) -> Vec<Bound> {
     let names = question.workload.class_names();
-    let each = |bound: &Bound| match bound.scope {
-        Scope::EveryClass => names
-            .iter()
-            .map(|name| Bound {
-                scope: Scope::Class((*name).into()),
-                ..bound.clone()
-            })
-            .collect(),
-        _ => vec![bound.clone()],
-    };
-    question.slo.bounds().iter().flat_map(each).collect()
+    question
+        .slo
+        .bounds()
+        .iter()
+        .flat_map(|bound: &Bound| match bound.scope {
+            Scope::EveryClass => names
+                .iter()
+                .map(|name| Bound {
+                    scope: Scope::Class((*name).into()),
+                    ..bound.clone()
+                })
+                .collect(),
+            _ => vec![bound.clone()],
+        })
+        .collect()
 }
 
 fn saturated(question: &Question) -> Option<Impossible> {

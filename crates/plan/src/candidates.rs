@@ -223,15 +223,16 @@ mod tests {
 
     #[test]
     fn several_dispatchers_are_tried_where_each_has_workers_enough() {
-        let dispatchers = |workers| {
-            let specs = specs("high-bimodal", workers);
-            let of = |count: &&str| specs.iter().any(|spec| spec.contains(*count));
-            ["dispatchers=2", "dispatchers=4", "dispatchers=8"]
-                .iter()
-                .filter(|count| of(count))
-                .count()
-        };
-        assert_eq!([5, 6, 14, 24].map(dispatchers), [0, 1, 2, 3]);
+        assert_eq!(
+            [5, 6, 14, 24].map(|workers| {
+                let specs = specs("high-bimodal", workers);
+                ["dispatchers=2", "dispatchers=4", "dispatchers=8"]
+                    .iter()
+                    .filter(|count| specs.iter().any(|spec| spec.contains(**count)))
+                    .count()
+            }),
+            [0, 1, 2, 3]
+        );
     }
 
     #[test]

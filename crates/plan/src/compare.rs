@@ -53,8 +53,9 @@ mod tests {
     fn told_apart(trials: usize, mut value: impl FnMut() -> f64) -> (f64, f64) {
         let (mut together, mut alone) = (0, 0);
         for _ in 0..trials {
-            let mut system = || Some((0..REPLICATIONS).map(|_| value()).collect::<Vec<f64>>());
-            let values: Vec<_> = (0..SYSTEMS).map(|_| system()).collect();
+            let values: Vec<_> = (0..SYSTEMS)
+                .map(|_| Some((0..REPLICATIONS).map(|_| value()).collect::<Vec<f64>>()))
+                .collect();
             let mean_log = |at: &usize| -> f64 {
                 let values = values[*at].iter().flatten();
                 values.map(|value| libm::log(*value)).sum()
@@ -78,8 +79,8 @@ mod tests {
 
     /// A sum of twelve uniform numbers is near enough to normal.
     fn normal(rng: &mut Rng) -> f64 {
-        let uniform = |rng: &mut Rng| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
-        (0..12).map(|_| uniform(rng)).sum::<f64>() - 6.0
+        let uniforms = (0..12).map(|_| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64);
+        uniforms.sum::<f64>() - 6.0
     }
 
     #[test]

@@ -157,13 +157,15 @@ mod tests {
     /// The fewest late of one worker as fast as all, by trying every subset.
     fn by_brute_force(requests: &[Due], speed: u64) -> usize {
         let n = requests.len();
-        let own = |kept: &[&Due]| kept.iter().all(|due| due.service_ns <= due.within_ns);
         let in_time = (0..1_u32 << n)
             .map(|chosen: u32| {
                 let kept = (0..n).filter(move |at| chosen >> at & 1 == 1);
                 kept.map(|at| &requests[at]).collect::<Vec<_>>()
             })
-            .filter(|kept| own(kept) && feasible(kept, speed));
+            .filter(|kept| {
+                let alone = kept.iter().all(|due| due.service_ns <= due.within_ns);
+                alone && feasible(kept, speed)
+            });
         n - in_time.map(|kept| kept.len()).max().unwrap_or(0)
     }
 
@@ -171,15 +173,18 @@ mod tests {
         let gaps_and_services = prop::collection::vec((0_u64..12, 1_u64..15), 1..10);
         (gaps_and_services, prop::collection::vec(within, 10)).prop_map(|(drawn, withins)| {
             let mut at_ns = 0;
-            let due = |((gap, service_ns), within_ns): ((u64, u64), u64)| {
-                at_ns += gap;
-                Due {
-                    at_ns,
-                    service_ns,
-                    within_ns,
-                }
-            };
-            drawn.into_iter().zip(withins).map(due).collect()
+            drawn
+                .into_iter()
+                .zip(withins)
+                .map(|((gap, service_ns), within_ns): ((u64, u64), u64)| {
+                    at_ns += gap;
+                    Due {
+                        at_ns,
+                        service_ns,
+                        within_ns,
+                    }
+                })
+                .collect()
         })
     }
 

@@ -129,14 +129,13 @@ fn within_ns(question: &Question, bound: &Bound, service_ns: u64) -> u64 {
 /// out, which can only make them faster.
 fn measured(question: &Question, bound: &Bound, replication: u64) -> Vec<Arrival> {
     let names = question.workload.class_names();
-    let counted = |class: u16| match &bound.scope {
-        Scope::Class(name) => names[usize::from(class)] == name.as_str(),
-        Scope::Overall | Scope::EveryClass => true,
-    };
     let seed = question.seed.wrapping_add(replication);
     Generator::new(&question.workload, question.offered, seed)
         .take(question.requests as usize)
         .skip((WARM_UP * question.requests as f64) as usize)
-        .filter(|arrival| counted(arrival.class))
+        .filter(|arrival| match &bound.scope {
+            Scope::Class(name) => names[usize::from(arrival.class)] == name.as_str(),
+            Scope::Overall | Scope::EveryClass => true,
+        })
         .collect()
 }

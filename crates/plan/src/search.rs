@@ -107,16 +107,18 @@ fn round(
         requests,
         replications: effort.replications,
     });
-    let task = |candidate: &Candidate| SeededTask {
-        policy: candidate.simulated.clone(),
-        workload: question.workload.clone(),
-        workers: question.workers_of(&candidate.policy),
-        offered: question.offered,
-        requests,
-        replications: effort.replications,
-        seed: effort.seed,
-    };
-    let tasks = field.iter().map(task).collect();
+    let tasks = field
+        .iter()
+        .map(|candidate: &Candidate| SeededTask {
+            policy: candidate.simulated.clone(),
+            workload: question.workload.clone(),
+            workers: question.workers_of(&candidate.policy),
+            offered: question.offered,
+            requests,
+            replications: effort.replications,
+            seed: effort.seed,
+        })
+        .collect();
     let tried = try_all(question, tasks, stage, progress)?;
     let mut ranked: Vec<Ranked> = field
         .into_iter()

@@ -49,12 +49,6 @@ pub fn change(
         next.params.push((key.clone(), value.clone()));
     }
     let next = ServerSpec::parse(next)?;
-    let set_at_start = |key: &str| about.param(key).filter(|param| !param.while_serving);
-    let refused = |key| SpecError::SetAtStart {
-        policy: about.name,
-        key,
-        changeable: about.changeable(),
-    };
     let before = check(spec, shape)?;
     let params = check(&next, shape)?;
     let mut changes = Vec::new();
@@ -66,15 +60,23 @@ pub fn change(
         }
     }
     // One that the policy did not use so far, and would use now, builds another system.
-    let used = |params: &Params, key: &str| params.iter().any(|(used, _)| *used == key);
-    let newly_used = params.iter().find(|(key, _)| !used(&before, key));
+    let newly_used = params
+        .iter()
+        .find(|(key, _)| before.iter().all(|(used, _)| used != key));
     let differs = changes.iter().map(|change| change.key);
     let differs = differs.chain(newly_used.map(|(key, _)| *key));
     // Whoever names one is told so, even where its value stays.
     let mut keys: Vec<&str> = wanted.iter().map(|(key, _)| key.as_str()).collect();
     keys.extend(differs);
-    if let Some(param) = keys.into_iter().find_map(set_at_start) {
-        return Err(refused(param.key));
+    if let Some(param) = keys
+        .into_iter()
+        .find_map(|key: &str| about.param(key).filter(|param| !param.while_serving))
+    {
+        return Err(SpecError::SetAtStart {
+            policy: about.name,
+            key: param.key,
+            changeable: about.changeable(),
+        });
     }
     Ok(Changed {
         spec: next,

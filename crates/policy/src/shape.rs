@@ -116,12 +116,12 @@ impl Shape {
     pub fn longs(&self) -> BitSet {
         let means = self.classes.iter().map(|hint| hint.mean_ns);
         let shortest_ns = means.fold(f64::INFINITY, f64::min);
-        let is_long = |hint: &ClassHint| {
-            hint.long
-                .unwrap_or(hint.mean_ns >= TIMES_THE_SHORTEST * shortest_ns)
-        };
         (0..self.classes.len())
-            .filter(|&class| is_long(&self.classes[class]))
+            .filter(|&class| {
+                let hint = &self.classes[class];
+                hint.long
+                    .unwrap_or(hint.mean_ns >= TIMES_THE_SHORTEST * shortest_ns)
+            })
             .collect()
     }
 

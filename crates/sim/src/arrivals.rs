@@ -85,8 +85,11 @@ impl<'a> RequestStream<'a> {
     #[inline]
     fn classify(&mut self, class: u16) -> u16 {
         let unknown_share = self.experiment.unknown_share;
-        let unit = |word: u64| (word >> 11) as f64 / (1_u64 << 53) as f64;
-        if unknown_share > 0.0 && unit(self.recognition.next_u64()) < unknown_share {
+        let is_unknown = unknown_share > 0.0 && {
+            let drawn = self.recognition.next_u64() >> 11;
+            (drawn as f64 / (1_u64 << 53) as f64) < unknown_share
+        };
+        if is_unknown {
             return self.classes as u16;
         }
         match self.experiment.classifier {

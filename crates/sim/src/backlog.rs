@@ -50,11 +50,11 @@ impl BacklogSamples {
     /// Classes whose backlog grows without bound.
     pub(crate) fn starved(&self, workers: usize) -> Vec<usize> {
         let floor = PASSING_PER_WORKER * workers as f64;
-        let grows = |series: &Vec<f64>| {
-            backlog_growth(series, floor).is_ok_and(|growth| growth.is_growing())
-        };
         (0..self.batches.len())
-            .filter(|&class| grows(&self.batches[class]))
+            .filter(|&class| {
+                let growth = backlog_growth(&self.batches[class], floor);
+                growth.is_ok_and(|growth| growth.is_growing())
+            })
             .collect()
     }
 

@@ -4,7 +4,7 @@ use crate::error::{SimError, in_range};
 use crate::experiment::{Experiment, Length, MAX_SERVERS, own_slo};
 use crate::rack;
 use headway_policy::{MAX_CLASSES, MAX_WORKERS, PolicySpec};
-use headway_workload::{Class, Offered, Workload};
+use headway_workload::{Offered, Workload};
 
 impl Experiment {
     /// Whether it can be run.
@@ -134,13 +134,13 @@ impl Experiment {
 /// # Errors
 /// [`SimError::ClassSlo`], which names the first class whose cannot.
 pub fn check_slos(workload: &Workload) -> Result<(), SimError> {
-    let refused = |class: &Class, source| SimError::ClassSlo {
-        class: class.name.clone(),
-        source,
-    };
     workload.union().try_for_each(|class| {
         let own = own_slo(class).transpose();
-        own.map_err(|source| refused(class, source)).map(drop)
+        own.map_err(|source| SimError::ClassSlo {
+            class: class.name.clone(),
+            source,
+        })
+        .map(drop)
     })
 }
 

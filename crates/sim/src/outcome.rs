@@ -127,19 +127,21 @@ impl Outcome {
 /// The plan in the terms of a report; `names` are those of the classes.
 #[must_use]
 pub fn reservation_of(plan: &Plan, names: &[&str]) -> Vec<Reservation> {
-    let group = |group: &headway_policy::Group| {
-        let class = headway_policy::ClassId(group.classes.first().unwrap_or(0) as u16);
-        Reservation {
-            classes: group
-                .classes
-                .iter()
-                .map(|class| names[class].to_owned())
-                .collect(),
-            reserved: plan.reserved(class).iter().collect(),
-            stealable: plan.stealable(class).iter().collect(),
-        }
-    };
-    plan.groups.iter().map(group).collect()
+    plan.groups
+        .iter()
+        .map(|group: &headway_policy::Group| {
+            let class = headway_policy::ClassId(group.classes.first().unwrap_or(0) as u16);
+            Reservation {
+                classes: group
+                    .classes
+                    .iter()
+                    .map(|class| names[class].to_owned())
+                    .collect(),
+                reserved: plan.reserved(class).iter().collect(),
+                stealable: plan.stealable(class).iter().collect(),
+            }
+        })
+        .collect()
 }
 
 /// The number of cores that Equation 2 expects this plan to waste; `None` where it reserves nothing.

@@ -112,7 +112,11 @@ impl Iterator for Generator {
 
     #[inline]
     fn next(&mut self) -> Option<Arrival> {
-        let (at_ns, class, service_ns) = match &mut self.source {
+        let DrawnRequest {
+            at_ns,
+            class,
+            service_ns,
+        } = match &mut self.source {
             ArrivalSource::Synthetic(synthetic) => synthetic.next(),
             ArrivalSource::Replay(replay) => replay.next()?,
         };
@@ -124,6 +128,13 @@ impl Iterator for Generator {
             flow,
         })
     }
+}
+
+/// An arrival before its flow is drawn.
+struct DrawnRequest {
+    at_ns: u64,
+    class: u16,
+    service_ns: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -148,14 +159,14 @@ impl TraceReplay {
         }
     }
 
-    fn next(&mut self) -> Option<(u64, u16, u64)> {
+    fn next(&mut self) -> Option<DrawnRequest> {
         let record = self.trace.records().get(self.position)?;
         self.position += 1;
-        Some((
-            record.at_ns,
-            self.classes[usize::from(record.class)],
-            record.service_ns,
-        ))
+        Some(DrawnRequest {
+            at_ns: record.at_ns,
+            class: self.classes[usize::from(record.class)],
+            service_ns: record.service_ns,
+        })
     }
 }
 
@@ -184,7 +195,7 @@ impl Synthetic {
     }
 
     #[inline]
-    fn next(&mut self) -> (u64, u16, u64) {
+    fn next(&mut self) -> DrawnRequest {
         let gap = self.gap.sample(&mut self.gaps);
         self.clock
             .advance(gap * self.mixes[self.current].mean_gap_ns);
@@ -193,11 +204,11 @@ impl Synthetic {
         }
         let mix = &self.mixes[self.current];
         let (class, sampler) = &mix.classes[mix.choice.sample(&mut self.classes)];
-        (
-            self.clock.rounded_ns(),
-            *class,
-            sampler.sample(&mut self.services),
-        )
+        DrawnRequest {
+            at_ns: self.clock.rounded_ns(),
+            class: *class,
+            service_ns: sampler.sample(&mut self.services),
+        }
     }
 
     /// The arrival falls beyond the phase's end: what is left of its gap passes at the next phase's

@@ -28,18 +28,17 @@ impl Trace {
         for record in self.records() {
             samples_ns[usize::from(record.class)].push(record.service_ns);
         }
-        let observed = |(name, samples_ns): (&String, Vec<u64>)| {
-            let share = samples_ns.len() as f64 / self.records().len() as f64;
-            Class::new(
-                name,
-                share,
-                ServiceDistribution::Empirical(Arc::new(Empirical::from_samples(samples_ns))),
-            )
-        };
         self.classes()
             .iter()
             .zip(samples_ns)
-            .map(observed)
+            .map(|(name, samples_ns): (&String, Vec<u64>)| {
+                let share = samples_ns.len() as f64 / self.records().len() as f64;
+                Class::new(
+                    name,
+                    share,
+                    ServiceDistribution::Empirical(Arc::new(Empirical::from_samples(samples_ns))),
+                )
+            })
             .collect()
     }
 }

@@ -36,18 +36,20 @@ impl Workload {
 /// Every class, with its share of all requests.
 fn classes(streams: &[(Workload, f64)]) -> Vec<Class> {
     let total_rps: f64 = streams.iter().map(|(_, rps)| rps).sum();
-    let of_stream = |(stream, rps): &(Workload, f64)| {
-        let part = rps / total_rps;
-        stream
-            .initial_mix()
-            .iter()
-            .map(move |class: &Class| Class {
-                share: class.share * part,
-                ..class.clone()
-            })
-            .collect::<Vec<_>>()
-    };
-    streams.iter().flat_map(of_stream).collect()
+    streams
+        .iter()
+        .flat_map(|(stream, rps): &(Workload, f64)| {
+            let part = rps / total_rps;
+            stream
+                .initial_mix()
+                .iter()
+                .map(move |class: &Class| Class {
+                    share: class.share * part,
+                    ..class.clone()
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 /// The streams' arrivals in the order of time, each with the name of its class; on a tie the first

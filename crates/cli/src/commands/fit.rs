@@ -173,16 +173,6 @@ fn as_json(fitted: &Fitted) -> Value {
             "second_moment_error": one.second_moment_error,
         })
     };
-    let class = |fit: &ClassFit| {
-        json!({
-            "name": fit.name,
-            "count": fit.samples,
-            "service_us": fit.mean_ns / 1e3,
-            "scv": fit.scv,
-            "chosen": candidate(fit.chosen()),
-            "candidates": fit.candidates.iter().map(candidate).collect::<Vec<_>>(),
-        })
-    };
     let arrivals = &fitted.arrivals;
     json!({
         "workload": fitted.workload.name,
@@ -194,6 +184,15 @@ fn as_json(fitted: &Fitted) -> Value {
             "candidates": arrivals.distances.iter().map(|(name, ks): &(&str, f64)| json!({"process": name, "ks": ks})).collect::<Vec<_>>(),
             "doubt": arrivals.doubt.map(|doubt| doubt.to_string()),
         },
-        "classes": fitted.classes.iter().map(class).collect::<Vec<_>>(),
+        "classes": fitted.classes.iter().map(|fit: &ClassFit| {
+        json!({
+            "name": fit.name,
+            "count": fit.samples,
+            "service_us": fit.mean_ns / 1e3,
+            "scv": fit.scv,
+            "chosen": candidate(fit.chosen()),
+            "candidates": fit.candidates.iter().map(candidate).collect::<Vec<_>>(),
+        })
+    }).collect::<Vec<_>>(),
     })
 }

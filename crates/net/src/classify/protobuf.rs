@@ -152,7 +152,11 @@ impl Classifier for Protobuf {
             if rest.is_empty() {
                 return self.absent;
             }
-            let (field, value, after) = next_field(rest)?;
+            let MessageField {
+                number: field,
+                value,
+                after,
+            } = next_field(rest)?;
             match &self.select {
                 Select::Value {
                     field: wanted,
@@ -174,6 +178,14 @@ impl Classifier for Protobuf {
     }
 }
 
+/// A complete field of a message.
+struct MessageField<'a> {
+    number: u64,
+    value: FieldValue<'a>,
+    /// The bytes after it.
+    after: &'a [u8],
+}
+
 /// A field's value, as far as its type shows on the wire.
 enum FieldValue<'a> {
     Number(u64),
@@ -190,12 +202,12 @@ impl FieldValue<'_> {
     }
 }
 
-/// The field at the start of `message`, complete, and the bytes after it.
+/// The field at the start of `message`.
 #[inline]
-fn next_field(message: &[u8]) -> Option<(u64, FieldValue<'_>, &[u8])> {
+fn next_field(message: &[u8]) -> Option<MessageField<'_>> {
     let (tag, rest) = varint(message)?;
-    let field = tag >> 3;
-    if !(1..=MAX_FIELD_NUMBER).contains(&field) {
+    let number = tag >> 3;
+    if !(1..=MAX_FIELD_NUMBER).contains(&number) {
         return None;
     }
     let (value, after) = match tag & 7 {
@@ -215,7 +227,11 @@ fn next_field(message: &[u8]) -> Option<(u64, FieldValue<'_>, &[u8])> {
         }
         _ => return None,
     };
-    Some((field, value, after))
+    Some(MessageField {
+        number,
+        value,
+        after,
+    })
 }
 
 /// A base-128 number of at most 64 bits (10 bytes), least significant group first.

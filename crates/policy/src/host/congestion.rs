@@ -34,13 +34,16 @@ impl Congestion {
     /// Nothing seen yet.
     #[must_use]
     pub fn new(shape: &HostShape) -> Self {
-        let seen = |most| SeenTails {
-            kthreads: alloc::vec![Tails::default(); most],
-            shared_tail: 0,
-            stranded: BitSet::EMPTY,
-        };
         Self {
-            apps: shape.apps.iter().map(|app| seen(app.most)).collect(),
+            apps: shape
+                .apps
+                .iter()
+                .map(|app| SeenTails {
+                    kthreads: alloc::vec![Tails::default(); app.most],
+                    shared_tail: 0,
+                    stranded: BitSet::EMPTY,
+                })
+                .collect(),
         }
     }
 

@@ -63,19 +63,22 @@ impl Cores {
     pub fn new(shape: &HostShape) -> Self {
         shape.check().unwrap_or_else(|error| panic!("{error}"));
         let cores = shape.topology.cores();
-        let app = |&shape: &AppShape| AppCores {
-            shape,
-            kthreads: Kthreads::new(shape.most, cores),
-            active: BitSet::EMPTY,
-            leaving: 0,
-            promised: 0,
-            last_released: None,
-        };
         Self {
             topology: shape.topology.clone(),
             cores: alloc::vec![CoreTenancy::default(); cores],
             idle: BitSet::range(0, cores),
-            apps: shape.apps.iter().map(app).collect(),
+            apps: shape
+                .apps
+                .iter()
+                .map(|&shape: &AppShape| AppCores {
+                    shape,
+                    kthreads: Kthreads::new(shape.most, cores),
+                    active: BitSet::EMPTY,
+                    leaving: 0,
+                    promised: 0,
+                    last_released: None,
+                })
+                .collect(),
         }
     }
 

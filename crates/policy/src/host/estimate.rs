@@ -89,13 +89,15 @@ mod tests {
     /// Periods of 1000 ns: busy cores and runnable threads of each.
     fn run(estimator: &mut Estimator, mut cores: usize, periods: &[(f64, f64)]) -> Vec<usize> {
         let mut usage = estimator.last;
-        let mut step = |&(busy, runnable): &(f64, f64)| {
-            usage.busy_ns += (busy * 1000.0) as u64;
-            usage.runnable_ns += (runnable * 1000.0) as u64;
-            cores = estimator.next(usage, 1000, cores);
-            cores
-        };
-        periods.iter().map(&mut step).collect()
+        periods
+            .iter()
+            .map(|&(busy, runnable): &(f64, f64)| {
+                usage.busy_ns += (busy * 1000.0) as u64;
+                usage.runnable_ns += (runnable * 1000.0) as u64;
+                cores = estimator.next(usage, 1000, cores);
+                cores
+            })
+            .collect()
     }
 
     #[test]

@@ -45,11 +45,14 @@ impl Interval {
     #[must_use]
     pub fn new(shape: &HostShape, rules: IntervalRules) -> Self {
         assert!(rules.period_ns > 0, "an allocator cannot plan all the time");
-        let estimator = |most| Estimator::new(rules.estimate, rules.hysteresis_cores, most);
         let mut interval = Self {
             rules,
             targets: Targets::new(shape),
-            estimators: shape.apps.iter().map(|app| estimator(app.most)).collect(),
+            estimators: shape
+                .apps
+                .iter()
+                .map(|app| Estimator::new(rules.estimate, rules.hysteresis_cores, app.most))
+                .collect(),
             demand: alloc::vec![1; shape.apps.len()],
             last_look_ns: 0,
         };

@@ -71,8 +71,10 @@ impl Shenango {
 
     /// Those of the wanting that have no core, and none promised.
     fn without_core(&self) -> BitSet {
-        let without = |&app: &usize| self.cores.held(AppId(app as u16)) == 0;
-        self.wanting.iter().filter(without).collect()
+        self.wanting
+            .iter()
+            .filter(|&app: &usize| self.cores.held(AppId(app as u16)) == 0)
+            .collect()
     }
 
     /// What the application may take from others; `starves`: it had no core at two looks.

@@ -25,8 +25,9 @@ impl Local for RoundRobin {
     #[inline]
     fn next<Q: Queues>(&mut self, _now_ns: u64, queues: &mut Q) -> Next {
         let slice_ns = Some(self.slice_ns);
-        let run = |job| Next::Run { job, slice_ns };
-        queues.pop().map_or(Next::Idle, run)
+        queues
+            .pop()
+            .map_or(Next::Idle, |job| Next::Run { job, slice_ns })
     }
 
     #[inline]

@@ -23,10 +23,12 @@ impl Lateness {
         if sigma_ns == 0 {
             return Self::PRECISE;
         }
-        let middle = |stratum| (f64::from(stratum) + 0.5) / f64::from(STRATA);
         Self {
             quantiles_ns: (0..STRATA)
-                .map(|stratum| (half_normal_quantile(middle(stratum)) * sigma_ns as f64) as u64)
+                .map(|stratum| {
+                    let middle = (f64::from(stratum) + 0.5) / f64::from(STRATA);
+                    (half_normal_quantile(middle) * sigma_ns as f64) as u64
+                })
                 .collect(),
         }
     }

@@ -116,8 +116,9 @@ impl Overtake {
         while let Some(worker) = self.unranked.first() {
             self.unranked.remove(worker);
             let RunningAssignment { job, since_ns, .. } = self.running[worker];
-            let rank = |job| self.urgency.of_running(since_ns, job);
-            self.ranks[worker] = ingress.dispatched(job).map_or(0, rank);
+            self.ranks[worker] = ingress
+                .dispatched(job)
+                .map_or(0, |job| self.urgency.of_running(since_ns, job));
             self.highest = self.highest.max(self.ranks[worker]);
         }
     }

@@ -76,11 +76,10 @@ impl Monitor for Ticks {
         let level = self.levels.at(running.attained_ns);
         let over =
             level != before || (level == count - 1 && running.turn_ns >> level >= quantum_ns);
-        let waits = |head: &Job| {
+        if ingress.peek(0).is_some_and(|head: &Job| {
             let head = self.levels.at(head.attained_ns);
             head < level || over && head == level
-        };
-        if ingress.peek(0).is_some_and(waits) {
+        }) {
             return PreemptionDecision::Preempt;
         }
         running.attained_ns += quantum_ns;

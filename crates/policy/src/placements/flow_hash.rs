@@ -85,8 +85,12 @@ mod tests {
                 .iter()
                 .all(|&load| load.abs_diff(10_000) < 700)
         );
-        let uneven = |seed| loads(8, seed).iter().any(|&load| load >= 2);
-        assert!((0..10).filter(|&seed| uneven(seed)).count() >= 8);
+        assert!(
+            (0..10)
+                .filter(|&seed| loads(8, seed).iter().any(|&load| load >= 2))
+                .count()
+                >= 8
+        );
         assert_ne!(loads(8, 1), loads(8, 2));
     }
 }

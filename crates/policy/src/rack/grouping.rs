@@ -162,25 +162,26 @@ impl Points {
 
     /// Each type's nearest centre, the first among equals; types never seen go by execution time alone.
     fn nearest(&self, centres: &[[f64; 2]]) -> Vec<u16> {
-        let nearest = |class: usize| {
-            let seen = self.seen.contains(&class);
-            let distance = |centre: &[f64; 2]| {
-                if seen {
-                    square(self.at[class], *centre)
-                } else {
-                    (self.at[class][0] - centre[0]) * (self.at[class][0] - centre[0])
-                }
-            };
-            let best = (0..centres.len()).reduce(|best, other| {
-                if distance(&centres[other]) < distance(&centres[best]) {
-                    other
-                } else {
-                    best
-                }
-            });
-            best.unwrap_or(0) as u16
-        };
-        (0..self.at.len()).map(nearest).collect()
+        (0..self.at.len())
+            .map(|class: usize| {
+                let seen = self.seen.contains(&class);
+                let distance = |centre: &[f64; 2]| {
+                    if seen {
+                        square(self.at[class], *centre)
+                    } else {
+                        (self.at[class][0] - centre[0]) * (self.at[class][0] - centre[0])
+                    }
+                };
+                let best = (0..centres.len()).reduce(|best, other| {
+                    if distance(&centres[other]) < distance(&centres[best]) {
+                        other
+                    } else {
+                        best
+                    }
+                });
+                best.unwrap_or(0) as u16
+            })
+            .collect()
     }
 
     fn recentre(&self, group_of: &[u16], centres: &mut [[f64; 2]]) {

@@ -82,13 +82,11 @@ impl RackLayout {
     /// Servers with cores of more than one group.
     #[must_use]
     pub fn mixed(&self) -> usize {
-        let groups = |server| {
-            (0..self.groups)
-                .filter(|&group| self.cores(server, group) > 0)
-                .count()
-        };
         (0..self.servers())
-            .filter(|&server| groups(server) > 1)
+            .filter(|&server| {
+                let groups = (0..self.groups).filter(|&group| self.cores(server, group) > 0);
+                groups.count() > 1
+            })
             .count()
     }
 
@@ -171,9 +169,10 @@ impl Update<'_> {
     }
 
     fn best_whole(&self) -> Option<(usize, usize)> {
-        let servers = || (0..self.free.len()).filter(|&server| self.free[server]);
-        let pairs =
-            (0..self.need.len()).flat_map(|group| servers().map(move |server| (server, group)));
+        let pairs = (0..self.need.len()).flat_map(|group| {
+            let servers = (0..self.free.len()).filter(|&server| self.free[server]);
+            servers.map(move |server| (server, group))
+        });
         let whole =
             pairs.filter(|&(server, group)| self.need[group] >= self.before.capacity[server]);
         whole.reduce(|best, other| {

@@ -25,22 +25,19 @@ pub fn provision(demands: &[f64], cores: usize, given: &mut Vec<usize>) {
     given.extend((0..demands.len()).map(|group| (exact(group) as usize).min(cores)));
     // Rounding errors aside there are fewer cores left over than groups.
     while given.iter().sum::<usize>() < cores {
-        let owed = |given: &[usize], group: usize| exact(group) - given[group] as f64;
-        let most = largest(demands.len(), |group| owed(given, group));
+        let most = largest(demands.len(), |group| exact(group) - given[group] as f64);
         given[most] += 1;
     }
     while given.iter().sum::<usize>() > cores {
-        let surplus = |given: &[usize], group: usize| given[group] as f64 - exact(group);
-        let most = largest(demands.len(), |group| surplus(given, group));
+        let most = largest(demands.len(), |group| given[group] as f64 - exact(group));
         given[most] -= 1;
     }
     while let Some(without) = given.iter().position(|&cores| cores == 0) {
         // Whoever has the most beyond its demand can spare one; with a core in hand first of all.
-        let spare = |given: &[usize], group: usize| match given[group] {
+        let most = largest(demands.len(), |group| match given[group] {
             0 | 1 => f64::NEG_INFINITY,
             cores => cores as f64 - exact(group),
-        };
-        let most = largest(demands.len(), |group| spare(given, group));
+        });
         given[most] -= 1;
         given[without] += 1;
     }

@@ -47,13 +47,14 @@ impl Shaper {
             Cloning::Off => 1,
             Cloning::Calmest(ns) | Cloning::Longer(ns) => ns,
         };
-        let group = || ShapedGroup {
-            wheel: Wheel::new(cores),
-            burst: Burst::new(window_ns),
-        };
         Self {
             group_of: alloc::vec![0; types + 1],
-            groups: (0..types.max(1)).map(|_| group()).collect(),
+            groups: (0..types.max(1))
+                .map(|_| ShapedGroup {
+                    wheel: Wheel::new(cores),
+                    burst: Burst::new(window_ns),
+                })
+                .collect(),
             active: 0,
             turns,
             cloning,

@@ -117,13 +117,12 @@ impl Longs {
         match self {
             Self::Hints => (shape.longs(), BitSet::EMPTY),
             Self::Learned => (BitSet::EMPTY, BitSet::range(0, classes)),
-            Self::Auto => {
-                let unhinted = |class: &usize| !shape.classes[*class].tells_length();
-                (
-                    shape.hinted_longs(),
-                    (0..classes).filter(unhinted).collect(),
-                )
-            }
+            Self::Auto => (
+                shape.hinted_longs(),
+                (0..classes)
+                    .filter(|class: &usize| !shape.classes[*class].tells_length())
+                    .collect(),
+            ),
         }
     }
 }

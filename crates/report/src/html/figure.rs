@@ -25,16 +25,20 @@ impl Chart {
 
     /// Buttons that hide and show a series; without script they are a plain legend.
     fn legend(&self) -> String {
-        let entry = |(index, series): (usize, &Series)| {
-            format!(
-                "<button type=\"button\" class=\"{}\" data-series=\"{index}\" \
+        let entries: String = self
+            .series
+            .iter()
+            .enumerate()
+            .map(|(index, series): (usize, &Series)| {
+                format!(
+                    "<button type=\"button\" class=\"{}\" data-series=\"{index}\" \
                  aria-pressed=\"true\">{}{}</button>\n",
-                series_class(index, series),
-                legend_key(index, series),
-                escape(&series.name),
-            )
-        };
-        let entries: String = self.series.iter().enumerate().map(entry).collect();
+                    series_class(index, series),
+                    legend_key(index, series),
+                    escape(&series.name),
+                )
+            })
+            .collect();
         format!("<div class=\"legend\">\n{entries}</div>\n")
     }
 

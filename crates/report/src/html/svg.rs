@@ -202,24 +202,26 @@ fn path(placed: &[Placed]) -> String {
 fn markers(series_index: usize, series: &Series, placed: &[Placed]) -> String {
     let hidden = series.dashed || placed.len() > MARKED_POINTS_MAX;
     let class = if hidden { "mark hidden" } else { "mark" };
-    let marker = |point: &Placed| {
-        let (x, y) = series.points[point.index];
-        let error = series
-            .error_at(point.index)
-            .map_or(String::new(), |(low, high)| {
-                format!(" [{}, {}]", significant(low, 3), significant(high, 3))
-            });
-        format!(
-            "<path class=\"{class}\" d=\"{}\" data-at=\"{:.1} {:.1}\" data-x=\"{}\" \
+    placed
+        .iter()
+        .map(|point: &Placed| {
+            let (x, y) = series.points[point.index];
+            let error = series
+                .error_at(point.index)
+                .map_or(String::new(), |(low, high)| {
+                    format!(" [{}, {}]", significant(low, 3), significant(high, 3))
+                });
+            format!(
+                "<path class=\"{class}\" d=\"{}\" data-at=\"{:.1} {:.1}\" data-x=\"{}\" \
              data-y=\"{}{error}\"/>\n",
-            shape(series_index, point.x, point.y),
-            point.x,
-            point.y,
-            plain(x),
-            significant(y, 3),
-        )
-    };
-    placed.iter().map(marker).collect()
+                shape(series_index, point.x, point.y),
+                point.x,
+                point.y,
+                plain(x),
+                significant(y, 3),
+            )
+        })
+        .collect()
 }
 
 /// A value of x, which was chosen and not measured: without trailing zeros.

@@ -94,15 +94,17 @@ impl Slo {
             return None;
         }
         let uses = self.bounds.iter().flat_map(|bound| {
-            let narrowed = |(scope, value): (Scope, f64)| {
-                let bound = Bound {
-                    scope,
-                    ..bound.clone()
-                };
-                let used = value / bound.at_most;
-                (bound, used)
-            };
-            bound.values(run).into_iter().map(narrowed)
+            bound
+                .values(run)
+                .into_iter()
+                .map(|(scope, value): (Scope, f64)| {
+                    let bound = Bound {
+                        scope,
+                        ..bound.clone()
+                    };
+                    let used = value / bound.at_most;
+                    (bound, used)
+                })
         });
         let uses: Vec<(Bound, f64)> = uses.collect();
         let shown = uses.iter().all(|(_, used)| used.is_finite());

@@ -184,7 +184,11 @@ fn bound(span: Span<'_>) -> Result<Bound, SloError> {
     let (left, limit) = span
         .split("<=")
         .ok_or_else(|| span.shape("`<=` is missing"))?;
-    let (scope, measure, statistic) = path(left.trim())?;
+    let BoundedFigure {
+        scope,
+        measure,
+        statistic,
+    } = figure(left.trim())?;
     let at_most = self::limit(limit.trim(), measure)?;
     Ok(Bound {
         scope,
@@ -194,8 +198,15 @@ fn bound(span: Span<'_>) -> Result<Bound, SloError> {
     })
 }
 
+/// What a bound is on.
+struct BoundedFigure {
+    scope: Scope,
+    measure: Measure,
+    statistic: Statistic,
+}
+
 /// `SCOPE.MEASURE.STATISTIC`, taken from both ends since a class's name may hold dots.
-fn path(span: Span<'_>) -> Result<(Scope, Measure, Statistic), SloError> {
+fn figure(span: Span<'_>) -> Result<BoundedFigure, SloError> {
     let incomplete = || span.shape("scope, measure and statistic are needed");
     let (head, rest) = span.split(".").ok_or_else(incomplete)?;
     head.one_of("scope", &SCOPES)?;
@@ -207,7 +218,11 @@ fn path(span: Span<'_>) -> Result<(Scope, Measure, Statistic), SloError> {
         None => return Err(rest.shape("`class` needs a name, or `*` for each class")),
     };
     let measure = measure.one_of("measure", &MEASURES)?;
-    Ok((scope, measure, statistic.one_of("statistic", &STATISTICS)?))
+    Ok(BoundedFigure {
+        scope,
+        measure,
+        statistic: statistic.one_of("statistic", &STATISTICS)?,
+    })
 }
 
 fn class(name: Span<'_>) -> Result<Scope, SloError> {

@@ -103,9 +103,11 @@ pub fn ratio_interval(
     pairs: &[(f64, f64)],
     confidence: f64,
 ) -> Result<ConfidenceInterval, StatsError> {
-    let bad = |value: &f64| !(value.is_finite() && *value > 0.0);
     for (index, &(left, right)) in pairs.iter().enumerate() {
-        if let Some(value) = [left, right].into_iter().find(bad) {
+        if let Some(value) = [left, right]
+            .into_iter()
+            .find(|value: &f64| !(value.is_finite() && *value > 0.0))
+        {
             let (what, domain) = ("a ratio's interval", "finite and positive");
             return Err(StatsError::BadSample {
                 what,

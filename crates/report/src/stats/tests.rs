@@ -152,11 +152,12 @@ fn lag1_autocorrelation_by_hand() {
 /// x' = φx + noise: mean 0, lag-1 autocorrelation φ.
 fn autoregressive(rng: &mut Pcg64Mcg, phi: f64, len: usize) -> Vec<f64> {
     let mut state = normal(rng) / (1.0 - phi * phi).sqrt();
-    let mut next = || {
-        state = phi * state + normal(rng);
-        state
-    };
-    (0..len).map(|_| next()).collect()
+    (0..len)
+        .map(|_| {
+            state = phi * state + normal(rng);
+            state
+        })
+        .collect()
 }
 
 #[test]

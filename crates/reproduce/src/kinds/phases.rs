@@ -196,8 +196,8 @@ fn plan_at(outcome: &Outcome, at_ns: u64) -> Option<&PlanChange> {
 /// Not a number where there is no plan.
 fn reserved(plan: Option<&PlanChange>, class: &str) -> f64 {
     let Some(plan) = plan else { return f64::NAN };
-    let has_it = |classes: &Vec<String>| classes.iter().any(|name| name == class);
-    let own = plan.reservation.iter().find(|group| has_it(&group.classes));
+    let mut groups = plan.reservation.iter();
+    let own = groups.find(|group| group.classes.iter().any(|name| name == class));
     own.map_or(0.0, |group| group.reserved.len() as f64)
 }
 

@@ -55,7 +55,7 @@ impl ServersMeasurement {
         };
         subject.simulation.check()?;
         let command = subject.command("sim", &format!("--load {}", self.load));
-        let run = move || {
+        Ok(Task::new(move || {
             let outcome = subject.simulation.run()?;
             let servers = outcome
                 .run
@@ -64,8 +64,8 @@ impl ServersMeasurement {
                 .map(|rack| rack.servers)
                 .unwrap_or_default();
             Ok(figures(&subject, &servers))
-        };
-        Ok(Task::new(run).command(command))
+        })
+        .command(command))
     }
 }
 

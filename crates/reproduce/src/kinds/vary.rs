@@ -57,20 +57,22 @@ impl Vary {
         if varied.is_empty() || given && self.x.len() != varied.len() {
             return Err(setting.fault("`vary` needs values, and as many `x`, if any"));
         }
-        let place = |(index, (text, on)): (usize, (String, On))| {
-            let x = match self.x.get(index) {
-                Some(x) => *x,
-                None => {
-                    number(&text).ok_or_else(|| setting.fault(format!("`{text}` needs an x")))?
-                }
-            };
-            Ok(VariedPoint {
-                x,
-                inserted: text,
-                on,
+        varied
+            .into_iter()
+            .enumerate()
+            .map(|(index, (text, on)): (usize, (String, On))| {
+                let x = match self.x.get(index) {
+                    Some(x) => *x,
+                    None => number(&text)
+                        .ok_or_else(|| setting.fault(format!("`{text}` needs an x")))?,
+                };
+                Ok(VariedPoint {
+                    x,
+                    inserted: text,
+                    on,
+                })
             })
-        };
-        varied.into_iter().enumerate().map(place).collect()
+            .collect()
     }
 }
 

@@ -34,8 +34,10 @@ impl Carried {
     /// the slowdown is taken to grow in proportion to the rate; where requests were turned away, the rate of the last that does counts.
     /// None without a step.
     pub(crate) fn of(steps: &[RoundStep], slo: f64) -> Option<Self> {
-        let keeps = |step: &RoundStep| step.sustained && step.slowdown <= slo;
-        let Some(first) = steps.iter().position(|step| !keeps(step)) else {
+        let Some(first) = steps
+            .iter()
+            .position(|step| !(step.sustained && step.slowdown <= slo))
+        else {
             return steps.last().map(|step| Self::AtLeast(step.rps));
         };
         let Some(last) = first.checked_sub(1) else {

@@ -197,9 +197,8 @@ impl LiveExperiment {
             let checked = spec.and_then(|spec| spec.check(&shape));
             checked.map_err(|error| error.to_string())?;
         }
-        let known = |name: &String| self.system.iter().any(|system| system.name == *name);
-        let names = || self.claim.iter().flat_map(|claim| [&claim.of, &claim.over]);
-        match names().find(|name| !known(name)) {
+        let mut names = self.claim.iter().flat_map(|claim| [&claim.of, &claim.over]);
+        match names.find(|name| self.system.iter().all(|system| system.name != **name)) {
             Some(name) => Err(format!("a claim is about {name:?}, which is no system")),
             None => Ok(()),
         }

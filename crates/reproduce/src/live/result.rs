@@ -300,18 +300,30 @@ fn how(system: &LiveSystem) -> String {
     how
 }
 
-/// What is seen of a run.
-type Sight = (String, Box<dyn Fn(&LiveRun) -> f64>);
+/// A figure of a run, by the name that claims give it.
+struct NamedFigure {
+    name: String,
+    of: Box<dyn Fn(&LiveRun) -> f64>,
+}
 
-fn sights(run: &LiveRun) -> Vec<Sight> {
+impl NamedFigure {
+    fn new(name: impl Into<String>, of: impl Fn(&LiveRun) -> f64 + 'static) -> Self {
+        Self {
+            name: name.into(),
+            of: Box::new(of),
+        }
+    }
+}
+
+fn figures(run: &LiveRun) -> Vec<NamedFigure> {
     const TAILS: [Tail; 4] = [Tail::P50, Tail::P90, Tail::P99, Tail::P999];
-    let mut sights: Vec<Sight> = Vec::new();
+    let mut figures = Vec::new();
     for tail in TAILS {
         let key = format!("{tail:?}").to_lowercase();
         let of = move |summary: &Summary| tail.of(summary);
-        sights.push((
+        figures.push(NamedFigure::new(
             format!("overall.slowdown.{key}"),
-            Box::new(move |run| of(&run.server.overall.slowdown)),
+            move |run| of(&run.server.overall.slowdown),
         ));
         for (index, class) in run
             .server
@@ -321,28 +333,26 @@ fn sights(run: &LiveRun) -> Vec<Sight> {
             .filter(|(_, class)| class.count > 0)
         {
             let name = format!("class.{}.slowdown.{key}", class.name);
-            sights.push((
-                name,
-                Box::new(move |run| of(&run.server.classes[index].slowdown)),
-            ));
+            figures.push(NamedFigure::new(name, move |run| {
+                of(&run.server.classes[index].slowdown)
+            }));
         }
     }
-    sights.push(("achieved".into(), Box::new(|run| run.run.meta.achieved_rps)));
-    sights.push((
-        "preemptions".into(),
-        Box::new(|run| run.run.meta.preemptions as f64 / run.run.meta.requests as f64),
-    ));
-    sights.push((
-        "lock_yields".into(),
-        Box::new(|run| run.lock_yields as f64 / run.run.meta.requests as f64),
-    ));
-    sights.push(("shed".into(), Box::new(|run| run.shed as f64)));
-    sights.push((
-        "lost".into(),
-        Box::new(|run| run.run.extras.delivery.map_or(0.0, |it| it.lost as f64)),
-    ));
-    sights.push(("late.p99_us".into(), Box::new(|run| run.lag.p99_us)));
-    sights
+    figures.push(NamedFigure::new("achieved", |run| {
+        run.run.meta.achieved_rps
+    }));
+    figures.push(NamedFigure::new("preemptions", |run| {
+        run.run.meta.preemptions as f64 / run.run.meta.requests as f64
+    }));
+    figures.push(NamedFigure::new("lock_yields", |run| {
+        run.lock_yields as f64 / run.run.meta.requests as f64
+    }));
+    figures.push(NamedFigure::new("shed", |run| run.shed as f64));
+    figures.push(NamedFigure::new("lost", |run| {
+        run.run.extras.delivery.map_or(0.0, |it| it.lost as f64)
+    }));
+    figures.push(NamedFigure::new("late.p99_us", |run| run.lag.p99_us));
+    figures
 }
 
 fn point(system: &str, runs: &[&LiveRun]) -> Vec<Datum> {
@@ -350,14 +360,14 @@ fn point(system: &str, runs: &[&LiveRun]) -> Vec<Datum> {
         return Vec::new();
     };
     let x = median(runs.iter().map(|run| run.run.meta.offered_rps));
-    sights(first)
+    figures(first)
         .into_iter()
-        .map(|(what, of): Sight| Datum {
+        .map(|figure: NamedFigure| Datum {
             system: system.into(),
-            what,
+            what: figure.name,
             axis: "offered, requests/s".into(),
             x: Some(x),
-            value: median(runs.iter().map(|run| of(run))),
+            value: median(runs.iter().map(|run| (figure.of)(run))),
         })
         .collect()
 }

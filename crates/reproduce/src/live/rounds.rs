@@ -160,10 +160,9 @@ impl LeftOut {
     pub(crate) fn of(runs: impl Iterator<Item = Punctuality>) -> Self {
         let late = runs.filter(|run| run.is_late);
         let loads: BTreeSet<_> = late.map(|run| (run.round, run.load)).collect();
-        let lacking = |round: usize| loads.iter().filter(|(of, _)| *of == round).count();
         let rounds = loads.iter().map(|(round, _)| *round);
         let rounds = rounds
-            .filter(|round| lacking(*round) > LACKING_MAX)
+            .filter(|round| loads.iter().filter(|(of, _)| of == round).count() > LACKING_MAX)
             .collect();
         Self { loads, rounds }
     }

@@ -261,16 +261,19 @@ impl<'a> LiveSession<'a> {
             }
         }
         let executions = |took: &[Took]| median(took.iter().map(|took| took.execution_ns));
-        let of_class = |(index, took): (usize, &Vec<Took>)| AtRest {
-            class: self.asked.name(index).into(),
-            service_ns: executions(took).max(1),
-            with_probes_ns: self
-                .probes
-                .exists()
-                .then(|| executions(&with_probes[index])),
-            round_trip_ns: median(took.iter().map(|took| took.round_trip_ns)),
-        };
-        Ok(own.iter().enumerate().map(of_class).collect())
+        Ok(own
+            .iter()
+            .enumerate()
+            .map(|(index, took): (usize, &Vec<Took>)| AtRest {
+                class: self.asked.name(index).into(),
+                service_ns: executions(took).max(1),
+                with_probes_ns: self
+                    .probes
+                    .exists()
+                    .then(|| executions(&with_probes[index])),
+                round_trip_ns: median(took.iter().map(|took| took.round_trip_ns)),
+            })
+            .collect())
     }
 
     /// Asks a fresh server one request after the other, and adds what each took to its class.

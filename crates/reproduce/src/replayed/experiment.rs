@@ -209,9 +209,10 @@ impl ReplayedExperiment {
     /// Whether it is about systems and loads that there are.
     fn check_claim(&self, claim: &ReplayedClaim) -> Result<(), String> {
         claim.check()?;
-        let known = |name: &&String| self.system.iter().any(|system| system.name == **name);
         let mut names = [&claim.of].into_iter().chain(&claim.over);
-        if let Some(name) = names.find(|name| !known(name)) {
+        if let Some(name) =
+            names.find(|name| self.system.iter().all(|system| system.name != **name))
+        {
             return Err(format!("a claim is about {name:?}, which is no system"));
         }
         if !self.full.loads.contains(&claim.load) {

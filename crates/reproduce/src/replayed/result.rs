@@ -124,21 +124,20 @@ fn runs_of<'a>(
 /// A claim by the rounds in which all systems that it is about have runs that count.
 fn judged(claim: &ReplayedClaim, runs: &[ReplayedRun]) -> ReplayedJudged {
     let pairs = |seen: &dyn Fn(&ReplayedRun) -> f64| -> Vec<Pair> {
-        let paired = |run: &ReplayedRun| {
-            let over = match &claim.over {
-                None => None,
-                Some(over) => {
-                    let mut others = runs_of(runs, over, claim.load);
-                    Some(seen(others.find(|other| other.round == run.round)?))
-                }
-            };
-            Some(Pair {
-                of: seen(run),
-                over,
-            })
-        };
         runs_of(runs, &claim.of, claim.load)
-            .filter_map(paired)
+            .filter_map(|run: &ReplayedRun| {
+                let over = match &claim.over {
+                    None => None,
+                    Some(over) => {
+                        let mut others = runs_of(runs, over, claim.load);
+                        Some(seen(others.find(|other| other.round == run.round)?))
+                    }
+                };
+                Some(Pair {
+                    of: seen(run),
+                    over,
+                })
+            })
             .collect()
     };
     let live = pairs(&|run| claim.figure.live(run));
@@ -148,20 +147,21 @@ fn judged(claim: &ReplayedClaim, runs: &[ReplayedRun]) -> ReplayedJudged {
 
 fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> Point {
     let counted: Vec<&ReplayedRun> = runs_of(runs, system, load).collect();
-    let figure = |seen: RunFigure| {
-        let live = median(counted.iter().map(|run| seen.live(run)));
-        (
-            seen,
-            live,
-            median(counted.iter().map(|run| seen.simulated(run))),
-        )
-    };
     Point {
         system: system.into(),
         load,
         rounds: counted.len(),
         untouched_fraction: median(counted.iter().map(|run| run.untouched_fraction)),
-        figures: RunFigure::SHOWN.map(figure).to_vec(),
+        figures: RunFigure::SHOWN
+            .map(|seen: RunFigure| {
+                let live = median(counted.iter().map(|run| seen.live(run)));
+                (
+                    seen,
+                    live,
+                    median(counted.iter().map(|run| seen.simulated(run))),
+                )
+            })
+            .to_vec(),
     }
 }
 

@@ -90,15 +90,15 @@ pub(crate) fn rows(table: &Table) -> String {
         format!("| {} |\n", cells.join(" | "))
     };
     let mut text = line(table.columns());
-    let rule = |column: usize| {
-        if table.is_numeric(column) {
-            "---:"
-        } else {
-            "---"
-        }
-    };
     let rules: Vec<_> = (0..table.columns().len())
-        .map(|column| rule(column).to_owned())
+        .map(|column| {
+            let rule = if table.is_numeric(column) {
+                "---:"
+            } else {
+                "---"
+            };
+            rule.to_owned()
+        })
         .collect();
     text += &line(&rules);
     for row in table.rows() {

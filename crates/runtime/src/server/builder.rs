@@ -93,6 +93,13 @@ pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
     drain: Duration,
 }
 
+/// What of a builder has a type of its own, changed by [`Builder::with`].
+struct BuilderParts<S, D, C> {
+    service: S,
+    datapath: D,
+    classifier: C,
+}
+
 impl Default for Builder {
     fn default() -> Self {
         Self {
@@ -294,12 +301,20 @@ impl<S, D, C> Builder<S, D, C> {
 
     /// How requests are told apart; by the wire header's type unless chosen.
     pub fn classifier<C2: Classifier + 'static>(self, classifier: C2) -> Builder<S, D, C2> {
-        self.with(|service, datapath, _| (service, datapath, classifier))
+        self.with(|parts| BuilderParts {
+            service: parts.service,
+            datapath: parts.datapath,
+            classifier,
+        })
     }
 
     /// What answers the requests: a type of your own, or a closure whose parameter's type is written out (`|call: &mut Call<'_>| …`).
     pub fn service<S2: Service>(self, service: S2) -> Builder<S2, D, C> {
-        self.with(|_, datapath, classifier| (service, datapath, classifier))
+        self.with(|parts| BuilderParts {
+            service,
+            datapath: parts.datapath,
+            classifier: parts.classifier,
+        })
     }
 
     /// A closure that answers the requests; the compiler knows what its parameter is.
@@ -318,7 +333,11 @@ impl<S, D, C> Builder<S, D, C> {
 
     /// Where requests come from.
     pub fn datapath<D2: Datapath>(self, datapath: D2) -> Builder<S, Custom<D2>, C> {
-        self.with(|service, _, classifier| (service, Custom(datapath), classifier))
+        self.with(|parts| BuilderParts {
+            service: parts.service,
+            datapath: Custom(datapath),
+            classifier: parts.classifier,
+        })
     }
 
     /// Requests come over UDP, to this address; port 0 lets the system choose. Errors are told by [`start`](Self::start).
@@ -327,11 +346,26 @@ impl<S, D, C> Builder<S, D, C> {
             addr,
             steering: None,
         };
-        self.with(|service, _, classifier| (service, udp, classifier))
+        self.with(|parts| BuilderParts {
+            service: parts.service,
+            datapath: udp,
+            classifier: parts.classifier,
+        })
     }
 
-    fn with<S2, D2, C2>(self, change: impl FnOnce(S, D, C) -> (S2, D2, C2)) -> Builder<S2, D2, C2> {
-        let (service, datapath, classifier) = change(self.service, self.datapath, self.classifier);
+    fn with<S2, D2, C2>(
+        self,
+        change: impl FnOnce(BuilderParts<S, D, C>) -> BuilderParts<S2, D2, C2>,
+    ) -> Builder<S2, D2, C2> {
+        let BuilderParts {
+            service,
+            datapath,
+            classifier,
+        } = change(BuilderParts {
+            service: self.service,
+            datapath: self.datapath,
+            classifier: self.classifier,
+        });
         Builder {
             service,
             datapath,

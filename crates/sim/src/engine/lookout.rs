@@ -1,7 +1,6 @@
 //! The delay until an arrival is seen: none by a dispatcher's thread; else until one of the workers that take turns as the dispatcher looks.
 
 use super::Engine;
-use super::worker::SimWorker;
 use crate::Costs;
 use crate::server::NEVER;
 use headway_policy::role::{Ingress, Local, Monitor};
@@ -26,8 +25,8 @@ impl<I: Ingress, L: Local, M: Monitor> Engine<I, L, M> {
             dispatch_ns,
             ..
         } = self.costs;
-        let looks_up = |at: &SimWorker| at.looks_up_ns(now_ns, look_ns);
-        let first = (0..self.workers.len()).min_by_key(|&worker| looks_up(&self.workers[worker]));
+        let first = (0..self.workers.len())
+            .min_by_key(|&worker| self.workers[worker].looks_up_ns(now_ns, look_ns));
         let Some(first) = first else { return now_ns };
         let at = &mut self.workers[first];
         let seen_ns = at.looks_up_ns(now_ns, look_ns);

@@ -35,26 +35,28 @@ pub fn optimal_interval_bound(
     seed: u64,
 ) -> Vec<Option<IntervalBound>> {
     let mut least = 1;
-    let bound = |&offered: &f64| {
-        let enough = |&cores: &usize| {
-            let run = Intervals {
+    offered_cores
+        .iter()
+        .map(|&offered: &f64| {
+            let cores =
+                (least.max(offered.ceil() as usize).max(1)..=most).find(|&cores: &usize| {
+                    let run = Intervals {
+                        offered_cores: offered,
+                        mean_ns,
+                        interval_ns,
+                        intervals,
+                        seed,
+                    };
+                    run.p999_ns(cores) <= limit_ns
+                })?;
+            least = cores;
+            Some(IntervalBound {
                 offered_cores: offered,
-                mean_ns,
-                interval_ns,
-                intervals,
-                seed,
-            };
-            run.p999_ns(cores) <= limit_ns
-        };
-        let cores = (least.max(offered.ceil() as usize).max(1)..=most).find(enough)?;
-        least = cores;
-        Some(IntervalBound {
-            offered_cores: offered,
-            cores,
-            efficiency: offered / cores as f64,
+                cores,
+                efficiency: offered / cores as f64,
+            })
         })
-    };
-    offered_cores.iter().map(bound).collect()
+        .collect()
 }
 
 /// M/M/n/FCFS, begun anew at every interval.

@@ -284,8 +284,9 @@ impl<'a, A: Allocator> Host<'a, A> {
             }
             Move::Revoke { core, from } => {
                 // A kthread that parked meanwhile needs no signal.
-                let is_there = |occupied: Occupied| occupied.tenant == from;
-                if self.cores[core.index()].is_some_and(is_there) {
+                if self.cores[core.index()]
+                    .is_some_and(|occupied: Occupied| occupied.tenant == from)
+                {
                     let event = Event::Signalled {
                         core: core.0,
                         tenancy: self.tenancies[core.index()],

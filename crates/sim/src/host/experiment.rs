@@ -201,17 +201,20 @@ impl HostExperiment {
     #[must_use]
     pub fn shape(&self) -> HostShape {
         let cores = self.topology.cores();
-        let app = |app: &App| AppShape {
-            guaranteed: app.guaranteed,
-            most: app.most.unwrap_or(cores),
-            kind: match app.work {
-                AppWork::Server { .. } => AppKind::Latency,
-                AppWork::Batch => AppKind::Batch,
-            },
-        };
         HostShape {
             topology: self.topology.clone(),
-            apps: self.apps.iter().map(app).collect(),
+            apps: self
+                .apps
+                .iter()
+                .map(|app: &App| AppShape {
+                    guaranteed: app.guaranteed,
+                    most: app.most.unwrap_or(cores),
+                    kind: match app.work {
+                        AppWork::Server { .. } => AppKind::Latency,
+                        AppWork::Batch => AppKind::Batch,
+                    },
+                })
+                .collect(),
             seed: self.seed,
         }
     }

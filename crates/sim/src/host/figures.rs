@@ -180,17 +180,19 @@ pub fn spin_server(
     rates_rps: &[f64],
     effort: FigureEffort,
 ) -> Result<Vec<SystemCurve>, SimError> {
-    let curve = |contestant: &Contestant| {
-        let experiments: Vec<_> = rates_rps
-            .iter()
-            .map(|&rate: &f64| (rate, contestant.host(workload, rate, effort)))
-            .collect();
-        Ok(SystemCurve {
-            system: contestant.system,
-            points: run_all(&experiments, effort)?,
+    [SHENANGO, ZYGOS, ARACHNE]
+        .iter()
+        .map(|contestant: &Contestant| {
+            let experiments: Vec<_> = rates_rps
+                .iter()
+                .map(|&rate: &f64| (rate, contestant.host(workload, rate, effort)))
+                .collect();
+            Ok(SystemCurve {
+                system: contestant.system,
+                points: run_all(&experiments, effort)?,
+            })
         })
-    };
-    [SHENANGO, ZYGOS, ARACHNE].iter().map(curve).collect()
+        .collect()
 }
 
 /// The three workloads of Figure 4, mean 10 µs each: constant, exponential, bimodal (90 % × 5 + 10 % × 55 µs).
@@ -301,19 +303,21 @@ pub fn few_connections(
     effort: FigureEffort,
 ) -> Result<Vec<(u64, Vec<CurvePoint>)>, SimError> {
     let workload = named("exponential-10us");
-    let curve = |&flows: &u64| {
-        let experiments: Vec<_> = rates_rps
-            .iter()
-            .map(|&rate: &f64| {
-                let mut host = SHENANGO.host(&workload, rate, effort);
-                let steered = server(&format!("work-stealing,flows={flows}"));
-                host.apps[0] = host.apps[0].clone().policy(steered);
-                (rate, host)
-            })
-            .collect();
-        Ok((flows, run_all(&experiments, effort)?))
-    };
-    flows.iter().map(curve).collect()
+    flows
+        .iter()
+        .map(|&flows: &u64| {
+            let experiments: Vec<_> = rates_rps
+                .iter()
+                .map(|&rate: &f64| {
+                    let mut host = SHENANGO.host(&workload, rate, effort);
+                    let steered = server(&format!("work-stealing,flows={flows}"));
+                    host.apps[0] = host.apps[0].clone().policy(steered);
+                    (rate, host)
+                })
+                .collect();
+            Ok((flows, run_all(&experiments, effort)?))
+        })
+        .collect()
 }
 
 /// Figure 8: the spin server (exponential, 10 µs) and a batch application under Shenango, over the interval

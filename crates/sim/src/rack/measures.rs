@@ -67,7 +67,7 @@ impl<'a> RackMeasures<'a> {
             })
         };
         let stealable = |group: usize| {
-            let longer = move |server: usize| {
+            (0..layout.servers()).flat_map(move |server: usize| {
                 let here = layout.cores(server, group) > 0;
                 let from: usize = (0..=group)
                     .map(|shorter| layout.cores(server, shorter))
@@ -78,18 +78,18 @@ impl<'a> RackMeasures<'a> {
                     0..0
                 };
                 cores.map(move |core| server * self.common.experiment.workers + core)
-            };
-            (0..layout.servers()).flat_map(longer)
+            })
         };
-        let group = |group: usize| Reservation {
-            classes: grouping
-                .members(group)
-                .map(|class| names[class].to_owned())
-                .collect(),
-            reserved: cores(group).collect(),
-            stealable: stealable(group).collect(),
-        };
-        (0..grouping.groups()).map(group).collect()
+        (0..grouping.groups())
+            .map(|group: usize| Reservation {
+                classes: grouping
+                    .members(group)
+                    .map(|class| names[class].to_owned())
+                    .collect(),
+                reserved: cores(group).collect(),
+                stealable: stealable(group).collect(),
+            })
+            .collect()
     }
 
     pub(super) fn into_outcome(

@@ -96,14 +96,16 @@ fn choose(fit: &mut ArrivalFit, mut gaps: Vec<u64>) {
         ));
     }
     // The simpler process where another is not clearly nearer.
-    let nearer = |best: (Arrivals, f64), other: &(Arrivals, f64)| {
-        if other.1 < best.1 - CLEARLY {
-            other.clone()
-        } else {
-            best
-        }
-    };
-    let (process, ks) = compared.iter().skip(1).fold(compared[0].clone(), nearer);
+    let (process, ks) = compared.iter().skip(1).fold(
+        compared[0].clone(),
+        |best: (Arrivals, f64), other: &(Arrivals, f64)| {
+            if other.1 < best.1 - CLEARLY {
+                other.clone()
+            } else {
+                best
+            }
+        },
+    );
     fit.distances = compared
         .iter()
         .map(|(process, ks)| (process.name(), *ks))

@@ -75,13 +75,13 @@ pub(super) fn fit(name: &str, mut samples: Vec<u64>) -> ClassFit {
         .collect();
     candidates.push(recorded(&samples, mean_ns, second));
     let limit = NEAR.max(CHANCE / libm::sqrt(samples.len() as f64));
-    let acceptable = |candidate: &FitCandidate| {
+    let named = &candidates[..candidates.len() - 1];
+    let fitting = (0..named.len()).filter(|&index| {
+        let candidate = &named[index];
         candidate.ks <= limit
             && candidate.mean_error.abs() <= MEAN_ERROR_MAX
             && candidate.second_moment_error.abs() <= SECOND_MOMENT_ERROR_MAX
-    };
-    let named = &candidates[..candidates.len() - 1];
-    let fitting = (0..named.len()).filter(|&index| acceptable(&named[index]));
+    });
     let nearest = fitting.min_by(|&a, &b| named[a].ks.total_cmp(&named[b].ks));
     ClassFit {
         name: name.into(),

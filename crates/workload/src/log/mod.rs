@@ -193,25 +193,25 @@ fn add(
     first_ns: &mut Option<u64>,
 ) -> Checked<()> {
     let (name, example) = format.example();
-    let wrong = || Problem::NotOfFormat {
-        format: name,
-        example,
-    };
-    let line = format.line(text).ok_or_else(|| ("", wrong()))?;
+    let line = format.line(text).ok_or_else(|| {
+        let wrong = Problem::NotOfFormat {
+            format: name,
+            example,
+        };
+        ("", wrong)
+    })?;
     let seconds = format!("{}s", line.time);
     let at_ns = duration::parse(&seconds).map_err(|error| ("time", error.into()))?;
     let first_ns = *first_ns.get_or_insert(at_ns);
-    let unsorted = || Problem::Unsorted {
-        given: line.time.to_owned(),
-    };
-    let since_ns = at_ns
-        .checked_sub(first_ns)
-        .ok_or_else(|| ("time", unsorted()))?;
+    let since_ns = at_ns.checked_sub(first_ns).ok_or_else(|| {
+        let given = line.time.to_owned();
+        ("time", Problem::Unsorted { given })
+    })?;
     let service_ns = model.service_ns(line.class, line.bytes);
-    let unpriced = || Problem::Unpriced {
-        class: line.class.to_owned(),
-    };
-    let service_ns = service_ns.ok_or_else(|| ("class", unpriced()))?;
+    let service_ns = service_ns.ok_or_else(|| {
+        let class = line.class.to_owned();
+        ("class", Problem::Unpriced { class })
+    })?;
     trace.add(line.time, since_ns, line.class, service_ns)
 }
 

@@ -91,28 +91,32 @@ pub(super) fn with_comparisons(
 ) -> Result<serde_json::Value> {
     let mut value = serde_json::to_value(report)?;
     if let (Some(object), Some(calibration)) = (value.as_object_mut(), calibration) {
-        let one = |comparison: &Comparison| {
-            let untouched = &comparison.untouched;
-            let (p50_ratio, mean_ratio) = untouched.ratios();
-            let (agreement, agrees) = match comparison.agreement() {
-                Agreement::Agrees => ("agrees", Some(true)),
-                Agreement::Differs => ("differs", Some(false)),
-                Agreement::TooNoisy(_) => ("too noisy", None),
-                Agreement::TooLoaded(_) => ("too loaded", None),
-            };
-            serde_json::json!({
-                "simulated": comparison.simulated, "p50_ratio": p50_ratio, "mean_ratio": mean_ratio,
-                "untouched": {
-                    "requests": untouched.requests, "fraction": untouched.fraction,
-                    "classes": untouched.classes.iter().map(|(live, simulated)| serde_json::json!({
-                        "live": live, "simulated": simulated,
-                    })).collect::<Vec<_>>(),
-                },
-                "agrees": agrees, "verdict": agreement,
-            })
-        };
         object.insert("calibration".into(), serde_json::to_value(calibration)?);
-        object.insert("comparisons".into(), comparisons.iter().map(one).collect());
+        object.insert(
+            "comparisons".into(),
+            comparisons.iter().map(comparison_json).collect(),
+        );
     }
     Ok(value)
+}
+
+fn comparison_json(comparison: &Comparison) -> serde_json::Value {
+    let untouched = &comparison.untouched;
+    let (p50_ratio, mean_ratio) = untouched.ratios();
+    let (agreement, agrees) = match comparison.agreement() {
+        Agreement::Agrees => ("agrees", Some(true)),
+        Agreement::Differs => ("differs", Some(false)),
+        Agreement::TooNoisy(_) => ("too noisy", None),
+        Agreement::TooLoaded(_) => ("too loaded", None),
+    };
+    serde_json::json!({
+        "simulated": comparison.simulated, "p50_ratio": p50_ratio, "mean_ratio": mean_ratio,
+        "untouched": {
+            "requests": untouched.requests, "fraction": untouched.fraction,
+            "classes": untouched.classes.iter().map(|(live, simulated)| serde_json::json!({
+                "live": live, "simulated": simulated,
+            })).collect::<Vec<_>>(),
+        },
+        "agrees": agrees, "verdict": agreement,
+    })
 }

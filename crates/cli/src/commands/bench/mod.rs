@@ -376,11 +376,9 @@ impl Args {
                 ..trial.clone()
             })
             .collect();
-        let takes_turns = |trial: &Trial| trial.layout == Layout::Inline;
-        let is_signalled = |trial: &Trial| trial.mechanism == Mechanism::Signal;
         if trials
             .iter()
-            .any(|trial| takes_turns(trial) && is_signalled(trial))
+            .any(|trial| trial.layout == Layout::Inline && trial.mechanism == Mechanism::Signal)
         {
             return Err(usage("--layout", StartError::InlineSignals));
         }
@@ -393,18 +391,20 @@ impl Args {
         if self.preempt.is_empty() {
             return vec![trial.clone()];
         }
-        let by = |&mechanism: &Mechanism| {
-            let layout = match (self.layout, mechanism) {
-                (LayoutFlag::Auto, Mechanism::Flag) => Some(Layout::Dedicated),
-                (LayoutFlag::Auto, Mechanism::Tsc) => Some(Layout::Inline),
-                _ => (mechanism == own).then_some(trial.layout),
-            };
-            layout.map(|layout| Trial {
-                layout,
-                ..trial.clone()
+        self.preempt
+            .iter()
+            .filter_map(|&mechanism: &Mechanism| {
+                let layout = match (self.layout, mechanism) {
+                    (LayoutFlag::Auto, Mechanism::Flag) => Some(Layout::Dedicated),
+                    (LayoutFlag::Auto, Mechanism::Tsc) => Some(Layout::Inline),
+                    _ => (mechanism == own).then_some(trial.layout),
+                };
+                layout.map(|layout| Trial {
+                    layout,
+                    ..trial.clone()
+                })
             })
-        };
-        self.preempt.iter().filter_map(by).collect()
+            .collect()
     }
 
     /// Refuses an interval that no trial heeds.

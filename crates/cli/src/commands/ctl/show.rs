@@ -12,15 +12,17 @@ pub(super) fn text(status: &Value) -> String {
         .as_array()
         .filter(|all| !all.is_empty())
     {
-        let queue = |queue: &Value| {
-            let congested = queue["congested"].as_bool().unwrap_or_default();
-            format!(
-                "{}{}",
-                queue["waiting"],
-                if congested { " (congested)" } else { "" }
-            )
-        };
-        let queues: Vec<_> = queues.iter().map(queue).collect();
+        let queues: Vec<_> = queues
+            .iter()
+            .map(|queue: &Value| {
+                let congested = queue["congested"].as_bool().unwrap_or_default();
+                format!(
+                    "{}{}",
+                    queue["waiting"],
+                    if congested { " (congested)" } else { "" }
+                )
+            })
+            .collect();
         text += &format!("\n\nwaiting in wait queues: {}", queues.join(", "));
     }
     text += &format!("\n\n{}", classes(status));

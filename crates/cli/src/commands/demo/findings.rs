@@ -42,7 +42,7 @@ impl Findings {
 
     /// By which requests of a class curves can be drawn for every policy.
     pub(crate) fn sample(&self, class: &str) -> Sample {
-        let untouched = (Basis::Untouched, self.index(class));
+        let untouched = Sample::untouched(self.index(class));
         if self
             .lanes
             .iter()
@@ -143,23 +143,27 @@ impl Findings {
         let Some(best) = best else {
             return Vec::new();
         };
-        let of_ratio = |ratio: &PolicyRatio| {
-            let sample = (ratio.of, self.index(&ratio.class));
-            let run = |name: &str| self.lane(name)?.run(&self.setup.stage, sample);
-            let (base, other) = (run(&self.base)?, run(&best)?);
-            let p99 = |run: &Run| Some(run.class(&ratio.class)?.latency_us.p99);
-            let base = TailUnder {
-                policy: &self.base,
-                p99_us: p99(&base)?,
-            };
-            let other = TailUnder {
-                policy: &best,
-                p99_us: p99(&other)?,
-            };
-            Some(compared(ratio, &base, &other, &ratio.p99?))
-        };
         let ratios = self.ratios.iter().filter(|ratio| ratio.policy == best);
-        ratios.filter_map(of_ratio).collect()
+        ratios
+            .filter_map(|ratio: &PolicyRatio| {
+                let sample = Sample {
+                    basis: ratio.of,
+                    class: self.index(&ratio.class),
+                };
+                let run = |name: &str| self.lane(name)?.run(&self.setup.stage, sample);
+                let (base, other) = (run(&self.base)?, run(&best)?);
+                let p99 = |run: &Run| Some(run.class(&ratio.class)?.latency_us.p99);
+                let base = TailUnder {
+                    policy: &self.base,
+                    p99_us: p99(&base)?,
+                };
+                let other = TailUnder {
+                    policy: &best,
+                    p99_us: p99(&other)?,
+                };
+                Some(compared(ratio, &base, &other, &ratio.p99?))
+            })
+            .collect()
     }
 
     /// The ranked policies, best first.
@@ -170,24 +174,6 @@ impl Findings {
     }
 
     fn ranks(&self) -> Vec<String> {
-        let step = |step: &RankingStep| {
-            let RankingStep { better, worse, .. } = step;
-            match &step.ratio {
-                Some(ratio) if step.ranked => {
-                    format!(
-                        "  {better} before {worse}: {} × lower",
-                        format::interval(ratio)
-                    )
-                }
-                Some(ratio) => format!(
-                    "  {better} and {worse} cannot be ranked: the interval of their ratio, {}, includes 1",
-                    format::interval(ratio)
-                ),
-                None => {
-                    format!("  {better} and {worse} cannot be ranked: no two rounds count for both")
-                }
-            }
-        };
         let Some(first) = self.ranking.first() else {
             return Vec::new();
         };
@@ -197,7 +183,7 @@ impl Findings {
             requests(first.of),
             format::percent(CONFIDENCE),
         );
-        let steps = self.ranking.iter().map(step);
+        let steps = self.ranking.iter().map(ranking_line);
         std::iter::once(head).chain(steps).collect()
     }
 
@@ -215,24 +201,27 @@ impl Findings {
 
     /// How often the policies that plan kept the longest class off some worker.
     fn reservations(&self) -> Vec<String> {
-        let plans = |lane: &&Lane| {
-            lane.valid(ALL).any(|round: &Round| {
-                round
-                    .stats
-                    .plan
-                    .as_ref()
-                    .is_some_and(|plan| !plan.groups.is_empty())
+        let parts: Vec<String> = self
+            .lanes
+            .iter()
+            .filter(|lane: &&Lane| {
+                lane.valid(ALL).any(|round: &Round| {
+                    round
+                        .stats
+                        .plan
+                        .as_ref()
+                        .is_some_and(|plan| !plan.groups.is_empty())
+                })
             })
-        };
-        let of = |lane: &Lane| {
-            let reserving = lane.reserving(self.setup.stage.workers);
-            format!(
-                "{} in {reserving} of {} rounds",
-                lane.name,
-                lane.valid(ALL).count()
-            )
-        };
-        let parts: Vec<String> = self.lanes.iter().filter(plans).map(of).collect();
+            .map(|lane: &Lane| {
+                let reserving = lane.reserving(self.setup.stage.workers);
+                format!(
+                    "{} in {reserving} of {} rounds",
+                    lane.name,
+                    lane.valid(ALL).count()
+                )
+            })
+            .collect();
         if parts.is_empty() {
             Vec::new()
         } else {
@@ -245,15 +234,14 @@ impl Findings {
 
     fn starving(&self) -> Vec<String> {
         let starving = self.lanes.iter().filter(|lane| !lane.starved.is_empty());
-        let say = |lane: &Lane| {
+        starving.map(|lane: &Lane| {
             format!(
                 "{} starves {} at this load: the backlog grows without bound, so its tail only measures the run's \
                  length. It is not ranked.",
                 lane.name,
                 lane.starved.join(" and ")
             )
-        };
-        starving.map(say).collect()
+        }).collect()
     }
 
     /// What the machine's own gaps did to the client, for they are in the tails.
@@ -276,19 +264,21 @@ impl Findings {
 
     /// Rounds that do not count, together where they do not for the same reason.
     fn omissions(&self) -> Vec<String> {
-        let say = |lane: &Lane| {
-            let excluded = lane.excluded();
-            let Excluded { policy, why, .. } = excluded.first()?;
-            let rounds: Vec<String> = excluded.iter().map(|it| it.round.to_string()).collect();
-            Some(format!(
-                "Left out: {policy}, {} of {} rounds ({}). The first: {}.",
-                rounds.len(),
-                lane.rounds.len(),
-                rounds.join(", "),
-                why.join("; ")
-            ))
-        };
-        self.lanes.iter().filter_map(say).collect()
+        self.lanes
+            .iter()
+            .filter_map(|lane: &Lane| {
+                let excluded = lane.excluded();
+                let Excluded { policy, why, .. } = excluded.first()?;
+                let rounds: Vec<String> = excluded.iter().map(|it| it.round.to_string()).collect();
+                Some(format!(
+                    "Left out: {policy}, {} of {} rounds ({}). The first: {}.",
+                    rounds.len(),
+                    lane.rounds.len(),
+                    rounds.join(", "),
+                    why.join("; ")
+                ))
+            })
+            .collect()
     }
 }
 
@@ -341,5 +331,25 @@ fn inverse(ratio: &ConfidenceInterval) -> ConfidenceInterval {
         lo: 1.0 / ratio.hi,
         hi: 1.0 / ratio.lo,
         ..*ratio
+    }
+}
+
+/// Which of two neighbours comes first, and by how much; or that they cannot be ranked.
+fn ranking_line(step: &RankingStep) -> String {
+    let RankingStep { better, worse, .. } = step;
+    match &step.ratio {
+        Some(ratio) if step.ranked => {
+            format!(
+                "  {better} before {worse}: {} × lower",
+                format::interval(ratio)
+            )
+        }
+        Some(ratio) => format!(
+            "  {better} and {worse} cannot be ranked: the interval of their ratio, {}, includes 1",
+            format::interval(ratio)
+        ),
+        None => {
+            format!("  {better} and {worse} cannot be ranked: no two rounds count for both")
+        }
     }
 }

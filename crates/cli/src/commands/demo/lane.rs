@@ -28,11 +28,29 @@ pub(crate) enum Basis {
     All,
 }
 
-/// Which requests, and of which class; none: of all.
-pub(crate) type Sample = (Basis, Option<usize>);
+/// Some requests of each round.
+#[derive(Clone, Copy)]
+pub(crate) struct Sample {
+    pub(crate) basis: Basis,
+    /// The place of their class; none: of all classes.
+    pub(crate) class: Option<usize>,
+}
+
+impl Sample {
+    /// The requests of the class, or of all, that the machine left alone.
+    pub(crate) fn untouched(class: Option<usize>) -> Self {
+        Self {
+            basis: Basis::Untouched,
+            class,
+        }
+    }
+}
 
 /// All requests.
-pub(crate) const ALL: Sample = (Basis::All, None);
+pub(crate) const ALL: Sample = Sample {
+    basis: Basis::All,
+    class: None,
+};
 
 /// One policy's part of one round.
 pub(crate) struct Round {
@@ -100,14 +118,13 @@ impl Round {
             run: Run::new(meta, &recorder, extras),
             recorder,
         };
-        let late = |flaw: &Flaw| matches!(flaw, Flaw::Late { .. });
         Self {
             load: load(stage, &stats, &report.run),
             planned_load,
             flaws: report
                 .flaws
                 .into_iter()
-                .filter(|flaw| !late(flaw))
+                .filter(|flaw| !matches!(flaw, Flaw::Late { .. }))
                 .collect(),
             untouched,
             all: RunSubset {
@@ -196,8 +213,8 @@ impl Lane {
     }
 
     /// Whether it does with these requests, of one class or of all.
-    pub(crate) fn counts(&self, round: &Round, (basis, class): Sample) -> bool {
-        self.sound(round) && (basis == Basis::All || round.quiet(class))
+    pub(crate) fn counts(&self, round: &Round, sample: Sample) -> bool {
+        self.sound(round) && (sample.basis == Basis::All || round.quiet(sample.class))
     }
 
     /// The rounds that do not, and why.
@@ -238,7 +255,7 @@ impl Lane {
     /// Histograms of all rounds that count, as one; none where no round does.
     pub(crate) fn recorder(&self, sample: Sample) -> Option<Recorder> {
         let rounds = self.valid(sample);
-        let mut recorders = rounds.map(|round| &round.view(sample.0).recorder);
+        let mut recorders = rounds.map(|round| &round.view(sample.basis).recorder);
         let mut merged = recorders.next()?.clone();
         recorders.for_each(|recorder| merged.merge(recorder));
         Some(merged)
@@ -382,7 +399,7 @@ pub(crate) mod tests {
     fn a_round_of_which_the_machine_left_little_alone_counts_with_all_its_requests() {
         let rounds = vec![quiet(1_000), round(9_000, 1_000, 0.05)];
         let lane = lane("some", rounds);
-        let untouched = (Basis::Untouched, Some(0));
+        let untouched = Sample::untouched(Some(0));
         assert_eq!(lane.valid(untouched).count(), 1);
         assert_eq!(lane.valid(ALL).count(), 2);
         assert!(lane.excluded().is_empty());

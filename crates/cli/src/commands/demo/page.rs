@@ -59,7 +59,7 @@ fn policies(findings: &Findings) -> Table {
 fn tail(findings: &Findings, class: &str) -> Chart {
     let title = format!(
         "{class}: how slow, and how rarely ({})",
-        requests(findings.sample(class).0)
+        requests(findings.sample(class).basis)
     );
     let mut chart = Chart::new(title, "one request in … is slower", "latency, µs")
         .log_x()
@@ -94,7 +94,7 @@ fn quantiles(latency_ns: &Histogram) -> Vec<(f64, f64)> {
 /// The p99 of each round.
 fn rounds(findings: &Findings, class: &str) -> Chart {
     let of = findings.sample(class);
-    let title = format!("{class}: p99 of each round ({})", requests(of.0));
+    let title = format!("{class}: p99 of each round ({})", requests(of.basis));
     let mut chart = Chart::new(title, "round", "p99 latency, µs").log_y();
     for lane in &findings.lanes {
         let counted = lane.rounds.iter().enumerate();
@@ -103,7 +103,7 @@ fn rounds(findings: &Findings, class: &str) -> Chart {
             .filter_map(|(index, round)| {
                 Some((
                     (index + 1) as f64,
-                    round.view(of.0).run.class(class)?.latency_us.p99,
+                    round.view(of.basis).run.class(class)?.latency_us.p99,
                 ))
             });
         chart = chart.series(Series::new(label(lane, class), points.collect()));

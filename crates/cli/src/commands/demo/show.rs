@@ -1,7 +1,7 @@
 //! The findings on a terminal and for programs.
 
 use crate::commands::demo::findings::Findings;
-use crate::commands::demo::lane::{ALL, Basis, Lane};
+use crate::commands::demo::lane::{ALL, Basis, Lane, Sample};
 use crate::commands::demo::setup::Setup;
 use crate::commands::demo::verdict::CONFIDENCE;
 use crate::output;
@@ -40,7 +40,7 @@ fn row(findings: &Findings, lane: &Lane, class: &str) -> Vec<String> {
     let starved = lane.starved.iter().any(|name| name == class);
     let index = findings.index(class);
     let all = lane.run(&findings.setup.stage, ALL);
-    let untouched = lane.run(&findings.setup.stage, (Basis::Untouched, index));
+    let untouched = lane.run(&findings.setup.stage, Sample::untouched(index));
     let state = match (&all, starved) {
         (None, _) => ": nothing counts",
         (_, true) => ": starved",
@@ -166,8 +166,8 @@ fn untouched(findings: &Findings, lane: &Lane) -> Value {
     json!({
         "policy": lane.name,
         "fraction": lane.untouched_fraction(None),
-        "rounds": lane.valid((Basis::Untouched, None)).count(),
-        "run": lane.run(&findings.setup.stage, (Basis::Untouched, None)),
+        "rounds": lane.valid(Sample::untouched(None)).count(),
+        "run": lane.run(&findings.setup.stage, Sample::untouched(None)),
     })
 }
 

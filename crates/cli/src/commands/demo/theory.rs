@@ -98,10 +98,12 @@ fn curves(
         |_, _| {},
     );
     let mut runs = runs.into_iter();
-    let mut curve = |entrant: &Entrant| {
-        let runs = runs.by_ref().take(LOADS.len()).collect::<Result<_>>()?;
-        let name = entrant.name.clone();
-        Ok(Curve { name, runs })
-    };
-    entrants.iter().map(&mut curve).collect()
+    entrants
+        .iter()
+        .map(|entrant: &Entrant| {
+            let runs = runs.by_ref().take(LOADS.len()).collect::<Result<_>>()?;
+            let name = entrant.name.clone();
+            Ok(Curve { name, runs })
+        })
+        .collect()
 }

@@ -97,18 +97,19 @@ mod tests {
 
     /// A request a ms, each answered after 50 µs, and one in ten a SCAN of 2 ms.
     fn answers() -> Vec<Answered> {
-        let answer = |index: usize| {
-            let class = usize::from(index % 10 == 9);
-            let since_ns = [50_000, 2 * MS][class];
-            Answered {
-                index,
-                class,
-                due_ns: 100 * MS + index as u64 * MS,
-                since_due_ns: since_ns,
-                since_sent_ns: since_ns,
-            }
-        };
-        (0..1_000).map(answer).collect()
+        (0..1_000)
+            .map(|index: usize| {
+                let class = usize::from(index % 10 == 9);
+                let since_ns = [50_000, 2 * MS][class];
+                Answered {
+                    index,
+                    class,
+                    due_ns: 100 * MS + index as u64 * MS,
+                    since_due_ns: since_ns,
+                    since_sent_ns: since_ns,
+                }
+            })
+            .collect()
     }
 
     fn classes() -> [ClassMeta; 2] {

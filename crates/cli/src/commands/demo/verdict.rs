@@ -1,8 +1,8 @@
 //! What may be concluded: ratios with their intervals, and a ranking that claims no more than these say.
 
 use crate::commands::demo::lane::{Basis, Lane, Round, Sample};
-use headway_report::Run;
 use headway_report::stats::{ConfidenceInterval, ratio_interval};
+use headway_report::{ClassResult, Run};
 use serde::Serialize;
 
 /// Of each interval. There are two looks at the most, at each of which it may be wrong: with both, in at most 5 of 100.
@@ -45,7 +45,7 @@ pub(crate) struct RankingStep {
 /// else all, which takes longer to tell policies apart, since what the machine took is in the latencies of both. This depends on the
 /// machine's conduct, never on a latency.
 fn basis(left: &Lane, right: &Lane, class: Option<usize>) -> Basis {
-    if in_common(left, right, (Basis::Untouched, class)).count() < ROUNDS_MIN {
+    if in_common(left, right, Sample::untouched(class)).count() < ROUNDS_MIN {
         Basis::All
     } else {
         Basis::Untouched
@@ -54,11 +54,12 @@ fn basis(left: &Lane, right: &Lane, class: Option<usize>) -> Basis {
 
 /// The paired ratio `left` over `right` of a measure of a round.
 fn paired(
-    (left, right): (&Lane, &Lane),
+    left: &Lane,
+    right: &Lane,
     sample: Sample,
     measure: impl Fn(&Run) -> f64,
 ) -> Option<ConfidenceInterval> {
-    let value = |round: &Round| measure(&round.view(sample.0).run);
+    let value = |round: &Round| measure(&round.view(sample.basis).run);
     let pairs: Vec<(f64, f64)> = in_common(left, right, sample)
         .map(|(l, r)| (value(l), value(r)))
         .collect();
@@ -77,27 +78,41 @@ fn in_common<'a>(
 /// Every other policy against `base`, class by class, where neither starves the class.
 pub(crate) fn ratios(lanes: &[Lane], base: &Lane) -> Vec<PolicyRatio> {
     let classes = base.rounds[0].all.run.classes.iter().enumerate();
-    let of_class = |(index, class): (usize, &headway_report::ClassResult)| {
-        let fair = |lane: &&Lane| !lane.starved.contains(&class.name);
-        let others = lanes.iter().filter(|lane| lane.name != base.name);
-        let ratio = |lane: &Lane| {
+    classes
+        .flat_map(|(index, class): (usize, &ClassResult)| class_ratios(lanes, base, index, class))
+        .collect()
+}
+
+/// The same for one class, which is the `index`-th.
+fn class_ratios(
+    lanes: &[Lane],
+    base: &Lane,
+    index: usize,
+    class: &ClassResult,
+) -> Vec<PolicyRatio> {
+    let fair = |lane: &&Lane| !lane.starved.contains(&class.name);
+    if !fair(&base) {
+        return Vec::new();
+    }
+    lanes
+        .iter()
+        .filter(|lane| lane.name != base.name)
+        .filter(fair)
+        .map(|lane: &Lane| {
             let of = basis(lane, base, Some(index));
-            let p99 = |run: &Run| run.classes[index].latency_us.p99;
+            let sample = Sample {
+                basis: of,
+                class: Some(index),
+            };
             PolicyRatio {
                 policy: lane.name.clone(),
                 base: base.name.clone(),
                 class: class.name.clone(),
-                p99: paired((lane, base), (of, Some(index)), p99),
+                p99: paired(lane, base, sample, |run| run.classes[index].latency_us.p99),
                 of,
             }
-        };
-        if fair(&base) {
-            others.filter(fair).map(ratio).collect()
-        } else {
-            Vec::new()
-        }
-    };
-    classes.flat_map(of_class).collect()
+        })
+        .collect()
 }
 
 /// Whether nothing is left to find out: every policy's p99 of the first class, the short one, differs from that of `base` by requests
@@ -130,9 +145,13 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<RankingStep> {
     } else {
         Basis::All
     };
+    let sample = Sample {
+        basis: of,
+        class: None,
+    };
     let known = fair
         .iter()
-        .filter_map(|lane| Some((*lane, slowdown(lane, (of, None))?)));
+        .filter_map(|lane| Some((*lane, slowdown(lane, sample)?)));
     let mut order: Vec<(&Lane, f64)> = known.collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));
     let pairs = order.windows(2);
@@ -141,9 +160,12 @@ pub(crate) fn ranking(lanes: &[Lane]) -> Vec<RankingStep> {
 
 /// Two policies, of which the first is higher on average over all its rounds. Over the rounds that both have it may be the lower one.
 fn step(higher: &Lane, lower: &Lane, of: Basis) -> RankingStep {
-    let over = |worse: &Lane, better: &Lane| {
-        paired((worse, better), (of, None), |run| run.overall.slowdown.p99)
+    let sample = Sample {
+        basis: of,
+        class: None,
     };
+    let over =
+        |worse: &Lane, better: &Lane| paired(worse, better, sample, |run| run.overall.slowdown.p99);
     let ratio = over(higher, lower);
     let (worse, better, ratio) = match ratio {
         Some(ConfidenceInterval { estimate, .. }) if estimate < 1.0 => {
@@ -162,7 +184,9 @@ fn step(higher: &Lane, lower: &Lane, of: Basis) -> RankingStep {
 
 /// The geometric mean over the rounds, as the ratios are.
 fn slowdown(lane: &Lane, sample: Sample) -> Option<f64> {
-    let rounds = lane.valid(sample).map(|round| &round.view(sample.0).run);
+    let rounds = lane
+        .valid(sample)
+        .map(|round| &round.view(sample.basis).run);
     let logs: Vec<f64> = rounds.map(|run| run.overall.slowdown.p99.ln()).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;
     mean.is_finite().then_some(mean)
@@ -179,16 +203,22 @@ mod tests {
 
     /// A lane whose rounds take `latency_ns`, a tenth more from one to the next; of those that are not quiet the machine left little alone.
     fn played(name: &str, latency_ns: u64, are_quiet: [bool; 4]) -> Lane {
-        let of = |(index, is_quiet): (usize, bool)| {
-            let latency_ns = latency_ns * (10 + index as u64) / 10;
-            if is_quiet {
-                quiet(latency_ns)
-            } else {
-                // What was delayed shows in all requests, not in the few that are left.
-                round(90_000_000, latency_ns, 0.05)
-            }
-        };
-        lane(name, are_quiet.into_iter().enumerate().map(of).collect())
+        lane(
+            name,
+            are_quiet
+                .into_iter()
+                .enumerate()
+                .map(|(index, is_quiet): (usize, bool)| {
+                    let latency_ns = latency_ns * (10 + index as u64) / 10;
+                    if is_quiet {
+                        quiet(latency_ns)
+                    } else {
+                        // What was delayed shows in all requests, not in the few that are left.
+                        round(90_000_000, latency_ns, 0.05)
+                    }
+                })
+                .collect(),
+        )
     }
 
     #[test]

@@ -13,16 +13,17 @@ pub(super) fn mapped(map: &[String], classes: &[&str]) -> Result<Vec<u8>> {
             return Err(usage("--map", format!("class '{class}' has two types")));
         }
     }
-    let missing = |index: usize| {
-        let class = classes[index];
-        usage(
-            "--map",
-            format!("class '{class}' has no type: add {class}=N"),
-        )
-    };
     let typed = types.into_iter().enumerate();
     typed
-        .map(|(index, wire_type)| wire_type.ok_or_else(|| missing(index)))
+        .map(|(index, wire_type)| {
+            wire_type.ok_or_else(|| {
+                let class = classes[index];
+                usage(
+                    "--map",
+                    format!("class '{class}' has no type: add {class}=N"),
+                )
+            })
+        })
         .collect()
 }
 

@@ -199,21 +199,24 @@ fn heed_signals(stopper: Stopper) -> Result<()> {
     let heeded = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = Signals::new(heeded).context("cannot watch for signals")?;
     let mut first: Option<Instant> = None;
-    let heed = move |signal| match (signal, first) {
-        (SIGTERM | SIGINT, Some(first)) if first.elapsed() < SAME_STOP => {}
-        (SIGTERM | SIGINT, Some(_)) => {
-            // It ends the process, so there is nothing to do where it fails.
-            let _ = emulate_default_handler(signal);
-        }
-        (SIGTERM | SIGINT, None) => {
-            first = Some(Instant::now());
-            stopper.request_stop();
-        }
-        _ => refuse(signal),
-    };
     std::thread::Builder::new()
         .name("hw-signals".into())
-        .spawn(move || signals.forever().for_each(heed))
+        .spawn(move || {
+            for signal in signals.forever() {
+                match (signal, first) {
+                    (SIGTERM | SIGINT, Some(first)) if first.elapsed() < SAME_STOP => {}
+                    (SIGTERM | SIGINT, Some(_)) => {
+                        // It ends the process, so there is nothing to do where it fails.
+                        let _ = emulate_default_handler(signal);
+                    }
+                    (SIGTERM | SIGINT, None) => {
+                        first = Some(Instant::now());
+                        stopper.request_stop();
+                    }
+                    _ => refuse(signal),
+                }
+            }
+        })
         .context("cannot start the signal thread")?;
     Ok(())
 }

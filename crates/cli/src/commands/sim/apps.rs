@@ -117,20 +117,23 @@ fn step(lasts_ns: u64, rate_rps: f64) -> RateStep {
 /// `5M`, or steps: `100k/1s+5M/1s+100k`.
 fn rate_steps(text: &str) -> Result<Vec<RateStep>, String> {
     let parts: Vec<&str> = text.split('+').collect();
-    let read = |(index, part): (usize, &&str)| match part.split_once('/') {
-        Some((rate_rps, lasts)) => Ok(step(
-            duration::parse(lasts).map_err(|error| error.to_string())?,
-            rate::parse(rate_rps).map_err(|error| error.to_string())?,
-        )),
-        None if index + 1 == parts.len() => {
-            let rate_rps = rate::parse(part).map_err(|error| error.to_string())?;
-            Ok(step(u64::MAX, rate_rps))
-        }
-        None => Err(format!(
-            "step '{part}' does not say how long: write RATE/TIME"
-        )),
-    };
-    parts.iter().enumerate().map(read).collect()
+    parts
+        .iter()
+        .enumerate()
+        .map(|(index, part): (usize, &&str)| match part.split_once('/') {
+            Some((rate_rps, lasts)) => Ok(step(
+                duration::parse(lasts).map_err(|error| error.to_string())?,
+                rate::parse(rate_rps).map_err(|error| error.to_string())?,
+            )),
+            None if index + 1 == parts.len() => {
+                let rate_rps = rate::parse(part).map_err(|error| error.to_string())?;
+                Ok(step(u64::MAX, rate_rps))
+            }
+            None => Err(format!(
+                "step '{part}' does not say how long: write RATE/TIME"
+            )),
+        })
+        .collect()
 }
 
 /// `4`: guaranteed, and all others burstable; `4..8`: 8 at most.

@@ -145,21 +145,24 @@ fn app_table(experiment: &HostExperiment, outcome: &HostOutcome) -> Table {
         "grants/s",
         "preempted/s",
     ];
-    let row = |(app, spec): (&AppOutcome, &App)| {
-        let tail = app
-            .latency_us
-            .map_or("–".into(), |us| format::significant(us.p999, 3));
-        [
-            app.name.clone(),
-            spec.guaranteed.to_string(),
-            format::significant(app.allocated_cores, 3),
-            format::significant(app.useful_cores, 3),
-            format::percent(app.efficiency),
-            tail,
-            format::metric(app.grants_per_s),
-            format::metric(app.preemptions_per_s),
-        ]
-    };
-    let rows = outcome.apps.iter().zip(&experiment.apps).map(row);
+    let rows = outcome
+        .apps
+        .iter()
+        .zip(&experiment.apps)
+        .map(|(app, spec): (&AppOutcome, &App)| {
+            let tail = app
+                .latency_us
+                .map_or("–".into(), |us| format::significant(us.p999, 3));
+            [
+                app.name.clone(),
+                spec.guaranteed.to_string(),
+                format::significant(app.allocated_cores, 3),
+                format::significant(app.useful_cores, 3),
+                format::percent(app.efficiency),
+                tail,
+                format::metric(app.grants_per_s),
+                format::metric(app.preemptions_per_s),
+            ]
+        });
     rows.fold(Table::new(columns), |table, cells| table.row(cells))
 }

@@ -135,17 +135,19 @@ impl SweepPiece {
     /// Each point with its runs.
     pub(super) fn points(&self) -> Vec<SweepPoint> {
         let mut rest = &self.runs[..];
-        let mut point = |name: &PointName| {
-            let (runs, others) = rest.split_at(name.replications);
-            rest = others;
-            SweepPoint {
-                policy: name.policy.clone(),
-                load: name.load,
-                runs: runs.to_vec(),
-                meets_slo: None,
-            }
-        };
-        self.points.iter().map(&mut point).collect()
+        self.points
+            .iter()
+            .map(|name: &PointName| {
+                let (runs, others) = rest.split_at(name.replications);
+                rest = others;
+                SweepPoint {
+                    policy: name.policy.clone(),
+                    load: name.load,
+                    runs: runs.to_vec(),
+                    meets_slo: None,
+                }
+            })
+            .collect()
     }
 
     /// Whether the names fit the runs.

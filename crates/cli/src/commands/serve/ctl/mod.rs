@@ -58,8 +58,7 @@ pub(super) struct SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         // Whoever took the path meanwhile keeps it.
-        let ours = |found: &fs::Metadata| found.ino() == self.inode;
-        if fs::symlink_metadata(&self.path).is_ok_and(|found| ours(&found)) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
     }
