@@ -83,7 +83,11 @@ pub fn score_candidates(
     let trial = Experiment {
         core_changes: rack.core_changes.clone(),
         ..trial(&rack, control.demand(), load, length(control))
-    };
+    }
+    .offered(Offered::Load {
+        load: load.clamp(LOWEST_LOAD, HIGHEST_LOAD),
+        workers: cores.iter().sum(),
+    });
     scores_in(&trial, control, turns)
 }
 
