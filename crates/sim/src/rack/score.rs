@@ -45,7 +45,7 @@ pub(super) fn scores(
 /// of each in the control plane's order, as [`ControlPlane::choose`] takes them.
 ///
 /// # Errors
-/// [`SimError`] when there are more servers than a simulation has ([`MAX_SERVERS`]), or no core.
+/// [`SimError`] when there are more servers than a simulation has ([`MAX_SERVERS`](crate::MAX_SERVERS)), or no core.
 pub fn score_candidates(
     cores: &[usize],
     control: &ControlPlane,
