@@ -13,7 +13,7 @@
 //! for judged in &results[0].claims {
 //!     println!("{}: {}", judged.says, judged.verdict);
 //! }
-//! # Ok::<(), headway_reproduce::Error>(())
+//! # Ok::<(), headway_reproduce::ReproduceError>(())
 //! ```
 //!
 //! Figures that are measured on this machine are files of `experiments/live/`, where a server of its own runs under the load of a client
