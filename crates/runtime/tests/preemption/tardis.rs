@@ -1,7 +1,7 @@
 //! Workers that help themselves from one queue, steal and interrupt themselves: every request is answered once, in full.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_net::header::Status;
@@ -132,32 +132,45 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
 fn an_idle_worker_steals_from_a_batch() {
     let _alone = alone();
     for idle in [Idle::Spin, Idle::Park] {
-        let gate = Arc::new(AtomicBool::new(false));
-        // All due at once, and the first is long: whoever takes it takes shorts, too.
-        let (datapath, control) = replay(1, 8, 0, [0, 0]);
-        let open = Arc::clone(&gate);
-        let server = builder("tardis,n=8", 2)
-            .idle(idle)
-            .answering(move |call: &mut Call<'_>| {
-                if call.class().0 == 0 {
-                    return;
-                }
-                while !open.load(Ordering::Acquire) {
-                    std::thread::sleep(Duration::from_micros(100));
-                }
-            })
-            .datapath(datapath)
-            .start()
-            .unwrap();
-        play(&control);
-        wait_until("both workers are in a long request", || {
-            let stats = server.stats();
-            stats.stolen > 0 && stats.answered > 0
-        });
-        gate.store(true, Ordering::Release);
-        let stats = server.shutdown(FOREVER).unwrap();
-        assert_eq!(stats.answered, 8, "{idle:?}: {stats:?}");
+        let begun = Instant::now();
+        // Where each took a batch of its own in, nobody was idle.
+        while served_while_stuck(idle).stolen == 0 {
+            assert!(begun.elapsed() < FOREVER, "nobody stole, {idle:?}");
+        }
     }
+}
+
+/// Eight requests at once, every second one stuck until both workers are.
+fn served_while_stuck(idle: Idle) -> Stats {
+    let (gate, stuck) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let shared = Arc::new((gate, stuck));
+    // The first is long: whoever takes it takes shorts, too.
+    let (datapath, control) = replay(1, 8, 0, [0, 0]);
+    let seen = Arc::clone(&shared);
+    let server = builder("tardis,n=8", 2)
+        .idle(idle)
+        .answering(move |call: &mut Call<'_>| {
+            let (gate, stuck) = &*seen;
+            if call.class().0 == 0 {
+                return;
+            }
+            stuck.fetch_add(1, Ordering::Relaxed);
+            while !gate.load(Ordering::Acquire) {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        })
+        .datapath(datapath)
+        .start()
+        .unwrap();
+    play(&control);
+    let (gate, stuck) = &*shared;
+    wait_until("both workers are in a long request", || {
+        stuck.load(Ordering::Relaxed) == 2
+    });
+    gate.store(true, Ordering::Release);
+    let stats = server.shutdown(FOREVER).unwrap();
+    assert_eq!(stats.answered, 8, "{idle:?}: {stats:?}");
+    stats
 }
 
 #[test]
