@@ -411,7 +411,22 @@ fn nobody_starves() {
     );
 }
 
-/// Who serves requests, and is guaranteed nothing, has a core as soon as it needs one, if batch applications have them all.
+struct NoneQueued;
+
+impl HostView for NoneQueued {
+    fn kthread(&self, _app: AppId, _kthread: KthreadId) -> Kthread {
+        Kthread::default()
+    }
+    fn shared(&self, _app: AppId) -> Counters {
+        Counters::default()
+    }
+    fn usage(&self, _app: AppId) -> Usage {
+        Usage::default()
+    }
+}
+
+/// Who serves requests, and is guaranteed nothing, has a core as soon as it needs one, if batch applications have them all, and one more
+/// whenever it is congested.
 #[test]
 fn a_batch_application_gives_way_at_once() {
     let batch = AppShape {
@@ -433,11 +448,23 @@ fn a_batch_application_gives_way_at_once() {
     assert_eq!(from.app, AppId(1));
     host.released(12_000, core);
     assert_eq!(granted(&mut host), core);
-    // The batch application does not take it back, nor does the other take all.
+    // Without congestion the other keeps what is left, and takes nothing back.
     for look in 3..20 {
-        host.look(look * 5_000, &AllQueued);
+        host.look(look * 5_000, &NoneQueued);
         assert_eq!(host.poll(), None);
     }
+    host.look(100_000, &AllQueued);
+    assert_eq!(host.poll(), None, "one look is not congestion");
+    host.look(105_000, &AllQueued);
+    settle(&mut host);
+    let kept = [AppId(0), AppId(1)].map(|app| host.cores().kept(app));
+    assert_eq!(kept, [2, 0]);
+    host.look(110_000, &AllQueued);
+    assert_eq!(
+        host.poll(),
+        None,
+        "the batch application waits for what is left"
+    );
 }
 
 #[test]

@@ -48,6 +48,22 @@ fn a_static_host_is_the_queue_of_theory() {
     assert_eq!(outcome.apps[0].unfinished, 0);
 }
 
+/// Guaranteed nothing, an application that serves requests has the cores that it needs, and a batch application what is left.
+#[test]
+fn requests_come_before_batch_work_without_a_guarantee() {
+    let outcome = host(4, "shenango")
+        .app(App::server("kv", spin(), 120_000.0))
+        .app(App::batch("batch"))
+        .duration_ms(100)
+        .run()
+        .unwrap();
+    let (kv, batch) = (&outcome.apps[0], &outcome.apps[1]);
+    // 1.2 cores of work.
+    assert!(kv.allocated_cores > 1.2, "{}", kv.allocated_cores);
+    assert!(p999_us(&outcome) < 200.0, "{} µs", p999_us(&outcome));
+    assert!(batch.allocated_cores > 1.0, "{}", batch.allocated_cores);
+}
+
 /// What applications have and what nobody has adds up to the host, under every allocator.
 #[test]
 fn cores_are_conserved() {

@@ -8,6 +8,8 @@ use crate::{BitSet, Rng};
 pub(super) enum Taking {
     /// Nothing.
     Nothing,
+    /// Cores of batch applications beyond their guarantees.
+    Batch,
     /// Cores beyond guarantees, but from who serves requests not the last one.
     Spare,
     /// Cores beyond guarantees.
@@ -46,6 +48,7 @@ fn is_preemptible(cores: &Cores, core: CoreId, by: AppId, taking: Taking) -> boo
     };
     let spares = match taking {
         Taking::Nothing => false,
+        Taking::Batch => cores.is_batch(tenant.app),
         Taking::Spare => cores.is_batch(tenant.app) || cores.kept(tenant.app) > 1,
         Taking::Burst => true,
     };

@@ -2,8 +2,8 @@
 //! finds nothing to do, at once.
 //!
 //! What the paper's listings leave to its text, and how it is settled here:
-//! - an application below its guarantee may take a core from one that bursts (Algorithm 2); at or above it, it only
-//!   gets idle cores ("when extra cores are available", § 4.1.1), unless it has none at all;
+//! - an application below its guarantee may take a core from one that bursts (Algorithm 2); at or above it, from a batch
+//!   application that bursts, which is there for the cycles that are left (§ 7), but from no other that serves requests, unless it has none at all;
 //! - who serves requests and has no core takes one at once from a batch application, or from who keeps another. Whoever has
 //!   but one core loses it only where the other had none at two looks in a row, as Algorithm 1 defines congestion: so
 //!   nobody starves, and two without guarantees do not trade a core at each request;
@@ -82,8 +82,10 @@ impl Shenango {
         let held = self.cores.held(app);
         if held < self.cores.shape(app).guaranteed {
             Taking::Burst
-        } else if held > 0 || self.cores.is_batch(app) {
+        } else if self.cores.is_batch(app) {
             Taking::Nothing
+        } else if held > 0 {
+            Taking::Batch
         } else if starves {
             Taking::Burst
         } else {
@@ -175,7 +177,7 @@ impl Allocator for Shenango {
         Some(self.next_look_ns)
     }
 
-    /// First those below their guarantees and those without a core, then those that would burst, while cores are idle.
+    /// First those below their guarantees and those without a core, then those that would burst.
     fn look<V: HostView>(&mut self, now_ns: u64, view: &V) {
         while self.next_look_ns <= now_ns {
             self.next_look_ns += self.rules.interval_ns;
@@ -190,16 +192,13 @@ impl Allocator for Shenango {
             self.wanting.set(app.index(), wants);
             let starves = is_starved && starved_before.contains(app.index());
             let taking = self.taking(app, starves);
-            if wants && taking != Taking::Nothing {
+            if wants && !matches!(taking, Taking::Nothing | Taking::Batch) {
                 self.add_core(app, taking);
             }
         }
         for app in self.in_turn() {
-            if self.cores.idle().is_empty() {
-                return;
-            }
             if self.wanting.contains(app.index()) {
-                self.add_core(app, Taking::Nothing);
+                self.add_core(app, self.taking(app, false));
             }
         }
     }
