@@ -51,8 +51,15 @@ fn echo(socket: &UdpSocket, stop: &AtomicBool) {
     }
 }
 
-/// What a run of `count` requests to an echo server allocates.
+/// What a run of `count` requests to an echo server allocates. Beside other work the machine may stop the server for so long that most of
+/// them are lost: then it tries again.
 fn allocations(count: u64, threads: Threads) -> u64 {
+    (0..20)
+        .find_map(|_| try_allocations(count, threads))
+        .expect("one of twenty runs in which half of the requests are answered")
+}
+
+fn try_allocations(count: u64, threads: Threads) -> Option<u64> {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket
         .set_read_timeout(Some(Duration::from_millis(20)))
@@ -75,12 +82,7 @@ fn allocations(count: u64, threads: Threads) -> u64 {
     stop.store(true, Ordering::Relaxed);
     server.join().unwrap();
     assert_eq!(report.delivery.sent, count);
-    assert!(
-        report.delivery.answered >= count / 2,
-        "{:?}",
-        report.delivery
-    );
-    made
+    (report.delivery.answered >= count / 2).then_some(made)
 }
 
 #[test]
