@@ -54,8 +54,9 @@ lint: toolchain
 	$(CARGO) fmt --manifest-path peers/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
+# A test program that fails beside other work is run once more by itself, and named.
 unit: toolchain
-	$(CARGO) test --locked --workspace
+	.ci/retest $(CARGO) test --locked -- --workspace
 
 # Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
 loom: toolchain
@@ -96,15 +97,15 @@ test-soak:
 # returned (docs/fibers.md says why), the rest with them.
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
-	$(ASAN) -p headway-net -p headway-machine -p headway-load --lib --tests
-	$(ASAN) -p headway-runtime --lib --test replay --test udp --test no_alloc
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-fiber --lib --tests
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-runtime --test preemption
+	$(ASAN) -- -p headway-net -p headway-machine -p headway-load --lib --tests
+	$(ASAN) -- -p headway-runtime --lib --test replay --test udp --test no_alloc
+	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-fiber --lib --tests
+	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-runtime --test preemption
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
 ASAN = RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
-	$(CARGO) +nightly test --locked --target $(HOST)
+	.ci/retest $(CARGO) +nightly test --locked --target $(HOST)
 
 # What threads share, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
 TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
