@@ -192,7 +192,7 @@ header: toolchain
 # The switch in the kernel again, now that there is a compiler for it: as root, else it says what it skips.
 .PHONY: xdp test-xdp
 test-xdp: toolchain
-	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev); then \
+	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev iproute2 ethtool); then \
 		echo "SKIPPED test-xdp: the XDP program $$why"; \
 	elif [ "$$(id -u)" != 0 ]; then \
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \

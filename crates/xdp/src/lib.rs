@@ -20,6 +20,8 @@ mod registers;
 mod switch;
 mod tables;
 
+/// How a driver runs the program.
+pub use aya::programs::XdpMode;
 pub use object::{ObjectError, XdpObjects, compile};
 pub use registers::{Registers, TypeRegisters, XdpCounts};
 pub use switch::{Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
