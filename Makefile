@@ -41,7 +41,7 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint docs unit test-soak loom shuttle asan test-pass test-capi
+test: lint docs unit test-soak loom shuttle asan test-pass test-capi test-xdp
 	@echo "all tests passed"
 
 # The rack's switch and its control plane alone, before real servers on loopback; `make unit` includes it.
@@ -189,6 +189,21 @@ test-capi: toolchain
 # The C interface's header, of its source; a test checks that it is current.
 header: toolchain
 	HEADWAY_WRITE_HEADER=1 $(CARGO) test --locked -p headway-capi --test header
+
+# The switch in the kernel again, now that there is a compiler for it: as root, else it says what it skips.
+.PHONY: xdp test-xdp
+test-xdp: toolchain
+	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev iproute2 ethtool); then \
+		echo "SKIPPED test-xdp: the XDP program $$why"; \
+	elif [ "$$(id -u)" != 0 ]; then \
+		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
+	else \
+		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked -p headway-xdp --tests -- --nocapture; \
+	fi
+
+# The XDP programs as files, for bpftool and for reading: the crate compiles its own when it needs them.
+xdp: toolchain
+	$(CARGO) run --locked -p headway-xdp --example objects -- $(CARGO_OUT)/xdp
 
 # A minute per target; needs nightly and cargo-fuzz (cargo install cargo-fuzz).
 fuzz: toolchain

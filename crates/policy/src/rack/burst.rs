@@ -35,6 +35,12 @@ impl Burst {
         };
     }
 
+    /// Requests that the group's cores finish in a window; `u64::MAX` before the first response.
+    #[must_use]
+    pub fn threshold(&self) -> u64 {
+        self.threshold
+    }
+
     /// A request arrived; whether it is in excess.
     #[inline]
     pub fn arrived(&mut self, now_ns: u64) -> bool {
