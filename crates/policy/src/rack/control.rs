@@ -140,6 +140,15 @@ impl ControlPlane {
         begins
     }
 
+    /// Offers candidates for the demand as it is, whatever the discrepancy. `false`: earlier candidates still wait for their scores.
+    pub fn plan_anew(&mut self) -> bool {
+        let begins = self.candidates.is_empty();
+        if begins {
+            self.generate();
+        }
+        begins
+    }
+
     /// How far the groups' cores are from what they need now, summed: `Σ |R_g − D_g·R_total|`.
     #[must_use]
     pub fn discrepancy_cores(&self) -> f64 {
