@@ -169,7 +169,9 @@ mod tests {
         until_ms: u64,
     ) -> Vec<(u64, LivenessChange)> {
         let looks = (from_ms..until_ms).map(|ms| (ms, life.look(server, ms * MS)));
-        looks.filter_map(|(ms, change)| Some((ms, change?))).collect()
+        looks
+            .filter_map(|(ms, change)| Some((ms, change?)))
+            .collect()
     }
 
     #[test]

@@ -92,6 +92,10 @@ impl Switch for ShortestSwitch {
     }
 
     fn capacity(&mut self, server: ServerId, cores: usize) {
+        if cores == 0 {
+            // What it had is not there any more when it comes back.
+            self.lengths[server.index()] = 0;
+        }
         self.present.capacity(server, cores);
     }
 
