@@ -209,8 +209,8 @@ fn check_servers(
             AddressError::None | AddressError::TooMany { .. } => servers.last(),
         };
         match at_fault {
-            Some(server) => server.refused(&error),
-            None => crate::error::usage("--server", &error),
+            Some(server) => server.refused(error),
+            None => crate::error::usage("--server", error),
         }
     })
 }
