@@ -41,7 +41,7 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint docs unit test-soak loom shuttle asan test-pass test-capi
+test: lint docs unit test-soak loom shuttle asan test-pass test-capi test-xdp
 	@echo "all tests passed"
 
 # The rack's switch and its control plane alone, before real servers on loopback; `make unit` includes it.
@@ -54,8 +54,9 @@ lint: toolchain
 	$(CARGO) fmt --manifest-path peers/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 
+# A test program that fails beside other work is run once more by itself, and named.
 unit: toolchain
-	$(CARGO) test --locked --workspace
+	.ci/retest $(CARGO) test --locked -- --workspace
 
 # Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
 loom: toolchain
@@ -96,15 +97,15 @@ test-soak:
 # returned (docs/fibers.md says why), the rest with them.
 asan: toolchain
 ifeq ($(NIGHTLY),yes)
-	$(ASAN) -p headway-net -p headway-machine -p headway-load --lib --tests
-	$(ASAN) -p headway-runtime --lib --test replay --test udp --test no_alloc
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-fiber --lib --tests
-	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -p headway-runtime --test preemption
+	$(ASAN) -- -p headway-net -p headway-machine -p headway-load --lib --tests
+	$(ASAN) -- -p headway-runtime --lib --test replay --test udp --test no_alloc
+	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-fiber --lib --tests
+	ASAN_OPTIONS=detect_stack_use_after_return=0 $(ASAN) -- -p headway-runtime --test preemption
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
 ASAN = RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
-	$(CARGO) +nightly test --locked --target $(HOST)
+	.ci/retest $(CARGO) +nightly test --locked --target $(HOST)
 
 # What threads share, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
 TSAN = RUSTFLAGS="-Zsanitizer=thread --cfg headway_tsan" CARGO_TARGET_DIR=$(CARGO_OUT)/tsan \
@@ -188,6 +189,21 @@ test-capi: toolchain
 # The C interface's header, of its source; a test checks that it is current.
 header: toolchain
 	HEADWAY_WRITE_HEADER=1 $(CARGO) test --locked -p headway-capi --test header
+
+# The switch in the kernel again, now that there is a compiler for it: as root, else it says what it skips.
+.PHONY: xdp test-xdp
+test-xdp: toolchain
+	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev iproute2 ethtool); then \
+		echo "SKIPPED test-xdp: the XDP program $$why"; \
+	elif [ "$$(id -u)" != 0 ]; then \
+		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
+	else \
+		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked -p headway-xdp --tests -- --nocapture; \
+	fi
+
+# The XDP programs as files, for bpftool and for reading: the crate compiles its own when it needs them.
+xdp: toolchain
+	$(CARGO) run --locked -p headway-xdp --example objects -- $(CARGO_OUT)/xdp
 
 # A minute per target; needs nightly and cargo-fuzz (cargo install cargo-fuzz).
 fuzz: toolchain

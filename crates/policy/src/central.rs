@@ -94,7 +94,8 @@ impl<D: Discipline, P: Placement, C: Control> Central<D, P, C> {
     }
 
     /// The next decision about a request that may run anywhere.
-    #[inline]
+    // By itself the compiler leaves it a call, which costs the simulator a tenth under policies by type.
+    #[inline(always)]
     fn poll_free(&mut self, now_ns: u64) -> Option<Dispatch> {
         // Most polls end here: one that follows a decision, and one after a completion with nothing to do.
         if self.discipline.waiting() == 0 || Self::TRACKS && !self.placement.has_room(&self.workers)

@@ -255,6 +255,8 @@ pub trait Backlog {
 pub trait Queues: Backlog {
     /// The worker who looks.
     fn me(&self) -> WorkerId;
+    /// The worker on the other hyper-thread of this one's physical core, where the engine knows one.
+    fn sibling(&self) -> Option<WorkerId>;
     /// The head of the own queue.
     fn pop(&mut self) -> Option<JobId>;
     /// Puts a request at the tail of the own queue.

@@ -81,6 +81,13 @@ impl Audit {
                 }
                 self.leaving[core.index()] = true;
             }
+            Move::Evict { core, from } => {
+                assert_eq!(self.tenants[core.index()], Some(from));
+                assert!(
+                    self.leaving[core.index()],
+                    "it was told to leave before it is moved away"
+                );
+            }
         }
     }
 
@@ -339,6 +346,45 @@ fn the_sibling_of_an_active_core_comes_first_then_the_core_left_last() {
     );
 }
 
+/// Who does not leave within the bound is moved away, once; its core then is who waited for it.
+#[test]
+fn a_kthread_that_refuses_to_leave_is_moved_away() {
+    let shape = |kind: AppKind| AppShape {
+        guaranteed: 0,
+        most: 1,
+        kind,
+    };
+    let mut host = Shenango::new(
+        &HostShape {
+            topology: HostTopology::flat(1),
+            apps: vec![shape(AppKind::Latency), shape(AppKind::Batch)],
+            seed: 5,
+        },
+        ShenangoRules {
+            evict_ns: 20_000,
+            ..ShenangoRules::default()
+        },
+    );
+    host.arrived(0, AppId(1));
+    let core = granted(&mut host);
+    host.arrived(1_000, AppId(0));
+    let Some(Move::Revoke { from, .. }) = host.poll() else {
+        panic!("the batch application is told to leave");
+    };
+    for now_ns in [5_000, 10_000, 15_000, 20_000] {
+        host.look(now_ns, &NoneQueued);
+        assert_eq!(host.poll(), None, "it still has time");
+    }
+    host.look(25_000, &NoneQueued);
+    assert_eq!(host.poll(), Some(Move::Evict { core, from }));
+    host.look(60_000, &NoneQueued);
+    assert_eq!(host.poll(), None, "it is moved once");
+    host.released(61_000, core);
+    assert_eq!(granted(&mut host), core);
+    host.look(200_000, &NoneQueued);
+    assert_eq!(host.poll(), None, "who came after it was told nothing");
+}
+
 #[test]
 fn a_core_is_taken_only_when_none_is_idle_and_then_changes_hands_at_once() {
     let mut host = shenango(HostTopology::flat(2), vec![app(1, 2), app(0, 2)]);
@@ -519,7 +565,7 @@ fn names_and_parameters_are_checked() {
             .map(|(key, value)| format!("{key}={value}"))
             .collect()
     };
-    assert_eq!(used("shenango"), ["interval=5us"]);
+    assert_eq!(used("shenango"), ["interval=5us", "evict=100us"]);
     assert_eq!(
         used("interval,period=1ms,estimate=utilization"),
         [

@@ -3,6 +3,7 @@
 
 mod toy;
 
+use headway_policy::locals::{StealAmount, Stealing};
 use headway_policy::role::{Backlog, Dispatch, Ingress, Local, Monitor, Next, Owner, Queues};
 use headway_policy::systems::{self, NAMES, System, VisitInstance};
 use headway_policy::{ClassId, Job, JobId, Shape, WorkerId};
@@ -161,4 +162,24 @@ fn flows_bound_how_many_queues_are_used() {
     assert_eq!(used(1), 1);
     assert!((2..=8).contains(&used(8)));
     assert_eq!(used(0), 14);
+}
+
+/// Shenango § 5: the sibling first, whoever else has more; then the others.
+#[test]
+fn a_thief_asks_its_sibling_first() {
+    for seed in 0..50 {
+        let mut thief = Stealing::new(StealAmount::One, seed);
+        let mut toy = Toy::new(WORKERS, 16);
+        let waits_at = [(1, 0), (3, 1), (3, 2)];
+        for (worker, job) in waits_at {
+            toy.deliver(WorkerId(worker), JobId(job));
+        }
+        toy.sibling = Some(WorkerId(1));
+        let mut next = || match thief.next(0, &mut toy) {
+            Next::Run { job, .. } => job,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!([next(), next(), next()], [0, 1, 2].map(JobId));
+        assert!(matches!(thief.next(0, &mut toy), Next::Idle));
+    }
 }

@@ -28,14 +28,8 @@ pub struct RackControl {
     known: Vec<bool>,
     /// Types became known since the last planning began.
     wants_planning: bool,
-    /// Looks since which all types are one group.
-    looks_at_one_group: u32,
     adapting: bool,
 }
-
-/// Looks after which a control plane with a single group scores candidates again: no demand differs from one group's cores, so that nothing
-/// else would ever end it.
-const LOOKS_AT_ONE_GROUP: u32 = 100;
 
 impl RackControl {
     /// For a control plane that has chosen its first layout; publishes that.
@@ -53,7 +47,6 @@ impl RackControl {
             readings: vec![DemandReading::default(); classes],
             known,
             wants_planning: false,
-            looks_at_one_group: 0,
             adapting: true,
         }
     }
@@ -91,27 +84,17 @@ impl RackControl {
         }
         self.follow_servers();
         let mut begins = self.control.measured(&self.readings, elapsed_ns);
-        if !begins && self.wants_planning() {
+        if !begins && self.wants_planning {
             begins = self.control.plan_anew();
         }
         if begins {
             self.wants_planning = false;
-            self.looks_at_one_group = 0;
         }
         let begins = begins && self.adapting;
         begins.then(|| ScoringTask {
             load: self.control.load(),
             control: self.control.clone(),
         })
-    }
-
-    fn wants_planning(&mut self) -> bool {
-        let types = self.known.iter().filter(|&&known| known).count();
-        let is_busy = self.readings.iter().any(|reading| reading.count > 0);
-        if self.control.grouping().groups() == 1 && types > 1 && is_busy {
-            self.looks_at_one_group += 1;
-        }
-        self.wants_planning || self.looks_at_one_group >= LOOKS_AT_ONE_GROUP
     }
 
     /// Lays the rack out anew where servers left, came back or have other cores than before.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use headway_machine::Topology;
 use headway_machine::thread::{PinError, pin_current};
+use headway_policy::WorkerId;
 
 use crate::control::{ServerControl, ServerPhase};
 use crate::error::{SetupFailure, StartError};
@@ -104,6 +105,19 @@ impl ThreadStart {
     }
 }
 
+/// For each worker, pinned to the core of its place in `cores`: the worker on a core that shares its execution units.
+fn siblings_among(cores: &[usize], topology: &Topology) -> Vec<Option<WorkerId>> {
+    let shares = |core: usize, other: usize| {
+        let mut known = topology.cores().iter();
+        core != other && known.any(|c| c.id == core && c.siblings.contains(&other))
+    };
+    cores
+        .iter()
+        .map(|&core| cores.iter().position(|&other| shares(core, other)))
+        .map(|place| place.map(|worker| WorkerId(worker as u16)))
+        .collect()
+}
+
 /// The threads of one server.
 pub(crate) struct ServerThreads {
     pinning: Pinning,
@@ -118,6 +132,17 @@ impl ServerThreads {
             handles: Vec::new(),
             reports: Arc::default(),
         }
+    }
+
+    /// For each of the `workers` threads after the first `before`: who of them is on the other hyper-thread of its core. Nobody where threads
+    /// are not pinned or the machine does not say.
+    pub(crate) fn siblings(&self, before: usize, workers: usize) -> Vec<Option<WorkerId>> {
+        let (Pinning::Cores { cores, .. }, Ok(topology)) = (&self.pinning, Topology::read("/sys"))
+        else {
+            return vec![None; workers];
+        };
+        let own: Vec<usize> = cores.iter().copied().skip(before).take(workers).collect();
+        siblings_among(&own, &topology)
     }
 
     /// Starts a thread, on the next core where threads are pinned. If it panics, the server gives up: a server that lacks a part would
@@ -283,5 +308,34 @@ impl Reports {
             };
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Cores 0 and 2 are hyper-threads of one physical core, 1 and 3 of another.
+    fn two_by_two() -> Topology {
+        let sysfs = tempfile::tempdir().unwrap();
+        let cpus = sysfs.path().join("devices/system/cpu");
+        for core in 0..4 {
+            let topology = cpus.join(format!("cpu{core}/topology"));
+            std::fs::create_dir_all(&topology).unwrap();
+            let siblings = format!("{},{}", core % 2, core % 2 + 2);
+            std::fs::write(topology.join("thread_siblings_list"), siblings).unwrap();
+        }
+        std::fs::write(cpus.join("online"), "0-3").unwrap();
+        Topology::read_allowed(sysfs.path(), &[0, 1, 2, 3]).unwrap()
+    }
+
+    #[test]
+    fn workers_on_one_physical_core_are_siblings() {
+        let siblings = |cores: &[usize]| siblings_among(cores, &two_by_two());
+        let [zero, one, two] = [0, 1, 2].map(|worker| Some(WorkerId(worker)));
+        assert_eq!(siblings(&[0, 1, 2]), [two, None, zero]);
+        assert_eq!(siblings(&[3, 1]), [one, zero]);
+        assert_eq!(siblings(&[0, 1]), [None, None]);
+        assert_eq!(siblings(&[0, 9]), [None, None], "a core that is unknown");
     }
 }

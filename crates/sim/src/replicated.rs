@@ -163,6 +163,15 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Replicated<I, L, M> {
         self.act(at, now_ns, |engine| engine.revoke(now_ns, worker, sink));
     }
 
+    /// Within one instance only: others' queues are out of sight.
+    fn set_sibling(&mut self, worker: WorkerId, sibling: Option<WorkerId>) {
+        let (at, worker) = self.division.place_of(worker);
+        let sibling = sibling
+            .map(|sibling| self.division.place_of(sibling))
+            .and_then(|(other, sibling)| (other == at).then_some(sibling));
+        self.engines[at].set_sibling(worker, sibling);
+    }
+
     fn assign(&mut self, now_ns: u64, shares: &GroupShares, sink: &mut impl Sink) {
         for at in 0..self.engines.len() {
             self.act(at, now_ns, |engine| engine.assign(now_ns, shares, sink));

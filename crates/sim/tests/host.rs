@@ -64,6 +64,30 @@ fn requests_come_before_batch_work_without_a_guarantee() {
     assert!(batch.allocated_cores > 1.0, "{}", batch.allocated_cores);
 }
 
+/// A batch application that heeds no signal keeps its cores until it is moved away: requests wait that long, and no longer.
+#[test]
+fn who_refuses_to_leave_is_moved_away() {
+    let with_batch = |batch: App, policy: &str| {
+        host(2, policy)
+            .app(App::server("kv", spin(), 40_000.0))
+            .app(batch)
+            .duration_ms(100)
+            .run()
+            .unwrap()
+    };
+    let heeds = with_batch(App::batch("batch"), "shenango");
+    assert_eq!(heeds.apps[1].evictions_per_s, 0.0);
+    let refuses = with_batch(App::batch("batch").refusing(), "shenango");
+    assert!(refuses.apps[1].evictions_per_s > 100.0);
+    let sooner = with_batch(App::batch("batch").refusing(), "shenango,evict=20us");
+    let (heeds, refuses, sooner) = (p999_us(&heeds), p999_us(&refuses), p999_us(&sooner));
+    assert!(
+        sooner > heeds && refuses > sooner + 50.0,
+        "{heeds} {sooner} {refuses}"
+    );
+    assert!(refuses < 400.0, "{refuses} µs");
+}
+
 /// What applications have and what nobody has adds up to the host, under every allocator.
 #[test]
 fn cores_are_conserved() {

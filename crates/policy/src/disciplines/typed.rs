@@ -84,7 +84,8 @@ impl Discipline for Typed {
 
     /// Algorithm 1 of Perséphone: the first class, ascending, that has both a request and a free
     /// worker. A class without a free worker does not hold up the longer ones.
-    #[inline]
+    // Always in place, as `push` is: the request's worker would come back through memory.
+    #[inline(always)]
     fn take<'a>(
         &mut self,
         _now_ns: u64,

@@ -29,4 +29,12 @@ pub enum Move {
         /// Who loses it.
         from: Tenant,
     },
+    /// The kthread was told to leave and did not: move it to the core that all who refuse share, whatever it does. The engine reports
+    /// [`Allocator::released`](super::Allocator::released) once the core is free.
+    Evict {
+        /// Which core.
+        core: CoreId,
+        /// Who loses it.
+        from: Tenant,
+    },
 }

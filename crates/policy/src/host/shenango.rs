@@ -8,24 +8,32 @@
 //!   but one core loses it only where the other had none at two looks in a row, as Algorithm 1 defines congestion: so
 //!   nobody starves, and two without guarantees do not trade a core at each request;
 //! - who was congested and got nothing, or lost a core, is *wanting*: it gets the next core
-//!   given back before the next look, first if it ran on that core or on its sibling.
+//!   given back before the next look, first if it ran on that core or on its sibling;
+//! - who does not leave within a bound of our own is moved to a core that all such share (§ 4.1.3 names no bound).
 
 use super::congestion::Congestion;
 use super::selection::{Taking, select};
 use super::{Allocator, AppId, CoreId, Cores, HostShape, HostView, Move};
 use crate::{BitSet, Rng};
 use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShenangoRules {
     /// Between two looks, ns, above 0; the paper's is 5 µs.
     pub interval_ns: u64,
+    /// How long a kthread may take to leave before it is moved away, ns. The paper names no bound.
+    pub evict_ns: u64,
 }
 
 impl Default for ShenangoRules {
     fn default() -> Self {
-        Self { interval_ns: 5_000 }
+        Self {
+            interval_ns: 5_000,
+            evict_ns: 100_000,
+        }
     }
 }
 
@@ -41,6 +49,8 @@ pub struct Shenango {
     /// Who of the wanting was served last: the next comes first.
     served: usize,
     next_look_ns: u64,
+    /// Since when each core's tenant is told to leave it, ns.
+    leaving_since_ns: Vec<Option<u64>>,
     moves: VecDeque<Move>,
     rng: Rng,
 }
@@ -64,6 +74,7 @@ impl Shenango {
             starved: BitSet::EMPTY,
             served: 0,
             next_look_ns: rules.interval_ns,
+            leaving_since_ns: vec![None; shape.topology.cores()],
             moves: VecDeque::with_capacity(shape.topology.cores() + shape.apps.len()),
             rng: Rng::new(shape.seed),
         }
@@ -94,7 +105,7 @@ impl Shenango {
     }
 
     /// One more core for an application: an idle one, or one that it may take.
-    fn add_core(&mut self, app: AppId, taking: Taking) {
+    fn add_core(&mut self, now_ns: u64, app: AppId, taking: Taking) {
         if !self.cores.has_room(app) {
             return;
         }
@@ -109,9 +120,24 @@ impl Shenango {
         let victim = self.cores.tenant(core).map(|tenant| tenant.app);
         if let Some(revoke) = self.cores.revoke(core, Some(app)) {
             self.moves.push_back(revoke);
+            self.leaving_since_ns[core.index()] = Some(now_ns);
             self.wanting.remove(app.index());
             if let Some(victim) = victim {
                 self.wanting.insert(victim.index());
+            }
+        }
+    }
+
+    /// Who was told to leave long ago, and did not, is moved away, once.
+    fn evict(&mut self, now_ns: u64) {
+        for (core, since_ns) in self.leaving_since_ns.iter_mut().enumerate() {
+            if since_ns.is_none_or(|since_ns: u64| now_ns < since_ns + self.rules.evict_ns) {
+                continue;
+            }
+            *since_ns = None;
+            let core = CoreId(core as u16);
+            if let Some(from) = self.cores.tenant(core) {
+                self.moves.push_back(Move::Evict { core, from });
             }
         }
     }
@@ -151,14 +177,15 @@ impl Allocator for Shenango {
 
     /// An application without a core is not looked at until the next interval: it gets one at once
     /// (§ 4.1.1).
-    fn arrived(&mut self, _now_ns: u64, app: AppId) {
+    fn arrived(&mut self, now_ns: u64, app: AppId) {
         if self.cores.held(app) == 0 {
-            self.add_core(app, self.taking(app, false));
+            self.add_core(now_ns, app, self.taking(app, false));
         }
     }
 
     fn released(&mut self, _now_ns: u64, core: CoreId) {
         let released = self.cores.release(core);
+        self.leaving_since_ns[core.index()] = None;
         let last = released.from.app;
         if released.forced {
             self.congestion.stranded(last, released.from.kthread);
@@ -182,6 +209,7 @@ impl Allocator for Shenango {
         while self.next_look_ns <= now_ns {
             self.next_look_ns += self.rules.interval_ns;
         }
+        self.evict(now_ns);
         let starved = self.without_core();
         let starved_before = core::mem::replace(&mut self.starved, starved);
         for app in self.cores.ids() {
@@ -193,12 +221,12 @@ impl Allocator for Shenango {
             let starves = is_starved && starved_before.contains(app.index());
             let taking = self.taking(app, starves);
             if wants && !matches!(taking, Taking::Nothing | Taking::Batch) {
-                self.add_core(app, taking);
+                self.add_core(now_ns, app, taking);
             }
         }
         for app in self.in_turn() {
             if self.wanting.contains(app.index()) {
-                self.add_core(app, self.taking(app, false));
+                self.add_core(now_ns, app, self.taking(app, false));
             }
         }
     }

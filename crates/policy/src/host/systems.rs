@@ -55,7 +55,11 @@ const SHENANGO: Description = Description {
     aliases: &[],
     summary: "a core to whoever is congested every 5 us, back as soon as it idles",
     paper: "Shenango, NSDI '19",
-    params: &[period("interval", 5_000).means("between two looks for congestion")],
+    params: &[
+        period("interval", 5_000).means("between two looks for congestion"),
+        period("evict", 100_000)
+            .means("for a kthread to leave before it is moved to a core that all such share"),
+    ],
 };
 
 const fn period(key: &'static str, default_ns: u64) -> Param {
@@ -136,6 +140,7 @@ impl HostSettings {
         } else {
             Self::Shenango(ShenangoRules {
                 interval_ns: read.time("interval")?,
+                evict_ns: read.time("evict")?,
             })
         };
         Ok((settings, read.used()))

@@ -13,8 +13,8 @@ pub enum StealAmount {
     One,
 }
 
-/// Own queue first; then every other worker's in turn from a random one on, so that thieves
-/// spread over the victims.
+/// Own queue first; then that of the hyper-thread sibling, whose caches are the thief's; then every other worker's in turn from a random one on,
+/// so that thieves spread over the victims (Shenango § 5).
 #[derive(Clone, Debug)]
 pub struct Stealing {
     take: StealAmount,
@@ -32,15 +32,12 @@ impl Stealing {
     }
 
     fn steal<Q: Queues>(&mut self, queues: &mut Q) -> Steal {
-        let (me, workers) = (queues.me().index(), queues.workers());
+        let (me, workers) = (queues.me(), queues.workers());
         let first = self.rng.below(workers);
+        let in_turn = (0..workers).map(|offset| WorkerId(((first + offset) % workers) as u16));
+        let others = in_turn.filter(|&worker: &WorkerId| worker != me);
         let mut outcome = Steal::Empty;
-        for offset in 0..workers {
-            let victim = (first + offset) % workers;
-            if victim == me {
-                continue;
-            }
-            let victim = WorkerId(victim as u16);
+        for victim in queues.sibling().into_iter().chain(others) {
             let waiting = queues.len(victim);
             if waiting == 0 {
                 continue;

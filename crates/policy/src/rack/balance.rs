@@ -68,6 +68,12 @@ impl Wheel {
         self.turns.len()
     }
 
+    /// The servers of one round, turn by turn.
+    #[must_use]
+    pub fn order(&self) -> &[u16] {
+        &self.turns
+    }
+
     /// Whose turn it is. Nobody's while there are no turns.
     #[inline]
     pub fn turn(&mut self) -> Option<ServerId> {

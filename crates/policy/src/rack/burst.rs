@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug)]
 pub struct Burst {
     window_ns: u64,
-    /// `C_thres = Σ N_i`: requests that the group's cores finish in a window.
+    /// `C_thres = Σ N_i`: requests that the group's cores finish in a window, and at least one, since a single request is no burst.
     threshold: u64,
     window: u64,
     arrivals: u64,
@@ -29,10 +29,16 @@ impl Burst {
     /// So many cores serve the group, whose requests take so long on average.
     pub fn provision(&mut self, cores: usize, mean_ns: f64) {
         self.threshold = if mean_ns > 0.0 {
-            (cores as f64 * self.window_ns as f64 / mean_ns) as u64
+            ((cores as f64 * self.window_ns as f64 / mean_ns) as u64).max(1)
         } else {
             u64::MAX
         };
+    }
+
+    /// Requests that the group's cores finish in a window; `u64::MAX` before the first response.
+    #[must_use]
+    pub fn threshold(&self) -> u64 {
+        self.threshold
     }
 
     /// A request arrived; whether it is in excess.
@@ -51,8 +57,8 @@ impl Burst {
     #[must_use]
     pub fn is_calmer_than(&self, other: &Self, now_ns: u64) -> bool {
         let (mine, theirs) = (self.present(now_ns), other.present(now_ns));
-        u128::from(mine) * u128::from(other.threshold.max(1))
-            < u128::from(theirs) * u128::from(self.threshold.max(1))
+        u128::from(mine) * u128::from(other.threshold)
+            < u128::from(theirs) * u128::from(self.threshold)
     }
 
     #[inline]
@@ -76,6 +82,16 @@ mod tests {
         let excess = (0..100).filter(|&k| burst.arrived(k)).count();
         assert_eq!(excess, 20);
         assert!(!burst.arrived(20_000), "a new window starts over");
+    }
+
+    /// Where a request takes longer than the cores have in a window, one at a time is no excess.
+    #[test]
+    fn one_request_is_no_burst() {
+        let mut burst = Burst::new(20_000);
+        burst.provision(4, 1_000_000.0);
+        assert!(!burst.arrived(0));
+        assert!(burst.arrived(1));
+        assert!(!burst.arrived(20_000));
     }
 
     #[test]

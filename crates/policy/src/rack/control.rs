@@ -16,6 +16,17 @@ pub enum Objective {
     Latency,
 }
 
+/// How far the demand has moved.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Drift {
+    /// As [`Self::Groups`]; within a single group, which has all cores whatever comes, by what each type needs now beside what it needed when
+    /// the group was planned.
+    #[default]
+    Types,
+    /// By the cores of each group beside what it needs now (§ 4.4). A single group is never left again.
+    Groups,
+}
+
 /// When the tables are changed, and by what measure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ControlRules {
@@ -23,6 +34,8 @@ pub struct ControlRules {
     pub interval_ns: u64,
     /// Regenerate when the groups' cores and what they need differ by more than this in sum.
     pub delta_cores: f64,
+    /// What is compared with it.
+    pub drift: Drift,
     /// What candidates are compared by.
     pub objective: Objective,
     /// The time for scoring the candidates, ns. 0: as much as it needs, and in virtual time none passes.
@@ -35,6 +48,7 @@ impl Default for ControlRules {
         Self {
             interval_ns: 10_000_000,
             delta_cores: 10.0,
+            drift: Drift::default(),
             objective: Objective::default(),
             plan_ns: 0,
         }
@@ -149,9 +163,18 @@ impl ControlPlane {
         begins
     }
 
-    /// How far the groups' cores are from what they need now, summed: `Σ |R_g − D_g·R_total|`.
+    /// How far the demand has moved, in cores, by [`ControlRules::drift`]: `Σ |R_g − D_g·R_total|` over groups, or
+    /// `Σ |D_r − D_r'|·R_total` over types, `D'` being the demand of the last planning.
     #[must_use]
     pub fn discrepancy_cores(&self) -> f64 {
+        if self.rules.drift == Drift::Types && self.grouping.groups() == 1 {
+            self.drift_of_types()
+        } else {
+            self.drift_of_groups()
+        }
+    }
+
+    fn drift_of_groups(&self) -> f64 {
         let total = self.layout.total() as f64;
         (0..self.grouping.groups())
             .map(|group: usize| {
@@ -160,6 +183,16 @@ impl ControlPlane {
                 difference.max(-difference)
             })
             .sum()
+    }
+
+    fn drift_of_types(&self) -> f64 {
+        let moved: f64 = (0..self.demand.types().len())
+            .map(|class: usize| {
+                let difference = self.demand.of_type(class) - self.planned_for.of_type(class);
+                difference.max(-difference)
+            })
+            .sum();
+        moved * self.layout.total() as f64
     }
 
     fn generate(&mut self) {
@@ -397,6 +430,29 @@ mod tests {
         // 7 + 73 was seven servers of longs and a mixed one; 38 + 42 is four, three of shorts and a mixed one.
         assert_eq!(kept.count(), 4);
         assert_eq!(control.layout().mixed(), 1);
+    }
+
+    /// One group has all cores, whatever comes: only its types tell that the demand has moved.
+    #[test]
+    fn a_single_group_is_left_when_its_types_need_something_else() {
+        let begins = |drift: Drift| {
+            let types = [hint(10.0, 0.5), hint(100.0, 0.5)];
+            let rules = ControlRules {
+                drift,
+                ..ControlRules::default()
+            };
+            let mut control = ControlPlane::new(&[10; 8], &types, rules);
+            control.choose(&[1.0, 2.0]);
+            assert_eq!(control.grouping().groups(), 1);
+            let mut shaper = Shaper::new(2, 80, Turns::Even, Cloning::Off, 64);
+            control.install(&mut shaper);
+            traffic(&mut shaper, 5_000, 5_000);
+            let steady = control.observe(&mut shaper);
+            traffic(&mut shaper, 9_000, 1_000);
+            [steady, control.observe(&mut shaper)]
+        };
+        assert_eq!(begins(Drift::Types), [false, true]);
+        assert_eq!(begins(Drift::Groups), [false, false]);
     }
 
     /// The layout is the one computed when planning began; what moved meanwhile is for the next planning.

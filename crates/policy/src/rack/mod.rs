@@ -44,7 +44,7 @@ pub use agent::{Agent, Bouncing, Duty, Part};
 pub use balance::{Turns, Wheel};
 pub use bounded::BoundedSwitch;
 pub use burst::Burst;
-pub use control::{ControlPlane, ControlRules, Objective};
+pub use control::{ControlPlane, ControlRules, Drift, Objective};
 pub use demand::Demand;
 pub use duplicates::Duplicates;
 pub use grouping::Grouping;

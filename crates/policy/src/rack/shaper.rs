@@ -97,6 +97,30 @@ impl Shaper {
         usize::from(self.group_of[class.index()])
     }
 
+    /// Groups in use. Another plane that runs this step copies its tables from here on.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.active
+    }
+
+    /// The servers of one round of a group's turns.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    #[must_use]
+    pub fn round_of(&self, group: usize) -> &[u16] {
+        self.groups[group].wheel.order()
+    }
+
+    /// Requests of a group in one window beyond which there is a burst.
+    ///
+    /// # Panics
+    /// When there is no such group.
+    #[must_use]
+    pub fn threshold_of(&self, group: usize) -> u64 {
+        self.groups[group].burst.threshold()
+    }
+
     /// The server that gets the clone of a request in excess: the next of the group with the lowest degree of burst.
     fn clone_target(&mut self, now_ns: u64, group: usize) -> Option<ServerId> {
         let first = match self.cloning {

@@ -11,8 +11,8 @@
 //! | pallas, pallas-paper | groups of types, weighted turns | given: c-FCFS, or DARC with a given reservation |
 
 use super::{
-    Bouncing, BoundedSwitch, Cloning, ControlPlane, ControlRules, Horus, NetClone, Objective,
-    RandomSwitch, Reported, RoundRobinSwitch, Shaper, ShortestSwitch, Switch, Turns,
+    Bouncing, BoundedSwitch, Cloning, ControlPlane, ControlRules, Drift, Horus, NetClone,
+    Objective, RandomSwitch, Reported, RoundRobinSwitch, Shaper, ShortestSwitch, Switch, Turns,
 };
 use crate::ClassHint;
 use crate::spec::{self, Description, Param, ParamKind, Params, Reader, Spec, SpecError, Value};
@@ -170,6 +170,12 @@ const fn score(words: &'static [&'static str]) -> Param {
     Param::word("score", words).means("what a grouping is judged by")
 }
 
+/// How the demand's movement is measured; the first word is the default.
+const fn drift(words: &'static [&'static str]) -> Param {
+    Param::word("drift", words)
+        .means("what is compared with `delta`: `groups`' cores, within a single group its types'")
+}
+
 /// How the servers of a group take turns; the first word is the default.
 const fn turns(words: &'static [&'static str]) -> Param {
     Param::word("turns", words).means("how the servers of a group take turns")
@@ -188,6 +194,7 @@ const PALLAS: Description = Description {
     params: &[
         RTT,
         DELTA,
+        drift(&["types", "groups"]),
         INTERVAL,
         PLAN_TIME,
         score(&["slowdown", "latency"]),
@@ -209,6 +216,7 @@ const PALLAS_PAPER: Description = Description {
     params: &[
         RTT,
         DELTA,
+        drift(&["groups", "types"]),
         INTERVAL,
         PLAN_TIME,
         score(&["latency", "slowdown"]),
@@ -472,6 +480,10 @@ impl Shaping {
     fn read(read: &mut Reader<'_>) -> Result<Self, SpecError> {
         let rules = ControlRules {
             delta_cores: read.number("delta")?,
+            drift: match read.word("drift")? {
+                "types" => Drift::Types,
+                _ => Drift::Groups,
+            },
             interval_ns: read.time("interval")?,
             plan_ns: read.time("plan_time")?,
             objective: match read.word("score")? {
@@ -542,7 +554,7 @@ mod tests {
     fn keys_after_inner_belong_to_the_inner_policy() {
         let used = checked("pallas,delta=5,inner=darc,delta=3").unwrap();
         assert!(
-            used.starts_with(",rtt=10us,delta=5,interval=10ms"),
+            used.starts_with(",rtt=10us,delta=5,drift=types,interval=10ms"),
             "{used}"
         );
         assert!(used.ends_with(",inner=darc,delta=3"), "{used}");
@@ -559,8 +571,8 @@ mod tests {
 
     /// Each repair is one switch (N6): with all of them taken back, ours is the paper's.
     #[test]
-    fn the_papers_pallas_differs_by_three_switches() {
-        let switches = "score=latency,turns=ranges,clone=any";
+    fn the_papers_pallas_differs_by_four_switches() {
+        let switches = "drift=groups,score=latency,turns=ranges,clone=any";
         let ours = checked(&alloc::format!("pallas,{switches}")).unwrap();
         assert_eq!(checked("pallas-paper").unwrap(), ours);
         assert_ne!(checked("pallas").unwrap(), ours);

@@ -17,6 +17,8 @@ pub(crate) struct Toy {
     pub(crate) congested: u64,
     /// Who looks.
     pub(crate) me: usize,
+    /// The worker beside it.
+    pub(crate) sibling: Option<WorkerId>,
 }
 
 impl Toy {
@@ -38,6 +40,7 @@ impl Toy {
             longs: vec![BitSet::EMPTY; workers],
             congested: 0,
             me: 0,
+            sibling: None,
         }
     }
 
@@ -75,6 +78,10 @@ impl Backlog for Toy {
 impl Queues for Toy {
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
+    }
+
+    fn sibling(&self) -> Option<WorkerId> {
+        self.sibling
     }
 
     fn pop(&mut self) -> Option<JobId> {

@@ -132,6 +132,11 @@ impl Queues for CentralQueues {
         self.me
     }
 
+    /// Nobody steals where a dispatcher hands out.
+    fn sibling(&self) -> Option<WorkerId> {
+        None
+    }
+
     #[inline]
     fn pop(&mut self) -> Option<JobId> {
         self.own.pop_front().or_else(|| self.receive())

@@ -59,6 +59,7 @@ where
     let has_thread = monitor_layout == Some(Layout::Dedicated);
     let thread_count = count + usize::from(has_thread);
     let mut threads = ServerThreads::new(Pinning::choose(&config.pin, thread_count)?);
+    let siblings = threads.siblings(usize::from(has_thread), count);
     let classes = parts.shape.queues();
     let mut tallies = tallies(count, classes);
     tallies.extend(has_thread.then(|| Arc::new(Tally::of_watcher(classes, count))));
@@ -133,7 +134,13 @@ where
             index,
             local,
             rules,
-            view: SteeredQueues::new(index, intake, Arc::clone(&peers), run_queue),
+            view: SteeredQueues::new(
+                index,
+                siblings[index],
+                intake,
+                Arc::clone(&peers),
+                run_queue,
+            ),
             executor,
             peers: Arc::clone(&peers),
             control: Arc::clone(&control),

@@ -17,6 +17,8 @@ use crate::token::{RequestQueue, RequestWord};
 /// One worker's own requests, and its way to the others'.
 pub(super) struct SteeredQueues<R: Rx, C> {
     me: usize,
+    /// The worker on the other hyper-thread of this one's core, where both are pinned.
+    sibling: Option<WorkerId>,
     intake: Intake<R, C>,
     peers: Arc<Peers<R>>,
     /// When the worker last looked at the clock.
@@ -34,6 +36,7 @@ pub(super) struct SteeredQueues<R: Rx, C> {
 impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
     pub(super) fn new(
         me: usize,
+        sibling: Option<WorkerId>,
         intake: Intake<R, C>,
         peers: Arc<Peers<R>>,
         run_queue: RequestQueue,
@@ -41,6 +44,7 @@ impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
         let slots = intake.pool.len();
         Self {
             me,
+            sibling,
             intake,
             peers,
             now_ns: 0,
@@ -194,6 +198,10 @@ impl<R: Rx, C: Classifier> Queues for SteeredQueues<R, C> {
     #[inline]
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
+    }
+
+    fn sibling(&self) -> Option<WorkerId> {
+        self.sibling
     }
 
     #[inline]

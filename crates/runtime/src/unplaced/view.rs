@@ -113,6 +113,11 @@ impl Queues for UnplacedQueues {
         self.me
     }
 
+    /// Who has nothing looks at the shared queue, which is as near to all.
+    fn sibling(&self) -> Option<WorkerId> {
+        None
+    }
+
     #[inline]
     fn pop(&mut self) -> Option<JobId> {
         let request = self.run_queue.pop()?;

@@ -8,6 +8,7 @@ mod crash;
 mod dispatchers;
 mod feedback;
 mod held;
+mod overtaking;
 mod pull;
 mod synergy;
 mod tardis;
@@ -19,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use common::{FOREVER, ServeBoxed, assert_all_answered, play, replay, wait_until};
 use headway_runtime::{Builder, Call, Idle, Layout, Pin, Server, Service, Spin, Stats, checkpoint};
+use overtaking::shorts_overtake;
 
 /// One of each kind: by a dispatcher's flag, by the worker's own clock, with a dispatcher that works.
 const POLICIES: [&str; 12] = [
@@ -210,8 +212,6 @@ fn an_interrupted_request_changes_threads_only_where_the_service_allows() {
 #[test]
 fn a_short_request_overtakes_a_long_one_that_runs() {
     let _alone = alone();
-    static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
-    static LONG_SAW: AtomicU64 = AtomicU64::new(0);
     let policies = [
         "concord,q=5us,dispatcher=dedicated",
         "shinjuku-sq,q=5us",
@@ -220,30 +220,8 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
         "compose,discipline=edf,preemption=edf",
     ];
     for (policy, layout) in in_both_layouts(policies) {
-        SHORT_DONE.store(0, Ordering::Relaxed);
-        LONG_SAW.store(0, Ordering::Relaxed);
-        // Of two requests the second, long one comes first.
-        let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
-        let server = builder(policy, 1, layout)
-            .answering(|call: &mut Call<'_>| match call.class().0 {
-                1 => {
-                    let end = Instant::now() + FOREVER;
-                    while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
-                        checkpoint();
-                    }
-                    LONG_SAW.fetch_add(SHORT_DONE.load(Ordering::Relaxed), Ordering::Relaxed);
-                }
-                _ => {
-                    SHORT_DONE.fetch_add(1, Ordering::Relaxed);
-                }
-            })
-            .datapath(datapath)
-            .start()
-            .unwrap();
-        play(&control);
-        let stats = server.shutdown(FOREVER).unwrap();
-        assert_eq!(stats.answered, 4, "{policy}, {layout:?}: {stats:?}");
-        assert_eq!(LONG_SAW.load(Ordering::Relaxed), 4, "{policy}, {layout:?}");
+        let context = format!("{policy}, {layout:?}");
+        shorts_overtake(builder(policy, 1, layout), 1_000, &context);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Workers without a dispatcher that steal, interrupt themselves and share a wait queue: every request is answered once, in full.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_runtime::{
@@ -11,6 +10,7 @@ use super::alone;
 use super::common::{
     FOREVER, ServeBoxed, assert_all_answered, play, replay, uneven_replay, wait_until,
 };
+use super::overtaking::shorts_overtake;
 
 const REQUESTS: u32 = 300;
 const LONG_NS: u64 = 200_000;
@@ -190,39 +190,10 @@ fn a_short_request_overtakes_a_long_one_that_runs() {
     let _alone = alone();
     for policy in ["synergy,q=5us", "synergy,parts=ws,q=5us"] {
         for layout in LAYOUTS {
-            shorts_overtake(policy, layout);
+            let context = format!("{policy}, {layout:?}");
+            shorts_overtake(builder(policy, 1, layout), 1_000_000, &context);
         }
     }
-}
-
-/// Two longs run until two shorts are done, which come while a long one runs.
-fn shorts_overtake(policy: &str, layout: Layout) {
-    static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
-    static LONG_SAW: AtomicU64 = AtomicU64::new(0);
-    SHORT_DONE.store(0, Ordering::Relaxed);
-    LONG_SAW.store(0, Ordering::Relaxed);
-    // Of two requests the second, long one comes first.
-    let (datapath, control) = replay(1, 4, 1_000_000, [0, 0]);
-    let server = builder(policy, 1, layout)
-        .answering(|call: &mut Call<'_>| match call.class().0 {
-            1 => {
-                let end = Instant::now() + FOREVER;
-                while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
-                    checkpoint();
-                }
-                LONG_SAW.fetch_add(SHORT_DONE.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
-            _ => {
-                SHORT_DONE.fetch_add(1, Ordering::Relaxed);
-            }
-        })
-        .datapath(datapath)
-        .start()
-        .unwrap();
-    play(&control);
-    let stats = server.shutdown(FOREVER).unwrap();
-    assert_eq!(stats.answered, 4, "{policy}, {layout:?}: {stats:?}");
-    assert_eq!(LONG_SAW.load(Ordering::Relaxed), 4, "{policy}, {layout:?}");
 }
 
 #[test]

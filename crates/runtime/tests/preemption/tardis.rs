@@ -1,7 +1,7 @@
 //! Workers that help themselves from one queue, steal and interrupt themselves: every request is answered once, in full.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_net::header::Status;
@@ -13,6 +13,7 @@ use super::alone;
 use super::common::{
     Client, FOREVER, ServeBoxed, assert_all_answered, gated, loopback, play, replay, wait_until,
 };
+use super::overtaking::shorts_overtake;
 
 const REQUESTS: u32 = 300;
 const LONG_NS: u64 = 200_000;
@@ -102,29 +103,7 @@ fn a_request_alone_is_not_interrupted() {
 #[test]
 fn a_short_request_overtakes_a_long_one_that_runs() {
     let _alone = alone();
-    static SHORT_DONE: AtomicU64 = AtomicU64::new(0);
-    static LONG_SAW: AtomicU64 = AtomicU64::new(0);
-    let (datapath, control) = replay(1, 4, 1_000, [0, 0]);
-    let server = builder("tardis,n=1", 1)
-        .answering(|call: &mut Call<'_>| match call.class().0 {
-            1 => {
-                let end = Instant::now() + FOREVER;
-                while SHORT_DONE.load(Ordering::Relaxed) < 2 && Instant::now() < end {
-                    checkpoint();
-                }
-                LONG_SAW.fetch_add(SHORT_DONE.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
-            _ => {
-                SHORT_DONE.fetch_add(1, Ordering::Relaxed);
-            }
-        })
-        .datapath(datapath)
-        .start()
-        .unwrap();
-    play(&control);
-    let stats = server.shutdown(FOREVER).unwrap();
-    assert_eq!(stats.answered, 4, "{stats:?}");
-    assert_eq!(LONG_SAW.load(Ordering::Relaxed), 4);
+    shorts_overtake(builder("tardis,n=1", 1), 1_000, "tardis");
 }
 
 /// A worker that is stuck in a request holds the rest of its batch: an idle one takes it.

@@ -19,6 +19,8 @@ pub(super) struct WorkerQueues {
     short_ns: Vec<u64>,
     /// As [`Backlog::is_long`], by worker.
     longs: Vec<BitSet>,
+    /// As [`Queues::sibling`], by worker.
+    siblings: Vec<Option<WorkerId>>,
 }
 
 /// A worker's own queue. Its head is kept apart: under a dispatcher that hands out one request at a time there is
@@ -72,7 +74,12 @@ impl WorkerQueues {
             congested: 0,
             short_ns: vec![0; workers],
             longs: vec![BitSet::EMPTY; workers],
+            siblings: vec![None; workers],
         }
+    }
+
+    pub(super) fn set_sibling(&mut self, worker: WorkerId, sibling: Option<WorkerId>) {
+        self.siblings[worker.index()] = sibling;
     }
 
     #[inline]
@@ -174,6 +181,10 @@ impl Backlog for SimQueues<'_> {
 impl Queues for SimQueues<'_> {
     fn me(&self) -> WorkerId {
         WorkerId(self.me as u16)
+    }
+
+    fn sibling(&self) -> Option<WorkerId> {
+        self.queues.siblings[self.me]
     }
 
     #[inline]

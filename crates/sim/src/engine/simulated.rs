@@ -157,6 +157,10 @@ impl<I: Ingress, L: Local, M: Monitor> Simulated for Engine<I, L, M> {
         self.decide(sink);
     }
 
+    fn set_sibling(&mut self, worker: WorkerId, sibling: Option<WorkerId>) {
+        self.queues.set_sibling(worker, sibling);
+    }
+
     fn assign(&mut self, now_ns: u64, shares: &GroupShares, sink: &mut impl Sink) {
         self.advance_to(now_ns);
         self.ingress.assign(now_ns, shares);

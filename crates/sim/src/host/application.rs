@@ -40,6 +40,7 @@ pub(super) struct Sums {
     pub(super) useful_ns: u64,
     pub(super) grants: u64,
     pub(super) preempted: u64,
+    pub(super) evicted: u64,
     pub(super) arrivals: u64,
     pub(super) served: u64,
 }
@@ -55,6 +56,8 @@ pub(super) struct Application {
     /// Kthreads that have a core and run on it.
     running: usize,
     most: u64,
+    /// Whether its kthreads heed no signal to leave.
+    pub(super) refuses: bool,
 }
 
 pub(super) enum AppState {
@@ -99,6 +102,7 @@ impl Application {
             body,
             running: 0,
             most: most as u64,
+            refuses: app.refuses,
         })
     }
 
@@ -208,6 +212,14 @@ impl Application {
         self.advance_to(now_ns);
         self.running -= 1;
         self.with_server(|server, left| server.revoke(now_ns, WorkerId(kthread.0), left));
+    }
+
+    /// Two kthreads share a physical core from now on, or no more.
+    pub(super) fn set_sibling(&mut self, kthread: KthreadId, sibling: Option<KthreadId>) {
+        if let AppState::Server(serving) = &mut self.body {
+            let sibling = sibling.map(|sibling| WorkerId(sibling.0));
+            serving.server.set_sibling(WorkerId(kthread.0), sibling);
+        }
     }
 
     /// Whether a kthread that runs on its core finds nothing to do.

@@ -60,6 +60,8 @@ enum Event {
     Gone { core: u16, tenancy: u64 },
     /// The daemon's signal reaches the kthread.
     Signalled { core: u16, tenancy: u64 },
+    /// The daemon has moved the kthread to the shared core.
+    Evicted { core: u16, tenancy: u64 },
     /// The daemon comes to this one of its moves.
     Act { number: usize },
     /// The daemon has worked its way to this packet.
@@ -247,6 +249,7 @@ impl<'a, A: Allocator> Host<'a, A> {
             Event::Running { core, tenancy } => self.if_still(core, tenancy, Self::runs),
             Event::Impatient { core, tenancy } => self.if_still(core, tenancy, Self::impatient),
             Event::Signalled { core, tenancy } => self.if_still(core, tenancy, Self::signalled),
+            Event::Evicted { core, tenancy } => self.if_still(core, tenancy, Self::evicted),
             Event::Gone { core, tenancy } => self.if_still(core, tenancy, Self::gone),
         }
     }
@@ -282,19 +285,27 @@ impl<'a, A: Allocator> Host<'a, A> {
                 };
                 self.at(self.now_ns + costs.wake_ns, event);
             }
-            Move::Revoke { core, from } => {
-                // A kthread that parked meanwhile needs no signal.
-                if self.cores[core.index()]
-                    .is_some_and(|occupied: Occupied| occupied.tenant == from)
-                {
-                    let event = Event::Signalled {
-                        core: core.0,
-                        tenancy: self.tenancies[core.index()],
-                    };
-                    self.at(self.now_ns + costs.leave_ns, event);
-                }
+            // A kthread that parked meanwhile needs no signal.
+            Move::Revoke { core, from } if self.has(core, from) => {
+                let event = Event::Signalled {
+                    core: core.0,
+                    tenancy: self.tenancies[core.index()],
+                };
+                self.at(self.now_ns + costs.leave_ns, event);
             }
+            Move::Evict { core, from } if self.has(core, from) => {
+                let event = Event::Evicted {
+                    core: core.0,
+                    tenancy: self.tenancies[core.index()],
+                };
+                self.at(self.now_ns + costs.leave_ns, event);
+            }
+            Move::Revoke { .. } | Move::Evict { .. } => {}
         }
+    }
+
+    fn has(&self, core: CoreId, tenant: Tenant) -> bool {
+        self.cores[core.index()].is_some_and(|occupied: Occupied| occupied.tenant == tenant)
     }
 
     fn runs(&mut self, core: CoreId, _occupied: Occupied) {
@@ -302,12 +313,43 @@ impl<'a, A: Allocator> Host<'a, A> {
         let Some(Occupied { tenant, .. }) = self.cores[core.index()] else {
             return;
         };
+        self.pair(core, tenant);
         self.apps[tenant.app.index()].wake(self.now_ns, tenant.kthread);
         self.watch(tenant.app.index());
     }
 
-    /// It puts what it runs back and leaves.
+    /// The kthread of the same application on the core's sibling.
+    fn beside(&self, core: CoreId, app: AppId) -> Option<KthreadId> {
+        let sibling = self.experiment.topology.sibling(core)?;
+        let occupied = self.cores[sibling.index()]?;
+        (occupied.tenant.app == app).then_some(occupied.tenant.kthread)
+    }
+
+    /// Kthreads of one application on one physical core steal from each other first.
+    fn pair(&mut self, core: CoreId, tenant: Tenant) {
+        let beside = self.beside(core, tenant.app);
+        let app = &mut self.apps[tenant.app.index()];
+        app.set_sibling(tenant.kthread, beside);
+        if let Some(beside) = beside {
+            app.set_sibling(beside, Some(tenant.kthread));
+        }
+    }
+
+    /// It puts what it runs back and leaves, unless its application heeds no signal.
     fn signalled(&mut self, core: CoreId, occupied: Occupied) {
+        if !self.apps[occupied.tenant.app.index()].refuses {
+            self.leave(core, occupied);
+        }
+    }
+
+    /// It is moved to the shared core. What it ran is put back here, as if it had heeded the signal: its share of that core counts for nothing.
+    fn evicted(&mut self, core: CoreId, occupied: Occupied) {
+        let measured = u64::from(self.is_measured());
+        self.apps[occupied.tenant.app.index()].sums.evicted += measured;
+        self.leave(core, occupied);
+    }
+
+    fn leave(&mut self, core: CoreId, occupied: Occupied) {
         match occupied.state {
             CoreState::Parking => return,
             CoreState::Waking => {}
@@ -349,6 +391,9 @@ impl<'a, A: Allocator> Host<'a, A> {
         let app = occupied.tenant.app;
         self.cores[core.index()] = None;
         self.charge(occupied);
+        if let Some(beside) = self.beside(core, app) {
+            self.apps[app.index()].set_sibling(beside, None);
+        }
         self.allocator.released(self.now_ns, core);
         // A request may have come between the last look for work and the leaving.
         if self.apps[app.index()].waits() {

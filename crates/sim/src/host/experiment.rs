@@ -44,6 +44,8 @@ pub struct App {
     pub guaranteed: usize,
     /// Most cores it may have; those of the host unless said.
     pub most: Option<usize>,
+    /// Whether its kthreads heed no signal to leave: they are moved away once the allocator has enough of it.
+    pub refuses: bool,
 }
 
 impl App {
@@ -63,6 +65,7 @@ impl App {
             },
             guaranteed: 0,
             most: None,
+            refuses: false,
         }
     }
 
@@ -74,6 +77,7 @@ impl App {
             work: AppWork::Batch,
             guaranteed: 0,
             most: None,
+            refuses: false,
         }
     }
 
@@ -88,6 +92,13 @@ impl App {
     #[must_use]
     pub fn most(mut self, cores: usize) -> Self {
         self.most = Some(cores);
+        self
+    }
+
+    /// With kthreads that heed no signal to leave.
+    #[must_use]
+    pub fn refusing(mut self) -> Self {
+        self.refuses = true;
         self
     }
 

@@ -37,6 +37,8 @@ pub struct AppOutcome {
     pub grants_per_s: f64,
     /// Cores taken from it, per second.
     pub preemptions_per_s: f64,
+    /// Cores per second of which its kthread had to be moved away, since it did not leave in time.
+    pub evictions_per_s: f64,
     /// Latency over all its classes, µs; not a number where nothing was served.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_us: Option<Summary>,
@@ -166,6 +168,7 @@ impl AppOutcome {
             efficiency: sums.useful_ns as f64 / sums.allocated_ns as f64,
             grants_per_s: per_s(sums.grants),
             preemptions_per_s: per_s(sums.preempted),
+            evictions_per_s: per_s(sums.evicted),
             latency_us,
             unfinished,
             overloaded,

@@ -71,6 +71,9 @@ pub trait SimulatedServer: Standing + WorkerView + Directed + Send {
     /// in its queue stays there, for others to steal, until it is back.
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>);
 
+    /// Somebody above the server says which worker runs on the other hyper-thread of this one's physical core.
+    fn set_sibling(&mut self, worker: WorkerId, sibling: Option<WorkerId>);
+
     /// Somebody above the server says what it is to serve; policies of their own mind do not heed it.
     fn assign(&mut self, now_ns: u64, shares: &GroupShares, left: &mut Vec<Left>);
 }
@@ -82,6 +85,7 @@ pub(crate) trait Simulated: Standing + WorkerView + Directed {
     fn arrive(&mut self, now_ns: u64, request: SimRequest, sink: &mut impl Sink);
     fn set_worker(&mut self, now_ns: u64, worker: WorkerId, present: bool, sink: &mut impl Sink);
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, sink: &mut impl Sink);
+    fn set_sibling(&mut self, worker: WorkerId, sibling: Option<WorkerId>);
     fn assign(&mut self, now_ns: u64, shares: &GroupShares, sink: &mut impl Sink);
 }
 
@@ -109,6 +113,10 @@ impl<T: Simulated + Send> SimulatedServer for T {
 
     fn revoke(&mut self, now_ns: u64, worker: WorkerId, left: &mut Vec<Left>) {
         Simulated::revoke(self, now_ns, worker, left);
+    }
+
+    fn set_sibling(&mut self, worker: WorkerId, sibling: Option<WorkerId>) {
+        Simulated::set_sibling(self, worker, sibling);
     }
 
     fn assign(&mut self, now_ns: u64, shares: &GroupShares, left: &mut Vec<Left>) {

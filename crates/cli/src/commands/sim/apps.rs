@@ -9,8 +9,8 @@ use headway_workload::{Workload, duration, rate};
 /// What an application may say.
 const KEYS: &[&str] = &["workload", "load", "rate", "cores", "policy"];
 
-/// Reads `NAME:batch[,cores=…]` or `NAME:workload=…,load=…|rate=…[,cores=…][,policy=…]`. A load is one
-/// of all the host's cores; what follows `policy=` belongs to the policy.
+/// Reads `NAME:batch[,cores=…]` or `NAME:workload=…,load=…|rate=…[,cores=…][,policy=…]`, with `,refuses` where its kthreads do not leave when they
+/// are told to. A load is one of all the host's cores; what follows `policy=` belongs to the policy.
 pub(super) fn app(text: &str, host_cores: usize) -> Result<App> {
     let fault = |problem: String| usage("--app", format!("'{text}': {problem}"));
     let (name, rest) = text
@@ -19,6 +19,7 @@ pub(super) fn app(text: &str, host_cores: usize) -> Result<App> {
         .ok_or_else(|| fault("write NAME:batch or NAME:workload=…,load=…".into()))?;
     let mut fields = Fields::read(rest).map_err(&fault)?;
     let cores = fields.take("cores");
+    let refuses = fields.refuses;
     let app = if fields.batch {
         App::batch(name)
     } else {
@@ -34,6 +35,7 @@ pub(super) fn app(text: &str, host_cores: usize) -> Result<App> {
     Ok(App {
         guaranteed,
         most,
+        refuses,
         ..app
     })
 }
@@ -41,6 +43,7 @@ pub(super) fn app(text: &str, host_cores: usize) -> Result<App> {
 /// The fields behind the name.
 struct Fields {
     batch: bool,
+    refuses: bool,
     given: Vec<(String, String)>,
 }
 
@@ -52,12 +55,18 @@ impl Fields {
         };
         let mut fields = Self {
             batch: false,
+            refuses: false,
             given: Vec::new(),
         };
         for part in text.split(',').filter(|part| !part.is_empty()) {
             match part.split_once('=') {
                 None if part == "batch" => fields.batch = true,
-                None => return Err(format!("'{part}' is neither 'batch' nor key=value")),
+                None if part == "refuses" => fields.refuses = true,
+                None => {
+                    return Err(format!(
+                        "'{part}' is neither 'batch', 'refuses' nor key=value"
+                    ));
+                }
                 Some((key, value)) if KEYS.contains(&key) => {
                     fields.given.push((key.into(), value.into()));
                 }
@@ -182,6 +191,8 @@ mod tests {
         let batch = app("swaptions:batch", 16).unwrap();
         assert!(matches!(batch.work, AppWork::Batch));
         assert_eq!((batch.guaranteed, batch.most), (0, None));
+        let stubborn = app("b:batch,refuses,cores=1", 16).unwrap();
+        assert!(stubborn.refuses && !batch.refuses);
         let darc = app(
             "a:workload=tpcc,load=0.5,policy=darc,delta=3,profile=known",
             16,

@@ -1,0 +1,184 @@
+/* Full translation: the switch's index and address stand for the client's until the response comes. */
+#pragma once
+
+/* Coarse time in ticks of 2^20 ns, about a millisecond. */
+static __always_inline __u32 tick(void)
+{
+	return bpf_ktime_get_coarse_ns() >> 20;
+}
+
+/* Slots looked at for one more request. */
+#define SLOT_TRIES 4
+
+/* The entry for one more request, by this CPU's ring of slots; none while the next few slots have requests that may still be answered. */
+static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_tick)
+{
+#pragma unroll
+	for (int try = 0; try < SLOT_TRIES; try++) {
+		__u32 taken = s->own->nat_taken++;
+		__u32 slot = (s->own->nat_first + (taken & s->own->nat_mask)) & (NAT_SLOTS - 1);
+		struct nat_entry *entry = bpf_map_lookup_elem(&nat, &slot);
+		if (!entry)
+			return 0;
+		if (entry->awaited) {
+			if (now_tick - entry->begun_tick < config.answer_ticks)
+				continue;
+			/* As many as there are copies: bit 0 and bit 1. */
+			s->own->counts[COUNT_EXPIRED] += (entry->awaited & 1) + (entry->awaited >> 1 & 1);
+			entry->awaited = 0;
+		}
+		/* The slot's own count goes on, so that a late packet of an earlier request is recognised. */
+		entry->index = slot | ((entry->index & ~(NAT_SLOTS - 1)) + NAT_SLOTS);
+		return entry;
+	}
+	return 0;
+}
+
+/* The packet leaves as the copy `flag` of the request of `entry`, to a server. */
+static __always_inline int forward(struct step *s, struct nat_entry *entry, __u32 number, __u32 which, __u8 flag)
+{
+	struct server_entry *server = server_at(s, number);
+	__u32 own_ip[4] = {};
+	entry->servers[which & 1] = number;
+	entry->awaited |= 1 << which;
+	struct rewrite to = {
+		.dest_ip = server->ip, .dest_port = server->port, .dest_mac = server->mac, .source_mac = server->own_mac,
+		.class = entry->wire_class, .flag = flag, .index = bpf_htonl(entry->index), .time_ns = entry->time_ns,
+	};
+	addresses_of_switch(&to, own_ip, s->f.family);
+	rewrite(&s->f, &to);
+	return leave_by(s, server->ifindex);
+}
+
+static __always_inline int begin(struct step *s, __u32 class, __u32 group)
+{
+	struct frame *f = &s->f;
+	__u32 now_tick = tick();
+	struct nat_entry *entry = free_entry(s, now_tick);
+	if (!entry)
+		return shed_request(s);
+	int number = turn(s, group);
+	if (number < 0)
+		return shed_request(s);
+	s->own->type[class & (MAX_TYPES - 1)].count += 1;
+	if (server_at(s, number)->family != f->family)
+		return drop(s, COUNT_OTHER_FAMILY);
+	entry->begun_tick = now_tick;
+	const void *ip = source_ip(f);
+	entry->client_ip[0] = word(ip);
+	if (f->family == FAMILY_IP6) {
+		entry->client_ip[1] = word(ip + 4);
+		entry->client_ip[2] = word(ip + 8);
+		entry->client_ip[3] = word(ip + 12);
+	}
+	entry->client_port = f->udp->source;
+	entry->client_index = word(f->wire->index);
+	entry->time_ns = word(f->wire->time_ns);
+	entry->ifindex = s->ctx->ingress_ifindex;
+	__builtin_memcpy(entry->client_mac, f->eth->h_source, ETH_ALEN);
+	__builtin_memcpy(entry->own_mac, f->eth->h_dest, ETH_ALEN);
+	entry->wire_class = f->wire->class;
+	entry->family = f->family;
+	entry->bounces = 0;
+	entry->awaited = 0;
+	entry->cloned = 0;
+	entry->answered = 0;
+	return forward(s, entry, number, 0, 0);
+}
+
+/* The entry that a server's packet is about, if that server was asked; else why not, as a count. */
+static __always_inline struct nat_entry *expected(struct step *s)
+{
+	struct frame *f = &s->f;
+	if (config.mode != MODE_NAT) {
+		count(s, COUNT_UNEXPECTED);
+		return 0;
+	}
+	__u32 index = bpf_ntohl(word(f->wire->index)), slot = index & (NAT_SLOTS - 1);
+	__u8 mark = f->wire->flag & FLAG_CLONE_MASK;
+	if (mark == FLAG_CLONE_MASK)
+		mark = 0;
+	__u32 which = mark >> 1;
+	struct nat_entry *entry = bpf_map_lookup_elem(&nat, &slot);
+	if (!entry || entry->index != index || !(entry->awaited >> which & 1) || entry->cloned != (mark != 0)) {
+		count(s, COUNT_UNEXPECTED);
+		return 0;
+	}
+	const struct server_entry *server = server_at(s, entry->servers[which & 1]);
+	if (server->family != f->family || server->port != f->udp->source || !same_ip(f->family, source_ip(f), server->ip)) {
+		count(s, COUNT_SPOOFED);
+		return 0;
+	}
+	return entry;
+}
+
+/* The execution time of a response enters the type's average. */
+static __always_inline void finished(struct step *s, __u32 class, __u64 execution_ns)
+{
+	if (!execution_ns)
+		return;
+	struct type_registers *type = &s->own->type[class & (MAX_TYPES - 1)];
+	__u64 average = type->execution_ns;
+	type->execution_ns = average ? average - (average >> 3) + (execution_ns >> 3) : execution_ns;
+	type->responses += 1;
+}
+
+static __always_inline int response(struct step *s)
+{
+	struct nat_entry *entry = expected(s);
+	if (!entry)
+		return XDP_DROP;
+	__u8 flag = s->f.wire->flag, mark = flag & FLAG_CLONE_MASK;
+	__u32 status = (flag & FLAG_STATUS_MASK) >> FLAG_STATUS_SHIFT, time_ns = word(s->f.wire->time_ns);
+	bool was_served = status != STATUS_SHED && status != STATUS_DRAINING;
+	if (was_served)
+		finished(s, declared_class(entry->wire_class), bpf_ntohl(time_ns));
+	entry->awaited &= mark == 2 ? ~2 : ~1;
+	/* A copy that was not begun says nothing to the client while there is another. */
+	if (!was_served && entry->cloned && (entry->awaited || entry->answered))
+		return drop(s, COUNT_COPIES_REFUSED);
+	if (entry->answered)
+		return drop(s, COUNT_FILTERED);
+	entry->answered = 1;
+	count(s, COUNT_ANSWERED);
+	address_to_client(s, entry, flag & ~FLAG_CLONE_MASK, time_ns);
+	return leave_by(s, entry->ifindex);
+}
+
+/* The policy has no server for a request that came back. */
+static __always_inline int give_up(struct step *s, struct nat_entry *entry)
+{
+	if (entry->awaited)
+		return drop(s, COUNT_COPIES_REFUSED);
+	/* The other copy of a cloned request was answered. */
+	if (entry->answered)
+		return XDP_DROP;
+	count(s, COUNT_SHED);
+	address_to_client(s, entry, FLAG_RESPONSE | STATUS_SHED << FLAG_STATUS_SHIFT, 0);
+	return cut_and_send(s, entry->ifindex);
+}
+
+#define MOST_BOUNCES 3
+
+/* A server hands back a request that it did not begin: it goes where the tables say now. */
+static __always_inline int bounced(struct step *s)
+{
+	struct nat_entry *entry = expected(s);
+	if (!entry)
+		return XDP_DROP;
+	__u8 mark = s->f.wire->flag & FLAG_CLONE_MASK;
+	if (mark == FLAG_CLONE_MASK)
+		mark = 0;
+	__u32 which = mark >> 1;
+	count(s, COUNT_BOUNCED);
+	entry->awaited &= which ? ~2 : ~1;
+	if (entry->bounces < 255)
+		entry->bounces += 1;
+	__u32 group = s->tables->group_of[declared_class(entry->wire_class) & (MAX_TYPES - 1)];
+	int number = turn(s, group);
+	if (number < 0)
+		return give_up(s, entry);
+	if (server_at(s, number)->family != s->f.family)
+		return drop(s, COUNT_OTHER_FAMILY);
+	return forward(s, entry, number, which, mark | (entry->bounces >= MOST_BOUNCES ? FLAG_BOUNCED : 0));
+}

@@ -1,0 +1,58 @@
+/* Refusals: the client is told that its request is not served. */
+#pragma once
+
+#define REFUSAL_BYTES (sizeof(struct udphdr) + sizeof(struct wire_header))
+
+static __always_inline __u16 refusal_check(const struct frame *f)
+{
+	/* The pseudo header has the length and the protocol beside the addresses; the header's own length comes once more. */
+	__u64 sum = sum_addresses(f) + bpf_htons(IPPROTO_UDP) + bpf_htons(REFUSAL_BYTES) + f->udp->len + sum_rewritten(f);
+	return ~folded(sum);
+}
+
+/* The packet, addressed already, becomes ten bytes of header and goes back by the interface `ifindex`. */
+static __always_inline int cut_and_send(struct step *s, __u32 ifindex)
+{
+	struct frame *f = &s->f;
+	struct xdp_md *ctx = s->ctx;
+	f->udp->len = bpf_htons(REFUSAL_BYTES);
+	if (f->family == FAMILY_IP4) {
+		__u16 before = f->ip4->tot_len;
+		f->ip4->tot_len = bpf_htons(sizeof(struct iphdr) + REFUSAL_BYTES);
+		f->ip4->check = updated(f->ip4->check, before, f->ip4->tot_len);
+	} else {
+		f->ip6->payload_len = bpf_htons(REFUSAL_BYTES);
+	}
+	if (f->udp->check || f->family == FAMILY_IP6)
+		put_udp_check(f->udp, refusal_check(f));
+	int kept = (void *)(f->wire + 1) - (void *)(long)ctx->data;
+	int length = (void *)(long)ctx->data_end - (void *)(long)ctx->data;
+	if (bpf_xdp_adjust_tail(ctx, kept - length))
+		return XDP_DROP;
+	return leave_by(s, ifindex);
+}
+
+/* Refuses a client's request that the switch took no note of. */
+static __always_inline int shed_request(struct step *s)
+{
+	struct frame *f = &s->f;
+	__u32 client_ip[4] = {}, own_ip[4] = {};
+	__u8 client_mac[ETH_ALEN], own_mac[ETH_ALEN];
+	count(s, COUNT_SHED);
+	const void *ip = source_ip(f);
+	client_ip[0] = word(ip);
+	if (f->family == FAMILY_IP6) {
+		client_ip[1] = word(ip + 4);
+		client_ip[2] = word(ip + 8);
+		client_ip[3] = word(ip + 12);
+	}
+	__builtin_memcpy(client_mac, f->eth->h_source, ETH_ALEN);
+	__builtin_memcpy(own_mac, f->eth->h_dest, ETH_ALEN);
+	struct rewrite to = {
+		.dest_ip = client_ip, .dest_port = f->udp->source, .dest_mac = client_mac, .source_mac = own_mac, .class = f->wire->class,
+		.flag = FLAG_RESPONSE | STATUS_SHED << FLAG_STATUS_SHIFT, .index = word(f->wire->index), .time_ns = 0,
+	};
+	addresses_of_switch(&to, own_ip, f->family);
+	rewrite(f, &to);
+	return cut_and_send(s, s->ctx->ingress_ifindex);
+}

@@ -1,0 +1,133 @@
+/* The tables and registers of a rack's switch, as the XDP program and the control plane share them. This file is their one description:
+ * src/layout.rs mirrors it, and every build of the program checks the mirror. */
+#pragma once
+#include <linux/types.h>
+
+#define MAX_TYPES 256    /* declared types and UNKNOWN */
+#define MAX_GROUPS 64
+#define MAX_TURNS 4096   /* of all groups together: the rack's cores */
+#define MAX_SERVERS 256
+#define BUCKETS 1024     /* of the hash table of servers by address */
+#define MAX_PROBES 8     /* buckets that a look-up visits at most */
+#define NAT_SLOTS 65536
+
+#define FAMILY_IP4 4
+#define FAMILY_IP6 6
+
+/* Requests keep their client's address, and responses do not pass the switch. */
+#define MODE_DIRECT 1
+/* The switch replaces address and index, and puts them back into the response. */
+#define MODE_NAT 0
+
+#define CLONING_OFF 0
+#define CLONING_CALMEST 1  /* the excess of a burst to the group with the lowest degree of burst */
+#define CLONING_LONGER 2   /* the same among groups of longer requests */
+
+/* Constant from the load on; addresses and ports are in network order everywhere. */
+struct switch_config {
+	__u32 own_ip6[4];  /* 0: none */
+	__u32 own_ip4;     /* 0: none */
+	__u32 answer_ticks; /* an unanswered request is forgotten after so many ticks of 2^20 ns */
+	__u16 port;
+	__u16 types;       /* declared types: bytes 0 to types - 1; others are UNKNOWN */
+	__u32 window_ns;   /* of bursts */
+	__u8 mode;
+	__u8 cloning;
+	__u8 pad[6];
+};
+
+/* One group in one copy of the tables. */
+struct group_table {
+	__u32 first;       /* its first turn in `turns` */
+	__u32 round;       /* turns of a round; 0: requests are shed */
+	__u32 threshold;   /* requests that its cores finish in a window */
+	__u32 pad;
+};
+
+/* A group's arrivals, of all CPUs: the window's number in the high half, its arrivals in the low one. */
+struct burst_register {
+	__u64 window_arrivals;
+};
+
+struct server_entry {
+	__u32 ip[4];       /* IPv4: the first word; the others are 0 */
+	__u32 ifindex;     /* of the interface by which the server is reached */
+	__u16 port;
+	__u8 mac[6];
+	__u8 own_mac[6];   /* of that interface */
+	__u8 family;       /* 0: no such server */
+	__u8 pad[5];
+};
+
+/* One copy of the tables. The packets of generation g use copy g mod 2. */
+struct rack_tables {
+	__u32 seed;        /* of the hash of addresses */
+	__u32 groups;
+	__u8 group_of[MAX_TYPES];
+	struct group_table group[MAX_GROUPS];
+	__u16 turns[MAX_TURNS];      /* servers */
+	__u16 bucket[BUCKETS];       /* server + 1; 0: free */
+	struct server_entry server[MAX_SERVERS];
+};
+
+struct tables_head {
+	__u64 generation;
+};
+
+/* A request that servers have. */
+struct nat_entry {
+	__u32 index;       /* the switch's: the slot, and above it the times that it was taken */
+	__u32 begun_tick;
+	__u32 client_ip[4];
+	__u32 client_index; /* network order */
+	__u32 time_ns;     /* the client's field, network order */
+	__u32 ifindex;     /* of the interface by which the client is reached */
+	__u16 client_port;
+	__u8 client_mac[6];
+	__u8 own_mac[6];
+	__u16 servers[2];  /* of the plain or original copy, and of the clone */
+	__u8 wire_class;
+	__u8 family;
+	__u8 bounces;
+	__u8 awaited;      /* bit 0: servers[0] has a copy; bit 1: servers[1]; 0: the slot is free */
+	__u8 cloned;
+	__u8 answered;
+	__u8 pad[4];
+};
+
+struct type_registers {
+	__u64 count;       /* requests */
+	__u64 execution_ns; /* moving average, factor 1/8; 0: no response yet */
+	__u64 responses;   /* of those averaged: the weight of this CPU's average */
+};
+
+enum packet_count {
+	COUNT_REQUESTS,
+	COUNT_ANSWERED,
+	COUNT_CLONED,
+	COUNT_FILTERED,
+	COUNT_COPIES_REFUSED,
+	COUNT_BOUNCED,
+	COUNT_SHED,
+	COUNT_EXPIRED,
+	COUNT_TRUNCATED,
+	COUNT_TOO_LONG,
+	COUNT_UNEXPECTED,
+	COUNT_SPOOFED,
+	COUNT_UNKNOWN_TYPE,
+	COUNT_FRAGMENT,
+	COUNT_OPTIONS,
+	COUNT_OTHER_FAMILY,
+	COUNTS
+};
+
+/* What one CPU writes; no other does, so that no register needs an atomic operation. */
+struct cpu_registers {
+	__u32 nat_first;   /* this CPU's slots: nat_first to nat_first + nat_mask */
+	__u32 nat_mask;
+	__u32 nat_taken;   /* slots taken so far */
+	__u32 pad;
+	__u64 counts[COUNTS];
+	__u32 next_turn[MAX_GROUPS];
+	struct type_registers type[MAX_TYPES];
+};

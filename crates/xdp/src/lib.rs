@@ -1,0 +1,28 @@
+//! The switch of a rack as an XDP program. It runs the same step as the [`Shaper`](headway_policy::rack::Shaper) of the policies, in the
+//! kernel, before the network stack sees a packet.
+//!
+//! The program is C ([`bpf/rack.bpf.c`](https://github.com/headway/headway/tree/main/crates/xdp/bpf)). [`compile`] builds it with clang
+//! when it is needed; [`XdpSwitch`] loads it, attaches it to interfaces, and exchanges tables and registers with it.
+//!
+//! | concern | file |
+//! |---|---|
+//! | what becomes of each packet | `bpf/rack.bpf.c`, `bpf/nat.h`, `bpf/shed.h` |
+//! | headers and checksums | `bpf/packet.h` |
+//! | tables and registers in memory, described once | `bpf/tables.h`, mirrored in `layout.rs` |
+//! | the object, built by clang | [`compile`] |
+//! | tables made from a policy's | [`tables_of`] |
+//! | load, attach, publish, read | [`XdpSwitch`] |
+
+mod grace;
+mod layout;
+mod object;
+mod registers;
+mod switch;
+mod tables;
+
+/// How a driver runs the program.
+pub use aya::programs::XdpMode;
+pub use object::{ObjectError, XdpObjects, compile};
+pub use registers::{Registers, TypeRegisters, XdpCounts};
+pub use switch::{Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
+pub use tables::{Neighbour, TableError, Tables, tables_of};

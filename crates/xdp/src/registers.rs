@@ -1,0 +1,119 @@
+//! What the program counted and measured, of all CPUs together.
+
+use crate::layout::{COUNTS, CpuRegisters};
+use headway_policy::rack::DemandReading;
+
+/// Declares the counts in the order of `enum packet_count` in `bpf/tables.h`.
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident as $c_name:literal,)*) => {
+        /// Packets by what became of them, since the program was loaded.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+        pub struct XdpCounts {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        pub(crate) const COUNT_NAMES: [&str; COUNTS] = [$($c_name,)*];
+
+        impl XdpCounts {
+            fn of(counts: &[u64; COUNTS]) -> Self {
+                let [$($name,)*] = *counts;
+                Self { $($name,)* }
+            }
+
+            /// Each count with its name.
+            #[must_use]
+            pub fn named(&self) -> [(&'static str, u64); COUNTS] {
+                [$((stringify!($name), self.$name),)*]
+            }
+        }
+    };
+}
+
+counts! {
+    /// Requests of clients.
+    requests as "COUNT_REQUESTS",
+    /// Responses that went on to their clients.
+    answered as "COUNT_ANSWERED",
+    /// Requests sent to two servers.
+    cloned as "COUNT_CLONED",
+    /// Responses that were the slower of two, and went no further.
+    filtered as "COUNT_FILTERED",
+    /// Copies of cloned requests that their server did not begin, while the other copy is awaited or was answered.
+    copies_refused as "COUNT_COPIES_REFUSED",
+    /// Requests that servers handed back.
+    bounced as "COUNT_BOUNCED",
+    /// Requests for which no server has a turn, or the switch no room. Their clients were told.
+    shed as "COUNT_SHED",
+    /// Copies of requests that were not answered in time, and forgotten for another request.
+    expired as "COUNT_EXPIRED",
+    /// Dropped: shorter than their headers say, or than the wire header.
+    truncated as "COUNT_TRUNCATED",
+    /// Dropped: more than 2000 bytes of UDP payload.
+    too_long as "COUNT_TOO_LONG",
+    /// Dropped: responses, and requests handed back, that the switch awaits from nobody (any more).
+    unexpected as "COUNT_UNEXPECTED",
+    /// Dropped: responses from another address than the server's that was asked; requests in the name of a server or of the switch.
+    spoofed as "COUNT_SPOOFED",
+    /// Requests whose type byte names no declared type. They were forwarded as UNKNOWN.
+    unknown_type as "COUNT_UNKNOWN_TYPE",
+    /// Passed to the kernel: fragments of packets to the switch's address.
+    fragment as "COUNT_FRAGMENT",
+    /// Passed to the kernel: packets to the switch's address with IP options or extension headers.
+    options as "COUNT_OPTIONS",
+    /// Dropped: IPv4 requests for a server that has IPv6, or the other way round.
+    other_family as "COUNT_OTHER_FAMILY",
+}
+
+/// One type's registers, of all CPUs together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct TypeRegisters {
+    /// Requests since the load. They go on, they are not reset.
+    pub count: u64,
+    /// Moving average of the execution time, ns; 0 before the first response. Each CPU averages the responses that it sees; this is
+    /// their mean, weighted by the number of responses.
+    pub execution_ns: u64,
+}
+
+/// The program's registers at one moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Registers {
+    /// Packets by their fate.
+    pub counts: XdpCounts,
+    /// By type, UNKNOWN last.
+    pub types: Vec<TypeRegisters>,
+}
+
+impl Registers {
+    /// The sum over CPUs; `classes` types, UNKNOWN included.
+    pub(crate) fn sum(cpus: &[CpuRegisters], classes: usize) -> Self {
+        let counts =
+            std::array::from_fn(|reason| cpus.iter().map(|cpu| cpu.counts[reason]).sum::<u64>());
+        let types = (0..classes).map(|class| {
+            let rows = || cpus.iter().map(|cpu| &cpu.of_type[class]);
+            let responses: u64 = rows().map(|row| row.responses).sum();
+            let weighted: u128 = rows()
+                .map(|row| u128::from(row.execution_ns) * u128::from(row.responses))
+                .sum();
+            TypeRegisters {
+                count: rows().map(|row| row.count).sum(),
+                execution_ns: (weighted / u128::from(responses.max(1))) as u64,
+            }
+        });
+        Self {
+            counts: XdpCounts::of(&counts),
+            types: types.collect(),
+        }
+    }
+
+    /// What a control plane measures by: the registers as those of the user-space switch, counted from the beginning.
+    #[must_use]
+    pub fn readings(&self) -> Vec<DemandReading> {
+        self.types
+            .iter()
+            .map(|of_type| DemandReading {
+                count: of_type.count,
+                execution_ns: of_type.execution_ns,
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,282 @@
+//! The loaded program: attached to interfaces, given tables, asked for its registers.
+
+use crate::layout::{
+    CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters, MODE_DIRECT,
+    MODE_NAT, NAT_SLOTS, RACK_TABLES_BYTES, Raw, SwitchConfig, bytes_of,
+};
+use crate::{Registers, Tables, grace};
+use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues};
+use aya::programs::{ProgramError, ProgramFd, TestRun, TestRunOptions, Xdp, XdpMode};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+use headway_policy::rack::Cloning;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::Duration;
+
+/// How responses reach clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Through the switch: it replaces the client's address and index by its own, and puts them back into the response.
+    Nat,
+    /// Past the switch: a request keeps its client's address, the server answers there in its own name. The switch keeps nothing of a
+    /// request and learns no execution times.
+    Direct,
+}
+
+/// What is constant from the load on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct XdpSwitchConfig {
+    /// The switch's IPv4 address.
+    pub own_ip4: Option<Ipv4Addr>,
+    /// The switch's IPv6 address.
+    pub own_ip6: Option<Ipv6Addr>,
+    /// The UDP port of the service, 1 to 65535.
+    pub port: u16,
+    /// Declared types: the type bytes 0 to `types` − 1. All others are UNKNOWN.
+    pub types: u16,
+    /// How responses reach clients.
+    pub mode: Mode,
+    /// What is cloned.
+    pub cloning: Cloning,
+    /// A request that is not answered for so long makes room for another.
+    pub answer: Duration,
+}
+
+/// Why a switch was not loaded or attached, or does not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SwitchError {
+    /// The kernel refused the program or its maps.
+    #[error(
+        "the kernel does not load the XDP program; it needs Linux 5.15, and root or CAP_BPF with CAP_NET_ADMIN: {0}"
+    )]
+    Load(#[from] EbpfError),
+    /// The program's object lacks a part.
+    #[error("the XDP object has no {0}: compile it anew")]
+    Missing(&'static str),
+    /// The kernel refused the program itself.
+    #[error(
+        "the kernel refuses the XDP program; it needs Linux 5.15, and root or CAP_BPF with CAP_NET_ADMIN: {0}"
+    )]
+    Program(#[source] ProgramError),
+    /// The interface does not take the program.
+    #[error(
+        "cannot attach to interface {interface}: {source}. `ip link show {interface}` shows whether it exists and has another XDP program"
+    )]
+    Attach {
+        /// The interface.
+        interface: String,
+        /// Why.
+        source: ProgramError,
+    },
+    /// A map could not be read or written.
+    #[error("cannot {operation}: {source}")]
+    Map {
+        /// What was tried.
+        operation: &'static str,
+        /// Why it failed.
+        source: MapError,
+    },
+    /// Neither address is given.
+    #[error("the switch needs an address: give one of IPv4, of IPv6, or both")]
+    NoAddress,
+    /// More types than a byte and UNKNOWN can say.
+    #[error("{0} types: at most 255, since 255 is UNKNOWN")]
+    TooManyTypes(u16),
+}
+
+/// What the program did with one packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunPacket {
+    /// `XDP_DROP` 1, `XDP_PASS` 2, `XDP_TX` 3, `XDP_REDIRECT` 4.
+    pub action: u32,
+    /// The packet afterwards.
+    pub bytes: Vec<u8>,
+    /// The mean time of one run. Of one run alone, mostly the cost of measuring.
+    pub duration: Duration,
+}
+
+type TablesMap = Array<MapData, [u8; RACK_TABLES_BYTES]>;
+type RegistersMap = PerCpuArray<MapData, [u8; CPU_REGISTERS_BYTES]>;
+
+/// The switch in the kernel. When it is dropped, and when its process ends however it ends, the kernel removes program and maps.
+pub struct XdpSwitch {
+    program: Ebpf,
+    head: Array<MapData, u64>,
+    tables: TablesMap,
+    registers: RegistersMap,
+    generation: u64,
+    classes: usize,
+}
+
+const PROGRAM: &str = "rack";
+
+impl XdpSwitch {
+    /// Loads the program `rack` of an object that [`compile`](crate::compile) made. It sheds every request until tables are published,
+    /// and sees none before it is attached.
+    ///
+    /// # Errors
+    /// [`SwitchError`] when the configuration is none, or the kernel refuses it.
+    pub fn load(object: &[u8], config: &XdpSwitchConfig) -> Result<Self, SwitchError> {
+        let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&config_of(config)?);
+        let mut program = EbpfLoader::new()
+            .override_global("config", &bytes, true)
+            .load(object)?;
+        xdp(&mut program)?.load().map_err(SwitchError::Program)?;
+        let mut registers: RegistersMap = map(&mut program, "registers")?;
+        share_slots(&mut registers)?;
+        Ok(Self {
+            head: map(&mut program, "head")?,
+            tables: map(&mut program, "tables")?,
+            registers,
+            program,
+            generation: 0,
+            classes: usize::from(config.types) + 1,
+        })
+    }
+
+    /// Gives the interface's packets to the program. The attachment belongs to this switch: it ends with it.
+    ///
+    /// # Errors
+    /// [`SwitchError::Attach`] when there is no such interface, it has a program, or its driver takes none.
+    pub fn attach(&mut self, interface: &str, mode: XdpMode) -> Result<(), SwitchError> {
+        let attached = xdp(&mut self.program)?.attach(interface, mode);
+        attached.map(|_| ()).map_err(|source| SwitchError::Attach {
+            interface: interface.to_owned(),
+            source,
+        })
+    }
+
+    /// Makes these the tables. A packet sees either the old ones or the new ones. Takes milliseconds: it waits until no packet uses the copy
+    /// that it overwrites.
+    ///
+    /// # Errors
+    /// [`SwitchError::Map`] when the kernel refuses; the old tables stay then.
+    pub fn publish(&mut self, tables: &Tables) -> Result<(), SwitchError> {
+        let next = self.generation + 1;
+        grace::wait();
+        let bytes: [u8; RACK_TABLES_BYTES] = bytes_of(&*tables.0);
+        self.tables
+            .set((next % 2) as u32, bytes, 0)
+            .and_then(|()| self.head.set(0, next, 0))
+            .map_err(|source| SwitchError::Map {
+                operation: "write the tables",
+                source,
+            })?;
+        self.generation = next;
+        Ok(())
+    }
+
+    /// The loaded program, for a program that calls it.
+    ///
+    /// # Errors
+    /// [`SwitchError::Program`] when it is not loaded.
+    pub fn program_fd(&mut self) -> Result<&ProgramFd, SwitchError> {
+        xdp(&mut self.program)?.fd().map_err(SwitchError::Program)
+    }
+
+    /// The number of tables published so far.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What the program counted and measured so far.
+    ///
+    /// # Errors
+    /// [`SwitchError::Map`] when the kernel refuses.
+    pub fn registers(&self) -> Result<Registers, SwitchError> {
+        let cpus = self.registers.get(&0, 0).map_err(reading)?;
+        let cpus: Vec<_> = cpus.iter().map(|bytes| CpuRegisters::get(bytes)).collect();
+        Ok(Registers::sum(&cpus, self.classes))
+    }
+
+    /// Runs the program over one packet `repeat` times without an interface (`BPF_PROG_TEST_RUN`). A further time sees the packet as the one
+    /// before left it.
+    ///
+    /// # Errors
+    /// [`SwitchError::Program`] when the kernel refuses, as for packets shorter than an Ethernet header.
+    pub fn run(&mut self, packet: &[u8], repeat: u32) -> Result<RunPacket, SwitchError> {
+        let mut bytes = vec![0; packet.len() + 256];
+        let result = xdp(&mut self.program)?
+            .test_run(TestRunOptions {
+                data_in: Some(packet),
+                data_out: Some(&mut bytes),
+                repeat,
+                ..TestRunOptions::default()
+            })
+            .map_err(SwitchError::Program)?;
+        bytes.truncate(result.data_size_out as usize);
+        Ok(RunPacket {
+            action: result.return_value,
+            bytes,
+            duration: result.duration,
+        })
+    }
+}
+
+fn xdp(program: &mut Ebpf) -> Result<&mut Xdp, SwitchError> {
+    program
+        .program_mut(PROGRAM)
+        .and_then(|program| program.try_into().ok())
+        .ok_or(SwitchError::Missing("program `rack`"))
+}
+
+fn map<M: TryFrom<aya::maps::Map>>(
+    program: &mut Ebpf,
+    name: &'static str,
+) -> Result<M, SwitchError> {
+    program
+        .take_map(name)
+        .and_then(|map| map.try_into().ok())
+        .ok_or(SwitchError::Missing(name))
+}
+
+fn reading(source: MapError) -> SwitchError {
+    SwitchError::Map {
+        operation: "read the registers",
+        source,
+    }
+}
+
+/// Gives each CPU its part of the slots for requests under way.
+fn share_slots(registers: &mut RegistersMap) -> Result<(), SwitchError> {
+    let cpus = registers.get(&0, 0).map_err(reading)?;
+    let each = NAT_SLOTS / cpus.len().next_power_of_two().min(NAT_SLOTS);
+    let shared: Vec<_> = (0..cpus.len())
+        .map(|cpu| {
+            let mut of_cpu = CpuRegisters::get(&[0; CPU_REGISTERS_BYTES]);
+            of_cpu.nat_first = (cpu * each) as u32;
+            of_cpu.nat_mask = each as u32 - 1;
+            bytes_of(&of_cpu)
+        })
+        .collect();
+    let shared = PerCpuValues::try_from(shared).map_err(|source| reading(source.into()))?;
+    registers.set(0, shared, 0).map_err(reading)
+}
+
+fn config_of(config: &XdpSwitchConfig) -> Result<SwitchConfig, SwitchError> {
+    if config.own_ip4.is_none() && config.own_ip6.is_none() {
+        return Err(SwitchError::NoAddress);
+    }
+    if config.types > 255 {
+        return Err(SwitchError::TooManyTypes(config.types));
+    }
+    let (cloning, window_ns) = match config.cloning {
+        Cloning::Off => (CLONING_OFF, 1),
+        Cloning::Calmest(ns) => (CLONING_CALMEST, ns),
+        Cloning::Longer(ns) => (CLONING_LONGER, ns),
+    };
+    let mode = match config.mode {
+        Mode::Nat => MODE_NAT,
+        Mode::Direct => MODE_DIRECT,
+    };
+    Ok(SwitchConfig {
+        own_ip6: config.own_ip6.map_or([0; 16], |ip| ip.octets()),
+        own_ip4: config.own_ip4.map_or([0; 4], |ip| ip.octets()),
+        answer_ticks: u32::try_from(config.answer.as_nanos() >> 20).unwrap_or(u32::MAX),
+        port: config.port.to_be_bytes(),
+        types: config.types,
+        window_ns: u32::try_from(window_ns).unwrap_or(u32::MAX).max(1),
+        mode: mode as u8,
+        cloning: cloning as u8,
+    })
+}

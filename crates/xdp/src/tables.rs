@@ -1,0 +1,238 @@
+//! The program's tables, made from those of a policy.
+
+use crate::layout::{
+    BUCKETS, FAMILY_IP4, FAMILY_IP6, GroupTable, MAX_GROUPS, MAX_PROBES, MAX_SERVERS, MAX_TURNS,
+    MAX_TYPES, RackTables, Raw, ServerEntry,
+};
+use headway_policy::ClassId;
+use headway_policy::rack::Shaper;
+use std::net::{IpAddr, SocketAddr};
+
+/// A server, and how packets reach it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Neighbour {
+    /// Where the server listens.
+    pub address: SocketAddr,
+    /// The Ethernet address that its packets are sent to: the server's, or a router's.
+    pub mac: [u8; 6],
+    /// The interface that it is reached by.
+    pub ifindex: u32,
+    /// That interface's own Ethernet address.
+    pub own_mac: [u8; 6],
+}
+
+/// Why there are no tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// More of something than the program has room for.
+    #[error("{found} {what}: the XDP program has room for {most}. Use the user-space switch")]
+    TooMany {
+        /// Of what there are too many.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        most: usize,
+    },
+    /// A turn of a server that is not in the list.
+    #[error(
+        "the policy sends requests to server {server}, and {servers} servers are listed: list all"
+    )]
+    NoServer {
+        /// The server.
+        server: usize,
+        /// Servers listed.
+        servers: usize,
+    },
+}
+
+/// One copy of the tables, ready to be published.
+#[derive(Clone)]
+pub struct Tables(pub(crate) Box<RackTables>);
+
+/// The tables of a policy as it is now, with UNKNOWN and `types` declared types, over these servers.
+///
+/// # Errors
+/// [`TableError`] when the program has no room for so much, or a server is missing.
+pub fn tables_of(
+    shaper: &Shaper,
+    types: usize,
+    servers: &[Neighbour],
+) -> Result<Tables, TableError> {
+    within("types", types + 1, MAX_TYPES)?;
+    within("groups", shaper.groups(), MAX_GROUPS)?;
+    within("servers", servers.len(), MAX_SERVERS)?;
+    let rounds = || (0..shaper.groups()).map(|group| shaper.round_of(group));
+    within("turns", rounds().map(<[u16]>::len).sum(), MAX_TURNS)?;
+    let mut tables = empty();
+    tables.groups = shaper.groups() as u32;
+    for class in 0..=types {
+        tables.group_of[class] = shaper.group_of(ClassId(class as u16)) as u8;
+    }
+    let mut first = 0;
+    for (group, round) in rounds().enumerate() {
+        if let Some(&server) = round.iter().find(|&&s| usize::from(s) >= servers.len()) {
+            return Err(TableError::NoServer {
+                server: usize::from(server),
+                servers: servers.len(),
+            });
+        }
+        tables.turns[first..first + round.len()].copy_from_slice(round);
+        tables.group[group] = GroupTable {
+            first: first as u32,
+            round: round.len() as u32,
+            threshold: u32::try_from(shaper.threshold_of(group)).unwrap_or(u32::MAX),
+        };
+        first += round.len();
+    }
+    for (entry, server) in tables.server.iter_mut().zip(servers) {
+        *entry = entry_of(server);
+    }
+    hash(&mut tables, servers.len());
+    Ok(Tables(tables))
+}
+
+/// No type, no server.
+pub(crate) fn empty() -> Box<RackTables> {
+    Box::new(RackTables::get(&[0; RackTables::BYTES]))
+}
+
+fn within(what: &'static str, found: usize, most: usize) -> Result<(), TableError> {
+    if found > most {
+        return Err(TableError::TooMany { what, found, most });
+    }
+    Ok(())
+}
+
+fn entry_of(server: &Neighbour) -> ServerEntry {
+    let mut ip = [0; 16];
+    let family = match server.address.ip() {
+        IpAddr::V4(v4) => {
+            ip[..4].copy_from_slice(&v4.octets());
+            FAMILY_IP4
+        }
+        IpAddr::V6(v6) => {
+            ip = v6.octets();
+            FAMILY_IP6
+        }
+    };
+    ServerEntry {
+        ip,
+        ifindex: server.ifindex,
+        port: server.address.port().to_be_bytes(),
+        mac: server.mac,
+        own_mac: server.own_mac,
+        family: family as u8,
+    }
+}
+
+/// Fills the hash table, under the first seed by which every server is found within [`MAX_PROBES`] buckets.
+fn hash(tables: &mut RackTables, servers: usize) {
+    tables.seed = (0..u32::MAX)
+        .find(|&seed| try_hash(tables, servers, seed))
+        .expect("a quarter of the buckets is in use at most: some seed spreads them");
+}
+
+fn try_hash(tables: &mut RackTables, servers: usize, seed: u32) -> bool {
+    tables.bucket.fill(0);
+    (0..servers).all(|number| {
+        let first = bucket(&tables.server[number], seed);
+        let free = (first..first + MAX_PROBES)
+            .map(|at| at % BUCKETS)
+            .find(|&at| tables.bucket[at] == 0);
+        if let Some(at) = free {
+            tables.bucket[at] = number as u16 + 1;
+        }
+        free.is_some()
+    })
+}
+
+/// `bucket_of` in `rack.bpf.c`.
+fn bucket(server: &ServerEntry, seed: u32) -> usize {
+    let words = server.ip.chunks_exact(4).map(u32::get);
+    let folded = words.fold(0, |mixed, word| mixed ^ word);
+    let port = u32::from(u16::get(&server.port));
+    let mixed = (folded ^ port ^ seed).wrapping_mul(0x9E37_79B1);
+    (mixed >> 22) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headway_policy::ClassHint;
+    use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Turns};
+
+    fn shaper(servers: usize, cores: usize) -> Shaper {
+        let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
+        let demand = Demand::declared(&[hint(10_000.0, 0.9), hint(90_000.0, 0.1)]);
+        let grouping = Grouping::new(&[0, 1], &demand);
+        let half = servers * cores / 2;
+        let layout = RackLayout::new(&vec![cores; servers], 1)
+            .updated(&[half, servers * cores - half], &[None, None]);
+        let mut shaper = Shaper::new(2, servers * cores, Turns::Even, Cloning::Off, 1);
+        shaper.install(&grouping, &layout, &demand);
+        shaper
+    }
+
+    fn neighbours(count: usize) -> Vec<Neighbour> {
+        (0..count)
+            .map(|number| Neighbour {
+                address: SocketAddr::from((
+                    [10, 0, (number / 200) as u8, (number % 200) as u8],
+                    7000,
+                )),
+                mac: [2; 6],
+                ifindex: 1,
+                own_mac: [4; 6],
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_turns_of_each_group_are_the_policys() {
+        let shaper = shaper(4, 2);
+        let tables = tables_of(&shaper, 2, &neighbours(4)).unwrap().0;
+        for group in 0..2 {
+            let GroupTable { first, round, .. } = tables.group[group];
+            let turns = &tables.turns[first as usize..(first + round) as usize];
+            assert_eq!(turns, shaper.round_of(group));
+        }
+        assert_eq!(tables.group_of[..3], [0, 1, 1]);
+    }
+
+    #[test]
+    fn every_server_of_a_full_rack_is_found_within_the_probes() {
+        let servers = neighbours(MAX_SERVERS);
+        let tables = tables_of(&shaper(MAX_SERVERS, 4), 2, &servers).unwrap().0;
+        for number in 0..MAX_SERVERS {
+            let first = bucket(&tables.server[number], tables.seed);
+            let found = (first..first + MAX_PROBES)
+                .map(|at| usize::from(tables.bucket[at % BUCKETS]))
+                .take_while(|&number| number != 0)
+                .any(|found| found == number + 1);
+            assert!(found, "server {number}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_its_number() {
+        let most = MAX_SERVERS + 1;
+        let error = tables_of(&shaper(4, 2), 2, &neighbours(most)).err();
+        assert_eq!(
+            error,
+            Some(TableError::TooMany {
+                what: "servers",
+                found: most,
+                most: MAX_SERVERS
+            })
+        );
+        let error = tables_of(&shaper(4, 2), 2, &neighbours(3)).err();
+        assert_eq!(
+            error,
+            Some(TableError::NoServer {
+                server: 3,
+                servers: 3
+            })
+        );
+    }
+}

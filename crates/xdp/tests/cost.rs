@@ -1,0 +1,209 @@
+//! What the program costs a packet, beside one that only sends the packet back: nanoseconds of BPF_PROG_TEST_RUN, interleaved.
+//!
+//! `HEADWAY_XDP_ROUNDS=101 cargo test -p headway-xdp --test cost -- --nocapture` measures for longer and prints the table of docs/xdp.md.
+
+mod common;
+
+use aya::Ebpf;
+use aya::maps::{Array, MapData, ProgramArray};
+use aya::programs::{TestRun, TestRunOptions, Xdp};
+use common::*;
+use headway_net::header::{Flag, Header};
+use headway_policy::ClassHint;
+use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
+use headway_xdp::{Mode, Neighbour, XdpSwitch, XdpSwitchConfig, tables_of};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Bytes that the program `again` restores: `TEMPLATE` in bare.bpf.c.
+const TEMPLATE: usize = 104;
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+/// Runs of each program in one round, and rounds: the kernel's own loop, so that the cost of the call is divided away.
+const REPEAT: u32 = 20_000;
+const ROUNDS: usize = 15;
+
+fn rounds() -> usize {
+    let asked = std::env::var("HEADWAY_XDP_ROUNDS").ok();
+    asked.map_or(ROUNDS, |text| {
+        text.parse().expect("HEADWAY_XDP_ROUNDS: a number")
+    })
+}
+
+fn own(is_ip4: bool) -> SocketAddr {
+    if is_ip4 {
+        SocketAddr::from(([10, 0, 0, 1], 7777))
+    } else {
+        SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, 1], 7777))
+    }
+}
+
+/// A switch over four servers.
+fn switch(object: &[u8], mode: Mode, is_ip4: bool) -> XdpSwitch {
+    let config = XdpSwitchConfig {
+        own_ip4: Some([10, 0, 0, 1].into()),
+        own_ip6: Some([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()),
+        port: 7777,
+        types: 2,
+        mode,
+        cloning: Cloning::Off,
+        // Requests whose slots come around again have expired, since nobody answers here.
+        answer: Duration::ZERO,
+    };
+    let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
+    let demand = Demand::declared(&[hint(10_000.0, 0.9), hint(90_000.0, 0.1)]);
+    let layout = RackLayout::new(&[8; 4], 1).updated(&[16, 16], &[None, None]);
+    let mut shaper = Shaper::new(2, 32, Turns::Even, Cloning::Off, 1);
+    shaper.install(&Grouping::new(&[0, 1], &demand), &layout, &demand);
+    let servers: Vec<_> = (0..4)
+        .map(|number| Neighbour {
+            address: SocketAddr::new(own(is_ip4).ip(), 8000 + number),
+            mac: [2, 0, 0, 0, 1, number as u8],
+            ifindex: 1,
+            own_mac: MAC,
+        })
+        .collect();
+    let mut switch = XdpSwitch::load(object, &config).expect("the program loads");
+    let tables = tables_of(&shaper, 2, &servers).expect("they fit");
+    switch.publish(&tables).expect("published");
+    switch
+}
+
+fn request(is_ip4: bool) -> Vec<u8> {
+    let header = Header {
+        class: 0,
+        flag: Flag::REQUEST,
+        index: 7,
+        time_ns: 0,
+    };
+    let from = if is_ip4 {
+        SocketAddr::from(([10, 0, 0, 9], 9000))
+    } else {
+        SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, 9], 9000))
+    };
+    let payload = [&header.encode()[..], &[0x55; 64]].concat();
+    let frame = Frame {
+        to_mac: MAC,
+        from_mac: [2, 0, 0, 0, 0, 9],
+        tags: 0,
+        from,
+        to: own(is_ip4),
+        has_checksum: true,
+        payload,
+    };
+    frame.bytes()
+}
+
+/// The programs that the switch is measured with.
+struct Bench {
+    loaded: Ebpf,
+    next: ProgramArray<MapData>,
+}
+
+impl Bench {
+    fn load(object: &[u8]) -> Self {
+        let mut loaded = Ebpf::load(object).expect("the programs load");
+        for name in ["bare", "again"] {
+            xdp(&mut loaded, name).load().expect("the program loads");
+        }
+        let next = loaded.take_map("next").expect("the map next");
+        Self {
+            next: next.try_into().expect("programs"),
+            loaded,
+        }
+    }
+
+    /// Nanoseconds of one packet through a program, the mean of many. The last packet must be sent back.
+    fn time(&mut self, name: &str, packet: &[u8]) -> f64 {
+        let run = xdp(&mut self.loaded, name).test_run(TestRunOptions {
+            data_in: Some(packet),
+            repeat: REPEAT,
+            ..TestRunOptions::default()
+        });
+        let run = run.expect("the packet runs");
+        assert_eq!(run.return_value, TX, "the program sends the packet");
+        run.duration.as_nanos() as f64
+    }
+
+    /// Each run of `again` begins with this packet.
+    fn begin_with(&mut self, packet: &[u8]) {
+        let mut first: Array<_, [u8; TEMPLATE]> = self
+            .loaded
+            .map_mut("first")
+            .and_then(|map| map.try_into().ok())
+            .expect("the map first");
+        let template: [u8; TEMPLATE] = packet[..TEMPLATE].try_into().expect("a long packet");
+        first.set(0, template, 0).expect("written");
+    }
+
+    /// Runs of both programs in turn, each packet as it was at first; what the switch takes beyond the bare program.
+    fn measure(&mut self, switch: &mut XdpSwitch, packet: &[u8]) -> Cost {
+        self.begin_with(packet);
+        let (mut bare, mut beyond) = (Vec::new(), Vec::new());
+        for _ in 0..rounds() {
+            bare.push(self.time("bare", packet));
+            let fd = switch.program_fd().expect("loaded");
+            self.next.set(0, fd, 0).expect("written");
+            let with_switch = self.time("again", packet);
+            let program = xdp(&mut self.loaded, "bare");
+            let fd = program
+                .fd()
+                .expect("loaded")
+                .try_clone()
+                .expect("a descriptor");
+            self.next.set(0, &fd, 0).expect("written");
+            beyond.push(with_switch - self.time("again", packet));
+        }
+        let bare_ns = median(&mut bare);
+        Cost {
+            bare_ns,
+            switch_ns: bare_ns + median(&mut beyond),
+        }
+    }
+}
+
+fn xdp<'a>(loaded: &'a mut Ebpf, name: &str) -> &'a mut Xdp {
+    let program = loaded.program_mut(name);
+    program
+        .and_then(|program| program.try_into().ok())
+        .expect(name)
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// Nanoseconds of one packet: medians over rounds in which both ran.
+struct Cost {
+    switch_ns: f64,
+    bare_ns: f64,
+}
+
+#[test]
+fn what_a_packet_costs_beside_a_bare_one() {
+    let Some(objects) = objects("cost of a packet") else {
+        return;
+    };
+    stay_on_cpu(0);
+    let mut bench = Bench::load(&objects.bare);
+    println!("| mode | ns a request | bare, same run | beyond it |\n|---|---|---|---|");
+    for (name, mode, is_ip4) in [
+        ("direct, IPv4", Mode::Direct, true),
+        ("direct, IPv6", Mode::Direct, false),
+        ("full translation, IPv4", Mode::Nat, true),
+        ("full translation, IPv6", Mode::Nat, false),
+    ] {
+        let mut switch = switch(&objects.rack, mode, is_ip4);
+        let Cost { switch_ns, bare_ns } = bench.measure(&mut switch, &request(is_ip4));
+        let beyond_ns = switch_ns - bare_ns;
+        println!("| {name} | {switch_ns:.0} | {bare_ns:.0} | {beyond_ns:.0} |");
+        // Atomic operations alone would be more.
+        assert!(
+            beyond_ns < 8.0 * bare_ns,
+            "{name}: {switch_ns} ns beside {bare_ns}"
+        );
+        let counts = switch.registers().expect("registers").counts;
+        let requests = u64::from(REPEAT) * rounds() as u64;
+        assert_eq!((counts.requests, counts.shed), (requests, 0));
+    }
+}

@@ -1,0 +1,194 @@
+//! Fates that random packets do not meet: no server has a turn, no room is left, a slot has expired, the families differ.
+
+mod common;
+
+use common::*;
+use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
+use headway_policy::ClassHint;
+use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
+use headway_xdp::{Mode, Neighbour, XdpSwitch, XdpSwitchConfig, tables_of};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+const OWN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+const CLIENT_MAC: [u8; 6] = [2, 0, 0, 0, 0, 9];
+
+fn switch(object: &[u8], mode: Mode, answer: Duration) -> XdpSwitch {
+    let config = XdpSwitchConfig {
+        own_ip4: Some([10, 0, 0, 1].into()),
+        own_ip6: Some([0xfd00, 0, 0, 0, 0, 0, 0, 1].into()),
+        port: 7777,
+        types: 1,
+        mode,
+        cloning: Cloning::Off,
+        answer,
+    };
+    XdpSwitch::load(object, &config).expect("the program loads")
+}
+
+/// Two servers of IPv4 in turn.
+fn publish(switch: &mut XdpSwitch) {
+    let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
+    let layout = RackLayout::new(&[1; 2], 1).updated(&[2], &[None]);
+    let mut shaper = Shaper::new(1, 2, Turns::Even, Cloning::Off, 1);
+    shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
+    let servers: Vec<_> = (0..2)
+        .map(|number| Neighbour {
+            address: SocketAddr::from(([10, 0, 1, number], 8000)),
+            mac: [2, 0, 0, 0, 1, number],
+            ifindex: 1,
+            own_mac: OWN_MAC,
+        })
+        .collect();
+    let tables = tables_of(&shaper, 1, &servers).expect("they fit");
+    switch.publish(&tables).expect("published");
+}
+
+fn request(is_ip4: bool, has_checksum: bool) -> Frame {
+    let header = Header {
+        class: 0,
+        flag: Flag::REQUEST,
+        index: 0x0102_0304,
+        time_ns: 77,
+    };
+    let (from, to) = if is_ip4 {
+        (
+            SocketAddr::from(([10, 0, 0, 9], 9000)),
+            SocketAddr::from(([10, 0, 0, 1], 7777)),
+        )
+    } else {
+        (
+            SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, 9], 9000)),
+            SocketAddr::from(([0xfd00, 0, 0, 0, 0, 0, 0, 1], 7777)),
+        )
+    };
+    Frame {
+        to_mac: OWN_MAC,
+        from_mac: CLIENT_MAC,
+        tags: 1,
+        from,
+        to,
+        has_checksum,
+        payload: [&header.encode()[..], b"a question that is not asked"].concat(),
+    }
+}
+
+/// What the client gets.
+fn refusal(request: &Frame) -> Frame {
+    let asked = Header::parse(&request.payload).expect("a header").0;
+    let header = Header {
+        flag: Flag::response(Status::Shed),
+        time_ns: 0,
+        ..asked
+    };
+    Frame {
+        to_mac: request.from_mac,
+        from_mac: request.to_mac,
+        from: request.to,
+        to: request.from,
+        payload: header.encode().to_vec(),
+        ..request.clone()
+    }
+}
+
+#[test]
+fn without_a_server_the_client_is_told_so() {
+    let Some(objects) = objects("requests that are shed") else {
+        return;
+    };
+    for mode in [Mode::Nat, Mode::Direct] {
+        let mut switch = switch(&objects.rack, mode, Duration::from_secs(5));
+        for (is_ip4, has_checksum) in [(true, true), (true, false), (false, true)] {
+            let request = request(is_ip4, has_checksum);
+            let ran = switch.run(&request.bytes(), 1).expect("the packet runs");
+            assert_eq!((ran.action, ran.bytes), (TX, refusal(&request).bytes()));
+        }
+        let counts = switch.registers().expect("registers").counts;
+        assert_eq!((counts.requests, counts.shed), (3, 3));
+    }
+}
+
+#[test]
+fn a_request_of_another_family_than_its_servers_is_dropped() {
+    let Some(objects) = objects("families") else {
+        return;
+    };
+    for mode in [Mode::Nat, Mode::Direct] {
+        let mut switch = switch(&objects.rack, mode, Duration::from_secs(5));
+        publish(&mut switch);
+        let ran = switch
+            .run(&request(false, true).bytes(), 1)
+            .expect("the packet runs");
+        assert_eq!(ran.action, DROP);
+        assert_eq!(
+            switch.registers().expect("registers").counts.other_family,
+            1
+        );
+    }
+}
+
+#[test]
+fn a_full_table_sheds_until_requests_expire() {
+    let Some(objects) = objects("a full table") else {
+        return;
+    };
+    stay_on_cpu(0);
+    let answer = Duration::from_secs(3);
+    let mut switch = switch(&objects.rack, Mode::Nat, answer);
+    publish(&mut switch);
+    let request = request(true, true);
+    let bytes = request.bytes();
+    let mut taken = 0;
+    let full = loop {
+        let ran = switch.run(&bytes, 1).expect("the packet runs");
+        if ran.bytes == refusal(&request).bytes() {
+            break ran;
+        }
+        taken += 1;
+    };
+    assert_eq!(full.action, TX);
+    // Every CPU has the same part of 65536 slots.
+    assert!(taken >= 64 && 65_536 % taken == 0, "{taken} requests");
+    std::thread::sleep(answer + Duration::from_millis(100));
+    let ran = switch.run(&bytes, 1).expect("the packet runs");
+    assert_eq!(ran.bytes.len(), bytes.len(), "forwarded again");
+    let counts = switch.registers().expect("registers").counts;
+    assert_eq!((counts.shed, counts.expired), (1, 1));
+}
+
+#[test]
+fn in_direct_mode_a_request_keeps_its_client() {
+    let Some(objects) = objects("direct mode") else {
+        return;
+    };
+    stay_on_cpu(0);
+    let mut switch = switch(&objects.rack, Mode::Direct, Duration::from_secs(5));
+    publish(&mut switch);
+    for number in 0..4 {
+        for has_checksum in [true, false] {
+            let mut request = request(true, has_checksum);
+            // The client's clone bits mean nothing.
+            request.payload[1] = 3;
+            let ran = switch.run(&request.bytes(), 1).expect("the packet runs");
+            let server = u8::from(!has_checksum);
+            let mut expected = Frame {
+                to_mac: [2, 0, 0, 0, 1, server],
+                from_mac: OWN_MAC,
+                to: SocketAddr::from(([10, 0, 1, server], 8000)),
+                ..request
+            };
+            expected.payload[1] = 0;
+            assert_eq!((ran.action, ran.bytes), (TX, expected.bytes()), "{number}");
+        }
+    }
+    // Nobody answers to the switch, nor hands back.
+    for bits in [0b100, 0b100_0000] {
+        let mut response = request(true, true);
+        response.payload[1] = bits;
+        let ran = switch.run(&response.bytes(), 1).expect("the packet runs");
+        assert_eq!(ran.action, DROP);
+    }
+    let counts = switch.registers().expect("registers").counts;
+    assert_eq!((counts.requests, counts.unexpected), (8, 2));
+    const { assert!(HEADER_BYTES == 10, "the program's wire header") };
+}

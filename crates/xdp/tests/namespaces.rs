@@ -1,0 +1,294 @@
+//! The program on real interfaces: a client, a switch and four servers in network namespaces.
+
+mod common;
+
+use common::net::*;
+use common::*;
+use headway_net::header::{Flag, Header, Status};
+use headway_policy::ClassHint;
+use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
+use headway_xdp::{Mode, Neighbour, Tables, XdpMode, XdpSwitch, XdpSwitchConfig, tables_of};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const CLIENT: u8 = 2;
+const FIRST_SERVER: u8 = 10;
+/// Cores of the four servers: their turns of a round.
+const CORES: [usize; 4] = [3, 1, 2, 2];
+const SERVICE_PORT: u16 = 6000;
+
+fn at(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 77, 0, host], port))
+}
+
+fn config(mode: Mode) -> XdpSwitchConfig {
+    XdpSwitchConfig {
+        own_ip4: Some([10, 77, 0, 1].into()),
+        own_ip6: None,
+        port: 7777,
+        types: 1,
+        mode,
+        cloning: Cloning::Off,
+        answer: Duration::from_secs(5),
+    }
+}
+
+/// Tables over servers with so many cores each.
+fn tables(cores: &[usize; 4]) -> Tables {
+    let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
+    let total = cores.iter().sum();
+    let layout = RackLayout::new(cores, 1).updated(&[total], &[None]);
+    let mut shaper = Shaper::new(1, total, Turns::Even, Cloning::Off, 1);
+    shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
+    let servers: Vec<_> = (0..4)
+        .map(|server| {
+            let host = FIRST_SERVER + server;
+            Neighbour {
+                address: at(host, SERVICE_PORT),
+                mac: host_mac(host),
+                ifindex: ifindex(&format!("p{host}")),
+                own_mac: switch_mac(host),
+            }
+        })
+        .collect();
+    tables_of(&shaper, 1, &servers).expect("they fit")
+}
+
+/// Answers requests until told to stop; how many it answered. The response's body is the server's number.
+fn serve(number: u8, stop: &AtomicBool) -> u64 {
+    let socket = UdpSocket::bind(at(number, SERVICE_PORT)).expect("the port");
+    socket
+        .set_read_timeout(Some(Duration::from_millis(50)))
+        .expect("a timeout");
+    let (mut buffer, mut answered) = ([0; 2048], 0);
+    while !stop.load(Ordering::Relaxed) {
+        let Ok((length, from)) = socket.recv_from(&mut buffer) else {
+            continue;
+        };
+        let (header, _) = Header::parse(&buffer[..length]).expect("a header");
+        let response = header.response(Status::Ok, 8_000).encode();
+        let datagram = [&response[..], &[number]].concat();
+        socket.send_to(&datagram, from).expect("sent");
+        answered += 1;
+    }
+    answered
+}
+
+/// What the client saw.
+struct Seen {
+    /// Responses by server.
+    of_server: [u64; 4],
+    /// Half of the round trips took at most so long.
+    median: Duration,
+}
+
+/// Sends requests one after the other; every one must be answered, with its own index.
+fn ask(requests: u32) -> Seen {
+    stay_on_cpu(0);
+    let socket = UdpSocket::bind(at(CLIENT, 9000)).expect("the port");
+    socket
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .expect("a timeout");
+    let mut seen = Seen {
+        of_server: [0; 4],
+        median: Duration::ZERO,
+    };
+    let mut trips = Vec::new();
+    let mut buffer = [0; 64];
+    for index in 0..requests {
+        let header = Header {
+            class: 0,
+            flag: Flag::REQUEST,
+            index: index << 8 | 0x5a,
+            time_ns: 0,
+        };
+        let begun = Instant::now();
+        socket.send_to(&header.encode(), at(1, 7777)).expect("sent");
+        let length = socket.recv(&mut buffer).expect("no request is lost");
+        trips.push(begun.elapsed());
+        let (response, body) = Header::parse(&buffer[..length]).expect("a header");
+        assert_eq!((response.index, response.time_ns), (header.index, 8_000));
+        assert_eq!(response.flag, Flag::response(Status::Ok));
+        seen.of_server[usize::from(body[0] - FIRST_SERVER)] += 1;
+    }
+    trips.sort();
+    seen.median = trips[trips.len() / 2];
+    seen
+}
+
+/// A rack under load: what the client saw. `meanwhile` runs in the switch's namespace with the switch, again and again.
+fn run_rack(
+    object: &[u8],
+    mode: Mode,
+    requests: u32,
+    mut meanwhile: impl FnMut(&mut XdpSwitch),
+) -> Seen {
+    enter_namespace();
+    // Responses of direct servers come past the switch, by the kernel.
+    shell("echo 1 > /proc/sys/net/ipv4/ip_forward");
+    let stop = Arc::new(AtomicBool::new(false));
+    let servers: Vec<_> = (0..4)
+        .map(|server| {
+            let (number, stop) = (FIRST_SERVER + server, Arc::clone(&stop));
+            Host::start(number, move || serve(number, &stop))
+        })
+        .collect();
+    let done = Arc::new(AtomicBool::new(false));
+    let tell = Arc::clone(&done);
+    let client = Host::start(CLIENT, move || {
+        let seen = std::panic::catch_unwind(|| ask(requests));
+        tell.store(true, Ordering::Relaxed);
+        seen.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    let mut interfaces: Vec<_> = servers.iter().map(Host::wire).collect();
+    interfaces.push(client.wire());
+    let client_mac = host_mac(CLIENT).map(|byte| format!("{byte:02x}")).join(":");
+    shell(&format!(
+        "ip route add 10.77.0.{CLIENT} dev p{CLIENT}; ip neigh add 10.77.0.{CLIENT} lladdr {client_mac} dev p{CLIENT}"
+    ));
+    servers.iter().for_each(|server| {
+        shell(&format!("ip route add 10.77.0.{0} dev p{0}", server.number));
+    });
+    let mut switch = XdpSwitch::load(object, &config(mode)).expect("the program loads");
+    switch.publish(&tables(&CORES)).expect("published");
+    for interface in &interfaces {
+        switch.attach(interface, XdpMode::Driver).expect("attached");
+    }
+    servers.iter().for_each(Host::begin);
+    // The servers' ports are open by then.
+    std::thread::sleep(Duration::from_millis(100));
+    client.begin();
+    while !done.load(Ordering::Relaxed) {
+        meanwhile(&mut switch);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let seen = client.end();
+    stop.store(true, Ordering::Relaxed);
+    let answered: u64 = servers.into_iter().map(Host::end).sum();
+    assert_eq!(answered, u64::from(requests), "no request twice");
+    let registers = switch.registers().expect("registers");
+    assert_eq!(registers.counts.requests, u64::from(requests));
+    assert_eq!(registers.types[0].count, u64::from(requests));
+    let of_kind = |mode, count| if mode == Mode::Nat { count } else { 0 };
+    assert_eq!(
+        registers.counts.answered,
+        of_kind(mode, u64::from(requests))
+    );
+    assert_eq!(registers.types[0].execution_ns, of_kind(mode, 8_000));
+    seen
+}
+
+/// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
+fn in_namespaces(test: &str, body: impl FnOnce(Vec<u8>) + Send + 'static) {
+    let Some(objects) = objects(test) else {
+        return;
+    };
+    if let Some(why) = missing() {
+        println!("SKIPPED {test}: {why}");
+        return;
+    }
+    let thread = std::thread::spawn(move || body(objects.rack));
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+#[test]
+fn turns_are_exact_and_nothing_is_lost() {
+    in_namespaces("a rack in namespaces", |object| {
+        for mode in [Mode::Nat, Mode::Direct] {
+            let object = object.clone();
+            let rack = std::thread::spawn(move || run_rack(&object, mode, 8_000, |_| ()));
+            let seen = rack.join().expect("the rack");
+            assert_eq!(seen.of_server, CORES.map(|cores| cores as u64 * 1_000));
+            println!(
+                "{mode:?}: half of the round trips took at most {:?}",
+                seen.median
+            );
+        }
+    });
+}
+
+#[test]
+fn tables_change_under_load_and_nothing_is_lost() {
+    in_namespaces("tables under load", |object| {
+        let mut changes = 0;
+        let seen = run_rack(&object, Mode::Nat, 20_000, move |switch| {
+            changes += 1;
+            // Now two of the servers, now all, in other proportions.
+            let cores = [[2, 2, 0, 0], [1, 2, 3, 4], [0, 0, 0, 5], CORES];
+            let next = tables(&cores[changes % 4]);
+            switch.publish(&next).expect("published");
+            assert_eq!(switch.generation(), changes as u64 + 1);
+        });
+        assert_eq!(seen.of_server.iter().sum::<u64>(), 20_000);
+        assert!(seen.of_server.iter().all(|&count| count > 0));
+    });
+}
+
+/// Kernels may remove an attachment a moment after its last descriptor is closed.
+fn wait_for_no_program(interface: &str) {
+    let begun = Instant::now();
+    while shell(&format!("ip -details link show dev {interface}")).contains("xdp") {
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "a program stayed"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Set for the process that attaches and is killed.
+const VICTIM: &str = "HEADWAY_XDP_VICTIM";
+
+#[test]
+fn a_process_that_is_killed_leaves_nothing_behind() {
+    in_namespaces("what a killed process leaves", |object| {
+        if std::env::var_os(VICTIM).is_some() {
+            let mut switch =
+                XdpSwitch::load(&object, &config(Mode::Nat)).expect("the program loads");
+            switch.attach("pa", XdpMode::Driver).expect("attached");
+            assert!(shell("ip -details link show dev pa").contains("xdp"));
+            nix::sys::signal::raise(nix::sys::signal::SIGKILL).expect("killed");
+        }
+        enter_namespace();
+        shell("ip link add pa type veth peer name pb; ip link set dev pa up");
+        let name = "a_process_that_is_killed_leaves_nothing_behind";
+        let status = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args([name, "--exact"])
+            .env(VICTIM, "1")
+            .stdout(std::process::Stdio::null())
+            .status()
+            .expect("the process starts");
+        let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+        assert_eq!(signal, Some(nix::sys::signal::SIGKILL as i32));
+        wait_for_no_program("pa");
+    });
+}
+
+#[test]
+fn an_interface_that_cannot_be_had_is_named() {
+    in_namespaces("interfaces", |object| {
+        enter_namespace();
+        shell("ip link add pa type veth peer name pb");
+        let mut first = XdpSwitch::load(&object, &config(Mode::Nat)).expect("the program loads");
+        let mut second = XdpSwitch::load(&object, &config(Mode::Nat)).expect("the program loads");
+        let error = first
+            .attach("none", XdpMode::Default)
+            .expect_err("no such interface");
+        assert!(error.to_string().contains("`ip link show none`"), "{error}");
+        first.attach("pa", XdpMode::Default).expect("attached");
+        let error = second
+            .attach("pa", XdpMode::Default)
+            .expect_err("it has a program");
+        assert!(error.to_string().contains("interface pa"), "{error}");
+        drop(first);
+        second
+            .attach("pa", XdpMode::Default)
+            .expect("it is free again");
+        drop(second);
+        assert!(!shell("ip -details link show dev pa").contains("xdp"));
+    });
+}
