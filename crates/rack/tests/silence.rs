@@ -6,7 +6,7 @@ use common::{Dynamic, client, own, pass, policy, request, response, server};
 use headway_net::header::{Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{
-    Cloning, ControlPlane, ControlRules, Liveness, LivenessRules, Shaper, Turns,
+    Cloning, ControlPlane, ControlRules, Liveness, LivenessRules, ServerId, Shaper, Turns,
 };
 use headway_rack::{
     RackControl, RackSwitch, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables,
@@ -118,6 +118,51 @@ fn what_a_dead_server_held_is_all_that_is_lost() {
     assert_eq!(counts.answered, counts.requests - u64::from(got[2]));
     // One slot a tick: those of the last five seconds are left.
     assert!(switch.under_way() < 10, "{}", switch.under_way());
+}
+
+/// A server that was only slow: the policy has written its requests off, and their clients get the responses all the same, each once.
+#[test]
+fn late_responses_of_a_server_that_left_reach_their_clients() {
+    for spec in headway_policy::rack::systems::NAMES {
+        let mut switch = watched(spec);
+        let mut late = Vec::new();
+        let mut answered = 0;
+        for index in 0..30u32 {
+            for (to, packet) in pass(
+                &mut switch,
+                0,
+                client(0),
+                &request((index % 2) as u8, index, b""),
+            ) {
+                if to == server(1) {
+                    late.push(packet);
+                } else {
+                    let answer = response(&packet, Status::Ok, 10_000, b"");
+                    answered += pass(&mut switch, 0, to, &answer).len();
+                }
+            }
+        }
+        assert!(!late.is_empty(), "{spec}");
+        tick(&mut switch, 60 * MS);
+        assert_eq!(switch.counts().left, 1, "{spec}");
+        for packet in &late {
+            let answer = response(packet, Status::Ok, 10_000, b"");
+            let passed = pass(&mut switch, 70 * MS, server(1), &answer);
+            assert!(passed.iter().all(|(to, _)| *to == client(0)), "{spec}");
+            answered += passed.len();
+            // The same again is none of the switch's.
+            assert_eq!(pass(&mut switch, 70 * MS, server(1), &answer), [], "{spec}");
+        }
+        assert_eq!((answered, switch.under_way()), (30, 0), "{spec}");
+        tick(&mut switch, 71 * MS);
+        let counts = *switch.counts();
+        assert_eq!((counts.returned, counts.answered), (1, 30), "{spec}");
+        let unanswered = (0..SERVERS).map(|number| switch.unanswered(ServerId(number)));
+        assert!(
+            unanswered.into_iter().all(|requests| requests == 0),
+            "{spec}"
+        );
+    }
 }
 
 /// The control plane lays the rack out without the server, and the switch's next tables do not name it.
