@@ -8,7 +8,7 @@ use headway_policy::fluid::ProcessorSharing;
 use headway_policy::rack::RackShape;
 use headway_policy::spec::{Spec, SpecError};
 use headway_policy::systems::ServerSpec;
-use headway_policy::{ClassHint, MAX_WORKERS, Policy, PolicySpec, Resume, Shape, WorkerId};
+use headway_policy::{ClassHint, Level, MAX_WORKERS, Policy, PolicySpec, Resume, Shape, WorkerId};
 use headway_report::Slo;
 use headway_sim::{
     Classification, CoreChange, Costs, Experiment, Figure, Length, MAX_SERVERS, Offered,
@@ -361,6 +361,25 @@ pub(crate) fn server_policy(text: &str) -> Result<ServerSpec, String> {
             policy: ProcessorSharing::NAME,
         }
         .to_string()),
+    }
+}
+
+/// A policy of a rack, for a live switch.
+pub(crate) fn rack_policy(text: &str) -> Result<Spec, String> {
+    let other_level = |name: &str, level: &str| {
+        format!(
+            "'{name}' is the policy of a {level}: a switch runs one of {}; servers choose their own by 'headway serve --policy'",
+            Level::Rack.names().join(", ")
+        )
+    };
+    match any_policy(text)? {
+        PolicySpec::Rack { inner: Some(_), .. } if text.contains("inner=") => Err(
+            "'inner' is what simulated servers run; live ones choose it themselves by 'headway serve --policy': leave it out".into(),
+        ),
+        PolicySpec::Rack { spec, .. } => Ok(spec),
+        PolicySpec::Server(server) => Err(other_level(&server.to_string(), "server")),
+        PolicySpec::Fluid => Err(other_level(ProcessorSharing::NAME, "server")),
+        PolicySpec::Host { spec, .. } => Err(other_level(&spec.name, "host")),
     }
 }
 

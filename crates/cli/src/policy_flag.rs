@@ -18,6 +18,8 @@ pub(crate) enum Runs {
     Servers,
     /// Those of one server that starts and stops requests.
     OneServer,
+    /// Those of racks, which a live switch runs.
+    Racks,
     /// Those that a live server runs.
     Live,
 }
@@ -28,6 +30,7 @@ impl Runs {
             (Self::All, _) => true,
             (Self::Servers, policy) => policy.level() != Level::Host,
             (Self::OneServer, policy) => matches!(policy, Policy::Server(_)),
+            (Self::Racks, policy) => policy.level() == Level::Rack,
             (Self::Live, policy) => runs_live(policy),
         }
     }

@@ -40,6 +40,29 @@ macro_rules! fetch_next_read {
     };
 }
 
+/// The duration of the last interval between two readings of the clock decides how long the next one is: in `eax`, 1, 2, 4, … 16 times the
+/// shortest. Takes the reading's low half in `eax`, and the thread's line in `r11`. Changes `edx`.
+macro_rules! length_of_next_interval {
+    () => {
+        "mov edx, eax
+        sub edx, dword ptr fs:[r11 + {looked}]
+        mov dword ptr fs:[r11 + {looked}], eax
+        movzx eax, word ptr fs:[r11 + {skipped}]
+        cmp edx, {look_ticks}
+        jae 4f
+        cmp edx, {look_ticks} / 2
+        jae 5f
+        lea eax, [rax + rax + 1]
+        and eax, {most}
+        jmp 5f
+        4:
+        shr eax, 1
+        5:
+        mov word ptr fs:[r11 + {skipped}], ax
+        inc eax"
+    };
+}
+
 /// A function for a flag probe that found `asked` not 0. A self-timed thread calls it at every probe, mostly before its deadline, and then it
 /// returns. (Where probes follow each other closely, only some of them read the clock.) Otherwise it goes to `then` with only `r11` changed.
 macro_rules! unless_early {
@@ -62,25 +85,9 @@ macro_rules! unless_early {
             shl rdx, 32
             or rax, rdx
             cmp rax, qword ptr fs:[r11 + {deadline}]
-            jae 6f
-            // The duration of the last interval decides how many probes the next one has.
-            mov edx, eax
-            sub edx, dword ptr fs:[r11 + {looked}]
-            mov dword ptr fs:[r11 + {looked}], eax
-            movzx eax, word ptr fs:[r11 + {skipped}]
-            cmp edx, {look_ticks}
-            jae 4f
-            cmp edx, {look_ticks} / 2
-            jae 5f
-            lea eax, [rax + rax + 1]
-            and eax, {most}
-            jmp 5f
-            4:
-            shr eax, 1
-            5:
-            mov word ptr fs:[r11 + {skipped}], ax
-            inc eax
-            mov word ptr fs:[r11 + {left}], ax
+            jae 6f",
+            length_of_next_interval!(),
+            "mov word ptr fs:[r11 + {left}], ax
             pop rdx
             .cfi_adjust_cfa_offset -8
             pop rax
@@ -130,7 +137,8 @@ pub unsafe extern "C-unwind" fn __headway_checkpoint() {
     unless_early!(then [fetch_next_read!(), "jmp {slow}"], message = const MESSAGE_OFFSET, next_read = const NEXT_READ_OFFSET)
 }
 
-/// A TSC probe's countdown ran out: sets it anew, and yields if the deadline has passed.
+/// A TSC probe's countdown ran out: sets it anew, and yields if the deadline has passed. A probe subtracts the most that may have passed, so where
+/// much less did the next countdown is longer.
 ///
 /// # Safety
 /// Called with a stack that has a page left.
@@ -138,31 +146,43 @@ pub unsafe extern "C-unwind" fn __headway_checkpoint() {
 #[unsafe(naked)]
 pub unsafe extern "C-unwind" fn __headway_tick() {
     naked_asm!(
-        ".cfi_startproc",
-        "push rax",
-        ".cfi_adjust_cfa_offset 8",
-        "push rdx",
-        ".cfi_adjust_cfa_offset 8",
-        "rdtsc",
-        "shl rdx, 32",
-        "or rax, rdx",
-        "mov r11, qword ptr [rip + {own}@gottpoff]",
-        "mov qword ptr fs:[r11 + {countdown}], {again}",
-        "cmp rax, qword ptr fs:[r11 + {deadline}]",
-        "pop rdx",
-        ".cfi_adjust_cfa_offset -8",
-        "pop rax",
-        ".cfi_adjust_cfa_offset -8",
-        "jae 2f",
-        "ret",
-        "2:",
-        "lea r11, [rip + {slow}]",
-        "jmp {call}",
-        ".cfi_endproc",
+        ".cfi_startproc
+        push rax
+        .cfi_adjust_cfa_offset 8
+        push rdx
+        .cfi_adjust_cfa_offset 8
+        rdtsc
+        shl rdx, 32
+        or rax, rdx
+        mov r11, qword ptr [rip + {own}@gottpoff]
+        cmp rax, qword ptr fs:[r11 + {deadline}]
+        jae 2f",
+        length_of_next_interval!(),
+        "imul eax, eax, {shortest}
+        mov qword ptr fs:[r11 + {countdown}], rax
+        pop rdx
+        .cfi_adjust_cfa_offset -8
+        pop rax
+        .cfi_adjust_cfa_offset -8
+        ret
+        .cfi_adjust_cfa_offset 16
+        2:
+        mov qword ptr fs:[r11 + {countdown}], {shortest}
+        pop rdx
+        .cfi_adjust_cfa_offset -8
+        pop rax
+        .cfi_adjust_cfa_offset -8
+        lea r11, [rip + {slow}]
+        jmp {call}
+        .cfi_endproc",
         own = sym __headway_self,
         countdown = const COUNTDOWN_OFFSET,
-        again = const COUNTDOWN,
+        shortest = const COUNTDOWN,
         deadline = const DEADLINE_OFFSET,
+        looked = const LOOKED_OFFSET,
+        skipped = const SKIPPED_OFFSET,
+        look_ticks = const LOOK_TICKS,
+        most = const MOST_SKIPPED,
         slow = sym slow::late,
         call = sym call_preserving,
     );

@@ -2,7 +2,7 @@
 
 use crate::SwitchTables;
 use headway_policy::ClassId;
-use headway_policy::rack::{ControlPlane, DemandReading, Turns};
+use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Turns};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -24,6 +24,11 @@ pub struct RackControl {
     /// Counts at the last look, by type.
     counted: Vec<u64>,
     readings: Vec<DemandReading>,
+    /// The types whose execution time was declared or measured.
+    known: Vec<bool>,
+    /// Types became known since the last planning began.
+    wants_planning: bool,
+    adapting: bool,
 }
 
 impl RackControl {
@@ -32,12 +37,25 @@ impl RackControl {
     pub fn new(control: ControlPlane, tables: Arc<SwitchTables>) -> Self {
         tables.publish(&control);
         let classes = tables.classes();
+        let types = control.demand().types().iter();
+        let mut known: Vec<bool> = types.map(|hint| hint.share > 0.0).collect();
+        known.resize(classes, false);
         Self {
             control,
             tables,
             counted: vec![0; classes],
             readings: vec![DemandReading::default(); classes],
+            known,
+            wants_planning: false,
+            adapting: true,
         }
+    }
+
+    /// With `false` groups stay as they are, whatever the demand; servers still leave and come back.
+    #[must_use]
+    pub fn adapting(mut self, adapting: bool) -> Self {
+        self.adapting = adapting;
+        self
     }
 
     /// Reads the registers of the last `elapsed_ns`. When the demand has moved and no other candidates are being scored: those to score.
@@ -45,21 +63,56 @@ impl RackControl {
     /// # Panics
     /// When `elapsed_ns` is 0.
     pub fn look(&mut self, elapsed_ns: u64) -> Option<ScoringTask> {
+        let classes = self.counted.len();
         for (class, (counted, reading)) in
             self.counted.iter_mut().zip(&mut self.readings).enumerate()
         {
             let now = self.tables.reading(ClassId(class as u16));
+            // What a type needs is not known before its first response.
+            let is_known = self.known[class] || now.execution_ns > 0;
             *reading = DemandReading {
-                count: now.count.wrapping_sub(*counted),
+                count: if is_known {
+                    now.count.wrapping_sub(*counted)
+                } else {
+                    0
+                },
                 ..now
             };
             *counted = now.count;
+            self.wants_planning |= is_known && !self.known[class] && class + 1 < classes;
+            self.known[class] = is_known;
         }
-        let begins = self.control.measured(&self.readings, elapsed_ns);
+        self.follow_servers();
+        let mut begins = self.control.measured(&self.readings, elapsed_ns);
+        if !begins && self.wants_planning {
+            begins = self.control.plan_anew();
+        }
+        if begins {
+            self.wants_planning = false;
+        }
+        let begins = begins && self.adapting;
         begins.then(|| ScoringTask {
             load: self.control.load(),
             control: self.control.clone(),
         })
+    }
+
+    /// Lays the rack out anew where servers left, came back or have other cores than before.
+    fn follow_servers(&mut self) {
+        let control = &mut self.control;
+        let changed = self.tables.with_report(|report| {
+            let mut changed = false;
+            for (number, &cores) in report.cores.iter().enumerate() {
+                if control.layout().capacity(number) != cores {
+                    control.capacity(ServerId(number as u16), cores);
+                    changed = true;
+                }
+            }
+            changed
+        });
+        if changed {
+            self.tables.publish(&self.control);
+        }
     }
 
     /// The candidates have their scores: the best one's tables are published.

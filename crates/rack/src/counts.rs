@@ -19,6 +19,12 @@ pub struct PacketCounts {
     pub shed: u64,
     /// Copies of requests that were not answered in time, and are forgotten.
     pub expired: u64,
+    /// Times that a silent server left the turns.
+    pub left: u64,
+    /// Times that one came back.
+    pub returned: u64,
+    /// Questions of the switch to servers that left.
+    pub asked: u64,
     /// Dropped: datagrams shorter than the header.
     pub truncated: u64,
     /// Dropped: datagrams longer than the switch forwards.
@@ -28,7 +34,7 @@ pub struct PacketCounts {
     /// Dropped: responses, and requests handed back, from another address than the server's that was asked; requests in the name
     /// of a server or of the switch itself.
     pub spoofed: u64,
-    /// Requests whose type byte names no declared type. They were forwarded as UNKNOWN.
+    /// Requests whose type byte names no type. They were forwarded as UNKNOWN.
     pub unknown_type: u64,
 }
 

@@ -11,6 +11,8 @@
 //! | what becomes of each packet | [`RackSwitch`] |
 //! | whose request it is: client's address and index | `nat.rs` |
 //! | the servers' addresses | [`ServerAddresses`] |
+//! | which type a type byte names | `types.rs` |
+//! | servers that are silent | `watch.rs` |
 //! | requests that the policy holds back | `held.rs` |
 //! | what was forwarded, and what was dropped for which reason | [`PacketCounts`] |
 //! | sockets and batches | [`UdpSwitch`] |
@@ -24,11 +26,13 @@ mod held;
 mod nat;
 mod switch;
 mod tables;
+mod types;
 mod udp;
+mod watch;
 
 pub use addresses::{AddressError, ServerAddresses};
 pub use control::{RackControl, ScoringTask, run_control, score_by_simulation};
 pub use counts::PacketCounts;
 pub use switch::{PacketSink, RackSwitch, SwitchLimits};
-pub use tables::SwitchTables;
+pub use tables::{SwitchReport, SwitchTables};
 pub use udp::{SwitchStopper, UdpSwitch};

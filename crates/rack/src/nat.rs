@@ -24,6 +24,8 @@ pub(crate) struct NatEntry {
     pub(crate) bounces: u8,
     /// Bit 0: the plain or original copy is at `servers[0]`. Bit 1: the clone is at `servers[1]`.
     awaited: u8,
+    /// The same bits: the policy no longer counts on the copy's response, since its server is silent.
+    written_off: u8,
     /// Whether there are two copies.
     pub(crate) cloned: bool,
     /// Whether a response went on to the client.
@@ -68,6 +70,7 @@ impl NatEntry {
             wire_class: header.class,
             bounces: 0,
             awaited: 0,
+            written_off: 0,
             cloned: false,
             answered: false,
             class,
@@ -83,7 +86,18 @@ impl NatEntry {
     /// A copy goes to a server.
     pub(crate) fn sent(&mut self, copy: NatCopy, server: ServerId) {
         self.awaited |= copy.bit();
+        self.written_off &= !copy.bit();
         self.servers[copy as usize] = server;
+    }
+
+    /// The policy no longer counts on the response of a copy.
+    pub(crate) fn write_off(&mut self, copy: NatCopy) {
+        self.written_off |= copy.bit();
+    }
+
+    /// Whether [`write_off`](Self::write_off) was said of the copy that is awaited.
+    pub(crate) fn is_written_off(&self, copy: NatCopy) -> bool {
+        self.written_off & copy.bit() != 0
     }
 
     /// A copy came back.

@@ -2,11 +2,12 @@
 
 use crate::held::HeldPackets;
 use crate::nat::{NatCopy, NatEntry, NatTable};
+use crate::types::TypeTable;
 use crate::{PacketCounts, ServerAddresses};
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::{PAYLOAD_BYTES, Peer};
 use headway_policy::ClassId;
-use headway_policy::rack::{Forward, Mark, Packet, Reply, ServerId, Switch};
+use headway_policy::rack::{Forward, Liveness, Mark, Packet, Reply, ServerId, Switch};
 
 /// Where a switch puts what it sends.
 pub trait PacketSink {
@@ -17,8 +18,10 @@ pub trait PacketSink {
 /// How much a switch keeps, and for how long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SwitchLimits {
-    /// Declared types: the type bytes 0 to `types` − 1. All others are UNKNOWN.
+    /// Declared types: the type bytes 0 to `types` − 1.
     pub types: usize,
+    /// Other type bytes that become types as they show up. Further ones are UNKNOWN.
+    pub undeclared: usize,
     /// Room for 2^`nat_bits` requests under way, 1 to 24.
     pub nat_bits: u32,
     /// Requests that the switch holds at most, as many as its policy was told; 2000 bytes of memory each.
@@ -28,11 +31,13 @@ pub struct SwitchLimits {
 }
 
 impl SwitchLimits {
-    /// For so many types: 65 536 requests under way, none held, and 5 s, more than the header's execution time can say (4.29 s).
+    /// For so many types and no others: 65 536 requests under way, none held, and 5 s, more than the header's execution time can say
+    /// (4.29 s).
     #[must_use]
     pub fn new(types: usize) -> Self {
         Self {
             types,
+            undeclared: 0,
             nat_bits: 16,
             held: 0,
             answer_ns: 5_000_000_000,
@@ -45,29 +50,35 @@ const MOST_BOUNCES: u8 = 3;
 
 /// A switch whose policy is `S`. Not one of its methods allocates, locks or calls the system.
 pub struct RackSwitch<S> {
-    policy: S,
+    pub(crate) policy: S,
     own: Peer,
-    servers: ServerAddresses,
-    nat: NatTable,
+    pub(crate) servers: ServerAddresses,
+    pub(crate) nat: NatTable,
     held: HeldPackets,
     /// Requests at each server that are not answered yet: the queue lengths that the policy is told.
-    unanswered: Vec<u32>,
-    counts: PacketCounts,
+    pub(crate) unanswered: Vec<u32>,
+    pub(crate) types: TypeTable,
+    /// Which servers answer, where that is watched.
+    pub(crate) liveness: Option<Liveness>,
+    pub(crate) counts: PacketCounts,
     limits: SwitchLimits,
     /// The slot at which the search for expired requests goes on.
     sweep_at: usize,
 }
 
 impl<S: Switch> RackSwitch<S> {
-    /// Listens at `own`. `policy` was built for as many servers as there are addresses, and for as many types and held requests
-    /// as `limits` says.
+    /// Listens at `own`. `policy` was built for as many servers as there are addresses, and for as many types, declared or not, and held
+    /// requests as `limits` says.
     ///
     /// # Panics
     /// When `limits` is out of its ranges.
     #[must_use]
     pub fn new(policy: S, own: Peer, servers: ServerAddresses, limits: SwitchLimits) -> Self {
         assert!((1..=24).contains(&limits.nat_bits), "2^1 to 2^24 requests");
-        assert!(limits.types < 256, "a type is a byte, and 255 is UNKNOWN");
+        assert!(
+            limits.types + limits.undeclared < 256,
+            "a type is a byte, and 255 is UNKNOWN"
+        );
         Self {
             policy,
             own,
@@ -75,10 +86,20 @@ impl<S: Switch> RackSwitch<S> {
             servers,
             nat: NatTable::new(limits.nat_bits),
             held: HeldPackets::new(limits.held),
+            types: TypeTable::new(limits.types, limits.undeclared),
+            liveness: None,
             counts: PacketCounts::default(),
             limits,
             sweep_at: 0,
         }
+    }
+
+    /// Watches which servers answer, from now on.
+    ///
+    /// # Panics
+    /// Never before [`tick`](Self::tick), which asks for every server of the switch: `liveness` knows them all.
+    pub fn watch(&mut self, liveness: Liveness) {
+        self.liveness = Some(liveness);
     }
 
     /// Handles one datagram, of which `datagram` is all that was received; `is_cut` when it was longer.
@@ -132,12 +153,11 @@ impl<S: Switch> RackSwitch<S> {
 
     #[inline]
     fn class(&mut self, wire_class: u8) -> ClassId {
-        let class = usize::from(wire_class);
-        if class >= self.limits.types {
-            self.counts.unknown_type += 1;
-            return ClassId(self.limits.types as u16);
+        if let Some(class) = self.types.class(wire_class) {
+            return class;
         }
-        ClassId(u16::from(wire_class))
+        self.counts.unknown_type += 1;
+        self.types.unknown()
     }
 
     /// Asks the policy where a request goes, and sends it there.
@@ -145,18 +165,19 @@ impl<S: Switch> RackSwitch<S> {
     fn route(&mut self, now_ns: u64, packet: Packet, body: &[u8], out: &mut impl PacketSink) {
         let index = packet.index;
         match self.policy.request(now_ns, packet) {
-            Forward::To(server) => self.forward(index, packet.mark, server, body, out),
+            Forward::To(server) => self.forward(now_ns, packet, server, body, out),
             // A copy that was handed back stays one copy.
             Forward::Both(server, _) if packet.bounced => {
-                self.forward(index, packet.mark, server, body, out);
+                self.forward(now_ns, packet, server, body, out);
             }
             Forward::Both(first, second) => {
                 self.counts.cloned += 1;
                 if let Some(entry) = self.nat.get(index) {
                     entry.cloned = true;
                 }
-                self.forward(index, Mark::Original, first, body, out);
-                self.forward(index, Mark::Clone, second, body, out);
+                let copy = |mark| Packet { mark, ..packet };
+                self.forward(now_ns, copy(Mark::Original), first, body, out);
+                self.forward(now_ns, copy(Mark::Clone), second, body, out);
             }
             Forward::Held => {
                 let buffer = self.held.keep(body);
@@ -203,8 +224,8 @@ impl<S: Switch> RackSwitch<S> {
     #[inline]
     fn forward(
         &mut self,
-        index: u32,
-        mark: Mark,
+        now_ns: u64,
+        Packet { index, mark, .. }: Packet,
         server: ServerId,
         body: &[u8],
         out: &mut impl PacketSink,
@@ -214,6 +235,9 @@ impl<S: Switch> RackSwitch<S> {
         };
         entry.sent(NatCopy::of(mark), server);
         self.unanswered[server.index()] += 1;
+        if let Some(liveness) = &mut self.liveness {
+            liveness.sent(server, now_ns);
+        }
         let role = match mark {
             Mark::Plain => CloneRole::None,
             Mark::Original => CloneRole::Original,
@@ -249,12 +273,25 @@ impl<S: Switch> RackSwitch<S> {
             self.counts.spoofed += 1;
             return None;
         }
+        self.heard(server);
+        // The answer to a question of the switch itself.
+        if entry.client == Peer::NOBODY {
+            self.nat.end(header.index);
+            return None;
+        }
         Some(ServerPacket {
             entry,
             mark,
             copy,
             server,
         })
+    }
+
+    #[inline]
+    fn heard(&mut self, server: ServerId) {
+        if let Some(liveness) = &mut self.liveness {
+            liveness.heard(server);
+        }
     }
 
     #[inline]
@@ -293,7 +330,12 @@ impl<S: Switch> RackSwitch<S> {
             },
             queue: self.unanswered[server.index()],
         };
-        let passes = self.policy.reply(now_ns, &reply);
+        let passes = if entry.is_written_off(copy) {
+            true
+        } else {
+            self.policy.reply(now_ns, &reply)
+        };
+        let passes = passes && !entry.answered;
         if is_refused {
             self.counts.copies_refused += 1;
         } else if passes {
@@ -314,17 +356,20 @@ impl<S: Switch> RackSwitch<S> {
         if !remaining {
             self.nat.end(index);
         }
-        self.release(out);
+        self.release(now_ns, out);
     }
 
     /// A copy left its server. Whether another copy is under way.
     #[inline]
     fn came_back(&mut self, index: u32, copy: NatCopy, server: ServerId) -> bool {
-        self.unanswered[server.index()] -= 1;
-        self.nat.get(index).is_some_and(|entry| {
-            entry.came_back(copy);
-            entry.is_under_way()
-        })
+        let Some(entry) = self.nat.get(index) else {
+            return false;
+        };
+        if !entry.is_written_off(copy) {
+            self.unanswered[server.index()] -= 1;
+        }
+        entry.came_back(copy);
+        entry.is_under_way()
     }
 
     /// A server hands back a request that it did not begin.
@@ -348,7 +393,9 @@ impl<S: Switch> RackSwitch<S> {
         };
         self.counts.bounced += 1;
         self.came_back(header.index, copy, server);
-        self.forget_at(now_ns, header.index, entry.class, server);
+        if !entry.is_written_off(copy) {
+            self.forget_at(now_ns, header.index, entry.class, server);
+        }
         if let Some(entry) = self.nat.get(header.index) {
             entry.bounces = entry.bounces.saturating_add(1);
         }
@@ -359,11 +406,11 @@ impl<S: Switch> RackSwitch<S> {
             bounced: true,
         };
         self.route(now_ns, packet, body, out);
-        self.release(out);
+        self.release(now_ns, out);
     }
 
     /// The policy hears that the server no longer has a request that it did not serve.
-    fn forget_at(&mut self, now_ns: u64, index: u32, class: ClassId, server: ServerId) {
+    pub(crate) fn forget_at(&mut self, now_ns: u64, index: u32, class: ClassId, server: ServerId) {
         let reply = Reply {
             server,
             class,
@@ -378,16 +425,22 @@ impl<S: Switch> RackSwitch<S> {
 
     /// Sends what the policy held and lets go now.
     #[inline]
-    fn release(&mut self, out: &mut impl PacketSink) {
+    fn release(&mut self, now_ns: u64, out: &mut impl PacketSink) {
         while let Some((server, packet)) = self.policy.release() {
-            self.send_held(server, packet, out);
+            self.send_held(now_ns, server, packet, out);
         }
         // Nothing is held without a buffer: `limits.held` is the policy's own room.
         debug_assert!(self.policy.held() <= self.limits.held);
     }
 
     #[cold]
-    fn send_held(&mut self, server: ServerId, packet: Packet, out: &mut impl PacketSink) {
+    fn send_held(
+        &mut self,
+        now_ns: u64,
+        server: ServerId,
+        packet: Packet,
+        out: &mut impl PacketSink,
+    ) {
         let Some(entry) = self.nat.get(packet.index) else {
             return;
         };
@@ -396,6 +449,9 @@ impl<S: Switch> RackSwitch<S> {
         };
         entry.sent(NatCopy::of(packet.mark), server);
         self.unanswered[server.index()] += 1;
+        if let Some(liveness) = &mut self.liveness {
+            liveness.sent(server, now_ns);
+        }
         let keep = entry.bounces >= MOST_BOUNCES;
         let header = Header {
             class: entry.wire_class,
@@ -411,8 +467,8 @@ impl<S: Switch> RackSwitch<S> {
         self.held.free(buffer);
     }
 
-    /// Forgets requests that were not answered in time, looking at `slots` entries. To be called now and then, so that all
-    /// entries are looked at within the time for an answer.
+    /// Looks which servers answer, and forgets requests that were not answered in time, looking at `slots` entries. To be called now and
+    /// then, so that all entries are looked at within the time for an answer.
     pub fn tick(&mut self, now_ns: u64, slots: usize, out: &mut impl PacketSink) {
         let before_ns = now_ns.saturating_sub(self.limits.answer_ns);
         for _ in 0..slots.min(self.nat.capacity()) {
@@ -422,7 +478,8 @@ impl<S: Switch> RackSwitch<S> {
                 self.expire(now_ns, index);
             }
         }
-        self.release(out);
+        self.look_at_servers(now_ns, out);
+        self.release(now_ns, out);
     }
 
     fn expire(&mut self, now_ns: u64, index: u32) {
@@ -433,11 +490,18 @@ impl<S: Switch> RackSwitch<S> {
         if entry.held.is_some() {
             return;
         }
+        // The policy was told nothing of the switch's own questions.
+        if entry.client == Peer::NOBODY {
+            self.nat.end(index);
+            return;
+        }
         for copy in NatCopy::BOTH {
             if let Some(server) = entry.server(copy) {
                 self.counts.expired += 1;
                 self.came_back(index, copy, server);
-                self.forget_at(now_ns, index, entry.class, server);
+                if !entry.is_written_off(copy) {
+                    self.forget_at(now_ns, index, entry.class, server);
+                }
             }
         }
         self.nat.end(index);
@@ -447,6 +511,12 @@ impl<S: Switch> RackSwitch<S> {
     #[must_use]
     pub fn counts(&self) -> &PacketCounts {
         &self.counts
+    }
+
+    /// Servers behind the switch.
+    #[must_use]
+    pub fn servers(&self) -> usize {
+        self.servers.count()
     }
 
     /// Requests at a server that are not answered yet.
@@ -468,6 +538,18 @@ impl<S: Switch> RackSwitch<S> {
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.nat.capacity()
+    }
+
+    /// The cores that a server counts as having; `None` where it is not watched.
+    #[must_use]
+    pub fn cores(&self, server: ServerId) -> Option<usize> {
+        Some(self.liveness.as_ref()?.cores(server))
+    }
+
+    /// The type bytes of the types known so far, by class.
+    #[must_use]
+    pub fn type_bytes(&self) -> &[u8] {
+        self.types.bytes()
     }
 
     /// What decides where requests go.

@@ -1,7 +1,8 @@
 //! What the control plane and the switch tell each other: registers one way, tables the other. Neither waits for the other.
 
+use crate::{PacketCounts, RackSwitch};
 use headway_policy::ClassId;
-use headway_policy::rack::{ControlPlane, DemandReading, Shaper};
+use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Shaper, Switch};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -10,6 +11,21 @@ use std::sync::{Mutex, PoisonError};
 struct PublishedReading {
     count: AtomicU64,
     execution_ns: AtomicU64,
+}
+
+/// What a switch did and what its servers owe, as it last said.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SwitchReport {
+    /// Packets by what became of them.
+    pub counts: PacketCounts,
+    /// Requests at servers or held.
+    pub under_way: usize,
+    /// Each server's requests that are not answered.
+    pub unanswered: Vec<u32>,
+    /// The cores that each server counts as having, 0 while it is silent. Empty where servers are not watched.
+    pub cores: Vec<usize>,
+    /// The type bytes of the types known so far, by class.
+    pub type_bytes: Vec<u8>,
 }
 
 /// A switch's registers and tables, shared with its control plane.
@@ -21,6 +37,7 @@ pub struct SwitchTables {
     generation: AtomicU64,
     /// The tables of generation g are copy g mod 2. Both sides lock one only for as long as no other wants it.
     copies: [Mutex<Option<ControlPlane>>; 2],
+    report: Mutex<SwitchReport>,
 }
 
 impl SwitchTables {
@@ -31,6 +48,7 @@ impl SwitchTables {
             readings: (0..=types).map(|_| PublishedReading::default()).collect(),
             generation: AtomicU64::new(0),
             copies: [const { Mutex::new(None) }; 2],
+            report: Mutex::default(),
         }
     }
 
@@ -79,6 +97,37 @@ impl SwitchTables {
                 .execution_ns
                 .store(reading.execution_ns, Ordering::Relaxed);
         }
+    }
+
+    /// The switch's side: says what it did and what it knows of its servers. While somebody reads the last report it says nothing.
+    pub fn publish_report<S: Switch>(&self, switch: &RackSwitch<S>) {
+        let Ok(mut report) = self.report.try_lock() else {
+            return;
+        };
+        let servers = || (0..switch.servers() as u16).map(ServerId);
+        report.counts = *switch.counts();
+        report.under_way = switch.under_way();
+        report.unanswered.clear();
+        report
+            .unanswered
+            .extend(servers().map(|server| switch.unanswered(server)));
+        report.cores.clear();
+        report
+            .cores
+            .extend(servers().filter_map(|server| switch.cores(server)));
+        report.type_bytes.clear();
+        report.type_bytes.extend_from_slice(switch.type_bytes());
+    }
+
+    /// What the switch last said.
+    #[must_use]
+    pub fn report(&self) -> SwitchReport {
+        self.with_report(SwitchReport::clone)
+    }
+
+    /// Reads what the switch last said; while `read` runs, the switch says nothing new.
+    pub(crate) fn with_report<T>(&self, read: impl FnOnce(&SwitchReport) -> T) -> T {
+        read(&self.report.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The control plane's side: a type's registers as last published, counted from the beginning.

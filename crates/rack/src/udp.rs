@@ -6,7 +6,7 @@ use headway_net::header::HEADER_BYTES;
 use headway_net::slot::Peer;
 use headway_net::udp::batch::{NamedInbox, NamedOutbox};
 use headway_net::udp::{BindError, UdpHub};
-use headway_policy::rack::Switch;
+use headway_policy::rack::{Liveness, Switch};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -97,7 +97,14 @@ impl<S: Switch> UdpSwitch<S> {
         })
     }
 
-    /// Takes its tables from a control plane, and tells it its registers. Without effect for a policy that has none.
+    /// Watches which servers answer.
+    #[must_use]
+    pub fn watching(mut self, liveness: Liveness) -> Self {
+        self.switch.watch(liveness);
+        self
+    }
+
+    /// Takes its tables from a control plane, and tells it its registers, where its policy has any; reports there what it does.
     #[must_use]
     pub fn with_tables(mut self, tables: Arc<SwitchTables>) -> Self {
         self.tables = Some(tables);
@@ -108,13 +115,17 @@ impl<S: Switch> UdpSwitch<S> {
     /// Newer tables take effect before the next packet.
     #[inline]
     fn sync(&mut self, is_tick: bool) {
-        if let Some(tables) = &self.tables
-            && let Some(shaper) = self.switch.policy().shaper()
-        {
+        let Some(tables) = &self.tables else {
+            return;
+        };
+        if let Some(shaper) = self.switch.policy().shaper() {
             self.generation = tables.install(self.generation, shaper);
             if is_tick {
                 tables.publish_readings(shaper);
             }
+        }
+        if is_tick {
+            tables.publish_report(&self.switch);
         }
     }
 
@@ -170,7 +181,7 @@ impl<S: Switch> UdpSwitch<S> {
         received
     }
 
-    /// Forwards packets until the stopper is used.
+    /// Forwards packets until the stopper is used, and reports a last time.
     pub fn run(&mut self, stopped: &AtomicBool) {
         let mut idle_since_ns = self.clock.now_ns();
         while !stopped.load(Ordering::Acquire) {
@@ -180,5 +191,6 @@ impl<S: Switch> UdpSwitch<S> {
                 self.hub.wait(TICK_NS);
             }
         }
+        self.sync(true);
     }
 }

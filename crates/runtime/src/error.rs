@@ -28,6 +28,14 @@ pub enum StartError {
         /// The policy.
         policy: &'static str,
     },
+    /// The server was to stand behind a rack's switch under a policy that places no requests.
+    #[error(
+        "policy {policy} has no dispatcher that could drop clones or hand requests back: choose one that has, such as c-fcfs or darc, or none"
+    )]
+    NoDispatcher {
+        /// The policy.
+        policy: &'static str,
+    },
     /// Workers were to interrupt themselves, by signals.
     #[error(
         "signals come from a dispatcher with a thread of its own: choose the dedicated layout, or leave it out, or interrupt by flags"

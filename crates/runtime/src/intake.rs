@@ -188,6 +188,17 @@ impl<R: Rx, C: Classifier> Intake<R, C> {
             .unwrap_or(self.unknown)
     }
 
+    /// Hands a request back to a rack's switch.
+    #[cold]
+    pub(crate) fn hand_back(&mut self, slot: SlotId, tx: &mut impl Tx, now_ns: u64) {
+        if self.refusals.is_full() {
+            self.flush(tx, now_ns);
+        }
+        let class = self.pool.get(&slot).class;
+        self.tally.class(class).handed_back.add(1);
+        self.refusals.hand_back(&self.pool, slot);
+    }
+
     #[cold]
     pub(crate) fn refuse(&mut self, slot: SlotId, status: Status) {
         self.refusals.refuse(&self.pool, slot, status);

@@ -29,6 +29,7 @@ mod panics;
 pub mod park;
 mod parts;
 mod pull;
+mod rack;
 mod refusal;
 pub mod ring;
 mod rules;
@@ -55,6 +56,7 @@ pub use journal::{Journal, JournalEntry};
 pub use park::Idle;
 pub use parts::Layout;
 pub use pull::{Pull, PullService, Request, Requests};
+pub use rack::{DutyError, DutyOrder, RackCounts, RackLink};
 pub use server::{
     Admission, Builder, DeclaredClass, InForce, NoService, NoSource, Observer, Server, Stopper,
     Tuner, Udp, admit, max_queue_limit, server_shape,

@@ -17,6 +17,7 @@ use crate::error::StartError;
 use crate::executor::Executor;
 use crate::journal::JournalWriter;
 use crate::park::Idle;
+use crate::rack::{RackLink, SetDuty};
 use crate::service::Service;
 use crate::tally::{Tally, WaitQueueStats};
 use crate::threads::{Pin, ServerThreads};
@@ -59,6 +60,8 @@ pub(crate) struct ServerConfig {
     pub(crate) look_ns: Option<u64>,
     /// Whether requests are interrupted only where they say that they are long.
     pub(crate) feedback: bool,
+    /// Whether a rack's switch is before the server.
+    pub(crate) behind_switch: bool,
 }
 
 /// What an engine is made of, the policy apart.
@@ -109,6 +112,8 @@ pub(crate) struct LiveEngine {
     pub(crate) layout: Option<Layout>,
     /// How its policy's rules are changed.
     pub(crate) set_rules: SetRules,
+    /// How its dispatchers are given orders; none unless it is behind a rack's switch.
+    pub(crate) set_duty: Option<SetDuty>,
     /// How many requests wait in its queues, as far as other threads can tell.
     pub(crate) queue_depths: ReadDepths,
     /// Dispatchers, each of which has workers of its own.
@@ -164,6 +169,17 @@ pub(crate) fn executors<S: Service, T: Tx>(
 }
 
 impl LiveEngine {
+    /// The way of a rack's orders to the dispatchers, where there is one. `classes` includes UNKNOWN.
+    pub(crate) fn rack_link(&self, classes: usize) -> Option<RackLink> {
+        let watchers = self.tallies.len() - self.dispatchers;
+        Some(RackLink {
+            control: Arc::clone(&self.control),
+            set_duty: Arc::clone(self.set_duty.as_ref()?),
+            tallies: self.tallies[watchers..].to_vec(),
+            classes,
+        })
+    }
+
     /// The engine once its threads are ready; else it is stopped again.
     pub(crate) fn ready(mut self, started: Result<(), StartError>) -> Result<Self, StartError> {
         match started.and_then(|()| self.threads.wait_until_ready()) {

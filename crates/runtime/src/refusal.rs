@@ -1,7 +1,7 @@
 //! Saying no: requests that will not run are answered in batches, since they come in bursts.
 
 use headway_net::datapath::Tx;
-use headway_net::header::{HEADER_BYTES, Header, Status};
+use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::pool::{FreeList, Pool, SlotId};
 use headway_net::slot::Slot;
 
@@ -21,6 +21,18 @@ impl Refusals {
     pub(crate) fn refuse(&mut self, pool: &Pool, mut slot: SlotId, status: Status) {
         write_header(pool.get_mut(&mut slot), status, 0, 0);
         self.slots.push(slot);
+    }
+
+    /// Turns the request into one that is handed back to a rack's switch.
+    pub(crate) fn hand_back(&mut self, pool: &Pool, mut slot: SlotId) {
+        let flag = &mut pool.get_mut(&mut slot).buffer_mut()[1];
+        *flag = Flag::from_bits(*flag).with_bounced(true).bits();
+        self.slots.push(slot);
+    }
+
+    /// Whether another one would have to be given more memory.
+    pub(crate) fn is_full(&self) -> bool {
+        self.slots.len() == self.slots.capacity()
     }
 
     /// Sends what has been refused and frees the slots; returns how many the system did not take.

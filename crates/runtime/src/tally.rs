@@ -42,6 +42,10 @@ pub(crate) struct Tally {
     pub(crate) panics: Count,
     pub(crate) abandoned: Count,
     pub(crate) stolen: Count,
+    /// Clones dropped behind a rack's switch; their classes count them as shed.
+    pub(crate) clones_dropped: Count,
+    /// The number of the order of a rack's control plane that is in force.
+    pub(crate) order: Count,
     classes: Box<[ClassTally]>,
     /// By class and kind of section; a line of their own, since they are hardly ever written.
     held: Box<[HeldTally]>,
@@ -66,6 +70,7 @@ pub(crate) struct ClassTally {
     pub(crate) accepted: Count,
     pub(crate) answered: Count,
     pub(crate) shed: Count,
+    pub(crate) handed_back: Count,
     pub(crate) cpu_ns: Count,
     pub(crate) preemptions_asked: Count,
     pub(crate) preemptions: Count,
@@ -115,6 +120,8 @@ impl Tally {
             panics: Count::default(),
             abandoned: Count::default(),
             stolen: Count::default(),
+            clones_dropped: Count::default(),
+            order: Count::default(),
             classes: (0..classes).map(|_| ClassTally::default()).collect(),
             held: (0..classes).map(|_| HeldTally::default()).collect(),
             renewals: Box::default(),
@@ -144,6 +151,11 @@ impl Tally {
         self.class(class).renewals.add(1);
     }
 
+    /// Requests handed back to a rack's switch.
+    pub(crate) fn handed_back(&self) -> u64 {
+        self.total(|class| class.handed_back.get())
+    }
+
     fn total(&self, count: impl Fn(&ClassTally) -> u64) -> u64 {
         self.classes.iter().map(count).sum()
     }
@@ -162,8 +174,10 @@ pub struct Stats {
     pub received: u64,
     /// Requests run to their end, whatever status the handler answered with; panics included.
     pub answered: u64,
-    /// Requests refused because the queue of their class was full.
+    /// Requests refused because the queue of their class was full, and clones that could not start at once behind a rack's switch.
     pub shed: u64,
+    /// Requests handed back to a rack's switch, not begun.
+    pub handed_back: u64,
     /// Datagrams too short for the wire header, marked as responses, or sent from the server's own address: dropped, since there is
     /// nobody to answer.
     pub malformed: u64,
@@ -299,12 +313,14 @@ impl WorkerStats {
 pub struct ClassStats {
     /// As declared; the last one is `unknown`.
     pub name: String,
-    /// Requests taken in, those refused as shed among them: accepted − answered − shed of them wait or run, or were abandoned.
+    /// Requests taken in, those refused as shed among them: accepted − answered − shed − handed back of them wait or run, or were abandoned.
     pub accepted: u64,
     /// Requests run to their end.
     pub answered: u64,
-    /// Requests refused because the queue was full.
+    /// Requests refused because the queue was full, and dropped clones.
     pub shed: u64,
+    /// Requests handed back to a rack's switch, not begun.
+    pub handed_back: u64,
     /// Time the handlers took in all, ns.
     pub cpu_ns: u64,
     /// How often the policy asked a running request to yield.
@@ -370,7 +386,8 @@ impl ClassStats {
     /// Requests that wait or run.
     #[must_use]
     pub fn pending(&self) -> u64 {
-        self.accepted.saturating_sub(self.answered + self.shed)
+        self.accepted
+            .saturating_sub(self.answered + self.shed + self.handed_back)
     }
 
     /// Mean time a handler took, ns; `None` before the first.
@@ -431,6 +448,7 @@ impl Stats {
             stats.accepted += tally.accepted.get();
             stats.answered += tally.answered.get();
             stats.shed += tally.shed.get();
+            stats.handed_back += tally.handed_back.get();
             stats.cpu_ns += tally.cpu_ns.get();
             stats.preemptions_asked += tally.preemptions_asked.get();
             stats.preemptions += tally.preemptions.get();
@@ -441,6 +459,7 @@ impl Stats {
             self.preemptions += tally.preemptions.get();
             self.answered += tally.answered.get();
             self.shed += tally.shed.get();
+            self.handed_back += tally.handed_back.get();
         }
     }
 }

@@ -7,7 +7,7 @@
 _Thread_local struct headway_preempt __headway_preempt;
 _Thread_local struct headway_self __headway_self = {.deadline = HEADWAY_NO_DEADLINE};
 
-struct recorder recorder;
+struct recorder recorder = {.budgets = 1};
 struct slice_line recorder_slice;
 
 static void note_gap(struct slice_log *log, const void *probe, uint64_t ticks) {
@@ -82,9 +82,20 @@ void recorder_preempted(const void *probe) {
     }
 }
 
+// As the runtime's: countdowns become longer while they end in less than half of the time that they should take.
+static int64_t next_countdown(uint64_t now) {
+    uint64_t ticks = now - recorder.looked;
+    recorder.looked = now;
+    if (ticks < RECORDER_LOOK_TICKS / 2 && recorder.budgets < RECORDER_MOST_BUDGETS)
+        recorder.budgets *= 2;
+    else if (ticks >= RECORDER_LOOK_TICKS && recorder.budgets > 1)
+        recorder.budgets /= 2;
+    return recorder.tick_budget * recorder.budgets;
+}
+
 void recorder_ticked(const void *probe) {
     uint64_t now = clock_ticks();
-    __headway_self.countdown = recorder.tick_budget;
+    __headway_self.countdown = next_countdown(now);
     if (recorder.mode == RECORDER_STRETCHES) {
         end_stretch(probe, now);
         recorder.begin = clock_ticks();
@@ -92,5 +103,7 @@ void recorder_ticked(const void *probe) {
         end_slice(probe, now);
         recorder.begin = clock_ticks();
         __headway_self.deadline = recorder.begin + recorder.quantum_ticks;
+        __headway_self.countdown = recorder.tick_budget;
+        recorder.budgets = 1;
     }
 }

@@ -29,6 +29,9 @@ struct gap_place {
     uint64_t longest_ticks;
 };
 
+// Time between two looks at the clock, and how much longer than the shortest a countdown becomes: as in the runtime.
+enum { RECORDER_LOOK_TICKS = 512, RECORDER_MOST_BUDGETS = 16 };
+
 enum { RECORDER_PROBES = 4096 };
 
 struct probe_count {
@@ -46,7 +49,9 @@ struct slice_log {
 struct recorder {
     enum recorder_mode mode;
     uint64_t quantum_ticks, gap_ticks;
-    int64_t tick_budget; // what a countdown of TSC probes begins with
+    int64_t tick_budget; // the shortest countdown of TSC probes
+    int64_t budgets;     // as many of it has the present countdown: a power of two
+    uint64_t looked;     // when the last countdown ended
     uint64_t begin;      // when the current slice or stretch began
 
     // RECORDER_SLICES

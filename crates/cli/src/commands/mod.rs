@@ -14,6 +14,7 @@ mod fit;
 mod load;
 mod plan;
 mod policies;
+mod rack;
 mod reproduce;
 mod serve;
 mod sim;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Serve(serve::Args),
     /// Look into a running server, and change its policy's parameters
     Ctl(ctl::Args),
+    /// Run a rack's switch and control plane before servers, look into it, or ask why a type goes where it goes
+    Rack(rack::Args),
     /// Offer open-loop load to a server
     Load(load::Args),
     /// Simulate one run
@@ -69,6 +72,7 @@ impl Command {
             Self::Demo(args) => args.run(),
             Self::Serve(args) => args.run(),
             Self::Ctl(args) => args.run(),
+            Self::Rack(args) => args.run(),
             Self::Load(args) => args.run(),
             Self::Sim(args) => args.run(),
             Self::Sweep(args) => args.run(),

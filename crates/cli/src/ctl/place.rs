@@ -20,9 +20,27 @@ pub(crate) fn directories(uid: u32) -> Vec<PathBuf> {
     runtime.into_iter().chain([temporary]).collect()
 }
 
-/// The socket of the server on this port in one of the [`directories`].
-pub(crate) fn socket(directory: &Path, port: u16) -> PathBuf {
-    directory.join(format!("{port}.sock"))
+/// Who listens for control. Each kind is looked for on its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SocketKind {
+    /// `headway serve`.
+    Server,
+    /// `headway rack`.
+    Rack,
+}
+
+impl SocketKind {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Server => "sock",
+            Self::Rack => "rack",
+        }
+    }
+}
+
+/// The socket of this kind on this port in one of the [`directories`].
+pub(crate) fn socket(directory: &Path, kind: SocketKind, port: u16) -> PathBuf {
+    directory.join(format!("{port}.{}", kind.extension()))
 }
 
 /// Makes the directory, for this user alone.
@@ -100,14 +118,14 @@ pub(crate) fn look(path: &Path, uid: u32) -> Result<SocketState, String> {
     }
 }
 
-/// The sockets of this user's servers that run, by path.
-pub(crate) fn running(uid: u32) -> Vec<PathBuf> {
+/// The sockets of this kind of this user that are served, by path.
+pub(crate) fn running(uid: u32, kind: SocketKind) -> Vec<PathBuf> {
     let own = directories(uid)
         .into_iter()
         .filter(|directory| check_own(directory, uid).is_ok());
     let entries = own.filter_map(|directory| fs::read_dir(directory).ok());
     let paths = entries.flatten().flatten().map(|entry| entry.path());
-    let sockets = paths.filter(|path| path.extension().is_some_and(|end| end == "sock"));
+    let sockets = paths.filter(|path| path.extension().is_some_and(|end| end == kind.extension()));
     let mut served: Vec<_> = sockets
         .filter(|path| matches!(look(path, uid), Ok(SocketState::Served)))
         .collect();

@@ -14,6 +14,7 @@ mod live;
 mod looking;
 mod planning;
 mod policies;
+mod racking;
 mod racks;
 mod recording;
 mod replayed;

@@ -15,8 +15,12 @@ pub(super) struct Serving {
 
 impl Serving {
     pub(super) fn start(args: &[&str]) -> Self {
+        Self::start_command(&[&["serve", "--listen", "udp://127.0.0.1:0"], args].concat())
+    }
+
+    /// Another command that says where it listens.
+    pub(super) fn start_command(args: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
-            .args(["serve", "--listen", "udp://127.0.0.1:0"])
             .args(args)
             // Control sockets of servers that tests kill lie here.
             .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
@@ -69,6 +73,12 @@ impl Serving {
     pub(super) fn signal(&self, signal: i32) {
         // SAFETY: kill has no memory effects; the process is our child and not yet waited for.
         unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+
+    /// Ends it at once, as a machine that fails.
+    pub(super) fn kill(&mut self) {
+        self.child.kill().expect("it is our child");
+        self.child.wait().expect("it is our child");
     }
 
     fn wait(&mut self) -> ExitStatus {

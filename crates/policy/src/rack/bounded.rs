@@ -11,6 +11,8 @@ use alloc::vec::Vec;
 pub struct BoundedSwitch {
     outstanding: Vec<u32>,
     bounds: Vec<u32>,
+    /// The bound of a server that has cores, where it does not follow them.
+    bound: u32,
     /// The bound as a multiple of the cores, where it follows them.
     per_core: Option<u32>,
     held: VecDeque<Packet>,
@@ -25,6 +27,7 @@ impl BoundedSwitch {
         Self {
             outstanding: alloc::vec![0; servers],
             bounds: alloc::vec![bound; servers],
+            bound,
             per_core: None,
             held: VecDeque::with_capacity(room),
             room,
@@ -99,9 +102,11 @@ impl Switch for BoundedSwitch {
     }
 
     fn capacity(&mut self, server: ServerId, cores: usize) {
-        if let Some(per_core) = self.per_core {
-            self.bounds[server.index()] = per_core * cores as u32;
-        }
+        self.bounds[server.index()] = match self.per_core {
+            Some(per_core) => per_core * cores as u32,
+            None if cores == 0 => 0,
+            None => self.bound,
+        };
     }
 
     fn grow(&mut self, held: usize) {

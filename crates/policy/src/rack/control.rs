@@ -154,6 +154,15 @@ impl ControlPlane {
         begins
     }
 
+    /// Offers candidates for the demand as it is, whatever the discrepancy. `false`: earlier candidates still wait for their scores.
+    pub fn plan_anew(&mut self) -> bool {
+        let begins = self.candidates.is_empty();
+        if begins {
+            self.generate();
+        }
+        begins
+    }
+
     /// How far the demand has moved, in cores, by [`ControlRules::drift`]: `Σ |R_g − D_g·R_total|` over groups, or
     /// `Σ |D_r − D_r'|·R_total` over types, `D'` being the demand of the last planning.
     #[must_use]

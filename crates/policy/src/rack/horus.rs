@@ -1,5 +1,6 @@
 //! Idle servers first, else the shorter of two (Horus, NSDI '24, within one rack).
 
+use super::present::PresentServers;
 use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec::Vec;
@@ -10,6 +11,7 @@ use alloc::vec::Vec;
 pub struct Horus {
     outstanding: Vec<u32>,
     cores: Vec<u32>,
+    present: PresentServers,
     /// Servers known to have an idle core, and where each is in that list.
     idle: Vec<u16>,
     place: Vec<u16>,
@@ -26,6 +28,7 @@ impl Horus {
         let mut switch = Self {
             outstanding: alloc::vec![0; servers],
             cores: alloc::vec![0; servers],
+            present: PresentServers::all(servers),
             idle: Vec::with_capacity(servers),
             place: alloc::vec![BUSY; servers],
             rng: Rng::new(seed),
@@ -58,8 +61,9 @@ impl Horus {
 
     #[inline]
     fn less_loaded_of_two(&mut self) -> usize {
-        let servers = self.outstanding.len();
+        let servers = self.present.count();
         let (a, b) = (self.rng.below(servers), self.rng.below(servers));
+        let (a, b) = (self.present.at(a), self.present.at(b));
         // Load per core, compared without a division.
         let load = |server: usize, other: usize| {
             u64::from(self.outstanding[server]) * u64::from(self.cores[other])
@@ -71,6 +75,9 @@ impl Horus {
 impl Switch for Horus {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
+        if self.present.count() == 0 {
+            return Forward::Shed;
+        }
         let server = match self.idle.len() {
             0 => self.less_loaded_of_two(),
             idle => usize::from(self.idle[self.rng.below(idle)]),
@@ -94,6 +101,7 @@ impl Switch for Horus {
 
     fn capacity(&mut self, server: ServerId, cores: usize) {
         self.cores[server.index()] = cores as u32;
+        self.present.capacity(server, cores);
         self.note(server.index());
     }
 

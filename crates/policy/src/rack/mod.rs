@@ -13,6 +13,7 @@
 //! | more than a group can take, for 20 µs | [`Burst`], [`Duplicates`] |
 //! | all that per packet | [`Shaper`] |
 //! | all that per interval | [`ControlPlane`] |
+//! | which servers answer | [`Liveness`] |
 //!
 //! The control plane cannot score its candidates itself, since a policy does not call a simulator: it offers
 //! [`ControlPlane::candidates`], an engine scores them, [`ControlPlane::choose`] goes on.
@@ -27,9 +28,11 @@ mod duplicates;
 mod grouping;
 mod horus;
 mod layout;
+mod liveness;
 mod monitor;
 mod netclone;
 mod packet;
+mod present;
 mod provision;
 mod shaper;
 mod shortest;
@@ -47,6 +50,7 @@ pub use duplicates::Duplicates;
 pub use grouping::Grouping;
 pub use horus::Horus;
 pub use layout::RackLayout;
+pub use liveness::{Liveness, LivenessChange, LivenessRules};
 pub use monitor::{DemandMonitor, DemandReading};
 pub use netclone::NetClone;
 pub use packet::{Forward, Mark, Packet, Reply, ServerId};

@@ -1,5 +1,6 @@
 //! Two copies of every request while two servers seem idle (`NetClone`, SIGCOMM '23).
 
+use super::present::PresentServers;
 use super::{Duplicates, Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec::Vec;
@@ -11,6 +12,7 @@ pub struct NetClone {
     /// Requests at the server, running ones included, as its last reply said.
     lengths: Vec<u32>,
     cores: Vec<u32>,
+    present: PresentServers,
     duplicates: Duplicates,
     rng: Rng,
 }
@@ -22,6 +24,7 @@ impl NetClone {
         Self {
             lengths: alloc::vec![0; cores.len()],
             cores: cores.iter().map(|&cores| cores as u32).collect(),
+            present: PresentServers::all(cores.len()),
             duplicates: Duplicates::new(slots),
             rng: Rng::new(seed),
         }
@@ -35,10 +38,14 @@ impl NetClone {
 impl Switch for NetClone {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
-        let servers = self.lengths.len();
+        let servers = self.present.count();
+        if servers == 0 {
+            return Forward::Shed;
+        }
         let first = self.rng.below(servers);
         // Any but the first.
         let second = (first + 1 + self.rng.below((servers - 1).max(1))) % servers;
+        let (first, second) = (self.present.at(first), self.present.at(second));
         let (original, clone) = (ServerId(first as u16), ServerId(second as u16));
         if first != second && self.idle(first) && self.idle(second) {
             Forward::Both(original, clone)
@@ -59,6 +66,7 @@ impl Switch for NetClone {
 
     fn capacity(&mut self, server: ServerId, cores: usize) {
         self.cores[server.index()] = cores as u32;
+        self.present.capacity(server, cores);
     }
 
     fn grow(&mut self, _held: usize) {}

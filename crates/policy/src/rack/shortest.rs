@@ -1,5 +1,6 @@
 //! Join the shortest queue, as far as the switch knows (RackSched, OSDI '20).
 
+use super::present::PresentServers;
 use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec;
@@ -18,6 +19,7 @@ pub enum Reported {
 #[derive(Clone, Debug)]
 pub struct ShortestSwitch {
     lengths: Vec<u32>,
+    present: PresentServers,
     reported: Reported,
     /// 0: all servers are compared.
     choices: usize,
@@ -30,6 +32,7 @@ impl ShortestSwitch {
     pub fn new(servers: usize, reported: Reported, choices: usize, seed: u64) -> Self {
         Self {
             lengths: vec![0; servers],
+            present: PresentServers::all(servers),
             reported,
             choices,
             rng: Rng::new(seed),
@@ -39,19 +42,21 @@ impl ShortestSwitch {
     /// The shortest of all, ties at random.
     #[inline]
     fn shortest(&mut self) -> usize {
-        let least = self.lengths.iter().copied().min().unwrap_or(0);
-        let equals = self.lengths.iter().filter(|&&length| length == least);
-        let nth = self.rng.below(equals.count());
-        let mut equals = (0..self.lengths.len()).filter(|&server| self.lengths[server] == least);
-        equals.nth(nth).unwrap_or(0)
+        let lengths = self.present.iter().map(|server| self.lengths[server]);
+        let least = lengths.min().unwrap_or(0);
+        let is_least = |&server: &usize| self.lengths[server] == least;
+        let equals = self.present.iter().filter(is_least).count();
+        let nth = self.rng.below(equals);
+        self.present.iter().filter(is_least).nth(nth).unwrap_or(0)
     }
 
     /// The shortest of a few, the first drawn among equals.
     #[inline]
     fn shortest_of_few(&mut self) -> usize {
-        let mut best = self.rng.below(self.lengths.len());
+        let servers = self.present.count();
+        let mut best = self.present.at(self.rng.below(servers));
         for _ in 1..self.choices {
-            let other = self.rng.below(self.lengths.len());
+            let other = self.present.at(self.rng.below(servers));
             if self.lengths[other] < self.lengths[best] {
                 best = other;
             }
@@ -63,6 +68,9 @@ impl ShortestSwitch {
 impl Switch for ShortestSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
+        if self.present.count() == 0 {
+            return Forward::Shed;
+        }
         let server = match self.choices {
             0 => self.shortest(),
             _ => self.shortest_of_few(),
@@ -83,7 +91,13 @@ impl Switch for ShortestSwitch {
         None
     }
 
-    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+    fn capacity(&mut self, server: ServerId, cores: usize) {
+        if cores == 0 {
+            // What it had is not there any more when it comes back.
+            self.lengths[server.index()] = 0;
+        }
+        self.present.capacity(server, cores);
+    }
 
     fn grow(&mut self, _held: usize) {}
 
@@ -129,6 +143,17 @@ mod tests {
         switch.reply(0, &reply(1, 3));
         let next: Vec<usize> = (0..7).map(|_| ask(&mut switch)).collect();
         assert_eq!(next, [1; 7]);
+    }
+
+    #[test]
+    fn a_server_without_cores_gets_nothing_until_it_has_some() {
+        for choices in [0, 2] {
+            let mut switch = ShortestSwitch::new(3, Reported::Only, choices, 1);
+            switch.capacity(ServerId(1), 0);
+            assert!((0..100).all(|_| ask(&mut switch) != 1));
+            switch.capacity(ServerId(1), 2);
+            assert!((0..100).any(|_| ask(&mut switch) == 1));
+        }
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Switches that know nothing of the servers: at random, and in turn.
 
+use super::present::PresentServers;
 use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 
 /// Any server, each as likely.
 #[derive(Clone, Debug)]
 pub struct RandomSwitch {
-    servers: usize,
+    present: PresentServers,
     rng: Rng,
 }
 
@@ -15,7 +16,7 @@ impl RandomSwitch {
     #[must_use]
     pub fn new(servers: usize, seed: u64) -> Self {
         Self {
-            servers,
+            present: PresentServers::all(servers),
             rng: Rng::new(seed),
         }
     }
@@ -24,7 +25,12 @@ impl RandomSwitch {
 impl Switch for RandomSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
-        Forward::To(ServerId(self.rng.below(self.servers) as u16))
+        let servers = self.present.count();
+        if servers == 0 {
+            return Forward::Shed;
+        }
+        let server = self.present.at(self.rng.below(servers));
+        Forward::To(ServerId(server as u16))
     }
 
     fn reply(&mut self, _now_ns: u64, _reply: &Reply) -> bool {
@@ -35,7 +41,9 @@ impl Switch for RandomSwitch {
         None
     }
 
-    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+    fn capacity(&mut self, server: ServerId, cores: usize) {
+        self.present.capacity(server, cores);
+    }
 
     fn grow(&mut self, _held: usize) {}
 
@@ -51,7 +59,8 @@ impl Switch for RandomSwitch {
 /// One server after the other.
 #[derive(Clone, Debug)]
 pub struct RoundRobinSwitch {
-    servers: u16,
+    present: PresentServers,
+    /// The server after the last one that had a turn.
     next: u16,
 }
 
@@ -60,7 +69,7 @@ impl RoundRobinSwitch {
     #[must_use]
     pub fn new(servers: usize) -> Self {
         Self {
-            servers: servers as u16,
+            present: PresentServers::all(servers),
             next: 0,
         }
     }
@@ -69,12 +78,12 @@ impl RoundRobinSwitch {
 impl Switch for RoundRobinSwitch {
     #[inline]
     fn request(&mut self, _now_ns: u64, _packet: Packet) -> Forward {
-        let server = self.next;
-        self.next = if server + 1 == self.servers {
-            0
-        } else {
-            server + 1
-        };
+        if self.present.count() == 0 {
+            return Forward::Shed;
+        }
+        let place = self.present.place_from(self.next);
+        let server = self.present.at(place) as u16;
+        self.next = server + 1;
         Forward::To(ServerId(server))
     }
 
@@ -86,7 +95,9 @@ impl Switch for RoundRobinSwitch {
         None
     }
 
-    fn capacity(&mut self, _server: ServerId, _cores: usize) {}
+    fn capacity(&mut self, server: ServerId, cores: usize) {
+        self.present.capacity(server, cores);
+    }
 
     fn grow(&mut self, _held: usize) {}
 

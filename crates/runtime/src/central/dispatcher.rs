@@ -11,6 +11,7 @@ use headway_net::slot::Slot;
 use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
 
+use super::rack::{RackSide, Returning};
 use super::watch::{CentralWatch, HeldRequests, Look};
 use super::worker_link::DispatcherEnd;
 use crate::accepting::Accepting;
@@ -41,6 +42,8 @@ pub(super) struct DispatcherRules<I, M> {
 pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
     pub(super) ingress: I,
     pub(super) rules: RulesReceiver<DispatcherRules<I, M>>,
+    /// Of a server behind a rack's switch.
+    pub(super) rack: Option<Box<RackSide>>,
     pub(super) watch: CentralWatch<M>,
     pub(super) intake: Intake<R, C>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
@@ -54,6 +57,7 @@ pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
 pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     pub(super) ingress: I,
     rules: RulesReceiver<DispatcherRules<I, M>>,
+    rack: Option<Box<RackSide>>,
     watch: CentralWatch<M>,
     intake: Intake<R, C>,
     rx_waker: Arc<RxWaker<R>>,
@@ -89,6 +93,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         Self {
             ingress: parts.ingress,
             rules: parts.rules,
+            rack: parts.rack,
             watch: parts.watch,
             intake: parts.intake,
             rx_waker: parts.rx_waker,
@@ -172,6 +177,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             || unpublished
             || self.workers != self.control.workers()
             || self.rules.are_new(&self.control)
+            || self
+                .rack
+                .as_ref()
+                .is_some_and(|rack| rack.has_news(&self.control))
             || self
                 .links
                 .iter()
@@ -283,17 +292,39 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     fn accept(&mut self, max: usize) -> usize {
         let Self {
             ingress,
+            rack,
             intake,
             rx_waker,
+            tx,
             waiting,
             in_flight,
             now_ns,
             ..
         } = self;
+        let queued = ingress.waiting();
         intake.receive(rx_waker.rx(), *now_ns, max, |intake, slot| {
             let (id, slot) = job_of(slot);
             let job = describe(id, intake.pool.get(&slot));
             intake.tally.class(job.class.0).accepted.add(1);
+            if let Some(rack) = rack {
+                if rack.drops(intake.pool.get(&slot), ingress, ingress.waiting() > queued) {
+                    intake.tally.class(job.class.0).shed.add(1);
+                    intake.tally.clones_dropped.add(1);
+                    return intake.refuse(slot, Status::Shed);
+                }
+                let evicted = rack.arrived(job.class);
+                if !evicted.is_empty() {
+                    let mut returning = Returning {
+                        ingress,
+                        intake,
+                        waiting,
+                        in_flight,
+                        tx,
+                        now_ns: *now_ns,
+                    };
+                    rack.hand_back(&evicted, &mut returning);
+                }
+            }
             match ingress.arrived(*now_ns, job) {
                 Ok(()) => {
                     waiting[id.index()] = Some(Waiting {
@@ -351,6 +382,10 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             watch.adopt(&fresh.monitor);
             true
         });
+        let rack = self.rack.as_ref();
+        if rack.is_some_and(|rack| rack.has_news(&self.control)) {
+            self.take_order();
+        }
         if self.control.workers() != self.workers {
             self.resize();
         }
@@ -360,6 +395,33 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             ServerPhase::Abandoning => self.abandon(),
             ServerPhase::Stopped => {}
         }
+    }
+
+    #[cold]
+    fn take_order(&mut self) {
+        let Self {
+            ingress,
+            rack,
+            intake,
+            waiting,
+            in_flight,
+            tx,
+            now_ns,
+            control,
+            ..
+        } = self;
+        let Some(rack) = rack else {
+            return;
+        };
+        let returning = Returning {
+            ingress,
+            intake,
+            waiting,
+            in_flight,
+            tx,
+            now_ns: *now_ns,
+        };
+        rack.take_order(control, returning);
     }
 
     #[cold]
@@ -432,7 +494,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
 }
 
 #[inline]
-fn describe(id: JobId, slot: &Slot) -> Job {
+pub(super) fn describe(id: JobId, slot: &Slot) -> Job {
     Job {
         id,
         class: ClassId(slot.class),

@@ -15,6 +15,7 @@ use super::dispatcher_worker::DispatcherWorkerParts;
 use super::fiber_worker::{FiberWorkerParts, WorkerLocal};
 use super::inline::InlineWorker;
 use super::inline_fibers::InlineFiberWorker;
+use super::rack::RackSide;
 use super::watch::{CentralWatch, CentralWorkerSlot, Telling};
 use super::worker::CentralWorker;
 use super::worker_link::worker_link;
@@ -31,6 +32,7 @@ use crate::parts::{
     EngineParts, Layout, LiveEngine, QueueDepths, ServerConfig, SetRules, executors, kernel_drops,
     tallies,
 };
+use crate::rack::{SetDuty, set_duty};
 use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
@@ -116,6 +118,7 @@ where
         control,
         groups,
         set_rules,
+        set_duty,
     } = prepare(systems, parts, buffers, &tallies, &overruns, layout)?;
     let mut started = Ok(());
     for group in groups {
@@ -135,6 +138,7 @@ where
         kernel_drops: kernel_drops(&rxs),
         layout: Some(layout),
         set_rules,
+        set_duty,
         queue_depths: Arc::new(QueueDepths::default),
         dispatchers,
         monitor_layout: None,
@@ -164,6 +168,7 @@ struct Prepared<I, L, M, D: Datapath, C, S> {
     control: Arc<ServerControl>,
     groups: Vec<DispatcherGroup<I, L, M, D, C, S>>,
     set_rules: SetRules,
+    set_duty: Option<SetDuty>,
 }
 
 /// What the threads of one dispatcher and its workers are made of, in every layout.
@@ -244,6 +249,7 @@ where
         .zip(buffers.divided(dispatchers));
     let mut groups: Vec<DispatcherGroup<I, L, M, D, C, S>> = Vec::with_capacity(dispatchers);
     let mut mailboxes = Vec::with_capacity(dispatchers);
+    let mut orders = Vec::new();
     let mut first = 0;
     for (number, ((system, control), ((rx, tx), buffers))) in
         systems.into_iter().zip(controls).zip(ends).enumerate()
@@ -255,6 +261,11 @@ where
         let (links, worker_ends): (Vec<_>, Vec<_>) = (0..size)
             .map(|_| worker_link(system.depth.min(pool.len())))
             .unzip();
+        let rack = config.behind_switch.then(|| {
+            let (sender, receiver) = rules();
+            orders.push(sender);
+            RackSide::new(&shape, buffers.free.len(), receiver)
+        });
         let (dispatcher_rules, rules) = rules();
         let (local_rules, locals) = locals(system.locals);
         mailboxes.push(Mailboxes {
@@ -264,6 +275,7 @@ where
         let dispatcher = Dispatcher::new(DispatcherParts {
             ingress: system.ingress,
             rules,
+            rack,
             watch: CentralWatch::new(
                 system.monitor,
                 telling,
@@ -316,6 +328,7 @@ where
         control,
         groups,
         set_rules: set_rules::<I, L, M>(mailboxes),
+        set_duty: config.behind_switch.then(|| set_duty(orders)),
     })
 }
 

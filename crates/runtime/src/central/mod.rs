@@ -11,6 +11,7 @@ mod fiber_worker;
 mod inline;
 mod inline_fibers;
 mod launch;
+mod rack;
 mod view;
 mod watch;
 mod worker;

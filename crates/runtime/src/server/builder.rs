@@ -91,6 +91,9 @@ pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
     look_ns: Option<u64>,
     feedback: bool,
     drain: Duration,
+    behind_switch: bool,
+    /// Whether the rack's control plane says what the server runs, in place of a policy.
+    directed: bool,
 }
 
 /// What of a builder has a type of its own, changed by [`Builder::with`].
@@ -124,6 +127,8 @@ impl Default for Builder {
             look_ns: None,
             feedback: false,
             drain: DRAIN,
+            behind_switch: false,
+            directed: false,
         }
     }
 }
@@ -223,6 +228,22 @@ impl<S, D, C> Builder<S, D, C> {
     /// How long a stop is to answer what was accepted, for who stops the server: [`Server::drain`] has it; 10 s unless chosen.
     pub fn drain(mut self, time: Duration) -> Self {
         self.drain = time;
+        self
+    }
+
+    /// The server stands behind the switch of a rack (Pallas): it drops clones that cannot start at once, and hands requests back, as the orders say that
+    /// [`Server::rack_link`] passes on. The policy stays the server's own. [`start`](Self::start) refuses a policy without a dispatcher.
+    pub fn behind_switch(mut self) -> Self {
+        self.behind_switch = true;
+        self
+    }
+
+    /// The same, and the orders also say which groups of classes the server serves on how many workers: c-FCFS for one group, DARC with the
+    /// reservation given for several. Replaces the policy. Before the first order it is c-FCFS.
+    pub fn directed(mut self) -> Self {
+        self.behind_switch = true;
+        self.directed = true;
+        self.policy = "c-fcfs".parse();
         self
     }
 
@@ -388,6 +409,8 @@ impl<S, D, C> Builder<S, D, C> {
             look_ns: self.look_ns,
             feedback: self.feedback,
             drain: self.drain,
+            behind_switch: self.behind_switch,
+            directed: self.directed,
         }
     }
 
@@ -445,6 +468,10 @@ impl<S, D, C> Builder<S, D, C> {
             let policy = spec.name();
             return Err(StartError::OneQueue { policy });
         }
+        if self.behind_switch && !admission.has_dispatcher {
+            let policy = spec.name();
+            return Err(StartError::NoDispatcher { policy });
+        }
         if self.slots.is_none() {
             // Each dispatcher has queues of its own.
             let slots = shape.job_capacity * admission.dispatchers.max(1);
@@ -465,6 +492,7 @@ impl<S, D, C> Builder<S, D, C> {
             mechanism: self.mechanism,
             look_ns: self.look_ns,
             feedback: self.feedback,
+            behind_switch: self.behind_switch,
         };
         let parts = EngineParts {
             datapath,
@@ -473,9 +501,15 @@ impl<S, D, C> Builder<S, D, C> {
             shape: shape.clone(),
             config,
         };
-        let StartedEngine { engine, policy } = systems::with(&spec, &shape, Launch(parts))??;
+        let launch = Launch(parts);
+        let StartedEngine { engine, policy } = if self.directed {
+            launch.visit(systems::given(&shape))?
+        } else {
+            systems::with(&spec, &shape, launch)??
+        };
         Ok(Server {
             stopper: Stopper::of(&engine),
+            rack_link: engine.rack_link(shape.queues()),
             observer: Observer::of(&engine, &shape, class_names),
             tuner: Tuner::of(&engine, shape, spec, policy.params.clone()),
             engine,

@@ -23,6 +23,7 @@ use crate::control::{ServerControl, ServerPhase};
 use crate::error::{ResizeError, ShutdownError};
 use crate::park::Idle;
 use crate::parts::{GRACE, Layout, LiveEngine};
+use crate::rack::RackLink;
 use crate::stall::Stall;
 use crate::tally::Stats;
 use crate::threads::Failed;
@@ -56,6 +57,7 @@ pub struct Server {
     drain: Duration,
     observer: Observer,
     tuner: Tuner,
+    rack_link: Option<RackLink>,
 }
 
 impl Server {
@@ -124,6 +126,13 @@ impl Server {
     #[must_use]
     pub fn tuner(&self) -> Tuner {
         self.tuner.clone()
+    }
+
+    /// A handle that passes on the orders of a rack's control plane; `None` unless the server was built [behind a
+    /// switch](Builder::behind_switch).
+    #[must_use]
+    pub fn rack_link(&self) -> Option<RackLink> {
+        self.rack_link.clone()
     }
 
     /// When its threads did not get on for more than 5 µs outside of handlers, system calls included, in no particular order; as

@@ -177,6 +177,7 @@ where
         tallies,
         kernel_drops: kernel_drops(&rxs),
         layout: None,
+        set_duty: None,
         set_rules: set_rules::<I, L, M>(local_rules, monitor_rules),
         queue_depths: Arc::new(move || peers.depths()),
         dispatchers: 0,

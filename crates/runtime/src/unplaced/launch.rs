@@ -132,6 +132,7 @@ where
         tallies,
         kernel_drops: kernel_drops(&rxs),
         layout: None,
+        set_duty: None,
         monitor_layout: None,
         set_rules: set_rules::<I, L, M>(mailboxes),
         queue_depths: Arc::new(move || common.depths()),

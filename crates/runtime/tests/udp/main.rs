@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod life;
+mod rack;
 mod steering;
 
 use std::sync::Arc;

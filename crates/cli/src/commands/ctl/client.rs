@@ -1,6 +1,6 @@
 //! The client's end of a control socket.
 
-use crate::ctl::place;
+use crate::ctl::place::{self, SocketKind};
 use crate::ctl::protocol::{CtlRequest, parse_response, read_line, write_line};
 use crate::error::usage;
 use anyhow::{Context, Result, anyhow};
@@ -36,7 +36,7 @@ fn by_port(port: u16, uid: u32) -> Result<PathBuf> {
     let directories = place::directories(uid);
     let mut paths = directories
         .iter()
-        .map(|directory| place::socket(directory, port));
+        .map(|directory| place::socket(directory, SocketKind::Server, port));
     match paths.find(|path| path.exists()) {
         Some(path) => Ok(path),
         None => Err(no_server(format!(
@@ -47,7 +47,7 @@ fn by_port(port: u16, uid: u32) -> Result<PathBuf> {
 }
 
 fn only_one(uid: u32) -> Result<PathBuf> {
-    let mut running = place::running(uid);
+    let mut running = place::running(uid, SocketKind::Server);
     match running.len() {
         1 => Ok(running.remove(0)),
         0 => Err(no_server(format!(
@@ -80,8 +80,8 @@ fn looked(uid: u32) -> String {
     )
 }
 
-/// What the server says of itself.
-pub(super) fn status(path: &Path) -> Result<Value> {
+/// What the server, or the rack's switch, says of itself.
+pub(crate) fn status(path: &Path) -> Result<Value> {
     ask(path, &CtlRequest::Status)?.map_err(|error| anyhow!("the server refuses: {error}"))
 }
 

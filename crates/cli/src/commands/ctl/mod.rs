@@ -1,6 +1,6 @@
 //! `headway ctl`: looks into a running server and changes its policy's parameters.
 
-mod client;
+pub(crate) mod client;
 mod show;
 
 use crate::args;

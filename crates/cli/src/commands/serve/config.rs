@@ -81,6 +81,11 @@ pub(crate) struct Sourced<T> {
 }
 
 impl<T> Sourced<T> {
+    /// A value that stands at this place.
+    pub(crate) fn new(value: T, place: String) -> Self {
+        Self { value, place }
+    }
+
     /// What it means; an error names the place.
     pub(crate) fn parse<U, E: Display>(
         self,

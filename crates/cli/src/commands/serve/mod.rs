@@ -2,8 +2,8 @@
 
 mod args;
 mod check;
-mod config;
-mod ctl;
+pub(crate) mod config;
+pub(crate) mod ctl;
 mod describe;
 mod interrupt;
 mod meter;

@@ -4,6 +4,7 @@ use super::config::Sourced;
 use super::ctl::{ControlSocket, Place};
 use super::interrupt::Interruption;
 use crate::commands::apps::{BuiltInApp, KvFlags};
+use crate::ctl::place::SocketKind;
 use crate::error::explain;
 use anyhow::Result;
 use headway_net::classify::AnyClassifier;
@@ -41,7 +42,7 @@ pub(super) struct ServeSettings {
 impl ServeSettings {
     /// The control socket of a server on this port; none where it is off, or the port is 0.
     pub(super) fn control_socket(&self, port: u16) -> Result<Option<ControlSocket>> {
-        ControlSocket::bind(&self.ctl, port)
+        ControlSocket::bind(&self.ctl, SocketKind::Server, port)
     }
 
     pub(super) fn start(&self, journal: usize) -> Result<Server> {

@@ -10,9 +10,9 @@ use headway_sim::host::HostCosts;
 #[derive(clap::Args)]
 pub(super) struct HostFlags {
     /// An application that shares the host's cores, repeatable: NAME:workload=…,load=…|rate=…[,cores=G[..MOST]]
-    /// [,policy=…] or NAME:batch[,cores=…]. G cores are guaranteed (0); a rate may change in steps:
-    /// 100k/1s+5M/1s+100k. Without any: one application of --workload and --load with every core guaranteed,
-    /// and a batch application
+    /// [,policy=…][,refuses] or NAME:batch[,cores=…][,refuses]. G cores are guaranteed (0); a rate may change in
+    /// steps: 100k/1s+5M/1s+100k; one that refuses to leave its cores is moved away. Without any: one application
+    /// of --workload and --load with every core guaranteed, and a batch application
     #[arg(
         long,
         value_name = "NAME:…",

@@ -6,11 +6,10 @@
 mod status;
 
 use crate::commands::serve::config::Sourced;
-use crate::ctl::place::{self, SocketState};
+use crate::ctl::place::{self, SocketKind, SocketState};
 use crate::ctl::protocol::{
     CtlRequest, CtlResponse, REQUEST_BYTES_MAX, read_line, response_line, write_line,
 };
-use crate::error::explain;
 use anyhow::Result;
 use nix::sys::socket::getsockopt;
 use nix::sys::socket::sockopt::PeerCredentials;
@@ -25,6 +24,12 @@ use std::time::{Duration, Instant};
 
 pub(super) use status::Subject;
 
+/// Whoever is asked over a control socket.
+pub(crate) trait Responder: Send + Sync + 'static {
+    /// The answer to a request.
+    fn respond(&self, request: CtlRequest) -> CtlResponse;
+}
+
 /// A client has so long in all.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Clients that are answered at once; more are turned away.
@@ -34,7 +39,7 @@ const REQUESTS_MAX: usize = 64;
 
 /// Where to listen for control.
 #[derive(Clone, Debug)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Nowhere.
     Off,
     /// At this path.
@@ -44,13 +49,13 @@ pub(super) enum Place {
 }
 
 /// A socket at its path, removed when dropped.
-pub(super) struct ControlSocket {
+pub(crate) struct ControlSocket {
     listener: UnixListener,
     file: SocketFile,
 }
 
 /// The socket's path, and which file there is ours: it is removed when this is dropped.
-pub(super) struct SocketFile {
+pub(crate) struct SocketFile {
     path: PathBuf,
     inode: u64,
 }
@@ -65,12 +70,16 @@ impl Drop for SocketFile {
 }
 
 impl ControlSocket {
-    /// Binds the socket of a server on `port`, if there is to be one. While the system has not chosen the port (0), only looks whether the
+    /// Binds the socket of a server or a switch on `port`, if there is to be one. While the system has not chosen the port (0), only looks whether the
     /// directory is fit.
-    pub(super) fn bind(place: &Sourced<Place>, port: u16) -> Result<Option<Self>> {
+    pub(crate) fn bind(
+        place: &Sourced<Place>,
+        kind: SocketKind,
+        port: u16,
+    ) -> Result<Option<Self>> {
         let refused = |why: String| {
             place.refused(format!(
-                "{why}: choose another path by --ctl PATH, or serve with --no-ctl"
+                "{why}: choose another path by --ctl PATH, or run with --no-ctl"
             ))
         };
         let uid = place::own_uid().map_err(|error| refused(format!("/proc/self: {error}")))?;
@@ -83,7 +92,7 @@ impl ControlSocket {
                 if port == 0 {
                     return Ok(None);
                 }
-                place::socket(&directory, port)
+                place::socket(&directory, kind, port)
             }
         };
         Self::at(&path, uid).map(Some).map_err(refused)
@@ -111,12 +120,12 @@ impl ControlSocket {
     }
 
     /// Where it lies.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
 
     /// Answers clients from now on, until the process ends. What it returns removes the socket when it is dropped.
-    pub(super) fn answer(self, subject: Subject) -> io::Result<SocketFile> {
+    pub(crate) fn answer(self, subject: impl Responder) -> io::Result<SocketFile> {
         let Self { listener, file } = self;
         let uid = place::own_uid()?;
         let subject = Arc::new(subject);
@@ -145,7 +154,7 @@ impl Drop for Client {
     }
 }
 
-fn accept(stream: UnixStream, uid: u32, subject: &Arc<Subject>, clients: &Arc<AtomicUsize>) {
+fn accept(stream: UnixStream, uid: u32, subject: &Arc<impl Responder>, clients: &Arc<AtomicUsize>) {
     let before = clients.fetch_add(1, Ordering::Relaxed);
     let client = Client(Arc::clone(clients));
     let peer = getsockopt(&stream, PeerCredentials).map(|peer| peer.uid());
@@ -165,7 +174,7 @@ fn accept(stream: UnixStream, uid: u32, subject: &Arc<Subject>, clients: &Arc<At
         .name("hw-ctl-client".into())
         .spawn(move || {
             let _client = client;
-            let _ = converse(&stream, &subject);
+            let _ = converse(&stream, &*subject);
         });
 }
 
@@ -188,13 +197,18 @@ impl Read for Until<'_> {
 }
 
 /// Answers the client's requests, one after the other.
-fn converse(stream: &UnixStream, subject: &Subject) -> io::Result<()> {
+fn converse(stream: &UnixStream, subject: &impl Responder) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let deadline = Instant::now() + PATIENCE;
     let mut reader = BufReader::new(Until { stream, deadline });
     for _ in 0..REQUESTS_MAX {
         match read_line(&mut reader, REQUEST_BYTES_MAX) {
-            Ok(Some(line)) => write_line(stream, &response_line(&respond(&line, subject)))?,
+            Ok(Some(line)) => write_line(
+                stream,
+                &response_line(
+                    &CtlRequest::parse(&line).and_then(|request| subject.respond(request)),
+                ),
+            )?,
             Ok(None) => break,
             Err(error) => {
                 return write_line(stream, &response_line(&Err(error.to_string())));
@@ -202,15 +216,4 @@ fn converse(stream: &UnixStream, subject: &Subject) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn respond(line: &[u8], subject: &Subject) -> CtlResponse {
-    match CtlRequest::parse(line)? {
-        CtlRequest::Status => Ok(subject.status()),
-        CtlRequest::Set(params) => {
-            let changes = subject.tuner.set(&params);
-            let changes = changes.map_err(|error| explain(&error))?;
-            Ok(status::changes(&changes))
-        }
-    }
 }

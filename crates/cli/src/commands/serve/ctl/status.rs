@@ -1,5 +1,8 @@
 //! What a running server says of itself.
 
+use super::Responder;
+use crate::ctl::protocol::{CtlRequest, CtlResponse};
+use crate::error::explain;
 use headway_policy::change::ParamChange;
 use headway_policy::role::Owner;
 use headway_policy::spec::Params;
@@ -15,7 +18,7 @@ use std::time::{Instant, SystemTime};
 /// The server that clients ask about.
 pub(in crate::commands::serve) struct Subject {
     observer: Observer,
-    pub(super) tuner: Tuner,
+    tuner: Tuner,
     policy: &'static str,
     layout: Option<Layout>,
     listens: Option<SocketAddr>,
@@ -36,7 +39,7 @@ impl Subject {
     }
 
     /// The object of `headway ctl status`.
-    pub(super) fn status(&self) -> Value {
+    fn status(&self) -> Value {
         let stats = self.observer.stats();
         let InForce {
             spec,
@@ -90,6 +93,19 @@ impl Subject {
             "plan_revisions": stats.plan_revisions,
             "reservation": plan.map(|plan| reservation_of(plan, &names)),
         })
+    }
+}
+
+impl Responder for Subject {
+    fn respond(&self, request: CtlRequest) -> CtlResponse {
+        match request {
+            CtlRequest::Status => Ok(self.status()),
+            CtlRequest::Set(params) => {
+                let changed = self.tuner.set(&params);
+                let changed = changed.map_err(|error| explain(&error))?;
+                Ok(changes(&changed))
+            }
+        }
     }
 }
 
@@ -160,7 +176,7 @@ fn as_object(params: &Params) -> Value {
 }
 
 /// What was changed.
-pub(super) fn changes(changes: &[ParamChange]) -> Value {
+fn changes(changes: &[ParamChange]) -> Value {
     let changes = changes.iter().map(|ParamChange { key, old, new }| {
         json!({ "param": key, "old": old.to_string(), "new": new.to_string() })
     });

@@ -1,0 +1,104 @@
+//! The flags of `headway rack`.
+
+use crate::args;
+use crate::policy_flag::{self, Runs};
+use clap::{Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(super) command: Option<RackCommand>,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+}
+
+#[derive(Subcommand)]
+pub(super) enum RackCommand {
+    /// Show what a running switch does: groups, servers, types, packets
+    Status(StatusArgs),
+    /// Say why a type's requests go where they go
+    Explain(ExplainArgs),
+}
+
+#[derive(clap::Args)]
+pub(super) struct RunArgs {
+    /// Read settings from a TOML file with these flags as keys; flags override it
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Where clients send requests; port 0 lets the system choose [default: 127.0.0.1:7100]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) listen: Option<String>,
+    /// A server behind the switch, and how many workers it has (1 unless given); repeatable
+    #[arg(long, value_name = "ADDR:PORT[,cores=N]")]
+    pub(super) server: Vec<String>,
+    /// The switch's policy and its parameters [default: pallas]
+    #[arg(long, value_name = policy_flag::VALUE, value_parser = Runs::Racks, hide_possible_values = true, long_help = Runs::Racks.help("The switch's policy and its parameters [default: pallas]"))]
+    pub(super) policy: Option<String>,
+    /// Declare a workload's classes as the first types, by name or file. Other types show up by themselves
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(super) workload: Option<String>,
+    /// Most types; further type bytes are UNKNOWN [default: 32]
+    #[arg(long, value_name = "N", value_parser = args::count)]
+    pub(super) types: Option<u64>,
+    /// A server that was sent a request and answers nothing for so long leaves the turns, until it answers again; 0ms: never [default: 50ms]
+    #[arg(long, value_name = "TIME")]
+    pub(super) silence: Option<String>,
+    /// Answer Prometheus at http://ADDR:PORT/metrics
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) metrics: Option<String>,
+    /// Listen for `headway rack status` at this path [default: $XDG_RUNTIME_DIR/headway/PORT.rack, or /tmp/headway-UID/PORT.rack]
+    #[arg(long, value_name = "PATH", conflicts_with = "no_ctl")]
+    pub(super) ctl: Option<PathBuf>,
+    /// Do not listen for `headway rack status`
+    #[arg(long)]
+    pub(super) no_ctl: bool,
+    /// Seed of the policy's own randomness [default: 1]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// How the counts are written at the end
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: RackFormat,
+}
+
+/// `--format`.
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum RackFormat {
+    /// For people
+    #[default]
+    Table,
+    /// For programs: the fields are stable
+    Json,
+}
+
+impl RackFormat {
+    pub(super) fn is_json(self) -> bool {
+        self == Self::Json
+    }
+}
+
+#[derive(clap::Args)]
+pub(super) struct SwitchChoice {
+    /// The switch, by the port it listens on or by the path of its control socket [default: the only one of this user]
+    #[arg(long, value_name = "PATH|PORT")]
+    pub(super) switch: Option<String>,
+}
+
+#[derive(clap::Args)]
+pub(super) struct StatusArgs {
+    #[command(flatten)]
+    pub(super) switch: SwitchChoice,
+    /// How it is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(super) format: RackFormat,
+}
+
+#[derive(clap::Args)]
+pub(super) struct ExplainArgs {
+    #[command(flatten)]
+    pub(super) switch: SwitchChoice,
+    /// The type: its byte, or its name in the workload
+    #[arg(value_name = "TYPE")]
+    pub(super) name: String,
+}

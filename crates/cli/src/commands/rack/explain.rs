@@ -1,0 +1,112 @@
+//! Why a type's requests go where they go, in a sentence with its numbers.
+
+use crate::error::{hint, usage};
+use anyhow::Result;
+use serde_json::Value;
+
+/// The sentence about a type, by its byte or its name.
+pub(super) fn sentence(status: &Value, asked: &str) -> Result<String> {
+    let types = array(&status["types"]);
+    let is_asked = |class: &&Value| {
+        class["name"].as_str() == Some(asked) || asked.parse().ok() == class["type"].as_u64()
+    };
+    let Some(class) = types.iter().find(is_asked) else {
+        let names: Vec<&str> = types
+            .iter()
+            .filter_map(|class| class["name"].as_str())
+            .collect();
+        let known = if names.is_empty() {
+            "; no type showed up yet".to_owned()
+        } else {
+            format!("{}; there are: {}", hint(asked, &names), names.join(", "))
+        };
+        return Err(usage("TYPE", format!("no type is called '{asked}'{known}")));
+    };
+    let name = class["name"].as_str().unwrap_or_default();
+    let Some(number) = class["group"].as_u64() else {
+        return Ok(format!(
+            "{} may go to any server: '{}' does not tell types apart.",
+            name,
+            status["policy"].as_str().unwrap_or_default()
+        ));
+    };
+    let group = &status["groups"][number as usize];
+    let others = array(&group["types"]).iter().filter_map(Value::as_str);
+    let others: Vec<&str> = others.filter(|other| *other != name).collect();
+    let company = if others.is_empty() {
+        "alone".to_owned()
+    } else {
+        format!("together with {}", others.join(", "))
+    };
+    let figures = match class["mean_us"].as_f64() {
+        Some(mean_us) => format!(
+            "takes {mean_us:.1} µs on average and makes up {:.1} % of the requests, so that it needs {:.1} cores",
+            100.0 * class["share"].as_f64().unwrap_or_default(),
+            class["demand_cores"].as_f64().unwrap_or_default(),
+        ),
+        None => "was not answered yet".into(),
+    };
+    let servers = array(&status["servers"]).iter().filter_map(|server| {
+        let cores = server["group_cores"][number as usize].as_u64()?;
+        (cores > 0).then(|| {
+            format!(
+                "{} ({cores})",
+                server["server"].as_str().unwrap_or_default()
+            )
+        })
+    });
+    let servers: Vec<_> = servers.collect();
+    Ok(format!(
+        "{name} {figures}; group {number} serves it {company}, needs {:.1} cores and has {}: {}.",
+        group["demand_cores"].as_f64().unwrap_or_default(),
+        group["cores"],
+        servers.join(", "),
+    ))
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn status() -> Value {
+        json!({
+            "policy": "pallas",
+            "types": [
+                { "type": 0, "name": "short", "group": 0, "mean_us": 10.0, "share": 0.9, "demand_cores": 3.8 },
+                { "type": 77, "name": "type 77", "group": 1, "mean_us": null, "share": 0.0, "demand_cores": 0.0 },
+            ],
+            "groups": [
+                { "types": ["short"], "cores": 4, "demand_cores": 3.8 },
+                { "types": ["type 77"], "cores": 4, "demand_cores": 4.2 },
+            ],
+            "servers": [
+                { "server": "10.0.0.1:7000", "group_cores": [4, 0] },
+                { "server": "10.0.0.2:7000", "group_cores": [0, 4] },
+            ],
+        })
+    }
+
+    #[test]
+    fn a_type_is_explained_with_its_numbers() {
+        assert_eq!(
+            sentence(&status(), "short").unwrap(),
+            "short takes 10.0 µs on average and makes up 90.0 % of the requests, so that it needs 3.8 cores; group 0 serves it alone, \
+             needs 3.8 cores and has 4: 10.0.0.1:7000 (4)."
+        );
+        assert_eq!(
+            sentence(&status(), "77").unwrap(),
+            "type 77 was not answered yet; group 1 serves it alone, needs 4.2 cores and has 4: 10.0.0.2:7000 (4)."
+        );
+    }
+
+    #[test]
+    fn a_type_that_there_is_not_is_refused_with_those_there_are() {
+        let error = sentence(&status(), "shrot").unwrap_err().to_string();
+        assert!(error.contains("did you mean 'short'"), "{error}");
+    }
+}

@@ -1,0 +1,189 @@
+//! The switch and its control plane, until a signal.
+
+use super::metrics::MetricsServer;
+use super::settings::RackSettings;
+use super::status::{Observed, RackSubject, counts};
+use crate::commands::serve::ctl::ControlSocket;
+use crate::ctl::place::SocketKind;
+use crate::error::explain;
+use crate::output;
+use anyhow::{Context, Result};
+use headway_policy::rack::systems::{self, RackSystem, RackVisit};
+use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
+use headway_rack::{
+    PacketCounts, RackControl, ScoringTask, SwitchLimits, SwitchStopper, SwitchTables, UdpSwitch,
+    run_control, score_by_simulation,
+};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+/// Requests that a policy with a queue in the switch may hold: 2 MB of bodies.
+const HELD: usize = 1024;
+/// The load at which the first groups are chosen, before anything is measured.
+const FIRST_LOAD: f64 = 0.85;
+
+/// Runs until SIGTERM or SIGINT.
+pub(super) fn run(settings: &RackSettings) -> Result<ExitCode> {
+    let shape = RackShape {
+        cores: settings.cores.clone(),
+        types: settings.types.clone(),
+        room: HELD,
+        seed: settings.seed,
+    };
+    let policy = &settings.policy;
+    systems::with(&policy.value, &shape, Starter { settings })
+        .map_err(|error| policy.refused(explain(&error)))?
+}
+
+struct Starter<'a> {
+    settings: &'a RackSettings,
+}
+
+impl RackVisit for Starter<'_> {
+    type Output = Result<ExitCode>;
+
+    fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output {
+        serve(self.settings, system)
+    }
+}
+
+fn serve<S: Switch + Send + 'static>(
+    settings: &RackSettings,
+    mut system: RackSystem<S>,
+) -> Result<ExitCode> {
+    let declared = settings.declared.len();
+    let limits = SwitchLimits {
+        undeclared: settings.types.len() - declared,
+        held: HELD,
+        ..SwitchLimits::new(declared)
+    };
+    let tables = Arc::new(SwitchTables::new(settings.types.len()));
+    let shaper = system.switch.shaper();
+    let turns = shaper.map_or(Turns::Even, |shaper| shaper.turns());
+    let (name, params) = (system.name, system.params);
+    let mut switch = UdpSwitch::bind(
+        settings.listen.value,
+        system.switch,
+        settings.addresses.clone(),
+        limits,
+    )
+    .map_err(|error| settings.listen.refused(error))?;
+    let at = switch.local_addr();
+    let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
+    let metrics = settings.metrics.as_ref();
+    let metrics = metrics.map(MetricsServer::bind).transpose()?;
+    if let Some(silent_ns) = settings.silent_ns {
+        let rules = LivenessRules {
+            silent_ns,
+            ..LivenessRules::default()
+        };
+        switch = switch.watching(Liveness::new(&settings.cores, rules));
+    }
+    let control = system.control.take().map(|mut control| {
+        let first = ScoringTask {
+            control: control.clone(),
+            load: FIRST_LOAD,
+        };
+        control.choose(&score(turns, &first));
+        RackControl::new(control, Arc::clone(&tables)).adapting(system.adapting)
+    });
+    let observed = Arc::new(Observed::default());
+    if let Some(control) = &control {
+        observed.set(control.control());
+    }
+    let mut switch = switch.with_tables(Arc::clone(&tables));
+    let stopped = Arc::new(AtomicBool::new(false));
+    heed_signals(switch.stopper(&stopped))?;
+    let subject = RackSubject::new(settings, at, name, &params, &tables, &observed);
+    let subject = Arc::new(subject);
+    let _socket = socket
+        .map(|socket| socket.answer(Arc::clone(&subject)))
+        .transpose()
+        .context("cannot start the thread that answers headway rack status")?;
+    if let Some(metrics) = metrics {
+        metrics.answer(Arc::clone(&subject))?;
+    }
+    announce(settings, at, &subject)?;
+    let counted = thread::scope(|scope| {
+        let forwarding = thread::Builder::new().name("hw-switch".into());
+        let forwarding = forwarding.spawn_scoped(scope, || {
+            switch.run(&stopped);
+            *switch.switch().counts()
+        });
+        if let Some(control) = control {
+            let observe = |control: &ControlPlane| observed.set(control);
+            run_control(control, &stopped, |task| score(turns, task), observe);
+        }
+        forwarding.map(|thread| thread.join())
+    });
+    let counted = counted.context("cannot start the switch's thread")?;
+    let counted = counted
+        .map_err(|_| anyhow::anyhow!("the switch's thread panicked; its message says why"))?;
+    tell(settings, &counted)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Scores candidates for the servers that are there.
+fn score(turns: Turns, task: &ScoringTask) -> Vec<f64> {
+    let layout = task.control.layout();
+    let cores: Vec<usize> = (0..layout.servers())
+        .map(|server| layout.capacity(server))
+        .collect();
+    score_by_simulation(&cores, turns, task)
+}
+
+/// SIGTERM and SIGINT end the switch after the batch that it is at. A second one finds it gone.
+fn heed_signals(stopper: SwitchStopper) -> Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT]).context("cannot watch for signals")?;
+    thread::Builder::new()
+        .name("hw-signals".into())
+        .spawn(move || {
+            for _ in signals.forever() {
+                stopper.stop();
+            }
+        })
+        .context("cannot start the signal thread")?;
+    Ok(())
+}
+
+/// One line for whoever waits for the switch, the rest for people.
+fn announce(
+    settings: &RackSettings,
+    at: std::net::SocketAddr,
+    subject: &RackSubject,
+) -> Result<()> {
+    let cores: usize = settings.cores.iter().sum();
+    eprintln!(
+        "shapes requests for {} server{} of {cores} worker{} in all by {}",
+        settings.servers.len(),
+        if settings.servers.len() == 1 { "" } else { "s" },
+        if cores == 1 { "" } else { "s" },
+        subject.spec()
+    );
+    let line = format!("listening udp://{at}");
+    if settings.format.is_json() {
+        eprintln!("{line}");
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// What came of the packets.
+fn tell(settings: &RackSettings, counted: &PacketCounts) -> Result<()> {
+    let mut writer = output::open(None)?;
+    if settings.format.is_json() {
+        return output::json(&counts(counted), writer);
+    }
+    let counts = counts(counted);
+    let counts = counts.as_object().into_iter().flatten();
+    let words = counts.map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
+    writeln!(writer, "{}", words.collect::<Vec<_>>().join(", "))?;
+    Ok(writer.flush()?)
+}

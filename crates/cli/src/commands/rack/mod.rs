@@ -1,0 +1,97 @@
+//! `headway rack`: a rack's switch and its control plane, on this machine.
+
+mod args;
+mod explain;
+mod file;
+mod live;
+mod metrics;
+mod settings;
+mod show;
+mod status;
+
+use crate::commands::ctl::client;
+use crate::ctl::place::{self, SocketKind};
+use crate::error::usage;
+use crate::output;
+use anyhow::{Context, Result};
+pub(crate) use args::Args;
+use args::{ExplainArgs, RackCommand, StatusArgs, SwitchChoice};
+use serde_json::Value;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+impl Args {
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        match self.command {
+            None => live::run(&self.run.settings()?),
+            Some(RackCommand::Status(args)) => args.run(),
+            Some(RackCommand::Explain(args)) => args.run(),
+        }
+    }
+}
+
+impl StatusArgs {
+    fn run(self) -> Result<ExitCode> {
+        let status = self.switch.status()?;
+        let mut writer = output::open(None)?;
+        if self.format.is_json() {
+            output::json(&status, writer)?;
+        } else {
+            writeln!(writer, "{}", show::text(&status))?;
+            writer.flush()?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl ExplainArgs {
+    fn run(self) -> Result<ExitCode> {
+        let status = self.switch.status()?;
+        let text = explain::sentence(&status, &self.name)?;
+        let mut writer = output::open(None)?;
+        writeln!(writer, "{text}")?;
+        Ok(writer.flush().map(|()| ExitCode::SUCCESS)?)
+    }
+}
+
+impl SwitchChoice {
+    /// What the switch that is meant says of itself.
+    fn status(&self) -> Result<Value> {
+        client::status(&self.find()?)
+    }
+
+    fn find(&self) -> Result<PathBuf> {
+        let uid = place::own_uid().context("/proc/self")?;
+        let none = |why: String| usage("--switch", why);
+        let Some(text) = &self.switch else {
+            let mut running = place::running(uid, SocketKind::Rack);
+            return match running.len() {
+                1 => Ok(running.remove(0)),
+                0 => Err(none(
+                    "no switch of yours runs: start one by 'headway rack', or name its control socket".into(),
+                )),
+                _ => {
+                    let paths = running.iter().map(|path| path.display().to_string());
+                    let paths: Vec<_> = paths.collect();
+                    Err(none(format!(
+                        "several switches of yours run; name one by its port or path: {}",
+                        paths.join(", ")
+                    )))
+                }
+            };
+        };
+        let Ok(port) = text.parse::<u16>() else {
+            return Ok(PathBuf::from(text));
+        };
+        let directories = place::directories(uid);
+        let mut paths = directories
+            .iter()
+            .map(|directory| place::socket(directory, SocketKind::Rack, port));
+        paths.find(|path| path.exists()).ok_or_else(|| {
+            none(format!(
+                "no switch of yours listens on port {port}: name another port, or its control socket"
+            ))
+        })
+    }
+}

@@ -1,0 +1,226 @@
+//! The settings of a switch, all of them chosen: flags over file over defaults.
+
+use super::args::{RackFormat, RunArgs};
+use super::file::RackFile;
+use crate::args::{rack_policy, time};
+use crate::commands::serve::config::Sourced;
+use crate::commands::serve::ctl::Place;
+use anyhow::Result;
+use headway_policy::spec::Spec;
+use headway_policy::{ClassHint, MAX_WORKERS};
+use headway_rack::{AddressError, ServerAddresses};
+use headway_sim::class_hints;
+use headway_workload::Workload;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+
+const LISTEN: &str = "127.0.0.1:7100";
+const TYPES: u64 = 32;
+/// Type bytes that name a type: all but UNKNOWN.
+const MOST_TYPES: u64 = 255;
+/// What is taken for the execution time of a type until one is measured: long, so that it disturbs no shorter one.
+const UNSEEN_NS: f64 = 1e9;
+
+/// Everything decided. What the system may still refuse keeps its place.
+pub(super) struct RackSettings {
+    pub(super) listen: Sourced<SocketAddr>,
+    pub(super) servers: Vec<SocketAddr>,
+    pub(super) cores: Vec<usize>,
+    pub(super) addresses: ServerAddresses,
+    pub(super) policy: Sourced<Spec>,
+    /// The names of the declared types.
+    pub(super) declared: Vec<String>,
+    /// The declared types, then room for others.
+    pub(super) types: Vec<ClassHint>,
+    /// None: servers never leave.
+    pub(super) silent_ns: Option<u64>,
+    pub(super) metrics: Option<Sourced<SocketAddr>>,
+    pub(super) ctl: Sourced<Place>,
+    pub(super) seed: u64,
+    pub(super) format: RackFormat,
+}
+
+/// A server as it was named.
+struct NamedServer {
+    addr: SocketAddr,
+    cores: usize,
+}
+
+impl RunArgs {
+    /// Flags over file over defaults.
+    pub(super) fn settings(self) -> Result<RackSettings> {
+        let file = self.config.as_deref().map(RackFile::read).transpose()?;
+        let file = file.unwrap_or_default();
+        let set = &file.config;
+        let listen = file
+            .given("listen", self.listen, set.listen.as_ref(), || LISTEN.into())
+            .parse(|text| address(text))?;
+        let servers = servers(&self.server, &file)?;
+        let addresses = check_servers(&servers, &listen)?;
+        let workload = self
+            .workload
+            .or_else(|| Some(set.workload.as_ref()?.get_ref().clone()));
+        let workload = workload
+            .map(|text| {
+                file.given("workload", None, set.workload.as_ref(), || text)
+                    .parse(|name| Workload::resolve(name))
+            })
+            .transpose()?;
+        let declared: Vec<String> = workload.as_ref().map_or(Vec::new(), |workload| {
+            let names = workload.value.class_names();
+            names.into_iter().map(str::to_owned).collect()
+        });
+        let room = file.given("types", self.types, set.types.as_ref(), || {
+            TYPES.max(declared.len() as u64)
+        });
+        let room = room
+            .parse(|&types| {
+                let fewest = declared.len().max(1) as u64;
+                if (fewest..=MOST_TYPES).contains(&types) {
+                    Ok(types as usize)
+                } else {
+                    Err(format!(
+                        "a switch of these settings has {fewest} to {MOST_TYPES} types"
+                    ))
+                }
+            })?
+            .value;
+        let mut types = workload.map_or(Vec::new(), |workload| class_hints(&workload.value));
+        types.resize(room, ClassHint::new(UNSEEN_NS, 0.0));
+        let silent_ns = file
+            .given("silence", self.silence, set.silence.as_ref(), || {
+                "50ms".into()
+            })
+            .parse(|text| time(text))?
+            .value;
+        let metrics = self.metrics.clone();
+        let metrics = metrics
+            .or_else(|| Some(set.metrics.as_ref()?.get_ref().clone()))
+            .map(|text| {
+                let given = self.metrics;
+                let metrics = file.given("metrics", given, set.metrics.as_ref(), || text);
+                metrics.parse(|text| address(text))
+            })
+            .transpose()?;
+        let no_ctl = self.no_ctl
+            || (self.ctl.is_none() && set.no_ctl.as_ref().is_some_and(|no| *no.get_ref()));
+        let path = self
+            .ctl
+            .or_else(|| Some(set.ctl.as_ref()?.get_ref().clone()));
+        Ok(RackSettings {
+            listen,
+            cores: servers.iter().map(|server| server.value.cores).collect(),
+            servers: servers.iter().map(|server| server.value.addr).collect(),
+            addresses,
+            policy: file
+                .given("policy", self.policy, set.policy.as_ref(), || {
+                    "pallas".into()
+                })
+                .parse(|text| rack_policy(text))?,
+            declared,
+            types,
+            silent_ns: (silent_ns > 0).then_some(silent_ns),
+            metrics,
+            ctl: Sourced::new(
+                match path {
+                    _ if no_ctl => Place::Off,
+                    Some(path) => Place::At(path),
+                    None => Place::ByPort,
+                },
+                "--ctl".into(),
+            ),
+            seed: self
+                .seed
+                .or(set.seed.as_ref().map(|seed| *seed.get_ref()))
+                .unwrap_or(1),
+            format: self.format,
+        })
+    }
+}
+
+/// The servers of the flags, or those of the file.
+fn servers(flags: &[String], file: &RackFile) -> Result<Vec<Sourced<NamedServer>>> {
+    let set = &file.config.server;
+    let named: Vec<Sourced<String>> = if flags.is_empty() {
+        let named = set
+            .iter()
+            .map(|server| Sourced::new(server.get_ref().clone(), file.place("server", server)));
+        named.collect()
+    } else {
+        let named = flags.iter().cloned();
+        named
+            .map(|text| Sourced::new(text, "--server".into()))
+            .collect()
+    };
+    named
+        .into_iter()
+        .map(|server| server.parse(|text| named_server(text)))
+        .collect()
+}
+
+/// `ADDR:PORT[,cores=N]`.
+fn named_server(text: &str) -> Result<NamedServer, String> {
+    let (place, cores) = match text.split_once(',') {
+        None => (text, 1),
+        Some((place, rest)) => {
+            let cores = rest.trim().strip_prefix("cores=");
+            let cores = cores.and_then(|cores| cores.parse::<usize>().ok());
+            let cores = cores.filter(|cores| (1..=MAX_WORKERS).contains(cores));
+            let cores = cores.ok_or_else(|| {
+                format!("'{rest}' is not cores=N with 1 to {MAX_WORKERS} workers, such as cores=4")
+            })?;
+            (place, cores)
+        }
+    };
+    Ok(NamedServer {
+        addr: address(place)?,
+        cores,
+    })
+}
+
+/// `ADDR:PORT`, with or without `udp://`; a host's name is resolved.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let place = text.strip_prefix("udp://").unwrap_or(text);
+    let wrong = |why: &str| format!("'{text}' {why}: write ADDR:PORT, such as 127.0.0.1:7001");
+    let mut addresses = place
+        .to_socket_addrs()
+        .map_err(|error| wrong(&format!("is no address ({error})")))?;
+    addresses.next().ok_or_else(|| wrong("names no address"))
+}
+
+fn check_servers(
+    servers: &[Sourced<NamedServer>],
+    listen: &Sourced<SocketAddr>,
+) -> Result<ServerAddresses> {
+    for server in servers {
+        if is_own(listen.value, server.value.addr) {
+            return Err(server.refused(format!(
+                "{} is where the switch itself listens: name the server's own address, or another --listen",
+                server.value.addr
+            )));
+        }
+    }
+    let addresses: Vec<_> = servers.iter().map(|server| server.value.addr).collect();
+    ServerAddresses::new(&addresses).map_err(|error| {
+        let at_fault = match &error {
+            AddressError::Twice { server } | AddressError::Unspecified { server } => servers
+                .iter()
+                .rev()
+                .find(|other| other.value.addr == *server),
+            AddressError::None | AddressError::TooMany { .. } => servers.last(),
+        };
+        match at_fault {
+            Some(server) => server.refused(error),
+            None => crate::error::usage("--server", error),
+        }
+    })
+}
+
+/// Whether a packet to `server` would come to the switch itself.
+fn is_own(listen: SocketAddr, server: SocketAddr) -> bool {
+    if listen.port() == 0 || listen.port() != server.port() {
+        return false;
+    }
+    let is_of_this_machine = || UdpSocket::bind((server.ip(), 0)).is_ok();
+    server.ip().to_canonical() == listen.ip().to_canonical()
+        || (listen.ip().is_unspecified() && is_of_this_machine())
+}

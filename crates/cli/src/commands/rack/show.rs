@@ -1,0 +1,92 @@
+//! A switch's status as people read it.
+
+use headway_report::table::Table;
+use serde_json::Value;
+
+/// A paragraph about the switch, and tables of its servers and types.
+pub(super) fn text(status: &Value) -> String {
+    let mut text = format!(
+        "{}, process {}, up for {:.0} s\npolicy {}",
+        word(&status["listen"]),
+        status["pid"],
+        status["uptime_s"].as_f64().unwrap_or_default(),
+        word(&status["spec"]),
+    );
+    if let Some(load) = status["load"].as_f64() {
+        text += &format!(
+            "\nload {load:.2} in the last interval; {} layouts; groups differ from their demand by {} cores in sum",
+            status["layouts"],
+            figure(&status["discrepancy_cores"]),
+        );
+    }
+    let counts = status["counts"].as_object().into_iter().flatten();
+    let counts = counts.filter(|(_, count)| count.as_u64() != Some(0));
+    let counts: Vec<_> = counts
+        .map(|(name, count)| format!("{} {count}", name.replace('_', " ")))
+        .collect();
+    if !counts.is_empty() {
+        text += &format!("\n{}", counts.join(", "));
+    }
+    text += &format!("\n\n{}", servers(status));
+    if !array(&status["types"]).is_empty() {
+        text += &format!("\n\n{}", types(status));
+    }
+    text
+}
+
+fn servers(status: &Value) -> Table {
+    let mut table = Table::new(["server", "cores", "of groups", "unanswered", "state"]);
+    for server in array(&status["servers"]) {
+        let groups = array(&server["group_cores"]).iter().map(Value::to_string);
+        let groups: Vec<_> = groups.collect();
+        let state = if server["silent"].as_bool().unwrap_or_default() {
+            "silent".into()
+        } else if server["counted_cores"] != server["cores"] {
+            format!("comes back, with {}", server["counted_cores"])
+        } else {
+            "answers".into()
+        };
+        table = table.row([
+            word(&server["server"]),
+            server["cores"].to_string(),
+            groups.join(" + "),
+            server["unanswered"].to_string(),
+            state,
+        ]);
+    }
+    table
+}
+
+fn types(status: &Value) -> Table {
+    let mut table = Table::new(["type", "group", "requests", "mean µs", "demand, cores"]);
+    for class in array(&status["types"]) {
+        table = table.row([
+            word(&class["name"]),
+            whole(&class["group"]),
+            whole(&class["requests"]),
+            figure(&class["mean_us"]),
+            figure(&class["demand_cores"]),
+        ]);
+    }
+    table
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().unwrap_or("–").to_owned()
+}
+
+fn whole(value: &Value) -> String {
+    value
+        .as_u64()
+        .map_or("–".into(), |number| number.to_string())
+}
+
+fn figure(value: &Value) -> String {
+    value
+        .as_f64()
+        .map_or("–".into(), |number| format!("{number:.1}"))
+}

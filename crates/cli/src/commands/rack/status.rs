@@ -1,0 +1,215 @@
+//! What a running switch says of itself.
+
+use super::settings::RackSettings;
+use crate::commands::serve::ctl::Responder;
+use crate::ctl::protocol::{CtlRequest, CtlResponse};
+use headway_policy::ClassId;
+use headway_policy::rack::ControlPlane;
+use headway_policy::spec::Params;
+use headway_rack::{PacketCounts, SwitchReport, SwitchTables};
+use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// The control plane as it was at its last look.
+#[derive(Default)]
+pub(super) struct Observed(Mutex<Option<ControlPlane>>);
+
+impl Observed {
+    pub(super) fn set(&self, control: &ControlPlane) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *last {
+            Some(last) => last.clone_from(control),
+            None => *last = Some(control.clone()),
+        }
+    }
+
+    fn get(&self) -> Option<ControlPlane> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+/// The switch that clients ask about.
+pub(super) struct RackSubject {
+    listens: SocketAddr,
+    servers: Vec<(SocketAddr, usize)>,
+    policy: &'static str,
+    params: Map<String, Value>,
+    declared: Vec<String>,
+    tables: Arc<SwitchTables>,
+    observed: Arc<Observed>,
+    since: Instant,
+}
+
+impl RackSubject {
+    /// That of a switch which is about to begin.
+    pub(super) fn new(
+        settings: &RackSettings,
+        listens: SocketAddr,
+        policy: &'static str,
+        params: &Params,
+        tables: &Arc<SwitchTables>,
+        observed: &Arc<Observed>,
+    ) -> Self {
+        // What its servers run, a switch does not know.
+        let own = params.iter().filter(|(key, _)| *key != "inner");
+        let params = own.map(|(key, value)| ((*key).to_owned(), json!(value.to_string())));
+        let servers = settings.servers.iter().copied();
+        Self {
+            listens,
+            servers: servers.zip(settings.cores.iter().copied()).collect(),
+            policy,
+            params: params.collect(),
+            declared: settings.declared.clone(),
+            tables: Arc::clone(tables),
+            observed: Arc::clone(observed),
+            since: Instant::now(),
+        }
+    }
+
+    /// The policy with all its parameters.
+    pub(super) fn spec(&self) -> String {
+        let params = self.params.iter();
+        let params = params.map(|(key, value)| format!(",{key}={}", value.as_str().unwrap_or("")));
+        params.fold(self.policy.to_owned(), |spec, param| spec + &param)
+    }
+
+    /// The object of `headway rack status`.
+    pub(super) fn status(&self) -> Value {
+        let report = self.tables.report();
+        let control = self.observed.get();
+        let control = control.as_ref();
+        json!({
+            "pid": std::process::id(),
+            "version": env!("CARGO_PKG_VERSION"),
+            "listen": format!("udp://{}", self.listens),
+            "policy": self.policy,
+            "spec": self.spec(),
+            "params": self.params,
+            "uptime_s": self.since.elapsed().as_secs_f64(),
+            "under_way": report.under_way,
+            "layouts": self.tables.generation(),
+            "load": control.map(ControlPlane::load),
+            "discrepancy_cores": control.map(ControlPlane::discrepancy_cores),
+            "servers": self.servers(&report, control),
+            "groups": control.map(|control| self.groups(&report, control)),
+            "types": self.types(&report, control),
+            "counts": counts(&report.counts),
+        })
+    }
+
+    fn servers(&self, report: &SwitchReport, control: Option<&ControlPlane>) -> Vec<Value> {
+        let servers = self.servers.iter().enumerate();
+        let server = |(number, (addr, cores)): (usize, &(SocketAddr, usize))| {
+            let counted = report.cores.get(number).copied().unwrap_or(*cores);
+            let groups = control.map(|control| {
+                let groups = 0..control.grouping().groups();
+                let cores = groups.map(|group: usize| control.layout().cores(number, group));
+                cores.collect::<Vec<_>>()
+            });
+            json!({
+                "server": addr.to_string(),
+                "cores": cores,
+                "counted_cores": counted,
+                "silent": counted == 0,
+                "unanswered": report.unanswered.get(number),
+                "group_cores": groups,
+            })
+        };
+        servers.map(server).collect()
+    }
+
+    fn groups(&self, report: &SwitchReport, control: &ControlPlane) -> Vec<Value> {
+        let (grouping, demand) = (control.grouping(), control.demand());
+        let total = control.layout().total() as f64;
+        let group = |group: usize| {
+            let known = 0..report.type_bytes.len();
+            let types = known.filter(|&class| grouping.of(class) == group);
+            let names = types.map(|class| self.name(class, &report.type_bytes));
+            json!({
+                "group": group,
+                "types": names.collect::<Vec<_>>(),
+                "cores": control.layout().of_group(group),
+                "demand_cores": demand.of_types(grouping.members(group)) * total,
+                "mean_us": demand.mean_of_types_ns(grouping.members(group)) / 1e3,
+            })
+        };
+        (0..grouping.groups()).map(group).collect()
+    }
+
+    fn types(&self, report: &SwitchReport, control: Option<&ControlPlane>) -> Vec<Value> {
+        let known = report.type_bytes.iter().enumerate();
+        let shaped = |class: usize| {
+            let control = control?;
+            let reading = self.tables.reading(ClassId(class as u16));
+            let hint = control.demand().types().get(class)?;
+            let is_measured = reading.execution_ns > 0 || class < self.declared.len();
+            Some(json!({
+                "group": control.grouping().of(class),
+                "requests": reading.count,
+                "mean_us": is_measured.then_some(hint.mean_ns / 1e3),
+                "share": hint.share,
+                "demand_cores": control.demand().of_type(class) * control.layout().total() as f64,
+            }))
+        };
+        let types = known.map(|(class, byte)| {
+            let mut value = json!({
+                "type": byte,
+                "name": self.name(class, &report.type_bytes),
+            });
+            if let (Some(value), Some(Value::Object(shaped))) =
+                (value.as_object_mut(), shaped(class))
+            {
+                value.extend(shaped);
+            }
+            value
+        });
+        types.collect()
+    }
+
+    fn name(&self, class: usize, bytes: &[u8]) -> String {
+        match self.declared.get(class) {
+            Some(name) => name.clone(),
+            None => bytes
+                .get(class)
+                .map_or("?".into(), |byte| format!("type {byte}")),
+        }
+    }
+}
+
+impl Responder for Arc<RackSubject> {
+    fn respond(&self, request: CtlRequest) -> CtlResponse {
+        match request {
+            CtlRequest::Status => Ok(self.status()),
+            CtlRequest::Set(_) => {
+                Err("a switch's parameters do not change while it runs: start it anew".into())
+            }
+        }
+    }
+}
+
+/// Packets by what became of them.
+pub(super) fn counts(counts: &PacketCounts) -> Value {
+    json!({
+        "requests": counts.requests,
+        "answered": counts.answered,
+        "cloned": counts.cloned,
+        "filtered": counts.filtered,
+        "copies_refused": counts.copies_refused,
+        "bounced": counts.bounced,
+        "shed": counts.shed,
+        "expired": counts.expired,
+        "left": counts.left,
+        "returned": counts.returned,
+        "asked": counts.asked,
+        "truncated": counts.truncated,
+        "too_long": counts.too_long,
+        "unexpected": counts.unexpected,
+        "spoofed": counts.spoofed,
+        "unknown_type": counts.unknown_type,
+    })
+}

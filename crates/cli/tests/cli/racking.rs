@@ -1,0 +1,343 @@
+//! `headway rack` before real servers, each in a process of its own.
+
+use super::errors::refused;
+use super::serving::{Serving, count};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// A server of the spin service with one worker.
+fn server() -> Serving {
+    Serving::start(&SPIN)
+}
+
+const SPIN: [&str; 8] = [
+    "--app",
+    "spin",
+    "--workers",
+    "1",
+    "--pin",
+    "off",
+    "--policy",
+    "c-fcfs",
+];
+
+fn rack(servers: &[&Serving], args: &[&str]) -> Serving {
+    let servers: Vec<_> = servers
+        .iter()
+        .flat_map(|server| ["--server", server.addr()])
+        .collect();
+    let listen = ["rack", "--listen", "127.0.0.1:0"];
+    Serving::start_command(&[&listen[..], &servers, args].concat())
+}
+
+/// What the switch says of itself.
+fn status(rack: &Serving) -> Value {
+    let port = rack.addr().rsplit(':').next().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_headway"))
+        .args(["rack", "status", "--format", "json", "--switch", port])
+        .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .expect("headway runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// A request of the spin service for 20 µs.
+fn request(class: u8, index: u32) -> [u8; 10] {
+    let mut bytes = [0; 10];
+    bytes[0] = class;
+    bytes[2..6].copy_from_slice(&index.to_be_bytes());
+    bytes[6..].copy_from_slice(&20_000u32.to_be_bytes());
+    bytes
+}
+
+/// So many requests, one every millisecond; how many were answered within a second after the last.
+fn ask(rack: &Serving, requests: u32) -> u32 {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(rack.addr()).unwrap();
+    socket.set_nonblocking(true).unwrap();
+    let mut buffer = [0; 64];
+    let mut answered = 0;
+    for index in 0..requests {
+        socket.send(&request((index % 2) as u8 * 9, index)).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+        while socket.recv(&mut buffer).is_ok() {
+            answered += 1;
+        }
+    }
+    let deadline = Instant::now() + Duration::from_secs(1);
+    while answered < requests && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+        while socket.recv(&mut buffer).is_ok() {
+            answered += 1;
+        }
+    }
+    answered
+}
+
+#[test]
+fn requests_go_through_the_switch_and_its_counts_are_told_at_the_end() {
+    let servers = [server(), server()];
+    let [one, two] = &servers;
+    let rack = rack(
+        &[one, two],
+        &["--policy", "round-robin", "--silence", "0ms"],
+    );
+    let run = rack.load("2000", "1s");
+    assert_eq!(count(&run, "lost"), 0);
+    let status = status(&rack);
+    assert_eq!(status["counts"]["requests"], run["sent"]);
+    assert_eq!(status["groups"], Value::Null, "round robin has none");
+    rack.signal(libc::SIGTERM);
+    let (code, said) = rack.end();
+    assert_eq!(code, Some(0), "{said}");
+    for server in servers {
+        server.signal(libc::SIGTERM);
+        let (_, said) = server.end();
+        let served = super::serving::figure(&said, "served ");
+        assert_eq!(served, count(&run, "sent") / 2, "every other one");
+    }
+}
+
+#[test]
+fn types_show_up_by_themselves_and_are_explained() {
+    let servers = [server(), server()];
+    let [one, two] = &servers;
+    let rack = rack(
+        &[one, two],
+        &["--silence", "0ms", "--metrics", "127.0.0.1:0"],
+    );
+    assert_eq!(ask(&rack, 300), 300);
+    let status = status(&rack);
+    let types: Vec<_> = status["types"].as_array().unwrap().iter().collect();
+    let bytes: Vec<_> = types
+        .iter()
+        .map(|class| class["type"].as_u64().unwrap())
+        .collect();
+    assert_eq!(bytes, [0, 9]);
+    for class in types {
+        assert!(class["mean_us"].as_f64().unwrap() >= 20.0, "{class}");
+    }
+    let port = rack.addr().rsplit(':').next().unwrap().to_owned();
+    let explain = |name: &str| {
+        Command::new(env!("CARGO_BIN_EXE_headway"))
+            .args(["rack", "explain", name, "--switch", &port])
+            .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
+            .output()
+            .expect("headway runs")
+    };
+    let told = String::from_utf8(explain("9").stdout).unwrap();
+    assert!(
+        told.starts_with("type 9 takes ") && told.contains("cores"),
+        "{told}"
+    );
+    let unknown = explain("10");
+    assert_eq!(unknown.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(
+        said.contains("no type is called '10'") && said.contains("type 9"),
+        "{said}"
+    );
+    rack.signal(libc::SIGINT);
+    let (code, said) = rack.end();
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("Prometheus finds it at http://127.0.0.1:"),
+        "{said}"
+    );
+}
+
+#[test]
+fn prometheus_reads_the_counters() {
+    let server = server();
+    let port = UdpSocket::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let at = port.to_string();
+    let _rack = rack(&[&server], &["--metrics", &at, "--no-ctl"]);
+    let scraped = |path: &str| {
+        let mut stream = TcpStream::connect(&at).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        text
+    };
+    let text = scraped("/metrics");
+    assert!(text.starts_with("HTTP/1.1 200 OK\r\n"), "{text}");
+    assert!(
+        text.contains("\nheadway_rack_packets_total{kind=\"requests\"} 0\n"),
+        "{text}"
+    );
+    assert!(scraped("/").starts_with("HTTP/1.1 404 "));
+}
+
+/// A killed server takes what it held and no more; started again, it gets requests again.
+#[test]
+fn a_server_killed_under_load_leaves_and_comes_back() {
+    let (one, mut two) = (server(), server());
+    let rack = rack(&[&one, &two], &["--policy", "round-robin"]);
+    assert_eq!(ask(&rack, 200), 200);
+    let at = two.url.clone();
+    two.kill();
+    let answered = ask(&rack, 1000);
+    let now = status(&rack);
+    assert_eq!(now["counts"]["left"], 1, "{now}");
+    assert_eq!(now["servers"][1]["silent"], true);
+    // Every other request of 50 ms, and of what a busy machine adds to them.
+    let lost = 1000 - answered;
+    assert!((1..=200).contains(&lost), "{lost} lost");
+    assert_eq!(ask(&rack, 200), 200, "nothing more is lost");
+    let again = Serving::start_command(&[&["serve", "--listen", &at][..], &SPIN].concat());
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while status(&rack)["servers"][1]["silent"] == true {
+        assert!(Instant::now() < deadline, "it does not come back");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(ask(&rack, 200), 200);
+    again.signal(libc::SIGTERM);
+    let (_, said) = again.end();
+    // Half of the last ones, and the switch's question.
+    assert!(super::serving::figure(&said, "served ") >= 100, "{said}");
+}
+
+#[test]
+fn the_settings_file_is_read_and_its_faults_are_named_with_their_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rack.toml");
+    let server = server();
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\nserver = [\"{},cores=2\"]\npolicy = \"racksched\"\nno-ctl = true\n",
+        server.addr()
+    );
+    std::fs::write(&path, &text).unwrap();
+    let from_file = path.to_str().unwrap();
+    let rack = Serving::start_command(&["rack", "-c", from_file]);
+    assert_eq!(ask(&rack, 20), 20);
+    drop(rack);
+    for (text, parts) in [
+        (
+            "polcy = \"pallas\"",
+            ["rack.toml:1", "did you mean `policy`"],
+        ),
+        (
+            "\nserver = [\n\"10.0.0.1:1\",\n\"10.0.0.1:1\"]",
+            ["rack.toml:4: server", "listed twice"],
+        ),
+        (
+            "server = [\"10.0.0.1:1\"]\npolicy = \"darc\"",
+            ["rack.toml:2: policy", "of a server"],
+        ),
+        (
+            "server = [\"10.0.0.1:1,cores=0\"]",
+            ["rack.toml:1: server", "cores=4"],
+        ),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        refused(&["rack", "-c", from_file], &parts);
+    }
+    let missing = Path::new("/nowhere/rack.toml");
+    refused(
+        &["rack", "-c", missing.to_str().unwrap()],
+        &["--config", "/nowhere/rack.toml"],
+    );
+}
+
+#[test]
+fn what_cannot_be_a_rack_is_refused_with_what_to_do() {
+    let one = ["rack", "--server", "127.0.0.1:7001"];
+    let with = |more: &[&'static str]| [&one[..], more].concat();
+    refused(&["rack"], &["--server", "name at least one"]);
+    refused(
+        &with(&["--server", "127.0.0.1:7001"]),
+        &["--server", "listed twice"],
+    );
+    refused(
+        &with(&["--listen", "127.0.0.1:7001"]),
+        &["--server", "the switch itself listens"],
+    );
+    refused(
+        &with(&["--listen", "0.0.0.0:7001"]),
+        &["--server", "the switch itself listens"],
+    );
+    refused(
+        &with(&["--server", "nothing"]),
+        &["--server", "write ADDR:PORT"],
+    );
+    refused(
+        &with(&["--policy", "darc"]),
+        &["--policy", "of a server", "racksched"],
+    );
+    refused(&with(&["--policy", "shenango"]), &["--policy", "of a host"]);
+    refused(
+        &with(&["--policy", "racksched,inner=darc"]),
+        &["--policy", "leave it out"],
+    );
+    refused(
+        &with(&["--policy", "palas"]),
+        &["--policy", "did you mean 'pallas'"],
+    );
+    refused(&with(&["--types", "256"]), &["--types", "1 to 255"]);
+    refused(&with(&["--silence", "50"]), &["--silence"]);
+    refused(
+        &["rack", "status", "--switch", "1"],
+        &["--switch", "port 1"],
+    );
+    // The port is what two control planes of one switch would both want.
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    refused(
+        &["rack", "--server", "127.0.0.1:7001", "--listen", &at],
+        &["--listen", "another process has the port"],
+    );
+    let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = tcp.local_addr().unwrap().to_string();
+    refused(
+        &[
+            &one[..],
+            &["--listen", "127.0.0.1:0", "--no-ctl", "--metrics", &at],
+        ]
+        .concat(),
+        &["--metrics", "choose another port"],
+    );
+}
+
+#[test]
+fn json_is_all_that_standard_output_has() {
+    let server = server();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
+        .args([
+            "rack",
+            "--listen",
+            "127.0.0.1:0",
+            "--no-ctl",
+            "--format",
+            "json",
+        ])
+        .args(["--server", server.addr()])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    while !said.contains("listening udp://") {
+        assert!(
+            std::io::BufRead::read_line(&mut stderr, &mut said).unwrap() > 0,
+            "{said}"
+        );
+    }
+    // SAFETY: kill has no memory effects; the process is our child and not yet waited for.
+    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&counts["requests"], &counts["left"]),
+        (&Value::from(0), &Value::from(0))
+    );
+}

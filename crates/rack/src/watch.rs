@@ -1,0 +1,81 @@
+//! What the switch does about servers that are silent, and how it asks them.
+
+use crate::nat::{NatCopy, NatEntry};
+use crate::{PacketSink, RackSwitch};
+use headway_net::header::{Flag, Header};
+use headway_net::slot::Peer;
+use headway_policy::rack::{LivenessChange, ServerId, Switch};
+
+/// The type of the switch's own questions: UNKNOWN.
+const QUESTION_TYPE: u8 = 255;
+
+impl<S: Switch> RackSwitch<S> {
+    /// Does what is due for each server.
+    pub(crate) fn look_at_servers(&mut self, now_ns: u64, out: &mut impl PacketSink) {
+        for number in 0..self.servers.count() as u16 {
+            let server = ServerId(number);
+            let Some(liveness) = &mut self.liveness else {
+                return;
+            };
+            let before = liveness.cores(server);
+            match liveness.look(server, now_ns) {
+                Some(LivenessChange::Cores(cores)) => {
+                    self.counts.left += u64::from(cores == 0);
+                    self.counts.returned += u64::from(before == 0);
+                    self.policy.capacity(server, cores);
+                    if cores == 0 {
+                        self.write_off(now_ns, server);
+                    }
+                }
+                Some(LivenessChange::Ask) => self.ask(now_ns, server, out),
+                None => {}
+            }
+        }
+    }
+
+    /// The policy no longer counts on what a server has that left. Its responses still go to the clients if they come.
+    #[cold]
+    fn write_off(&mut self, now_ns: u64, server: ServerId) {
+        for slot in 0..self.nat.capacity() {
+            let Some(index) = self.nat.older_than(slot, u64::MAX) else {
+                continue;
+            };
+            for copy in NatCopy::BOTH {
+                let Some(entry) = self.nat.get(index) else {
+                    continue;
+                };
+                if entry.client == Peer::NOBODY
+                    || entry.server(copy) != Some(server)
+                    || entry.is_written_off(copy)
+                {
+                    continue;
+                }
+                entry.write_off(copy);
+                let class = entry.class;
+                self.unanswered[server.index()] -= 1;
+                self.forget_at(now_ns, index, class, server);
+            }
+        }
+    }
+
+    /// Asks a server with an empty request of its own. Whatever the answer is, the server lives.
+    fn ask(&mut self, now_ns: u64, server: ServerId, out: &mut impl PacketSink) {
+        let header = Header {
+            class: QUESTION_TYPE,
+            flag: Flag::REQUEST,
+            index: 0,
+            time_ns: 0,
+        };
+        let entry = NatEntry::new(now_ns, Peer::NOBODY, header, self.types.unknown());
+        // Without room there are requests enough that other servers do not answer either.
+        let Some(index) = self.nat.begin(entry) else {
+            return;
+        };
+        if let Some(entry) = self.nat.get(index) {
+            entry.sent(NatCopy::First, server);
+        }
+        self.counts.asked += 1;
+        let header = Header { index, ..header };
+        out.send(self.servers.peer(server), header.encode(), &[]);
+    }
+}

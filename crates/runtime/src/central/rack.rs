@@ -1,0 +1,171 @@
+//! What a dispatcher does behind a rack's switch: drops clones that cannot start at once, hands requests back, takes duties.
+
+use headway_net::classify::Classifier;
+use headway_net::datapath::{Rx, Tx};
+use headway_net::header::{CloneRole, Flag};
+use headway_net::pool::SlotId;
+use headway_net::slot::{Peer, Slot};
+use headway_policy::rack::{Agent, Bouncing};
+use headway_policy::role::{Ingress, Shed};
+use headway_policy::{BitSet, ClassId, Shape};
+
+use super::dispatcher::{Waiting, describe};
+use crate::control::ServerControl;
+use crate::intake::Intake;
+use crate::rack::PreparedOrder;
+use crate::rules::RulesReceiver;
+use crate::token::job_of;
+
+/// A dispatcher's agent, with the order that it goes by.
+pub(super) struct RackSide {
+    agent: Agent,
+    orders: RulesReceiver<PreparedOrder>,
+    /// Of the order in force, as far as there is one.
+    number: u64,
+    bouncing: Bouncing,
+    switch: Peer,
+    /// UNKNOWN included.
+    classes: usize,
+    /// Withdrawn requests that the switch wants kept; empty between calls.
+    kept: Vec<SlotId>,
+}
+
+/// A dispatcher's waiting requests, and the way back to the switch.
+pub(super) struct Returning<'a, I, R: Rx, T, C> {
+    pub(super) ingress: &'a mut I,
+    pub(super) intake: &'a mut Intake<R, C>,
+    pub(super) waiting: &'a mut [Option<Waiting>],
+    pub(super) in_flight: &'a mut usize,
+    pub(super) tx: &'a mut T,
+    pub(super) now_ns: u64,
+}
+
+impl RackSide {
+    /// For a server of this shape, which holds at most as many requests as it has `buffers`.
+    pub(super) fn new(
+        shape: &Shape,
+        buffers: usize,
+        orders: RulesReceiver<PreparedOrder>,
+    ) -> Box<Self> {
+        Box::new(Self {
+            agent: Agent::new(&shape.ascending()),
+            orders,
+            number: 0,
+            bouncing: Bouncing::Off,
+            switch: Peer::NOBODY,
+            classes: shape.queues(),
+            kept: Vec::with_capacity(buffers),
+        })
+    }
+
+    /// Whether there is an order that was not looked at.
+    #[inline]
+    pub(super) fn has_news(&self, control: &ServerControl) -> bool {
+        self.orders.are_new(control)
+    }
+
+    /// Whether the request is a clone of the switch's that would have to wait. `queued` says whether another one that came just now has not
+    /// been placed yet.
+    #[inline]
+    pub(super) fn drops<I: Ingress>(&self, slot: &Slot, ingress: &I, queued: bool) -> bool {
+        let is_clone = flag_of(slot).clone_role() == CloneRole::Clone;
+        is_clone
+            && slot.peer == self.switch
+            && (queued || !ingress.would_start(ClassId(slot.class)))
+    }
+
+    /// A request arrives: the types whose waiting requests go back to the switch before it is queued.
+    #[inline]
+    pub(super) fn arrived(&mut self, class: ClassId) -> BitSet {
+        let evicted = self.agent.arrived(class);
+        if self.bouncing == Bouncing::Off {
+            BitSet::EMPTY
+        } else {
+            evicted
+        }
+    }
+
+    /// Carries out the last order, if there is a new one.
+    #[cold]
+    pub(super) fn take_order<I: Ingress, R: Rx, T: Tx, C: Classifier>(
+        &mut self,
+        control: &ServerControl,
+        mut returning: Returning<'_, I, R, T, C>,
+    ) {
+        let Self {
+            agent,
+            orders,
+            number,
+            bouncing,
+            switch,
+            ..
+        } = self;
+        let mut returns_all = false;
+        orders.adopt(control, |prepared| {
+            let order = &prepared.order;
+            // Changed rules are announced by the same number.
+            if order.number == *number {
+                return true;
+            }
+            *number = order.number;
+            *bouncing = order.bouncing;
+            *switch = order.switch;
+            returns_all = order.bouncing == Bouncing::All;
+            agent.instructed(&order.duty);
+            returning.ingress.assign(returning.now_ns, &prepared.shares);
+            true
+        });
+        if returns_all {
+            self.hand_back(&BitSet::range(0, self.classes), &mut returning);
+        }
+        returning.intake.tally.order.set(self.number);
+    }
+
+    /// Hands back all requests of these types that wait and were not begun, but for those that the switch wants kept.
+    #[cold]
+    pub(super) fn hand_back<I: Ingress, R: Rx, T: Tx, C: Classifier>(
+        &mut self,
+        classes: &BitSet,
+        returning: &mut Returning<'_, I, R, T, C>,
+    ) {
+        let Returning {
+            ingress,
+            intake,
+            waiting,
+            in_flight,
+            tx,
+            now_ns,
+        } = returning;
+        for class in classes.iter() {
+            while let Some(job) = ingress.withdraw(ClassId(class as u16)) {
+                let waited = waiting[job.index()].take();
+                let Waiting { slot, .. } = waited.expect("what is withdrawn waits");
+                let request = intake.pool.get(&slot);
+                if request.peer != self.switch || flag_of(request).is_bounced() {
+                    self.kept.push(slot);
+                    continue;
+                }
+                **in_flight -= 1;
+                intake.hand_back(slot, &mut **tx, *now_ns);
+            }
+            for slot in self.kept.drain(..) {
+                let (id, slot) = job_of(slot);
+                let job = describe(id, intake.pool.get(&slot));
+                match ingress.arrived(*now_ns, job) {
+                    Ok(()) => {
+                        let suspended = false;
+                        waiting[id.index()] = Some(Waiting { slot, suspended });
+                    }
+                    // It left the queue that it comes back to, so there is room.
+                    Err(Shed) => unreachable!("a queue takes back what was withdrawn from it"),
+                }
+            }
+        }
+    }
+}
+
+/// The flag of a request, which is at least a header long.
+#[inline]
+fn flag_of(slot: &Slot) -> Flag {
+    Flag::from_bits(slot.payload()[1])
+}
