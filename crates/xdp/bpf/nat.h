@@ -1,6 +1,24 @@
 /* Full translation: the switch's index and address stand for the client's until the response comes. */
 #pragma once
 
+/* The responses to two copies may arrive on two CPUs at once; to one copy, on one. */
+static __always_inline __u32 set_state(struct nat_entry *entry, __u32 bits)
+{
+	__u32 before = entry->state;
+	if (entry->cloned)
+		return __sync_fetch_and_or(&entry->state, bits);
+	entry->state = before | bits;
+	return before;
+}
+
+/* Returns what is left. */
+static __always_inline __u32 clear_state(struct nat_entry *entry, __u32 bits)
+{
+	if (entry->cloned)
+		return __sync_fetch_and_and(&entry->state, ~bits) & ~bits;
+	return entry->state &= ~bits;
+}
+
 /* Coarse time in ticks of 2^20 ns, about a millisecond. */
 static __always_inline __u32 tick(void)
 {
@@ -20,12 +38,13 @@ static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_ti
 		struct nat_entry *entry = bpf_map_lookup_elem(&nat, &slot);
 		if (!entry)
 			return 0;
-		if (entry->awaited) {
+		__u32 state = entry->state;
+		if (state & ENTRY_AWAITED) {
 			if (now_tick - entry->begun_tick < config.answer_ticks)
 				continue;
-			/* As many as there are copies: bit 0 and bit 1. */
-			s->own->counts[COUNT_EXPIRED] += (entry->awaited & 1) + (entry->awaited >> 1 & 1);
-			entry->awaited = 0;
+			/* As many as there are copies. */
+			s->own->counts[COUNT_EXPIRED] += (state & 1) + (state >> 1 & 1);
+			entry->state = 0;
 		}
 		/* The slot's own count goes on, so that a late packet of an earlier request is recognised. */
 		entry->index = slot | ((entry->index & ~(NAT_SLOTS - 1)) + NAT_SLOTS);
@@ -40,7 +59,7 @@ static __always_inline int forward(struct step *s, struct nat_entry *entry, __u3
 	struct server_entry *server = server_at(s, number);
 	__u32 own_ip[4] = {};
 	entry->servers[which & 1] = number;
-	entry->awaited |= 1 << which;
+	set_state(entry, 1 << which);
 	struct rewrite to = {
 		.dest_ip = server->ip, .dest_port = server->port, .dest_mac = server->mac, .source_mac = server->own_mac,
 		.class = entry->wire_class, .flag = flag, .index = bpf_htonl(entry->index), .time_ns = entry->time_ns,
@@ -48,6 +67,22 @@ static __always_inline int forward(struct step *s, struct nat_entry *entry, __u3
 	addresses_of_switch(&to, own_ip, s->f.family);
 	rewrite(&s->f, &to);
 	return leave_by(s, server->ifindex);
+}
+
+/* Two servers get the request: the program behind this one sends the copies that it orders. */
+static __always_inline int begin_cloned(struct step *s, struct nat_entry *entry, __u32 first, __u32 second)
+{
+	struct clone_order *order = s->order;
+	count(s, COUNT_CLONED);
+	entry->cloned = 1;
+	entry->servers[1] = second;
+	set_state(entry, ENTRY_SECOND);
+	order->copy = s->copy;
+	order->servers[0] = first;
+	order->servers[1] = second;
+	order->magic = CLONE_MAGIC;
+	forward(s, entry, first, 0, FLAG_ORIGINAL);
+	return XDP_PASS;
 }
 
 static __always_inline int begin(struct step *s, __u32 class, __u32 group)
@@ -80,9 +115,13 @@ static __always_inline int begin(struct step *s, __u32 class, __u32 group)
 	entry->wire_class = f->wire->class;
 	entry->family = f->family;
 	entry->bounces = 0;
-	entry->awaited = 0;
+	entry->state = 0;
 	entry->cloned = 0;
-	entry->answered = 0;
+	if (config.cloning != CLONING_OFF && in_excess(s, group) && s->order) {
+		int other = clone_target(s, group);
+		if (other >= 0 && server_at(s, other)->family == f->family)
+			return begin_cloned(s, entry, number, other);
+	}
 	return forward(s, entry, number, 0, 0);
 }
 
@@ -100,7 +139,7 @@ static __always_inline struct nat_entry *expected(struct step *s)
 		mark = 0;
 	__u32 which = mark >> 1;
 	struct nat_entry *entry = bpf_map_lookup_elem(&nat, &slot);
-	if (!entry || entry->index != index || !(entry->awaited >> which & 1) || entry->cloned != (mark != 0)) {
+	if (!entry || entry->index != index || !(entry->state >> which & 1) || entry->cloned != (mark != 0)) {
 		count(s, COUNT_UNEXPECTED);
 		return 0;
 	}
@@ -133,13 +172,12 @@ static __always_inline int response(struct step *s)
 	bool was_served = status != STATUS_SHED && status != STATUS_DRAINING;
 	if (was_served)
 		finished(s, declared_class(entry->wire_class), bpf_ntohl(time_ns));
-	entry->awaited &= mark == 2 ? ~2 : ~1;
+	__u32 state = clear_state(entry, mark == FLAG_CLONE ? ENTRY_SECOND : ENTRY_FIRST);
 	/* A copy that was not begun says nothing to the client while there is another. */
-	if (!was_served && entry->cloned && (entry->awaited || entry->answered))
+	if (!was_served && entry->cloned && state)
 		return drop(s, COUNT_COPIES_REFUSED);
-	if (entry->answered)
+	if (set_state(entry, ENTRY_ANSWERED) & ENTRY_ANSWERED)
 		return drop(s, COUNT_FILTERED);
-	entry->answered = 1;
 	count(s, COUNT_ANSWERED);
 	address_to_client(s, entry, flag & ~FLAG_CLONE_MASK, time_ns);
 	return leave_by(s, entry->ifindex);
@@ -148,10 +186,10 @@ static __always_inline int response(struct step *s)
 /* The policy has no server for a request that came back. */
 static __always_inline int give_up(struct step *s, struct nat_entry *entry)
 {
-	if (entry->awaited)
+	if (entry->state & ENTRY_AWAITED)
 		return drop(s, COUNT_COPIES_REFUSED);
 	/* The other copy of a cloned request was answered. */
-	if (entry->answered)
+	if (entry->state & ENTRY_ANSWERED)
 		return XDP_DROP;
 	count(s, COUNT_SHED);
 	address_to_client(s, entry, FLAG_RESPONSE | STATUS_SHED << FLAG_STATUS_SHIFT, 0);
@@ -171,7 +209,7 @@ static __always_inline int bounced(struct step *s)
 		mark = 0;
 	__u32 which = mark >> 1;
 	count(s, COUNT_BOUNCED);
-	entry->awaited &= which ? ~2 : ~1;
+	clear_state(entry, which ? ENTRY_SECOND : ENTRY_FIRST);
 	if (entry->bounces < 255)
 		entry->bounces += 1;
 	__u32 group = s->tables->group_of[declared_class(entry->wire_class) & (MAX_TYPES - 1)];

@@ -20,6 +20,8 @@ struct wire_header {
 };
 
 #define FLAG_CLONE_MASK 0x03
+#define FLAG_ORIGINAL 1
+#define FLAG_CLONE 2
 #define FLAG_RESPONSE 0x04
 #define FLAG_STATUS_SHIFT 3
 #define FLAG_STATUS_MASK 0x38
@@ -151,10 +153,10 @@ static __always_inline void rewrite(struct frame *f, const struct rewrite *to)
 }
 
 /* The packet keeps its sender and its wire header, but for the flag: it goes to another server. */
-static __always_inline void redirect_to(struct frame *f, const struct server_entry *server)
+static __always_inline void redirect_to(struct frame *f, const struct server_entry *server, __u8 flag)
 {
 	__u64 before = (__u64)f->udp->dest + *(const __u16 *)f->wire, after;
-	f->wire->flag = 0;
+	f->wire->flag = flag;
 	f->udp->dest = server->port;
 	after = (__u64)f->udp->dest + *(const __u16 *)f->wire;
 	if (f->family == FAMILY_IP4) {

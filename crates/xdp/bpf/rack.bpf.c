@@ -8,6 +8,7 @@
 MAP(head, BPF_MAP_TYPE_ARRAY, struct tables_head, 1);
 MAP(tables, BPF_MAP_TYPE_ARRAY, struct rack_tables, 2);
 MAP(nat, BPF_MAP_TYPE_ARRAY, struct nat_entry, NAT_SLOTS);
+MAP(bursts, BPF_MAP_TYPE_ARRAY, struct burst_register, MAX_GROUPS);
 MAP(registers, BPF_MAP_TYPE_PERCPU_ARRAY, struct cpu_registers, 1);
 
 /* Written before the load, so that the kernel compiles the other mode away. */
@@ -19,6 +20,8 @@ struct step {
 	struct frame f;
 	struct rack_tables *tables;
 	struct cpu_registers *own;
+	struct clone_order *order; /* where to ask for a clone; none when nothing is cloned or the driver has no room */
+	__u32 copy;                /* of the tables */
 };
 
 static __always_inline void count(struct step *s, enum packet_count reason)
@@ -137,6 +140,7 @@ static __always_inline void address_to_client(struct step *s, const struct nat_e
 }
 
 #include "shed.h"
+#include "burst.h"
 #include "nat.h"
 
 static __always_inline int request(struct step *s)
@@ -157,7 +161,7 @@ static __always_inline int request(struct step *s)
 	const struct server_entry *server = server_at(s, number);
 	if (server->family != s->f.family)
 		return drop(s, COUNT_OTHER_FAMILY);
-	redirect_to(&s->f, server);
+	redirect_to(&s->f, server, 0);
 	return leave_by(s, server->ifindex);
 }
 
@@ -247,12 +251,16 @@ int rack(struct xdp_md *ctx)
 	if (!newest)
 		return XDP_PASS;
 	/* Read once: this packet sees one generation, whatever the control plane writes meanwhile. */
-	__u32 copy = *(volatile __u64 *)&newest->generation & 1;
-	s.tables = bpf_map_lookup_elem(&tables, &copy);
+	s.copy = *(volatile __u64 *)&newest->generation & 1;
+	s.tables = bpf_map_lookup_elem(&tables, &s.copy);
 	s.own = bpf_map_lookup_elem(&registers, &zero);
 	if (!s.tables || !s.own)
 		return XDP_PASS;
+	if (config.cloning != CLONING_OFF)
+		s.order = room_for_order(ctx);
 	return parse(&s, (void *)(long)ctx->data, (void *)(long)ctx->data_end);
 }
+
+#include "clones.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -30,10 +30,10 @@ struct switch_config {
 	__u32 answer_ticks; /* an unanswered request is forgotten after so many ticks of 2^20 ns */
 	__u16 port;
 	__u16 types;       /* declared types: bytes 0 to types - 1; others are UNKNOWN */
-	__u32 window_ns;   /* of bursts */
 	__u8 mode;
 	__u8 cloning;
-	__u8 pad[6];
+	__u8 pad[2];
+	__u64 window_ns;   /* of bursts */
 };
 
 /* One group in one copy of the tables. */
@@ -44,7 +44,7 @@ struct group_table {
 	__u32 pad;
 };
 
-/* A group's arrivals, of all CPUs: the window's number in the high half, its arrivals in the low one. */
+/* A group's arrivals in the present window, of all CPUs: the window's number modulo 2^32 above the arrivals. */
 struct burst_register {
 	__u64 window_arrivals;
 };
@@ -88,12 +88,26 @@ struct nat_entry {
 	__u16 servers[2];  /* of the plain or original copy, and of the clone */
 	__u8 wire_class;
 	__u8 family;
-	__u8 bounces;
-	__u8 awaited;      /* bit 0: servers[0] has a copy; bit 1: servers[1]; 0: the slot is free */
+	__u32 state;       /* ENTRY_ bits; without ENTRY_AWAITED the slot is free */
 	__u8 cloned;
-	__u8 answered;
-	__u8 pad[4];
+	__u8 bounces;
+	__u8 pad[2];
 };
+
+#define ENTRY_FIRST 1      /* servers[0] has a copy */
+#define ENTRY_SECOND 2     /* servers[1] has a copy */
+#define ENTRY_AWAITED 3
+#define ENTRY_ANSWERED 4   /* a response went on to the client */
+
+/* What the XDP program tells the one behind it, before the packet: it is to go to two servers. */
+struct clone_order {
+	__u32 magic;       /* CLONE_MAGIC, or no order */
+	__u32 copy;        /* of the tables */
+	__u16 servers[2];  /* the packet is addressed to the first */
+	__u32 pad;
+};
+
+#define CLONE_MAGIC 0x48574332
 
 struct type_registers {
 	__u64 count;       /* requests */

@@ -43,6 +43,8 @@ constants! {
     CLONING_CALMEST = 1;
     /// `config.cloning`.
     CLONING_LONGER = 2;
+    /// Marks an order of clones.
+    CLONE_MAGIC = 0x4857_4332;
     /// `server_entry.family` of IPv4.
     FAMILY_IP4 = 4;
     /// `server_entry.family` of IPv6.
@@ -135,9 +137,9 @@ mirror! {
         answer_ticks: u32 as "answer_ticks" at 20,
         port: [u8; 2] as "port" at 24,
         types: u16 as "types" at 26,
-        window_ns: u32 as "window_ns" at 28,
-        mode: u8 as "mode" at 32,
-        cloning: u8 as "cloning" at 33,
+        mode: u8 as "mode" at 28,
+        cloning: u8 as "cloning" at 29,
+        window_ns: u64 as "window_ns" at 32,
     }
 }
 
@@ -176,6 +178,15 @@ mirror! {
 }
 
 mirror! {
+    /// What the XDP program tells the one behind it.
+    OrderBytes as "clone_order", 16, assert_order {
+        magic: u32 as "magic" at 0,
+        copy: u32 as "copy" at 4,
+        servers: [u16; 2] as "servers" at 8,
+    }
+}
+
+mirror! {
     /// One type's registers on one CPU.
     TypeRow as "type_registers", 24, assert_type {
         count: u64 as "count" at 0,
@@ -207,10 +218,10 @@ fn assert_equal(c: &mut String, what: &str, value: usize) {
 }
 
 /// C that does not compile unless this mirror is that of `tables.h`.
-pub(crate) fn asserts() -> String {
+pub(crate) fn asserts(count_names: &[&str; COUNTS]) -> String {
     let mut c = String::from("#include \"tables.h\"\n");
     assert_constants(&mut c);
-    for (number, name) in crate::registers::COUNT_NAMES.iter().enumerate() {
+    for (number, name) in count_names.iter().enumerate() {
         assert_equal(&mut c, name, number);
     }
     for of_struct in [
@@ -218,6 +229,7 @@ pub(crate) fn asserts() -> String {
         assert_group,
         assert_server,
         assert_tables,
+        assert_order,
         assert_type,
         assert_registers,
     ] {

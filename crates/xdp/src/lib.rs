@@ -7,6 +7,7 @@
 //! | concern | file |
 //! |---|---|
 //! | what becomes of each packet | `bpf/rack.bpf.c`, `bpf/nat.h`, `bpf/shed.h` |
+//! | bursts, and the program that copies their requests | `bpf/burst.h`, `bpf/clones.h` |
 //! | headers and checksums | `bpf/packet.h` |
 //! | tables and registers in memory, described once | `bpf/tables.h`, mirrored in `layout.rs` |
 //! | the object, built by clang | [`compile`] |
@@ -24,5 +25,5 @@ mod tables;
 pub use aya::programs::XdpMode;
 pub use object::{ObjectError, XdpObjects, compile};
 pub use registers::{Registers, TypeRegisters, XdpCounts};
-pub use switch::{Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
-pub use tables::{Neighbour, TableError, Tables, tables_of};
+pub use switch::{CloneOrder, Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
+pub use tables::{Neighbour, TableError, XdpTables, tables_of};

@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 8] = [
     ("rack.bpf.c", include_str!("../bpf/rack.bpf.c")),
     ("bare.bpf.c", include_str!("../bpf/bare.bpf.c")),
     ("packet.h", include_str!("../bpf/packet.h")),
     ("tables.h", include_str!("../bpf/tables.h")),
     ("nat.h", include_str!("../bpf/nat.h")),
+    ("burst.h", include_str!("../bpf/burst.h")),
+    ("clones.h", include_str!("../bpf/clones.h")),
     ("shed.h", include_str!("../bpf/shed.h")),
 ];
 
@@ -66,7 +68,7 @@ pub fn compile() -> Result<XdpObjects, ObjectError> {
     let clang = find_clang().ok_or(ObjectError::NoClang)?;
     let place =
         tempfile::tempdir().map_err(|source| io_error("create", Path::new("/tmp"), source))?;
-    let layout = crate::layout::asserts();
+    let layout = crate::layout::asserts(&crate::registers::COUNT_NAMES);
     for (name, text) in SOURCES.into_iter().chain([("layout.h", layout.as_str())]) {
         let path = place.path().join(name);
         fs::write(&path, text).map_err(|source| io_error("write", &path, source))?;

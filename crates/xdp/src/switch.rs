@@ -1,12 +1,15 @@
 //! The loaded program: attached to interfaces, given tables, asked for its registers.
 
 use crate::layout::{
-    CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters, MODE_DIRECT,
-    MODE_NAT, NAT_SLOTS, RACK_TABLES_BYTES, Raw, SwitchConfig, bytes_of,
+    CLONE_MAGIC, CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters,
+    MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig, bytes_of,
 };
-use crate::{Registers, Tables, grace};
+use crate::{Registers, XdpTables, grace};
 use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues};
-use aya::programs::{ProgramError, ProgramFd, TestRun, TestRunOptions, Xdp, XdpMode};
+use aya::programs::tc::{TcAttachOptions, TcAttachType};
+use aya::programs::{
+    LinkOrder, ProgramError, ProgramFd, SchedClassifier, TestRun, TestRunOptions, Xdp, XdpMode,
+};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 use headway_policy::rack::Cloning;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -67,6 +70,21 @@ pub enum SwitchError {
         /// Why.
         source: ProgramError,
     },
+    /// The program that copies packets cannot be attached.
+    #[error(
+        "cannot attach what clones requests to interface {interface}; it needs Linux 6.6, or no cloning: {source}"
+    )]
+    AttachClones {
+        /// The interface.
+        interface: String,
+        /// Why.
+        source: ProgramError,
+    },
+    /// Clones of requests whose responses do not pass the switch.
+    #[error(
+        "in direct mode nobody filters the second response: turn cloning off, or use full translation"
+    )]
+    DirectClones,
     /// A map could not be read or written.
     #[error("cannot {operation}: {source}")]
     Map {
@@ -90,8 +108,19 @@ pub struct RunPacket {
     pub action: u32,
     /// The packet afterwards.
     pub bytes: Vec<u8>,
+    /// The copies that the program behind is to send, of a packet that is passed on to it.
+    pub order: Option<CloneOrder>,
     /// The mean time of one run. Of one run alone, mostly the cost of measuring.
     pub duration: Duration,
+}
+
+/// An order to send a request to two servers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CloneOrder {
+    /// The copy of the tables that has the servers' addresses: the generation modulo 2.
+    pub tables: u32,
+    /// The original's server and the clone's.
+    pub servers: [u16; 2],
 }
 
 type TablesMap = Array<MapData, [u8; RACK_TABLES_BYTES]>;
@@ -105,6 +134,7 @@ pub struct XdpSwitch {
     registers: RegistersMap,
     generation: u64,
     classes: usize,
+    clones: bool,
 }
 
 const PROGRAM: &str = "rack";
@@ -121,12 +151,18 @@ impl XdpSwitch {
             .override_global("config", &bytes, true)
             .load(object)?;
         xdp(&mut program)?.load().map_err(SwitchError::Program)?;
+        let clones = config.cloning != Cloning::Off;
+        if clones {
+            let copier = classifier(&mut program)?;
+            copier.load().map_err(SwitchError::Program)?;
+        }
         let mut registers: RegistersMap = map(&mut program, "registers")?;
         share_slots(&mut registers)?;
         Ok(Self {
             head: map(&mut program, "head")?,
             tables: map(&mut program, "tables")?,
             registers,
+            clones,
             program,
             generation: 0,
             classes: usize::from(config.types) + 1,
@@ -138,6 +174,15 @@ impl XdpSwitch {
     /// # Errors
     /// [`SwitchError::Attach`] when there is no such interface, it has a program, or its driver takes none.
     pub fn attach(&mut self, interface: &str, mode: XdpMode) -> Result<(), SwitchError> {
+        if self.clones {
+            let order = TcAttachOptions::TcxOrder(LinkOrder::last());
+            classifier(&mut self.program)?
+                .attach_with_options(interface, TcAttachType::Ingress, order)
+                .map_err(|source| SwitchError::AttachClones {
+                    interface: interface.to_owned(),
+                    source,
+                })?;
+        }
         let attached = xdp(&mut self.program)?.attach(interface, mode);
         attached.map(|_| ()).map_err(|source| SwitchError::Attach {
             interface: interface.to_owned(),
@@ -150,7 +195,7 @@ impl XdpSwitch {
     ///
     /// # Errors
     /// [`SwitchError::Map`] when the kernel refuses; the old tables stay then.
-    pub fn publish(&mut self, tables: &Tables) -> Result<(), SwitchError> {
+    pub fn publish(&mut self, tables: &XdpTables) -> Result<(), SwitchError> {
         let next = self.generation + 1;
         grace::wait();
         let bytes: [u8; RACK_TABLES_BYTES] = bytes_of(&*tables.0);
@@ -205,12 +250,31 @@ impl XdpSwitch {
             })
             .map_err(SwitchError::Program)?;
         bytes.truncate(result.data_size_out as usize);
+        let order = if self.clones {
+            let before: Vec<u8> = bytes.drain(..OrderBytes::BYTES.min(bytes.len())).collect();
+            order_of(&before)
+        } else {
+            None
+        };
         Ok(RunPacket {
             action: result.return_value,
             bytes,
+            order,
             duration: result.duration,
         })
     }
+}
+
+/// The order in what the program left before the packet.
+fn order_of(before: &[u8]) -> Option<CloneOrder> {
+    if before.len() < OrderBytes::BYTES {
+        return None;
+    }
+    let order = OrderBytes::get(before);
+    (order.magic as usize == CLONE_MAGIC).then_some(CloneOrder {
+        tables: order.copy,
+        servers: order.servers,
+    })
 }
 
 fn xdp(program: &mut Ebpf) -> Result<&mut Xdp, SwitchError> {
@@ -218,6 +282,13 @@ fn xdp(program: &mut Ebpf) -> Result<&mut Xdp, SwitchError> {
         .program_mut(PROGRAM)
         .and_then(|program| program.try_into().ok())
         .ok_or(SwitchError::Missing("program `rack`"))
+}
+
+fn classifier(program: &mut Ebpf) -> Result<&mut SchedClassifier, SwitchError> {
+    program
+        .program_mut("clones")
+        .and_then(|program| program.try_into().ok())
+        .ok_or(SwitchError::Missing("program `clones`"))
 }
 
 fn map<M: TryFrom<aya::maps::Map>>(
@@ -257,6 +328,9 @@ fn config_of(config: &XdpSwitchConfig) -> Result<SwitchConfig, SwitchError> {
     if config.own_ip4.is_none() && config.own_ip6.is_none() {
         return Err(SwitchError::NoAddress);
     }
+    if config.mode == Mode::Direct && config.cloning != Cloning::Off {
+        return Err(SwitchError::DirectClones);
+    }
     if config.types > 255 {
         return Err(SwitchError::TooManyTypes(config.types));
     }
@@ -275,7 +349,7 @@ fn config_of(config: &XdpSwitchConfig) -> Result<SwitchConfig, SwitchError> {
         answer_ticks: u32::try_from(config.answer.as_nanos() >> 20).unwrap_or(u32::MAX),
         port: config.port.to_be_bytes(),
         types: config.types,
-        window_ns: u32::try_from(window_ns).unwrap_or(u32::MAX).max(1),
+        window_ns: window_ns.max(1),
         mode: mode as u8,
         cloning: cloning as u8,
     })

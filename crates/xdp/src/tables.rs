@@ -48,7 +48,7 @@ pub enum TableError {
 
 /// One copy of the tables, ready to be published.
 #[derive(Clone)]
-pub struct Tables(pub(crate) Box<RackTables>);
+pub struct XdpTables(pub(crate) Box<RackTables>);
 
 /// The tables of a policy as it is now, with UNKNOWN and `types` declared types, over these servers.
 ///
@@ -58,7 +58,7 @@ pub fn tables_of(
     shaper: &Shaper,
     types: usize,
     servers: &[Neighbour],
-) -> Result<Tables, TableError> {
+) -> Result<XdpTables, TableError> {
     within("types", types + 1, MAX_TYPES)?;
     within("groups", shaper.groups(), MAX_GROUPS)?;
     within("servers", servers.len(), MAX_SERVERS)?;
@@ -89,7 +89,7 @@ pub fn tables_of(
         *entry = entry_of(server);
     }
     hash(&mut tables, servers.len());
-    Ok(Tables(tables))
+    Ok(XdpTables(tables))
 }
 
 /// No type, no server.

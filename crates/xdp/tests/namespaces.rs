@@ -2,12 +2,17 @@
 
 mod common;
 
+use aya::programs::SchedClassifier;
+use aya::programs::tc::TcAttachType;
 use common::net::*;
 use common::*;
 use headway_net::header::{Flag, Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
-use headway_xdp::{Mode, Neighbour, Tables, XdpMode, XdpSwitch, XdpSwitchConfig, tables_of};
+use headway_xdp::{
+    Mode, Neighbour, Registers, XdpCounts, XdpMode, XdpSwitch, XdpSwitchConfig, XdpTables,
+    tables_of,
+};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,14 +40,9 @@ fn config(mode: Mode) -> XdpSwitchConfig {
     }
 }
 
-/// Tables over servers with so many cores each.
-fn tables(cores: &[usize; 4]) -> Tables {
-    let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
-    let total = cores.iter().sum();
-    let layout = RackLayout::new(cores, 1).updated(&[total], &[None]);
-    let mut shaper = Shaper::new(1, total, Turns::Even, Cloning::Off, 1);
-    shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
-    let servers: Vec<_> = (0..4)
+/// The four servers, as the switch reaches them.
+fn neighbours() -> Vec<Neighbour> {
+    (0..4)
         .map(|server| {
             let host = FIRST_SERVER + server;
             Neighbour {
@@ -52,8 +52,17 @@ fn tables(cores: &[usize; 4]) -> Tables {
                 own_mac: switch_mac(host),
             }
         })
-        .collect();
-    tables_of(&shaper, 1, &servers).expect("they fit")
+        .collect()
+}
+
+/// Tables over servers with so many cores each.
+fn tables(cores: &[usize; 4]) -> XdpTables {
+    let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
+    let total = cores.iter().sum();
+    let layout = RackLayout::new(cores, 1).updated(&[total], &[None]);
+    let mut shaper = Shaper::new(1, total, Turns::Even, Cloning::Off, 1);
+    shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
+    tables_of(&shaper, 1, &neighbours()).expect("they fit")
 }
 
 /// Answers requests until told to stop; how many it answered. The response's body is the server's number.
@@ -82,6 +91,9 @@ struct Seen {
     of_server: [u64; 4],
     /// Half of the round trips took at most so long.
     median: Duration,
+    /// Requests that servers got, clones among them.
+    served: u64,
+    registers: Registers,
 }
 
 /// Sends requests one after the other; every one must be answered, with its own index.
@@ -94,6 +106,11 @@ fn ask(requests: u32) -> Seen {
     let mut seen = Seen {
         of_server: [0; 4],
         median: Duration::ZERO,
+        served: 0,
+        registers: Registers {
+            counts: XdpCounts::default(),
+            types: Vec::new(),
+        },
     };
     let mut trips = Vec::new();
     let mut buffer = [0; 64];
@@ -118,13 +135,31 @@ fn ask(requests: u32) -> Seen {
     seen
 }
 
-/// A rack under load: what the client saw. `meanwhile` runs in the switch's namespace with the switch, again and again.
-fn run_rack(
-    object: &[u8],
-    mode: Mode,
+/// What a rack is tried with.
+struct Load {
     requests: u32,
-    mut meanwhile: impl FnMut(&mut XdpSwitch),
-) -> Seen {
+    config: XdpSwitchConfig,
+    /// Makes the first tables, once there are interfaces.
+    first: fn() -> XdpTables,
+}
+
+impl Load {
+    fn new(mode: Mode, requests: u32) -> Self {
+        Self {
+            requests,
+            config: config(mode),
+            first: || tables(&CORES),
+        }
+    }
+}
+
+/// A rack under load: what the client saw. `meanwhile` runs in the switch's namespace with the switch, again and again.
+fn run_rack(object: &[u8], load: &Load, mut meanwhile: impl FnMut(&mut XdpSwitch)) -> Seen {
+    let &Load {
+        requests,
+        config,
+        first,
+    } = load;
     enter_namespace();
     // Responses of direct servers come past the switch, by the kernel.
     shell("echo 1 > /proc/sys/net/ipv4/ip_forward");
@@ -151,8 +186,8 @@ fn run_rack(
     servers.iter().for_each(|server| {
         shell(&format!("ip route add 10.77.0.{0} dev p{0}", server.number));
     });
-    let mut switch = XdpSwitch::load(object, &config(mode)).expect("the program loads");
-    switch.publish(&tables(&CORES)).expect("published");
+    let mut switch = XdpSwitch::load(object, &config).expect("the program loads");
+    switch.publish(&first()).expect("published");
     for interface in &interfaces {
         switch.attach(interface, XdpMode::Driver).expect("attached");
     }
@@ -164,20 +199,24 @@ fn run_rack(
         meanwhile(&mut switch);
         std::thread::sleep(Duration::from_millis(1));
     }
-    let seen = client.end();
+    let mut seen = client.end();
+    // Clones of the last request are on their way.
+    std::thread::sleep(Duration::from_millis(100));
     stop.store(true, Ordering::Relaxed);
-    let answered: u64 = servers.into_iter().map(Host::end).sum();
-    assert_eq!(answered, u64::from(requests), "no request twice");
-    let registers = switch.registers().expect("registers");
-    assert_eq!(registers.counts.requests, u64::from(requests));
-    assert_eq!(registers.types[0].count, u64::from(requests));
-    let of_kind = |mode, count| if mode == Mode::Nat { count } else { 0 };
-    assert_eq!(
-        registers.counts.answered,
-        of_kind(mode, u64::from(requests))
-    );
-    assert_eq!(registers.types[0].execution_ns, of_kind(mode, 8_000));
+    seen.served = servers.into_iter().map(Host::end).sum();
+    seen.registers = switch.registers().expect("registers");
     seen
+}
+
+/// Every request was served once, and the registers say so.
+fn check(seen: &Seen, mode: Mode, requests: u64) {
+    let registers = &seen.registers;
+    assert_eq!(seen.served, requests, "no request twice");
+    assert_eq!(registers.counts.requests, requests);
+    assert_eq!(registers.types[0].count, requests);
+    let of_nat = |count| if mode == Mode::Nat { count } else { 0 };
+    assert_eq!(registers.counts.answered, of_nat(requests));
+    assert_eq!(registers.types[0].execution_ns, of_nat(8_000));
 }
 
 /// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
@@ -200,8 +239,10 @@ fn turns_are_exact_and_nothing_is_lost() {
     in_namespaces("a rack in namespaces", |object| {
         for mode in [Mode::Nat, Mode::Direct] {
             let object = object.clone();
-            let rack = std::thread::spawn(move || run_rack(&object, mode, 8_000, |_| ()));
+            let rack =
+                std::thread::spawn(move || run_rack(&object, &Load::new(mode, 8_000), |_| ()));
             let seen = rack.join().expect("the rack");
+            check(&seen, mode, 8_000);
             assert_eq!(seen.of_server, CORES.map(|cores| cores as u64 * 1_000));
             println!(
                 "{mode:?}: half of the round trips took at most {:?}",
@@ -215,7 +256,7 @@ fn turns_are_exact_and_nothing_is_lost() {
 fn tables_change_under_load_and_nothing_is_lost() {
     in_namespaces("tables under load", |object| {
         let mut changes = 0;
-        let seen = run_rack(&object, Mode::Nat, 20_000, move |switch| {
+        let seen = run_rack(&object, &Load::new(Mode::Nat, 20_000), move |switch| {
             changes += 1;
             // Now two of the servers, now all, in other proportions.
             let cores = [[2, 2, 0, 0], [1, 2, 3, 4], [0, 0, 0, 5], CORES];
@@ -223,15 +264,67 @@ fn tables_change_under_load_and_nothing_is_lost() {
             switch.publish(&next).expect("published");
             assert_eq!(switch.generation(), changes as u64 + 1);
         });
+        check(&seen, Mode::Nat, 20_000);
         assert_eq!(seen.of_server.iter().sum::<u64>(), 20_000);
         assert!(seen.of_server.iter().all(|&count| count > 0));
     });
 }
 
+/// Two groups, a core of each server for either; every request of type 0 beyond the first is a burst, and type 1 has none.
+fn tables_of_bursts() -> XdpTables {
+    let hint = |mean_ns, share| ClassHint::new(mean_ns, share);
+    let demand = Demand::declared(&[hint(1e18, 0.5), hint(2e18, 0.5)]);
+    let layout = RackLayout::new(&[1; 4], 1).updated(&[2, 2], &[None, None]);
+    let mut shaper = Shaper::new(2, 4, Turns::Even, EVERY, 1);
+    shaper.install(&Grouping::new(&[0, 1], &demand), &layout, &demand);
+    tables_of(&shaper, 2, &neighbours()).expect("they fit")
+}
+
+/// One window that lasts for ever.
+const EVERY: Cloning = Cloning::Longer(1_000_000_000_000_000_000);
+
+#[test]
+fn the_excess_of_a_burst_reaches_two_servers_and_is_answered_once() {
+    in_namespaces("clones", |object| {
+        let config = XdpSwitchConfig {
+            types: 2,
+            cloning: EVERY,
+            ..config(Mode::Nat)
+        };
+        let load = Load {
+            requests: 2_000,
+            config,
+            first: tables_of_bursts,
+        };
+        let seen = run_rack(&object, &load, |_| ());
+        println!(
+            "clones: half of the round trips took at most {:?}",
+            seen.median
+        );
+        let Registers { counts, types } = seen.registers;
+        // Two cores finish two requests in a window.
+        assert_eq!((counts.requests, counts.cloned), (2_000, 1_998));
+        assert_eq!(seen.served, 2_000 + 1_998);
+        assert_eq!((counts.answered, counts.filtered), (2_000, 1_998));
+        assert_eq!(
+            (counts.unexpected, counts.shed, types[0].count),
+            (0, 0, 2_000)
+        );
+    });
+}
+
+/// Whether the interface has a program for received packets: in the driver, in the network stack, or in a queueing discipline.
+fn has_program(interface: &str) -> bool {
+    let of_driver = shell(&format!("ip -details link show dev {interface}")).contains("xdp");
+    let (_, of_stack) = SchedClassifier::query_tcx(interface, TcAttachType::Ingress).expect("TCX");
+    let discipline = shell(&format!("tc qdisc show dev {interface}")).contains("clsact");
+    of_driver || !of_stack.is_empty() || discipline
+}
+
 /// Kernels may remove an attachment a moment after its last descriptor is closed.
 fn wait_for_no_program(interface: &str) {
     let begun = Instant::now();
-    while shell(&format!("ip -details link show dev {interface}")).contains("xdp") {
+    while has_program(interface) {
         assert!(
             begun.elapsed() < Duration::from_secs(10),
             "a program stayed"
@@ -246,10 +339,16 @@ const VICTIM: &str = "HEADWAY_XDP_VICTIM";
 #[test]
 fn a_process_that_is_killed_leaves_nothing_behind() {
     in_namespaces("what a killed process leaves", |object| {
+        let config = XdpSwitchConfig {
+            cloning: EVERY,
+            ..config(Mode::Nat)
+        };
         if std::env::var_os(VICTIM).is_some() {
-            let mut switch =
-                XdpSwitch::load(&object, &config(Mode::Nat)).expect("the program loads");
+            let mut switch = XdpSwitch::load(&object, &config).expect("the program loads");
             switch.attach("pa", XdpMode::Driver).expect("attached");
+            let (_, of_stack) =
+                SchedClassifier::query_tcx("pa", TcAttachType::Ingress).expect("TCX");
+            assert_eq!(of_stack.len(), 1, "the program that copies");
             assert!(shell("ip -details link show dev pa").contains("xdp"));
             nix::sys::signal::raise(nix::sys::signal::SIGKILL).expect("killed");
         }

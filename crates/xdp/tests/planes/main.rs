@@ -6,9 +6,11 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod copies;
 mod odd;
 
 use common::*;
+use copies::{CopiesOut, role_of};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
 use headway_policy::rack::{
@@ -20,6 +22,7 @@ use headway_xdp::{Mode, Neighbour, Registers, RunPacket, XdpSwitch, XdpSwitchCon
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::time::Duration;
 
 const SERVERS: usize = 6;
@@ -76,13 +79,16 @@ fn ifindex_of(number: usize) -> u32 {
     1 + number as u32 % 2
 }
 
-/// A request that a server has, as each plane knows it.
+/// A copy of a request that a server has, as each plane knows it.
 #[derive(Clone)]
 struct UnderWay {
     frame: Frame,
     class: ClassId,
     server: usize,
-    bounces: u8,
+    mark: Mark,
+    copies: Rc<CopiesOut>,
+    /// Its index in the policy's step, which is told one.
+    policy_index: u32,
     user_index: u32,
     xdp_index: u32,
 }
@@ -105,15 +111,22 @@ struct Planes {
     done: Vec<UnderWay>,
     below: Below,
     now_ns: u64,
+    requests: u32,
 }
 
-fn shaper() -> Shaper {
-    Shaper::new(TYPES, SERVERS * CORES, Turns::Even, Cloning::Off, 1024)
+/// A window that lasts for ever: kernel and test have the same one.
+const WINDOW_NS: u64 = 1_000_000_000_000_000_000;
+/// Execution times of which a few hundred fill a window.
+const NS_PER_UNIT: f64 = 1e15;
+
+fn shaper(cloning: Cloning) -> Shaper {
+    // No two requests of a test share a register.
+    Shaper::new(TYPES, SERVERS * CORES, Turns::Even, cloning, 1 << 20)
 }
 
 /// The one of some layouts that `number` names.
 fn install(shaper: &mut Shaper, number: u32) {
-    let hint = |mean_us: f64, share| ClassHint::new(mean_us * 1e3, share);
+    let hint = |mean: f64, share| ClassHint::new(mean * NS_PER_UNIT, share);
     let types: Vec<_> = (0..TYPES)
         .map(|class| hint(4.0 * f64::from(3 + number % 2).powi(class as i32), 0.2))
         .collect();
@@ -130,11 +143,11 @@ fn install(shaper: &mut Shaper, number: u32) {
 }
 
 impl Planes {
-    fn new(object: &[u8], family: Family, seed: u64) -> Self {
+    fn new(object: &[u8], family: Family, cloning: Cloning, seed: u64) -> Self {
         let servers: Vec<_> = (0..SERVERS).map(|number| family.server(number)).collect();
         let addresses = ServerAddresses::new(&servers).expect("servers");
         let user = RackSwitch::new(
-            shaper(),
+            shaper(cloning),
             family.own().into(),
             addresses,
             SwitchLimits::new(TYPES),
@@ -151,12 +164,12 @@ impl Planes {
             port: PORT,
             types: TYPES as u16,
             mode: Mode::Nat,
-            cloning: Cloning::Off,
+            cloning,
             answer: Duration::from_secs(3600),
         };
         let mut planes = Self {
             family,
-            policy: shaper(),
+            policy: shaper(cloning),
             user,
             xdp: XdpSwitch::load(object, &config).expect("the program loads"),
             rng: Pcg64Mcg::new(u128::from(seed) << 1 | 1),
@@ -164,6 +177,7 @@ impl Planes {
             done: Vec::new(),
             below: Below::default(),
             now_ns: 1,
+            requests: 0,
         };
         planes.change_tables(0);
         planes
@@ -243,19 +257,29 @@ impl Planes {
         };
         let frame = self.client_frame(header);
         let class = ClassId(u16::from(class).min(TYPES as u16));
-        let Forward::To(expected) = self.policy.request(self.now_ns, Packet::new(class, 0)) else {
-            panic!("one copy");
-        };
-        let at_server = UnderWay {
+        self.requests += 1;
+        let packet = Packet::new(class, self.requests);
+        let first = UnderWay {
             frame,
             class,
-            server: expected.index(),
-            bounces: 0,
+            server: 0,
+            mark: Mark::Plain,
+            copies: Rc::new(CopiesOut::new(1)),
+            policy_index: self.requests,
             user_index: 0,
             xdp_index: 0,
         };
-        let frame = at_server.frame.clone();
-        self.reaches_server(at_server, &frame.clone(), &frame);
+        match self.policy.request(self.now_ns, packet) {
+            Forward::To(server) => {
+                let frame = first.frame.clone();
+                let server = server.index();
+                self.reaches_server(UnderWay { server, ..first }, &frame, &frame);
+            }
+            Forward::Both(original, clone) => {
+                self.reaches_both(&first, [original.index(), clone.index()]);
+            }
+            other => panic!("{other:?}"),
+        }
     }
 
     /// The packet, as each plane is shown it, reaches the server that the policy chose; from then on it is under way.
@@ -266,30 +290,41 @@ impl Planes {
             panic!("the user-space switch sent {sent:?}");
         };
         assert_eq!(*to, self.family.server(at.server), "policy and user space");
-        at.user_index = Header::parse(datagram).expect("a header").0.index;
-        let index_at = xdp_in.udp_at() + 8 + 2;
-        let index = ran.bytes[index_at..index_at + 4]
-            .try_into()
-            .expect("four bytes");
-        at.xdp_index = u32::from_be_bytes(index);
-        let mut payload = datagram.clone();
-        payload[2..6].copy_from_slice(&at.xdp_index.to_be_bytes());
-        let expected = Frame {
-            to_mac: server_mac(at.server),
-            from_mac: OWN_MAC,
-            from: self.family.own(),
-            to: *to,
-            payload,
-            ..xdp_in.clone()
-        };
+        let expected = self.expected_at_server(&mut at, datagram, xdp_in, &ran.bytes);
         let action = if ifindex_of(at.server) == 1 {
             TX
         } else {
             REDIRECT
         };
-        assert_eq!(ran.action, action);
+        assert_eq!((ran.action, ran.order), (action, None));
         assert_eq!(ran.bytes, expected.bytes(), "user space and XDP");
         self.under_way.push(at);
+    }
+
+    /// The frame that the server is to get, by the datagram that the user-space switch sent it and by the index that the program chose.
+    fn expected_at_server(
+        &self,
+        at: &mut UnderWay,
+        datagram: &[u8],
+        xdp_in: &Frame,
+        xdp_out: &[u8],
+    ) -> Frame {
+        at.user_index = Header::parse(datagram).expect("a header").0.index;
+        let index_at = xdp_in.udp_at() + 8 + 2;
+        let index = xdp_out[index_at..index_at + 4]
+            .try_into()
+            .expect("four bytes");
+        at.xdp_index = u32::from_be_bytes(index);
+        let mut payload = datagram.to_vec();
+        payload[2..6].copy_from_slice(&at.xdp_index.to_be_bytes());
+        Frame {
+            to_mac: server_mac(at.server),
+            from_mac: OWN_MAC,
+            from: self.family.own(),
+            to: self.family.server(at.server),
+            payload,
+            ..xdp_in.clone()
+        }
     }
 
     /// A packet of a server about the request, as each plane is shown it.
@@ -327,34 +362,46 @@ impl Planes {
         let status = status[self.below(5) as usize];
         // Bit 7 is reserved, bit 6 without meaning in a response; a clone role of 3 reads as none.
         let noise = self.rng.next_u32() as u8 & 0b1100_0000;
-        let role = if self.below(20) == 0 { 3 } else { 0 };
+        let is_plain = at.mark == Mark::Plain;
+        let role = if is_plain && self.below(20) == 0 {
+            3
+        } else {
+            role_of(at.mark) as u8
+        };
         let flag = Flag::from_bits(Flag::response(status).bits() | noise | role);
         let (user_in, xdp_in) = self.packet_of_server(&at, self.family.server(at.server), flag);
         let sent = self.user_step(user_in.from, &user_in.payload);
         let ran = self.xdp_run(&xdp_in.bytes());
-        let [(to, datagram)] = &sent[..] else {
-            panic!("the user-space switch sent {sent:?}");
-        };
-        assert_eq!(*to, at.frame.from);
-        let expected = Frame {
-            to_mac: at.frame.from_mac,
-            from_mac: OWN_MAC,
-            from: self.family.own(),
-            to: *to,
-            payload: datagram.clone(),
-            ..xdp_in
-        };
-        assert_eq!((ran.action, ran.bytes), (TX, expected.bytes()));
         let was_served = status != Status::Shed && status != Status::Draining;
+        at.copies.came_back();
+        let is_refused = !was_served && !is_plain && at.copies.others_answer();
         let time_ns = Header::parse(&user_in.payload).expect("a header").0.time_ns;
-        self.policy.reply(&Reply {
+        let passes = self.policy.reply(&Reply {
             server: ServerId(at.server as u16),
             class: at.class,
-            index: at.user_index,
-            mark: Mark::Plain,
+            index: at.policy_index,
+            mark: if is_refused { Mark::Plain } else { at.mark },
             execution_ns: if was_served { u64::from(time_ns) } else { 0 },
             queue: 0,
         });
+        if is_refused || !passes {
+            assert_eq!((sent, ran.action), (vec![], DROP));
+        } else {
+            at.copies.answer();
+            let [(to, datagram)] = &sent[..] else {
+                panic!("the user-space switch sent {sent:?}");
+            };
+            assert_eq!(*to, at.frame.from);
+            let expected = Frame {
+                to_mac: at.frame.from_mac,
+                from_mac: OWN_MAC,
+                from: self.family.own(),
+                to: *to,
+                payload: datagram.clone(),
+                ..xdp_in
+            };
+            assert_eq!((ran.action, ran.bytes), (TX, expected.bytes()));
+        }
         self.done.push(at);
         if self.done.len() > 64 {
             self.done.remove(0);
@@ -364,17 +411,19 @@ impl Planes {
     /// Its server hands a request back.
     fn bounce(&mut self, number: usize) {
         let mut at = self.under_way.swap_remove(number);
-        let flag = Flag::REQUEST.with_bounced(true);
+        let flag = Flag::REQUEST
+            .with_bounced(true)
+            .with_clone_role(role_of(at.mark));
         let (user_in, xdp_in) = self.packet_of_server(&at, self.family.server(at.server), flag);
         let packet = Packet {
             bounced: true,
-            ..Packet::new(at.class, at.user_index)
+            mark: at.mark,
+            ..Packet::new(at.class, at.policy_index)
         };
         let Forward::To(server) = self.policy.request(self.now_ns, packet) else {
             panic!("one copy");
         };
         at.server = server.index();
-        at.bounces += 1;
         self.reaches_server(at, &user_in, &xdp_in);
     }
 
@@ -460,12 +509,12 @@ fn packets() -> u64 {
     })
 }
 
-fn three_planes_agree(test: &str, family: Family, packets: u64) {
+fn three_planes_agree(test: &str, family: Family, cloning: Cloning, packets: u64) {
     let Some(objects) = objects(test) else {
         return;
     };
     stay_on_cpu(0);
-    let mut planes = Planes::new(&objects.rack, family, 18);
+    let mut planes = Planes::new(&objects.rack, family, cloning, 18);
     for packet in 0..packets {
         planes.step();
         if packet % 2_000 == 1_999 {
@@ -478,14 +527,10 @@ fn three_planes_agree(test: &str, family: Family, packets: u64) {
     planes.compare_registers();
     let counts = planes.xdp.registers().expect("registers").counts;
     // Every fate was met.
-    let unmet = [
-        "cloned",
-        "filtered",
-        "copies_refused",
-        "shed",
-        "expired",
-        "other_family",
-    ];
+    let mut unmet = vec!["shed", "expired", "other_family"];
+    if cloning == Cloning::Off {
+        unmet.extend(["cloned", "filtered", "copies_refused"]);
+    }
     for (name, count) in counts.named() {
         assert_eq!(count == 0, unmet.contains(&name), "{name}: {count}");
     }
@@ -493,10 +538,40 @@ fn three_planes_agree(test: &str, family: Family, packets: u64) {
 
 #[test]
 fn three_planes_agree_on_every_byte_of_ip4() {
-    three_planes_agree("three planes, IPv4", Family::Ip4, packets());
+    three_planes_agree(
+        "three planes, IPv4",
+        Family::Ip4,
+        Cloning::Off,
+        packets() / 2,
+    );
 }
 
 #[test]
 fn three_planes_agree_on_every_byte_of_ip6() {
-    three_planes_agree("three planes, IPv6", Family::Ip6, packets() / 4);
+    three_planes_agree(
+        "three planes, IPv6",
+        Family::Ip6,
+        Cloning::Off,
+        packets() / 4,
+    );
+}
+
+#[test]
+fn three_planes_clone_alike_to_longer_groups() {
+    three_planes_agree(
+        "three planes, clones to longer groups",
+        Family::Ip4,
+        Cloning::Longer(WINDOW_NS),
+        packets() / 2,
+    );
+}
+
+#[test]
+fn three_planes_clone_alike_to_any_group() {
+    three_planes_agree(
+        "three planes, clones to any group",
+        Family::Ip6,
+        Cloning::Calmest(WINDOW_NS),
+        packets() / 4,
+    );
 }

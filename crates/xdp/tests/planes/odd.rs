@@ -1,8 +1,10 @@
 //! Packets that no client or server in order sends.
 
 use crate::common::*;
+use crate::copies::role_of;
 use crate::{Family, PORT, Planes, SERVERS};
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
+use headway_policy::rack::Mark;
 use rand_core::Rng;
 
 impl Planes {
@@ -45,6 +47,7 @@ impl Planes {
                 let Some(at) = self.done.last().cloned() else {
                     return;
                 };
+                let flag = flag.with_clone_role(role_of(at.mark));
                 let from = self.family.server(at.server);
                 let (user_in, xdp_in) = self.packet_of_server(&at, from, flag);
                 self.dropped(&user_in, &xdp_in);
@@ -60,10 +63,15 @@ impl Planes {
                 };
                 let (from, flag) = if kind == 5 {
                     let other = (at.server + 1) % SERVERS;
-                    (self.family.server(other), flag)
+                    let role = role_of(at.mark);
+                    (self.family.server(other), flag.with_clone_role(role))
                 } else {
-                    // There is one copy of it, and this says that there are two.
-                    let role = [CloneRole::Original, CloneRole::Clone][self.below(2) as usize];
+                    // There is one copy of it, and this says that there are two, or the other way round.
+                    let role = if at.mark == Mark::Plain {
+                        [CloneRole::Original, CloneRole::Clone][self.below(2) as usize]
+                    } else {
+                        CloneRole::None
+                    };
                     (self.family.server(at.server), flag.with_clone_role(role))
                 };
                 let (user_in, xdp_in) = self.packet_of_server(&at, from, flag);
