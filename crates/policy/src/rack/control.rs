@@ -1,8 +1,8 @@
 //! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
 
 use super::{
-    Demand, DemandReading, Duty, Grouping, Part, RackLayout, ServerId, Shaper, Switch, Tables,
-    TieredLayout, provision,
+    Demand, DemandReading, Duty, Grouping, LaidOutTables, Part, RackLayout, ServerId, Shaper,
+    Switch, TieredLayout, provision,
 };
 use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec;
@@ -347,7 +347,7 @@ impl ControlPlane {
 
     /// Writes the switch's tables.
     pub fn install(&self, switch: &mut impl Switch) {
-        switch.install(&Tables {
+        switch.install(&LaidOutTables {
             grouping: &self.grouping,
             layout: &self.layout,
             tiers: self.tiers.as_ref(),

@@ -1,7 +1,7 @@
 //! Idle servers first, else the shorter of two (Horus, NSDI '24, within one rack).
 
 use super::present::PresentServers;
-use super::{Forward, Packet, Reply, ServerId, Shaper, Switch, Tables};
+use super::{Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec::Vec;
 
@@ -115,7 +115,7 @@ impl Switch for Horus {
         None
     }
 
-    fn install(&mut self, _tables: &Tables<'_>) {}
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub use provision::provision;
 pub use shaper::{Cloning, Shaper};
 pub use shortest::{Reported, ShortestSwitch};
 pub use spread::{RandomSwitch, RoundRobinSwitch};
-pub use switch::{Switch, Tables};
+pub use switch::{LaidOutTables, Switch};
 pub use systems::{RackShape, RackSystem, RackVisit};
 pub use tiered::TieredLayout;
 pub use tiers::Tiers;

@@ -1,7 +1,7 @@
 //! Two copies of every request while two servers seem idle (`NetClone`, SIGCOMM '23).
 
 use super::present::PresentServers;
-use super::{Duplicates, Forward, Packet, Reply, ServerId, Shaper, Switch, Tables};
+use super::{Duplicates, Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec::Vec;
 
@@ -79,7 +79,7 @@ impl Switch for NetClone {
         None
     }
 
-    fn install(&mut self, _tables: &Tables<'_>) {}
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Join the shortest queue, as far as the switch knows (RackSched, OSDI '20).
 
 use super::present::PresentServers;
-use super::{Forward, Packet, Reply, ServerId, Shaper, Switch, Tables};
+use super::{Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -109,7 +109,7 @@ impl Switch for ShortestSwitch {
         None
     }
 
-    fn install(&mut self, _tables: &Tables<'_>) {}
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 #[cfg(test)]

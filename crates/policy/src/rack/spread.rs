@@ -1,7 +1,7 @@
 //! Switches that know nothing of the servers: at random, and in turn.
 
 use super::present::PresentServers;
-use super::{Forward, Packet, Reply, ServerId, Shaper, Switch, Tables};
+use super::{Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 
 /// Any server, each as likely.
@@ -55,7 +55,7 @@ impl Switch for RandomSwitch {
         None
     }
 
-    fn install(&mut self, _tables: &Tables<'_>) {}
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 /// One server after the other.
@@ -111,5 +111,5 @@ impl Switch for RoundRobinSwitch {
         None
     }
 
-    fn install(&mut self, _tables: &Tables<'_>) {}
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }

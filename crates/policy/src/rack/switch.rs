@@ -28,12 +28,12 @@ pub trait Switch {
     fn shaper(&mut self) -> Option<&mut Shaper>;
 
     /// Writes the tables that a control plane made; nothing where the switch has none.
-    fn install(&mut self, tables: &Tables<'_>);
+    fn install(&mut self, tables: &LaidOutTables<'_>);
 }
 
 /// What a control plane's tables are made of.
 #[derive(Clone, Copy, Debug)]
-pub struct Tables<'a> {
+pub struct LaidOutTables<'a> {
     /// Which types are served together.
     pub grouping: &'a Grouping,
     /// Which cores are whose.
@@ -71,7 +71,7 @@ impl Switch for Shaper {
         Some(self)
     }
 
-    fn install(&mut self, tables: &Tables<'_>) {
+    fn install(&mut self, tables: &LaidOutTables<'_>) {
         Shaper::install(self, tables.grouping, tables.layout, tables.demand);
     }
 }

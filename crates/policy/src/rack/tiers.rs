@@ -1,6 +1,6 @@
 //! A core switch above the switches of racks: which rack, then which of its servers (Pallas § 7 proposes it).
 
-use super::{Forward, Mark, Packet, Reply, ServerId, Shaper, Switch, Tables};
+use super::{Forward, LaidOutTables, Mark, Packet, Reply, ServerId, Shaper, Switch};
 use alloc::vec::Vec;
 
 /// A core switch, which takes each rack for a large server, and the switch of each rack. Servers are counted over all racks. The core switch
@@ -136,15 +136,15 @@ impl<C: Switch, T: Switch> Switch for Tiers<C, T> {
         self.core.shaper()
     }
 
-    fn install(&mut self, tables: &Tables<'_>) {
+    fn install(&mut self, tables: &LaidOutTables<'_>) {
         let Some(tiers) = tables.tiers else { return };
-        self.core.install(&Tables {
+        self.core.install(&LaidOutTables {
             layout: tiers.racks(),
             tiers: None,
             ..*tables
         });
         for (number, rack) in self.racks.iter_mut().enumerate() {
-            rack.install(&Tables {
+            rack.install(&LaidOutTables {
                 layout: tiers.rack(number),
                 tiers: None,
                 ..*tables

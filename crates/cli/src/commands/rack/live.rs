@@ -2,7 +2,7 @@
 
 use super::metrics::MetricsServer;
 use super::settings::RackSettings;
-use super::status::{Observed, RackSubject, counts};
+use super::status::{ObservedPlane, RackSubject, counts};
 use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
 use crate::error::explain;
@@ -92,7 +92,7 @@ fn serve<S: Switch + Send + 'static>(
         control.choose(&score(turns, &first));
         RackControl::new(control, Arc::clone(&tables)).adapting(system.adapting)
     });
-    let observed = Arc::new(Observed::default());
+    let observed = Arc::new(ObservedPlane::default());
     if let Some(control) = &control {
         observed.set(control.control());
     }

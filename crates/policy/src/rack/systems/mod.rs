@@ -99,7 +99,7 @@ pub fn with<V: RackVisit>(
     shape: &RackShape,
     visitor: V,
 ) -> Result<V::Output, SpecError> {
-    Ok(RackSettings::read(spec, shape)?.build(shape, visitor))
+    Ok(SystemSettings::read(spec, shape)?.build(shape, visitor))
 }
 
 /// Checks a spec for a rack of this shape, as [`with`] does before it builds, and says the parameters as used.
@@ -108,7 +108,7 @@ pub fn with<V: RackVisit>(
 /// [`SpecError`] when there is no such policy or parameter, or a value is out of range; the inner policy is taken as it
 /// is written.
 pub fn check(spec: &Spec, shape: &RackShape) -> Result<Params, SpecError> {
-    Ok(RackSettings::read(spec, shape)?.params)
+    Ok(SystemSettings::read(spec, shape)?.params)
 }
 
 /// A rack's own spec, and that of its servers where it is given: keys after `inner=NAME` belong to NAME.
@@ -154,7 +154,7 @@ fn choices(read: &mut Reader<'_>) -> Result<usize, SpecError> {
 }
 
 /// What a spec sets on a rack of the shape that it was read for: reading can fail, building cannot.
-struct RackSettings {
+struct SystemSettings {
     name: &'static str,
     params: Params,
     step: SwitchSpec,
@@ -182,7 +182,7 @@ struct Shaping {
     adapting: bool,
 }
 
-impl RackSettings {
+impl SystemSettings {
     fn read(spec: &Spec, shape: &RackShape) -> Result<Self, SpecError> {
         let about = find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
             name: spec.name.clone(),

@@ -8,9 +8,9 @@
 //! | the others | as horus: a rack with an idle core, else the less loaded of two |
 
 use super::{
-    BoundedSwitch, Cloning, ControlPlane, DUPLICATE_SLOTS, Horus, NetClone, RackSettings,
-    RackShape, RackSystem, RackVisit, RandomSwitch, RoundRobinSwitch, Shaper, ShortestSwitch, Spec,
-    SpecError, SwitchSpec,
+    BoundedSwitch, Cloning, ControlPlane, DUPLICATE_SLOTS, Horus, NetClone, RackShape, RackSystem,
+    RackVisit, RandomSwitch, RoundRobinSwitch, Shaper, ShortestSwitch, Spec, SpecError, SwitchSpec,
+    SystemSettings,
 };
 use crate::rack::Tiers;
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ pub fn behind_core_switch<V: RackVisit>(
     racks: usize,
     visitor: V,
 ) -> Result<V::Output, SpecError> {
-    let settings = RackSettings::read(spec, shape)?;
+    let settings = SystemSettings::read(spec, shape)?;
     Ok(if racks == 1 {
         settings.build(shape, visitor)
     } else {
@@ -37,7 +37,7 @@ pub fn behind_core_switch<V: RackVisit>(
     })
 }
 
-impl RackSettings {
+impl SystemSettings {
     fn build_tiers<V: RackVisit>(self, shape: &RackShape, racks: usize, visitor: V) -> V::Output {
         let Self {
             name,
