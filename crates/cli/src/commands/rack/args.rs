@@ -18,6 +18,8 @@ pub(crate) struct Args {
 pub(super) enum RackCommand {
     /// Show what a running switch does: groups, servers, types, packets
     Status(StatusArgs),
+    /// Watch a running switch: cores and demand of its groups, its servers, packets per second
+    Top(TopArgs),
     /// Say why a type's requests go where they go
     Explain(ExplainArgs),
 }
@@ -92,6 +94,15 @@ pub(super) struct StatusArgs {
     /// How it is written
     #[arg(long, value_enum, default_value_t)]
     pub(super) format: RackFormat,
+}
+
+#[derive(clap::Args)]
+pub(super) struct TopArgs {
+    #[command(flatten)]
+    pub(super) switch: SwitchChoice,
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = args::time)]
+    pub(super) every: u64,
 }
 
 #[derive(clap::Args)]

@@ -8,6 +8,8 @@ mod metrics;
 mod settings;
 mod show;
 mod status;
+mod top;
+mod top_view;
 
 use crate::commands::ctl::client;
 use crate::ctl::place::{self, SocketKind};
@@ -15,17 +17,19 @@ use crate::error::usage;
 use crate::output;
 use anyhow::{Context, Result};
 pub(crate) use args::Args;
-use args::{ExplainArgs, RackCommand, StatusArgs, SwitchChoice};
+use args::{ExplainArgs, RackCommand, StatusArgs, SwitchChoice, TopArgs};
 use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         match self.command {
             None => live::run(&self.run.settings()?),
             Some(RackCommand::Status(args)) => args.run(),
+            Some(RackCommand::Top(args)) => args.run(),
             Some(RackCommand::Explain(args)) => args.run(),
         }
     }
@@ -41,6 +45,14 @@ impl StatusArgs {
             writeln!(writer, "{}", show::text(&status))?;
             writer.flush()?;
         }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl TopArgs {
+    fn run(self) -> Result<ExitCode> {
+        let socket = self.switch.find()?;
+        top::watch(Duration::from_nanos(self.every), || client::status(&socket))?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -1,0 +1,82 @@
+//! `headway rack top`: a switch's status on the terminal, drawn anew at every look. The switch is asked as by `headway rack status`.
+
+use super::top_view::TopView;
+use anyhow::{Result, anyhow};
+use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use serde_json::Value;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Looks oftener would be work for the switch's machine that nobody sees.
+const SHORTEST: Duration = Duration::from_millis(50);
+
+/// Draws what `status` says, until q is pressed or the switch is gone.
+pub(super) fn watch(every: Duration, status: impl Fn() -> Result<Value>) -> Result<()> {
+    if !std::io::stdout().is_terminal() {
+        return Err(anyhow!(
+            "headway rack top draws on a terminal, and this is none: use headway rack status"
+        ));
+    }
+    let mut view = TopView::default();
+    view.look(status()?);
+    let mut terminal = ratatui::try_init()?;
+    let watched = watch_on(&mut terminal, &mut view, every.max(SHORTEST), status);
+    ratatui::restore();
+    watched
+}
+
+fn watch_on(
+    terminal: &mut DefaultTerminal,
+    view: &mut TopView,
+    every: Duration,
+    status: impl Fn() -> Result<Value>,
+) -> Result<()> {
+    loop {
+        terminal.draw(|frame| view.draw(frame))?;
+        if ends_within(every)? {
+            return Ok(());
+        }
+        view.look(status()?);
+    }
+}
+
+/// Waits for so long, or until a key ends it.
+fn ends_within(every: Duration) -> Result<bool> {
+    let until = Instant::now() + every;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if !event::poll(left)? {
+            return Ok(false);
+        }
+        match event::read()? {
+            Event::Key(key) if ends(key) => return Ok(true),
+            // The window has another size: drawn at once.
+            Event::Resize(..) => return Ok(false),
+            _ => {}
+        }
+    }
+}
+
+fn ends(key: KeyEvent) -> bool {
+    let is_interrupt =
+        key.code == KeyCode::Char('c') && key.modifiers.contains(KeyModifiers::CONTROL);
+    key.kind == KeyEventKind::Press
+        && (is_interrupt || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn q_escape_and_control_c_end_it() {
+        let plain = |code| KeyEvent::new(code, KeyModifiers::NONE);
+        assert!(ends(plain(KeyCode::Char('q'))) && ends(plain(KeyCode::Esc)));
+        assert!(ends(KeyEvent::new(
+            KeyCode::Char('c'),
+            KeyModifiers::CONTROL
+        )));
+        assert!(!ends(plain(KeyCode::Char('c'))) && !ends(plain(KeyCode::Enter)));
+    }
+}
