@@ -7,7 +7,9 @@ mod live;
 mod metrics;
 mod settings;
 mod show;
+mod start;
 mod status;
+mod xdp;
 
 use crate::commands::ctl::client;
 use crate::ctl::place::{self, SocketKind};
