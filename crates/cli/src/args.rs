@@ -399,6 +399,9 @@ pub(crate) struct Size {
     /// Servers behind a switch; load is over all their workers. Takes a rack's policy: pallas, racksched,inner=darc
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = servers, allow_negative_numbers = true)]
     pub(crate) servers: usize,
+    /// Racks that the servers stand in, as many in each, behind a core switch
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    pub(crate) racks: usize,
 }
 
 impl Size {

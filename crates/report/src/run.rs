@@ -239,6 +239,9 @@ pub struct RunExtras {
     /// Servers of the rack, at the level of racks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub servers: Option<usize>,
+    /// Racks that they stand in behind a core switch, where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub racks: Option<usize>,
     /// What only a rack has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rack: Option<RackFigures>,

@@ -174,6 +174,7 @@ fn full() -> RunExtras {
     let object = |value: Value| value.as_object().cloned();
     RunExtras {
         servers: Some(8),
+        racks: Some(2),
         rack: Some(RackFigures {
             cloned: 4,
             clones_dropped: 1,

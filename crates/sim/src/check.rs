@@ -56,7 +56,20 @@ impl Experiment {
             1.0,
             MAX_SERVERS as f64,
         )?;
+        self.check_racks()?;
         self.check_policy()
+    }
+
+    /// Whether the servers can stand in so many racks.
+    fn check_racks(&self) -> Result<(), SimError> {
+        if self.racks > 0 && self.servers.is_multiple_of(self.racks) {
+            return Ok(());
+        }
+        Err(SimError::OutOfRange {
+            what: "the number of racks",
+            expected: format!("a divisor of the number of servers, {}", self.servers),
+            given: self.racks.to_string(),
+        })
     }
 
     /// Whether there are as many flows as there can be, and the policy is not told of others.

@@ -48,6 +48,8 @@ pub struct Experiment {
     pub policy: PolicySpec,
     /// Servers, when the policy is a rack's; else 1.
     pub servers: usize,
+    /// Racks that the servers stand in, as many in each, behind a core switch; 1 without one.
+    pub racks: usize,
     /// Workers of a server.
     pub workers: usize,
     /// How much arrives.
@@ -90,6 +92,7 @@ impl Experiment {
             workload,
             policy,
             servers: 1,
+            racks: 1,
             workers: WORKERS,
             offered: Offered::Load {
                 load: 0.8,
@@ -115,6 +118,13 @@ impl Experiment {
     #[must_use]
     pub fn servers(mut self, servers: usize) -> Self {
         self.servers = servers;
+        self
+    }
+
+    /// With its servers in so many racks, as many in each.
+    #[must_use]
+    pub fn racks(mut self, racks: usize) -> Self {
+        self.racks = racks;
         self
     }
 

@@ -110,6 +110,7 @@ impl Outcome {
             starved: starved.iter().map(|&class| names[class].into()).collect(),
             costs: costs_json(experiment),
             servers: rack.then_some(experiment.servers),
+            racks: (experiment.racks > 1).then_some(experiment.racks),
             ..RunExtras::default()
         };
         let run = Run::new(meta, &recorder, extras);

@@ -98,6 +98,7 @@ impl Args {
         for policy in args::policies(&self.policies)? {
             let mut experiment = Experiment::new(workload.clone(), policy)
                 .servers(self.size.servers)
+                .racks(self.size.racks)
                 .workers(self.size.workers)
                 .seed(self.extent.seed);
             experiment.length = self.extent.length(DEFAULT_REQUESTS);

@@ -1,7 +1,7 @@
 //! Join the bounded shortest queue (R2P2, ATC '19): the switch holds what would exceed the bound. With a bound of one
 //! request per core it is one queue for the whole rack in the switch (Draconis, `EuroSys` '24).
 
-use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
+use super::{Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -121,6 +121,8 @@ impl Switch for BoundedSwitch {
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }
+
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! The control plane: when to change the tables, and into what (Pallas § 4.3, § 4.4).
 
-use super::{Demand, DemandReading, Duty, Grouping, Part, RackLayout, ServerId, Shaper, provision};
+use super::{
+    Demand, DemandReading, Duty, Grouping, LaidOutTables, Part, RackLayout, ServerId, Shaper,
+    Switch, TieredLayout, provision,
+};
 use crate::{BitSet, ClassHint, ClassId};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -75,6 +78,8 @@ pub struct ControlPlane {
     demand: Demand,
     grouping: Grouping,
     layout: RackLayout,
+    /// The same by racks, behind a core switch.
+    tiers: Option<TieredLayout>,
     candidates: Vec<Grouping>,
     /// The demand that the candidates were made for.
     planned_for: Demand,
@@ -100,12 +105,39 @@ impl ControlPlane {
             planned_for: Demand::declared(types),
             grouping,
             layout,
+            tiers: None,
             candidates: Vec::new(),
             offered_cores: 0.0,
             revisions: 0,
         };
         control.generate();
         control
+    }
+
+    /// The same for servers that stand in so many equal racks behind a core switch: cores are given rack by rack, then server by server.
+    ///
+    /// # Panics
+    /// When the servers cannot be divided among so many racks.
+    #[must_use]
+    pub fn behind_core_switch(mut self, racks: usize) -> Self {
+        let cores: Vec<_> = (0..self.layout.servers())
+            .map(|server| self.layout.capacity(server))
+            .collect();
+        let tiers = TieredLayout::new(&cores, racks).updated(&[self.layout.total()], &[None]);
+        self.layout = tiers.flat();
+        self.tiers = Some(tiers);
+        self
+    }
+
+    /// The plane of the first rack alone, with the candidates and the demand of all: what holds for it holds for the others. Itself without
+    /// several racks.
+    #[must_use]
+    pub fn of_one_rack(&self) -> Self {
+        let mut one = self.clone();
+        if let Some(tiers) = one.tiers.take() {
+            one.layout = tiers.rack(0).clone();
+        }
+        one
     }
 
     /// The time between two looks at the registers, ns.
@@ -256,23 +288,27 @@ impl ControlPlane {
             grouping
         };
         let from = self.heirs(&grouping, demand);
-        self.layout = self.lay_out(&grouping, demand, &from);
+        self.lay_out(&grouping, demand, &from);
         self.grouping = grouping;
     }
 
     /// A server reported how many cores it has: the same groups, laid out anew.
     pub fn capacity(&mut self, server: ServerId, cores: usize) {
         self.layout.resize(server, cores);
+        if let Some(tiers) = &mut self.tiers {
+            tiers.resize(server, cores);
+        }
         let groups = self.grouping.groups();
         if self.layout.total() < groups {
             self.grouping = Grouping::one(self.demand.types().len());
         }
         let from: Vec<_> = (0..self.grouping.groups()).map(Some).collect();
-        self.layout = self.lay_out(&self.grouping, &self.demand, &from);
+        let (grouping, demand) = (self.grouping.clone(), self.demand.clone());
+        self.lay_out(&grouping, &demand, &from);
         self.revisions += 1;
     }
 
-    fn lay_out(&self, grouping: &Grouping, demand: &Demand, from: &[Option<usize>]) -> RackLayout {
+    fn lay_out(&mut self, grouping: &Grouping, demand: &Demand, from: &[Option<usize>]) {
         let demands: Vec<f64> = (0..grouping.groups())
             .map(|group| demand.of_types(grouping.members(group)))
             .collect();
@@ -281,7 +317,13 @@ impl ControlPlane {
             0 => totals.resize(demands.len(), 0),
             cores => provision(&demands, cores, &mut totals),
         }
-        self.layout.updated(&totals, from)
+        self.layout = match &mut self.tiers {
+            Some(tiers) => {
+                *tiers = tiers.updated(&totals, from);
+                tiers.flat()
+            }
+            None => self.layout.updated(&totals, from),
+        };
     }
 
     /// For each new group the present one with which it shares the most demand: whose servers it may keep.
@@ -304,8 +346,13 @@ impl ControlPlane {
     }
 
     /// Writes the switch's tables.
-    pub fn install(&self, shaper: &mut Shaper) {
-        shaper.install(&self.grouping, &self.layout, &self.demand);
+    pub fn install(&self, switch: &mut impl Switch) {
+        switch.install(&LaidOutTables {
+            grouping: &self.grouping,
+            layout: &self.layout,
+            tiers: self.tiers.as_ref(),
+            demand: &self.demand,
+        });
     }
 
     /// Which types are served together now.

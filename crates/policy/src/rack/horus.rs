@@ -1,7 +1,7 @@
 //! Idle servers first, else the shorter of two (Horus, NSDI '24, within one rack).
 
 use super::present::PresentServers;
-use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
+use super::{Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec::Vec;
 
@@ -114,6 +114,8 @@ impl Switch for Horus {
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }
+
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 #[cfg(test)]

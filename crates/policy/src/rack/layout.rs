@@ -29,6 +29,30 @@ impl RackLayout {
         }
     }
 
+    /// Several racks' servers in a row, as many groups in each.
+    ///
+    /// # Panics
+    /// Without a rack, or when they differ in their number of groups.
+    #[must_use]
+    pub fn joined(racks: &[Self]) -> Self {
+        let groups = racks[0].groups;
+        assert!(
+            racks.iter().all(|rack| rack.groups == groups),
+            "one grouping for all"
+        );
+        Self {
+            capacity: racks
+                .iter()
+                .flat_map(|rack| rack.capacity.iter().copied())
+                .collect(),
+            groups,
+            cores: racks
+                .iter()
+                .flat_map(|rack| rack.cores.iter().copied())
+                .collect(),
+        }
+    }
+
     /// Servers there are, those without cores included.
     #[must_use]
     pub fn servers(&self) -> usize {

@@ -14,6 +14,7 @@
 //! | all that per packet | [`Shaper`] |
 //! | all that per interval | [`ControlPlane`] |
 //! | which servers answer | [`Liveness`] |
+//! | racks behind a core switch | [`Tiers`], [`TieredLayout`] |
 //!
 //! The control plane cannot score its candidates itself, since a policy does not call a simulator: it offers
 //! [`ControlPlane::candidates`], an engine scores them, [`ControlPlane::choose`] goes on.
@@ -39,6 +40,8 @@ mod shortest;
 mod spread;
 mod switch;
 pub mod systems;
+mod tiered;
+mod tiers;
 
 pub use agent::{Agent, Bouncing, Duty, Part};
 pub use balance::{Turns, Wheel};
@@ -58,5 +61,7 @@ pub use provision::provision;
 pub use shaper::{Cloning, Shaper};
 pub use shortest::{Reported, ShortestSwitch};
 pub use spread::{RandomSwitch, RoundRobinSwitch};
-pub use switch::Switch;
+pub use switch::{LaidOutTables, Switch};
 pub use systems::{RackShape, RackSystem, RackVisit};
+pub use tiered::TieredLayout;
+pub use tiers::Tiers;

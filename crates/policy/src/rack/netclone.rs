@@ -1,7 +1,7 @@
 //! Two copies of every request while two servers seem idle (`NetClone`, SIGCOMM '23).
 
 use super::present::PresentServers;
-use super::{Duplicates, Forward, Packet, Reply, ServerId, Shaper, Switch};
+use super::{Duplicates, Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec::Vec;
 
@@ -78,6 +78,8 @@ impl Switch for NetClone {
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }
+
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Join the shortest queue, as far as the switch knows (RackSched, OSDI '20).
 
 use super::present::PresentServers;
-use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
+use super::{Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -108,6 +108,8 @@ impl Switch for ShortestSwitch {
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }
+
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 #[cfg(test)]

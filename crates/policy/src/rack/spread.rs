@@ -1,7 +1,7 @@
 //! Switches that know nothing of the servers: at random, and in turn.
 
 use super::present::PresentServers;
-use super::{Forward, Packet, Reply, ServerId, Shaper, Switch};
+use super::{Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 use crate::Rng;
 
 /// Any server, each as likely.
@@ -54,6 +54,8 @@ impl Switch for RandomSwitch {
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }
+
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }
 
 /// One server after the other.
@@ -108,4 +110,6 @@ impl Switch for RoundRobinSwitch {
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }
+
+    fn install(&mut self, _tables: &LaidOutTables<'_>) {}
 }

@@ -2,6 +2,7 @@
 
 use super::packet::{Forward, Packet, Reply, ServerId};
 use super::shaper::Shaper;
+use super::{Demand, Grouping, RackLayout, TieredLayout};
 
 /// What a switch does per packet; it never allocates. No method has a default, so that a wrapper cannot forget to forward one.
 pub trait Switch {
@@ -23,8 +24,24 @@ pub trait Switch {
     /// Requests held.
     fn held(&self) -> usize;
 
-    /// The tables that a control plane writes, where there are any.
+    /// The switch whose registers a control plane reads, where there is one.
     fn shaper(&mut self) -> Option<&mut Shaper>;
+
+    /// Writes the tables that a control plane made; nothing where the switch has none.
+    fn install(&mut self, tables: &LaidOutTables<'_>);
+}
+
+/// What a control plane's tables are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct LaidOutTables<'a> {
+    /// Which types are served together.
+    pub grouping: &'a Grouping,
+    /// Which cores are whose.
+    pub layout: &'a RackLayout,
+    /// The same by racks, where the servers stand in several.
+    pub tiers: Option<&'a TieredLayout>,
+    /// What each type needs.
+    pub demand: &'a Demand,
 }
 
 impl Switch for Shaper {
@@ -52,5 +69,9 @@ impl Switch for Shaper {
 
     fn shaper(&mut self) -> Option<&mut Shaper> {
         Some(self)
+    }
+
+    fn install(&mut self, tables: &LaidOutTables<'_>) {
+        Shaper::install(self, tables.grouping, tables.layout, tables.demand);
     }
 }

@@ -67,7 +67,7 @@ pub(crate) struct Dynamic(pub(crate) Box<dyn Switch + Send>);
 
 mod forwarding {
     use super::Dynamic;
-    use headway_policy::rack::{Forward, Packet, Reply, ServerId, Shaper, Switch};
+    use headway_policy::rack::{Forward, LaidOutTables, Packet, Reply, ServerId, Shaper, Switch};
 
     impl Switch for Dynamic {
         fn request(&mut self, now_ns: u64, packet: Packet) -> Forward {
@@ -90,6 +90,9 @@ mod forwarding {
         }
         fn shaper(&mut self) -> Option<&mut Shaper> {
             self.0.shaper()
+        }
+        fn install(&mut self, tables: &LaidOutTables<'_>) {
+            self.0.install(tables);
         }
     }
 }

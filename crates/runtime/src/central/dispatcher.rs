@@ -7,11 +7,11 @@ use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::header::Status;
 use headway_net::pool::SlotId;
-use headway_net::slot::Slot;
 use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
-use headway_policy::{BitSet, ClassId, Job, JobId, WorkerId};
+use headway_policy::{BitSet, WorkerId};
 
 use super::rack::{RackSide, Returning};
+use super::waiting::{Waiting, describe};
 use super::watch::{CentralWatch, HeldRequests, Look};
 use super::worker_link::DispatcherEnd;
 use crate::accepting::Accepting;
@@ -24,13 +24,6 @@ use crate::token::{RequestWord, job_of};
 
 /// Longest sleep at the receive queue; everything that matters wakes it earlier.
 const MAX_SLEEP_NS: u64 = 1_000_000_000;
-
-/// A request that waits at the dispatcher.
-pub(super) struct Waiting {
-    pub(super) slot: SlotId,
-    /// Whether it was interrupted, so that its fiber goes on.
-    pub(super) suspended: bool,
-}
 
 /// The parts of a system whose rules a dispatcher adopts.
 pub(super) struct DispatcherRules<I, M> {
@@ -490,17 +483,5 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[cold]
     fn turn_away(&mut self) -> usize {
         self.intake.turn_away(self.rx_waker.rx(), self.now_ns)
-    }
-}
-
-#[inline]
-pub(super) fn describe(id: JobId, slot: &Slot) -> Job {
-    Job {
-        id,
-        class: ClassId(slot.class),
-        flow: 0,
-        arrived_ns: slot.arrived_ns,
-        size_ns: 0,
-        attained_ns: 0,
     }
 }

@@ -10,7 +10,8 @@ use headway_net::pool::SlotId;
 use headway_policy::role::{DispatcherSlice, Ingress, Monitor};
 use headway_policy::{ClassId, Job};
 
-use super::dispatcher::{Dispatcher, Waiting};
+use super::dispatcher::Dispatcher;
+use super::waiting::Waiting;
 use crate::executor::{Executor, Ran};
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
 use crate::service::Service;

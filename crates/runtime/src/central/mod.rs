@@ -13,6 +13,7 @@ mod inline_fibers;
 mod launch;
 mod rack;
 mod view;
+mod waiting;
 mod watch;
 mod worker;
 mod worker_link;

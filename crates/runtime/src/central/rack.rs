@@ -9,7 +9,7 @@ use headway_policy::rack::{Agent, Bouncing};
 use headway_policy::role::{Ingress, Shed};
 use headway_policy::{BitSet, ClassId, Shape};
 
-use super::dispatcher::{Waiting, describe};
+use super::waiting::{Waiting, describe};
 use crate::control::ServerControl;
 use crate::intake::Intake;
 use crate::rack::PreparedOrder;

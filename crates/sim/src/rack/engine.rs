@@ -471,10 +471,8 @@ impl<'a, S: Switch> Rack<'a, S> {
 
     /// Writes the switch's tables, and tells those servers whose role changed.
     fn install(&mut self) {
-        let (Some(control), Some(shaper)) = (&self.control, self.switch.shaper()) else {
-            return;
-        };
-        control.install(shaper);
+        let Some(control) = &self.control else { return };
+        control.install(&mut self.switch);
         if self.now_ns > 0 {
             self.measures.replanned(self.now_ns, control);
         }

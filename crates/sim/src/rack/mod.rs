@@ -40,7 +40,7 @@ pub(crate) fn run(
         }
     }
     let run = RunRack { experiment, inner };
-    rack::systems::with(policy, &shape(experiment), run)?
+    rack::systems::behind_core_switch(policy, &shape(experiment), experiment.racks, run)?
 }
 
 /// Checks the rack policy and that of its servers.

@@ -32,13 +32,14 @@ pub(super) fn scores(
     load: f64,
     turns: Turns,
 ) -> Result<Vec<f64>, SimError> {
-    let candidates = control.candidates();
-    if candidates.len() == 1 {
+    if control.candidates().len() == 1 {
         // Nothing to choose from.
         return Ok(vec![0.0]);
     }
-    let trial = trial(experiment, control.demand(), load, length(control));
-    scores_in(&trial, control, turns)
+    // Of several racks one is tried: thousands of cores would have a handful of requests each in the time for planning.
+    let control = control.of_one_rack();
+    let trial = trial(experiment, control.demand(), load, length(&control));
+    scores_in(&trial, &control, turns)
 }
 
 /// Scores the candidates of a live rack's control plane, whose servers have so many cores, by trials on one core of this machine: the p99
@@ -146,11 +147,14 @@ fn trial(experiment: &Experiment, demand: &Demand, load: f64, requests: u64) -> 
         )
     });
     let workload = Workload::new("measured", classes.collect());
-    let workers = experiment.total_workers();
+    let servers = experiment.servers / experiment.racks;
+    let workers = servers * experiment.workers;
     let load = load.clamp(LOWEST_LOAD, HIGHEST_LOAD);
     let offered = Offered::Load { load, workers };
     Experiment {
         workload,
+        servers,
+        racks: 1,
         core_changes: Vec::new(),
         network_ns: 0,
         ..experiment.clone()

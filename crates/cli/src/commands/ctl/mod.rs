@@ -21,7 +21,7 @@ pub(crate) struct Args {
 #[derive(Subcommand)]
 enum CtlCommand {
     /// Show what a running server does: policy and parameters, workers, classes, the plan
-    Status(StatusArgs),
+    Status(ServerStatusArgs),
     /// Change parameters of its policy while it serves: those that 'headway policies NAME' says may change
     Set(SetArgs),
 }
@@ -34,7 +34,7 @@ struct ServerChoice {
 }
 
 #[derive(clap::Args)]
-struct StatusArgs {
+struct ServerStatusArgs {
     #[command(flatten)]
     server: ServerChoice,
     /// How it is written
@@ -73,7 +73,7 @@ impl Args {
     }
 }
 
-impl StatusArgs {
+impl ServerStatusArgs {
     fn run(self) -> Result<ExitCode> {
         let path = client::find(self.server.server.as_deref())?;
         loop {

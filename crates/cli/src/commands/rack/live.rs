@@ -3,7 +3,7 @@
 use super::metrics::MetricsServer;
 use super::settings::RackSettings;
 use super::start::{announce, begin_control, score, tell};
-use super::status::{Observed, RackSubject, counts};
+use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
 use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
@@ -86,7 +86,7 @@ fn serve<S: Switch + Send + 'static>(
         let adapting = system.adapting;
         begin_control(control, turns, &tables).adapting(adapting)
     });
-    let observed = Arc::new(Observed::default());
+    let observed = Arc::new(ObservedPlane::default());
     if let Some(control) = &control {
         observed.set(control.control());
     }

@@ -14,9 +14,9 @@ use std::time::Instant;
 
 /// The control plane as it was at its last look.
 #[derive(Default)]
-pub(super) struct Observed(Mutex<Option<ControlPlane>>);
+pub(super) struct ObservedPlane(Mutex<Option<ControlPlane>>);
 
-impl Observed {
+impl ObservedPlane {
     pub(super) fn set(&self, control: &ControlPlane) {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *last {
@@ -41,7 +41,7 @@ pub(super) struct RackSubject {
     params: Map<String, Value>,
     declared: Vec<String>,
     tables: Arc<SwitchTables>,
-    observed: Arc<Observed>,
+    observed: Arc<ObservedPlane>,
     since: Instant,
 }
 
@@ -53,7 +53,7 @@ impl RackSubject {
         policy: &'static str,
         params: &Params,
         tables: &Arc<SwitchTables>,
-        observed: &Arc<Observed>,
+        observed: &Arc<ObservedPlane>,
     ) -> Self {
         // What its servers run, a switch does not know.
         let own = params.iter().filter(|(key, _)| *key != "inner");

@@ -3,7 +3,7 @@
 use super::metrics::MetricsServer;
 use super::settings::RackSettings;
 use super::start::{announce, begin_control, score, tell};
-use super::status::{self, Observed, RackSubject};
+use super::status::{self, ObservedPlane, RackSubject};
 use crate::commands::serve::config::Sourced;
 use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
@@ -65,7 +65,7 @@ pub(super) fn serve<S: Switch>(
     let switch = switch.map_err(|error| interfaces.refused(error))?;
     let tables = Arc::new(SwitchTables::new(settings.types.len()));
     let control = begin_control(control, turns, &tables).adapting(system.adapting);
-    let observed = Arc::new(Observed::default());
+    let observed = Arc::new(ObservedPlane::default());
     observed.set(control.control());
     let mut relay = Relay {
         switch,

@@ -52,6 +52,9 @@ impl Args {
         if self.size.servers != 1 {
             return Err(usage("--servers", "a host is one server: leave it out"));
         }
+        if self.size.racks != 1 {
+            return Err(usage("--racks", "a host is one server: leave it out"));
+        }
         self.look
             .refuse("the applications of a host are not drawn")?;
         let mut experiment =

@@ -64,6 +64,7 @@ impl Args {
             .offered(&workload, self.size.total_workers(), DEFAULT_LOAD)?;
         let mut experiment = Experiment::new(workload, policy)
             .servers(self.size.servers)
+            .racks(self.size.racks)
             .workers(self.size.workers)
             .offered(offered)
             .seed(self.extent.seed);

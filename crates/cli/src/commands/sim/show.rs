@@ -26,11 +26,16 @@ pub(crate) fn headline(run: &Run) -> String {
         .iter()
         .map(|(key, value)| format!(",{key}={}", bare(value)))
         .collect();
+    let racks = run.extras.racks.unwrap_or(1);
     let servers = run.extras.servers.map_or(String::new(), |servers| {
-        format!("{} × ", format::counted(servers, "server"))
+        format!("{} × ", format::counted(servers / racks, "server"))
     });
+    let racks = match racks {
+        1 => String::new(),
+        racks => format!("{} × ", format::counted(racks, "rack")),
+    };
     format!(
-        "{}{params} · {} · {}{} · load {} ({} rps) · {} requests · seed {}",
+        "{}{params} · {} · {racks}{}{} · load {} ({} rps) · {} requests · seed {}",
         meta.policy,
         meta.workload,
         servers,

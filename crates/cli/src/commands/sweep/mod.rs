@@ -145,6 +145,7 @@ impl Args {
             for &offered in &offers {
                 let mut experiment = Experiment::new(workload.clone(), policy.clone())
                     .servers(self.size.servers)
+                    .racks(self.size.racks)
                     .workers(self.size.workers)
                     .offered(offered)
                     .seed(self.extent.seed);

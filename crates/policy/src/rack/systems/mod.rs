@@ -10,12 +10,21 @@
 //! | horus | idle first, else the shorter of two | c-fcfs |
 //! | pallas, pallas-paper | groups of types, weighted turns | given: c-FCFS, or DARC with a given reservation |
 
+mod descriptions;
+mod tiers;
+
+pub use tiers::behind_core_switch;
+
+use self::descriptions::{
+    CHOICES, DRACONIS, HORUS, INNER, MOST_CHOICES, NETCLONE, PALLAS, PALLAS_PAPER, R2P2, RACKSCHED,
+    RACKSCHED_PLAIN, RANDOM, ROUND_ROBIN, is_shaped,
+};
 use super::{
     Bouncing, BoundedSwitch, Cloning, ControlPlane, ControlRules, Drift, Horus, NetClone,
     Objective, RandomSwitch, Reported, RoundRobinSwitch, Shaper, ShortestSwitch, Switch, Turns,
 };
 use crate::ClassHint;
-use crate::spec::{self, Description, Param, ParamKind, Params, Reader, Spec, SpecError, Value};
+use crate::spec::{self, Description, Params, Reader, Spec, SpecError, Value};
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
@@ -58,182 +67,6 @@ pub trait RackVisit {
     fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output;
 }
 
-const SECOND_NS: u64 = 1_000_000_000;
-
-const RTT: Param = Param::time("rtt", 10_000, 0, SECOND_NS)
-    .means("age of what the switch knows: half of it each way");
-/// Every key after it belongs to the servers' policy.
-const INNER: Param = Param::text("inner", "c-fcfs", "a server's policy")
-    .means("the servers' policy; the keys after it are its parameters");
-const CHOICES: Param = Param::text("choices", "all", "all, or a number of servers, 1 to 4096")
-    .means("servers drawn, of which the shortest is taken");
-const MOST_CHOICES: u64 = 4096;
-
-const RANDOM: Description = Description {
-    name: "random",
-    aliases: &[],
-    summary: "any server",
-    paper: "",
-    params: &[RTT, INNER],
-};
-
-const ROUND_ROBIN: Description = Description {
-    name: "round-robin",
-    aliases: &[],
-    summary: "one server after the other",
-    paper: "",
-    params: &[RTT, INNER],
-};
-
-const RACKSCHED: Description = Description {
-    name: "racksched",
-    aliases: &[],
-    summary: "the shortest queue, as replies and later sends tell (RackSched)",
-    paper: "RackSched, OSDI '20",
-    params: &[CHOICES, RTT, INNER],
-};
-
-const RACKSCHED_PLAIN: Description = Description {
-    name: "racksched-plain",
-    aliases: &[],
-    summary: "the shortest queue, as replies tell alone",
-    paper: "RackSched, OSDI '20",
-    params: &[CHOICES, RTT, INNER],
-};
-
-const R2P2: Description = Description {
-    name: "r2p2",
-    aliases: &[],
-    summary: "at most n requests at a server, the rest waits in the switch (R2P2)",
-    paper: "R2P2, ATC '19",
-    params: &[
-        Param::whole("n", 2, 1, 1 << 16)
-            .in_units("requests")
-            .following("two per core of the largest server")
-            .means("most requests at a server"),
-        RTT,
-        INNER,
-    ],
-};
-
-const DRACONIS: Description = Description {
-    name: "draconis",
-    aliases: &[],
-    summary: "one queue in the switch for all cores (Draconis)",
-    paper: "Draconis",
-    params: &[RTT, INNER],
-};
-
-const NETCLONE: Description = Description {
-    name: "netclone",
-    aliases: &[],
-    summary: "two copies while two servers seem idle (NetClone)",
-    paper: "NetClone",
-    params: &[RTT, INNER],
-};
-
-const HORUS: Description = Description {
-    name: "horus",
-    aliases: &[],
-    summary: "a server with an idle core, else the shorter of two (Horus)",
-    paper: "Horus, NSDI '24",
-    params: &[RTT, INNER],
-};
-
-const DELTA: Param = Param::number("delta", 10.0, 0.0, 1e6)
-    .in_units("cores")
-    .means("how far the demand must move before groups are formed again");
-const INTERVAL: Param = Param::time("interval", 10_000_000, 1_000, SECOND_NS)
-    .means("between two looks of the control plane");
-const WINDOW: Param =
-    Param::time("window", 20_000, 1_000, SECOND_NS).means("over which a burst is noticed");
-const PLAN_TIME: Param = Param::time("plan_time", PLAN_NS, 0, SECOND_NS).means(
-    "for scoring the candidates, while the old layout stays; 0: no time, and trials of full length",
-);
-const BOUNCE: Param = Param::word("bounce", &["longer", "all", "off"])
-    .means("what servers send back when their role changed");
-const ADAPT: Param = Param::word("adapt", &["on", "off"])
-    .means("whether the control plane goes on after the first policy");
-const ROLES: Param = Param {
-    kind: ParamKind::Text {
-        default: "as the control plane says",
-        form: "a server's policy",
-    },
-    ..INNER
-};
-
-/// As long as the paper's control plane has at most: scoring included, it stays within the interval (Pallas § D.4).
-const PLAN_NS: u64 = 10_000_000;
-
-/// What a grouping is judged by; the first word is the default.
-const fn score(words: &'static [&'static str]) -> Param {
-    Param::word("score", words).means("what a grouping is judged by")
-}
-
-/// How the demand's movement is measured; the first word is the default.
-const fn drift(words: &'static [&'static str]) -> Param {
-    Param::word("drift", words)
-        .means("what is compared with `delta`: `groups`' cores, within a single group its types'")
-}
-
-/// How the servers of a group take turns; the first word is the default.
-const fn turns(words: &'static [&'static str]) -> Param {
-    Param::word("turns", words).means("how the servers of a group take turns")
-}
-
-/// Which groups take a burst's excess; the first word is the default.
-const fn clone(words: &'static [&'static str]) -> Param {
-    Param::word("clone", words).means("which groups take what exceeds a group's share for a while")
-}
-
-const PALLAS: Description = Description {
-    name: "pallas",
-    aliases: &[],
-    summary: "types shaped into groups with servers of their own (Pallas, repaired)",
-    paper: "Pallas, ATC '25",
-    params: &[
-        RTT,
-        DELTA,
-        drift(&["types", "groups"]),
-        INTERVAL,
-        PLAN_TIME,
-        score(&["slowdown", "latency"]),
-        WINDOW,
-        turns(&["even", "ranges"]),
-        clone(&["longer", "any", "off"]),
-        BOUNCE,
-        ADAPT,
-        ROLES,
-    ],
-};
-
-/// As printed: candidates compete by latency (§ 3.2), a server has all its turns in a row, and any group takes a burst's excess (§ 3.4).
-const PALLAS_PAPER: Description = Description {
-    name: "pallas-paper",
-    aliases: &[],
-    summary: "the same without our repairs: score, turns and cloning as printed",
-    paper: "Pallas, ATC '25",
-    params: &[
-        RTT,
-        DELTA,
-        drift(&["groups", "types"]),
-        INTERVAL,
-        PLAN_TIME,
-        score(&["latency", "slowdown"]),
-        WINDOW,
-        turns(&["ranges", "even"]),
-        clone(&["any", "longer", "off"]),
-        BOUNCE,
-        ADAPT,
-        ROLES,
-    ],
-};
-
-/// Whether a control plane shapes the traffic, and gives servers their roles.
-fn is_shaped(about: &Description) -> bool {
-    about.name == PALLAS.name || about.name == PALLAS_PAPER.name
-}
-
 /// Every rack policy.
 pub const ALL: &[&Description] = &[
     &RANDOM,
@@ -266,7 +99,7 @@ pub fn with<V: RackVisit>(
     shape: &RackShape,
     visitor: V,
 ) -> Result<V::Output, SpecError> {
-    Ok(RackSettings::read(spec, shape)?.build(shape, visitor))
+    Ok(SystemSettings::read(spec, shape)?.build(shape, visitor))
 }
 
 /// Checks a spec for a rack of this shape, as [`with`] does before it builds, and says the parameters as used.
@@ -275,7 +108,7 @@ pub fn with<V: RackVisit>(
 /// [`SpecError`] when there is no such policy or parameter, or a value is out of range; the inner policy is taken as it
 /// is written.
 pub fn check(spec: &Spec, shape: &RackShape) -> Result<Params, SpecError> {
-    Ok(RackSettings::read(spec, shape)?.params)
+    Ok(SystemSettings::read(spec, shape)?.params)
 }
 
 /// A rack's own spec, and that of its servers where it is given: keys after `inner=NAME` belong to NAME.
@@ -321,7 +154,7 @@ fn choices(read: &mut Reader<'_>) -> Result<usize, SpecError> {
 }
 
 /// What a spec sets on a rack of the shape that it was read for: reading can fail, building cannot.
-struct RackSettings {
+struct SystemSettings {
     name: &'static str,
     params: Params,
     step: SwitchSpec,
@@ -349,7 +182,7 @@ struct Shaping {
     adapting: bool,
 }
 
-impl RackSettings {
+impl SystemSettings {
     fn read(spec: &Spec, shape: &RackShape) -> Result<Self, SpecError> {
         let about = find(&spec.name).ok_or_else(|| SpecError::UnknownPolicy {
             name: spec.name.clone(),
@@ -385,15 +218,7 @@ impl RackSettings {
             step,
             rtt_ns,
         } = self;
-        let plain = RackSystem {
-            name,
-            params,
-            switch: (),
-            control: None,
-            rtt_ns,
-            bouncing: Bouncing::Off,
-            adapting: false,
-        };
+        let plain = RackSystem::plain(name, params, rtt_ns);
         let servers = shape.cores.len();
         match step {
             SwitchSpec::Random => {
@@ -437,6 +262,19 @@ impl RackSettings {
 }
 
 impl RackSystem<()> {
+    /// Without a switch yet, and without a control plane.
+    fn plain(name: &'static str, params: Params, rtt_ns: u64) -> Self {
+        Self {
+            name,
+            params,
+            switch: (),
+            control: None,
+            rtt_ns,
+            bouncing: Bouncing::Off,
+            adapting: false,
+        }
+    }
+
     fn switched_by<S>(self, switch: S) -> RackSystem<S> {
         RackSystem {
             name: self.name,
