@@ -198,7 +198,17 @@ test-xdp: toolchain
 	elif [ "$$(id -u)" != 0 ]; then \
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
-		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked -p headway-xdp --tests -- --nocapture; \
+		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked -p headway-xdp --tests -- --nocapture && \
+		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked -p headway-cli --test cli racking_xdp -- --nocapture; \
+	fi
+
+# The switch in the kernel and in user space beside nftables and a bare relay: in namespaces, as root.
+.PHONY: bench-rack
+bench-rack: toolchain
+	@if ! why=$$(pass/packages.sh clang-19 libbpf-dev iproute2 ethtool nftables); then \
+		echo "SKIPPED bench-rack: it $$why"; \
+	else \
+		$(CARGO) run --release --locked -p headway-xdp --example beside; \
 	fi
 
 # The XDP programs as files, for bpftool and for reading: the crate compiles its own when it needs them.

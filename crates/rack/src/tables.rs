@@ -90,7 +90,11 @@ impl SwitchTables {
 
     /// The switch's side: makes its registers known. Counts go on, they are not reset.
     pub fn publish_readings(&self, shaper: &mut Shaper) {
-        let readings = shaper.monitor().readings();
+        self.set_readings(shaper.monitor().readings());
+    }
+
+    /// The side of a switch whose registers are elsewhere: makes them known, counted from the beginning.
+    pub fn set_readings(&self, readings: &[DemandReading]) {
         for (published, reading) in self.readings.iter().zip(readings) {
             published.count.store(reading.count, Ordering::Relaxed);
             published
@@ -117,6 +121,11 @@ impl SwitchTables {
             .extend(servers().filter_map(|server| switch.cores(server)));
         report.type_bytes.clear();
         report.type_bytes.extend_from_slice(switch.type_bytes());
+    }
+
+    /// The side of a switch whose counts are elsewhere: says what it did.
+    pub fn set_report(&self, report: SwitchReport) {
+        *self.report.lock().unwrap_or_else(PoisonError::into_inner) = report;
     }
 
     /// What the switch last said.

@@ -11,19 +11,25 @@
 //! | headers and checksums | `bpf/packet.h` |
 //! | tables and registers in memory, described once | `bpf/tables.h`, mirrored in `layout.rs` |
 //! | the object, built by clang | [`compile`] |
+//! | how the kernel reaches a server | [`neighbour_of`] |
 //! | tables made from a policy's | [`tables_of`] |
+//! | what this machine lacks for it | [`missing`] |
 //! | load, attach, publish, read | [`XdpSwitch`] |
 
 mod grace;
 mod layout;
+mod neighbours;
 mod object;
 mod registers;
+mod support;
 mod switch;
 mod tables;
 
 /// How a driver runs the program.
 pub use aya::programs::XdpMode;
+pub use neighbours::{NeighbourError, neighbour_of};
 pub use object::{ObjectError, XdpObjects, compile};
 pub use registers::{Registers, TypeRegisters, XdpCounts};
+pub use support::missing;
 pub use switch::{CloneOrder, Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
 pub use tables::{Neighbour, TableError, XdpTables, tables_of};

@@ -25,6 +25,7 @@ impl Args {
         let machine = MachineDescription::read()?;
         let mut findings = examine();
         findings.push(preemption());
+        findings.push(rack_switch());
         let noise = noise::measure(WATCH, None)?;
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
@@ -66,6 +67,26 @@ fn preemption() -> Finding {
             .collect::<Vec<_>>()
             .join("; "),
         remedy: None,
+    }
+}
+
+/// Whether `headway rack --xdp` can run here.
+fn rack_switch() -> Finding {
+    let missing = headway_xdp::missing();
+    let is_here = missing.is_empty();
+    Finding {
+        name: "XDP",
+        level: if is_here {
+            Severity::Good
+        } else {
+            Severity::Absent
+        },
+        detail: if is_here {
+            "the rack's switch can run in the kernel".to_owned()
+        } else {
+            missing.join("; ")
+        },
+        remedy: (!is_here).then(|| "headway rack without --xdp needs none of it".to_owned()),
     }
 }
 

@@ -15,6 +15,7 @@ mod looking;
 mod planning;
 mod policies;
 mod racking;
+mod racking_xdp;
 mod racks;
 mod recording;
 mod replayed;

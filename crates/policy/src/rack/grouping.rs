@@ -62,9 +62,12 @@ impl Grouping {
     pub fn candidates(demand: &Demand, most: usize, candidates: &mut Vec<Self>) {
         let points = Points::new(demand);
         candidates.clear();
-        for k in 1..=points.seen.len().min(most).max(1) {
+        let most = points.seen.len().min(most).max(1);
+        // Those of fewer groups are the first of those of more.
+        let centres = points.far_apart(most);
+        for k in 1..=most {
             let mut grouping = Self {
-                group_of: points.cluster(k),
+                group_of: points.cluster(&centres[..k.min(centres.len())]),
                 groups: 0,
             };
             grouping.renumber(demand);
@@ -81,14 +84,20 @@ impl Grouping {
             .iter()
             .max()
             .map_or(0, |&most| most as usize + 1);
-        let mut order: Vec<u16> = (0..self.groups as u16)
+        let mut order: Vec<(f64, u16)> = (0..self.groups as u16)
             .filter(|group| self.group_of.contains(group))
+            .map(|group| {
+                let mean = demand.mean_of_types_ns(self.members(usize::from(group)));
+                (mean, group)
+            })
             .collect();
-        let mean = |group: &u16| demand.mean_of_types_ns(self.members(usize::from(*group)));
-        order.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut number_of = vec![0; self.groups];
+        for (number, &(_, group)) in order.iter().enumerate() {
+            number_of[usize::from(group)] = number as u16;
+        }
         for group in &mut self.group_of {
-            let number = order.iter().position(|old| old == group);
-            *group = number.unwrap_or(0) as u16;
+            *group = number_of[usize::from(*group)];
         }
         self.groups = order.len().max(1);
     }
@@ -99,6 +108,7 @@ struct Points {
     at: Vec<[f64; 2]>,
     /// Types of which there were requests: only these are clustered.
     seen: Vec<usize>,
+    is_seen: Vec<bool>,
 }
 
 impl Points {
@@ -112,13 +122,14 @@ impl Points {
             seen: (0..types.len())
                 .filter(|&class| types[class].share > 0.0)
                 .collect(),
+            is_seen: types.iter().map(|hint| hint.share > 0.0).collect(),
         }
     }
 
     /// Lloyd's algorithm from centres far from one another, so that it depends on nothing random.
-    fn cluster(&self, k: usize) -> Vec<u16> {
+    fn cluster(&self, centres: &[[f64; 2]]) -> Vec<u16> {
         const ROUNDS: usize = 64;
-        let mut centres = self.far_apart(k);
+        let mut centres = centres.to_vec();
         let mut group_of = self.nearest(&centres);
         for _ in 0..ROUNDS {
             self.recentre(&group_of, &mut centres);
@@ -141,19 +152,22 @@ impl Points {
             return vec![[0.0; 2]];
         };
         let mut centres = vec![self.at[first]];
+        let mut gaps = vec![f64::INFINITY; self.at.len()];
         while centres.len() < k {
-            let gap = |class: usize| {
-                let gaps = centres.iter().map(|centre| square(self.at[class], *centre));
-                gaps.fold(f64::INFINITY, f64::min)
-            };
-            let farthest =
-                self.seen.iter().copied().reduce(
-                    |best, class| {
-                        if gap(class) > gap(best) { class } else { best }
-                    },
-                );
+            let newest = centres[centres.len() - 1];
+            for &class in &self.seen {
+                gaps[class] = gaps[class].min(square(self.at[class], newest));
+            }
+            let farthest = self.seen.iter().copied();
+            let farthest = farthest.reduce(|best, class| {
+                if gaps[class] > gaps[best] {
+                    class
+                } else {
+                    best
+                }
+            });
             match farthest {
-                Some(class) if gap(class) > 0.0 => centres.push(self.at[class]),
+                Some(class) if gaps[class] > 0.0 => centres.push(self.at[class]),
                 _ => break,
             }
         }
@@ -162,38 +176,31 @@ impl Points {
 
     /// Each type's nearest centre, the first among equals; types never seen go by execution time alone.
     fn nearest(&self, centres: &[[f64; 2]]) -> Vec<u16> {
-        (0..self.at.len())
-            .map(|class: usize| {
-                let seen = self.seen.contains(&class);
-                let distance = |centre: &[f64; 2]| {
-                    if seen {
-                        square(self.at[class], *centre)
-                    } else {
-                        (self.at[class][0] - centre[0]) * (self.at[class][0] - centre[0])
-                    }
-                };
-                let best = (0..centres.len()).reduce(|best, other| {
-                    if distance(&centres[other]) < distance(&centres[best]) {
-                        other
-                    } else {
-                        best
-                    }
-                });
-                best.unwrap_or(0) as u16
-            })
-            .collect()
+        let points = self.at.iter().zip(&self.is_seen);
+        let nearest = points.map(|(at, &is_seen)| {
+            // What was never seen has no share to compare.
+            let weight = if is_seen { 1.0 } else { 0.0 };
+            let (mut best, mut least) = (0, f64::INFINITY);
+            for (number, centre) in centres.iter().enumerate() {
+                let (time, share) = (at[0] - centre[0], at[1] - centre[1]);
+                let distance = time * time + weight * (share * share);
+                if distance < least {
+                    (best, least) = (number, distance);
+                }
+            }
+            best as u16
+        });
+        nearest.collect()
     }
 
     fn recentre(&self, group_of: &[u16], centres: &mut [[f64; 2]]) {
-        for (group, centre) in centres.iter_mut().enumerate() {
-            let mut sum = [0.0; 2];
-            let mut members = 0.0;
-            for &class in &self.seen {
-                if usize::from(group_of[class]) == group {
-                    sum = [sum[0] + self.at[class][0], sum[1] + self.at[class][1]];
-                    members += 1.0;
-                }
-            }
+        let mut sums = vec![([0.0; 2], 0.0); centres.len()];
+        for &class in &self.seen {
+            let (sum, members) = &mut sums[usize::from(group_of[class])];
+            *sum = [sum[0] + self.at[class][0], sum[1] + self.at[class][1]];
+            *members += 1.0;
+        }
+        for (centre, (sum, members)) in centres.iter_mut().zip(sums) {
             if members > 0.0 {
                 *centre = [sum[0] / members, sum[1] / members];
             }

@@ -68,6 +68,12 @@ impl Shaper {
         &mut self.monitor
     }
 
+    /// What is cloned.
+    #[must_use]
+    pub fn cloning(&self) -> Cloning {
+        self.cloning
+    }
+
     /// In which order servers take their turns.
     #[must_use]
     pub fn turns(&self) -> Turns {

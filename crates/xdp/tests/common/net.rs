@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use nix::sched::{CloneFlags, unshare};
+use std::cell::OnceCell;
 use std::process::Command;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -48,17 +49,17 @@ pub(crate) struct Host<T> {
     pub(crate) number: u8,
     thread: JoinHandle<T>,
     wired: Sender<()>,
-    id: Receiver<i32>,
+    tell_id: Receiver<i32>,
+    id: OnceCell<i32>,
 }
 
 impl<T: Send + 'static> Host<T> {
     /// Starts the thread, which does `work` once the host is wired to the switch.
     pub(crate) fn start(number: u8, work: impl FnOnce() -> T + Send + 'static) -> Self {
-        let ((tell_id, id), (wired, wait)) = (channel(), channel());
+        let ((id, tell_id), (wired, wait)) = (channel(), channel());
         let thread = std::thread::spawn(move || {
             enter_namespace();
-            tell_id
-                .send(nix::unistd::gettid().as_raw())
+            id.send(nix::unistd::gettid().as_raw())
                 .expect("the test waits");
             wait.recv().expect("the test wires the host");
             work()
@@ -67,13 +68,21 @@ impl<T: Send + 'static> Host<T> {
             number,
             thread,
             wired,
-            id,
+            tell_id,
+            id: OnceCell::new(),
         }
+    }
+
+    /// The thread, by whose number the namespace is entered.
+    pub(crate) fn task(&self) -> i32 {
+        *self
+            .id
+            .get_or_init(|| self.tell_id.recv().expect("the host started"))
     }
 
     /// Ties the host to the switch's namespace, that of this thread. Returns the interface there.
     pub(crate) fn wire(&self) -> String {
-        let (number, id) = (self.number, self.id.recv().expect("the host started"));
+        let (number, id) = (self.number, self.task());
         shell(&format!(
             "ip link add p{number} address {} type veth peer name e0 address {} netns {id}; ip link set dev p{number} up",
             mac_text(switch_mac(number)),

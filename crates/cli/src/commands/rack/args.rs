@@ -56,6 +56,9 @@ pub(super) struct RunArgs {
     /// Do not listen for `headway rack status`
     #[arg(long)]
     pub(super) no_ctl: bool,
+    /// Run the switch in the kernel, by XDP on these interfaces, of clients and of servers; as root
+    #[arg(long, value_name = "DEV[,DEV]")]
+    pub(super) xdp: Option<String>,
     /// Seed of the policy's own randomness [default: 1]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,

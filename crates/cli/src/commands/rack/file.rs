@@ -22,12 +22,13 @@ pub(super) struct RackConfig {
     pub(super) metrics: Option<Spanned<String>>,
     pub(super) ctl: Option<Spanned<PathBuf>>,
     pub(super) no_ctl: Option<Spanned<bool>>,
+    pub(super) xdp: Option<Spanned<String>>,
     pub(super) seed: Option<Spanned<u64>>,
 }
 
 const KEYS: &[&str] = &[
     "listen", "server", "policy", "workload", "types", "silence", "metrics", "ctl", "no-ctl",
-    "seed",
+    "xdp", "seed",
 ];
 
 /// A file as it was read, to tell where something stands; the default is an empty one.

@@ -2,21 +2,18 @@
 
 use super::metrics::MetricsServer;
 use super::settings::RackSettings;
+use super::start::{announce, begin_control, score, tell};
 use super::status::{ObservedPlane, RackSubject, counts};
+use super::xdp;
 use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
 use crate::error::explain;
-use crate::output;
 use anyhow::{Context, Result};
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
-use headway_rack::{
-    PacketCounts, RackControl, ScoringTask, SwitchLimits, SwitchStopper, SwitchTables, UdpSwitch,
-    run_control, score_by_simulation,
-};
+use headway_rack::{SwitchLimits, SwitchStopper, SwitchTables, UdpSwitch, run_control};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -24,8 +21,6 @@ use std::thread;
 
 /// Requests that a policy with a queue in the switch may hold: 2 MB of bodies.
 const HELD: usize = 1024;
-/// The load at which the first groups are chosen, before anything is measured.
-const FIRST_LOAD: f64 = 0.85;
 
 /// Runs until SIGTERM or SIGINT.
 pub(super) fn run(settings: &RackSettings) -> Result<ExitCode> {
@@ -48,7 +43,10 @@ impl RackVisit for Starter<'_> {
     type Output = Result<ExitCode>;
 
     fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output {
-        serve(self.settings, system)
+        match &self.settings.xdp {
+            Some(interfaces) => xdp::serve(self.settings, interfaces, system),
+            None => serve(self.settings, system),
+        }
     }
 }
 
@@ -84,13 +82,9 @@ fn serve<S: Switch + Send + 'static>(
         };
         switch = switch.watching(Liveness::new(&settings.cores, rules));
     }
-    let control = system.control.take().map(|mut control| {
-        let first = ScoringTask {
-            control: control.clone(),
-            load: FIRST_LOAD,
-        };
-        control.choose(&score(turns, &first));
-        RackControl::new(control, Arc::clone(&tables)).adapting(system.adapting)
+    let control = system.control.take().map(|control| {
+        let adapting = system.adapting;
+        begin_control(control, turns, &tables).adapting(adapting)
     });
     let observed = Arc::new(ObservedPlane::default());
     if let Some(control) = &control {
@@ -124,17 +118,8 @@ fn serve<S: Switch + Send + 'static>(
     let counted = counted.context("cannot start the switch's thread")?;
     let counted = counted
         .map_err(|_| anyhow::anyhow!("the switch's thread panicked; its message says why"))?;
-    tell(settings, &counted)?;
+    tell(settings, &counts(&counted))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Scores candidates for the servers that are there.
-fn score(turns: Turns, task: &ScoringTask) -> Vec<f64> {
-    let layout = task.control.layout();
-    let cores: Vec<usize> = (0..layout.servers())
-        .map(|server| layout.capacity(server))
-        .collect();
-    score_by_simulation(&cores, turns, task)
 }
 
 /// SIGTERM and SIGINT end the switch after the batch that it is at. A second one finds it gone.
@@ -149,41 +134,4 @@ fn heed_signals(stopper: SwitchStopper) -> Result<()> {
         })
         .context("cannot start the signal thread")?;
     Ok(())
-}
-
-/// One line for whoever waits for the switch, the rest for people.
-fn announce(
-    settings: &RackSettings,
-    at: std::net::SocketAddr,
-    subject: &RackSubject,
-) -> Result<()> {
-    let cores: usize = settings.cores.iter().sum();
-    eprintln!(
-        "shapes requests for {} server{} of {cores} worker{} in all by {}",
-        settings.servers.len(),
-        if settings.servers.len() == 1 { "" } else { "s" },
-        if cores == 1 { "" } else { "s" },
-        subject.spec()
-    );
-    let line = format!("listening udp://{at}");
-    if settings.format.is_json() {
-        eprintln!("{line}");
-        return Ok(());
-    }
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")?;
-    Ok(out.flush()?)
-}
-
-/// What came of the packets.
-fn tell(settings: &RackSettings, counted: &PacketCounts) -> Result<()> {
-    let mut writer = output::open(None)?;
-    if settings.format.is_json() {
-        return output::json(&counts(counted), writer);
-    }
-    let counts = counts(counted);
-    let counts = counts.as_object().into_iter().flatten();
-    let words = counts.map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
-    writeln!(writer, "{}", words.collect::<Vec<_>>().join(", "))?;
-    Ok(writer.flush()?)
 }

@@ -7,9 +7,11 @@ mod live;
 mod metrics;
 mod settings;
 mod show;
+mod start;
 mod status;
 mod top;
 mod top_view;
+mod xdp;
 
 use crate::commands::ctl::client;
 use crate::ctl::place::{self, SocketKind};

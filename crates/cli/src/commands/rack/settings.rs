@@ -35,6 +35,8 @@ pub(super) struct RackSettings {
     pub(super) silent_ns: Option<u64>,
     pub(super) metrics: Option<Sourced<SocketAddr>>,
     pub(super) ctl: Sourced<Place>,
+    /// The interfaces of the switch in the kernel; none: it runs in user space.
+    pub(super) xdp: Option<Sourced<Vec<String>>>,
     pub(super) seed: u64,
     pub(super) format: RackFormat,
 }
@@ -101,6 +103,14 @@ impl RunArgs {
                 metrics.parse(|text| address(text))
             })
             .transpose()?;
+        let xdp = self.xdp.clone();
+        let xdp = xdp
+            .or_else(|| Some(set.xdp.as_ref()?.get_ref().clone()))
+            .map(|text| {
+                let interfaces = file.given("xdp", self.xdp, set.xdp.as_ref(), || text);
+                interfaces.parse(|text| interface_names(text))
+            })
+            .transpose()?;
         let no_ctl = self.no_ctl
             || (self.ctl.is_none() && set.no_ctl.as_ref().is_some_and(|no| *no.get_ref()));
         let path = self
@@ -128,6 +138,7 @@ impl RunArgs {
                 },
                 "--ctl".into(),
             ),
+            xdp,
             seed: self
                 .seed
                 .or(set.seed.as_ref().map(|seed| *seed.get_ref()))
@@ -135,6 +146,24 @@ impl RunArgs {
             format: self.format,
         })
     }
+}
+
+/// `DEV[,DEV]`.
+fn interface_names(text: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    for (number, name) in names.iter().enumerate() {
+        if name.is_empty() {
+            return Err(format!(
+                "'{text}' names no interface in one place: write DEV[,DEV], such as eth0,eth1"
+            ));
+        }
+        if names[..number].contains(name) {
+            return Err(format!(
+                "{name} is named twice: an interface has one XDP program"
+            ));
+        }
+    }
+    Ok(names)
 }
 
 /// The servers of the flags, or those of the file.

@@ -71,7 +71,7 @@ impl TopView {
         self.draw_servers(frame, of_servers);
         frame.render_widget(self.rates(), of_rates);
         self.draw_curve(frame, curve);
-        frame.render_widget(Line::from("q ends").dim_style(), keys);
+        frame.render_widget(Line::from("q ends").style(Modifier::DIM), keys);
     }
 
     fn about(&self) -> Paragraph<'_> {
@@ -205,17 +205,6 @@ fn heading(words: [&'static str; 5]) -> Row<'static> {
     Row::new(words).style(Modifier::UNDERLINED)
 }
 
-/// A line in the background.
-trait Dim {
-    fn dim_style(self) -> Self;
-}
-
-impl Dim for Line<'_> {
-    fn dim_style(self) -> Self {
-        self.style(Modifier::DIM)
-    }
-}
-
 fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
@@ -285,7 +274,7 @@ mod tests {
     fn what_is_missing_is_left_out() {
         let mut view = TopView::default();
         view.look(json!({ "listen": "udp://a", "groups": null, "servers": [], "counts": {} }));
-        assert!(!drawn(&view).contains("group"));
+        assert!(!drawn(&view).contains("needs"));
         let mut terminal = Terminal::new(TestBackend::new(5, 2)).unwrap();
         terminal.draw(|frame| view.draw(frame)).unwrap();
     }

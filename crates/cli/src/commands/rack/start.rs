@@ -1,0 +1,73 @@
+//! What the switch in user space and the one in the kernel have in common: the first layout, and what is said at the start and at the end.
+
+use super::settings::RackSettings;
+use super::status::RackSubject;
+use crate::output;
+use anyhow::Result;
+use headway_policy::rack::{ControlPlane, Turns};
+use headway_rack::{RackControl, ScoringTask, SwitchTables, score_by_simulation};
+use serde_json::Value;
+use std::io::Write;
+use std::sync::Arc;
+
+/// The load at which the first groups are chosen, before anything is measured.
+const FIRST_LOAD: f64 = 0.85;
+
+/// A control plane with its first layout, published.
+pub(super) fn begin_control(
+    mut control: ControlPlane,
+    turns: Turns,
+    tables: &Arc<SwitchTables>,
+) -> RackControl {
+    let first = ScoringTask {
+        control: control.clone(),
+        load: FIRST_LOAD,
+    };
+    control.choose(&score(turns, &first));
+    RackControl::new(control, Arc::clone(tables))
+}
+
+/// Scores candidates for the servers that are there.
+pub(super) fn score(turns: Turns, task: &ScoringTask) -> Vec<f64> {
+    let layout = task.control.layout();
+    let cores: Vec<usize> = (0..layout.servers())
+        .map(|server| layout.capacity(server))
+        .collect();
+    score_by_simulation(&cores, turns, task)
+}
+
+/// One line for whoever waits for the switch, the rest for people.
+pub(super) fn announce(
+    settings: &RackSettings,
+    at: std::net::SocketAddr,
+    subject: &RackSubject,
+) -> Result<()> {
+    let cores: usize = settings.cores.iter().sum();
+    eprintln!(
+        "shapes requests for {} server{} of {cores} worker{} in all by {}",
+        settings.servers.len(),
+        if settings.servers.len() == 1 { "" } else { "s" },
+        if cores == 1 { "" } else { "s" },
+        subject.spec()
+    );
+    let line = format!("listening udp://{at}");
+    if settings.format.is_json() {
+        eprintln!("{line}");
+        return Ok(());
+    }
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// What came of the packets.
+pub(super) fn tell(settings: &RackSettings, counts: &Value) -> Result<()> {
+    let mut writer = output::open(None)?;
+    if settings.format.is_json() {
+        return output::json(counts, writer);
+    }
+    let counts = counts.as_object().into_iter().flatten();
+    let words = counts.map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
+    writeln!(writer, "{}", words.collect::<Vec<_>>().join(", "))?;
+    Ok(writer.flush()?)
+}

@@ -1,0 +1,300 @@
+//! The switch in the kernel, under the same control plane: registers come from the XDP program, tables go to it.
+
+use super::metrics::MetricsServer;
+use super::settings::RackSettings;
+use super::start::{announce, begin_control, score, tell};
+use super::status::{self, ObservedPlane, RackSubject};
+use crate::commands::serve::config::Sourced;
+use crate::commands::serve::ctl::ControlSocket;
+use crate::ctl::place::SocketKind;
+use crate::error::usage;
+use anyhow::{Context, Result};
+use headway_policy::rack::systems::RackSystem;
+use headway_policy::rack::{ControlPlane, Shaper, Switch};
+use headway_rack::{PacketCounts, SwitchReport, SwitchTables, run_control};
+use headway_xdp::{
+    Mode, Neighbour, NeighbourError, Registers, SwitchError, XdpCounts, XdpMode, XdpSwitch,
+    XdpSwitchConfig, compile, neighbour_of, tables_of,
+};
+use serde_json::Value;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Between two looks at the program's registers: a tenth of the control plane's interval, so that a reading is at most that much off.
+const ROUND: Duration = Duration::from_millis(1);
+/// Between two looks whether servers are reached another way.
+const NEIGHBOURS_EVERY: Duration = Duration::from_secs(1);
+/// How long a server's next hop is asked for its Ethernet address.
+const ASK_FOR: Duration = Duration::from_secs(3);
+/// A request that is not answered for so long is forgotten, as in user space.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Runs until SIGTERM or SIGINT. Nothing is attached before everything else is there.
+pub(super) fn serve<S: Switch>(
+    settings: &RackSettings,
+    interfaces: &Sourced<Vec<String>>,
+    mut system: RackSystem<S>,
+) -> Result<ExitCode> {
+    let (Some(shaper), Some(control)) = (system.switch.shaper(), system.control) else {
+        let why = format!(
+            "'{}' has no tables for an XDP program: choose pallas or pallas-paper, or leave --xdp out",
+            system.name
+        );
+        return Err(settings.policy.refused(why));
+    };
+    let (shaper, turns) = (shaper.clone(), shaper.turns());
+    let at = own_address(settings)?;
+    // Nobody else gets the port, and the kernel tells nobody that it is closed.
+    let _port = UdpSocket::bind(at).map_err(|error| {
+        let why =
+            format!("cannot listen at {at}: {error}; name an address of this machine and a port that is free");
+        settings.listen.refused(why)
+    })?;
+    let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
+    let metrics = settings.metrics.as_ref();
+    let metrics = metrics.map(MetricsServer::bind).transpose()?;
+    let servers = reach(settings, interfaces)?;
+    let objects = compile().map_err(|error| interfaces.refused(error))?;
+    let config = config(settings, at, &shaper);
+    let switch = XdpSwitch::load(&objects.rack, &config);
+    let switch = switch.map_err(|error| interfaces.refused(error))?;
+    let tables = Arc::new(SwitchTables::new(settings.types.len()));
+    let control = begin_control(control, turns, &tables).adapting(system.adapting);
+    let observed = Arc::new(ObservedPlane::default());
+    observed.set(control.control());
+    let mut relay = Relay {
+        switch,
+        shaper,
+        tables: Arc::clone(&tables),
+        servers,
+        declared: settings.declared.len(),
+        generation: 0,
+        next_reach: Instant::now() + NEIGHBOURS_EVERY,
+    };
+    relay.round().map_err(|error| interfaces.refused(error))?;
+    let stopped = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&stopped))
+            .context("cannot watch for signals")?;
+    }
+    let subject = RackSubject::new(
+        settings,
+        at,
+        system.name,
+        &system.params,
+        &tables,
+        &observed,
+    );
+    let subject = Arc::new(subject);
+    let _socket = socket
+        .map(|socket| socket.answer(Arc::clone(&subject)))
+        .transpose()
+        .context("cannot start the thread that answers headway rack status")?;
+    for interface in &interfaces.value {
+        let attached = relay.switch.attach(interface, XdpMode::Default);
+        attached.map_err(|error| interfaces.refused(error))?;
+    }
+    if let Some(metrics) = metrics {
+        metrics.answer(Arc::clone(&subject))?;
+    }
+    eprintln!(
+        "the switch is in the kernel, on {}",
+        interfaces.value.join(", ")
+    );
+    announce(settings, at, &subject)?;
+    let relayed = thread::scope(|scope| {
+        let relaying = thread::Builder::new().name("hw-relay".into());
+        let relaying = relaying.spawn_scoped(scope, || relay.run(&stopped));
+        let observe = |control: &ControlPlane| observed.set(control);
+        run_control(control, &stopped, |task| score(turns, task), observe);
+        relaying.map(|thread| thread.join())
+    });
+    let relayed = relayed.context("cannot start the thread between program and control plane")?;
+    let relayed =
+        relayed.map_err(|_| anyhow::anyhow!("the relay panicked; its message says why"))?;
+    tell(settings, &all_counts(&relayed?.counts))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The address that packets to the switch bear.
+fn own_address(settings: &RackSettings) -> Result<SocketAddr> {
+    let at = settings.listen.value;
+    if at.ip().is_unspecified() || at.ip().is_loopback() || at.port() == 0 {
+        let why = format!(
+            "{at} is not what packets from other machines bear: with --xdp name this machine's address and a port, such as 10.0.0.1:7100"
+        );
+        return Err(settings.listen.refused(why));
+    }
+    Ok(at)
+}
+
+fn config(settings: &RackSettings, at: SocketAddr, shaper: &Shaper) -> XdpSwitchConfig {
+    let (own_ip4, own_ip6) = match at.ip() {
+        IpAddr::V4(ip) => (Some(ip), None),
+        IpAddr::V6(ip) => (None, Some(ip)),
+    };
+    XdpSwitchConfig {
+        own_ip4,
+        own_ip6,
+        port: at.port(),
+        types: settings.types.len() as u16,
+        mode: Mode::Nat,
+        cloning: shaper.cloning(),
+        answer: ANSWER,
+    }
+}
+
+/// How each server is reached: by one of the interfaces, since responses come in by it.
+fn reach(settings: &RackSettings, interfaces: &Sourced<Vec<String>>) -> Result<Vec<Neighbour>> {
+    let indices = interfaces.value.iter().map(|name| {
+        nix::net::if_::if_nametoindex(name.as_str()).map_err(|_| {
+            let why = format!("there is no interface {name}: `ip link` lists those there are");
+            interfaces.refused(why)
+        })
+    });
+    let indices: Vec<u32> = indices.collect::<Result<_>>()?;
+    let own = settings.listen.value;
+    let reached = settings.servers.iter().map(|&server| {
+        if server.is_ipv4() != own.is_ipv4() {
+            let why = format!(
+                "{server} is of another family than the switch's address {own}: in the kernel both are IPv4 or both IPv6"
+            );
+            return Err(usage("--server", why));
+        }
+        let neighbour = neighbour_of(server, ASK_FOR).map_err(|error| usage("--server", error))?;
+        if !indices.contains(&neighbour.ifindex) {
+            let name = nix::net::if_::if_indextoname(neighbour.ifindex);
+            let name = name.map_or_else(
+                |_| neighbour.ifindex.to_string(),
+                |name| name.to_string_lossy().into_owned(),
+            );
+            let why = format!("{server} is reached by {name}: name that interface too");
+            return Err(interfaces.refused(why));
+        }
+        Ok(neighbour)
+    });
+    reached.collect()
+}
+
+/// What carries registers and tables between the program and the control plane.
+struct Relay {
+    switch: XdpSwitch,
+    /// Has the control plane's tables, in the form that the program's are made from.
+    shaper: Shaper,
+    tables: Arc<SwitchTables>,
+    servers: Vec<Neighbour>,
+    declared: usize,
+    generation: u64,
+    next_reach: Instant,
+}
+
+/// Why the program no longer follows the control plane.
+#[derive(Debug, thiserror::Error)]
+enum RelayError {
+    #[error(transparent)]
+    Switch(#[from] SwitchError),
+    #[error(transparent)]
+    Tables(#[from] headway_xdp::TableError),
+}
+
+impl Relay {
+    /// Until stopped; the last registers. An error stops the control plane too.
+    fn run(mut self, stopped: &AtomicBool) -> Result<Registers> {
+        while !stopped.load(Ordering::Acquire) {
+            thread::sleep(ROUND);
+            if let Err(error) = self.round() {
+                stopped.store(true, Ordering::Release);
+                return Err(error.into());
+            }
+            if Instant::now() >= self.next_reach {
+                self.next_reach = Instant::now() + NEIGHBOURS_EVERY;
+                self.reach_again()?;
+            }
+        }
+        Ok(self.switch.registers()?)
+    }
+
+    /// Registers one way, new tables the other.
+    fn round(&mut self) -> Result<(), RelayError> {
+        let registers = self.switch.registers()?;
+        self.tables.set_readings(&registers.readings());
+        self.tables.set_report(self.report(&registers));
+        let newest = self.tables.install(self.generation, &mut self.shaper);
+        if newest != self.generation {
+            self.generation = newest;
+            self.publish()?;
+        }
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<(), RelayError> {
+        let types = self.tables.classes() - 1;
+        let tables = tables_of(&self.shaper, types, &self.servers)?;
+        Ok(self.switch.publish(&tables)?)
+    }
+
+    /// Servers may have other Ethernet addresses than before, or be behind other interfaces. One that is not reached keeps what it had.
+    fn reach_again(&mut self) -> Result<(), RelayError> {
+        let again = self.servers.iter();
+        let again = again.map(|server| known_again(*server)).collect();
+        if self.servers != again {
+            self.servers = again;
+            self.publish()?;
+        }
+        Ok(())
+    }
+
+    fn report(&self, registers: &Registers) -> SwitchReport {
+        let counts = &registers.counts;
+        let settled = counts.answered + counts.shed + counts.expired + counts.other_family;
+        let types = &registers.types[..registers.types.len() - 1];
+        let seen = types.iter().rposition(|of_type| of_type.count > 0);
+        let known = seen.map_or(0, |last| last + 1).max(self.declared);
+        SwitchReport {
+            counts: common(counts),
+            under_way: counts.requests.saturating_sub(settled) as usize,
+            unanswered: Vec::new(),
+            cores: Vec::new(),
+            type_bytes: (0..known).map(|byte| byte as u8).collect(),
+        }
+    }
+}
+
+fn known_again(server: Neighbour) -> Neighbour {
+    let again: Result<Neighbour, NeighbourError> = neighbour_of(server.address, Duration::ZERO);
+    again.unwrap_or(server)
+}
+
+/// What both planes count.
+fn common(counts: &XdpCounts) -> PacketCounts {
+    PacketCounts {
+        requests: counts.requests,
+        answered: counts.answered,
+        cloned: counts.cloned,
+        filtered: counts.filtered,
+        copies_refused: counts.copies_refused,
+        bounced: counts.bounced,
+        shed: counts.shed,
+        expired: counts.expired,
+        truncated: counts.truncated,
+        too_long: counts.too_long,
+        unexpected: counts.unexpected,
+        spoofed: counts.spoofed,
+        unknown_type: counts.unknown_type,
+        ..PacketCounts::default()
+    }
+}
+
+/// What both planes count, and what only the kernel sees.
+fn all_counts(counts: &XdpCounts) -> Value {
+    let mut all = status::counts(&common(counts));
+    all["fragment"] = counts.fragment.into();
+    all["options"] = counts.options.into();
+    all["other_family"] = counts.other_family.into();
+    all
+}

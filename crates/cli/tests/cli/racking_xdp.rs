@@ -1,0 +1,220 @@
+//! `headway rack --xdp`: a client, a switch and two servers in network namespaces, each the real command.
+
+#[path = "../../../xdp/tests/common/net.rs"]
+mod net;
+
+use super::errors::refused;
+use super::serving::{Serving, count};
+use net::{Host, enter_namespace, missing, shell};
+use serde_json::Value;
+use std::os::unix::fs::MetadataExt as _;
+use std::process::Command;
+use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
+
+const CLIENT: u8 = 2;
+const SERVERS: [u8; 2] = [10, 11];
+const LISTEN: &str = "10.77.0.1:7100";
+
+/// Why the kernel's switch cannot be tried here, if so.
+fn cannot() -> Option<String> {
+    let own = std::fs::metadata("/proc/self").expect("/proc");
+    if own.uid() != 0 {
+        return Some("attaching an XDP program needs root".into());
+    }
+    let needs = missing().map(str::to_owned);
+    needs.or_else(|| headway_xdp::compile().err().map(|error| error.to_string()))
+}
+
+/// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
+fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
+    if let Some(why) = cannot() {
+        assert!(std::env::var_os("HEADWAY_XDP_REQUIRED").is_none(), "{why}");
+        println!("SKIPPED {test}: {why}");
+        return;
+    }
+    let thread = std::thread::spawn(body);
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// A server in a host of its own, until the sender is dropped.
+fn server(number: u8) -> (Host<()>, Sender<()>) {
+    let (stop, wait) = channel::<()>();
+    let host = Host::start(number, move || {
+        let listen = format!("udp://10.77.0.{number}:6000");
+        let listen = ["serve", "--listen", &listen, "--app", "spin"];
+        let rest = [
+            "--workers",
+            "1",
+            "--pin",
+            "off",
+            "--policy",
+            "c-fcfs",
+            "--no-ctl",
+        ];
+        let _serving = Serving::start_command(&[&listen[..], &rest].concat());
+        let _ = wait.recv();
+    });
+    (host, stop)
+}
+
+/// The switch's side of the wires to these hosts, with a route to each.
+fn wire_to(hosts: &[&Host<impl Send + 'static>]) {
+    for host in hosts {
+        let interface = host.wire();
+        shell(&format!(
+            "ip route add 10.77.0.{} dev {interface}",
+            host.number
+        ));
+    }
+}
+
+fn rack_args<'a>(interfaces: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+    let servers = ["--server", "10.77.0.10:6000", "--server", "10.77.0.11:6000"];
+    let rack = ["rack", "--listen", LISTEN, "--xdp", interfaces];
+    // Tests that run at the same time have the same port, each in its namespace; control sockets lie in one folder.
+    let no_ctl: &[&str] = if rest.contains(&"--ctl") {
+        &[]
+    } else {
+        &["--no-ctl"]
+    };
+    [&rack[..], &servers, no_ctl, rest].concat()
+}
+
+fn status(ctl: &str) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_headway"))
+        .args(["rack", "status", "--format", "json", "--switch", ctl])
+        .output()
+        .expect("headway runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Whether anything of a switch is on the interface.
+fn has_program(interface: &str) -> bool {
+    let driver = shell(&format!("ip -details link show dev {interface}")).contains("xdp");
+    driver || shell(&format!("tc qdisc show dev {interface}")).contains("clsact")
+}
+
+#[test]
+fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() {
+    in_namespaces("headway rack --xdp", || {
+        enter_namespace();
+        let (hosts, stops): (Vec<_>, Vec<_>) = SERVERS.map(server).into_iter().unzip();
+        let client = Host::start(CLIENT, || {
+            let url = format!("udp://{LISTEN}");
+            let load = ["load", &url, "--workload", "shenango-bimodal"];
+            let rate = ["--rate", "1000", "--duration", "2s", "--timeout", "2s"];
+            super::json(&[&load[..], &rate, &["--format", "json"]].concat())
+        });
+        shell("ip address add 10.77.0.1/32 dev lo");
+        wire_to(&hosts.iter().collect::<Vec<_>>());
+        wire_to(&[&client]);
+        hosts.iter().for_each(Host::begin);
+        let folder = tempfile::tempdir().expect("a folder");
+        let ctl = folder.path().join("rack");
+        let ctl = ctl.to_str().expect("a plain path");
+        // The servers' own addresses are asked for by the command.
+        let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
+        assert!(has_program("p2") && has_program("p11"));
+        std::thread::sleep(Duration::from_millis(300));
+        client.begin();
+        let run = client.end();
+        assert_eq!(count(&run, "lost"), 0, "{run}");
+        assert!(count(&run, "sent") > 1_000);
+        let status = status(ctl);
+        let counted = |name: &str| status["counts"][name].as_u64().expect("a count");
+        assert_eq!(counted("requests"), count(&run, "sent"));
+        assert_eq!(counted("answered"), count(&run, "answered"));
+        let types = status["types"].as_array().expect("types");
+        assert_eq!(types.len(), 2, "{status}");
+        for class in types {
+            assert!(class["mean_us"].as_f64().expect("measured") > 0.0);
+        }
+        assert!(status["layouts"].as_u64().expect("a count") > 1, "{status}");
+        rack.kill();
+        let begun = Instant::now();
+        // The client's interface went with its host.
+        for interface in ["p10", "p11"] {
+            while has_program(interface) {
+                assert!(begun.elapsed() < Duration::from_secs(10), "{interface}");
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        drop(stops);
+        hosts.into_iter().for_each(Host::end);
+    });
+}
+
+/// The error of a command that must exit with 2; `before` goes before it.
+fn refused_by(before: &[&str], args: &[&str]) -> String {
+    let command = [before, &[env!("CARGO_BIN_EXE_headway")], args].concat();
+    let output = Command::new(command[0])
+        .args(&command[1..])
+        .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
+        .output()
+        .expect("the command runs");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    said
+}
+
+#[test]
+fn what_the_kernel_refuses_is_told_and_nothing_stays_attached() {
+    in_namespaces("what --xdp refuses", || {
+        enter_namespace();
+        // Hosts that are up, though nobody serves there.
+        let hosts = SERVERS.map(|number| Host::start(number, || ()));
+        shell("ip address add 10.77.0.1/32 dev lo");
+        wire_to(&hosts.iter().collect::<Vec<_>>());
+        let said = refused_by(&[], &rack_args("p10,p11,p12", &[]));
+        assert!(said.contains("there is no interface p12"), "{said}");
+        let said = refused_by(&[], &rack_args("p10", &[]));
+        assert!(said.contains("10.77.0.11:6000 is reached by p11"), "{said}");
+        let said = refused_by(
+            &[],
+            &[&rack_args("p10,p11", &[])[..], &["--server", "10.9.9.9:1"]].concat(),
+        );
+        assert!(said.contains("no route to 10.9.9.9"), "{said}");
+        let no_path = ["env", "PATH=/nowhere"];
+        let said = refused_by(&no_path, &rack_args("p10,p11", &[]));
+        assert!(said.contains("apt-get install clang libbpf-dev"), "{said}");
+        let no_caps = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+        let said = refused_by(&no_caps, &rack_args("p10,p11", &[]));
+        assert!(
+            said.contains("root or CAP_BPF with CAP_NET_ADMIN"),
+            "{said}"
+        );
+        assert!(!has_program("p10") && !has_program("p11"));
+        // Two control planes for one switch: the port is the first one's, and so are the interfaces.
+        let rack = Serving::start_command(&rack_args("p10,p11", &[]));
+        let said = refused_by(&[], &rack_args("p10,p11", &[]));
+        assert!(said.contains("cannot listen at 10.77.0.1:7100"), "{said}");
+        shell("ip address add 10.77.0.3/32 dev lo");
+        let mut other = rack_args("p10,p11", &[]);
+        other[2] = "10.77.0.3:7100";
+        let said = refused_by(&[], &other);
+        assert!(said.contains("ip link show p10"), "{said}");
+        drop(rack);
+        for host in &hosts {
+            host.begin();
+        }
+        hosts.into_iter().for_each(Host::end);
+    });
+}
+
+#[test]
+fn settings_that_the_kernel_cannot_run_are_refused() {
+    let server = ["--server", "127.0.0.1:9"];
+    let with = |listen: &'static str, rest: &[&'static str], parts: &[&str]| {
+        let rack = ["rack", "--listen", listen, "--xdp", "lo"];
+        refused(&[&rack[..], &server, rest].concat(), parts);
+    };
+    with("127.0.0.1:7100", &[], &["--listen", "10.0.0.1:7100"]);
+    let policy = ["--policy", "racksched"];
+    with("10.77.99.99:7100", &policy, &["choose pallas"]);
+    let twice = ["rack", "--xdp", "p0, p0"];
+    refused(&[&twice[..], &server].concat(), &["p0 is named twice"]);
+}

@@ -1,0 +1,289 @@
+//! The paths from the client to the servers.
+
+use crate::net::{Host, enter_namespace, host_mac, ifindex, shell, switch_mac};
+use headway_net::header::{Header, Status};
+use headway_policy::ClassHint;
+use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
+use headway_rack::{ServerAddresses, SwitchLimits, SwitchStopper, UdpSwitch};
+use headway_xdp::{Mode, Neighbour, XdpMode, XdpSwitch, XdpSwitchConfig, tables_of};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+const CLIENT: u8 = 2;
+const SERVERS: [u8; 4] = [10, 11, 12, 13];
+const PORT: u16 = 6000;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Path {
+    /// A wire from the client to one server.
+    Wire,
+    /// The kernel forwards to one server.
+    Forwarding,
+    /// The kernel's own balancer: each flow to the next server.
+    Nftables,
+    XdpNat,
+    XdpDirect,
+    /// A program that only relays, to one server.
+    Relay,
+    UserSpace,
+}
+
+pub(crate) const PATHS: [Path; 7] = [
+    Path::Wire,
+    Path::Forwarding,
+    Path::Nftables,
+    Path::XdpNat,
+    Path::XdpDirect,
+    Path::Relay,
+    Path::UserSpace,
+];
+
+impl Path {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Path::Wire => "a wire",
+            Path::Forwarding => "the kernel's forwarding, no balancer",
+            Path::Nftables => "nftables, numgen, DNAT",
+            Path::XdpNat => "XDP, full translation",
+            Path::XdpDirect => "XDP, direct",
+            Path::Relay => "a bare UDP relay",
+            Path::UserSpace => "the user-space switch",
+        }
+    }
+}
+
+/// A path that is open until this is dropped.
+pub(crate) struct Open {
+    /// Where the client sends.
+    pub(crate) address: SocketAddr,
+    pub(crate) path: Path,
+    _switch: Option<XdpSwitch>,
+    _thread: Option<Running>,
+}
+
+/// A thread that ends with this.
+struct Running {
+    stopped: Arc<AtomicBool>,
+    wake: Option<SwitchStopper>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Release);
+        if let Some(stopper) = &self.wake {
+            stopper.stop();
+        }
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// The namespaces and their wires. This thread is in the switch's.
+pub(crate) struct Rack {
+    pub(crate) client: UdpSocket,
+    servers: Vec<UdpSocket>,
+    /// Hosts live as long as these.
+    _hosts: Vec<Sender<()>>,
+}
+
+fn at(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 77, 0, host], port))
+}
+
+fn stay_on_cpu(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu).expect("a processor's number");
+    sched_setaffinity(Pid::from_raw(0), &set).expect("the processor");
+}
+
+/// A host that binds a socket in its namespace and gives it away.
+fn host(number: u8, port: u16) -> (Host<()>, std::sync::mpsc::Receiver<UdpSocket>, Sender<()>) {
+    let ((give, socket), (live, end)) = (channel(), channel());
+    let host = Host::start(number, move || {
+        let any = SocketAddr::from(([0, 0, 0, 0], port));
+        let socket = UdpSocket::bind(any).expect("the port");
+        give.send(socket).expect("the bench waits");
+        // Until the bench ends.
+        let _: Result<(), _> = end.recv();
+    });
+    (host, socket, live)
+}
+
+impl Rack {
+    pub(crate) fn build() -> Self {
+        enter_namespace();
+        shell("echo 1 > /proc/sys/net/ipv4/ip_forward; ip address add 10.77.0.1/32 dev lo");
+        let mut hosts = Vec::new();
+        let mut wire = |number, port| {
+            let (host, socket, live) = host(number, port);
+            host.wire();
+            let mac = host_mac(number).map(|byte| format!("{byte:02x}")).join(":");
+            shell(&format!(
+                "ip route add 10.77.0.{number} dev p{number}; ip neigh add 10.77.0.{number} lladdr {mac} dev p{number}"
+            ));
+            let id = host.task();
+            host.begin();
+            hosts.push(live);
+            (socket.recv().expect("the host's socket"), id)
+        };
+        let servers: Vec<_> = SERVERS.map(|number| wire(number, PORT)).into();
+        let (client, client_id) = wire(CLIENT, 9000);
+        // The wire past the switch, to the first server.
+        let switch = switch_mac(CLIENT)
+            .map(|byte| format!("{byte:02x}"))
+            .join(":");
+        let (own, server_id) = (std::process::id(), servers[0].1);
+        shell(&format!(
+            "nsenter --net=/proc/{own}/task/{client_id}/ns/net sh -ec '
+                ip link add d0 type veth peer name d0 netns {server_id}
+                ip address add 10.78.0.2/24 dev d0; ip link set dev d0 up; ethtool -K d0 gro on tx off
+                ip neigh add 10.77.0.10 lladdr {switch} dev e0'
+             nsenter --net=/proc/{own}/task/{server_id}/ns/net sh -ec '
+                ip address add 10.78.0.10/24 dev d0; ip link set dev d0 up; ethtool -K d0 gro on tx off'"
+        ));
+        shell(
+            "nft -f - <<'END'
+table ip balance {
+  chain to_servers {
+    type nat hook prerouting priority dstnat;
+    ip daddr 10.77.0.1 udp dport 7778 dnat to numgen inc mod 4 map { 0 : 10.77.0.10, 1 : 10.77.0.11, 2 : 10.77.0.12, 3 : 10.77.0.13 } : 6000
+  }
+}
+END",
+        );
+        let servers: Vec<_> = servers.into_iter().map(|(socket, _)| socket).collect();
+        for socket in servers.iter().chain([&client]) {
+            socket.set_nonblocking(true).expect("a socket");
+        }
+        stay_on_cpu(0);
+        Self {
+            client,
+            servers,
+            _hosts: hosts,
+        }
+    }
+
+    /// Answers the requests that wait at servers.
+    pub(crate) fn serve(&self) {
+        let mut buffer = [0; 64];
+        for socket in &self.servers {
+            while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                let (header, _) = Header::parse(&buffer[..length]).expect("a header");
+                let response = header.response(Status::Ok, 1_000).encode();
+                socket.send_to(&response, from).expect("sent");
+            }
+        }
+    }
+
+    /// Opens a path: whatever it needs runs from here on.
+    pub(crate) fn open(&self, path: Path, object: &[u8]) -> Open {
+        let (address, switch, thread) = match path {
+            Path::Wire => (SocketAddr::from(([10, 78, 0, 10], PORT)), None, None),
+            Path::Forwarding => (at(SERVERS[0], PORT), None, None),
+            Path::Nftables => (at(1, 7778), None, None),
+            Path::XdpNat => (at(1, 7777), Some(attach(object, Mode::Nat)), None),
+            Path::XdpDirect => (at(1, 7777), Some(attach(object, Mode::Direct)), None),
+            Path::Relay => (at(1, 7780), None, Some(relay())),
+            Path::UserSpace => (at(1, 7779), None, Some(user_space())),
+        };
+        Open {
+            address,
+            path,
+            _switch: switch,
+            _thread: thread,
+        }
+    }
+}
+
+fn shaper() -> Shaper {
+    let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
+    let layout = RackLayout::new(&[1; 4], 1).updated(&[4], &[None]);
+    let mut shaper = Shaper::new(1, 4, Turns::Even, Cloning::Off, 1);
+    shaper.install(&Grouping::new(&[0], &demand), &layout, &demand);
+    shaper
+}
+
+fn attach(object: &[u8], mode: Mode) -> XdpSwitch {
+    let config = XdpSwitchConfig {
+        own_ip4: Some([10, 77, 0, 1].into()),
+        own_ip6: None,
+        port: 7777,
+        types: 1,
+        mode,
+        cloning: Cloning::Off,
+        answer: Duration::from_secs(5),
+    };
+    let neighbours = SERVERS.map(|number| Neighbour {
+        address: at(number, PORT),
+        mac: host_mac(number),
+        ifindex: ifindex(&format!("p{number}")),
+        own_mac: switch_mac(number),
+    });
+    let mut switch = XdpSwitch::load(object, &config).expect("the program loads");
+    let tables = tables_of(&shaper(), 1, &neighbours).expect("they fit");
+    switch.publish(&tables).expect("published");
+    for number in SERVERS.into_iter().chain([CLIENT]) {
+        let interface = format!("p{number}");
+        switch
+            .attach(&interface, XdpMode::Driver)
+            .expect("attached");
+    }
+    switch
+}
+
+/// Runs `work` on the second CPU, in this thread's namespace.
+fn run(
+    stopped: &Arc<AtomicBool>,
+    wake: Option<SwitchStopper>,
+    work: impl FnOnce(&AtomicBool) + Send + 'static,
+) -> Running {
+    let flag = Arc::clone(stopped);
+    let thread = std::thread::spawn(move || {
+        stay_on_cpu(1);
+        work(&flag);
+    });
+    Running {
+        stopped: Arc::clone(stopped),
+        wake,
+        thread: Some(thread),
+    }
+}
+
+fn user_space() -> Running {
+    let servers = ServerAddresses::new(&SERVERS.map(|number| at(number, PORT))).expect("servers");
+    let mut switch =
+        UdpSwitch::bind(at(1, 7779), shaper(), servers, SwitchLimits::new(1)).expect("the port");
+    let stopped = Arc::default();
+    let stopper = switch.stopper(&stopped);
+    run(&stopped, Some(stopper), move |stopped| switch.run(stopped))
+}
+
+/// To the first server and back: the least that a program between two sockets does. It asks for packets as the switch does, without blocking.
+fn relay() -> Running {
+    let socket = UdpSocket::bind(at(1, 7780)).expect("the port");
+    socket.set_nonblocking(true).expect("a socket");
+    run(&Arc::default(), None, move |stopped| {
+        let (server, mut client) = (at(SERVERS[0], PORT), at(CLIENT, 9000));
+        let mut buffer = [0; 2048];
+        while !stopped.load(Ordering::Acquire) {
+            let Ok((length, from)) = socket.recv_from(&mut buffer) else {
+                continue;
+            };
+            let to = if from == server {
+                client
+            } else {
+                client = from;
+                server
+            };
+            socket.send_to(&buffer[..length], to).expect("sent");
+        }
+    })
+}
