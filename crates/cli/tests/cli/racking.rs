@@ -35,7 +35,7 @@ fn rack(servers: &[&Serving], args: &[&str]) -> Serving {
 }
 
 /// What the switch says of itself.
-fn status(rack: &Serving) -> Value {
+pub(super) fn status(rack: &Serving) -> Value {
     let port = rack.addr().rsplit(':').next().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_headway"))
         .args(["rack", "status", "--format", "json", "--switch", port])
@@ -47,7 +47,7 @@ fn status(rack: &Serving) -> Value {
 }
 
 /// A request of the spin service for 20 µs.
-fn request(class: u8, index: u32) -> [u8; 10] {
+pub(super) fn request(class: u8, index: u32) -> [u8; 10] {
     let mut bytes = [0; 10];
     bytes[0] = class;
     bytes[2..6].copy_from_slice(&index.to_be_bytes());

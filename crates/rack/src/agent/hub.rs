@@ -22,24 +22,35 @@ pub struct AgentHub {
     tables: Arc<SwitchTables>,
 }
 
+/// The rack that a hub is part of.
+pub struct HubRack {
+    /// Those whose agents are heard.
+    pub servers: ServerAddresses,
+    /// The port of the switch, at the hub's address.
+    pub switch_port: u16,
+    /// Which requests servers are to hand back.
+    pub bouncing: Bouncing,
+    /// Those of the switch that hears what agents report.
+    pub tables: Arc<SwitchTables>,
+}
+
 struct HubState {
     registry: AgentRegistry,
     orders: Orders,
 }
 
 impl AgentHub {
-    /// Listens at `at` for the agents of these servers. What they report, the switch of these `tables` hears.
+    /// Listens at `at` for the agents of a rack's servers.
     ///
     /// # Errors
     /// When the port cannot be bound.
-    pub fn bind(
-        at: SocketAddr,
-        key: AgentKey,
-        servers: ServerAddresses,
-        switch_port: u16,
-        bouncing: Bouncing,
-        tables: Arc<SwitchTables>,
-    ) -> io::Result<Self> {
+    pub fn bind(at: SocketAddr, key: AgentKey, rack: HubRack) -> io::Result<Self> {
+        let HubRack {
+            servers,
+            switch_port,
+            bouncing,
+            tables,
+        } = rack;
         let socket = UdpSocket::bind(at)?;
         socket.set_read_timeout(Some(LOOK))?;
         let orders = Orders::new(servers.count(), bouncing, random() >> 1);

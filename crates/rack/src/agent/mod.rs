@@ -20,7 +20,7 @@ mod registry;
 mod server;
 mod session;
 
-pub use hub::AgentHub;
+pub use hub::{AgentHub, HubRack};
 pub use key::{AgentKey, KeyError};
 pub use message::{
     AGENT_PACKET_BYTES_MAX, AgentReport, MessageError, OrderedDuty, OrderedPart, RackAnswer,
@@ -28,5 +28,5 @@ pub use message::{
 };
 pub use orders::Orders;
 pub use registry::{AgentCounts, AgentNews, AgentRegistry, AgentState};
-pub use server::{AgentError, AgentEvents, run_agent};
+pub use server::{AgentError, AgentEvents, connect_agent, run_agent};
 pub use session::{AgentSession, ServerStatus};

@@ -11,21 +11,27 @@ const UNKNOWN: u8 = 255;
 #[derive(Clone, Debug)]
 pub struct Orders {
     bouncing: Bouncing,
-    servers: Vec<Option<OrderedDuty>>,
+    servers: Vec<OrderedDuty>,
     /// Of the layout that they are made of.
     revisions: u64,
     last_number: u64,
 }
 
 impl Orders {
-    /// No orders yet, for so many servers. Numbers begin behind `first`: a control plane that comes back does not repeat its old ones.
+    /// First come first served at each of so many servers, until a control plane says otherwise. Numbers begin behind `first`: a control plane that comes back does not repeat its old ones.
     #[must_use]
     pub fn new(servers: usize, bouncing: Bouncing, first: u64) -> Self {
+        let initial = OrderedDuty {
+            number: first + 1,
+            bouncing,
+            parts: Vec::new(),
+            ascending: Vec::new(),
+        };
         Self {
             bouncing,
-            servers: vec![None; servers],
+            servers: vec![initial; servers],
             revisions: 0,
-            last_number: first,
+            last_number: first + 1,
         }
     }
 
@@ -36,16 +42,14 @@ impl Orders {
         for (number, order) in self.servers.iter_mut().enumerate() {
             let duty = control.duty(ServerId(number as u16));
             let next = in_type_bytes(&duty, type_bytes, self.bouncing);
-            let same = order.as_ref().is_some_and(|order| {
-                (&order.parts, &order.ascending) == (&next.parts, &next.ascending)
-            });
+            let same = (&order.parts, &order.ascending) == (&next.parts, &next.ascending);
             // Where a new layout hands everything back, also a server of the same duty is told.
             if same && !(is_new_layout && self.bouncing == Bouncing::All) {
                 continue;
             }
             self.last_number += 1;
             let number = self.last_number;
-            *order = Some(OrderedDuty { number, ..next });
+            *order = OrderedDuty { number, ..next };
         }
     }
 
@@ -55,8 +59,8 @@ impl Orders {
     /// When there is no such server.
     #[must_use]
     pub fn unless(&self, server: ServerId, in_force: u64) -> Option<OrderedDuty> {
-        let order = self.servers[server.index()].as_ref();
-        order.filter(|order| order.number != in_force).cloned()
+        let order = &self.servers[server.index()];
+        (order.number != in_force).then(|| order.clone())
     }
 }
 

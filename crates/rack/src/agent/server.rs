@@ -46,19 +46,15 @@ pub trait AgentEvents {
     fn unanswered(&mut self);
 }
 
-/// Reports to the rack from the server's own address until `stopped`, then says that the server leaves, and returns when the switch
+/// Reports to the rack through a socket of [`connect_agent`] until `stopped`, then says that the server leaves, and returns when the switch
 /// sends nothing more or after 200 ms.
-///
-/// # Errors
-/// [`AgentError`], before the first report.
 pub fn run_agent(
+    socket: &UdpSocket,
     rack: SocketAddr,
-    own: SocketAddr,
     key: AgentKey,
     stopped: &AtomicBool,
     events: &mut impl AgentEvents,
-) -> Result<(), AgentError> {
-    let socket = connect(rack, own).map_err(|source| AgentError::Socket { rack, source })?;
+) {
     let mut agent = RunningAgent {
         session: AgentSession::new(key, random()),
         socket,
@@ -78,26 +74,32 @@ pub fn run_agent(
         }
     }
     agent.leave(events);
-    Ok(())
 }
 
-/// A socket at the server's own address, which is how the rack knows the server; at the system's choice where it serves at any.
-fn connect(rack: SocketAddr, own: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(SocketAddr::new(own.ip(), 0))?;
-    socket.connect(rack)?;
-    Ok(socket)
+/// A socket that reaches the rack from the server's own address, by which the rack knows the server; from one of the system's choice where it
+/// serves at any.
+///
+/// # Errors
+/// [`AgentError`]
+pub fn connect_agent(rack: SocketAddr, own: SocketAddr) -> Result<UdpSocket, AgentError> {
+    let connected = || {
+        let socket = UdpSocket::bind(SocketAddr::new(own.ip(), 0))?;
+        socket.connect(rack)?;
+        Ok(socket)
+    };
+    connected().map_err(|source| AgentError::Socket { rack, source })
 }
 
-struct RunningAgent {
+struct RunningAgent<'a> {
     session: AgentSession,
-    socket: UdpSocket,
+    socket: &'a UdpSocket,
     rack: SocketAddr,
     joined: bool,
     /// When a report was last accepted, or the agent began; none once it was said that nobody answers.
     accepted_at: Option<Instant>,
 }
 
-impl RunningAgent {
+impl RunningAgent<'_> {
     /// A report that is lost is followed by the next.
     fn report(&mut self, status: &ServerStatus) {
         let packet = self.session.report(status);
