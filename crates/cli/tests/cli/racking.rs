@@ -152,7 +152,7 @@ fn types_show_up_by_themselves_and_are_explained() {
 }
 
 #[test]
-fn prometheus_reads_the_counters() {
+fn prometheus_reads_the_counters_and_a_browser_the_page() {
     let server = server();
     let port = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
@@ -173,7 +173,19 @@ fn prometheus_reads_the_counters() {
         text.contains("\nheadway_rack_packets_total{kind=\"requests\"} 0\n"),
         "{text}"
     );
-    assert!(scraped("/").starts_with("HTTP/1.1 404 "));
+    let page = scraped("/");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    // Whole in itself: it names no other host.
+    assert!(
+        !page
+            .replace("http://www.w3.org/2000/svg", "")
+            .contains("://")
+    );
+    let told = scraped("/status");
+    let (_, told) = told.split_once("\r\n\r\n").unwrap();
+    let told: Value = serde_json::from_str(told).unwrap();
+    assert_eq!(told["counts"]["requests"], 0);
+    assert!(scraped("/nothing").starts_with("HTTP/1.1 404 "));
 }
 
 /// A killed server takes what it held and no more; started again, it gets requests again.
