@@ -15,6 +15,7 @@ use headway_sim::{
 };
 use headway_workload::file::{self, SETTINGS_BYTES_MAX};
 use headway_workload::{Arrivals, Workload, duration, rate};
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 /// What arrives, and how much of it.
@@ -518,4 +519,13 @@ pub(crate) fn load(text: &str) -> Result<f64, String> {
             "'{text}' is not a load: a fraction above 0 and at most 100, such as 0.8"
         )),
     }
+}
+/// `ADDR:PORT`, with or without `udp://`; a host's name is resolved.
+pub(crate) fn host_port(text: &str) -> Result<SocketAddr, String> {
+    let place = text.strip_prefix("udp://").unwrap_or(text);
+    let wrong = |why: &str| format!("'{text}' {why}: write ADDR:PORT, such as 127.0.0.1:7001");
+    let mut addresses = place
+        .to_socket_addrs()
+        .map_err(|error| wrong(&format!("is no address ({error})")))?;
+    addresses.next().ok_or_else(|| wrong("names no address"))
 }

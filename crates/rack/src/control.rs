@@ -42,8 +42,11 @@ impl RackControl {
         known.resize(classes, false);
         Self {
             control,
+            // One that comes back does not take all that ever came for what came since its last look.
+            counted: (0..classes)
+                .map(|class| tables.reading(ClassId(class as u16)).count)
+                .collect(),
             tables,
-            counted: vec![0; classes],
             readings: vec![DemandReading::default(); classes],
             known,
             wants_planning: false,

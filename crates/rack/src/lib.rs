@@ -18,8 +18,10 @@
 //! | sockets and batches | [`UdpSwitch`] |
 //! | registers and tables between switch and control plane | [`SwitchTables`] |
 //! | when to change the tables, and into what | [`RackControl`] |
+//! | what servers report, and what they are to do | [`agent`] |
 
 mod addresses;
+pub mod agent;
 mod control;
 mod counts;
 mod held;

@@ -3,7 +3,7 @@
 use crate::{PacketCounts, RackSwitch};
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Shaper, Switch};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// One type's registers as last published.
@@ -11,6 +11,15 @@ use std::sync::{Mutex, PoisonError};
 struct PublishedReading {
     count: AtomicU64,
     execution_ns: AtomicU64,
+}
+
+/// What a server's agent last said.
+#[derive(Default)]
+struct PublishedAgent {
+    /// Reports so far.
+    beats: AtomicU64,
+    /// Workers in use; 0: the server leaves.
+    cores: AtomicUsize,
 }
 
 /// What a switch did and what its servers owe, as it last said.
@@ -38,6 +47,8 @@ pub struct SwitchTables {
     /// The tables of generation g are copy g mod 2. Both sides lock one only for as long as no other wants it.
     copies: [Mutex<Option<ControlPlane>>; 2],
     report: Mutex<SwitchReport>,
+    /// By server; empty where no agents report.
+    agents: Box<[PublishedAgent]>,
 }
 
 impl SwitchTables {
@@ -49,6 +60,33 @@ impl SwitchTables {
             generation: AtomicU64::new(0),
             copies: [const { Mutex::new(None) }; 2],
             report: Mutex::default(),
+            agents: Box::default(),
+        }
+    }
+
+    /// The same where agents of so many servers may report.
+    #[must_use]
+    pub fn with_agents(mut self, servers: usize) -> Self {
+        self.agents = (0..servers).map(|_| PublishedAgent::default()).collect();
+        self
+    }
+
+    /// The agents' side: a server lives, and has so many cores; 0 when it is about to leave.
+    pub fn agent_said(&self, server: ServerId, cores: usize) {
+        if let Some(agent) = self.agents.get(server.index()) {
+            agent.cores.store(cores, Ordering::Relaxed);
+            agent.beats.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// The switch's side: hears those agents that reported since `heard`, which has a count for each server, or none.
+    pub(crate) fn hear_agents(&self, heard: &mut [u64], mut said: impl FnMut(ServerId, usize)) {
+        for (number, (agent, heard)) in self.agents.iter().zip(heard).enumerate() {
+            let beats = agent.beats.load(Ordering::Acquire);
+            if beats != *heard {
+                *heard = beats;
+                said(ServerId(number as u16), agent.cores.load(Ordering::Relaxed));
+            }
         }
     }
 

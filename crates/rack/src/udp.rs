@@ -28,6 +28,8 @@ pub struct UdpSwitch<S> {
     next_tick_ns: u64,
     tables: Option<Arc<SwitchTables>>,
     generation: u64,
+    /// Agents' reports heard, by server.
+    heard: Vec<u64>,
 }
 
 /// Packets on their way out.
@@ -94,6 +96,7 @@ impl<S: Switch> UdpSwitch<S> {
             hub,
             tables: None,
             generation: 0,
+            heard: Vec::new(),
         })
     }
 
@@ -108,6 +111,7 @@ impl<S: Switch> UdpSwitch<S> {
     #[must_use]
     pub fn with_tables(mut self, tables: Arc<SwitchTables>) -> Self {
         self.tables = Some(tables);
+        self.heard = vec![0; self.switch.servers()];
         self.sync(true);
         self
     }
@@ -174,6 +178,12 @@ impl<S: Switch> UdpSwitch<S> {
         }
         if is_tick {
             self.next_tick_ns = now_ns + TICK_NS;
+            if let Some(tables) = &self.tables {
+                let switch = &mut self.switch;
+                tables.hear_agents(&mut self.heard, |server, cores| {
+                    switch.agent_said(now_ns, server, cores);
+                });
+            }
             let slots = self.switch.capacity().div_ceil(TICKS_A_ROUND);
             self.switch.tick(now_ns, slots, &mut self.outbox);
         }

@@ -4,6 +4,7 @@ use crate::nat::{NatCopy, NatEntry};
 use crate::{PacketSink, RackSwitch};
 use headway_net::header::{Flag, Header};
 use headway_net::slot::Peer;
+use headway_policy::MAX_WORKERS;
 use headway_policy::rack::{LivenessChange, ServerId, Switch};
 
 /// The type of the switch's own questions: UNKNOWN.
@@ -20,16 +21,38 @@ impl<S: Switch> RackSwitch<S> {
             let before = liveness.cores(server);
             match liveness.look(server, now_ns) {
                 Some(LivenessChange::Cores(cores)) => {
-                    self.counts.left += u64::from(cores == 0);
-                    self.counts.returned += u64::from(before == 0);
-                    self.policy.capacity(server, cores);
-                    if cores == 0 {
-                        self.write_off(now_ns, server);
-                    }
+                    self.counted_cores(now_ns, server, before, cores);
                 }
                 Some(LivenessChange::Ask) => self.ask(now_ns, server, out),
                 None => {}
             }
+        }
+    }
+
+    /// A server's agent reported: the server lives, and has so many cores; with 0 it takes no more requests. Another report is expected
+    /// within the time of silence. Without a watch nothing changes.
+    pub fn agent_said(&mut self, now_ns: u64, server: ServerId, cores: usize) {
+        let Some(liveness) = &mut self.liveness else {
+            return;
+        };
+        let before = liveness.cores(server);
+        liveness.heard(server);
+        if cores > 0 {
+            liveness.sent(server, now_ns);
+        }
+        if let Some(LivenessChange::Cores(cores)) =
+            liveness.capacity(server, cores.min(MAX_WORKERS))
+        {
+            self.counted_cores(now_ns, server, before, cores);
+        }
+    }
+
+    fn counted_cores(&mut self, now_ns: u64, server: ServerId, before: usize, cores: usize) {
+        self.counts.left += u64::from(cores == 0);
+        self.counts.returned += u64::from(before == 0);
+        self.policy.capacity(server, cores);
+        if cores == 0 {
+            self.write_off(now_ns, server);
         }
     }
 

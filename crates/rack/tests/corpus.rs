@@ -1,4 +1,4 @@
-//! The fuzz target's property over its corpus and over random packets.
+//! The fuzz targets' properties over their corpora and over random packets.
 
 mod common;
 mod fuzzed;
@@ -12,7 +12,17 @@ fn rack_switch() {
     replay::replay("rack_switch", fuzzed::rack_switch);
 }
 
+#[test]
+fn agent_message() {
+    replay::replay("agent_message", fuzzed::agent_message);
+}
+
 proptest! {
+    #[test]
+    fn any_agent_message(script in prop::collection::vec(any::<u8>(), 0..200)) {
+        fuzzed::agent_message(&script);
+    }
+
     #[test]
     fn any_packets(script in prop::collection::vec(any::<u8>(), 0..2000)) {
         fuzzed::rack_switch(&script);

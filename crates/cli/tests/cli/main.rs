@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "signals are sent to the servers under test")]
 
+mod agents;
 mod benching;
 mod checks;
 mod contract;

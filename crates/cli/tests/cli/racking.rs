@@ -35,7 +35,7 @@ fn rack(servers: &[&Serving], args: &[&str]) -> Serving {
 }
 
 /// What the switch says of itself.
-fn status(rack: &Serving) -> Value {
+pub(super) fn status(rack: &Serving) -> Value {
     let port = rack.addr().rsplit(':').next().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_headway"))
         .args(["rack", "status", "--format", "json", "--switch", port])
@@ -47,7 +47,7 @@ fn status(rack: &Serving) -> Value {
 }
 
 /// A request of the spin service for 20 µs.
-fn request(class: u8, index: u32) -> [u8; 10] {
+pub(super) fn request(class: u8, index: u32) -> [u8; 10] {
     let mut bytes = [0; 10];
     bytes[0] = class;
     bytes[2..6].copy_from_slice(&index.to_be_bytes());
@@ -152,7 +152,7 @@ fn types_show_up_by_themselves_and_are_explained() {
 }
 
 #[test]
-fn prometheus_reads_the_counters() {
+fn prometheus_reads_the_counters_and_a_browser_the_page() {
     let server = server();
     let port = UdpSocket::bind("127.0.0.1:0")
         .unwrap()
@@ -173,7 +173,19 @@ fn prometheus_reads_the_counters() {
         text.contains("\nheadway_rack_packets_total{kind=\"requests\"} 0\n"),
         "{text}"
     );
-    assert!(scraped("/").starts_with("HTTP/1.1 404 "));
+    let page = scraped("/");
+    assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+    // Whole in itself: it names no other host.
+    assert!(
+        !page
+            .replace("http://www.w3.org/2000/svg", "")
+            .contains("://")
+    );
+    let told = scraped("/status");
+    let (_, told) = told.split_once("\r\n\r\n").unwrap();
+    let told: Value = serde_json::from_str(told).unwrap();
+    assert_eq!(told["counts"]["requests"], 0);
+    assert!(scraped("/nothing").starts_with("HTTP/1.1 404 "));
 }
 
 /// A killed server takes what it held and no more; started again, it gets requests again.

@@ -96,11 +96,21 @@ impl Liveness {
         life.heard = true;
     }
 
-    /// The server says that it has so many cores. One that left keeps that for its return.
+    /// The server says that it has so many cores. One that left keeps that for its return. One that has none leaves, unless it is the last
+    /// that is present, and is not asked before it says that it has some.
     pub fn capacity(&mut self, server: ServerId, cores: usize) -> Option<LivenessChange> {
         let life = &mut self.servers[server.index()];
         let was_whole = life.counted == life.cores;
         life.cores = cores;
+        if cores == 0 && life.counted > 0 {
+            if self.present == 1 {
+                return None;
+            }
+            self.present -= 1;
+            life.counted = 0;
+            life.sent_ns = NEVER;
+            return Some(LivenessChange::Cores(0));
+        }
         if life.counted == 0 || life.counted == cores || (!was_whole && life.counted < cores) {
             return None;
         }
@@ -114,6 +124,9 @@ impl Liveness {
         let LivenessRules { silent_ns, ask_ns } = self.rules;
         let life = &mut self.servers[server.index()];
         if life.counted == 0 {
+            if life.cores == 0 {
+                return None;
+            }
             if life.heard {
                 self.present += 1;
                 life.counted = life.cores.min(1);
@@ -172,6 +185,19 @@ mod tests {
         looks
             .filter_map(|(ms, change)| Some((ms, change?)))
             .collect()
+    }
+
+    #[test]
+    fn a_server_without_cores_leaves_unasked_until_it_has_some() {
+        let mut life = Liveness::new(&[2, 2], LivenessRules::default());
+        assert_eq!(life.capacity(ONE, 0), Some(Cores(0)));
+        assert_eq!(changes(&mut life, ONE, 0, 1000), []);
+        assert_eq!(life.capacity(OTHER, 0), None, "the last one stays");
+        assert_eq!(life.cores(OTHER), 2);
+        life.heard(ONE);
+        assert_eq!(life.capacity(ONE, 2), None);
+        let back = changes(&mut life, ONE, 1000, 1100);
+        assert_eq!(back, [(1000, Cores(1)), (1050, Cores(2))]);
     }
 
     #[test]

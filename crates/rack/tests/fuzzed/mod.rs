@@ -1,9 +1,13 @@
-//! What must hold for any packets at all. Checked on random ones and on the corpus by `cargo test`, and by the fuzz target, which
-//! includes this file with the module beside it.
+//! What must hold for any packets at all. Checked on random ones and on the corpora by `cargo test`, and by the fuzz targets, which
+//! include this file with the module beside it.
 
 use super::common::{client, own, pass, request, server, switch};
 use headway_net::header::HEADER_BYTES;
 use headway_net::slot::PAYLOAD_BYTES;
+use headway_rack::ServerAddresses;
+use headway_rack::agent::{
+    AgentKey, AgentRegistry, AgentReport, AgentSession, OrderedDuty, RackAnswer, ServerStatus,
+};
 
 const SERVERS: u16 = 3;
 const POLICIES: [&str; 5] = [
@@ -62,4 +66,41 @@ pub(crate) fn rack_switch(script: &[u8]) {
         told + switch.under_way() as u64 >= asked,
         "a request is answered or under way"
     );
+}
+
+/// Any bytes are a packet of agents or racks that reads back as written, or an error: as they are, and with the right code behind them.
+pub(crate) fn agent_message(data: &[u8]) {
+    let key = AgentKey::new(&[7; 32]).expect("long enough");
+    for packet in [data.to_vec(), key.seal(data.to_vec())] {
+        if let Ok(report) = AgentReport::open(&key, &packet) {
+            assert_eq!(report.seal(&key), packet);
+        }
+        if let Ok(answer) = RackAnswer::open(&key, &packet) {
+            assert_eq!(answer.seal(&key), packet);
+            if let Some(order) = &answer.order {
+                check_duty(order, usize::from(data[data.len() - 1]) % 9);
+            }
+        }
+        let mut agent = AgentSession::new(key.clone(), 0x0102_0304_0506_0708);
+        agent.report(&ServerStatus::default());
+        let _ = agent.answer(&packet);
+        let servers = [server(0), server(1)];
+        let servers = ServerAddresses::new(&servers).expect("two servers");
+        let mut registry = AgentRegistry::new(key.clone(), servers, 7100, || 5);
+        for _ in 0..2 {
+            let from = server(0);
+            let (answer, news) = registry.handle(from, &packet, |_, _| None);
+            assert!(news.is_none() || answer.is_some());
+        }
+        let counts = registry.counts();
+        assert!(counts.reports <= 1, "{counts:?}");
+    }
+}
+
+/// A server that declares so many classes gets a duty that names each class at most once and ranks all of them or none.
+fn check_duty(order: &OrderedDuty, declared: usize) {
+    let duty = order.for_classes(declared);
+    let classes = duty.parts.iter().flat_map(|part| part.classes.iter());
+    assert!(classes.max().is_none_or(|class| class <= declared));
+    assert!(duty.ascending.is_empty() || duty.ascending.len() == declared + 1);
 }

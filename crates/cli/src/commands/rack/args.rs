@@ -47,7 +47,13 @@ pub(super) struct RunArgs {
     /// A server that was sent a request and answers nothing for so long leaves the turns, until it answers again; 0ms: never [default: 50ms]
     #[arg(long, value_name = "TIME")]
     pub(super) silence: Option<String>,
-    /// Answer Prometheus at http://ADDR:PORT/metrics
+    /// The key that the switch and its servers' agents share, in a file that only its owner may read: hear agents (`serve --rack`)
+    #[arg(long, value_name = "FILE")]
+    pub(super) agent_key: Option<PathBuf>,
+    /// Where agents report [default: the port after that of --listen]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(super) agents: Option<String>,
+    /// Answer Prometheus at http://ADDR:PORT/metrics, and browsers with a page at http://ADDR:PORT/
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) metrics: Option<String>,
     /// Listen for `headway rack status` at this path [default: $XDG_RUNTIME_DIR/headway/PORT.rack, or /tmp/headway-UID/PORT.rack]

@@ -19,6 +19,8 @@ pub(super) struct RackConfig {
     pub(super) workload: Option<Spanned<String>>,
     pub(super) types: Option<Spanned<u64>>,
     pub(super) silence: Option<Spanned<String>>,
+    pub(super) agent_key: Option<Spanned<PathBuf>>,
+    pub(super) agents: Option<Spanned<String>>,
     pub(super) metrics: Option<Spanned<String>>,
     pub(super) ctl: Option<Spanned<PathBuf>>,
     pub(super) no_ctl: Option<Spanned<bool>>,
@@ -27,8 +29,19 @@ pub(super) struct RackConfig {
 }
 
 const KEYS: &[&str] = &[
-    "listen", "server", "policy", "workload", "types", "silence", "metrics", "ctl", "no-ctl",
-    "xdp", "seed",
+    "listen",
+    "server",
+    "policy",
+    "workload",
+    "types",
+    "silence",
+    "agent-key",
+    "agents",
+    "metrics",
+    "ctl",
+    "no-ctl",
+    "xdp",
+    "seed",
 ];
 
 /// A file as it was read, to tell where something stands; the default is an empty one.
@@ -77,6 +90,17 @@ impl RackFile {
             (None, Some(set)) => Sourced::new(set.get_ref().clone(), self.place(key, set)),
             (flag, _) => Sourced::new(flag.unwrap_or_else(default), format!("--{key}")),
         }
+    }
+
+    /// Flag over file; none where it is in neither.
+    pub(super) fn given_if_set<T: Clone>(
+        &self,
+        key: &str,
+        flag: Option<T>,
+        set: Option<&Spanned<T>>,
+    ) -> Option<Sourced<T>> {
+        let value = flag.clone().or_else(|| Some(set?.get_ref().clone()))?;
+        Some(self.given(key, flag, set, || value))
     }
 
     /// `FILE:LINE` of a byte.

@@ -1,7 +1,7 @@
 //! The switch and its control plane, until a signal.
 
 use super::metrics::MetricsServer;
-use super::settings::RackSettings;
+use super::settings::{AgentSettings, RackSettings};
 use super::start::{announce, begin_control, score, tell};
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
@@ -10,10 +10,14 @@ use crate::ctl::place::SocketKind;
 use crate::error::explain;
 use anyhow::{Context, Result};
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
-use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
+use headway_policy::rack::{
+    Bouncing, ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns,
+};
+use headway_rack::agent::{AgentHub, HubRack};
 use headway_rack::{SwitchLimits, SwitchStopper, SwitchTables, UdpSwitch, run_control};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -60,7 +64,9 @@ fn serve<S: Switch + Send + 'static>(
         held: HELD,
         ..SwitchLimits::new(declared)
     };
-    let tables = Arc::new(SwitchTables::new(settings.types.len()));
+    let servers = settings.servers.len();
+    let tables = SwitchTables::new(settings.types.len()).with_agents(servers);
+    let tables = Arc::new(tables);
     let shaper = system.switch.shaper();
     let turns = shaper.map_or(Turns::Even, |shaper| shaper.turns());
     let (name, params) = (system.name, system.params);
@@ -73,6 +79,9 @@ fn serve<S: Switch + Send + 'static>(
     .map_err(|error| settings.listen.refused(error))?;
     let at = switch.local_addr();
     let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
+    let agents = settings.agents.as_ref();
+    let agents = agents.map(|agents| hear_agents(settings, agents, at, system.bouncing, &tables));
+    let agents = agents.transpose()?.map(Arc::new);
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(MetricsServer::bind).transpose()?;
     if let Some(silent_ns) = settings.silent_ns {
@@ -89,11 +98,15 @@ fn serve<S: Switch + Send + 'static>(
     let observed = Arc::new(ObservedPlane::default());
     if let Some(control) = &control {
         observed.set(control.control());
+        if let Some(agents) = &agents {
+            agents.follow(control.control());
+        }
     }
     let mut switch = switch.with_tables(Arc::clone(&tables));
     let stopped = Arc::new(AtomicBool::new(false));
     heed_signals(switch.stopper(&stopped))?;
     let subject = RackSubject::new(settings, at, name, &params, &tables, &observed);
+    let subject = subject.with_agents(agents.clone());
     let subject = Arc::new(subject);
     let _socket = socket
         .map(|socket| socket.answer(Arc::clone(&subject)))
@@ -109,8 +122,20 @@ fn serve<S: Switch + Send + 'static>(
             switch.run(&stopped);
             *switch.switch().counts()
         });
+        if let Some(agents) = &agents {
+            let hearing = thread::Builder::new().name("hw-agents".into());
+            // Without this thread servers are watched by their responses alone.
+            if let Err(error) = hearing.spawn_scoped(scope, || agents.run(&stopped)) {
+                eprintln!("agents are not heard: {error}");
+            }
+        }
         if let Some(control) = control {
-            let observe = |control: &ControlPlane| observed.set(control);
+            let observe = |control: &ControlPlane| {
+                observed.set(control);
+                if let Some(agents) = &agents {
+                    agents.follow(control);
+                }
+            };
             run_control(control, &stopped, |task| score(turns, task), observe);
         }
         forwarding.map(|thread| thread.join())
@@ -120,6 +145,31 @@ fn serve<S: Switch + Send + 'static>(
         .map_err(|_| anyhow::anyhow!("the switch's thread panicked; its message says why"))?;
     tell(settings, &counts(&counted))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Binds the port that agents report to.
+fn hear_agents(
+    settings: &RackSettings,
+    agents: &AgentSettings,
+    switch: SocketAddr,
+    bouncing: Bouncing,
+    tables: &Arc<SwitchTables>,
+) -> Result<AgentHub> {
+    let rack = HubRack {
+        servers: settings.addresses.clone(),
+        switch_port: switch.port(),
+        bouncing,
+        tables: Arc::clone(tables),
+    };
+    let hub = AgentHub::bind(agents.at.value, agents.key.clone(), rack);
+    let hub = hub.map_err(|error| {
+        let at = agents.at.value;
+        agents.at.refused(format!(
+            "cannot listen at {at} for agents: {error}; choose another port by --agents ADDR:PORT"
+        ))
+    })?;
+    eprintln!("agents report to udp://{}", hub.local_addr()?);
+    Ok(hub)
 }
 
 /// SIGTERM and SIGINT end the switch after the batch that it is at. A second one finds it gone.

@@ -1,4 +1,4 @@
-//! A switch's counters over HTTP, as Prometheus reads them.
+//! A switch over HTTP: its counters as Prometheus reads them, a page for people, and the status that the page shows.
 
 use super::status::RackSubject;
 use crate::commands::serve::config::Sourced;
@@ -34,7 +34,7 @@ impl MetricsServer {
     /// Answers from now on, one client after the other, until the process ends.
     pub(super) fn answer(self, subject: Arc<RackSubject>) -> Result<()> {
         let at = self.listener.local_addr()?;
-        eprintln!("Prometheus finds it at http://{at}/metrics");
+        eprintln!("Prometheus finds it at http://{at}/metrics, and a browser at http://{at}/");
         std::thread::Builder::new()
             .name("hw-metrics".into())
             .spawn(move || {
@@ -62,18 +62,45 @@ fn answer(mut stream: TcpStream, subject: &RackSubject) -> std::io::Result<()> {
             read => length += read,
         }
     }
-    let is_ours = request[..length].starts_with(b"GET /metrics ");
-    let (status, body) = if is_ours {
-        ("200 OK", text(&subject.status()))
-    } else {
-        ("404 Not Found", "GET /metrics is all there is\n".to_owned())
-    };
+    let Answer { status, kind, body } = answer_to(&request[..length], subject);
     write!(
         stream,
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nContent-Security-Policy: {POLICY}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )?;
     stream.flush()
+}
+
+/// The page runs its own script and style, and asks this server alone.
+const POLICY: &str =
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
+
+/// Groups, servers, demand beside allocation, bursts and bounces; whole in itself.
+const PAGE: &str = include_str!("page.html");
+
+struct Answer {
+    status: &'static str,
+    kind: &'static str,
+    body: String,
+}
+
+fn answer_to(request: &[u8], subject: &RackSubject) -> Answer {
+    let asks = |path: &str| request.starts_with(format!("GET {path} ").as_bytes());
+    let (status, kind, body) = if asks("/metrics") {
+        (
+            "200 OK",
+            "text/plain; version=0.0.4",
+            text(&subject.status()),
+        )
+    } else if asks("/status") {
+        ("200 OK", "application/json", subject.status().to_string())
+    } else if asks("/") {
+        ("200 OK", "text/html; charset=utf-8", PAGE.to_owned())
+    } else {
+        let body = "GET /, /status and /metrics are all there is\n".to_owned();
+        ("404 Not Found", "text/plain", body)
+    };
+    Answer { status, kind, body }
 }
 
 /// The status in the text format of Prometheus.
@@ -89,6 +116,10 @@ fn text(status: &Value) -> String {
     let counts = status["counts"].as_object().into_iter().flatten();
     let counts = counts.map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), number(count)));
     metric("packets_total", "counter", counts.collect());
+    let agents = status["agents"].as_object().into_iter().flatten();
+    let agents = agents.filter(|(_, count)| count.is_u64());
+    let agents = agents.map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), number(count)));
+    metric("agent_packets_total", "counter", agents.collect());
     metric(
         "layouts_total",
         "counter",

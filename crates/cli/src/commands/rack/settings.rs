@@ -2,16 +2,18 @@
 
 use super::args::{RackFormat, RunArgs};
 use super::file::RackFile;
-use crate::args::{rack_policy, time};
+use crate::args::{host_port as address, rack_policy, time};
 use crate::commands::serve::config::Sourced;
 use crate::commands::serve::ctl::Place;
 use anyhow::Result;
 use headway_policy::spec::Spec;
 use headway_policy::{ClassHint, MAX_WORKERS};
+use headway_rack::agent::AgentKey;
 use headway_rack::{AddressError, ServerAddresses};
 use headway_sim::class_hints;
 use headway_workload::Workload;
-use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{SocketAddr, UdpSocket};
+use std::path::PathBuf;
 
 const LISTEN: &str = "127.0.0.1:7100";
 const TYPES: u64 = 32;
@@ -33,12 +35,20 @@ pub(super) struct RackSettings {
     pub(super) types: Vec<ClassHint>,
     /// None: servers never leave.
     pub(super) silent_ns: Option<u64>,
+    /// None: agents are not heard.
+    pub(super) agents: Option<AgentSettings>,
     pub(super) metrics: Option<Sourced<SocketAddr>>,
     pub(super) ctl: Sourced<Place>,
     /// The interfaces of the switch in the kernel; none: it runs in user space.
     pub(super) xdp: Option<Sourced<Vec<String>>>,
     pub(super) seed: u64,
     pub(super) format: RackFormat,
+}
+
+/// Where agents are heard, and by which key.
+pub(super) struct AgentSettings {
+    pub(super) at: Sourced<SocketAddr>,
+    pub(super) key: AgentKey,
 }
 
 /// A server as it was named.
@@ -94,23 +104,13 @@ impl RunArgs {
             })
             .parse(|text| time(text))?
             .value;
-        let metrics = self.metrics.clone();
-        let metrics = metrics
-            .or_else(|| Some(set.metrics.as_ref()?.get_ref().clone()))
-            .map(|text| {
-                let given = self.metrics;
-                let metrics = file.given("metrics", given, set.metrics.as_ref(), || text);
-                metrics.parse(|text| address(text))
-            })
-            .transpose()?;
-        let xdp = self.xdp.clone();
-        let xdp = xdp
-            .or_else(|| Some(set.xdp.as_ref()?.get_ref().clone()))
-            .map(|text| {
-                let interfaces = file.given("xdp", self.xdp, set.xdp.as_ref(), || text);
-                interfaces.parse(|text| interface_names(text))
-            })
-            .transpose()?;
+        let metrics = file.given_if_set("metrics", self.metrics, set.metrics.as_ref());
+        let metrics = metrics.map(|text| text.parse(|text| address(text)));
+        let metrics = metrics.transpose()?;
+        let agents = agents(self.agent_key, self.agents, &file, listen.value)?;
+        let xdp = file.given_if_set("xdp", self.xdp, set.xdp.as_ref());
+        let xdp = xdp.map(|text| text.parse(|text| interface_names(text)));
+        let xdp = xdp.transpose()?;
         let no_ctl = self.no_ctl
             || (self.ctl.is_none() && set.no_ctl.as_ref().is_some_and(|no| *no.get_ref()));
         let path = self
@@ -129,6 +129,7 @@ impl RunArgs {
             declared,
             types,
             silent_ns: (silent_ns > 0).then_some(silent_ns),
+            agents,
             metrics,
             ctl: Sourced::new(
                 match path {
@@ -164,6 +165,35 @@ fn interface_names(text: &str) -> Result<Vec<String>, String> {
         }
     }
     Ok(names)
+}
+
+/// The agents' port and key, if there is a key.
+fn agents(
+    key: Option<PathBuf>,
+    at: Option<String>,
+    file: &RackFile,
+    listen: SocketAddr,
+) -> Result<Option<AgentSettings>> {
+    let set = &file.config;
+    let key = file.given_if_set("agent-key", key, set.agent_key.as_ref());
+    let at = file.given_if_set("agents", at, set.agents.as_ref());
+    let Some(key) = key else {
+        return match at {
+            Some(at) => Err(at.refused("agents are heard by a key only: add --agent-key FILE")),
+            None => Ok(None),
+        };
+    };
+    let key = key.parse(|path| AgentKey::read(path))?.value;
+    // Behind a port that the system chooses, or the last one, the system chooses this one too.
+    let next = match listen.port() {
+        0 => 0,
+        port => port.checked_add(1).unwrap_or(0),
+    };
+    let at = match at {
+        Some(at) => at.parse(|text| address(text))?,
+        None => Sourced::new(SocketAddr::new(listen.ip(), next), "--agents".into()),
+    };
+    Ok(Some(AgentSettings { at, key }))
 }
 
 /// The servers of the flags, or those of the file.
@@ -204,16 +234,6 @@ fn named_server(text: &str) -> Result<NamedServer, String> {
         addr: address(place)?,
         cores,
     })
-}
-
-/// `ADDR:PORT`, with or without `udp://`; a host's name is resolved.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let place = text.strip_prefix("udp://").unwrap_or(text);
-    let wrong = |why: &str| format!("'{text}' {why}: write ADDR:PORT, such as 127.0.0.1:7001");
-    let mut addresses = place
-        .to_socket_addrs()
-        .map_err(|error| wrong(&format!("is no address ({error})")))?;
-    addresses.next().ok_or_else(|| wrong("names no address"))
 }
 
 fn check_servers(

@@ -4,8 +4,9 @@ use super::settings::RackSettings;
 use crate::commands::serve::ctl::Responder;
 use crate::ctl::protocol::{CtlRequest, CtlResponse};
 use headway_policy::ClassId;
-use headway_policy::rack::ControlPlane;
+use headway_policy::rack::{ControlPlane, ServerId};
 use headway_policy::spec::Params;
+use headway_rack::agent::AgentHub;
 use headway_rack::{PacketCounts, SwitchReport, SwitchTables};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
@@ -42,6 +43,7 @@ pub(super) struct RackSubject {
     declared: Vec<String>,
     tables: Arc<SwitchTables>,
     observed: Arc<ObservedPlane>,
+    agents: Option<Arc<AgentHub>>,
     since: Instant,
 }
 
@@ -67,8 +69,15 @@ impl RackSubject {
             declared: settings.declared.clone(),
             tables: Arc::clone(tables),
             observed: Arc::clone(observed),
+            agents: None,
             since: Instant::now(),
         }
+    }
+
+    /// The same with the agents that the switch hears.
+    pub(super) fn with_agents(mut self, agents: Option<Arc<AgentHub>>) -> Self {
+        self.agents = agents;
+        self
     }
 
     /// The policy with all its parameters.
@@ -99,6 +108,7 @@ impl RackSubject {
             "groups": control.map(|control| self.groups(&report, control)),
             "types": self.types(&report, control),
             "counts": counts(&report.counts),
+            "agents": self.agents.as_deref().map(agents),
         })
     }
 
@@ -118,9 +128,23 @@ impl RackSubject {
                 "silent": counted == 0,
                 "unanswered": report.unanswered.get(number),
                 "group_cores": groups,
+                "agent": self.agent(number),
             })
         };
         servers.map(server).collect()
+    }
+
+    /// What a server's agent last said.
+    fn agent(&self, number: usize) -> Option<Value> {
+        let state = self.agents.as_ref()?.agent(ServerId(number as u16))?;
+        let report = state.report;
+        Some(json!({
+            "workers": report.workers,
+            "draining": report.draining,
+            "order": report.in_force,
+            "clones_dropped": report.clones_dropped,
+            "handed_back": report.handed_back,
+        }))
     }
 
     fn groups(&self, report: &SwitchReport, control: &ControlPlane) -> Vec<Value> {
@@ -190,6 +214,21 @@ impl Responder for Arc<RackSubject> {
             }
         }
     }
+}
+
+/// Where agents report, and what became of their packets.
+fn agents(hub: &AgentHub) -> Value {
+    let counts = hub.counts();
+    json!({
+        "listen": hub.local_addr().ok().map(|at| format!("udp://{at}")),
+        "reports": counts.reports,
+        "sessions": counts.sessions,
+        "greeted": counts.greeted,
+        "wrong_key": counts.wrong_key,
+        "replayed": counts.replayed,
+        "malformed": counts.malformed,
+        "strangers": counts.strangers,
+    })
 }
 
 /// Packets by what became of them.

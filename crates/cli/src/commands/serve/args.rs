@@ -1,6 +1,7 @@
 //! The flags of `headway serve`.
 
 use super::interrupt::InterruptFlags;
+use super::rack::RackFlags;
 use crate::args;
 use crate::commands::apps::{BuiltInApp, KvFlags};
 use crate::commands::bench::{IdleFlag, LayoutFlag};
@@ -37,6 +38,8 @@ pub(crate) struct Args {
     /// Who carries the dispatcher out, or the monitor of synergy, which has no dispatcher [default: auto]
     #[arg(long, value_enum)]
     pub(super) layout: Option<LayoutFlag>,
+    #[command(flatten)]
+    pub(super) rack: RackFlags,
     #[command(flatten)]
     pub(super) interrupt: InterruptFlags,
     /// What threads without work do [default: spin-then-park]

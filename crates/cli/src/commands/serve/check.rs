@@ -67,6 +67,13 @@ impl ServeSettings {
             );
             return Err(usage("--queue-limit", why));
         }
+        if let Some(rack) = &self.rack {
+            rack.check(&self.classifier)?;
+            if !admission.has_dispatcher {
+                let policy = self.policy.value.name();
+                return Err(self.policy.refused(StartError::NoDispatcher { policy }));
+            }
+        }
         self.check_steering(admission)?;
         let dedicated = self.is_dedicated(admission);
         self.interruption

@@ -7,6 +7,7 @@ pub(crate) mod ctl;
 mod describe;
 mod interrupt;
 mod meter;
+mod rack;
 mod record;
 mod settings;
 mod watch;
@@ -19,9 +20,10 @@ use config::{Flags, Sourced};
 use ctl::{ControlSocket, Place, SocketFile, Subject};
 pub(crate) use headway::config::address;
 use headway::config::{LISTEN, default_workers, pin, workload};
-use headway_runtime::{Idle, Layout, Mechanism, Server, Stats, Stopper};
+use headway_runtime::{Idle, Layout, Mechanism, Server, Stats};
 use headway_workload::duration;
 use interrupt::Interruption;
+use rack::Leaving;
 use settings::ServeSettings;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
@@ -55,7 +57,7 @@ impl Args {
             eprintln!("{line}");
         }
         let watch = WatchThread::begin(&server, wish, admission.interrupts())?;
-        heed_signals(server.stopper())?;
+        heed_signals(rack::begin(&server, &settings)?)?;
         // The port that the system chose names the socket.
         let socket = match (early, server.local_addr()) {
             (None, Some(addr)) => settings.control_socket(addr.port())?,
@@ -86,8 +88,12 @@ impl Args {
         check::refuse_unheeded(&self, set)?;
         let drain = duration::format(DRAIN_NS);
         let app = self.app.or(set.app).unwrap_or_default();
+        let has_policy = self.policy.is_some() || set.policy.is_some();
+        let rack = self.rack.membership(has_policy)?;
+        // Until the rack says otherwise.
+        let usual = if rack.is_some() { "c-fcfs" } else { "darc" };
         let policy = file
-            .given("policy", self.policy, &set.policy, || "darc".into())
+            .given("policy", self.policy, &set.policy, || usual.into())
             .parse(|text| server_policy(text))?;
         let layout = file.given(
             "layout",
@@ -106,6 +112,7 @@ impl Args {
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
                 .parse(|url| address(url))?,
             app,
+            rack,
             interruption,
             policy,
             workload: file
@@ -195,7 +202,7 @@ const SAME_STOP: Duration = Duration::from_millis(200);
 
 /// SIGTERM and SIGINT begin a graceful stop, and end the process when one of them comes again. The signals by which other servers read their
 /// settings anew are refused: their default is to end the process.
-fn heed_signals(stopper: Stopper) -> Result<()> {
+fn heed_signals(leaving: Leaving) -> Result<()> {
     let heeded = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = Signals::new(heeded).context("cannot watch for signals")?;
     let mut first: Option<Instant> = None;
@@ -211,7 +218,7 @@ fn heed_signals(stopper: Stopper) -> Result<()> {
                     }
                     (SIGTERM | SIGINT, None) => {
                         first = Some(Instant::now());
-                        stopper.request_stop();
+                        leaving.request_stop();
                     }
                     _ => refuse(signal),
                 }
@@ -231,11 +238,19 @@ fn refuse(signal: i32) {
     );
 }
 
+/// Behind a rack's switch, where requests were handed back to it.
+fn handed_back(stats: &Stats) -> String {
+    match stats.handed_back {
+        0 => String::new(),
+        requests => format!(", handed back {requests}"),
+    }
+}
+
 /// The closing line. `answered` counts what `load` counts under that name: responses, whatever their status.
 fn tell(stats: &Stats) {
     eprintln!(
         "received {}, answered {} (served {}, shed {}, too large {}, refused {}), unsent {}, malformed {}, abandoned {}, panics {}, \
-         dropped by the kernel {}",
+         dropped by the kernel {}{}",
         stats.received,
         stats.responses(),
         stats.answered,
@@ -246,6 +261,7 @@ fn tell(stats: &Stats) {
         stats.malformed,
         stats.abandoned,
         stats.panics,
-        stats.kernel_drops
+        stats.kernel_drops,
+        handed_back(stats)
     );
 }

@@ -3,6 +3,7 @@
 use super::config::Sourced;
 use super::ctl::{ControlSocket, Place};
 use super::interrupt::Interruption;
+use super::rack::RackMembership;
 use crate::commands::apps::{BuiltInApp, KvFlags};
 use crate::ctl::place::SocketKind;
 use crate::error::explain;
@@ -20,6 +21,8 @@ pub(super) struct ServeSettings {
     pub(super) listen: Sourced<SocketAddr>,
     pub(super) app: BuiltInApp,
     pub(super) policy: Sourced<ServerSpec>,
+    /// The rack that the server belongs to.
+    pub(super) rack: Option<RackMembership>,
     pub(super) workers: Sourced<usize>,
     pub(super) workload: Workload,
     pub(super) classifier: AnyClassifier,
@@ -67,9 +70,15 @@ impl ServeSettings {
             Some(steer) => builder.steer(steer.value),
             None => builder,
         };
+        let builder = match &self.rack {
+            Some(rack) if rack.directed => builder.directed(),
+            Some(_) => builder.behind_switch(),
+            None => builder,
+        };
         let started = self.interruption.apply(self.app, builder).start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
+            StartError::NoDispatcher { .. } => self.policy.refused(error),
             StartError::InlineSignals | StartError::ClockTooLate => self.layout.refused(error),
             StartError::Workers { .. } => self.workers.refused(error),
             StartError::QueueLimit { .. } => self.queue_limit.refused(error),

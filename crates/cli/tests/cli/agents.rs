@@ -1,0 +1,299 @@
+//! The agents of servers behind `headway rack`: a switch and its servers, each in a process of its own.
+
+use super::errors::refused;
+use super::racking::{request, status};
+use super::serving::{Serving, count, figure};
+use headway_rack::agent::{AgentKey, AgentSession, ServerStatus};
+use serde_json::Value;
+use std::net::UdpSocket;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// A rack whose servers have agents.
+struct AgentRack {
+    servers: Vec<Serving>,
+    rack: Serving,
+    agents_at: String,
+    key: PathBuf,
+    _directory: TempDir,
+}
+
+const KEY: &str = "0123456789abcdef0123456789abcdef\n";
+
+fn key_file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+    let path = directory.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path
+}
+
+/// An address that nobody has, for now.
+fn free() -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.local_addr().unwrap().to_string()
+}
+
+fn serve(agents_at: &str, key: &Path, more: &[&str]) -> Serving {
+    let key = key.to_str().unwrap();
+    let rack = ["--rack", agents_at, "--rack-key", key];
+    let spin = ["--app", "spin", "--workers", "1", "--pin", "off"];
+    Serving::start(&[&rack[..], &spin, more].concat())
+}
+
+impl AgentRack {
+    /// Two servers, and `args` for the switch.
+    fn start(args: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let key = key_file(directory.path(), "key", KEY, 0o600);
+        let agents_at = free();
+        let servers: Vec<_> = (0..2).map(|_| serve(&agents_at, &key, &[])).collect();
+        let mut rack = vec!["rack", "--listen", "127.0.0.1:0", "--agents", &agents_at];
+        rack.extend(["--agent-key", key.to_str().unwrap()]);
+        let addrs: Vec<_> = servers.iter().map(Serving::addr).collect();
+        rack.extend(addrs.iter().flat_map(|addr| ["--server", addr]));
+        rack.extend(args);
+        let rack = Serving::start_command(&rack);
+        let started = Self {
+            rack,
+            servers,
+            agents_at,
+            key,
+            _directory: directory,
+        };
+        started.wait("both agents join and have orders", |status| {
+            (0..2).all(|server| status["servers"][server]["agent"]["order"].as_u64() > Some(0))
+        });
+        started
+    }
+
+    fn wait(&self, what: &str, condition: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        loop {
+            let status = status(&self.rack);
+            if condition(&status) {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "waited in vain until {what}: {status}"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn client(&self) -> UdpSocket {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.connect(self.rack.addr()).unwrap();
+        let patience = Some(Duration::from_secs(20));
+        socket.set_read_timeout(patience).unwrap();
+        socket
+    }
+}
+
+/// So many requests of a type that spin for so long, at once; each is answered once and served.
+fn all_served(client: &UdpSocket, class: u8, spin_us: u32, requests: u32) {
+    let ask = |index| {
+        let mut bytes = request(class, index);
+        bytes[6..].copy_from_slice(&(spin_us * 1000).to_be_bytes());
+        client.send(&bytes).unwrap();
+    };
+    (0..requests).for_each(ask);
+    let mut buffer = [0; 64];
+    let mut answered: Vec<u32> = (0..requests)
+        .map(|_| {
+            let length = client.recv(&mut buffer).expect("an answer in time");
+            assert_eq!((length, buffer[1]), (10, 4), "served");
+            u32::from_be_bytes(buffer[2..6].try_into().unwrap())
+        })
+        .collect();
+    answered.sort_unstable();
+    assert!(answered.into_iter().eq(0..requests));
+}
+
+#[test]
+fn a_new_duty_under_load_loses_nothing_and_hands_waiting_requests_back() {
+    let racks = [
+        "--policy",
+        "pallas,delta=0.3,clone=off,bounce=all",
+        "--workload",
+        "high-bimodal",
+    ];
+    let rack = AgentRack::start(&racks);
+    let first = status(&rack.rack);
+    let client = rack.client();
+    // Each way the mix is another, and more waits than is served until the control plane notices.
+    for _ in 0..3 {
+        all_served(&client, 0, 50, 200);
+        all_served(&client, 1, 4000, 60);
+    }
+    let last = rack.wait("requests were handed back", |status| {
+        status["counts"]["bounced"].as_u64() > Some(0)
+    });
+    assert!(
+        last["layouts"].as_u64() > first["layouts"].as_u64(),
+        "{last}"
+    );
+    let orders = |status: &Value| status["servers"][0]["agent"]["order"].as_u64();
+    assert!(orders(&last) > orders(&first), "{last}");
+    assert_eq!(last["counts"]["shed"], 0, "{last}");
+    assert_eq!(last["counts"]["answered"], 780, "{last}");
+    let mut handed_back = 0;
+    for server in rack.servers {
+        server.signal(libc::SIGTERM);
+        let (code, said) = server.end();
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("has this server"), "{said}");
+        if said.contains("handed back") {
+            handed_back += figure(&said, "handed back ");
+        }
+    }
+    assert_eq!(handed_back, last["counts"]["bounced"].as_u64().unwrap());
+}
+
+#[test]
+fn clones_that_cannot_start_at_once_are_dropped() {
+    let rack = AgentRack::start(&["--policy", "netclone"]);
+    all_served(&rack.client(), 0, 1000, 40);
+    let told = rack.wait("clones are dropped", |status| {
+        let dropped = |server: usize| status["servers"][server]["agent"]["clones_dropped"].as_u64();
+        dropped(0).unwrap_or(0) + dropped(1).unwrap_or(0) > 0
+    });
+    let counts = &told["counts"];
+    assert!(counts["copies_refused"].as_u64() > Some(0), "{counts}");
+    assert_eq!(
+        (&counts["answered"], &counts["shed"]),
+        (&40.into(), &0.into())
+    );
+}
+
+#[test]
+fn a_server_that_stops_under_load_leaves_first_and_loses_nothing() {
+    let mut rack = AgentRack::start(&["--policy", "round-robin"]);
+    let stopping = rack.servers.pop().unwrap();
+    let run = std::thread::scope(|scope| {
+        let load = scope.spawn(|| rack.rack.load("2000", "2s"));
+        std::thread::sleep(Duration::from_millis(700));
+        stopping.signal(libc::SIGTERM);
+        let (code, said) = stopping.end();
+        assert_eq!((code, figure(&said, "refused ")), (Some(0), 0), "{said}");
+        load.join().unwrap()
+    });
+    assert_eq!(count(&run, "lost"), 0, "{run}");
+    let last = status(&rack.rack);
+    assert_eq!(last["counts"]["answered"], last["counts"]["requests"]);
+    assert_eq!(last["servers"][1]["agent"]["draining"], true, "{last}");
+    assert_eq!(last["servers"][1]["counted_cores"], 0, "{last}");
+}
+
+#[test]
+fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
+    let rack = AgentRack::start(&["--policy", "racksched"]);
+    // A server of another key serves, and says that the rack does not have it.
+    let directory = tempfile::tempdir().unwrap();
+    let wrong = key_file(
+        directory.path(),
+        "wrong",
+        "another key of sixteen bytes",
+        0o600,
+    );
+    let stranger = serve(&rack.agents_at, &wrong, &[]);
+    rack.wait("the wrong key is counted", |status| {
+        status["agents"]["wrong_key"].as_u64() > Some(100)
+    });
+    stranger.signal(libc::SIGTERM);
+    let (_, said) = stranger.end();
+    assert!(said.contains("has another key"), "{said}");
+    // The first server's agent begins a session from the test, and repeats itself.
+    let key = AgentKey::read(&rack.key).unwrap();
+    let mut session = AgentSession::new(key, 4711);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.connect(&rack.agents_at).unwrap();
+    let patience = Some(Duration::from_millis(300));
+    socket.set_read_timeout(patience).unwrap();
+    let port = rack.servers[0].addr().rsplit(':').next().unwrap();
+    let says = ServerStatus {
+        port: port.parse().unwrap(),
+        workers: 1,
+        ..ServerStatus::default()
+    };
+    let mut buffer = [0; 2048];
+    let mut recorded = Vec::new();
+    // The server's own agent takes its session back every now and then.
+    while !session.is_joined() {
+        recorded = session.report(&says);
+        socket.send(&recorded).unwrap();
+        let length = socket.recv(&mut buffer).unwrap();
+        session.answer(&buffer[..length]).unwrap();
+    }
+    let before = status(&rack.rack);
+    for _ in 0..3 {
+        socket.send(&recorded).unwrap();
+        // Within the session it is not answered; of one that is over, the answer is of no use to whoever repeats it.
+        if let Ok(length) = socket.recv(&mut buffer) {
+            assert_eq!(session.answer(&buffer[..length]), Ok(None));
+        }
+    }
+    let known = |status: &Value| {
+        let agents = &status["agents"];
+        agents["replayed"].as_u64().unwrap() + agents["greeted"].as_u64().unwrap()
+    };
+    rack.wait("the repeated packets are counted", |status| {
+        known(status) >= known(&before) + 3
+    });
+    all_served(&rack.client(), 0, 20, 100);
+}
+
+#[test]
+fn what_cannot_be_an_agent_is_refused_with_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = key_file(directory.path(), "open", KEY, 0o640);
+    let short = key_file(directory.path(), "short", "short\n", 0o600);
+    let good = key_file(directory.path(), "good", KEY, 0o600);
+    let name = |path: &Path| path.to_str().unwrap().to_owned();
+    let (open, short, good) = (name(&open), name(&short), name(&good));
+    let rack = ["rack", "--server", "127.0.0.1:7001", "--agent-key"];
+    let serve = ["serve", "--rack", "127.0.0.1:7101", "--rack-key"];
+    for (command, flag) in [(&rack, "--agent-key"), (&serve, "--rack-key")] {
+        let with = |key| [&command[..], &[key]].concat();
+        refused(&with(&open), &[flag, "others may read", "chmod 600"]);
+        refused(&with(&short), &[flag, "5 bytes", "openssl rand"]);
+        refused(&with("/nowhere/key"), &[flag, "cannot read the key"]);
+    }
+    let with = |more: &[&'static str]| {
+        let more = more.iter().map(|&arg| arg.to_owned());
+        let all = serve.iter().map(|&arg| arg.to_owned());
+        all.chain([good.clone()]).chain(more).collect::<Vec<_>>()
+    };
+    let refuse = |args: Vec<String>, parts: &[&str]| {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        refused(&args, parts);
+    };
+    refuse(
+        with(&["--policy", "d-fcfs"]),
+        &["--policy", "no dispatcher", "c-fcfs"],
+    );
+    refuse(
+        with(&["--app", "kv", "--classifier", "memcached"]),
+        &["--classifier", "type byte"],
+    );
+    refused(&["serve", "--rack", "127.0.0.1:7101"], &["--rack-key"]);
+    refused(
+        &[
+            "rack",
+            "--server",
+            "127.0.0.1:7001",
+            "--agents",
+            "127.0.0.1:0",
+        ],
+        &["--agents", "--agent-key"],
+    );
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    let listen = ["--listen", "127.0.0.1:0", "--no-ctl", "--agents", &at];
+    refused(
+        &[&rack[..], &[&good], &listen].concat(),
+        &["--agents", "choose another port"],
+    );
+}

@@ -1,0 +1,143 @@
+//! The rack's end on a UDP port, in a thread of its own beside switch and control plane.
+
+use super::key::AgentKey;
+use super::message::AGENT_PACKET_BYTES_MAX;
+use super::orders::Orders;
+use super::registry::{AgentCounts, AgentRegistry, AgentState};
+use crate::{ServerAddresses, SwitchTables};
+use headway_policy::rack::{Bouncing, ControlPlane, ServerId};
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How soon a stop is noticed.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Where agents report to, and get their orders from.
+pub struct AgentHub {
+    socket: UdpSocket,
+    state: Mutex<HubState>,
+    tables: Arc<SwitchTables>,
+}
+
+/// The rack that a hub is part of.
+pub struct HubRack {
+    /// Those whose agents are heard.
+    pub servers: ServerAddresses,
+    /// The port of the switch, at the hub's address.
+    pub switch_port: u16,
+    /// Which requests servers are to hand back.
+    pub bouncing: Bouncing,
+    /// Those of the switch that hears what agents report.
+    pub tables: Arc<SwitchTables>,
+}
+
+struct HubState {
+    registry: AgentRegistry,
+    orders: Orders,
+}
+
+impl AgentHub {
+    /// Listens at `at` for the agents of a rack's servers.
+    ///
+    /// # Errors
+    /// When the port cannot be bound.
+    pub fn bind(at: SocketAddr, key: AgentKey, rack: HubRack) -> io::Result<Self> {
+        let HubRack {
+            servers,
+            switch_port,
+            bouncing,
+            tables,
+        } = rack;
+        let socket = UdpSocket::bind(at)?;
+        socket.set_read_timeout(Some(LOOK))?;
+        let orders = Orders::new(servers.count(), bouncing, random() >> 1);
+        let registry = AgentRegistry::new(key, servers, switch_port, random);
+        Ok(Self {
+            socket,
+            state: Mutex::new(HubState { registry, orders }),
+            tables,
+        })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the system does not say.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Answers agents until `stopped`, noticed within 50 ms.
+    pub fn run(&self, stopped: &AtomicBool) {
+        let mut buffer = [0; AGENT_PACKET_BYTES_MAX];
+        while !stopped.load(Ordering::Acquire) {
+            match self.socket.recv_from(&mut buffer) {
+                Ok((length, from)) => self.take(from, &buffer[..length]),
+                Err(error) if is_timeout(&error) => {}
+                // An earlier answer found nobody.
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
+                Err(_) => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    fn take(&self, from: SocketAddr, packet: &[u8]) {
+        let mut state = self.lock();
+        let HubState { registry, orders } = &mut *state;
+        let order = |server, in_force| orders.unless(server, in_force);
+        let (answer, news) = registry.handle(from, packet, order);
+        drop(state);
+        if let Some(news) = news {
+            let cores = if news.report.draining {
+                0
+            } else {
+                usize::from(news.report.workers)
+            };
+            self.tables.agent_said(news.server, cores);
+        }
+        if let Some(answer) = answer {
+            // An answer that is lost is asked for again by the next report.
+            let _ = self.socket.send_to(&answer, from);
+        }
+    }
+
+    /// The control plane has looked: servers whose duty changed are told when they report next.
+    pub fn follow(&self, control: &ControlPlane) {
+        let bytes = self.tables.with_report(|report| report.type_bytes.clone());
+        self.lock().orders.follow(control, &bytes);
+    }
+
+    /// Packets of agents so far.
+    #[must_use]
+    pub fn counts(&self) -> AgentCounts {
+        *self.lock().registry.counts()
+    }
+
+    /// What a server's agent last said.
+    ///
+    /// # Panics
+    /// When there is no such server.
+    #[must_use]
+    pub fn agent(&self, server: ServerId) -> Option<AgentState> {
+        self.lock().registry.state(server)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HubState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+/// A number from the system's source of randomness.
+///
+/// # Panics
+/// When the system has none: without it no session is safe.
+pub(super) fn random() -> u64 {
+    getrandom::u64().expect("the system gives random numbers")
+}

@@ -1,0 +1,141 @@
+//! The key that a rack and its agents share.
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of the code at the end of each packet.
+pub(crate) const MAC_BYTES: usize = 32;
+
+/// Why a file holds no key. Displays with what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// It cannot be read.
+    #[error("cannot read the key {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// Others than its owner may read it.
+    #[error(
+        "others may read the key {} (its mode is {mode:o}): run 'chmod 600 {}', and make a new key if others use this machine",
+        path.display(),
+        path.display()
+    )]
+    ReadByOthers {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It is too short to be secret, or too long to be a key.
+    #[error(
+        "the key {} has {bytes} bytes: it takes {} to {}, such as those of 'openssl rand -hex 32'",
+        path.display(),
+        AgentKey::BYTES_MIN,
+        AgentKey::BYTES_MAX
+    )]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes, spaces at either end not counted.
+        bytes: usize,
+    },
+}
+
+/// A key that a rack and its agents share. HMAC-SHA-256 under it makes a packet authentic.
+#[derive(Clone)]
+pub struct AgentKey(Hmac<Sha256>);
+
+impl AgentKey {
+    /// The fewest bytes of a key.
+    pub const BYTES_MIN: usize = 16;
+    /// The most.
+    pub const BYTES_MAX: usize = 4096;
+
+    /// Reads a key from a file of which nobody but its owner may read anything. Spaces and line ends around it do not count.
+    ///
+    /// # Errors
+    /// [`KeyError`], which says what to do.
+    pub fn read(path: &Path) -> Result<Self, KeyError> {
+        let unreadable = |source| KeyError::Unreadable {
+            path: path.into(),
+            source,
+        };
+        let file = File::open(path).map_err(unreadable)?;
+        let mode = file.metadata().map_err(unreadable)?.mode() & 0o7777;
+        if mode & 0o077 != 0 {
+            return Err(KeyError::ReadByOthers {
+                path: path.into(),
+                mode,
+            });
+        }
+        let mut bytes = Vec::new();
+        let most = Self::BYTES_MAX as u64 + 1;
+        file.take(most)
+            .read_to_end(&mut bytes)
+            .map_err(unreadable)?;
+        let key = bytes.trim_ascii();
+        Self::new(key).ok_or_else(|| KeyError::Length {
+            path: path.into(),
+            bytes: key.len(),
+        })
+    }
+
+    /// The key of these bytes; `None` unless they are [`BYTES_MIN`](Self::BYTES_MIN) to [`BYTES_MAX`](Self::BYTES_MAX).
+    #[must_use]
+    pub fn new(bytes: &[u8]) -> Option<Self> {
+        let is_long_enough = (Self::BYTES_MIN..=Self::BYTES_MAX).contains(&bytes.len());
+        // HMAC takes keys of any length.
+        let keyed = Hmac::new_from_slice(bytes).ok()?;
+        is_long_enough.then_some(Self(keyed))
+    }
+
+    /// The message with its code behind it.
+    #[must_use]
+    pub fn seal(&self, mut message: Vec<u8>) -> Vec<u8> {
+        let code = self.0.clone().chain_update(&message).finalize();
+        message.extend_from_slice(&code.into_bytes());
+        message
+    }
+
+    /// The message of a packet, where its code is the right one. The comparison takes the same time whatever the bytes are.
+    pub(crate) fn open<'a>(&self, packet: &'a [u8]) -> Option<&'a [u8]> {
+        let (message, code) = packet.split_at_checked(packet.len().checked_sub(MAC_BYTES)?)?;
+        let keyed = self.0.clone().chain_update(message);
+        keyed.verify_slice(code).is_ok().then_some(message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 4231, test case 1.
+    #[test]
+    fn the_code_is_hmac_sha_256() {
+        let key = AgentKey::new(&[0x0b; 20]).unwrap();
+        let sealed = key.seal(b"Hi There".to_vec());
+        let code: String = sealed[8..]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            code,
+            "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"
+        );
+        assert_eq!(key.open(&sealed), Some(&b"Hi There"[..]));
+        for at in 0..sealed.len() {
+            let mut forged = sealed.clone();
+            forged[at] ^= 1;
+            assert_eq!(key.open(&forged), None);
+        }
+        assert_eq!(key.open(&sealed[..31]), None);
+        assert!(AgentKey::new(&[0; 15]).is_none() && AgentKey::new(&[0; 5000]).is_none());
+    }
+}

@@ -1,0 +1,156 @@
+//! The rack's end without I/O: reports in, answers out.
+
+use super::key::AgentKey;
+use super::message::{AgentReport, MessageError, OrderedDuty, RackAnswer};
+use crate::ServerAddresses;
+use headway_net::slot::Peer;
+use headway_policy::rack::ServerId;
+use std::net::SocketAddr;
+
+/// Packets of agents by what became of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct AgentCounts {
+    /// Reports that count.
+    pub reports: u64,
+    /// Sessions begun.
+    pub sessions: u64,
+    /// Reports of no session that counts: they were told the next one.
+    pub greeted: u64,
+    /// Dropped: made with another key.
+    pub wrong_key: u64,
+    /// Dropped: not newer than the session's last report.
+    pub replayed: u64,
+    /// Dropped: no packets of this protocol.
+    pub malformed: u64,
+    /// Dropped: of a server that is none of this rack.
+    pub strangers: u64,
+}
+
+/// What the rack knows of a server's agent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AgentState {
+    /// Its last report.
+    pub report: AgentReport,
+}
+
+/// A report that counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AgentNews {
+    /// Whose it is.
+    pub server: ServerId,
+    /// What it says.
+    pub report: AgentReport,
+}
+
+struct ServerSession {
+    /// The session that the next agent may begin; never 0.
+    next: u64,
+    last: Option<AgentState>,
+}
+
+/// The agents of a rack's servers.
+pub struct AgentRegistry {
+    key: AgentKey,
+    servers: ServerAddresses,
+    sessions: Vec<ServerSession>,
+    switch_port: u16,
+    draw: fn() -> u64,
+    counts: AgentCounts,
+}
+
+impl AgentRegistry {
+    /// For these servers. `draw` draws numbers at random that nobody can guess.
+    #[must_use]
+    pub fn new(
+        key: AgentKey,
+        servers: ServerAddresses,
+        switch_port: u16,
+        draw: fn() -> u64,
+    ) -> Self {
+        let sessions = (0..servers.count()).map(|_| ServerSession {
+            next: draw() | 1,
+            last: None,
+        });
+        Self {
+            key,
+            sessions: sessions.collect(),
+            servers,
+            switch_port,
+            draw,
+            counts: AgentCounts::default(),
+        }
+    }
+
+    /// Takes a packet and says what to answer, if anything, and what the report is, if it counts. `order` is what a server is to do
+    /// that goes by the order of this number, if it is to do anything else.
+    pub fn handle(
+        &mut self,
+        from: SocketAddr,
+        packet: &[u8],
+        order: impl FnOnce(ServerId, u64) -> Option<OrderedDuty>,
+    ) -> (Option<Vec<u8>>, Option<AgentNews>) {
+        let report = match AgentReport::open(&self.key, packet) {
+            Ok(report) => report,
+            Err(MessageError::WrongKey) => {
+                self.counts.wrong_key += 1;
+                return (None, None);
+            }
+            Err(MessageError::Malformed) => {
+                self.counts.malformed += 1;
+                return (None, None);
+            }
+        };
+        let at = Peer::from(SocketAddr::new(from.ip(), report.port));
+        let Some(server) = self.servers.find(at) else {
+            self.counts.strangers += 1;
+            return (None, None);
+        };
+        let session = &mut self.sessions[server.index()];
+        let last = session.last.map(|state| state.report);
+        let current =
+            last.filter(|last| (last.agent, last.session) == (report.agent, report.session));
+        let begins = report.session == session.next;
+        let mut answer = RackAnswer {
+            agent: report.agent,
+            session: report.session,
+            answers: report.counter,
+            switch_port: self.switch_port,
+            order: None,
+        };
+        if let Some(last) = current
+            && report.counter <= last.counter
+        {
+            self.counts.replayed += 1;
+            return (None, None);
+        }
+        if current.is_none() && !begins {
+            self.counts.greeted += 1;
+            answer.session = session.next;
+            return (Some(answer.seal(&self.key)), None);
+        }
+        if begins {
+            self.counts.sessions += 1;
+            session.next = (self.draw)() | 1;
+        }
+        self.counts.reports += 1;
+        session.last = Some(AgentState { report });
+        answer.order = order(server, report.in_force);
+        let news = AgentNews { server, report };
+        (Some(answer.seal(&self.key)), Some(news))
+    }
+
+    /// Packets so far.
+    #[must_use]
+    pub fn counts(&self) -> &AgentCounts {
+        &self.counts
+    }
+
+    /// What a server's agent last said; `None` before its first report.
+    ///
+    /// # Panics
+    /// When there is no such server.
+    #[must_use]
+    pub fn state(&self, server: ServerId) -> Option<AgentState> {
+        self.sessions[server.index()].last
+    }
+}
