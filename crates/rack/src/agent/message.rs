@@ -23,7 +23,7 @@ const ANSWER: u8 = 2;
 /// Groups of one server in an order.
 const PARTS_MAX: usize = 256;
 
-/// The longest packet: an order of [`PARTS_MAX`] groups.
+/// The longest packet: an order of as many groups as there can be.
 pub const AGENT_PACKET_BYTES_MAX: usize =
     30 + 2 + 1 + 8 + 1 + 2 + PARTS_MAX * 34 + 2 + 256 + MAC_BYTES;
 
