@@ -280,6 +280,10 @@ fn what_cannot_be_an_agent_is_refused_with_what_to_do() {
     );
     refused(&["serve", "--rack", "127.0.0.1:7101"], &["--rack-key"]);
     refused(
+        &[&rack[..], &[&good, "--xdp", "lo"]].concat(),
+        &["--agent-key", "hears no agents yet"],
+    );
+    refused(
         &[
             "rack",
             "--server",

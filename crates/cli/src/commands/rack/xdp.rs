@@ -47,6 +47,10 @@ pub(super) fn serve<S: Switch>(
         );
         return Err(settings.policy.refused(why));
     };
+    if settings.agents.is_some() {
+        let why = "the switch in the kernel hears no agents yet: leave out --agent-key, or --xdp";
+        return Err(usage("--agent-key", why));
+    }
     let (shaper, turns) = (shaper.clone(), shaper.turns());
     let at = own_address(settings)?;
     // Nobody else gets the port, and the kernel tells nobody that it is closed.
