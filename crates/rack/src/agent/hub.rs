@@ -2,7 +2,7 @@
 
 use super::key::AgentKey;
 use super::message::AGENT_PACKET_BYTES_MAX;
-use super::orders::Orders;
+use super::orders::DutyOrders;
 use super::registry::{AgentCounts, AgentRegistry, AgentState};
 use crate::{ServerAddresses, SwitchTables};
 use headway_policy::rack::{Bouncing, ControlPlane, ServerId};
@@ -36,7 +36,7 @@ pub struct HubRack {
 
 struct HubState {
     registry: AgentRegistry,
-    orders: Orders,
+    orders: DutyOrders,
 }
 
 impl AgentHub {
@@ -53,7 +53,7 @@ impl AgentHub {
         } = rack;
         let socket = UdpSocket::bind(at)?;
         socket.set_read_timeout(Some(LOOK))?;
-        let orders = Orders::new(servers.count(), bouncing, random() >> 1);
+        let orders = DutyOrders::new(servers.count(), bouncing, random() >> 1);
         let registry = AgentRegistry::new(key, servers, switch_port, random);
         Ok(Self {
             socket,

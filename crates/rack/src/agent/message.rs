@@ -142,7 +142,7 @@ impl AgentReport {
     /// # Errors
     /// [`MessageError`]
     pub fn open(key: &AgentKey, packet: &[u8]) -> Result<Self, MessageError> {
-        let mut fields = Fields::of(key, packet, REPORT)?;
+        let mut fields = PacketFields::of(key, packet, REPORT)?;
         let report = fields.report().ok_or(MessageError::Malformed)?;
         fields.end(report)
     }
@@ -169,7 +169,7 @@ impl RackAnswer {
     /// # Errors
     /// [`MessageError`]
     pub fn open(key: &AgentKey, packet: &[u8]) -> Result<Self, MessageError> {
-        let mut fields = Fields::of(key, packet, ANSWER)?;
+        let mut fields = PacketFields::of(key, packet, ANSWER)?;
         let answer = fields.answer().ok_or(MessageError::Malformed)?;
         fields.end(answer)
     }
@@ -207,9 +207,9 @@ fn head(kind: u8, words: [u64; 3]) -> Vec<u8> {
 }
 
 /// What is left to be read of a message.
-struct Fields<'a>(&'a [u8]);
+struct PacketFields<'a>(&'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> PacketFields<'a> {
     /// Those behind the kind, of an authentic packet.
     fn of(key: &AgentKey, packet: &'a [u8], kind: u8) -> Result<Self, MessageError> {
         let rest = packet.strip_prefix(&MAGIC[..]);

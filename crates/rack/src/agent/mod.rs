@@ -26,7 +26,7 @@ pub use message::{
     AGENT_PACKET_BYTES_MAX, AgentReport, MessageError, OrderedDuty, OrderedPart, RackAnswer,
     TypeBytes,
 };
-pub use orders::Orders;
+pub use orders::DutyOrders;
 pub use registry::{AgentCounts, AgentNews, AgentRegistry, AgentState};
 pub use server::{AgentError, AgentEvents, connect_agent, run_agent};
 pub use session::{AgentSession, ServerStatus};

@@ -9,7 +9,7 @@ const UNKNOWN: u8 = 255;
 
 /// The orders of a rack's servers, as the control plane last decided.
 #[derive(Clone, Debug)]
-pub struct Orders {
+pub struct DutyOrders {
     bouncing: Bouncing,
     servers: Vec<OrderedDuty>,
     /// Of the layout that they are made of.
@@ -17,7 +17,7 @@ pub struct Orders {
     last_number: u64,
 }
 
-impl Orders {
+impl DutyOrders {
     /// First come first served at each of so many servers, until a control plane says otherwise. Numbers begin behind `first`: a control plane that comes back does not repeat its old ones.
     #[must_use]
     pub fn new(servers: usize, bouncing: Bouncing, first: u64) -> Self {

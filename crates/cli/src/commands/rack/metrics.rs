@@ -62,7 +62,7 @@ fn answer(mut stream: TcpStream, subject: &RackSubject) -> std::io::Result<()> {
             read => length += read,
         }
     }
-    let Answer { status, kind, body } = answer_to(&request[..length], subject);
+    let HttpAnswer { status, kind, body } = answer_to(&request[..length], subject);
     write!(
         stream,
         "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nContent-Security-Policy: {POLICY}\r\nConnection: close\r\n\r\n{body}",
@@ -78,13 +78,13 @@ const POLICY: &str =
 /// Groups, servers, demand beside allocation, bursts and bounces; whole in itself.
 const PAGE: &str = include_str!("page.html");
 
-struct Answer {
+struct HttpAnswer {
     status: &'static str,
     kind: &'static str,
     body: String,
 }
 
-fn answer_to(request: &[u8], subject: &RackSubject) -> Answer {
+fn answer_to(request: &[u8], subject: &RackSubject) -> HttpAnswer {
     let asks = |path: &str| request.starts_with(format!("GET {path} ").as_bytes());
     let (status, kind, body) = if asks("/metrics") {
         (
@@ -100,7 +100,7 @@ fn answer_to(request: &[u8], subject: &RackSubject) -> Answer {
         let body = "GET /, /status and /metrics are all there is\n".to_owned();
         ("404 Not Found", "text/plain", body)
     };
-    Answer { status, kind, body }
+    HttpAnswer { status, kind, body }
 }
 
 /// The status in the text format of Prometheus.

@@ -57,7 +57,8 @@ impl Args {
             eprintln!("{line}");
         }
         let watch = WatchThread::begin(&server, wish, admission.interrupts())?;
-        heed_signals(rack::begin(&server, &settings)?)?;
+        let (rack, workers) = (settings.rack.as_ref(), settings.workers.value);
+        heed_signals(rack::begin(&server, rack, workers, classes.len())?)?;
         // The port that the system chose names the socket.
         let socket = match (early, server.local_addr()) {
             (None, Some(addr)) => settings.control_socket(addr.port())?,

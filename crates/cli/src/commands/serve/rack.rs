@@ -1,6 +1,5 @@
 //! The agent of a server behind a rack's switch: `--rack`.
 
-use super::settings::ServeSettings;
 use crate::args::host_port;
 use crate::error::usage;
 use anyhow::{Context, Result};
@@ -83,20 +82,24 @@ impl Leaving {
     }
 }
 
-/// Begins to report to the rack, in a thread of its own.
-pub(super) fn begin(server: &Server, settings: &ServeSettings) -> Result<Leaving> {
-    let (Some(membership), Some(link)) = (&settings.rack, server.rack_link()) else {
+/// Begins to report to the rack, if there is one, in a thread of its own: a server of so many workers, with so many classes.
+pub(super) fn begin(
+    server: &Server,
+    membership: Option<&RackMembership>,
+    workers: usize,
+    classes: usize,
+) -> Result<Leaving> {
+    let (Some(membership), Some(link)) = (membership, server.rack_link()) else {
         return Ok(Leaving::alone(server));
     };
     let at = server.local_addr().context("the server has no address")?;
     let rack = membership.rack;
     let socket = connect_agent(rack, at).map_err(|why| usage("--rack", why))?;
-    let classes = settings.app.classes(&settings.workload);
-    let mut events = Agent {
+    let mut events = ServerAgent {
         link,
         port: at.port(),
-        workers: settings.workers.value as u16,
-        declared: classes.len(),
+        workers: workers as u16,
+        declared: classes,
         rack,
         given: 0,
     };
@@ -119,7 +122,7 @@ pub(super) fn begin(server: &Server, settings: &ServeSettings) -> Result<Leaving
     })
 }
 
-struct Agent {
+struct ServerAgent {
     link: RackLink,
     port: u16,
     workers: u16,
@@ -130,7 +133,7 @@ struct Agent {
     given: u64,
 }
 
-impl AgentEvents for Agent {
+impl AgentEvents for ServerAgent {
     fn status(&mut self) -> ServerStatus {
         let counts = self.link.counts();
         ServerStatus {
