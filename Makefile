@@ -104,7 +104,7 @@ ifeq ($(NIGHTLY),yes)
 else
 	@echo "SKIPPED asan: the address sanitizer needs a nightly toolchain (rustup toolchain install nightly)"
 endif
-ASAN = RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
+ASAN = CARGO_PROFILE_TEST_DEBUG=line-tables-only RUSTFLAGS="-Zsanitizer=address --cfg headway_asan" CARGO_TARGET_DIR=$(CARGO_OUT)/asan \
 	.ci/retest $(CARGO) +nightly test --locked --target $(HOST)
 
 # What threads share, under the thread sanitizer: minutes, most of them for a standard library that it can follow.
