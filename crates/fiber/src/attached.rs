@@ -11,8 +11,9 @@ use crate::kept::adopt_control_words;
 use crate::local;
 use crate::overflow::AlternateStack;
 
-/// Decides whether a slice that is over is renewed, and sets the new [deadline](Attached::set_deadline) if so. A panic in it aborts the process.
-pub type RenewSlice = unsafe extern "C" fn(data: *mut ()) -> bool;
+/// Decides whether a slice that is over is renewed, and sets the new [deadline](Attached::set_deadline) if so. It hears the reading of the
+/// time-stamp counter by which the end was noticed, a few ns ago: another would cost as much as the rest. A panic in it aborts the process.
+pub type RenewSlice = unsafe extern "C" fn(data: *mut (), tsc: u64) -> bool;
 
 /// A thread attached to preemption: it owns its line, and states its current assignment there.
 ///

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::abi::words::{
     __headway_preempt, __headway_self, ASKED_OFFSET, DEADLINE_OFFSET, DEFERRED_OFFSET,
-    EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET,
+    EPOCH_OFFSET, FIBER_OFFSET, GRANTED_MESSAGE_OFFSET, LEFT_OFFSET, MESSAGE_OFFSET, MET_OFFSET,
     NEXT_READ_OFFSET, NEXT_WRITES_OFFSET, NO_PREEMPT_OFFSET, RENEWAL_OFFSET, RESTING_OFFSET,
 };
 use crate::control::FiberControl;
@@ -200,6 +200,12 @@ pub(crate) fn message() -> u64 {
 #[inline(always)]
 pub(crate) fn granted_message() -> u64 {
     preempt_word::<GRANTED_MESSAGE_OFFSET>()
+}
+
+/// The reading by which a probe last found that the deadline has passed, TSC.
+#[inline(always)]
+pub(crate) fn met_tsc() -> u64 {
+    preempt_word::<MET_OFFSET>()
 }
 
 #[inline(always)]

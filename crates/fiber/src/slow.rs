@@ -74,14 +74,22 @@ pub(crate) extern "C-unwind" fn preempted() {
             // Another core reads these lines. Stores leave in order, so each would wait for its line behind the others. Once they fill the
             // store queue, the next request would wait too.
             local::fetch_next_writes();
-            yield_for(YieldRequest::Asked(epoch), deferral::ASKED);
+            if let Some(control) = granted(YieldRequest::Asked(epoch), deferral::ASKED) {
+                // SAFETY: granted.
+                unsafe { suspend(control) };
+            }
         }
     }
 }
 
 /// A TSC probe's countdown ran out, past the deadline.
 pub(crate) extern "C-unwind" fn late() {
-    yield_for(YieldRequest::Late, deferral::LATE);
+    if let Some(control) = granted(YieldRequest::Late, deferral::LATE)
+        && !renewed(control, local::met_tsc())
+    {
+        // SAFETY: granted.
+        unsafe { suspend(control) };
+    }
 }
 
 /// Handles a signal. Returns the fiber that the caller must [suspend](suspend).
@@ -92,19 +100,9 @@ pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
     }
 }
 
-#[inline]
-fn yield_for(request: YieldRequest, deferral: u32) {
-    if let Some(control) = granted(request, deferral) {
-        if deferral == deferral::LATE && renewed(control) {
-            return;
-        }
-        // SAFETY: granted.
-        unsafe { suspend(control) };
-    }
-}
-
-/// The slice of the fiber that runs is over. Whether it was renewed here, on the fiber's stack, so that the fiber goes on without a switch.
-fn renewed(control: NonNull<FiberControl>) -> bool {
+/// The slice of the fiber that runs is over, as this reading said. Whether it was renewed here, on the fiber's stack, so that the fiber goes on
+/// without a switch.
+fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {
     let renew = local::renew_function();
     if renew.is_null() {
         return false;
@@ -120,7 +118,7 @@ fn renewed(control: NonNull<FiberControl>) -> bool {
     let mut renewed = false;
     keeping_control_words(|| {
         // SAFETY: as promised to `set_renewal`.
-        renewed = unsafe { renew(local::renew_data()) };
+        renewed = unsafe { renew(local::renew_data(), tsc) };
     });
     local::set_no_preempt(0);
     errno::set(errno);
@@ -174,7 +172,7 @@ pub extern "C-unwind" fn __headway_deferred() {
     };
     // SAFETY: this thread's current fiber; left only where it may be.
     unsafe {
-        if may_leave(control) && !(is_late && renewed(control)) {
+        if may_leave(control) && !(is_late && renewed(control, now_tsc())) {
             suspend(control);
         }
     }

@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicU32;
 
 use crate::abi::words::{
     __headway_preempt, __headway_self, ASKED_OFFSET, COUNTDOWN, COUNTDOWN_OFFSET, DEADLINE_OFFSET,
-    LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, MESSAGE_OFFSET, MOST_SKIPPED, NEXT_READ_OFFSET,
-    SKIPPED_OFFSET,
+    LEFT_OFFSET, LOOK_TICKS, LOOKED_OFFSET, MESSAGE_OFFSET, MET_OFFSET, MOST_SKIPPED,
+    NEXT_READ_OFFSET, SKIPPED_OFFSET,
 };
 use crate::slow;
 
@@ -95,6 +95,8 @@ macro_rules! unless_early {
             ret
             .cfi_adjust_cfa_offset 16
             6:
+            mov rdx, qword ptr [rip + {preempt}@gottpoff]
+            mov qword ptr fs:[rdx + {met}], rax
             pop rdx
             .cfi_adjust_cfa_offset -8
             pop rax
@@ -111,6 +113,7 @@ macro_rules! unless_early {
             skipped = const SKIPPED_OFFSET,
             look_ticks = const LOOK_TICKS,
             most = const MOST_SKIPPED,
+            met = const MET_OFFSET,
             slow = sym slow::preempted,
             $($operand = $kind $value,)*
         )
@@ -168,6 +171,8 @@ pub unsafe extern "C-unwind" fn __headway_tick() {
         .cfi_adjust_cfa_offset 16
         2:
         mov qword ptr fs:[r11 + {countdown}], {shortest}
+        mov rdx, qword ptr [rip + {preempt}@gottpoff]
+        mov qword ptr fs:[rdx + {met}], rax
         pop rdx
         .cfi_adjust_cfa_offset -8
         pop rax
@@ -175,6 +180,7 @@ pub unsafe extern "C-unwind" fn __headway_tick() {
         lea r11, [rip + {slow}]
         jmp {call}
         .cfi_endproc",
+        preempt = sym __headway_preempt,
         own = sym __headway_self,
         countdown = const COUNTDOWN_OFFSET,
         shortest = const COUNTDOWN,
@@ -183,6 +189,7 @@ pub unsafe extern "C-unwind" fn __headway_tick() {
         skipped = const SKIPPED_OFFSET,
         look_ticks = const LOOK_TICKS,
         most = const MOST_SKIPPED,
+        met = const MET_OFFSET,
         slow = sym slow::late,
         call = sym call_preserving,
     );

@@ -366,7 +366,9 @@ impl<'a, S: Service> Fibers<'a, S> {
                     break (turn, self.now().max(now));
                 }
                 let asked = self.attached.granted_message() != 0;
-                if let Some(over) = renewal.refused_at.or_else(|| renewal.refuses(asked)) {
+                let refused_at = renewal.refused_at;
+                let over = refused_at.or_else(|| renewal.refuses(self.clock.ticks(), asked));
+                if let Some(over) = over {
                     break (turn, over);
                 }
                 turn = begun.go_on();

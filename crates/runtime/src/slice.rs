@@ -44,10 +44,9 @@ pub(crate) struct Renewal<'r, F> {
 }
 
 impl<F: FnMut(u64, bool) -> Option<u64>> Renewal<'_, F> {
-    /// A slice is over, by another thread's wish if `asked`. When it was, if the request does not go on.
+    /// A slice was over at `ticks`, by another thread's wish if `asked`. When it was, if the request does not go on.
     #[inline(always)]
-    pub(crate) fn refuses(&mut self, asked: bool) -> Option<ClockReading> {
-        let ticks = self.clock.ticks();
+    pub(crate) fn refuses(&mut self, ticks: u64, asked: bool) -> Option<ClockReading> {
         let now = ClockReading {
             ticks,
             ns: self.clock.to_ns(ticks),
@@ -78,13 +77,13 @@ where
 
 /// # Safety
 /// `renewal` is a `Renewal` of this `F` that nobody else uses now.
-unsafe extern "C" fn renew_in_place<F>(renewal: *mut ()) -> bool
+unsafe extern "C" fn renew_in_place<F>(renewal: *mut (), tsc: u64) -> bool
 where
     F: FnMut(u64, bool) -> Option<u64>,
 {
     // SAFETY: the caller's promise.
     let renewal = unsafe { &mut *renewal.cast::<Renewal<'_, F>>() };
-    renewal.refused_at = renewal.refuses(false);
+    renewal.refused_at = renewal.refuses(tsc, false);
     renewal.refused_at.is_none()
 }
 

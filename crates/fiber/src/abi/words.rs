@@ -23,6 +23,9 @@ pub(crate) const NEXT_WRITES_OFFSET: usize = 24;
 /// In [`__headway_preempt`], private to this crate: the function that may renew a slice on the fiber's stack, or null, and its argument. Only this
 /// thread writes these words. They lie in this line because the other has no room.
 pub(crate) const RENEWAL_OFFSET: usize = 40;
+/// In [`__headway_preempt`], private to this crate: `u64`, the TSC reading by which a probe last found that the deadline has passed. Only this
+/// thread writes it. It lies in this line because the other has no room.
+pub(crate) const MET_OFFSET: usize = 56;
 
 /// In [`__headway_self`]: `u64`, the TSC reading from which a self-timed thread yields.
 pub const DEADLINE_OFFSET: usize = 0;
