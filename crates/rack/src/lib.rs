@@ -37,4 +37,5 @@ pub use control::{RackControl, ScoringTask, run_control, score_by_simulation};
 pub use counts::PacketCounts;
 pub use switch::{PacketSink, RackSwitch, SwitchLimits};
 pub use tables::{SwitchReport, SwitchTables};
+pub use types::TypeTable;
 pub use udp::{SwitchStopper, UdpSwitch};

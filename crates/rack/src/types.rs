@@ -2,9 +2,9 @@
 
 use headway_policy::ClassId;
 
-/// The types that a switch tells apart.
+/// The types that a switch tells apart: those declared, and others as they show up, while there is room.
 #[derive(Clone, Debug)]
-pub(crate) struct TypeTable {
+pub struct TypeTable {
     /// The class of each byte. [`Self::NONE`]: it did not show up yet.
     classes: [u16; 256],
     /// The bytes of the classes that are known.
@@ -18,7 +18,8 @@ impl TypeTable {
     const UNKNOWN: u8 = 255;
 
     /// The bytes 0 to `declared` − 1 are types; `undeclared` others may become types.
-    pub(crate) fn new(declared: usize, undeclared: usize) -> Self {
+    #[must_use]
+    pub fn new(declared: usize, undeclared: usize) -> Self {
         let room = declared + undeclared;
         let mut classes = [Self::NONE; 256];
         let mut bytes = Vec::with_capacity(room);
@@ -35,7 +36,7 @@ impl TypeTable {
 
     /// The type of a byte; `None` when it is UNKNOWN and there is no room for one more type.
     #[inline]
-    pub(crate) fn class(&mut self, byte: u8) -> Option<ClassId> {
+    pub fn class(&mut self, byte: u8) -> Option<ClassId> {
         match self.classes[usize::from(byte)] {
             Self::NONE => self.enter(byte),
             class => Some(ClassId(class)),
@@ -55,12 +56,14 @@ impl TypeTable {
 
     /// UNKNOWN, the class after all types.
     #[inline]
-    pub(crate) fn unknown(&self) -> ClassId {
+    #[must_use]
+    pub fn unknown(&self) -> ClassId {
         ClassId(self.room as u16)
     }
 
     /// The bytes of the known types, by class.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 }

@@ -25,6 +25,14 @@ static __always_inline __u32 tick(void)
 	return bpf_ktime_get_coarse_ns() >> 20;
 }
 
+/* As many copies as are awaited. */
+static __always_inline void expired(struct step *s, const struct nat_entry *entry, __u32 state)
+{
+	s->own->counts[COUNT_EXPIRED] += (state & 1) + (state >> 1 & 1);
+	registers_of(s, entry->servers[0])->expired += state & 1;
+	registers_of(s, entry->servers[1])->expired += state >> 1 & 1;
+}
+
 /* Slots looked at for one more request. */
 #define SLOT_TRIES 4
 
@@ -42,12 +50,13 @@ static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_ti
 		if (state & ENTRY_AWAITED) {
 			if (now_tick - entry->begun_tick < config.answer_ticks)
 				continue;
-			/* As many as there are copies. */
-			s->own->counts[COUNT_EXPIRED] += (state & 1) + (state >> 1 & 1);
+			expired(s, entry, state);
 			entry->state = 0;
 		}
 		/* The slot's own count goes on, so that a late packet of an earlier request is recognised. */
 		entry->index = slot | ((entry->index & ~(NAT_SLOTS - 1)) + NAT_SLOTS);
+		if (entry->index == QUESTION_INDEX)
+			entry->index = NAT_SLOTS;
 		return entry;
 	}
 	return 0;
@@ -59,6 +68,7 @@ static __always_inline int forward(struct step *s, struct nat_entry *entry, __u3
 	struct server_entry *server = server_at(s, number);
 	__u32 own_ip[4] = {};
 	entry->servers[which & 1] = number;
+	registers_of(s, number)->sent += 1;
 	set_state(entry, 1 << which);
 	struct rewrite to = {
 		.dest_ip = server->ip, .dest_port = server->port, .dest_mac = server->mac, .source_mac = server->own_mac,
@@ -76,6 +86,7 @@ static __always_inline int begin_cloned(struct step *s, struct nat_entry *entry,
 	count(s, COUNT_CLONED);
 	entry->cloned = 1;
 	entry->servers[1] = second;
+	registers_of(s, second)->sent += 1;
 	set_state(entry, ENTRY_SECOND);
 	order->copy = s->copy;
 	order->servers[0] = first;
@@ -148,7 +159,14 @@ static __always_inline struct nat_entry *expected(struct step *s)
 		count(s, COUNT_SPOOFED);
 		return 0;
 	}
+	registers_of(s, entry->servers[which & 1])->answered += 1;
 	return entry;
+}
+
+/* A server answers the control plane, which asked whether it lives. */
+static __always_inline bool answers_question(const struct step *s)
+{
+	return config.mode == MODE_NAT && word(s->f.wire->index) == QUESTION_INDEX && from_server(s);
 }
 
 /* The execution time of a response enters the type's average. */
@@ -164,6 +182,8 @@ static __always_inline void finished(struct step *s, __u32 class, __u64 executio
 
 static __always_inline int response(struct step *s)
 {
+	if (answers_question(s))
+		return XDP_PASS;
 	struct nat_entry *entry = expected(s);
 	if (!entry)
 		return XDP_DROP;
@@ -171,7 +191,7 @@ static __always_inline int response(struct step *s)
 	__u32 status = (flag & FLAG_STATUS_MASK) >> FLAG_STATUS_SHIFT, time_ns = word(s->f.wire->time_ns);
 	bool was_served = status != STATUS_SHED && status != STATUS_DRAINING;
 	if (was_served)
-		finished(s, declared_class(entry->wire_class), bpf_ntohl(time_ns));
+		finished(s, class_of(s, entry->wire_class), bpf_ntohl(time_ns));
 	__u32 state = clear_state(entry, mark == FLAG_CLONE ? ENTRY_SECOND : ENTRY_FIRST);
 	/* A copy that was not begun says nothing to the client while there is another. */
 	if (!was_served && entry->cloned && state)
@@ -212,7 +232,7 @@ static __always_inline int bounced(struct step *s)
 	clear_state(entry, which ? ENTRY_SECOND : ENTRY_FIRST);
 	if (entry->bounces < 255)
 		entry->bounces += 1;
-	__u32 group = s->tables->group_of[declared_class(entry->wire_class) & (MAX_TYPES - 1)];
+	__u32 group = s->tables->group_of[class_of(s, entry->wire_class) & (MAX_TYPES - 1)];
 	int number = turn(s, group);
 	if (number < 0)
 		return give_up(s, entry);

@@ -103,14 +103,19 @@ static __always_inline int turn(struct step *s, __u32 group)
 	return s->tables->turns[(table->first + at) & (MAX_TURNS - 1)];
 }
 
-static __always_inline __u32 declared_class(__u8 wire_class)
+static __always_inline __u32 class_of(const struct step *s, __u8 wire_class)
 {
-	return wire_class < config.types ? wire_class : config.types & (MAX_TYPES - 1);
+	return s->tables->class_of[wire_class];
 }
 
 static __always_inline struct server_entry *server_at(const struct step *s, __u32 number)
 {
 	return &s->tables->server[number & (MAX_SERVERS - 1)];
+}
+
+static __always_inline struct server_registers *registers_of(struct step *s, __u32 number)
+{
+	return &s->own->server[number & (MAX_SERVERS - 1)];
 }
 
 static __always_inline void addresses_of_switch(struct rewrite *to, __u32 *own_ip, __u8 family)
@@ -148,9 +153,11 @@ static __always_inline int request(struct step *s)
 	if (from_own_address(&s->f) || from_server(s))
 		return drop(s, COUNT_SPOOFED);
 	count(s, COUNT_REQUESTS);
-	__u32 class = declared_class(s->f.wire->class);
-	if (class == config.types)
+	__u32 class = class_of(s, s->f.wire->class);
+	if (class == config.types) {
 		count(s, COUNT_UNKNOWN_TYPE);
+		s->own->unknown_bytes[s->f.wire->class] += 1;
+	}
 	__u32 group = s->tables->group_of[class & (MAX_TYPES - 1)];
 	if (config.mode == MODE_NAT)
 		return begin(s, class, group);
@@ -161,6 +168,7 @@ static __always_inline int request(struct step *s)
 	const struct server_entry *server = server_at(s, number);
 	if (server->family != s->f.family)
 		return drop(s, COUNT_OTHER_FAMILY);
+	registers_of(s, number)->sent += 1;
 	redirect_to(&s->f, server, 0);
 	return leave_by(s, server->ifindex);
 }

@@ -19,6 +19,9 @@
 /* The switch replaces address and index, and puts them back into the response. */
 #define MODE_NAT 0
 
+/* No request of a client bears this index to a server: it is that of the control plane's own questions. */
+#define QUESTION_INDEX 0
+
 #define CLONING_OFF 0
 #define CLONING_CALMEST 1  /* the excess of a burst to the group with the lowest degree of burst */
 #define CLONING_LONGER 2   /* the same among groups of longer requests */
@@ -29,7 +32,7 @@ struct switch_config {
 	__u32 own_ip4;     /* 0: none */
 	__u32 answer_ticks; /* an unanswered request is forgotten after so many ticks of 2^20 ns */
 	__u16 port;
-	__u16 types;       /* declared types: bytes 0 to types - 1; others are UNKNOWN */
+	__u16 types;       /* types there is room for; UNKNOWN comes after them */
 	__u8 mode;
 	__u8 cloning;
 	__u8 pad[2];
@@ -64,6 +67,7 @@ struct rack_tables {
 	__u32 seed;        /* of the hash of addresses */
 	__u32 groups;
 	__u8 group_of[MAX_TYPES];
+	__u8 class_of[MAX_TYPES];    /* the type that each type byte names; `types` is UNKNOWN */
 	struct group_table group[MAX_GROUPS];
 	__u16 turns[MAX_TURNS];      /* servers */
 	__u16 bucket[BUCKETS];       /* server + 1; 0: free */
@@ -115,6 +119,13 @@ struct type_registers {
 	__u64 responses;   /* of those averaged: the weight of this CPU's average */
 };
 
+/* Copies of requests, by server. Those that are not answered are sent - answered - expired. */
+struct server_registers {
+	__u64 sent;
+	__u64 answered;    /* responses, and requests handed back */
+	__u64 expired;
+};
+
 enum packet_count {
 	COUNT_REQUESTS,
 	COUNT_ANSWERED,
@@ -144,4 +155,6 @@ struct cpu_registers {
 	__u64 counts[COUNTS];
 	__u32 next_turn[MAX_GROUPS];
 	struct type_registers type[MAX_TYPES];
+	struct server_registers server[MAX_SERVERS];
+	__u64 unknown_bytes[MAX_TYPES]; /* requests by type byte, where that names no type */
 };

@@ -43,6 +43,8 @@ constants! {
     CLONING_CALMEST = 1;
     /// `config.cloning`.
     CLONING_LONGER = 2;
+    /// The index of the control plane's own questions.
+    QUESTION_INDEX = 0;
     /// Marks an order of clones.
     CLONE_MAGIC = 0x4857_4332;
     /// `server_entry.family` of IPv4.
@@ -170,10 +172,11 @@ mirror! {
         seed: u32 as "seed" at 0,
         groups: u32 as "groups" at 4,
         group_of: [u8; MAX_TYPES] as "group_of" at 8,
-        group: [GroupTable; MAX_GROUPS] as "group" at 264,
-        turns: [u16; MAX_TURNS] as "turns" at 1288,
-        bucket: [u16; BUCKETS] as "bucket" at 9480,
-        server: [ServerEntry; MAX_SERVERS] as "server" at 11528,
+        class_of: [u8; MAX_TYPES] as "class_of" at 264,
+        group: [GroupTable; MAX_GROUPS] as "group" at 520,
+        turns: [u16; MAX_TURNS] as "turns" at 1544,
+        bucket: [u16; BUCKETS] as "bucket" at 9736,
+        server: [ServerEntry; MAX_SERVERS] as "server" at 11784,
     }
 }
 
@@ -196,6 +199,15 @@ mirror! {
 }
 
 mirror! {
+    /// One server's registers on one CPU.
+    ServerRow as "server_registers", 24, assert_server_row {
+        sent: u64 as "sent" at 0,
+        answered: u64 as "answered" at 8,
+        expired: u64 as "expired" at 16,
+    }
+}
+
+mirror! {
     /// One CPU's registers.
     CpuRegisters as "cpu_registers", CPU_REGISTERS_BYTES, assert_registers {
         nat_first: u32 as "nat_first" at 0,
@@ -204,11 +216,13 @@ mirror! {
         counts: [u64; COUNTS] as "counts" at 16,
         next_turn: [u32; MAX_GROUPS] as "next_turn" at 144,
         of_type: [TypeRow; MAX_TYPES] as "type" at 400,
+        of_server: [ServerRow; MAX_SERVERS] as "server" at 6544,
+        unknown_bytes: [u64; MAX_TYPES] as "unknown_bytes" at 12688,
     }
 }
 
-pub(crate) const RACK_TABLES_BYTES: usize = 11528 + MAX_SERVERS * 40;
-pub(crate) const CPU_REGISTERS_BYTES: usize = 400 + MAX_TYPES * 24;
+pub(crate) const RACK_TABLES_BYTES: usize = 11784 + MAX_SERVERS * 40;
+pub(crate) const CPU_REGISTERS_BYTES: usize = 12688 + MAX_TYPES * 8;
 
 fn assert_equal(c: &mut String, what: &str, value: usize) {
     let _ = writeln!(
@@ -231,6 +245,7 @@ pub(crate) fn asserts(count_names: &[&str; COUNTS]) -> String {
         assert_tables,
         assert_order,
         assert_type,
+        assert_server_row,
         assert_registers,
     ] {
         of_struct(&mut c);

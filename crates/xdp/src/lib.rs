@@ -29,7 +29,7 @@ mod tables;
 pub use aya::programs::XdpMode;
 pub use neighbours::{NeighbourError, neighbour_of};
 pub use object::{ObjectError, XdpObjects, compile};
-pub use registers::{Registers, TypeRegisters, XdpCounts};
+pub use registers::{Registers, ServerRegisters, TypeRegisters, XdpCounts};
 pub use support::missing;
 pub use switch::{CloneOrder, Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
 pub use tables::{Neighbour, TableError, XdpTables, tables_of};

@@ -1,6 +1,6 @@
 //! What the program counted and measured, of all CPUs together.
 
-use crate::layout::{COUNTS, CpuRegisters};
+use crate::layout::{COUNTS, CpuRegisters, MAX_SERVERS};
 use headway_policy::rack::DemandReading;
 
 /// Declares the counts in the order of `enum packet_count` in `bpf/tables.h`.
@@ -74,6 +74,25 @@ pub struct TypeRegisters {
     pub execution_ns: u64,
 }
 
+/// One server's copies of requests since the load, of all CPUs together.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ServerRegisters {
+    /// Sent to it.
+    pub sent: u64,
+    /// Answered by it or handed back.
+    pub answered: u64,
+    /// Not answered in time, and forgotten.
+    pub expired: u64,
+}
+
+impl ServerRegisters {
+    /// Copies that the server has.
+    #[must_use]
+    pub fn unanswered(&self) -> u64 {
+        self.sent.saturating_sub(self.answered + self.expired)
+    }
+}
+
 /// The program's registers at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Registers {
@@ -81,6 +100,10 @@ pub struct Registers {
     pub counts: XdpCounts,
     /// By type, UNKNOWN last.
     pub types: Vec<TypeRegisters>,
+    /// By server, those that there is room for. In [direct mode](crate::Mode::Direct) no answer is seen.
+    pub servers: Vec<ServerRegisters>,
+    /// Type bytes of requests that were UNKNOWN when they came.
+    pub unknown_bytes: Vec<u8>,
 }
 
 impl Registers {
@@ -99,9 +122,24 @@ impl Registers {
                 execution_ns: (weighted / u128::from(responses.max(1))) as u64,
             }
         });
+        let servers = (0..MAX_SERVERS).map(|server| {
+            let rows = || cpus.iter().map(|cpu| &cpu.of_server[server]);
+            ServerRegisters {
+                sent: rows().map(|row| row.sent).sum(),
+                answered: rows().map(|row| row.answered).sum(),
+                expired: rows().map(|row| row.expired).sum(),
+            }
+        });
+        let came = |&byte: &u8| {
+            let byte = usize::from(byte);
+            cpus.iter().any(|cpu| cpu.unknown_bytes[byte] > 0)
+        };
+        let unknown_bytes = (0..=255).filter(came);
         Self {
             counts: XdpCounts::of(&counts),
             types: types.collect(),
+            servers: servers.collect(),
+            unknown_bytes: unknown_bytes.collect(),
         }
     }
 

@@ -50,13 +50,15 @@ pub enum TableError {
 #[derive(Clone)]
 pub struct XdpTables(pub(crate) Box<RackTables>);
 
-/// The tables of a policy as it is now, with UNKNOWN and `types` declared types, over these servers.
+/// The tables of a policy as it is now, over these servers. It has UNKNOWN and `types` other types; the first of them are those of these type
+/// bytes, by number.
 ///
 /// # Errors
 /// [`TableError`] when the program has no room for so much, or a server is missing.
 pub fn tables_of(
     shaper: &Shaper,
     types: usize,
+    type_bytes: &[u8],
     servers: &[Neighbour],
 ) -> Result<XdpTables, TableError> {
     within("types", types + 1, MAX_TYPES)?;
@@ -68,6 +70,10 @@ pub fn tables_of(
     tables.groups = shaper.groups() as u32;
     for class in 0..=types {
         tables.group_of[class] = shaper.group_of(ClassId(class as u16)) as u8;
+    }
+    tables.class_of.fill(types as u8);
+    for (class, &byte) in type_bytes.iter().enumerate().take(types) {
+        tables.class_of[usize::from(byte)] = class as u8;
     }
     let mut first = 0;
     for (group, round) in rounds().enumerate() {
@@ -191,19 +197,23 @@ mod tests {
     #[test]
     fn the_turns_of_each_group_are_the_policys() {
         let shaper = shaper(4, 2);
-        let tables = tables_of(&shaper, 2, &neighbours(4)).unwrap().0;
+        let tables = tables_of(&shaper, 2, &[0, 77], &neighbours(4)).unwrap().0;
         for group in 0..2 {
             let GroupTable { first, round, .. } = tables.group[group];
             let turns = &tables.turns[first as usize..(first + round) as usize];
             assert_eq!(turns, shaper.round_of(group));
         }
         assert_eq!(tables.group_of[..3], [0, 1, 1]);
+        assert_eq!(tables.class_of[..3], [0, 2, 2]);
+        assert_eq!(tables.class_of[77], 1);
     }
 
     #[test]
     fn every_server_of_a_full_rack_is_found_within_the_probes() {
         let servers = neighbours(MAX_SERVERS);
-        let tables = tables_of(&shaper(MAX_SERVERS, 4), 2, &servers).unwrap().0;
+        let tables = tables_of(&shaper(MAX_SERVERS, 4), 2, &[0, 1], &servers)
+            .unwrap()
+            .0;
         for number in 0..MAX_SERVERS {
             let first = bucket(&tables.server[number], tables.seed);
             let found = (first..first + MAX_PROBES)
@@ -217,7 +227,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused_with_its_number() {
         let most = MAX_SERVERS + 1;
-        let error = tables_of(&shaper(4, 2), 2, &neighbours(most)).err();
+        let error = tables_of(&shaper(4, 2), 2, &[0, 1], &neighbours(most)).err();
         assert_eq!(
             error,
             Some(TableError::TooMany {
@@ -226,7 +236,7 @@ mod tests {
                 most: MAX_SERVERS
             })
         );
-        let error = tables_of(&shaper(4, 2), 2, &neighbours(3)).err();
+        let error = tables_of(&shaper(4, 2), 2, &[0, 1], &neighbours(3)).err();
         assert_eq!(
             error,
             Some(TableError::NoServer {

@@ -63,7 +63,7 @@ fn switch(object: &[u8], mode: Mode, is_ip4: bool) -> XdpSwitch {
         })
         .collect();
     let mut switch = XdpSwitch::load(object, &config).expect("the program loads");
-    let tables = tables_of(&shaper, 2, &servers).expect("they fit");
+    let tables = tables_of(&shaper, 2, &[0, 1], &servers).expect("they fit");
     switch.publish(&tables).expect("published");
     switch
 }

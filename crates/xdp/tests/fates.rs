@@ -40,7 +40,7 @@ fn publish(switch: &mut XdpSwitch) {
             own_mac: OWN_MAC,
         })
         .collect();
-    let tables = tables_of(&shaper, 1, &servers).expect("they fit");
+    let tables = tables_of(&shaper, 1, &[0], &servers).expect("they fit");
     switch.publish(&tables).expect("published");
 }
 

@@ -39,9 +39,9 @@ fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     }
 }
 
-/// A server in a host of its own, until the sender is dropped.
-fn server(number: u8) -> (Host<()>, Sender<()>) {
-    let (stop, wait) = channel::<()>();
+/// A server in a host of its own, which gets these signals until the sender is dropped.
+fn server(number: u8) -> (Host<()>, Sender<i32>) {
+    let (signals, wait) = channel::<i32>();
     let host = Host::start(number, move || {
         let listen = format!("udp://10.77.0.{number}:6000");
         let listen = ["serve", "--listen", &listen, "--app", "spin"];
@@ -54,10 +54,10 @@ fn server(number: u8) -> (Host<()>, Sender<()>) {
             "c-fcfs",
             "--no-ctl",
         ];
-        let _serving = Serving::start_command(&[&listen[..], &rest].concat());
-        let _ = wait.recv();
+        let serving = Serving::start_command(&[&listen[..], &rest].concat());
+        wait.iter().for_each(|signal| serving.signal(signal));
     });
-    (host, stop)
+    (host, signals)
 }
 
 /// The switch's side of the wires to these hosts, with a route to each.
@@ -102,7 +102,7 @@ fn has_program(interface: &str) -> bool {
 fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() {
     in_namespaces("headway rack --xdp", || {
         enter_namespace();
-        let (hosts, stops): (Vec<_>, Vec<_>) = SERVERS.map(server).into_iter().unzip();
+        let (hosts, signals): (Vec<_>, Vec<_>) = SERVERS.map(server).into_iter().unzip();
         let client = Host::start(CLIENT, || {
             let url = format!("udp://{LISTEN}");
             let load = ["load", &url, "--workload", "shenango-bimodal"];
@@ -143,7 +143,66 @@ fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() 
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
-        drop(stops);
+        drop(signals);
+        hosts.into_iter().for_each(Host::end);
+    });
+}
+
+/// Waits for a state of the second server.
+fn await_second(ctl: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let status = status(ctl);
+        if is_so(&status["servers"][1]) {
+            return status;
+        }
+        let waited = begun.elapsed();
+        assert!(waited < Duration::from_secs(10), "{what}: {status}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
+    in_namespaces("silent servers of headway rack --xdp", || {
+        enter_namespace();
+        let (hosts, signals): (Vec<_>, Vec<_>) = SERVERS.map(server).into_iter().unzip();
+        let client = Host::start(CLIENT, || {
+            let url = format!("udp://{LISTEN}");
+            let load = ["load", &url, "--workload", "shenango-bimodal"];
+            let rate = ["--rate", "1000", "--duration", "4s", "--timeout", "1s"];
+            super::json(&[&load[..], &rate, &["--format", "json"]].concat())
+        });
+        shell("ip address add 10.77.0.1/32 dev lo");
+        wire_to(&hosts.iter().collect::<Vec<_>>());
+        wire_to(&[&client]);
+        hosts.iter().for_each(Host::begin);
+        let folder = tempfile::tempdir().expect("a folder");
+        let ctl = folder.path().join("rack");
+        let ctl = ctl.to_str().expect("a plain path");
+        // What a server whose process stands still has got by then is lost, and nothing else.
+        let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
+        std::thread::sleep(Duration::from_millis(300));
+        client.begin();
+        std::thread::sleep(Duration::from_millis(500));
+        signals[1].send(libc::SIGSTOP).expect("the host runs");
+        let left = await_second(ctl, "it leaves", |server| server["silent"] == true);
+        assert_eq!(left["counts"]["left"], 1);
+        let held = left["servers"][1]["unanswered"].as_u64().expect("a count");
+        assert!(held > 0, "{left}");
+        std::thread::sleep(Duration::from_millis(500));
+        let alone = status(ctl);
+        let still = alone["servers"][1]["unanswered"].as_u64();
+        // Its turns end when the control plane has laid the rack out anew.
+        assert!(still.expect("a count") < held + 100, "{alone}");
+        assert!(alone["counts"]["asked"].as_u64() > Some(0), "{alone}");
+        signals[1].send(libc::SIGCONT).expect("the host runs");
+        let back = await_second(ctl, "it returns", |server| server["silent"] == false);
+        assert_eq!(back["counts"]["returned"], 1);
+        let run = client.end();
+        assert!(count(&run, "answered") + 200 > count(&run, "sent"), "{run}");
+        rack.kill();
+        drop(signals);
         hosts.into_iter().for_each(Host::end);
     });
 }

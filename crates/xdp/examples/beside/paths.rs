@@ -228,7 +228,7 @@ fn attach(object: &[u8], mode: Mode) -> XdpSwitch {
         own_mac: switch_mac(number),
     });
     let mut switch = XdpSwitch::load(object, &config).expect("the program loads");
-    let tables = tables_of(&shaper(), 1, &neighbours).expect("they fit");
+    let tables = tables_of(&shaper(), 1, &[0], &neighbours).expect("they fit");
     switch.publish(&tables).expect("published");
     for number in SERVERS.into_iter().chain([CLIENT]) {
         let interface = format!("p{number}");

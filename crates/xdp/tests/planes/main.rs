@@ -28,6 +28,7 @@ use std::time::Duration;
 const SERVERS: usize = 6;
 const CORES: usize = 4;
 const TYPES: usize = 5;
+const TYPE_BYTES: [u8; TYPES] = [0, 1, 2, 3, 4];
 const PORT: u16 = 7777;
 const OWN_MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// Requests under way at most, so that neither switch runs out of room.
@@ -202,7 +203,7 @@ impl Planes {
                 own_mac: OWN_MAC,
             })
             .collect();
-        let tables = tables_of(&self.policy, TYPES, &neighbours).expect("they fit");
+        let tables = tables_of(&self.policy, TYPES, &TYPE_BYTES, &neighbours).expect("they fit");
         self.xdp.publish(&tables).expect("published");
     }
 
@@ -466,7 +467,16 @@ impl Planes {
 
     /// Counts and registers agree.
     fn compare_registers(&mut self) {
-        let Registers { counts, types } = self.xdp.registers().expect("registers");
+        let registers = self.xdp.registers().expect("registers");
+        let Registers { counts, types, .. } = registers;
+        for (number, of_server) in registers.servers.iter().enumerate().take(SERVERS) {
+            let of_user = self.user.unanswered(ServerId(number as u16));
+            assert_eq!(
+                of_server.unanswered(),
+                u64::from(of_user),
+                "server {number}"
+            );
+        }
         let user = *self.user.counts();
         let of_user = [
             ("requests", user.requests),

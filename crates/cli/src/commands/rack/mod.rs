@@ -12,6 +12,7 @@ mod status;
 mod top;
 mod top_view;
 mod xdp;
+mod xdp_servers;
 
 use crate::commands::ctl::client;
 use crate::ctl::place::{self, SocketKind};

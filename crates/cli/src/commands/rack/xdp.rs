@@ -4,14 +4,16 @@ use super::metrics::MetricsServer;
 use super::settings::RackSettings;
 use super::start::{announce, begin_control, score, tell};
 use super::status::{self, ObservedPlane, RackSubject};
+use super::xdp_servers::ServerWatch;
 use crate::commands::serve::config::Sourced;
 use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
 use crate::error::usage;
 use anyhow::{Context, Result};
+use headway_machine::Clock;
 use headway_policy::rack::systems::RackSystem;
-use headway_policy::rack::{ControlPlane, Shaper, Switch};
-use headway_rack::{PacketCounts, SwitchReport, SwitchTables, run_control};
+use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, Shaper, Switch};
+use headway_rack::{PacketCounts, SwitchReport, SwitchTables, TypeTable, run_control};
 use headway_xdp::{
     Mode, Neighbour, NeighbourError, Registers, SwitchError, XdpCounts, XdpMode, XdpSwitch,
     XdpSwitchConfig, compile, neighbour_of, tables_of,
@@ -54,11 +56,13 @@ pub(super) fn serve<S: Switch>(
     let (shaper, turns) = (shaper.clone(), shaper.turns());
     let at = own_address(settings)?;
     // Nobody else gets the port, and the kernel tells nobody that it is closed.
-    let _port = UdpSocket::bind(at).map_err(|error| {
+    let port = UdpSocket::bind(at).map_err(|error| {
         let why =
             format!("cannot listen at {at}: {error}; name an address of this machine and a port that is free");
         settings.listen.refused(why)
     })?;
+    port.set_nonblocking(true)
+        .context("cannot use the switch's port without waiting")?;
     let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(MetricsServer::bind).transpose()?;
@@ -71,12 +75,14 @@ pub(super) fn serve<S: Switch>(
     let control = begin_control(control, turns, &tables).adapting(system.adapting);
     let observed = Arc::new(ObservedPlane::default());
     observed.set(control.control());
+    let declared = settings.declared.len();
     let mut relay = Relay {
         switch,
         shaper,
         tables: Arc::clone(&tables),
         servers,
-        declared: settings.declared.len(),
+        types: TypeTable::new(declared, settings.types.len() - declared),
+        watch: watch(settings, port),
         generation: 0,
         next_reach: Instant::now() + NEIGHBOURS_EVERY,
     };
@@ -121,7 +127,7 @@ pub(super) fn serve<S: Switch>(
     let relayed = relayed.context("cannot start the thread between program and control plane")?;
     let relayed =
         relayed.map_err(|_| anyhow::anyhow!("the relay panicked; its message says why"))?;
-    tell(settings, &all_counts(&relayed?.counts))?;
+    tell(settings, &relayed?)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -192,7 +198,8 @@ struct Relay {
     shaper: Shaper,
     tables: Arc<SwitchTables>,
     servers: Vec<Neighbour>,
-    declared: usize,
+    types: TypeTable,
+    watch: ServerWatch,
     generation: u64,
     next_reach: Instant,
 }
@@ -207,8 +214,8 @@ enum RelayError {
 }
 
 impl Relay {
-    /// Until stopped; the last registers. An error stops the control plane too.
-    fn run(mut self, stopped: &AtomicBool) -> Result<Registers> {
+    /// Until stopped; all that was counted. An error stops the control plane too.
+    fn run(mut self, stopped: &AtomicBool) -> Result<Value> {
         while !stopped.load(Ordering::Acquire) {
             thread::sleep(ROUND);
             if let Err(error) = self.round() {
@@ -220,25 +227,35 @@ impl Relay {
                 self.reach_again()?;
             }
         }
-        Ok(self.switch.registers()?)
+        Ok(self.all_counts(&self.switch.registers()?.counts))
     }
 
     /// Registers one way, new tables the other.
     fn round(&mut self) -> Result<(), RelayError> {
         let registers = self.switch.registers()?;
+        self.watch.look(Clock::global().now_ns(), &registers);
         self.tables.set_readings(&registers.readings());
         self.tables.set_report(self.report(&registers));
         let newest = self.tables.install(self.generation, &mut self.shaper);
-        if newest != self.generation {
+        if newest != self.generation || self.has_new_types(&registers) {
             self.generation = newest;
             self.publish()?;
         }
         Ok(())
     }
 
+    /// Enters the type bytes that came for the first time, while there is room.
+    fn has_new_types(&mut self, registers: &Registers) -> bool {
+        let known = self.types.bytes().len();
+        for &byte in &registers.unknown_bytes {
+            self.types.class(byte);
+        }
+        self.types.bytes().len() > known
+    }
+
     fn publish(&mut self) -> Result<(), RelayError> {
-        let types = self.tables.classes() - 1;
-        let tables = tables_of(&self.shaper, types, &self.servers)?;
+        let types = self.types.unknown().index();
+        let tables = tables_of(&self.shaper, types, self.types.bytes(), &self.servers)?;
         Ok(self.switch.publish(&tables)?)
     }
 
@@ -256,49 +273,59 @@ impl Relay {
     fn report(&self, registers: &Registers) -> SwitchReport {
         let counts = &registers.counts;
         let settled = counts.answered + counts.shed + counts.expired + counts.other_family;
-        let types = &registers.types[..registers.types.len() - 1];
-        let seen = types.iter().rposition(|of_type| of_type.count > 0);
-        let known = seen.map_or(0, |last| last + 1).max(self.declared);
+        let servers = registers.servers.iter().take(self.servers.len());
         SwitchReport {
-            counts: common(counts),
+            counts: self.common(counts),
             under_way: counts.requests.saturating_sub(settled) as usize,
-            unanswered: Vec::new(),
-            cores: Vec::new(),
-            type_bytes: (0..known).map(|byte| byte as u8).collect(),
+            unanswered: servers.map(|server| server.unanswered() as u32).collect(),
+            cores: self.watch.cores(),
+            type_bytes: self.types.bytes().to_vec(),
         }
     }
+
+    /// What both planes count.
+    fn common(&self, counts: &XdpCounts) -> PacketCounts {
+        let mut common = PacketCounts {
+            requests: counts.requests,
+            answered: counts.answered,
+            cloned: counts.cloned,
+            filtered: counts.filtered,
+            copies_refused: counts.copies_refused,
+            bounced: counts.bounced,
+            shed: counts.shed,
+            expired: counts.expired,
+            truncated: counts.truncated,
+            too_long: counts.too_long,
+            unexpected: counts.unexpected,
+            spoofed: counts.spoofed,
+            unknown_type: counts.unknown_type,
+            ..PacketCounts::default()
+        };
+        self.watch.add_to(&mut common);
+        common
+    }
+
+    /// What both planes count, and what only the kernel sees.
+    fn all_counts(&self, counts: &XdpCounts) -> Value {
+        let mut all = status::counts(&self.common(counts));
+        all["fragment"] = counts.fragment.into();
+        all["options"] = counts.options.into();
+        all["other_family"] = counts.other_family.into();
+        all
+    }
+}
+
+/// With `--silence 0` no server ever counts as silent.
+fn watch(settings: &RackSettings, port: UdpSocket) -> ServerWatch {
+    let rules = LivenessRules {
+        silent_ns: settings.silent_ns.unwrap_or(u64::MAX),
+        ..LivenessRules::default()
+    };
+    let liveness = Liveness::new(&settings.cores, rules);
+    ServerWatch::new(liveness, port, settings.servers.clone())
 }
 
 fn known_again(server: Neighbour) -> Neighbour {
     let again: Result<Neighbour, NeighbourError> = neighbour_of(server.address, Duration::ZERO);
     again.unwrap_or(server)
-}
-
-/// What both planes count.
-fn common(counts: &XdpCounts) -> PacketCounts {
-    PacketCounts {
-        requests: counts.requests,
-        answered: counts.answered,
-        cloned: counts.cloned,
-        filtered: counts.filtered,
-        copies_refused: counts.copies_refused,
-        bounced: counts.bounced,
-        shed: counts.shed,
-        expired: counts.expired,
-        truncated: counts.truncated,
-        too_long: counts.too_long,
-        unexpected: counts.unexpected,
-        spoofed: counts.spoofed,
-        unknown_type: counts.unknown_type,
-        ..PacketCounts::default()
-    }
-}
-
-/// What both planes count, and what only the kernel sees.
-fn all_counts(counts: &XdpCounts) -> Value {
-    let mut all = status::counts(&common(counts));
-    all["fragment"] = counts.fragment.into();
-    all["options"] = counts.options.into();
-    all["other_family"] = counts.other_family.into();
-    all
 }
