@@ -80,7 +80,7 @@ impl SwitchTables {
     }
 
     /// The switch's side: hears those agents that reported since `heard`, which has a count for each server, or none.
-    pub(crate) fn hear_agents(&self, heard: &mut [u64], mut said: impl FnMut(ServerId, usize)) {
+    pub fn hear_agents(&self, heard: &mut [u64], mut said: impl FnMut(ServerId, usize)) {
         for (number, (agent, heard)) in self.agents.iter().zip(heard).enumerate() {
             let beats = agent.beats.load(Ordering::Acquire);
             if beats != *heard {

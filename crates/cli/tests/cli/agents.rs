@@ -20,9 +20,9 @@ struct AgentRack {
     _directory: TempDir,
 }
 
-const KEY: &str = "0123456789abcdef0123456789abcdef\n";
+pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef\n";
 
-fn key_file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
+pub(super) fn key_file(directory: &Path, name: &str, text: &str, mode: u32) -> PathBuf {
     let path = directory.join(name);
     std::fs::write(&path, text).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -279,10 +279,6 @@ fn what_cannot_be_an_agent_is_refused_with_what_to_do() {
         &["--classifier", "type byte"],
     );
     refused(&["serve", "--rack", "127.0.0.1:7101"], &["--rack-key"]);
-    refused(
-        &[&rack[..], &[&good, "--xdp", "lo"]].concat(),
-        &["--agent-key", "hears no agents yet"],
-    );
     refused(
         &[
             "rack",

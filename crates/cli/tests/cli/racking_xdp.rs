@@ -3,6 +3,7 @@
 #[path = "../../../xdp/tests/common/net.rs"]
 mod net;
 
+use super::agents::{KEY, key_file};
 use super::errors::refused;
 use super::serving::{Serving, count};
 use net::{Host, enter_namespace, missing, shell};
@@ -41,6 +42,11 @@ fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
 
 /// A server in a host of its own, which gets these signals until the sender is dropped.
 fn server(number: u8) -> (Host<()>, Sender<i32>) {
+    server_with(number, Vec::new())
+}
+
+/// The same with more arguments.
+fn server_with(number: u8, more: Vec<String>) -> (Host<()>, Sender<i32>) {
     let (signals, wait) = channel::<i32>();
     let host = Host::start(number, move || {
         let listen = format!("udp://10.77.0.{number}:6000");
@@ -54,7 +60,8 @@ fn server(number: u8) -> (Host<()>, Sender<i32>) {
             "c-fcfs",
             "--no-ctl",
         ];
-        let serving = Serving::start_command(&[&listen[..], &rest].concat());
+        let more: Vec<&str> = more.iter().map(String::as_str).collect();
+        let serving = Serving::start_command(&[&listen[..], &rest, &more].concat());
         wait.iter().for_each(|signal| serving.signal(signal));
     });
     (host, signals)
@@ -201,6 +208,52 @@ fn a_silent_server_leaves_the_kernels_turns_and_comes_back() {
         assert_eq!(back["counts"]["returned"], 1);
         let run = client.end();
         assert!(count(&run, "answered") + 200 > count(&run, "sent"), "{run}");
+        rack.kill();
+        drop(signals);
+        hosts.into_iter().for_each(Host::end);
+    });
+}
+
+#[test]
+fn a_server_that_stops_tells_the_kernels_switch_first_and_nothing_is_lost() {
+    in_namespaces("agents of headway rack --xdp", || {
+        enter_namespace();
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = key_file(folder.path(), "key", KEY, 0o600);
+        let key = key.to_str().expect("a plain path").to_owned();
+        let joins = |number| {
+            let more = ["--rack", "10.77.0.1:7101", "--rack-key", &key];
+            server_with(number, more.map(str::to_owned).to_vec())
+        };
+        let (hosts, signals): (Vec<_>, Vec<_>) = SERVERS.map(joins).into_iter().unzip();
+        let client = Host::start(CLIENT, || {
+            let url = format!("udp://{LISTEN}");
+            let load = ["load", &url, "--workload", "shenango-bimodal"];
+            let rate = ["--rate", "1000", "--duration", "2s", "--timeout", "2s"];
+            super::json(&[&load[..], &rate, &["--format", "json"]].concat())
+        });
+        shell("ip address add 10.77.0.1/32 dev lo");
+        wire_to(&hosts.iter().collect::<Vec<_>>());
+        wire_to(&[&client]);
+        hosts.iter().for_each(Host::begin);
+        let ctl = folder.path().join("rack");
+        let ctl = ctl.to_str().expect("a plain path");
+        let agents = ["--agents", "10.77.0.1:7101", "--agent-key", &key];
+        let mut rack = Serving::start_command(&rack_args(
+            "p2,p10,p11",
+            &[&["--ctl", ctl], &agents[..]].concat(),
+        ));
+        await_second(ctl, "its agent has an order", |server| {
+            server["agent"]["order"].as_u64() > Some(0)
+        });
+        client.begin();
+        std::thread::sleep(Duration::from_millis(700));
+        signals[1].send(libc::SIGTERM).expect("the host runs");
+        let run = client.end();
+        let last = await_second(ctl, "it leaves", |server| server["counted_cores"] == 0);
+        assert_eq!(last["servers"][1]["agent"]["draining"], true, "{last}");
+        assert_eq!(count(&run, "lost"), 0, "{run} {last}");
+        assert_eq!(last["counts"]["answered"], last["counts"]["requests"]);
         rack.kill();
         drop(signals);
         hosts.into_iter().for_each(Host::end);

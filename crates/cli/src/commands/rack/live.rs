@@ -1,8 +1,8 @@
 //! The switch and its control plane, until a signal.
 
 use super::metrics::MetricsServer;
-use super::settings::{AgentSettings, RackSettings};
-use super::start::{announce, begin_control, score, tell};
+use super::settings::RackSettings;
+use super::start::{announce, begin_control, hear_agents, run_agents, score, tell};
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
 use crate::commands::serve::ctl::ControlSocket;
@@ -10,14 +10,10 @@ use crate::ctl::place::SocketKind;
 use crate::error::explain;
 use anyhow::{Context, Result};
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
-use headway_policy::rack::{
-    Bouncing, ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns,
-};
-use headway_rack::agent::{AgentHub, HubRack};
+use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
 use headway_rack::{SwitchLimits, SwitchStopper, SwitchTables, UdpSwitch, run_control};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -79,9 +75,7 @@ fn serve<S: Switch + Send + 'static>(
     .map_err(|error| settings.listen.refused(error))?;
     let at = switch.local_addr();
     let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
-    let agents = settings.agents.as_ref();
-    let agents = agents.map(|agents| hear_agents(settings, agents, at, system.bouncing, &tables));
-    let agents = agents.transpose()?.map(Arc::new);
+    let agents = hear_agents(settings, at, system.bouncing, &tables)?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(MetricsServer::bind).transpose()?;
     if let Some(silent_ns) = settings.silent_ns {
@@ -123,11 +117,7 @@ fn serve<S: Switch + Send + 'static>(
             *switch.switch().counts()
         });
         if let Some(agents) = &agents {
-            let hearing = thread::Builder::new().name("hw-agents".into());
-            // Without this thread servers are watched by their responses alone.
-            if let Err(error) = hearing.spawn_scoped(scope, || agents.run(&stopped)) {
-                eprintln!("agents are not heard: {error}");
-            }
+            run_agents(scope, agents, &stopped);
         }
         if let Some(control) = control {
             let observe = |control: &ControlPlane| {
@@ -145,31 +135,6 @@ fn serve<S: Switch + Send + 'static>(
         .map_err(|_| anyhow::anyhow!("the switch's thread panicked; its message says why"))?;
     tell(settings, &counts(&counted))?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Binds the port that agents report to.
-fn hear_agents(
-    settings: &RackSettings,
-    agents: &AgentSettings,
-    switch: SocketAddr,
-    bouncing: Bouncing,
-    tables: &Arc<SwitchTables>,
-) -> Result<AgentHub> {
-    let rack = HubRack {
-        servers: settings.addresses.clone(),
-        switch_port: switch.port(),
-        bouncing,
-        tables: Arc::clone(tables),
-    };
-    let hub = AgentHub::bind(agents.at.value, agents.key.clone(), rack);
-    let hub = hub.map_err(|error| {
-        let at = agents.at.value;
-        agents.at.refused(format!(
-            "cannot listen at {at} for agents: {error}; choose another port by --agents ADDR:PORT"
-        ))
-    })?;
-    eprintln!("agents report to udp://{}", hub.local_addr()?);
-    Ok(hub)
 }
 
 /// SIGTERM and SIGINT end the switch after the batch that it is at. A second one finds it gone.

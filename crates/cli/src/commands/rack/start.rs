@@ -1,14 +1,18 @@
-//! What the switch in user space and the one in the kernel have in common: the first layout, and what is said at the start and at the end.
+//! What the switch in user space and the one in the kernel have in common: agents, the first layout, and what is said at the start and at the end.
 
 use super::settings::RackSettings;
 use super::status::RackSubject;
 use crate::output;
 use anyhow::Result;
-use headway_policy::rack::{ControlPlane, Turns};
+use headway_policy::rack::{Bouncing, ControlPlane, Turns};
+use headway_rack::agent::{AgentHub, HubRack};
 use headway_rack::{RackControl, ScoringTask, SwitchTables, score_by_simulation};
 use serde_json::Value;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::{self, Scope};
 
 /// The load at which the first groups are chosen, before anything is measured.
 const FIRST_LOAD: f64 = 0.85;
@@ -36,10 +40,49 @@ pub(super) fn score(turns: Turns, task: &ScoringTask) -> Vec<f64> {
     score_by_simulation(&cores, turns, task)
 }
 
+/// Binds the port that agents report to, where the settings want agents.
+pub(super) fn hear_agents(
+    settings: &RackSettings,
+    switch: SocketAddr,
+    bouncing: Bouncing,
+    tables: &Arc<SwitchTables>,
+) -> Result<Option<Arc<AgentHub>>> {
+    let Some(agents) = &settings.agents else {
+        return Ok(None);
+    };
+    let rack = HubRack {
+        servers: settings.addresses.clone(),
+        switch_port: switch.port(),
+        bouncing,
+        tables: Arc::clone(tables),
+    };
+    let hub = AgentHub::bind(agents.at.value, agents.key.clone(), rack);
+    let hub = hub.map_err(|error| {
+        let at = agents.at.value;
+        agents.at.refused(format!(
+            "cannot listen at {at} for agents: {error}; choose another port by --agents ADDR:PORT"
+        ))
+    })?;
+    eprintln!("agents report to udp://{}", hub.local_addr()?);
+    Ok(Some(Arc::new(hub)))
+}
+
+/// Hears agents until `stopped`. Without this thread servers are watched by their responses alone.
+pub(super) fn run_agents<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    agents: &'scope AgentHub,
+    stopped: &'scope AtomicBool,
+) {
+    let hearing = thread::Builder::new().name("hw-agents".into());
+    if let Err(error) = hearing.spawn_scoped(scope, || agents.run(stopped)) {
+        eprintln!("agents are not heard: {error}");
+    }
+}
+
 /// One line for whoever waits for the switch, the rest for people.
 pub(super) fn announce(
     settings: &RackSettings,
-    at: std::net::SocketAddr,
+    at: SocketAddr,
     subject: &RackSubject,
 ) -> Result<()> {
     let cores: usize = settings.cores.iter().sum();

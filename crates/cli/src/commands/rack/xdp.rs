@@ -2,7 +2,7 @@
 
 use super::metrics::MetricsServer;
 use super::settings::RackSettings;
-use super::start::{announce, begin_control, score, tell};
+use super::start::{announce, begin_control, hear_agents, run_agents, score, tell};
 use super::status::{self, ObservedPlane, RackSubject};
 use super::xdp_servers::ServerWatch;
 use crate::commands::serve::config::Sourced;
@@ -49,10 +49,6 @@ pub(super) fn serve<S: Switch>(
         );
         return Err(settings.policy.refused(why));
     };
-    if settings.agents.is_some() {
-        let why = "the switch in the kernel hears no agents yet: leave out --agent-key, or --xdp";
-        return Err(usage("--agent-key", why));
-    }
     let (shaper, turns) = (shaper.clone(), shaper.turns());
     let at = own_address(settings)?;
     // Nobody else gets the port, and the kernel tells nobody that it is closed.
@@ -71,10 +67,18 @@ pub(super) fn serve<S: Switch>(
     let config = config(settings, at, &shaper);
     let switch = XdpSwitch::load(&objects.rack, &config);
     let switch = switch.map_err(|error| interfaces.refused(error))?;
-    let tables = Arc::new(SwitchTables::new(settings.types.len()));
+    let tables = SwitchTables::new(settings.types.len()).with_agents(servers.len());
+    let tables = Arc::new(tables);
+    let agents = hear_agents(settings, at, system.bouncing, &tables)?;
     let control = begin_control(control, turns, &tables).adapting(system.adapting);
     let observed = Arc::new(ObservedPlane::default());
-    observed.set(control.control());
+    let observe = |control: &ControlPlane| {
+        observed.set(control);
+        if let Some(agents) = &agents {
+            agents.follow(control);
+        }
+    };
+    observe(control.control());
     let declared = settings.declared.len();
     let mut relay = Relay {
         switch,
@@ -82,7 +86,8 @@ pub(super) fn serve<S: Switch>(
         tables: Arc::clone(&tables),
         servers,
         types: TypeTable::new(declared, settings.types.len() - declared),
-        watch: watch(settings, port),
+        watch: watch(settings, &port)?,
+        heard: vec![0; settings.servers.len()],
         generation: 0,
         next_reach: Instant::now() + NEIGHBOURS_EVERY,
     };
@@ -100,7 +105,7 @@ pub(super) fn serve<S: Switch>(
         &tables,
         &observed,
     );
-    let subject = Arc::new(subject);
+    let subject = Arc::new(subject.with_agents(agents.clone()));
     let _socket = socket
         .map(|socket| socket.answer(Arc::clone(&subject)))
         .transpose()
@@ -120,7 +125,9 @@ pub(super) fn serve<S: Switch>(
     let relayed = thread::scope(|scope| {
         let relaying = thread::Builder::new().name("hw-relay".into());
         let relaying = relaying.spawn_scoped(scope, || relay.run(&stopped));
-        let observe = |control: &ControlPlane| observed.set(control);
+        if let Some(agents) = &agents {
+            run_agents(scope, agents, &stopped);
+        }
         run_control(control, &stopped, |task| score(turns, task), observe);
         relaying.map(|thread| thread.join())
     });
@@ -199,7 +206,10 @@ struct Relay {
     tables: Arc<SwitchTables>,
     servers: Vec<Neighbour>,
     types: TypeTable,
-    watch: ServerWatch,
+    /// None with `--silence 0`.
+    watch: Option<ServerWatch>,
+    /// Reports heard of each server's agent.
+    heard: Vec<u64>,
     generation: u64,
     next_reach: Instant,
 }
@@ -233,7 +243,13 @@ impl Relay {
     /// Registers one way, new tables the other.
     fn round(&mut self) -> Result<(), RelayError> {
         let registers = self.switch.registers()?;
-        self.watch.look(Clock::global().now_ns(), &registers);
+        let now_ns = Clock::global().now_ns();
+        if let Some(watch) = &mut self.watch {
+            self.tables.hear_agents(&mut self.heard, |server, cores| {
+                watch.agent_said(now_ns, server, cores);
+            });
+            watch.look(now_ns, &registers);
+        }
         self.tables.set_readings(&registers.readings());
         self.tables.set_report(self.report(&registers));
         let newest = self.tables.install(self.generation, &mut self.shaper);
@@ -278,7 +294,7 @@ impl Relay {
             counts: self.common(counts),
             under_way: counts.requests.saturating_sub(settled) as usize,
             unanswered: servers.map(|server| server.unanswered() as u32).collect(),
-            cores: self.watch.cores(),
+            cores: self.watch.as_ref().map_or(vec![], ServerWatch::cores),
             type_bytes: self.types.bytes().to_vec(),
         }
     }
@@ -301,7 +317,9 @@ impl Relay {
             unknown_type: counts.unknown_type,
             ..PacketCounts::default()
         };
-        self.watch.add_to(&mut common);
+        if let Some(watch) = &self.watch {
+            watch.add_to(&mut common);
+        }
         common
     }
 
@@ -315,14 +333,22 @@ impl Relay {
     }
 }
 
-/// With `--silence 0` no server ever counts as silent.
-fn watch(settings: &RackSettings, port: UdpSocket) -> ServerWatch {
+/// The watch that the settings want, which asks from this port.
+fn watch(settings: &RackSettings, port: &UdpSocket) -> Result<Option<ServerWatch>> {
+    let Some(silent_ns) = settings.silent_ns else {
+        return Ok(None);
+    };
     let rules = LivenessRules {
-        silent_ns: settings.silent_ns.unwrap_or(u64::MAX),
+        silent_ns,
         ..LivenessRules::default()
     };
     let liveness = Liveness::new(&settings.cores, rules);
-    ServerWatch::new(liveness, port, settings.servers.clone())
+    let port = port.try_clone().context("cannot share the switch's port")?;
+    Ok(Some(ServerWatch::new(
+        liveness,
+        port,
+        settings.servers.clone(),
+    )))
 }
 
 fn known_again(server: Neighbour) -> Neighbour {

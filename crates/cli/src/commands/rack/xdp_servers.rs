@@ -1,6 +1,7 @@
 //! Which servers of the switch in the kernel answer: the program counts, the policy decides, and a socket asks those that are silent.
 
 use headway_net::header::{Flag, Header};
+use headway_policy::MAX_WORKERS;
 use headway_policy::rack::{Liveness, LivenessChange, ServerId};
 use headway_rack::PacketCounts;
 use headway_xdp::{Registers, ServerRegisters};
@@ -52,8 +53,7 @@ impl ServerWatch {
             let cores = self.liveness.cores(server);
             match self.liveness.look(server, now_ns) {
                 Some(LivenessChange::Cores(counted)) => {
-                    self.counts.left += u64::from(counted == 0);
-                    self.counts.returned += u64::from(cores == 0);
+                    self.count(cores, counted);
                 }
                 Some(LivenessChange::Ask) => self.ask(number),
                 None => {}
@@ -90,6 +90,25 @@ impl ServerWatch {
             .socket
             .send_to(&question.encode(), self.servers[number]);
         self.counts.asked += 1;
+    }
+
+    /// A server's agent reported: the server lives, and has so many cores; with 0 it takes no more requests. Another report is expected within
+    /// the time of silence.
+    pub(super) fn agent_said(&mut self, now_ns: u64, server: ServerId, cores: usize) {
+        let before = self.liveness.cores(server);
+        self.liveness.heard(server);
+        if cores > 0 {
+            self.liveness.sent(server, now_ns);
+        }
+        let change = self.liveness.capacity(server, cores.min(MAX_WORKERS));
+        if let Some(LivenessChange::Cores(counted)) = change {
+            self.count(before, counted);
+        }
+    }
+
+    fn count(&mut self, before: usize, counted: usize) {
+        self.counts.left += u64::from(counted == 0);
+        self.counts.returned += u64::from(before == 0);
     }
 
     /// The cores that each server counts as having, 0 while it is silent.
