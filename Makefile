@@ -41,7 +41,7 @@ toolchain:
 	@command -v $(CARGO) >/dev/null || { echo "headway needs a Rust toolchain: see https://rustup.rs"; exit 1; }
 	@command -v cc >/dev/null || { echo "headway needs a C linker: install gcc or clang (Debian: apt-get install gcc libc6-dev)"; exit 1; }
 
-test: lint docs unit test-soak loom shuttle asan test-pass test-capi test-xdp
+test: lint docs unit test-soak loom shuttle asan test-pass test-capi test-xdp test-pages
 	@echo "all tests passed"
 
 # The rack's switch and its control plane alone, before real servers on loopback; `make unit` includes it.
@@ -184,7 +184,7 @@ install-pass: pass
 .PHONY: test-capi header
 test-capi: toolchain
 	@pass/packages.sh libjemalloc2 || true
-	$(CARGO) test --locked -p headway-capi --test programs -- --nocapture
+	$(CARGO) test --locked --workspace --test programs -- --nocapture
 
 # The C interface's header, of its source; a test checks that it is current.
 header: toolchain
@@ -198,8 +198,17 @@ test-xdp: toolchain
 	elif [ "$$(id -u)" != 0 ]; then \
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
-		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked -p headway-xdp --tests -- --nocapture && \
-		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked -p headway-cli --test cli racking_xdp -- --nocapture; \
+		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
+		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked --workspace --test cli racking_xdp -- --nocapture; \
+	fi
+
+# The pages of `headway rack` and others in a browser, which `make unit` looks at only where there is one.
+.PHONY: test-pages
+test-pages: toolchain
+	@if ! why=$$(pass/packages.sh chromium); then \
+		echo "SKIPPED test-pages: a browser without a screen $$why"; \
+	else \
+		HEADWAY_BROWSER_REQUIRED=1 $(CARGO) test --locked --workspace --test cli browser -- --nocapture; \
 	fi
 
 # The switch in the kernel and in user space beside nftables and a bare relay: in namespaces, as root.

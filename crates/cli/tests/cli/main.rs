@@ -4,6 +4,7 @@
 
 mod agents;
 mod benching;
+mod browser;
 mod checks;
 mod contract;
 mod controlling;

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// A server of the spin service with one worker.
-fn server() -> Serving {
+pub(super) fn server() -> Serving {
     Serving::start(&SPIN)
 }
 
@@ -25,7 +25,7 @@ const SPIN: [&str; 8] = [
     "c-fcfs",
 ];
 
-fn rack(servers: &[&Serving], args: &[&str]) -> Serving {
+pub(super) fn rack(servers: &[&Serving], args: &[&str]) -> Serving {
     let servers: Vec<_> = servers
         .iter()
         .flat_map(|server| ["--server", server.addr()])

@@ -1,0 +1,97 @@
+//! Pages in a real browser without a screen.
+
+use super::racking::{rack, server};
+use std::net::UdpSocket;
+use std::process::Command;
+
+/// The page's document after its scripts ran for so long; `None` where no browser is, which is said.
+fn document(url: &str, ran_ms: u32) -> Option<String> {
+    let has = |name: &&&str| {
+        let version = Command::new(name).arg("--version").output();
+        version.is_ok_and(|output| output.status.success())
+    };
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let Some(browser) = browsers.iter().find(has) else {
+        let required = std::env::var_os("HEADWAY_BROWSER_REQUIRED").is_some();
+        assert!(!required, "no browser is installed");
+        println!("SKIPPED a page in a browser: it needs one (apt-get install chromium)");
+        return None;
+    };
+    let profile = tempfile::tempdir().expect("a folder");
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu"])
+        .args(["--no-first-run", "--disable-background-networking"])
+        .args(["--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .arg(format!("--virtual-time-budget={ran_ms}"))
+        .args(["--dump-dom", url])
+        .output()
+        .expect("the browser runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    Some(String::from_utf8(output.stdout).expect("a document"))
+}
+
+/// The text of an element with this id, tags left out.
+fn text_of(document: &str, id: &str) -> String {
+    let begin = format!("id=\"{id}\"");
+    let at = document
+        .find(&begin)
+        .unwrap_or_else(|| panic!("no {id} in {document}"));
+    let inside = &document[at..];
+    let inside = &inside[inside.find('>').expect("the tag ends") + 1..];
+    let end = ["</tbody>", "</div>", "</h1>", "</h2>"];
+    let end = end.iter().filter_map(|tag| inside.find(tag)).min();
+    let mut is_tag = false;
+    let keep = |letter: char| {
+        let shown = !is_tag && letter != '<';
+        is_tag = letter == '<' || is_tag && letter != '>';
+        if shown { letter } else { ' ' }
+    };
+    inside[..end.expect("the element ends")]
+        .chars()
+        .map(keep)
+        .collect()
+}
+
+#[test]
+fn the_racks_page_shows_groups_servers_types_and_what_happens() {
+    let server = server();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = port.local_addr().unwrap().to_string();
+    drop(port);
+    let policy = ["--policy", "pallas", "--workload", "high-bimodal"];
+    let rack = rack(
+        &[&server],
+        &[&policy[..], &["--metrics", &at, "--no-ctl"]].concat(),
+    );
+    std::thread::scope(|scope| {
+        let load = scope.spawn(|| rack.load("500", "6s"));
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        if let Some(document) = document(&format!("http://{at}/"), 3_000) {
+            let title = text_of(&document, "title");
+            assert!(title.contains(rack.addr()), "{title}");
+            let state = text_of(&document, "state");
+            assert!(
+                state.contains("pallas") && state.contains("load"),
+                "{state}"
+            );
+            let servers = text_of(&document, "servers");
+            let answers = servers.contains(server.addr()) && servers.contains("answers");
+            assert!(answers, "{servers}");
+            let groups = text_of(&document, "groups");
+            let types = text_of(&document, "types");
+            for name in ["short", "long"] {
+                assert!(
+                    groups.contains(name) && types.contains(name),
+                    "{groups} {types}"
+                );
+            }
+            let rate = text_of(&document, "rate-requests");
+            let rate: f64 = rate.rsplit(' ').next().unwrap().parse().expect(&rate);
+            assert!(rate > 0.0, "{rate}");
+            assert!(document.contains("<polyline points=\"0,"), "{document}");
+        }
+        load.join().expect("the load ends");
+    });
+}
