@@ -26,7 +26,7 @@ demo: build
 # A rack on loopback under racksched and pallas in turn: less than a minute once built.
 .PHONY: demo-rack
 demo-rack: toolchain
-	$(CARGO) run --release --locked -p headway-rack --example demo
+	$(CARGO) run --release --locked -p headway-rack --example demo -- $(CARGO_OUT)/demo-rack.html
 
 # Minutes: every figure of the papers, at full length.
 reproduce: build

@@ -1,7 +1,8 @@
 //! A rack on loopback: one client, one switch, four servers of one worker each, and a mix that changes half-way.
 //!
 //! `make demo-rack` runs it, under racksched and pallas in turn, in about 40 s. Servers sleep for their requests' service times, so
-//! that four of them fit on two cores; packets, queues and the switch are real.
+//! that four of them fit on two cores; packets, queues and the switch are real. It prints a table, and writes a page of tails over time to the
+//! file that its argument names.
 
 use headway_net::header::{Flag, HEADER_BYTES, Header};
 use headway_policy::rack::{RackShape, RackSystem, RackVisit, Switch, Turns, systems};
@@ -10,6 +11,8 @@ use headway_rack::{
     PacketCounts, RackControl, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables, UdpSwitch,
     run_control, score_by_simulation,
 };
+use headway_report::html::{Chart, Page, Series};
+use headway_report::{Table, format};
 use headway_runtime::{Pin, Server};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -33,27 +36,19 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const PALLAS: &str = "pallas,clone=off,interval=1s,delta=2,plan_time=20ms";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!(
+    let setting = format!(
         "4 servers of one worker; short requests of {} ms, long ones of {} ms; {:.0} % load; p99 in ms, from {} s after a change",
         SERVICE_MS[0],
         SERVICE_MS[1],
         100.0 * LOAD,
         SETTLED.as_secs()
     );
-    let [before, after] = SHORT_SHARES.map(|share| format!("{:.0} % shorts", 100.0 * share));
-    println!("{:<10} {before:>22} {after:>22} {:>6}", "", "new");
-    println!(
-        "{:<10} {:>11}{:>11} {:>11}{:>11} {:>6} {:>8}",
-        "policy", "short", "long", "short", "long", "layouts", "lost"
-    );
+    println!("{setting}");
+    let mut outcomes = Vec::new();
     for spec in ["racksched", PALLAS] {
         let name = spec.split(',').next().unwrap_or(spec);
+        eprintln!("{name}: {} s", 2 * PHASE.as_secs());
         let outcome = run(spec)?;
-        let [before, after] = outcome.p99_ms;
-        println!(
-            "{name:<10} {:>11.1}{:>11.1} {:>11.1}{:>11.1} {:>6} {:>8}",
-            before[0], before[1], after[0], after[1], outcome.layouts, outcome.lost
-        );
         let counts = outcome.counts;
         eprintln!(
             "{spec}: the switch forwarded {} requests and {} responses, dropped {}, shed {}",
@@ -62,14 +57,73 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             counts.dropped(),
             counts.shed
         );
+        outcomes.push((name, outcome));
+    }
+    let table = table(&outcomes);
+    print!("{table}");
+    if let Some(path) = std::env::args_os().nth(1) {
+        page(&setting, &table, &outcomes).write(&path)?;
+        println!("tails over time: {}", path.display());
     }
     Ok(())
 }
 
+fn table(outcomes: &[(&str, DemoOutcome)]) -> Table {
+    let [before, after] = SHORT_SHARES.map(|share| format!("of {:.0} % shorts", 100.0 * share));
+    let mut table = Table::new([
+        "policy".into(),
+        format!("shorts, {before}"),
+        format!("longs, {before}"),
+        format!("shorts, {after}"),
+        format!("longs, {after}"),
+        "new layouts".into(),
+        "lost".into(),
+    ]);
+    for (name, outcome) in outcomes {
+        let [before, after] = [0, 1].map(|phase| {
+            let from = PHASE * phase + SETTLED;
+            let to = PHASE * (phase + 1);
+            [0, 1].map(|class| format::significant(outcome.p99_ms(class, from, to), 3))
+        });
+        table.push([
+            (*name).into(),
+            before[0].clone(),
+            before[1].clone(),
+            after[0].clone(),
+            after[1].clone(),
+            outcome.layouts.to_string(),
+            outcome.lost.to_string(),
+        ]);
+    }
+    table
+}
+
+/// The table, and each class's tail second by second.
+fn page(setting: &str, table: &Table, outcomes: &[(&str, DemoOutcome)]) -> Page {
+    let page = Page::new("A rack on loopback, under two policies")
+        .paragraph(setting)
+        .table("Tails after each change", table);
+    let seconds = 2 * PHASE.as_secs();
+    let chart = |title: &str, class: usize| {
+        let chart = Chart::new(title, "seconds", "p99, ms").log_y();
+        let chart = outcomes.iter().fold(chart, |chart, (name, outcome)| {
+            let of_second = |second: u64| {
+                let from = Duration::from_secs(second);
+                outcome.p99_ms(class, from, from + Duration::from_secs(1))
+            };
+            let points = (0..seconds).map(|second| (second as f64 + 0.5, of_second(second)));
+            let points = points.filter(|(_, p99_ms)| p99_ms.is_finite());
+            chart.series(Series::new(*name, points.collect()))
+        });
+        chart.note(format!("The mix changes after {} s.", PHASE.as_secs()))
+    };
+    page.chart(&chart("Short requests", 0))
+        .chart(&chart("Long requests", 1))
+}
+
 /// What came of one policy.
 struct DemoOutcome {
-    /// By phase and class.
-    p99_ms: [[f64; 2]; 2],
+    answers: Vec<Answered>,
     layouts: u64,
     lost: u64,
     counts: PacketCounts,
@@ -163,9 +217,8 @@ fn live<S: Switch + Send + 'static>(
         measured.map(|(answers, sent)| (answers, sent, counts))
     })?;
     let lost = sent - answers.len() as u64;
-    let p99_ms = [0, 1].map(|phase| [0, 1].map(|class| p99_ms(&answers, phase, class)));
     Ok(DemoOutcome {
-        p99_ms,
+        answers,
         layouts: tables.generation().saturating_sub(1),
         lost,
         counts,
@@ -174,26 +227,26 @@ fn live<S: Switch + Send + 'static>(
 
 /// A request that was answered.
 struct Answered {
-    phase: usize,
     class: usize,
     intended: Duration,
     latency: Duration,
 }
 
-fn p99_ms(answers: &[Answered], phase: usize, class: usize) -> f64 {
-    let settled = PHASE * phase as u32 + SETTLED;
-    let mut latencies: Vec<Duration> = answers
-        .iter()
-        .filter(|answer| (answer.phase, answer.class) == (phase, class))
-        .filter(|answer| answer.intended >= settled)
-        .map(|answer| answer.latency)
-        .collect();
-    latencies.sort_unstable();
-    // Nearest rank.
-    let rank = (latencies.len() * 99).div_ceil(100);
-    latencies
-        .get(rank.saturating_sub(1))
-        .map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e3)
+impl DemoOutcome {
+    /// Of a class's requests that were to be sent in this time; not a number without any.
+    fn p99_ms(&self, class: usize, from: Duration, to: Duration) -> f64 {
+        let answers = self.answers.iter();
+        let mut latencies: Vec<Duration> = answers
+            .filter(|answer| answer.class == class && (from..to).contains(&answer.intended))
+            .map(|answer| answer.latency)
+            .collect();
+        latencies.sort_unstable();
+        // Nearest rank.
+        let rank = (latencies.len() * 99).div_ceil(100);
+        latencies
+            .get(rank.saturating_sub(1))
+            .map_or(f64::NAN, |latency| latency.as_secs_f64() * 1e3)
+    }
 }
 
 /// Offers the load as an open loop: Poisson arrivals, latencies from the intended times.
@@ -266,7 +319,6 @@ fn receive(
         let index = Header::decode(*bytes).index as usize;
         if let Some(&(intended, class)) = plan.get(index) {
             answers.push(Answered {
-                phase: usize::from(intended >= PHASE),
                 class,
                 intended,
                 latency: now.saturating_sub(intended),
