@@ -17,7 +17,8 @@
 //! ```
 //!
 //! Figures that are measured on this machine are files of `experiments/live/`, where a server of its own runs under the load of a client
-//! ([`live`]), and of `experiments/replayed/`, where arrivals are replayed without a network ([`replayed`]).
+//! ([`live`]), of `experiments/replayed/`, where arrivals are replayed without a network ([`replayed`]), and of
+//! `experiments/racked/`, where a switch spreads them over servers ([`racked`]).
 //!
 //! A new way to measure is one file in [`kinds`]: a struct read from the file's `[[measure]]`
 //! table, and [`ExperimentKind::tasks`] that cuts the work into pieces.
@@ -26,6 +27,7 @@ mod catalogue;
 mod claim;
 mod compared;
 mod error;
+mod expectation;
 mod experiment;
 mod figures;
 mod judge;
@@ -33,6 +35,7 @@ pub mod kinds;
 mod length;
 pub mod live;
 mod observable;
+pub mod racked;
 pub mod replayed;
 mod result;
 mod run;
@@ -43,6 +46,7 @@ pub use catalogue::NAMES;
 pub use claim::{Aggregate, Claim, ClaimVerdict, Expected, Judged, Sign};
 pub use compared::{ComparedSystem, ExperimentServer};
 pub use error::ReproduceError;
+pub use expectation::Expectation;
 pub use experiment::ExperimentFile;
 pub use figures::{Datum, Figures};
 pub use kinds::{ExperimentKind, Measurement, Setting, Task};

@@ -23,6 +23,8 @@ pub(crate) enum BuiltInApp {
     /// Work of the length that each request asks for
     #[default]
     Spin,
+    /// Sleeps for as long as each request asks for: many servers on few cores
+    Sleep,
     /// Sends back what it is sent
     Echo,
 }
@@ -89,6 +91,7 @@ impl BuiltInApp {
         match self {
             Self::Kv => "kv",
             Self::Spin => "spin",
+            Self::Sleep => "sleep",
             Self::Echo => "echo",
         }
     }
@@ -105,7 +108,7 @@ impl BuiltInApp {
                 .map(|&(name, mean_ns)| class(name, mean_ns, 0.25))
                 .collect(),
             Self::Echo => vec![class("request", 1_000.0, 1.0)],
-            Self::Spin => headway::config::classes(workload),
+            Self::Spin | Self::Sleep => headway::config::classes(workload),
         }
     }
 
@@ -125,7 +128,7 @@ impl BuiltInApp {
         shape.longs()
     }
 
-    /// The service; `spin` works for `max_spin_ns` at most.
+    /// The service; `spin` works, and `sleep` sleeps, for `max_spin_ns` at most.
     pub(crate) fn service(
         self,
         kv: &KvFlags,
@@ -137,6 +140,9 @@ impl BuiltInApp {
             Self::Spin => AnyService::Spin {
                 spin: Spin::default().longest(Duration::from_nanos(max_spin_ns)),
                 longs: self.longs(workload),
+            },
+            Self::Sleep => AnyService::Sleep {
+                longest_ns: max_spin_ns,
             },
             Self::Echo => AnyService::Echo,
         })
@@ -152,6 +158,10 @@ pub(crate) enum AnyService {
         /// The classes that say that they are long.
         longs: BitSet,
     },
+    Sleep {
+        /// A request that asks for more is refused.
+        longest_ns: u64,
+    },
     Echo,
 }
 
@@ -165,6 +175,10 @@ impl Service for AnyService {
                 call.long(|call| spin.handle(call));
             }
             Self::Spin { spin, .. } => spin.handle(call),
+            Self::Sleep { longest_ns } => match u64::from(call.header_time_ns()) {
+                asked_ns if asked_ns > *longest_ns => call.bad_request(),
+                asked_ns => std::thread::sleep(Duration::from_nanos(asked_ns)),
+            },
             Self::Echo => call.reply_in_place(),
         }
     }

@@ -7,6 +7,7 @@ use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
 use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
+use headway_reproduce::racked::{self, RACKED_NAMES, RackedExperiment, RackedReproduction};
 use headway_reproduce::replayed::{self, REPLAYED_NAMES, ReplayedExperiment, ReplayedReproduction};
 use headway_reproduce::{ExperimentFile, NAMES, Reproduction, RunLength, run, show};
 use headway_sim::available_threads;
@@ -69,9 +70,12 @@ impl Args {
             ChosenExperiments::Simulated(experiments) => experiments,
             ChosenExperiments::Live(experiment) => return self.measure(&experiment),
             ChosenExperiments::Replayed(experiment) => return self.replay(&experiment),
+            ChosenExperiments::Racked(experiment) => return self.measure_rack(&experiment),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
-            let live = [LIVE_NAMES, REPLAYED_NAMES].concat().join(", ");
+            let live = [LIVE_NAMES, REPLAYED_NAMES, RACKED_NAMES]
+                .concat()
+                .join(", ");
             let remedy = format!("what is measured live is {live}");
             let flags = "--server, --workers, --seed";
             return Err(usage(
@@ -114,6 +118,8 @@ impl Args {
                 )?;
                 let replayed = replayed::show::listing(&ReplayedExperiment::all());
                 writeln!(writer, "\nThe same without a network:\n{replayed}")?;
+                let racked = racked::show::listing(&RackedExperiment::all());
+                writeln!(writer, "\nThe same, servers behind a switch:\n{racked}")?;
                 writer.flush()?;
             }
         }
@@ -146,10 +152,7 @@ impl Args {
     }
 
     fn replay(&self, experiment: &ReplayedExperiment) -> Result<ExitCode> {
-        if self.server.is_some() || self.workers.is_some() {
-            let why = "its file says what runs and how many workers there are: leave them out, or change a copy of the file";
-            return Err(usage("--server, --workers", why));
-        }
+        self.refuse_server()?;
         let settings = replayed::ReplayedSettings {
             fast: self.fast,
             seed: self.seed.unwrap_or(1),
@@ -170,6 +173,49 @@ impl Args {
         }
         self.write_replayed(&result)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn measure_rack(&self, experiment: &RackedExperiment) -> Result<ExitCode> {
+        self.refuse_server()?;
+        let settings = racked::RackedSettings {
+            command: std::env::current_exe()?,
+            fast: self.fast,
+            seed: self.seed.unwrap_or(1),
+        };
+        let bar = progress::bar(0, "measuring");
+        let measured = racked::measure(experiment, &settings, |done, of, what| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        });
+        bar.finish_and_clear();
+        let result = measured?;
+        if let Some(path) = &self.html {
+            output::page(path, &racked::show::page(&result))?;
+        }
+        self.write_racked(&result)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Refused where the experiment's file says it.
+    fn refuse_server(&self) -> Result<()> {
+        if self.server.is_some() || self.workers.is_some() {
+            let why = "its file says what runs and how many workers there are: leave them out, or change a copy of the file";
+            return Err(usage("--server, --workers", why));
+        }
+        Ok(())
+    }
+
+    fn write_racked(&self, result: &RackedReproduction) -> Result<()> {
+        let mut writer = output::open(self.output.as_deref())?;
+        match self.format {
+            ReproduceFormat::Json => {
+                return output::json(&serde_json::json!({ "results": [result] }), writer);
+            }
+            ReproduceFormat::Markdown => write!(writer, "{}", racked::show::markdown(result))?,
+            ReproduceFormat::Table => writeln!(writer, "{}", racked::show::text(result))?,
+        }
+        Ok(writer.flush()?)
     }
 
     fn write_replayed(&self, result: &ReplayedReproduction) -> Result<()> {
@@ -221,6 +267,7 @@ enum ChosenExperiments {
     Simulated(Vec<ExperimentFile>),
     Live(Box<LiveExperiment>),
     Replayed(Box<ReplayedExperiment>),
+    Racked(Box<RackedExperiment>),
 }
 
 /// The experiments asked for, each once, in the order of the list. One that is measured live is by itself: simulations would take its
@@ -243,9 +290,11 @@ fn chosen(names: &[String]) -> Result<ChosenExperiments> {
 fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
     let live = |experiment| ChosenExperiments::Live(Box::new(experiment));
     let replayed = |experiment| ChosenExperiments::Replayed(Box::new(experiment));
+    let racked = |experiment| ChosenExperiments::Racked(Box::new(experiment));
     if !is_file(name) {
         let named = LiveExperiment::named(name).map(live);
-        return Ok(named.or_else(|| ReplayedExperiment::named(name).map(replayed)));
+        let named = named.or_else(|| ReplayedExperiment::named(name).map(replayed));
+        return Ok(named.or_else(|| RackedExperiment::named(name).map(racked)));
     }
     let text =
         read_text(Path::new(name), SETTINGS_BYTES_MAX).map_err(|error| usage(name, error))?;
@@ -253,6 +302,8 @@ fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
         LiveExperiment::read(&stem(name), &text).map(live)
     } else if ReplayedExperiment::is_one(&text) {
         ReplayedExperiment::read(&stem(name), &text).map(replayed)
+    } else if RackedExperiment::is_one(&text) {
+        RackedExperiment::read(&stem(name), &text).map(racked)
     } else {
         return Ok(None);
     };
@@ -306,7 +357,10 @@ fn from_file(path: &str) -> Result<ExperimentFile> {
 }
 
 fn unknown(name: &str) -> anyhow::Error {
-    let remedy = match nearest(name, &[NAMES, LIVE_NAMES, REPLAYED_NAMES].concat()) {
+    let remedy = match nearest(
+        name,
+        &[NAMES, LIVE_NAMES, REPLAYED_NAMES, RACKED_NAMES].concat(),
+    ) {
         Some(known) => format!("did you mean '{known}'?"),
         None => "`headway reproduce --list` says what there is".into(),
     };

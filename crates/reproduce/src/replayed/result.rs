@@ -3,11 +3,12 @@
 use headway_machine::MachineDescription;
 use serde::Serialize;
 
-use super::claim::{Pair, ReplayedClaim, ReplayedJudged};
+use super::claim::{ReplayedClaim, ReplayedJudged};
 use super::experiment::ReplayedExperiment;
 use super::figure::RunFigure;
 use super::measure::{ReplayedSettings, extent};
 use super::run::ReplayedRun;
+use crate::expectation::Pair;
 use crate::live::median;
 use crate::text::on_one_line;
 
@@ -167,9 +168,9 @@ fn point(system: &str, load: f64, runs: &[ReplayedRun]) -> Point {
 
 #[cfg(test)]
 mod tests {
-    use super::super::claim::Expectation;
     use super::super::run::Side;
     use super::*;
+    use crate::expectation::Expectation;
     use crate::live::LiveVerdict;
     use headway_report::{ClassMeta, Overall, Recorder};
 

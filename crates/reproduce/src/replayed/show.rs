@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use headway_report::html::Page;
-use headway_report::stats::ConfidenceInterval;
 use headway_report::{Table, format};
 
-use super::claim::{Expectation, ReplayedJudged};
+use super::claim::ReplayedJudged;
 use super::experiment::ReplayedExperiment;
 use super::figure::RunFigure;
 use super::result::ReplayedReproduction;
+use crate::expectation::interval_words;
 use crate::show::{list, rows};
 
 /// What there is to measure.
@@ -41,38 +41,14 @@ pub fn claims(result: &ReplayedReproduction) -> Table {
             claim.of.clone(),
             claim.figure.words().into(),
             format::significant(claim.load, 2),
-            expected(claim.expect),
-            interval(claim.live.as_ref()),
-            interval(claim.simulated.as_ref()),
+            claim.expect.words(),
+            interval_words(claim.live.as_ref()),
+            interval_words(claim.simulated.as_ref()),
             claim.rounds.to_string(),
             claim.verdict.words().into(),
         ]);
     }
     table
-}
-
-fn expected(expect: Expectation) -> String {
-    let number = |value: f64| format::significant(value, 3);
-    match expect {
-        Expectation::Paper(ratio) => format!("{} ×", number(ratio)),
-        Expectation::More => "more".into(),
-        Expectation::Less => "less".into(),
-        Expectation::Within(part) => format!("as much, within {}", format::percent(part)),
-        Expectation::AtLeast(bound) => format!("at least {}", number(bound)),
-        Expectation::AtMost(bound) => format!("at most {}", number(bound)),
-    }
-}
-
-fn interval(interval: Option<&ConfidenceInterval>) -> String {
-    let number = |value: f64| format::significant(value, 3);
-    interval.map_or("–".into(), |it| {
-        format!(
-            "{} [{}, {}]",
-            number(it.estimate),
-            number(it.lo),
-            number(it.hi)
-        )
-    })
 }
 
 /// Every system at every load: medians over the rounds that count, live beside simulated.

@@ -9,6 +9,8 @@ impl BuiltInApp {
     pub(crate) fn promises(self) -> HandlerPromises {
         let promises = HandlerPromises::none();
         match self {
+            // A sleep would go on beside whoever interrupted it.
+            Self::Sleep => promises,
             // The storage engine has locks and caches that belong to a thread, and it allocates.
             Self::Kv => promises,
             // SAFETY: they read clocks and the request's own buffer; nothing that they keep over an interruption is the thread's, and they

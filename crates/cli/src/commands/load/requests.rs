@@ -51,7 +51,7 @@ impl RequestFlags {
                 let bodies = self.kv(&classes, seed)?;
                 (operations(&bodies), Some(body_of(bodies)))
             }
-            BuiltInApp::Spin | BuiltInApp::Echo => {
+            BuiltInApp::Spin | BuiltInApp::Sleep | BuiltInApp::Echo => {
                 let types = (0..=u8::MAX).take(classes.len()).collect();
                 (types, self.files(&classes, seed)?)
             }

@@ -34,7 +34,8 @@ pub(super) fn refuse_unheeded(args: &Args, file: &Config<BuiltInApp, KvFlags>) -
         ),
     ];
     for (flag, heeds, is_given) in settings {
-        if is_given && app != heeds {
+        let is_timed = heeds == BuiltInApp::Spin && app == BuiltInApp::Sleep;
+        if is_given && app != heeds && !is_timed {
             let (heeds, app) = (heeds.name(), app.name());
             let why = format!(
                 "the service {app} does not heed it: leave it out, or choose --app {heeds}"
@@ -139,7 +140,8 @@ impl ServeSettings {
         let max_ns = self.max_spin_ns.value;
         let mut classes = self.workload.union();
         let longer = classes.find(|class| class.mean_ns() > max_ns as f64);
-        match longer.filter(|_| self.app == BuiltInApp::Spin) {
+        let is_timed = matches!(self.app, BuiltInApp::Spin | BuiltInApp::Sleep);
+        match longer.filter(|_| is_timed) {
             Some(class) => Err(self.max_spin_ns.refused(format!(
                 "requests of class '{}' ask for {} on average, and more than {} is refused: allow more",
                 class.name,

@@ -166,7 +166,7 @@ impl Interruption {
             BuiltInApp::Spin => {
                 "give --workload a class with long = true, or one with ten times the shortest's mean"
             }
-            BuiltInApp::Kv | BuiltInApp::Echo => "choose --app spin or kv",
+            BuiltInApp::Kv | BuiltInApp::Sleep | BuiltInApp::Echo => "choose --app spin or kv",
         };
         Err(self.feedback.refused(format!(
             "no request of {} says that it is long, so that none would be interrupted: leave it out, or {remedy}",

@@ -1,0 +1,256 @@
+//! The file of a figure that is measured behind a switch.
+
+use headway_policy::PolicySpec;
+use headway_workload::{Workload, duration};
+use serde::Deserialize;
+
+use super::claim::RackedClaim;
+use crate::ReproduceError;
+
+/// The names of the built-in ones.
+pub const RACKED_NAMES: &[&str] = &[
+    "pallas-fig10-live",
+    "pallas-fig13a-live",
+    "pallas-fig13b-live",
+];
+
+fn text(name: &str) -> Option<&'static str> {
+    macro_rules! file {
+        ($name:literal) => {
+            include_str!(concat!("../../../../experiments/racked/", $name, ".toml"))
+        };
+    }
+    Some(match name {
+        "pallas-fig10-live" => file!("pallas-fig10-live"),
+        "pallas-fig13a-live" => file!("pallas-fig13a-live"),
+        "pallas-fig13b-live" => file!("pallas-fig13b-live"),
+        _ => return None,
+    })
+}
+
+/// A figure of a paper, measured behind a switch on this machine, and simulated.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RackedExperiment {
+    /// What it is called: the file's name without `.toml`.
+    #[serde(skip)]
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// Whose it is.
+    pub paper: String,
+    /// Which it is in the paper.
+    pub figure: String,
+    /// What the paper's testbed had that a machine here has not, and what is compared therefore.
+    pub testbed: String,
+    /// The rack and what it is sent.
+    pub rack: RackedSetup,
+    /// How long all of it takes.
+    pub full: RackedExtent,
+    /// The same for a first impression.
+    pub fast: RackedExtent,
+    /// Who is compared.
+    pub system: Vec<RackedSystem>,
+    /// What the paper says of it.
+    pub claim: Vec<RackedClaim>,
+}
+
+/// What every system is given.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RackedSetup {
+    /// Servers, at least 1.
+    pub servers: usize,
+    /// Workers of each, at least 1.
+    pub workers: usize,
+    /// Offered load of all workers, in every phase; above 0.
+    pub load: f64,
+    /// The part of a phase, from its beginning, in which the rack follows: `2s`.
+    pub change: String,
+    /// What is sent: a workload with phases, as in a workload file.
+    pub workload: toml::Table,
+}
+
+/// How much is run.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RackedExtent {
+    /// How often each system runs, at least 2.
+    pub rounds: usize,
+}
+
+/// A system that is compared.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RackedSystem {
+    /// What the results call it.
+    pub name: String,
+    /// The switch's policy and its parameters.
+    pub policy: String,
+    /// The servers' policy, where the control plane does not say it.
+    pub servers: Option<String>,
+}
+
+impl RackedSystem {
+    /// As the simulator takes it.
+    pub(super) fn simulated(&self) -> String {
+        match &self.servers {
+            Some(servers) => format!("{},inner={servers}", self.policy),
+            None => self.policy.clone(),
+        }
+    }
+}
+
+impl RackedSetup {
+    pub(super) fn workload(&self, name: &str) -> Result<Workload, String> {
+        let text = toml::to_string(&self.workload).map_err(|error| error.to_string())?;
+        Workload::from_toml_str(&text, name).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn change_ns(&self) -> Result<u64, String> {
+        duration::parse(&self.change).map_err(|error| format!("`change`: {error}"))
+    }
+}
+
+impl RackedExperiment {
+    /// The built-in one of that name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        match Self::read(name, text(name)?) {
+            Ok(experiment) => Some(experiment),
+            Err(error) => panic!("a built-in experiment must be readable: {error}"),
+        }
+    }
+
+    /// Every built-in one.
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        RACKED_NAMES
+            .iter()
+            .filter_map(|name| Self::named(name))
+            .collect()
+    }
+
+    /// Reads the text of a file and checks what can be checked without running it.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub fn read(name: &str, text: &str) -> Result<Self, ReproduceError> {
+        let parsed: Result<Self, _> = toml::from_str(text);
+        let mut experiment =
+            parsed.map_err(|error| ReproduceError::file(name, error.to_string().trim()))?;
+        experiment.name = name.into();
+        experiment
+            .check()
+            .map_err(|problem| ReproduceError::file(name, problem))?;
+        Ok(experiment)
+    }
+
+    /// Whether the text of a file is one of these.
+    #[must_use]
+    pub fn is_one(text: &str) -> bool {
+        let table: Option<toml::Table> = toml::from_str(text).ok();
+        table.is_some_and(|table| table.contains_key("rack"))
+    }
+
+    /// How much of it is run.
+    pub(super) fn extent(&self, fast: bool) -> RackedExtent {
+        if fast { self.fast } else { self.full }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let RackedSetup {
+            servers,
+            workers,
+            load,
+            ..
+        } = self.rack;
+        if servers == 0 || workers == 0 || load <= 0.0 {
+            return Err("there must be `servers`, `workers`, and a `load` above 0".into());
+        }
+        let workload = self.rack.workload(&self.name)?;
+        let change_ns = self.rack.change_ns()?;
+        let mut phases = workload.phases.iter();
+        if workload.phases.is_empty() || phases.any(|phase| phase.duration_ns <= change_ns) {
+            return Err("the workload must have phases, each longer than `change`".into());
+        }
+        if self.full.rounds < 2 || self.fast.rounds < 2 {
+            return Err("an interval needs two `rounds`".into());
+        }
+        for system in &self.system {
+            let spec: Result<PolicySpec, _> = system.simulated().parse();
+            spec.map_err(|error| format!("system {:?}: {error}", system.name))?;
+        }
+        let classes = workload.class_names();
+        self.claim
+            .iter()
+            .try_for_each(|claim| self.check_claim(claim, &classes, workload.phases.len()))
+    }
+
+    /// Whether it is about a system, a class and a phase that there are.
+    fn check_claim(
+        &self,
+        claim: &RackedClaim,
+        classes: &[&str],
+        phases: usize,
+    ) -> Result<(), String> {
+        let checked = claim.expect.check(claim.over.is_some());
+        checked.map_err(|problem| format!("the claim {:?}: {problem}", claim.says))?;
+        let mut names = [&claim.of].into_iter().chain(&claim.over);
+        if let Some(name) =
+            names.find(|name| self.system.iter().all(|system| system.name != **name))
+        {
+            return Err(format!("a claim is about {name:?}, which is no system"));
+        }
+        if !classes.contains(&claim.class.as_str()) {
+            return Err(format!(
+                "a claim is about the class {:?}, which is none",
+                claim.class
+            ));
+        }
+        if claim.phase == 0 || claim.phase > phases {
+            return Err(format!(
+                "a claim is about phase {} of {phases}",
+                claim.phase
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_is_built_in_and_can_be_read() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/racked");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .map(|file| file.strip_suffix(".toml").unwrap().to_owned())
+            .collect();
+        files.sort();
+        assert_eq!(files, RACKED_NAMES);
+        assert_eq!(RackedExperiment::all().len(), RACKED_NAMES.len());
+    }
+
+    #[test]
+    fn mistakes_are_told() {
+        let good = text("pallas-fig10-live").unwrap();
+        for (from, to, word) in [
+            ("rounds = ", "rounds = 0 #", "two `rounds`"),
+            ("of = \"", "of = \"no ", "which is no system"),
+            ("policy = \"pallas", "policy = \"palas", "palas"),
+            ("class = \"short\"", "class = \"tiny\"", "which is none"),
+            ("phase = 2", "phase = 9", "phase 9 of"),
+            ("change = \"", "change = \"9", "longer than"),
+            ("load = 0.", "load = -0.", "above 0"),
+        ] {
+            assert!(good.contains(from), "{from}");
+            let error = RackedExperiment::read("one", &good.replacen(from, to, 1)).unwrap_err();
+            assert!(error.to_string().contains(word), "{error}");
+        }
+        assert!(RackedExperiment::is_one(good));
+    }
+}

@@ -1,0 +1,199 @@
+//! The measurement: every system in turn, live and simulated.
+
+use std::ops::{ControlFlow, Range};
+use std::path::PathBuf;
+
+use headway_load::{Load, LoadReport, Threads};
+use headway_policy::PolicySpec;
+use headway_report::Histogram;
+use headway_sim::{Experiment, Length, Offered};
+use headway_workload::Workload;
+
+use super::experiment::{RackedExperiment, RackedSystem};
+use super::processes::{ProcessError, RackProcesses};
+use super::run::{During, RackedRun, RackedTail};
+use crate::live::{Lag, PlannedRun, planned_runs};
+
+/// The client waits so long for the last answers.
+const TIMEOUT_NS: u64 = 2_000_000_000;
+/// A request that left later than this is late: a tenth of the shortest service time would be met by a sleep's own lateness.
+const LATE_NS: u64 = 1_000_000;
+
+/// How it is measured.
+#[derive(Clone, Debug)]
+pub struct RackedSettings {
+    /// The command `headway`.
+    pub command: PathBuf,
+    /// For a first impression.
+    pub fast: bool,
+    /// Of arrivals and policies.
+    pub seed: u64,
+}
+
+/// Why nothing was measured.
+#[derive(Debug, thiserror::Error)]
+pub enum RackedError {
+    /// The file asks for what cannot be.
+    #[error("{0}")]
+    File(String),
+    /// A process of the rack.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
+    /// The client.
+    #[error(transparent)]
+    Load(#[from] headway_load::LoadError),
+    /// The simulation.
+    #[error(transparent)]
+    Sim(#[from] headway_sim::SimError),
+}
+
+pub(super) struct RackedSession<'a> {
+    experiment: &'a RackedExperiment,
+    settings: &'a RackedSettings,
+    workload: Workload,
+    change_ns: u64,
+}
+
+impl<'a> RackedSession<'a> {
+    pub(super) fn new(
+        experiment: &'a RackedExperiment,
+        settings: &'a RackedSettings,
+    ) -> Result<Self, RackedError> {
+        let workload = experiment.rack.workload(&experiment.name);
+        Ok(Self {
+            workload: workload.map_err(RackedError::File)?,
+            change_ns: experiment.rack.change_ns().map_err(RackedError::File)?,
+            experiment,
+            settings,
+        })
+    }
+
+    /// Measures all of it. `progress` hears what is done of how much, and of whom.
+    pub(super) fn measure(
+        &self,
+        mut progress: impl FnMut(usize, usize, &str),
+    ) -> Result<Vec<RackedRun>, RackedError> {
+        let systems: Vec<usize> = (0..self.experiment.system.len()).collect();
+        let rounds = self.experiment.extent(self.settings.fast).rounds;
+        let plan = planned_runs(rounds, 1, &systems);
+        let mut runs = Vec::new();
+        for (index, planned) in plan.iter().enumerate() {
+            let system = &self.experiment.system[planned.system];
+            progress(index, plan.len(), &system.name);
+            runs.push(self.run(*planned, system)?);
+        }
+        Ok(runs)
+    }
+
+    fn run(&self, planned: PlannedRun, system: &RackedSystem) -> Result<RackedRun, RackedError> {
+        let seed = self.settings.seed.wrapping_add(planned.seed());
+        let rack = RackProcesses::start(
+            &self.settings.command,
+            &self.experiment.rack,
+            &self.workload,
+            system,
+        )?;
+        let length = headway_load::Extent::Duration {
+            ns: self.length_ns(),
+        };
+        let mut load = Load::new(rack.addr, self.workload.clone(), self.offered(), length);
+        load.seed = seed;
+        load.warm_up = 0.0;
+        load.timeout_ns = TIMEOUT_NS;
+        load.threads = Threads::One;
+        load.late_bound_ns = LATE_NS;
+        load.keep_answers = true;
+        load.policy = system.policy.clone();
+        load.workers = self.workers();
+        let report = load.run(|_| ControlFlow::Continue(()))?;
+        Ok(RackedRun {
+            round: planned.round,
+            system: system.name.clone(),
+            lag: Lag::of(&report.lag_ns),
+            sent: report.run.meta.requests,
+            lost: report.delivery.lost,
+            shed: report.statuses.shed + report.statuses.draining,
+            live: self.live(&report),
+            simulated: self.simulated(system, seed)?,
+        })
+    }
+
+    fn workers(&self) -> usize {
+        self.experiment.rack.servers * self.experiment.rack.workers
+    }
+
+    fn offered(&self) -> Offered {
+        Offered::Load {
+            load: self.experiment.rack.load,
+            workers: self.workers(),
+        }
+    }
+
+    fn length_ns(&self) -> u64 {
+        let phases = self.workload.phases.iter();
+        phases.map(|phase| phase.duration_ns).sum()
+    }
+
+    /// Each part of each phase: when it is.
+    fn parts(&self) -> Vec<(usize, During, Range<u64>)> {
+        let mut parts = Vec::new();
+        let mut begin_ns = 0;
+        for (index, phase) in self.workload.phases.iter().enumerate() {
+            let (settled_ns, end_ns) = (begin_ns + self.change_ns, begin_ns + phase.duration_ns);
+            parts.push((index + 1, During::Change, begin_ns..settled_ns));
+            parts.push((index + 1, During::Settled, settled_ns..end_ns));
+            begin_ns = end_ns;
+        }
+        parts
+    }
+
+    /// Tails of each class in each part of each phase, of a histogram of what was sent then.
+    fn tails(&self, sent_in: impl Fn(usize, Range<u64>) -> Histogram) -> Vec<RackedTail> {
+        let names = self.workload.class_names();
+        let mut tails = Vec::new();
+        for (phase, during, span_ns) in self.parts() {
+            for (class, name) in names.iter().enumerate() {
+                let latency_ns = sent_in(class, span_ns.clone());
+                tails.push(RackedTail::new(phase, during, name, &latency_ns));
+            }
+        }
+        tails
+    }
+
+    fn live(&self, report: &LoadReport) -> Vec<RackedTail> {
+        let dues = report.answers.iter().map(|answer| answer.due_ns);
+        let begin_ns = dues.min().unwrap_or(0);
+        self.tails(|class, span_ns| {
+            let mut latency_ns = Histogram::new();
+            let answers = report.answers.iter();
+            for answer in answers.filter(|answer| answer.class == class) {
+                if span_ns.contains(&(answer.due_ns - begin_ns)) {
+                    latency_ns.record(answer.since_due_ns);
+                }
+            }
+            latency_ns
+        })
+    }
+
+    fn simulated(&self, system: &RackedSystem, seed: u64) -> Result<Vec<RackedTail>, RackedError> {
+        let spec: Result<PolicySpec, _> = system.simulated().parse();
+        let spec = spec.map_err(|error| RackedError::File(error.to_string()))?;
+        let mut simulation = Experiment::new(self.workload.clone(), spec)
+            .servers(self.experiment.rack.servers)
+            .workers(self.experiment.rack.workers)
+            .offered(self.offered())
+            .seed(seed);
+        simulation.length = Length::Duration(self.length_ns());
+        simulation.warm_up = 0.0;
+        simulation.timeline_ns = Some(self.change_ns);
+        let outcome = simulation.run()?;
+        Ok(self.tails(|class, span_ns| {
+            let mut latency_ns = Histogram::new();
+            let intervals = outcome.timeline.iter();
+            for interval in intervals.filter(|interval| span_ns.contains(&interval.from_ns)) {
+                latency_ns.merge(&interval.classes[class]);
+            }
+            latency_ns
+        }))
+    }
+}
