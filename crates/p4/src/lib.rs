@@ -17,7 +17,7 @@ mod model;
 
 pub use commands::simple_switch_commands;
 pub use entries::{
-    Entry, EntryError, MAX_GROUPS, MAX_SERVERS, MAX_TURNS, MAX_TYPES, WINDOW_SHIFT,
-    constant_entries, entries_of,
+    Entry, MAX_GROUPS, MAX_SERVERS, MAX_TURNS, MAX_TYPES, WINDOW_SHIFT, constant_entries,
+    entries_of,
 };
 pub use model::{Pipeline, PipelineRegisters};

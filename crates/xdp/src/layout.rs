@@ -8,6 +8,7 @@ pub(crate) use self::constants::*;
 macro_rules! constants {
     ($($(#[$doc:meta])* $name:ident = $value:expr;)*) => {
         mod constants {
+            use headway_policy::rack::StepTables;
             $($(#[$doc])* pub(crate) const $name: usize = $value;)*
         }
         fn assert_constants(c: &mut String) {
@@ -18,13 +19,13 @@ macro_rules! constants {
 
 constants! {
     /// Types of a switch at most, UNKNOWN included.
-    MAX_TYPES = 256;
+    MAX_TYPES = StepTables::MAX_TYPES;
     /// Groups at most.
-    MAX_GROUPS = 64;
+    MAX_GROUPS = StepTables::MAX_GROUPS;
     /// Turns of all groups together at most: the rack's cores.
-    MAX_TURNS = 4096;
+    MAX_TURNS = StepTables::MAX_TURNS;
     /// Servers at most.
-    MAX_SERVERS = 256;
+    MAX_SERVERS = StepTables::MAX_SERVERS;
     /// Buckets of the hash table of servers by address.
     BUCKETS = 1024;
     /// Buckets that a look-up visits at most.

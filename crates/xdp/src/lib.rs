@@ -32,4 +32,4 @@ pub use object::{ObjectError, XdpObjects, compile};
 pub use registers::{Registers, ServerRegisters, TypeRegisters, XdpCounts};
 pub use support::missing;
 pub use switch::{CloneOrder, Mode, RunPacket, SwitchError, XdpSwitch, XdpSwitchConfig};
-pub use tables::{Neighbour, TableError, XdpTables, tables_of};
+pub use tables::{Neighbour, XdpTables, tables_of};

@@ -1,11 +1,9 @@
 //! The program's tables, made from those of a policy.
 
 use crate::layout::{
-    BUCKETS, FAMILY_IP4, FAMILY_IP6, GroupTable, MAX_GROUPS, MAX_PROBES, MAX_SERVERS, MAX_TURNS,
-    MAX_TYPES, RackTables, Raw, ServerEntry,
+    BUCKETS, FAMILY_IP4, FAMILY_IP6, GroupTable, MAX_PROBES, RackTables, Raw, ServerEntry,
 };
-use headway_policy::ClassId;
-use headway_policy::rack::Shaper;
+use headway_policy::rack::{GroupTurns, Shaper, StepTables, StepTablesError};
 use std::net::{IpAddr, SocketAddr};
 
 /// A server, and how packets reach it.
@@ -21,31 +19,6 @@ pub struct Neighbour {
     pub own_mac: [u8; 6],
 }
 
-/// Why there are no tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TableError {
-    /// More of something than the program has room for.
-    #[error("{found} {what}: the XDP program has room for {most}. Use the user-space switch")]
-    TooMany {
-        /// Of what there are too many.
-        what: &'static str,
-        /// How many there are.
-        found: usize,
-        /// How many there may be.
-        most: usize,
-    },
-    /// A turn of a server that is not in the list.
-    #[error(
-        "the policy sends requests to server {server}, and {servers} servers are listed: list all"
-    )]
-    NoServer {
-        /// The server.
-        server: usize,
-        /// Servers listed.
-        servers: usize,
-    },
-}
-
 /// One copy of the tables, ready to be published.
 #[derive(Clone)]
 pub struct XdpTables(pub(crate) Box<RackTables>);
@@ -54,40 +27,28 @@ pub struct XdpTables(pub(crate) Box<RackTables>);
 /// bytes, by number.
 ///
 /// # Errors
-/// [`TableError`] when the program has no room for so much, or a server is missing.
+/// [`StepTablesError`] when the program has no room for so much, or a server is missing.
 pub fn tables_of(
     shaper: &Shaper,
     types: usize,
     type_bytes: &[u8],
     servers: &[Neighbour],
-) -> Result<XdpTables, TableError> {
-    within("types", types + 1, MAX_TYPES)?;
-    within("groups", shaper.groups(), MAX_GROUPS)?;
-    within("servers", servers.len(), MAX_SERVERS)?;
-    let rounds = || (0..shaper.groups()).map(|group| shaper.round_of(group));
-    within("turns", rounds().map(<[u16]>::len).sum(), MAX_TURNS)?;
+) -> Result<XdpTables, StepTablesError> {
+    let step = StepTables::of(shaper, types, servers.len())?;
     let mut tables = empty();
-    tables.groups = shaper.groups() as u32;
-    for class in 0..=types {
-        tables.group_of[class] = shaper.group_of(ClassId(class as u16)) as u8;
-    }
+    tables.groups = step.groups.len() as u32;
+    tables.group_of[..step.group_of.len()].copy_from_slice(&step.group_of);
     tables.class_of.fill(types as u8);
     for (class, &byte) in type_bytes.iter().enumerate().take(types) {
         tables.class_of[usize::from(byte)] = class as u8;
     }
     let mut first = 0;
-    for (group, round) in rounds().enumerate() {
-        if let Some(&server) = round.iter().find(|&&s| usize::from(s) >= servers.len()) {
-            return Err(TableError::NoServer {
-                server: usize::from(server),
-                servers: servers.len(),
-            });
-        }
+    for (group, GroupTurns { round, threshold }) in step.groups.iter().enumerate() {
         tables.turns[first..first + round.len()].copy_from_slice(round);
         tables.group[group] = GroupTable {
             first: first as u32,
             round: round.len() as u32,
-            threshold: u32::try_from(shaper.threshold_of(group)).unwrap_or(u32::MAX),
+            threshold: *threshold,
         };
         first += round.len();
     }
@@ -101,13 +62,6 @@ pub fn tables_of(
 /// No type, no server.
 pub(crate) fn empty() -> Box<RackTables> {
     Box::new(RackTables::get(&[0; RackTables::BYTES]))
-}
-
-fn within(what: &'static str, found: usize, most: usize) -> Result<(), TableError> {
-    if found > most {
-        return Err(TableError::TooMany { what, found, most });
-    }
-    Ok(())
 }
 
 fn entry_of(server: &Neighbour) -> ServerEntry {
@@ -165,6 +119,7 @@ fn bucket(server: &ServerEntry, seed: u32) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::MAX_SERVERS;
     use headway_policy::ClassHint;
     use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Turns};
 
@@ -230,7 +185,7 @@ mod tests {
         let error = tables_of(&shaper(4, 2), 2, &[0, 1], &neighbours(most)).err();
         assert_eq!(
             error,
-            Some(TableError::TooMany {
+            Some(StepTablesError::TooMany {
                 what: "servers",
                 found: most,
                 most: MAX_SERVERS
@@ -239,7 +194,7 @@ mod tests {
         let error = tables_of(&shaper(4, 2), 2, &[0, 1], &neighbours(3)).err();
         assert_eq!(
             error,
-            Some(TableError::NoServer {
+            Some(StepTablesError::NoServer {
                 server: 3,
                 servers: 3
             })

@@ -16,6 +16,7 @@ mod live;
 mod looking;
 mod planning;
 mod policies;
+mod racked;
 mod racking;
 mod racking_xdp;
 mod racks;

@@ -12,6 +12,7 @@
 //! | to which server the next request goes | [`Wheel`] |
 //! | more than a group can take, for 20 µs | [`Burst`], [`Duplicates`] |
 //! | all that per packet | [`Shaper`] |
+//! | its tables for planes of another kind | [`StepTables`] |
 //! | all that per interval | [`ControlPlane`] |
 //! | which servers answer | [`Liveness`] |
 //! | racks behind a core switch | [`Tiers`], [`TieredLayout`] |
@@ -38,6 +39,7 @@ mod provision;
 mod shaper;
 mod shortest;
 mod spread;
+mod step_tables;
 mod switch;
 pub mod systems;
 mod tiered;
@@ -61,6 +63,7 @@ pub use provision::provision;
 pub use shaper::{Cloning, Shaper};
 pub use shortest::{Reported, ShortestSwitch};
 pub use spread::{RandomSwitch, RoundRobinSwitch};
+pub use step_tables::{GroupTurns, StepTables, StepTablesError};
 pub use switch::{LaidOutTables, Switch};
 pub use systems::{RackShape, RackSystem, RackVisit};
 pub use tiered::TieredLayout;

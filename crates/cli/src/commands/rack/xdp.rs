@@ -220,7 +220,7 @@ enum RelayError {
     #[error(transparent)]
     Switch(#[from] SwitchError),
     #[error(transparent)]
-    Tables(#[from] headway_xdp::TableError),
+    Tables(#[from] headway_policy::rack::StepTablesError),
 }
 
 impl Relay {
