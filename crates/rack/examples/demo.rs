@@ -1,4 +1,5 @@
-//! A rack on loopback: one client, one switch, four servers of one worker each, and a mix that changes half-way.
+//! A rack on one machine: one client, one switch, four servers of one worker each, and a mix that changes half-way. As root each has a network
+//! namespace of its own; else they are ports of the loopback interface.
 //!
 //! `make demo-rack` runs it, under racksched and pallas in turn, in about 40 s. Servers sleep for their requests' service times, so
 //! that four of them fit on two cores; packets, queues and the switch are real. It prints a table, and writes a page of tails over time to the
@@ -14,13 +15,21 @@ use headway_rack::{
 use headway_report::html::{Chart, Page, Series};
 use headway_report::{Table, format};
 use headway_runtime::{Pin, Server};
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+#[path = "../../xdp/tests/common/net.rs"]
+mod net;
+
 const SERVERS: usize = 4;
+/// The hosts' numbers, in their addresses.
+const SWITCH: u8 = 1;
+const CLIENT: u8 = 2;
+const FIRST_SERVER: u8 = 10;
 const SERVICE_MS: [u64; 2] = [1, 10];
 /// Of all workers.
 const LOAD: f64 = 0.5;
@@ -43,12 +52,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         100.0 * LOAD,
         SETTLED.as_secs()
     );
+    let place = Place::of_this_machine();
     println!("{setting}");
     let mut outcomes = Vec::new();
     for spec in ["racksched", PALLAS] {
         let name = spec.split(',').next().unwrap_or(spec);
         eprintln!("{name}: {} s", 2 * PHASE.as_secs());
-        let outcome = run(spec)?;
+        let outcome = run(spec, place)?;
         let counts = outcome.counts;
         eprintln!(
             "{spec}: the switch forwarded {} requests and {} responses, dropped {}, shed {}",
@@ -100,7 +110,7 @@ fn table(outcomes: &[(&str, DemoOutcome)]) -> Table {
 
 /// The table, and each class's tail second by second.
 fn page(setting: &str, table: &Table, outcomes: &[(&str, DemoOutcome)]) -> Page {
-    let page = Page::new("A rack on loopback, under two policies")
+    let page = Page::new("A rack on one machine, under two policies")
         .paragraph(setting)
         .table("Tails after each change", table);
     let seconds = 2 * PHASE.as_secs();
@@ -129,16 +139,114 @@ struct DemoOutcome {
     counts: PacketCounts,
 }
 
-fn run(spec: &str) -> Result<DemoOutcome, Box<dyn std::error::Error>> {
-    struct Live<'a>(&'a [SocketAddr]);
+/// Where the rack's hosts are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Loopback,
+    /// This thread's namespace is the switch's.
+    Namespaces,
+}
+
+impl Place {
+    /// Namespaces, unless this machine refuses them, which is told.
+    fn of_this_machine() -> Self {
+        if let Some(why) = net::missing() {
+            eprintln!("the rack's hosts are ports of the loopback interface: {why}");
+            return Self::Loopback;
+        }
+        eprintln!("each host of the rack is a network namespace");
+        net::enter_namespace();
+        net::shell(&format!("ip address add 10.77.0.{SWITCH}/32 dev lo"));
+        Self::Namespaces
+    }
+
+    fn ip(self, number: u8) -> IpAddr {
+        match self {
+            Self::Loopback => Ipv4Addr::LOCALHOST.into(),
+            Self::Namespaces => Ipv4Addr::new(10, 77, 0, number).into(),
+        }
+    }
+
+    /// Does `work` on a host.
+    fn start<T: Send + 'static>(
+        self,
+        number: u8,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> RunningHost<T> {
+        match self {
+            Self::Loopback => RunningHost::Thread(thread::spawn(work)),
+            Self::Namespaces => {
+                let host = net::Host::start(number, work);
+                let interface = host.wire();
+                net::shell(&format!("ip route add 10.77.0.{number} dev {interface}"));
+                host.begin();
+                RunningHost::Namespace(host)
+            }
+        }
+    }
+}
+
+enum RunningHost<T> {
+    Thread(JoinHandle<T>),
+    Namespace(net::Host<T>),
+}
+
+impl<T: Send + 'static> RunningHost<T> {
+    /// What its work came to.
+    fn end(self) -> T {
+        match self {
+            Self::Thread(thread) => thread.join().expect("the host's work ends"),
+            Self::Namespace(host) => host.end(),
+        }
+    }
+}
+
+/// A server, until the sender is dropped.
+struct ServerHost {
+    address: SocketAddr,
+    stop: Sender<()>,
+    host: RunningHost<()>,
+}
+
+impl ServerHost {
+    fn start(place: Place, number: u8) -> Self {
+        let ((tell, told), (stop, wait)) = (channel(), channel());
+        let at = SocketAddr::new(place.ip(number), 0);
+        let host = place.start(number, move || {
+            let server = server(at).expect("the server starts");
+            let address = server.local_addr().expect("it listens");
+            tell.send(address).expect("the rack waits for it");
+            // It ends when nobody can tell it more.
+            let _ = wait.recv();
+            server.shutdown(PATIENCE).expect("the server stops");
+        });
+        let address = told.recv().expect("the server starts");
+        Self {
+            address,
+            stop,
+            host,
+        }
+    }
+
+    fn end(self) {
+        drop(self.stop);
+        self.host.end();
+    }
+}
+
+fn run(spec: &str, place: Place) -> Result<DemoOutcome, Box<dyn std::error::Error>> {
+    struct Live<'a>(Place, &'a [SocketAddr]);
     impl RackVisit for Live<'_> {
         type Output = Result<DemoOutcome, Box<dyn std::error::Error>>;
         fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output {
-            live(system, self.0)
+            live(system, self.0, self.1)
         }
     }
-    let servers: Vec<Server> = (0..SERVERS).map(|_| server()).collect::<Result<_, _>>()?;
-    let addresses: Vec<SocketAddr> = servers.iter().filter_map(Server::local_addr).collect();
+    let numbers = (FIRST_SERVER..).take(SERVERS);
+    let servers: Vec<ServerHost> = numbers
+        .map(|number| ServerHost::start(place, number))
+        .collect();
+    let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.address).collect();
     let hint = |class: usize, share: f64| ClassHint::new(SERVICE_MS[class] as f64 * 1e6, share);
     let shape = RackShape {
         cores: vec![1; SERVERS],
@@ -146,14 +254,12 @@ fn run(spec: &str) -> Result<DemoOutcome, Box<dyn std::error::Error>> {
         room: 0,
         seed: 1,
     };
-    let outcome = systems::with(&spec.parse()?, &shape, Live(&addresses))??;
-    for server in servers {
-        server.shutdown(PATIENCE)?;
-    }
+    let outcome = systems::with(&spec.parse()?, &shape, Live(place, &addresses))??;
+    servers.into_iter().for_each(ServerHost::end);
     Ok(outcome)
 }
 
-fn server() -> Result<Server, Box<dyn std::error::Error>> {
+fn server(at: SocketAddr) -> Result<Server, Box<dyn std::error::Error>> {
     let [short, long] = SERVICE_MS.map(Duration::from_millis);
     let server = Server::builder()
         .policy("c-fcfs")
@@ -169,13 +275,14 @@ fn server() -> Result<Server, Box<dyn std::error::Error>> {
             });
             call.reply(&[]);
         })
-        .listen_udp("127.0.0.1:0".parse()?)
+        .listen_udp(at)
         .start()?;
     Ok(server)
 }
 
 fn live<S: Switch + Send + 'static>(
     mut system: RackSystem<S>,
+    place: Place,
     servers: &[SocketAddr],
 ) -> Result<DemoOutcome, Box<dyn std::error::Error>> {
     let tables = Arc::new(SwitchTables::new(2));
@@ -191,7 +298,7 @@ fn live<S: Switch + Send + 'static>(
         control.choose(&score_by_simulation(&[1; SERVERS], turns, &task));
         RackControl::new(control, Arc::clone(&tables))
     });
-    let listen = "127.0.0.1:0".parse()?;
+    let listen = SocketAddr::new(place.ip(SWITCH), 0);
     let addresses = ServerAddresses::new(servers)?;
     let mut switch = UdpSwitch::bind(listen, system.switch, addresses, SwitchLimits::new(2))?
         .with_tables(Arc::clone(&tables));
@@ -209,7 +316,7 @@ fn live<S: Switch + Send + 'static>(
                 run_control(control, &stopped, score, |_| {});
             });
         }
-        let measured = offer(at);
+        let measured = place.start(CLIENT, move || offer(at)).end();
         stopper.stop();
         let counts = switching
             .join()
@@ -251,7 +358,7 @@ impl DemoOutcome {
 
 /// Offers the load as an open loop: Poisson arrivals, latencies from the intended times.
 fn offer(at: SocketAddr) -> std::io::Result<(Vec<Answered>, u64)> {
-    let socket = UdpSocket::bind("127.0.0.1:0")?;
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect(at)?;
     socket.set_read_timeout(Some(Duration::from_millis(20)))?;
     let plan = plan();
