@@ -1,6 +1,6 @@
 //! The switch's table of address translation: whose request has which index between the switch and the servers.
 
-use headway_net::header::{HEADER_BYTES, Header};
+use headway_net::header::Header;
 use headway_net::slot::Peer;
 use headway_policy::ClassId;
 use headway_policy::rack::{Mark, ServerId};
@@ -59,23 +59,40 @@ impl NatCopy {
 }
 
 impl NatEntry {
-    /// A client's request that is nowhere yet.
-    pub(crate) fn new(arrived_ns: u64, client: Peer, header: Header, class: ClassId) -> Self {
+    /// No request.
+    fn nothing() -> Self {
         Self {
-            client,
-            client_index: header.index,
-            time_ns: header.time_ns,
-            arrived_ns,
+            client: Peer::NOBODY,
+            client_index: 0,
+            time_ns: 0,
+            arrived_ns: 0,
             held: None,
-            wire_class: header.class,
+            wire_class: 0,
             bounces: 0,
             awaited: 0,
             written_off: 0,
             cloned: false,
             answered: false,
-            class,
+            class: ClassId(0),
             servers: [ServerId(0); 2],
         }
+    }
+
+    /// Becomes a client's request that is nowhere yet. Field by field: a value that is made elsewhere and copied here is read before it is written.
+    #[inline]
+    fn begin(&mut self, arrived_ns: u64, client: &Peer, header: Header, class: ClassId) {
+        self.client = *client;
+        self.client_index = header.index;
+        self.time_ns = header.time_ns;
+        self.arrived_ns = arrived_ns;
+        self.held = None;
+        self.wire_class = header.class;
+        self.bounces = 0;
+        self.awaited = 0;
+        self.written_off = 0;
+        self.cloned = false;
+        self.answered = false;
+        self.class = class;
     }
 
     /// The server that has this copy.
@@ -129,8 +146,7 @@ struct NatSlot {
 impl NatTable {
     /// `2^bits` entries.
     pub(crate) fn new(bits: u32) -> Self {
-        let nothing = Header::decode([0; HEADER_BYTES]);
-        let entry = NatEntry::new(0, Peer::NOBODY, nothing, ClassId(0));
+        let entry = NatEntry::nothing();
         let slot = |index| NatSlot {
             index,
             in_use: false,
@@ -145,12 +161,18 @@ impl NatTable {
 
     /// A request sets out; its index and its entry, or `None` when the table is full.
     #[inline]
-    pub(crate) fn begin(&mut self, entry: NatEntry) -> Option<(u32, &mut NatEntry)> {
+    pub(crate) fn begin(
+        &mut self,
+        arrived_ns: u64,
+        client: &Peer,
+        header: Header,
+        class: ClassId,
+    ) -> Option<(u32, &mut NatEntry)> {
         let number = self.free.pop()?;
         let slot = &mut self.slots[number as usize];
         slot.index = slot.index.wrapping_add(1 << self.bits);
         slot.in_use = true;
-        slot.entry = entry;
+        slot.entry.begin(arrived_ns, client, header, class);
         Some((slot.index, &mut slot.entry))
     }
 
@@ -190,14 +212,16 @@ impl NatTable {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use headway_net::header::HEADER_BYTES;
     use std::collections::HashSet;
 
-    fn entry(index: u32) -> NatEntry {
+    fn begin(table: &mut NatTable, index: u32) -> Option<u32> {
         let header = Header {
             index,
             ..Header::decode([0; HEADER_BYTES])
         };
-        NatEntry::new(0, Peer::NOBODY, header, ClassId(0))
+        let begun = table.begin(0, &Peer::NOBODY, header, ClassId(0));
+        begun.map(|(index, _)| index)
     }
 
     #[test]
@@ -205,9 +229,9 @@ mod tests {
         let mut table = NatTable::new(2);
         let mut last = HashSet::new();
         for round in 0..1000 {
-            let now: HashSet<u32> = (0..4).map(|n| table.begin(entry(n)).unwrap().0).collect();
+            let now: HashSet<u32> = (0..4).map(|n| begin(&mut table, n).unwrap()).collect();
             assert_eq!((now.len(), table.under_way()), (4, 4), "round {round}");
-            assert!(table.begin(entry(9)).is_none(), "it is full");
+            assert!(begin(&mut table, 9).is_none(), "it is full");
             assert!(last.iter().all(|&late| table.get(late).is_none()));
             now.iter().for_each(|&index| table.end(index));
             last = now;
@@ -217,7 +241,7 @@ mod tests {
 
     #[test]
     fn copies_come_back_each_on_its_own() {
-        let mut entry = entry(1);
+        let mut entry = NatEntry::nothing();
         assert!(!entry.is_under_way());
         entry.sent(NatCopy::First, ServerId(3));
         entry.sent(NatCopy::Second, ServerId(5));

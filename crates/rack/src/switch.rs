@@ -139,14 +139,13 @@ impl<S: Switch> RackSwitch<S> {
         }
         self.counts.requests += 1;
         let class = self.class(header.class);
-        let entry = NatEntry::new(now_ns, from, header, class);
-        let Some((index, begun)) = self.nat.begin(entry) else {
-            return self.shed(entry, out);
+        let Some((index, entry)) = self.nat.begin(now_ns, &from, header, class) else {
+            return self.shed(from, header.class, header.index, out);
         };
         let packet = Packet::new(class, index);
         match self.policy.request(now_ns, packet) {
             Forward::To(server) => {
-                forward(&mut self.servers, begun, now_ns, packet, server, body, out);
+                forward(&mut self.servers, entry, now_ns, packet, server, body, out);
             }
             other => self.forward_otherwise(now_ns, packet, other, body, out),
         }
@@ -207,21 +206,21 @@ impl<S: Switch> RackSwitch<S> {
         self.nat.end(index);
         // The other copy of a cloned request may have been answered.
         if !entry.answered {
-            self.shed(entry, out);
+            self.shed(entry.client, entry.wire_class, entry.client_index, out);
         }
     }
 
     /// Tells the client that its request is not served.
     #[cold]
-    fn shed(&mut self, entry: NatEntry, out: &mut impl PacketSink) {
+    fn shed(&mut self, to: Peer, class: u8, index: u32, out: &mut impl PacketSink) {
         self.counts.shed += 1;
         let header = Header {
-            class: entry.wire_class,
+            class,
             flag: Flag::response(Status::Shed),
-            index: entry.client_index,
+            index,
             time_ns: 0,
         };
-        out.send(entry.client, header.encode(), &[]);
+        out.send(to, header.encode(), &[]);
     }
 
     #[inline]

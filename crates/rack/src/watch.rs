@@ -1,6 +1,6 @@
 //! What the switch does about servers that are silent, and how it asks them.
 
-use crate::nat::{NatCopy, NatEntry};
+use crate::nat::NatCopy;
 use crate::{PacketSink, RackSwitch};
 use headway_net::header::{Flag, Header};
 use headway_net::slot::Peer;
@@ -89,9 +89,9 @@ impl<S: Switch> RackSwitch<S> {
             index: 0,
             time_ns: 0,
         };
-        let entry = NatEntry::new(now_ns, Peer::NOBODY, header, self.types.unknown());
+        let class = self.types.unknown();
         // Without room there are requests enough that other servers do not answer either.
-        let Some((index, entry)) = self.nat.begin(entry) else {
+        let Some((index, entry)) = self.nat.begin(now_ns, &Peer::NOBODY, header, class) else {
             return;
         };
         entry.sent(NatCopy::First, server);

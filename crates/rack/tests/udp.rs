@@ -157,6 +157,27 @@ fn every_request_is_answered_once_whatever_the_policy() {
     }
 }
 
+/// A server of one worker answers in the order in which it is asked, so its answers tell the order of both ways.
+#[test]
+fn packets_keep_their_order_both_ways() {
+    let rack = LiveRack::start("round-robin", 3, 5_000_000_000);
+    let client = rack.client();
+    let (mut last, mut buffer) = ([None; 3], [0; 64]);
+    for first in (0..3000u32).step_by(30) {
+        for index in first..first + 30 {
+            client.send(&request(0, index, b"")).unwrap();
+        }
+        for _ in 0..30 {
+            let length = client.recv(&mut buffer).expect("an answer");
+            let server = usize::from(buffer[HEADER_BYTES..length][0]);
+            let index = header(&buffer[..length]).index;
+            assert!(last[server] < Some(index), "{index} after {last:?}");
+            last[server] = Some(index);
+        }
+    }
+    assert_eq!(rack.stop().0.answered, 3000);
+}
+
 #[test]
 fn a_server_that_dies_takes_only_what_it_was_sent() {
     let mut rack = LiveRack::start("round-robin", 2, 50_000_000);

@@ -42,10 +42,15 @@ impl ShortestSwitch {
     /// The shortest of all, ties at random.
     #[inline]
     fn shortest(&mut self) -> usize {
-        let lengths = self.present.iter().map(|server| self.lengths[server]);
-        let least = lengths.min().unwrap_or(0);
+        let (mut least, mut equals) = (u32::MAX, 0);
+        for server in self.present.iter() {
+            let length = self.lengths[server];
+            if length < least {
+                (least, equals) = (length, 0);
+            }
+            equals += usize::from(length == least);
+        }
         let is_least = |&server: &usize| self.lengths[server] == least;
-        let equals = self.present.iter().filter(is_least).count();
         let nth = self.rng.below(equals);
         self.present.iter().filter(is_least).nth(nth).unwrap_or(0)
     }
