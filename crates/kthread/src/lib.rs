@@ -7,10 +7,12 @@
 //! detects congestion, and which grant it has left; [`OrderLine`] says which grants it got, and which it must leave. Grants are numbered, so
 //! that an order that comes late cannot meet the next grant.
 
+mod barrier;
 mod lines;
 mod source;
 mod standalone;
 
+pub use barrier::SleeperBarrier;
 pub use lines::{Grant, KthreadLine, OrderLine};
 pub use source::CoreSource;
 pub use standalone::Standalone;

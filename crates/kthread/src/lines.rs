@@ -1,6 +1,9 @@
 //! The two cache lines that a kthread and its arbiter share. Both may lie in memory that two processes share: each word is an atomic, and no
 //! value of a word is invalid.
 
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+#[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The number of a grant of a core: the first is 1. 0 stands for none.
@@ -25,6 +28,8 @@ pub struct KthreadLine {
     left: AtomicU64,
     /// The kernel's number of the kthread, 0 before it runs: the arbiter pins it and sends it signals.
     tid: AtomicU32,
+    /// Whether the kthread was interrupted in the middle of something that is in none of its queues: it wants to go on.
+    interrupted: AtomicU32,
 }
 
 /// The line that the arbiter writes and the kthread reads.
@@ -34,8 +39,11 @@ pub struct OrderLine {
     granted: AtomicU64,
     revoked: AtomicU64,
     core: AtomicU32,
+    /// The futex on which the kthread sleeps: it changes before each wake-up.
+    wakes: AtomicU32,
 }
 
+#[cfg(not(loom))]
 const _: () = assert!(size_of::<KthreadLine>() == 64 && size_of::<OrderLine>() == 64);
 
 impl KthreadLine {
@@ -47,6 +55,18 @@ impl KthreadLine {
     /// The kernel thread, once it runs.
     pub fn tid(&self) -> Option<u32> {
         Some(self.tid.load(Ordering::Acquire)).filter(|&tid| tid != 0)
+    }
+
+    /// Says whether the kthread stands in the middle of something, and wants to go on with it.
+    pub fn set_interrupted(&self, interrupted: bool) {
+        self.interrupted
+            .store(u32::from(interrupted), Ordering::Release);
+    }
+
+    /// Whether the kthread stands in the middle of something.
+    #[inline]
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed) != 0
     }
 
     /// Says that the kthread has left this grant: whatever it put into its queues before is visible to the one who reads this.
@@ -68,6 +88,22 @@ impl OrderLine {
         let grant = self.granted.load(Ordering::Relaxed) + 1;
         self.granted.store(grant, Ordering::Release);
         Grant(grant)
+    }
+
+    /// Grants a core under a number that the arbiter keeps itself, since it trusts nothing that it reads here.
+    pub fn grant_as(&self, core: u32, grant: Grant) {
+        self.core.store(core, Ordering::Relaxed);
+        self.granted.store(grant.0, Ordering::Release);
+    }
+
+    /// Tells the kthread to leave this grant and those before it.
+    pub fn revoke_to(&self, grant: Grant) {
+        self.revoked.store(grant.0, Ordering::Release);
+    }
+
+    /// The word on which the kthread sleeps.
+    pub fn wakes(&self) -> &AtomicU32 {
+        &self.wakes
     }
 
     /// Tells the kthread to leave the last grant.

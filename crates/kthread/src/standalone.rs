@@ -1,25 +1,23 @@
 //! Kthreads without an arbiter: each has a core whenever it wants one.
-#![expect(unsafe_code, reason = "membarrier has no wrapper")]
 
-use std::io;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence, fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
 
+use crate::barrier::SleeperBarrier;
 use crate::lines::{Grant, KthreadLine, OrderLine};
 use crate::source::CoreSource;
 
 /// Kthreads that the operating system alone schedules. They sleep while they find nothing.
 ///
 /// A kthread that is about to sleep says so, and looks once more; whoever puts work into a queue looks whether anybody sleeps. One of them sees
-/// the other (Dekker). The order of store and load costs a barrier on each side. Sleeping is rare and work is not, so the sleeper pays for
-/// both: `membarrier` is a barrier in every running thread of the process.
+/// the other, by a [`SleeperBarrier`].
 #[derive(Debug)]
 pub struct Standalone {
     kthreads: Box<[KthreadSlot]>,
     sleepers: AtomicUsize,
     closed: AtomicBool,
-    asymmetric: bool,
+    barrier: SleeperBarrier,
 }
 
 #[derive(Debug, Default)]
@@ -37,15 +35,7 @@ impl Standalone {
             kthreads: (0..kthreads).map(|_| KthreadSlot::default()).collect(),
             sleepers: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
-            asymmetric: register_membarrier().is_ok(),
-        }
-    }
-
-    /// The sleeper's barrier, for itself and for those that put work into queues.
-    fn sleeper_barrier(&self) {
-        fence(Ordering::SeqCst);
-        if self.asymmetric {
-            membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED).expect("the process registered");
+            barrier: SleeperBarrier::new(),
         }
     }
 
@@ -95,7 +85,7 @@ impl CoreSource for Standalone {
         let slot = &self.kthreads[kthread];
         slot.sleeps.store(true, Ordering::Relaxed);
         self.sleepers.fetch_add(1, Ordering::AcqRel);
-        self.sleeper_barrier();
+        self.barrier.before_sleep();
         if self.closed.load(Ordering::Acquire) || !finds_nothing() {
             self.wake(slot);
         }
@@ -107,11 +97,7 @@ impl CoreSource for Standalone {
 
     #[inline]
     fn notify(&self) {
-        if self.asymmetric {
-            compiler_fence(Ordering::SeqCst);
-        } else {
-            fence(Ordering::SeqCst);
-        }
+        self.barrier.after_work();
         if self.sleepers.load(Ordering::Relaxed) > 0 {
             self.wake_one();
         }
@@ -122,18 +108,6 @@ impl CoreSource for Standalone {
         for slot in &self.kthreads {
             self.wake(slot);
         }
-    }
-}
-
-fn register_membarrier() -> io::Result<()> {
-    membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED)
-}
-
-fn membarrier(command: libc::c_int) -> io::Result<()> {
-    // SAFETY: the call takes no pointers.
-    match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
     }
 }
 
