@@ -1,7 +1,7 @@
 //! A server's datapath: UDP to a port of a device.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use nix::sys::socket::{
     sockopt,
 };
 
-use crate::device::NetDevice;
+use crate::device::{NetDevice, unmapped};
 use crate::error::XskError;
 use crate::program::{SteerConfig, SteerProgram, compile};
 use crate::queue::{self, DeviceSockets};
@@ -74,10 +74,14 @@ impl XskDatapath {
         self.config.port
     }
 
-    /// The device.
+    /// An address at which the server is asked: the device's first one of IPv4, or its first.
     #[must_use]
-    pub fn device(&self) -> &str {
-        &self.device.name
+    pub fn address(&self) -> SocketAddr {
+        let mut ip4s = self.device.addresses.iter();
+        let ip4 = ip4s.find_map(|ip| unmapped(*ip)).map(IpAddr::V4);
+        let any = self.device.addresses.first();
+        let any = any.map_or(Ipv6Addr::UNSPECIFIED, |ip| Ipv6Addr::from(*ip));
+        SocketAddr::new(ip4.unwrap_or(IpAddr::V6(any)), self.config.port)
     }
 
     /// Opens the sockets and attaches the program.
