@@ -1,7 +1,7 @@
 //! `headway rack --xdp`: a client, a switch and two servers in network namespaces, each the real command.
 
 #[path = "../../../xdp/tests/common/net.rs"]
-mod net;
+pub(super) mod net;
 
 use super::agents::{KEY, key_file};
 use super::errors::refused;

@@ -46,8 +46,8 @@ pub const LOOK_NS: u64 = 5_000;
 const LOOK_BY_SYSTEM_CALL_NS: u64 = 25_000;
 
 /// How often a busy worker polls a receive queue of this kind, unless told otherwise, ns.
-pub(crate) const fn usual_look_ns<R: Rx>() -> u64 {
-    if R::POLL_IS_SYSTEM_CALL {
+pub(crate) fn usual_look_ns<R: Rx>(rx: &R) -> u64 {
+    if rx.poll_is_system_call() {
         LOOK_BY_SYSTEM_CALL_NS
     } else {
         LOOK_NS
@@ -252,7 +252,7 @@ where
         _ if dedicated => Telling::AskedWithHint,
         _ => Telling::Asked,
     };
-    let look_ns = config.look_ns.unwrap_or(usual_look_ns::<D::Rx>());
+    let look_ns = config.look_ns.unwrap_or(usual_look_ns(&*rxs[0]));
     let ends = rxs
         .iter()
         .zip(dispatcher_txs)
