@@ -4,7 +4,7 @@ use crate::layout::{
     CLONE_MAGIC, CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters,
     MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig, bytes_of,
 };
-use crate::ticks::{in_ticks, ticks_a_second};
+use crate::ticks::{TickError, in_ticks, ticks_a_second};
 use crate::{Registers, XdpTables, grace};
 use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues};
 use aya::programs::tc::{TcAttachOptions, TcAttachType};
@@ -100,6 +100,16 @@ pub enum SwitchError {
     /// More types than a byte and UNKNOWN can say.
     #[error("{0} types: at most 255, since 255 is UNKNOWN")]
     TooManyTypes(u16),
+}
+
+impl From<TickError> for SwitchError {
+    fn from(error: TickError) -> Self {
+        match error {
+            TickError::Load(source) => Self::Load(source),
+            TickError::Missing(part) => Self::Missing(part),
+            TickError::Program(source) => Self::Program(source),
+        }
+    }
 }
 
 /// What the program did with one packet.

@@ -1,8 +1,7 @@
 //! How long a tick of the kernel is, which the program counts in: the kernel does not say.
 
-use crate::SwitchError;
 use aya::programs::{ProgramError, TestRun, TestRunOptions, Xdp};
-use aya::{Ebpf, EbpfLoader};
+use aya::{Ebpf, EbpfError, EbpfLoader};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -11,18 +10,25 @@ const RATES: [u32; 4] = [100, 250, 300, 1000];
 /// For how long ticks are counted: rates differ by a fifth at least.
 const MEASURED: Duration = Duration::from_millis(60);
 
+/// Why ticks cannot be counted.
+pub(crate) enum TickError {
+    Load(EbpfError),
+    Missing(&'static str),
+    Program(ProgramError),
+}
+
 /// Ticks a second, found out by the program `clock` of the object, once a process.
-pub(crate) fn ticks_a_second(object: &[u8]) -> Result<u32, SwitchError> {
+pub(crate) fn ticks_a_second(object: &[u8]) -> Result<u32, TickError> {
     static RATE: OnceLock<u32> = OnceLock::new();
     if let Some(&rate) = RATE.get() {
         return Ok(rate);
     }
-    let mut loaded = EbpfLoader::new().load(object)?;
-    let clock = clock(&mut loaded).ok_or(SwitchError::Missing("program `clock`"))?;
+    let mut loaded = EbpfLoader::new().load(object).map_err(TickError::Load)?;
+    let clock = clock(&mut loaded).ok_or(TickError::Missing("program `clock`"))?;
     let rate = clock
         .load()
         .and_then(|()| measure(clock))
-        .map_err(SwitchError::Program)?;
+        .map_err(TickError::Program)?;
     Ok(*RATE.get_or_init(|| rate))
 }
 
