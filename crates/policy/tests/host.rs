@@ -225,7 +225,7 @@ proptest! {
         }
     }
 
-    /// Whoever is congested for as many looks as it has guaranteed cores, has them all.
+    /// An application that is congested for as many looks as it has guaranteed cores has them all.
     #[test]
     fn a_congested_application_gets_its_guarantee(shape in hosts()) {
         let mut shenango = Shenango::new(&shape, ShenangoRules::default());
@@ -255,7 +255,7 @@ proptest! {
     }
 }
 
-/// Whoever is told to leave leaves at once.
+/// Lets every kthread that is asked to leave do so at once.
 fn settle(allocator: &mut impl Allocator) {
     while let Some(decision) = allocator.poll() {
         if let Move::Revoke { core, .. } = decision {
