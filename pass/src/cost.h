@@ -20,6 +20,9 @@ using Cost = uint64_t;
 /// Bytes that a block copy moves per cycle, from beyond the first cache.
 constexpr Cost CopyBytesPerUnit = 8;
 
+/// A way through a loop is rare if the optimiser expects it in at most one of so many iterations.
+constexpr uint64_t RareOneIn = 3;
+
 /// The un-probed cost of a stretch of code with one way in (a function, a loop, a call): what a
 /// caller needs to know of it to keep its own bound.
 struct Residual {

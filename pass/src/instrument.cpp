@@ -107,7 +107,8 @@ private:
   }
 
   bool splitHeavyWays(Function &F) {
-    return splitHeavyWay(F, FAM.getResult<LoopAnalysis>(F), FAM.getResult<ScalarEvolutionAnalysis>(F));
+    return splitHeavyWay(F, FAM.getResult<LoopAnalysis>(F), FAM.getResult<ScalarEvolutionAnalysis>(F),
+                         FAM.getResult<BlockFrequencyAnalysis>(F));
   }
 
   PlanInput input(Function &F) {
@@ -118,6 +119,7 @@ private:
             FAM.getResult<TargetIRAnalysis>(F),
             FAM.getResult<TargetLibraryAnalysis>(F),
             Costs,
+            FAM.getResult<BlockFrequencyAnalysis>(F),
             options().half()};
   }
 

@@ -147,7 +147,8 @@ private:
     // Behind a probe inside there may be more than one way round without any.
     const Cost Carried = std::max({E.Latch->Since, Exit.Since, Body}) - Body;
     const bool Nest = !L.isInnermost() || E.Probed;
-    const uint64_t Strip = std::min(In.Half / 2, In.Half - std::min(In.Half, Carried)) / Body;
+    // Short, so that the code around the loop still has most of its bound: longer ones save no time, and cost more probes there.
+    const uint64_t Strip = std::min({In.Half / 2, std::max(In.Half / 8, LeastStrip * Body), In.Half - std::min(In.Half, Carried)}) / Body;
     if (Body > LightBody || Strip < LeastStrip || !countableBackedges(L, In))
       return false;
     Residual R = Residual::plain(Strip * Body);
@@ -180,9 +181,12 @@ private:
 
   /// Where only some iterations are heavy, those have a probe of their own, as deep in the conditions as will do; the light ones are counted.
   bool onHeavyWay(Loop &L, const Ends &E) {
-    if (E.Probed || !countableBackedges(L, In))
+    if (!countableBackedges(L, In))
       return false;
     for (const BasicBlock *Block : conditionalBlocks(L)) {
+      // A way that has probes within is better off with one on the back-edge, unless few iterations take it.
+      if (E.Probed && !isRare(*Block, L))
+        continue;
       Forced[Block] = Reason::HeavyWay;
       Plan Trial;
       const Ends T = walkRegion(In, &L, Order, Inner, Forced, Trial);
@@ -194,6 +198,10 @@ private:
       Forced.erase(Block);
     }
     return false;
+  }
+
+  bool isRare(const BasicBlock &BB, const Loop &L) const {
+    return In.Frequencies.getBlockFreq(&BB).getFrequency() <= In.Frequencies.getBlockFreq(L.getHeader()).getFrequency() / RareOneIn;
   }
 
   /// The blocks that not every iteration comes through, innermost first.

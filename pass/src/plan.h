@@ -4,6 +4,7 @@
 #include "cost.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/BlockFrequencyInfo.h"
 #include "llvm/Analysis/LoopInfo.h"
 #include "llvm/Analysis/ScalarEvolution.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
@@ -84,6 +85,7 @@ struct PlanInput {
   const llvm::TargetTransformInfo &TTI;
   const llvm::TargetLibraryInfo &TLI;
   const CostModel &Costs;
+  const llvm::BlockFrequencyInfo &Frequencies;
   /// The most un-probed cost on one side of a boundary.
   Cost Half;
 };

@@ -3,6 +3,7 @@
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/BranchProbabilityInfo.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -37,12 +38,22 @@ SmallPtrSet<BasicBlock *, 16> lightBlocks(const Loop &L, const LoopInfo &LI) {
   return Light;
 }
 
-/// The predecessors of the latch that come from a heavy way; empty unless there are light ones as well, or where
-/// nothing calls: what enters another loop and no call each time round would pay for entering this one again.
-SmallVector<BasicBlock *, 4> heavyPredecessors(const Loop &L, const LoopInfo &LI) {
+/// Whether at most one iteration in `RareOneIn` leaves the light blocks for others of the loop, as the optimiser expects.
+bool leavesRarely(const Loop &L, const SmallPtrSetImpl<BasicBlock *> &Light, const BlockFrequencyInfo &Frequencies) {
+  BlockFrequency Entered(0);
+  for (const BasicBlock *From : Light)
+    for (const BasicBlock *To : successors(From))
+      if (L.contains(To) && !Light.contains(To))
+        Entered += Frequencies.getBlockFreq(From) * Frequencies.getBPI()->getEdgeProbability(From, To);
+  return Entered.getFrequency() <= Frequencies.getBlockFreq(L.getHeader()).getFrequency() / RareOneIn;
+}
+
+/// The predecessors of the latch that come from a heavy way; empty unless there are light ones as well. What enters another loop and no call
+/// would pay for entering this one again, so that way must be rare.
+SmallVector<BasicBlock *, 4> heavyPredecessors(const Loop &L, const LoopInfo &LI, const BlockFrequencyInfo &Frequencies) {
   const auto Light = lightBlocks(L, LI);
   SmallVector<BasicBlock *, 4> Heavy;
-  if (!Light.contains(L.getLoopLatch()) || !hasRealCall(L))
+  if (!Light.contains(L.getLoopLatch()) || !(hasRealCall(L) || leavesRarely(L, Light, Frequencies)))
     return Heavy;
   bool AnyLight = false;
   for (BasicBlock *From : predecessors(L.getLoopLatch())) {
@@ -84,8 +95,8 @@ BasicBlock *copyLatch(BasicBlock *Latch, BasicBlock *From) {
   return Copy;
 }
 
-bool split(Loop &L, const LoopInfo &LI) {
-  const SmallVector<BasicBlock *, 4> Heavy = heavyPredecessors(L, LI);
+bool split(Loop &L, const LoopInfo &LI, const BlockFrequencyInfo &Frequencies) {
+  const SmallVector<BasicBlock *, 4> Heavy = heavyPredecessors(L, LI, Frequencies);
   const auto branches = [](const BasicBlock *From) { return isa<BranchInst, SwitchInst>(From->getTerminator()); };
   if (Heavy.empty() || !all_of(Heavy, branches))
     return false;
@@ -98,11 +109,11 @@ bool split(Loop &L, const LoopInfo &LI) {
 
 } // namespace
 
-bool splitHeavyWay(Function &F, LoopInfo &LI, ScalarEvolution &SE) {
+bool splitHeavyWay(Function &F, LoopInfo &LI, ScalarEvolution &SE, const BlockFrequencyInfo &Frequencies) {
   if (F.hasOptNone() || F.hasOptSize())
     return false;
   for (Loop *L : LI.getLoopsInPreorder())
-    if (mayBeSplit(*L, SE) && split(*L, LI))
+    if (mayBeSplit(*L, SE) && split(*L, LI, Frequencies))
       return true;
   return false;
 }

@@ -479,7 +479,7 @@ fn the_program_can_tell_classes_apart_itself() {
     stop(server);
 }
 
-/// Class 2 keeps the worker until it is told.
+/// Class 2 keeps the worker until the test releases it.
 unsafe extern "C" fn until_told(context: *mut c_void, request: *mut HeadwayRequest) {
     // SAFETY: the test's own, which outlives the server; the request is the one at hand.
     let (told, class) = unsafe { (&*context.cast::<AtomicU32>(), headway_class_of(request)) };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How `make` is told a variable.
+/// How a variable reaches `make`.
 #[derive(Clone, Copy, Debug)]
 enum Told {
     Argument,

@@ -185,7 +185,7 @@ impl Traffic {
         workload(&self.workload)
     }
 
-    /// How much is offered to so many workers; `default` where neither load nor rate is given.
+    /// The load offered to a number of workers; `default` where neither load nor rate is given.
     pub(crate) fn offered(
         &self,
         workload: &Workload,

@@ -3,7 +3,7 @@
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// A bar of so many steps on standard error; nothing where that is not a terminal.
+/// A progress bar on standard error; nothing where that is not a terminal.
 pub(crate) fn bar(steps: u64, what: &'static str) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::stderr());
     let style = ProgressStyle::with_template("{prefix} {wide_bar} {pos}/{len} {msg} ({eta})");

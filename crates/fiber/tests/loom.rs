@@ -74,7 +74,7 @@ fn who_tries_in_vain_leaves_no_trace() {
         });
         add(&count);
         let tried = thread.join().unwrap();
-        // Who came first was overwritten, or counted on.
+        // The first waiter was overwritten, or counted on.
         assert!((1..=1 + tried).contains(&total(&count)));
     });
 }
@@ -137,7 +137,7 @@ fn a_fiber_that_holds_another_lock_is_not_kept_by_its_own_worker() {
     });
 }
 
-/// Fibers of two workers, one of which is asked to yield: whoever waits goes on once the holder does.
+/// Fibers of two workers, one of which is asked to yield: a waiter goes on once the holder does.
 #[test]
 fn fibers_of_two_workers_wait_for_each_other_and_go_on() {
     bounded(2).check(|| {

@@ -105,7 +105,7 @@ struct Asked {
 enum From {
     /// Another thread, which asks once in each turn.
     Thread,
-    /// A timer of each thread's own, every so many nanoseconds.
+    /// A timer of each thread's own, with its period in nanoseconds.
     Timer(i64),
 }
 

@@ -15,7 +15,7 @@ use common::relay::Relay;
 use common::{AbortOnPanic, Rng, Soaked, cxx, errno, preemptions_or, resume, set_errno, stacks};
 use headway_fiber::{Attached, Fiber, SendFiber, Stacks, Turn, YieldFlag, checkpoint};
 
-/// The threads of a soak, as a fiber sees them: it finds out in which it is by what the thread told it, never by a thread-local.
+/// The threads of a soak, as a fiber sees them: it knows its thread by the number that the thread passed in, never by a thread-local.
 struct Threads {
     flags: Vec<YieldFlag>,
     epochs: Vec<AtomicU64>,
@@ -182,7 +182,7 @@ struct Runner {
 const FIBERS: u64 = 8;
 const ROUNDS: u32 = 500;
 
-/// Runs so many preemptions or more in `count` threads among which the fibers go around.
+/// Runs the soak's preemptions in `count` threads, among which the fibers go around.
 fn soak(count: usize, probe: Probe) {
     let preemptions = preemptions_or(100_000);
     let stacks = stacks();

@@ -101,7 +101,7 @@ fn what_is_said_beside_a_request_is_told_to_the_assignment_that_it_was_for() {
     assert_eq!(attached.granted_message(), 17);
     attached.begin(2);
     assert_eq!(attached.granted_message(), 0);
-    // One that comes late tells nothing.
+    // A turn that comes late proves nothing.
     flag.raise_with(1, 18);
     assert_eq!(resume(&mut fiber), Turn::Finished(()));
     assert_eq!(fiber.run((), 0), Turn::Finished(()));

@@ -40,7 +40,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Answers until it is told to stop: a stalled machine may lose a request before it is read.
+/// Answers until the flag is set: a stalled machine may lose a request before it is read.
 fn echo(socket: &UdpSocket, stop: &AtomicBool) {
     let mut buffer = [0; 64];
     while !stop.load(Ordering::Relaxed) {

@@ -220,7 +220,7 @@ fn steal_cycles(ingress: &mut impl Ingress) {
     assert_eq!(ingress.poll(0), at(1, 5), "the hosts change names");
 }
 
-/// As many longs are told to stop as shorts are blocked, no more, the one begun first before
+/// As many longs are interrupted as shorts are blocked, no more, the one begun first before
 /// others; a long at the head interrupts nobody.
 #[test]
 fn as_many_longs_stop_as_shorts_are_blocked() {

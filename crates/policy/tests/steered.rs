@@ -164,7 +164,7 @@ fn flows_bound_how_many_queues_are_used() {
     assert_eq!(used(0), 14);
 }
 
-/// Shenango § 5: the sibling first, whoever else has more; then the others.
+/// Shenango § 5: the sibling first, even if another has more; then the others.
 #[test]
 fn a_thief_asks_its_sibling_first() {
     for seed in 0..50 {

@@ -185,7 +185,7 @@ impl Drive {
             Event::Look { worker } => self.look(worker)?,
             Event::Expire { worker } => self.expire(worker)?,
             Event::Finish { worker } => self.finish(worker),
-            // An engine calls only who asks for it.
+            // An engine calls only a monitor that asks for it.
             Event::Tick if self.system.monitor.next_deadline_ns().is_some() => {
                 self.toy.congested = self.system.monitor.tick(self.now_ns, &self.toy);
             }

@@ -73,7 +73,7 @@ fn a_silent_server_leaves_within_50_ms_under_every_policy_and_comes_back_when_it
         let mut switch = watched(spec);
         let (before, _) = serve(&mut switch, 0..300, None);
         assert!(before.iter().all(|&got| got > 30), "{spec}: {before:?}");
-        // Whoever is first sent something after 300 ms is silent after 350 ms at the earliest.
+        // A server that gets its first request after 300 ms is silent after 350 ms at the earliest.
         serve(&mut switch, 300..500, Some(1));
         assert_eq!(switch.counts().left, 1, "{spec}");
         let (without, questions) = serve(&mut switch, 500..900, Some(1));

@@ -16,7 +16,7 @@ use headway_runtime::{Call, Idle, Layout, Server, Service, Stats};
 
 const ROUNDS: usize = 31;
 
-/// The least of so many short tries is a round's figure: the machine has other work, and does not interrupt each of them.
+/// A round's figure is the least of this many short tries: the machine has other work, and does not interrupt each of them.
 const TRIES: usize = 4;
 /// As [`TRIES`], for slices: what one costs is a small part of a try.
 const SLICE_TRIES: usize = 24;

@@ -146,12 +146,12 @@ impl RanSlice {
 }
 
 /// A request that a worker runs: its token, and its place.
-struct Begun<'p> {
+struct RunningRequest<'p> {
     slot: SlotId,
     place: &'p mut Option<Suspended>,
 }
 
-impl Begun<'_> {
+impl RunningRequest<'_> {
     /// Its slice was renewed. What kept it from ending kept nobody waiting.
     #[inline(always)]
     fn go_on(&mut self) -> Turn<FiberWork> {
@@ -332,7 +332,7 @@ impl<'a, S: Service> Fibers<'a, S> {
         let (id, slot) = job_of(slot);
         // SAFETY: we have the token until the end of this, and the places longer.
         let place = unsafe { self.context.suspended.place(id) };
-        let mut begun = Begun { slot, place };
+        let mut begun = RunningRequest { slot, place };
         let Some(slice_ns) = slice_ns else {
             // The last request may have ended before its slice did.
             self.attached.set_deadline(u64::MAX);
@@ -389,7 +389,11 @@ impl<'a, S: Service> Fibers<'a, S> {
 
     /// Begins the request or resumes it, until it ends or yields. `None`: there is no stack for it.
     #[inline(always)]
-    fn first_turn(&mut self, begun: &mut Begun<'_>, suspended: bool) -> Option<Turn<FiberWork>> {
+    fn first_turn(
+        &mut self,
+        begun: &mut RunningRequest<'_>,
+        suspended: bool,
+    ) -> Option<Turn<FiberWork>> {
         if suspended {
             return Some(self.resume(begun.place.as_mut()));
         }
@@ -402,7 +406,7 @@ impl<'a, S: Service> Fibers<'a, S> {
     fn ended(
         &mut self,
         id: JobId,
-        begun: Begun<'_>,
+        begun: RunningRequest<'_>,
         turn: Turn<FiberWork>,
         span: Range<ClockReading>,
         due_ns: Option<u64>,

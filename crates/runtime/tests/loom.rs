@@ -89,7 +89,7 @@ fn write_next(value: *mut i32) {
     assert!(!value.is_null());
 }
 
-/// A sleeper that is told of its work after it was stored never sleeps on it. (loom reports the deadlock.)
+/// A sleeper that is woken after its work was stored never sleeps on it. (loom reports the deadlock.)
 #[test]
 fn no_wake_is_lost() {
     bounded(3).check(|| {
@@ -170,7 +170,7 @@ fn work(
     shared.wake_all();
 }
 
-/// Every request is run though workers park: whoever resigns leaves nobody behind.
+/// Every request is run though workers park: a worker that resigns leaves no request behind.
 fn requests_are_all_run(requests: usize, preemptions: usize) {
     bounded(preemptions).check(move || {
         let (rings, mut ends): (Vec<_>, Vec<_>) = (0..2).map(|_| ring(requests)).unzip();
@@ -336,7 +336,7 @@ fn a_run_queue_is_shared_with_a_thief() {
 /// What belongs to a request and is no atomic: a buffer, a suspended fiber. loom checks that accesses are ordered.
 struct Place(loom::cell::UnsafeCell<i32>);
 
-// SAFETY: whoever has the request's word has its place; that is what is tested.
+// SAFETY: the thread that has the request's word has its place; that is under test.
 #[expect(unsafe_code, reason = "loom's cell stands for one that tokens guard")]
 unsafe impl Sync for Place {}
 

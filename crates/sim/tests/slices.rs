@@ -1,4 +1,4 @@
-//! The schedule that a run tells is the one that it measured.
+//! The schedule that a run returns is the one that it measured.
 
 use headway_report::schedule::{Runner, Slice};
 use headway_sim::Experiment;

@@ -148,7 +148,7 @@ fn fixed_priority_is_cobhams_formula() {
     }
 }
 
-/// With exponential service it does not matter who is served: M/M/c and its processor sharing
+/// With exponential service the order of service does not matter: M/M/c and its processor sharing
 /// hold as many requests on average.
 #[test]
 fn processor_sharing_is_m_m_c() {

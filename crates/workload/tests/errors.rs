@@ -1,4 +1,4 @@
-//! Every mistake in a file is told by file, line and key, with the remedy.
+//! The error for each mistake in a file names the file, line and key, with the remedy.
 
 use std::fs;
 use std::path::Path;

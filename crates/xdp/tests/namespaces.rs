@@ -55,7 +55,7 @@ fn neighbours() -> Vec<Neighbour> {
         .collect()
 }
 
-/// Tables over servers with so many cores each.
+/// Tables over servers with `cores` each.
 fn tables(cores: &[usize; 4]) -> XdpTables {
     let demand = Demand::declared(&[ClassHint::new(1e4, 1.0)]);
     let total = cores.iter().sum();
@@ -65,7 +65,7 @@ fn tables(cores: &[usize; 4]) -> XdpTables {
     tables_of(&shaper, 1, &[0], &neighbours()).expect("they fit")
 }
 
-/// Answers requests until told to stop; how many it answered. The response's body is the server's number.
+/// Answers requests until the flag is set, and returns how many. The response's body is the server's number.
 fn serve(number: u8, stop: &AtomicBool) -> u64 {
     let socket = UdpSocket::bind(at(number, SERVICE_PORT)).expect("the port");
     socket

@@ -38,7 +38,7 @@ impl Args {
             eprintln!("not valid: {doubt}; --accept-noise takes the costs as they are");
         }
         match doubt {
-            // A file is read by others, later, who do not see what was said here.
+            // Later readers of the file do not see what was printed here.
             Some(_) if self.to.output.is_some() => {}
             _ => self.write(&calibration)?,
         }

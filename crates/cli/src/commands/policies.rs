@@ -217,7 +217,7 @@ fn defaults(about: &Description) -> String {
     }
 }
 
-/// Who interrupts requests under the policy's default parameters.
+/// The thread that interrupts requests under the policy's default parameters.
 fn interrupted_by(policy: &Policy) -> Option<&'static str> {
     let Policy::Server(server) = policy else {
         return None;

@@ -11,7 +11,7 @@ pub(crate) fn own_uid() -> io::Result<u32> {
     Ok(fs::metadata("/proc/self")?.uid())
 }
 
-/// The directories in which servers of this user listen unless told otherwise, the preferred one first.
+/// The directories in which servers of this user listen by default, the preferred one first.
 pub(crate) fn directories(uid: u32) -> Vec<PathBuf> {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let runtime = runtime.filter(|path| path.is_absolute() && path.is_dir());
@@ -20,7 +20,7 @@ pub(crate) fn directories(uid: u32) -> Vec<PathBuf> {
     runtime.into_iter().chain([temporary]).collect()
 }
 
-/// Who listens for control. Each kind is looked for on its own.
+/// The kind of process behind a control socket. Each kind is looked for by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SocketKind {
     /// `headway serve`.

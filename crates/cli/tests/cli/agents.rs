@@ -230,7 +230,7 @@ fn wrong_keys_and_replayed_packets_are_refused_and_counted() {
     let before = status(&rack.rack);
     for _ in 0..3 {
         socket.send(&recorded).unwrap();
-        // Within the session it is not answered; of one that is over, the answer is of no use to whoever repeats it.
+        // Within the session it is not answered; the answer of a session that is over is of no use when replayed.
         if let Ok(length) = socket.recv(&mut buffer) {
             assert_eq!(session.answer(&buffer[..length]), Ok(None));
         }

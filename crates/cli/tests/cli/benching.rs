@@ -67,7 +67,7 @@ fn a_comparison_with_the_simulator_says_what_its_status_says() {
     assert_eq!(done.status.code(), Some(verdict.2), "{comparison}");
 }
 
-/// Who names mechanisms only is shown what they do: nobody interrupts c-fcfs, a dispatcher concord, by each of them, and tiny-quanta's workers themselves.
+/// Mechanisms without a policy compare c-fcfs, which interrupts nobody, concord by each of them, and tiny-quanta, whose workers interrupt themselves.
 #[test]
 fn bench_by_mechanism_runs_policies_that_interrupt() {
     let report = json(&words(

@@ -213,7 +213,7 @@ fn the_only_server_is_found_and_of_several_one_is_named() {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         (output.status.code(), stderr)
     };
-    // Servers of this user in /tmp, whoever started them, would be found too.
+    // Other servers of this user in /tmp would be found too.
     let alone = said(&["ctl", "status"]).0 == Some(2);
     let first = start("4001.sock");
     if alone {
@@ -281,7 +281,7 @@ fn a_client_that_hangs_keeps_nobody_from_an_answer() {
         "it waited for them"
     );
     server.load("1000", "100ms");
-    // Each of them has its time, and is then told so or cut off.
+    // Each of them has its time, and then gets an error or is cut off.
     for mut stream in hanging {
         stream
             .set_read_timeout(Some(Duration::from_secs(30)))
@@ -340,7 +340,7 @@ fn another_user_is_turned_away_even_where_the_file_would_let_them() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     let says = |uid: u32, first: &str| {
-        // Not even an empty send: who was turned away already finds the pipe broken.
+        // Not even an empty send: a client that was turned away finds the pipe broken.
         let script = format!(
             "import socket; s = socket.socket(socket.AF_UNIX); s.connect({path:?}); \
              b{first:?} and s.sendall(b{first:?}); print(s.makefile().readline())"
@@ -349,7 +349,7 @@ fn another_user_is_turned_away_even_where_the_file_would_let_them() {
         command.args(["-c", &script]).uid(uid).gid(uid);
         command.stdout(Stdio::piped()).output()
     };
-    // Whoever is turned away is told so before a word.
+    // A client that is turned away gets its error before it sends a word.
     let Ok(theirs) = says(NOBODY, "") else {
         return eprintln!("SKIPPED: it needs Python 3 (apt-get install python3)");
     };

@@ -205,7 +205,7 @@ fn leveldb_is_measured_where_it_is_built() {
     check_runs(&answer["results"][0], 45);
 }
 
-/// The runs that were not repeated, of which there must be so many; all of them keep their books.
+/// The runs that were not repeated. Their number must be `count`, and in each the requests add up.
 fn check_runs(result: &Value, count: usize) -> Vec<&Value> {
     let runs = result["runs"].as_array().unwrap();
     for run in runs {

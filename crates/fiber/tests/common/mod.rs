@@ -91,7 +91,7 @@ pub(crate) fn run_alone(test: &str, options: &str) -> Output {
         .expect("the binary starts")
 }
 
-/// How many preemptions a soak makes: `HEADWAY_SOAK`, which `make soak` sets to a million; else so many, of which a sanitizer sees a tenth.
+/// How many preemptions a soak makes: `HEADWAY_SOAK`, which `make soak` sets to a million; else the default, of which a sanitizer sees a tenth.
 pub(crate) fn preemptions_or(else_: u64) -> u64 {
     let slow = cfg!(any(headway_asan, headway_tsan));
     match std::env::var("HEADWAY_SOAK") {

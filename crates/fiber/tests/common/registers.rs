@@ -36,7 +36,7 @@ impl Width {
         widths
     }
 
-    /// Those that a probe's slow path leaves alone (`preserve_all`): who has more in use across it keeps it itself.
+    /// The registers that a probe's slow path preserves (`preserve_all`): code that uses more across it keeps them itself.
     pub(crate) fn kept_by_probes() -> Vec<Width> {
         let mut widths = Width::available();
         widths.retain(|&width| width != Width::Avx512);

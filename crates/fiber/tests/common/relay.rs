@@ -18,7 +18,7 @@ struct State<T> {
 }
 
 impl<T> Relay<T> {
-    /// Among so many threads, which begin with these.
+    /// A relay among `threads` threads, which begin with `items`.
     pub(crate) fn new(threads: usize, items: impl Iterator<Item = T>) -> Relay<T> {
         let mut queues: Vec<_> = (0..threads).map(|_| VecDeque::new()).collect();
         let mut left = 0;

@@ -11,7 +11,7 @@ fn run(load: &Load) -> LoadReport {
     load.run(|_| ControlFlow::Continue(())).unwrap()
 }
 
-/// Five of each kind, so that sums of several kinds are told apart from one.
+/// Five of each kind, so that a sum of several kinds differs from one kind.
 fn all_fates() -> Vec<Fate> {
     use Fate::*;
     let statuses = [

@@ -43,20 +43,30 @@ pub fn work_stealing(shape: &Shape, take: StealAmount, flows: u64) -> System<Ste
 
 pub(super) enum Entry {}
 
+/// How much is stolen, and from how many flows requests come.
+#[derive(Clone, Copy)]
+pub(super) struct Settings {
+    take: StealAmount,
+    flows: u64,
+}
+
 impl Build for Entry {
     const POLICY: &'static ServerPolicy = &POLICY;
-    type Settings = (StealAmount, u64);
+    type Settings = Settings;
 
-    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<(StealAmount, u64), SpecError> {
+    fn read(read: &mut Reader<'_>, _: &Shape) -> Result<Settings, SpecError> {
         let take = match read.word("steal")? {
             "half" => StealAmount::Half,
             _ => StealAmount::One,
         };
-        Ok((take, read.whole("flows")?))
+        Ok(Settings {
+            take,
+            flows: read.whole("flows")?,
+        })
     }
 
     fn build<V: Visit>(
-        (take, flows): (StealAmount, u64),
+        Settings { take, flows }: Settings,
         params: Params,
         shape: &Shape,
         visitor: V,

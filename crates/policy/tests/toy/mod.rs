@@ -15,7 +15,7 @@ pub(crate) struct Toy {
     longs: Vec<BitSet>,
     /// What the monitor said last.
     pub(crate) congested: u64,
-    /// Who looks.
+    /// The worker that looks.
     pub(crate) me: usize,
     /// The worker beside it.
     pub(crate) sibling: Option<WorkerId>,
@@ -26,7 +26,7 @@ impl Toy {
         Self::with_shared(workers, 1, capacity)
     }
 
-    /// With so many shared queues.
+    /// With `shared` shared queues.
     pub(crate) fn with_shared(workers: usize, shared: usize, capacity: usize) -> Self {
         Self {
             own: (0..workers)

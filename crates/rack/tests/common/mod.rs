@@ -100,7 +100,7 @@ mod forwarding {
     }
 }
 
-/// A switch over so many servers.
+/// A switch over a number of servers.
 pub(crate) fn switch(spec: &str, servers: u16) -> RackSwitch<Dynamic> {
     let limits = SwitchLimits {
         held: ROOM,

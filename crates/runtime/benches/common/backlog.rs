@@ -15,7 +15,7 @@ pub(crate) struct Served {
     pub(crate) preemptions: f64,
 }
 
-/// Serves so many requests under the policy, each by one call of `handler`.
+/// Serves `requests` requests under the policy, each by one call of `handler`.
 pub(crate) fn serve(
     policy: &str,
     requests: u32,

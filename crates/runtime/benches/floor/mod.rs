@@ -62,7 +62,7 @@ pub(crate) fn by_reference(clock: &Clock) -> f64 {
 /// its response back, the policy decides (c-fcfs, as in the server), the worker reads the request, measures the handler between two readings of
 /// the clock and writes the response. No receive queue, pool, ring, count or record, and nothing else is looked for.
 ///
-/// The policy is told the time that the worker read last; `reads_clock` has the dispatcher read it, as one must that may be idle.
+/// The policy gets the time that the worker read last. With `reads_clock` the dispatcher reads the clock, as a dispatcher that may be idle must.
 pub(crate) fn by_value(clock: &Clock, reads_clock: bool) -> f64 {
     const TRIPS: u64 = 20_000;
     const TURN: usize = 0;

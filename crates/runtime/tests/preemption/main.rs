@@ -1,4 +1,4 @@
-//! Policies that interrupt requests: every request is answered once, in full, whoever interrupts it and wherever it goes on. One binary for all
+//! Policies that interrupt requests: every request is answered once, in full, by whatever it is interrupted and wherever it goes on. One binary for all
 //! of them: each would compile every engine anew.
 
 mod clock;

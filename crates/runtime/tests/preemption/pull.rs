@@ -94,7 +94,7 @@ impl Loops {
     }
 }
 
-/// Plays a replay to a server whose loops take so many requests at once.
+/// Plays a replay to a server whose loops hold several requests at once.
 fn played(builder: Builder, queues: usize, batch: usize, context: &str) -> (Stats, Arc<Loops>) {
     let loops = Arc::new(Loops::default());
     let inside = Arc::clone(&loops);

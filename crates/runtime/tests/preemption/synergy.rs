@@ -34,7 +34,7 @@ fn builder(policy: &str, workers: usize, layout: Layout) -> Builder {
     }
 }
 
-/// Runs a replay to its end, dealt to so many of the workers' queues, and checks that each request came back once.
+/// Runs a replay to its end, dealt to some of the workers' queues, and checks that each request came back once.
 fn all_answered(policy: &str, workers: usize, fed: usize, idle: Idle, layout: Layout) -> Stats {
     let builder = builder(policy, workers, layout).idle(idle);
     let context = format!("{policy}, {workers} workers, {fed} fed, {idle:?}, {layout:?}");

@@ -123,7 +123,7 @@ fn an_idle_worker_steals_from_a_batch() {
 fn served_while_stuck(idle: Idle) -> Stats {
     let (gate, stuck) = (AtomicBool::new(false), AtomicUsize::new(0));
     let shared = Arc::new((gate, stuck));
-    // The first is long: whoever takes it takes shorts, too.
+    // The first is long: the worker that takes it takes shorts, too.
     let (datapath, control) = replay(1, 8, 0, [0, 0]);
     let seen = Arc::clone(&shared);
     let server = builder("tardis,n=8", 2)

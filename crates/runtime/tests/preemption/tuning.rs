@@ -192,7 +192,7 @@ fn what_is_refused_changes_nothing() {
     );
 }
 
-/// Own, stolen and resumed requests add up to the turns that workers ran, and renewals are told by worker.
+/// Own, stolen and resumed requests add up to the turns that workers ran, and renewals are counted by worker.
 #[test]
 fn what_workers_did_adds_up() {
     let _alone = alone();

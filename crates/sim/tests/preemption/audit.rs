@@ -1,4 +1,4 @@
-//! Keeps books on what the roles are told, and holds the engine to them: every request is done
+//! Records every event that the roles receive, and holds the engine to it: every request is done
 //! exactly once, by as much service as it asked for, on one worker at a time.
 
 use headway_policy::controls::GroupShares;

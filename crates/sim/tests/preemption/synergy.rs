@@ -28,7 +28,7 @@ fn longs_give_way_and_shorts_never() {
     assert!(short(&outcome) < short(&stealing.run().unwrap()) / 2.0);
 }
 
-/// Workers that find out themselves which class is long do nearly as well as those that were told, and interrupt no short before or after.
+/// Workers that learn which class is long do nearly as well as those with hints, and interrupt no short before or after.
 #[test]
 fn what_is_long_can_be_learned() {
     let told = run(&bimodal(), "factor=2,longs=hints");

@@ -88,7 +88,7 @@ struct UnderWay {
     server: usize,
     mark: Mark,
     copies: Rc<CopiesOut>,
-    /// Its index in the policy's step, which is told one.
+    /// Its index in the policy's step, which takes an index.
     policy_index: u32,
     user_index: u32,
     xdp_index: u32,

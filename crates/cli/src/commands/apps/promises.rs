@@ -9,7 +9,7 @@ impl BuiltInApp {
     pub(crate) fn promises(self) -> HandlerPromises {
         let promises = HandlerPromises::none();
         match self {
-            // A sleep would go on beside whoever interrupted it.
+            // A sleep would go on beside the request that interrupted it.
             Self::Sleep => promises,
             // The storage engine has locks and caches that belong to a thread, and it allocates.
             Self::Kv => promises,

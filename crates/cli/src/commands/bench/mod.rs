@@ -33,7 +33,7 @@ use std::time::Duration;
 const DEFAULT_LOAD: f64 = 0.5;
 const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
 
-/// Who carries the dispatcher out.
+/// The threads that run the dispatcher.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum LayoutFlag {
     /// Dedicated where there are more cores than workers, else inline
@@ -196,7 +196,7 @@ impl Args {
         (headway_sim::available_threads() - 1).max(least)
     }
 
-    /// Who asks for mechanisms alone is shown policies that differ by them.
+    /// The policies that mechanisms alone compare: they differ by their mechanism.
     fn policies(&self) -> Result<Vec<ServerSpec>> {
         if !self.policies.is_empty() {
             return args::server_policies(&self.policies);

@@ -1,4 +1,4 @@
-//! Who takes part, and what is offered to each.
+//! The servers that take part, and the load offered to each.
 
 use headway_policy::systems::ServerSpec;
 use std::time::Duration;

@@ -315,7 +315,7 @@ pub(crate) mod tests {
     use super::*;
     use headway_report::{RunExtras, RunLevel, RunMeta};
 
-    /// A run of so many GETs that all took so long.
+    /// A run of `requests` GETs of one latency.
     fn view(latency_ns: u64, requests: u64) -> RunSubset {
         let mut recorder = Recorder::new(&[ClassMeta::new("GET", 1_000.0)]);
         for _ in 0..requests {

@@ -14,7 +14,7 @@ const LOWEST_PERCENT: u32 = 10;
 /// The load that is simulated, relative to the one that is chosen: room for what a real server and a noisy
 /// machine add, and for rounds that happen to bring more SCANs than their share.
 pub(crate) const MARGIN: f64 = 1.4;
-/// Enough that a backlog which grows is told from one that swings.
+/// Enough to separate a backlog that grows from one that swings.
 const REQUESTS: u64 = 100_000;
 
 /// The highest load, in steps of a hundredth, at which no policy starves a class in simulation, even at
@@ -29,7 +29,7 @@ pub(crate) fn highest_load(
         interrupt.check()?;
         let load = f64::from(percent) / 100.0;
         match first_to_starve(stage, &weakest_first, load * MARGIN)? {
-            // Who starved a class at a load is likely to at the next: one simulation says so.
+            // A policy that starved a class at one load is likely to at the next: one simulation says so.
             Some(index) => weakest_first[..=index].rotate_right(1),
             None => return Ok(load),
         }

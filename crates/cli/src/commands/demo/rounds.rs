@@ -18,7 +18,7 @@ pub(crate) struct RoundLimits {
     /// After so many it is looked whether everything is decided. There is this look and the one at the end, and no other: who looks
     /// until he likes what he sees proves nothing.
     pub(crate) look: u64,
-    /// At most so many.
+    /// The most rounds.
     pub(crate) most: u64,
     /// No round begins later than this.
     pub(crate) end: Instant,

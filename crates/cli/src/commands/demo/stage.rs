@@ -43,7 +43,7 @@ impl Stage {
         Arc::new(move |class, index, room| bodies.body(class, index, room))
     }
 
-    /// The classes as the server is told of them.
+    /// The classes as the server's settings name them.
     pub(crate) fn server_classes(&self) -> Vec<DeclaredClass> {
         headway::config::classes(&self.workload)
     }

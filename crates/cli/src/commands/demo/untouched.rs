@@ -1,4 +1,4 @@
-//! Requests that the machine left alone, told from the others by a witness and by simulation, never by their latency.
+//! Requests that the machine left alone, separated from the others by a witness and by simulation, never by their latency.
 //!
 //! The rule is that of `headway bench --compare-sim`: a request is set aside when it was, or by simulation would have been, in the
 //! server at any time in the [aftermath](Aftermath) of a stop. How long it would have been there is the longest that it takes
@@ -119,7 +119,7 @@ mod tests {
         ]
     }
 
-    /// Both classes are gone in so many ns by simulation.
+    /// The time in which both classes are gone, by simulation, ns.
     fn left(answers: &[Answered], stops: &[Stop], life_ns: u64) -> [u64; 2] {
         let lives = Lives(vec![life_ns; answers.len()]);
         counts(&untouched(answers, &classes(), stops, &lives, LOAD))
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_stop_sets_aside_who_was_there_and_who_came_while_its_backlog_drained() {
-        // 10 ms from 300.5 on; at load 0.5 what piled up takes 20: until 330.5. Who came up to 2 ms before was there.
+        // 10 ms from 300.5 on; at load 0.5 the backlog takes 20: until 330.5. Requests that came up to 2 ms before were there.
         let stops = [stop(300 * MS + MS / 2, 10 * MS)];
         assert_eq!(left(&answers(), &stops, 2 * MS), all_but(199..=230));
     }

@@ -96,7 +96,7 @@ struct Template(Vec<TemplatePiece>);
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum TemplatePiece {
     Bytes(Vec<u8>),
-    /// The key's number, with zeros in front up to so many digits.
+    /// The key's number, padded with zeros to `digits`.
     Key {
         digits: usize,
     },
@@ -167,7 +167,7 @@ impl Template {
     }
 }
 
-/// Writes a number with at least so many digits; how many it has.
+/// Writes a number with at least `at_least` digits, and returns how many it has.
 fn decimal(mut number: u64, at_least: usize, room: &mut [u8]) -> usize {
     let mut text = [b'0'; DIGITS_MAX];
     let mut from = DIGITS_MAX;

@@ -77,7 +77,7 @@ fn how_it_runs(
 ) -> String {
     let mut text = String::new();
     if facts.owner == Owner::Dispatcher {
-        // With one core the worker dispatches; with more, those who dispatch have what the workers leave.
+        // With one core the worker dispatches; with more, dispatchers have the cores that workers leave.
         match report.machine_cores {
             Some(1) => text += "layout = \"inline\"\n",
             Some(cores) if cores > entry.workers => text += "layout = \"dedicated\"\n",

@@ -26,7 +26,7 @@ use std::process::ExitCode;
 
 const DEFAULT_LOAD: f64 = 0.8;
 const DEFAULT_WORKERS: usize = 14;
-/// Where the rate is known and the workers are not, so many that they are loaded like this.
+/// The load by which the number of workers is chosen, where the rate is known.
 const TARGET_LOAD: f64 = 0.7;
 
 #[derive(clap::Args)]

@@ -40,7 +40,7 @@ impl MetricsServer {
             .spawn(move || {
                 for stream in self.listener.incoming() {
                     match stream {
-                        // Whoever hangs up does not read it.
+                        // The client may have hung up.
                         Ok(stream) => drop(answer(stream, &subject)),
                         Err(_) => std::thread::sleep(Duration::from_millis(100)),
                     }

@@ -95,7 +95,7 @@ pub(super) fn run_agents<'scope>(
     }
 }
 
-/// One line for whoever waits for the switch, the rest for people.
+/// The first line is for programs that wait for the switch, the rest for people.
 pub(super) fn announce(
     settings: &RackSettings,
     at: SocketAddr,

@@ -92,7 +92,7 @@ impl ServerWatch {
         self.counts.asked += 1;
     }
 
-    /// A server's agent reported: the server lives, and has so many cores; with 0 it takes no more requests. Another report is expected within
+    /// A server's agent reported: the server lives, and has `cores`; with 0 it takes no more requests. Another report is expected within
     /// the time of silence.
     pub(super) fn agent_said(&mut self, now_ns: u64, server: ServerId, cores: usize) {
         let before = self.liveness.cores(server);

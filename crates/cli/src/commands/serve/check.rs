@@ -11,7 +11,7 @@ use headway_policy::Shape;
 use headway_runtime::{Admission, Layout, Mechanism, Pin, StartError, server_shape};
 use headway_workload::duration;
 
-/// Refuses settings that the chosen service does not heed: whoever gives one expects it to do something.
+/// Refuses settings that the chosen service does not heed: a setting without effect is a mistake.
 pub(super) fn refuse_unheeded(args: &Args, file: &Config<BuiltInApp, KvFlags>) -> Result<()> {
     let app = args.app.or(file.app).unwrap_or_default();
     let (flags, keys) = (&args.kv, file.kv.clone().unwrap_or_default());

@@ -9,7 +9,7 @@ use headway_policy::spec::Params;
 use headway_runtime::{Admission, DeclaredClass, Idle, Layout, Mechanism, Server};
 use headway_workload::duration;
 
-/// The policy with its parameters, who works, how threads wait, who interrupts whom, and which class goes by which type.
+/// The policy with its parameters, the threads, how they wait, what interrupts requests, and the type of each class.
 pub(super) fn lines(
     server: &Server,
     settings: &ServeSettings,
@@ -65,7 +65,7 @@ fn idle(idle: Idle) -> String {
     }
 }
 
-/// Who interrupts, by what, whom, and where the interrupted go on.
+/// The threads that interrupt requests, their mechanism, and where interrupted requests go on.
 fn interruption(server: &Server, admission: Admission, how: &Interruption) -> String {
     if !admission.interrupts() {
         return "requests run to their end".into();

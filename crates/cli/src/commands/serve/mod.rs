@@ -187,7 +187,7 @@ fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Opti
     Ok(Some(answering))
 }
 
-/// One line for whoever waits for the server, the rest for people.
+/// The first line is for programs that wait for the server, the rest for people.
 fn announce(server: &Server, listen: &ListenAddress) -> Result<()> {
     let Some(addr) = server.local_addr() else {
         return Ok(());
@@ -231,7 +231,7 @@ fn heed_signals(leaving: Leaving) -> Result<()> {
     Ok(())
 }
 
-/// Says that a signal has no effect. Whoever closed standard error, as a terminal does that sends SIGHUP, does not read it.
+/// Says that a signal has no effect. The write may fail: a terminal that sends SIGHUP has closed standard error.
 fn refuse(signal: i32) {
     let name = signal_hook::low_level::signal_name(signal).unwrap_or("a signal");
     let _ = writeln!(

@@ -82,7 +82,7 @@ impl Leaving {
     }
 }
 
-/// Begins to report to the rack, if there is one, in a thread of its own: a server of so many workers, with so many classes.
+/// Starts the thread that reports to the rack, if there is one: the server's workers and classes.
 pub(super) fn begin(
     server: &Server,
     membership: Option<&RackMembership>,

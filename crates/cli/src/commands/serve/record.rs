@@ -9,9 +9,9 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Entries come in the order of completion. They wait until nothing in the server can be older: whoever takes longer than this is left out.
+/// Entries come in the order of completion. They wait until no request in the server can be older: a request that takes longer than this is left out.
 const WINDOW_NS: u64 = 10_000_000_000;
-/// The most that wait, about 100 MB of them.
+/// The most entries that wait, about 100 MB.
 const WAITING_MAX: usize = 4_000_000;
 
 /// Puts entries in order and writes them.
@@ -66,7 +66,7 @@ impl TraceRecorder {
         Ok(())
     }
 
-    /// Writes the rest and puts the file in its place; what is to be said of it. `dropped` requests never came here, `shed` were not run.
+    /// Writes the rest, puts the file in its place, and returns a sentence about it. `dropped` requests never came here, `shed` were not run.
     pub(super) fn finish(mut self, dropped: u64, shed: u64) -> io::Result<String> {
         while !self.waiting.is_empty() {
             self.write_next()?;

@@ -138,7 +138,7 @@ impl ServeWatcher {
             .as_mut()
             .map_or(Ok(()), TraceRecorder::write_settled);
         if let Err(error) = written {
-            // At once, for whoever could still make room; and again by the exit status.
+            // At once, while there is time to make room; and again by the exit status.
             say(&[format!("recording ends: {error}")]);
             self.recorder = None;
             self.failed = Some(error);
@@ -157,7 +157,7 @@ impl ServeWatcher {
     }
 }
 
-/// Whoever closed standard error does not read it.
+/// The write may fail: standard error may be closed.
 fn say(lines: &[String]) {
     let mut out = std::io::stderr().lock();
     for line in lines {

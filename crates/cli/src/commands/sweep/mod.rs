@@ -184,7 +184,7 @@ impl Args {
 }
 
 /// Runs every experiment under consecutive seeds until it has as many runs as `wanted` says of
-/// those made. All points are replicated side by side; who needs more is decided between batches.
+/// those made. All points are replicated side by side; which of them need more runs is decided between batches.
 fn replicated(
     experiments: &[Experiment],
     threads: usize,

@@ -22,7 +22,7 @@ pub(super) struct SweepPoint {
     pub(super) meets_slo: Option<bool>,
 }
 
-/// One of so many pieces, counted from 1.
+/// The index of a piece, counted from 1, and the number of pieces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct ShardNumber {
     index: usize,
@@ -98,7 +98,7 @@ impl ShardNumber {
         }
     }
 
-    /// What tells that pieces belong together.
+    /// The fingerprint that pieces of one sweep share.
     pub(super) fn shard(self, all: &[Experiment], precision: Option<&Precision>) -> Shard {
         let each: Vec<_> = all.iter().map(|e| (&e.policy, e.offered)).collect();
         let whole = format!("{:?} {each:?} {precision:?}", all[0]);
@@ -239,7 +239,7 @@ fn refused(path: &Path, why: &str) -> anyhow::Error {
     usage("--merge", format!("{}: {why}", path.display()))
 }
 
-/// FNV-1a, 64 bits: tells mistakes, not adversaries.
+/// FNV-1a, 64 bits: detects mistakes, not adversaries.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 pub(super) use status::Subject;
 
-/// Whoever is asked over a control socket.
+/// A process that answers over a control socket.
 pub(crate) trait Responder: Send + Sync + 'static {
     /// The answer to a request.
     fn respond(&self, request: CtlRequest) -> CtlResponse;
@@ -62,7 +62,7 @@ pub(crate) struct SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Whoever took the path meanwhile keeps it.
+        // Another process that took the path meanwhile keeps it.
         if fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
