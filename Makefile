@@ -198,7 +198,7 @@ test-xdp: toolchain
 	elif [ "$$(id -u)" != 0 ]; then \
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
-		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
+		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
 		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked --workspace --test cli _xdp -- --nocapture; \
 	fi
 

@@ -17,6 +17,16 @@ pub enum ObjectError {
         "the XDP program needs clang {OLDEST_CLANG} or newer: apt-get install clang libbpf-dev, or name one in HEADWAY_CLANG"
     )]
     NoClang,
+    /// The clang that was named does not run.
+    #[error(
+        "HEADWAY_CLANG names {clang}, which does not run ({source}): name a clang, or unset it"
+    )]
+    NoSuchClang {
+        /// The compiler.
+        clang: String,
+        /// Why.
+        source: io::Error,
+    },
     /// libbpf's headers are not installed.
     #[error("the XDP program needs the headers of libbpf: apt-get install libbpf-dev")]
     NoHeaders,
@@ -100,7 +110,10 @@ impl Compiler {
         }
         let output = command
             .output()
-            .map_err(|source| io_error("run", Path::new(&self.clang), source))?;
+            .map_err(|source| ObjectError::NoSuchClang {
+                clang: self.clang.clone(),
+                source,
+            })?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             return Err(if said.contains("bpf_helpers.h' file not found") {

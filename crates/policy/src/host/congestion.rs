@@ -30,6 +30,16 @@ struct SeenTails {
     stranded: BitSet,
 }
 
+impl SeenTails {
+    fn new(kthreads: usize) -> Self {
+        Self {
+            kthreads: alloc::vec![Tails::default(); kthreads],
+            shared_tail: 0,
+            stranded: BitSet::EMPTY,
+        }
+    }
+}
+
 impl Congestion {
     /// Nothing seen yet.
     #[must_use]
@@ -38,13 +48,14 @@ impl Congestion {
             apps: shape
                 .apps
                 .iter()
-                .map(|app| SeenTails {
-                    kthreads: alloc::vec![Tails::default(); app.most],
-                    shared_tail: 0,
-                    stranded: BitSet::EMPTY,
-                })
+                .map(|app| SeenTails::new(app.most))
                 .collect(),
         }
+    }
+
+    /// Another application of `kthreads` kthreads has the slot.
+    pub fn forget(&mut self, app: AppId, kthreads: usize) {
+        self.apps[app.index()] = SeenTails::new(kthreads);
     }
 
     /// A kthread lost its core and may have left work behind.

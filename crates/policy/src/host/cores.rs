@@ -8,8 +8,8 @@
 
 use super::ids::{AppId, CoreId, KthreadId};
 use super::kthreads::Kthreads;
-use super::moves::{Move, Tenant};
-use super::shape::{AppKind, AppShape, HostShape};
+use super::moves::{HeldCore, Move, Tenant};
+use super::shape::{AppKind, AppShape, HostShape, ShapeError};
 use super::topology::HostTopology;
 use crate::BitSet;
 use alloc::vec::Vec;
@@ -35,6 +35,19 @@ struct AppCores {
     last_released: Option<CoreId>,
 }
 
+impl AppCores {
+    fn new(shape: AppShape, cores: usize) -> Self {
+        Self {
+            shape,
+            kthreads: Kthreads::new(shape.most, cores),
+            active: BitSet::EMPTY,
+            leaving: 0,
+            promised: 0,
+            last_released: None,
+        }
+    }
+}
+
 /// What a released core was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Released {
@@ -58,10 +71,12 @@ impl Cores {
     /// All cores idle.
     ///
     /// # Panics
-    /// When the shape does not pass its [check](HostShape::check).
+    /// When the shape does not pass its [check](HostShape::check_slots).
     #[must_use]
     pub fn new(shape: &HostShape) -> Self {
-        shape.check().unwrap_or_else(|error| panic!("{error}"));
+        shape
+            .check_slots()
+            .unwrap_or_else(|error| panic!("{error}"));
         let cores = shape.topology.cores();
         Self {
             topology: shape.topology.clone(),
@@ -70,19 +85,12 @@ impl Cores {
             apps: shape
                 .apps
                 .iter()
-                .map(|&shape: &AppShape| AppCores {
-                    shape,
-                    kthreads: Kthreads::new(shape.most, cores),
-                    active: BitSet::EMPTY,
-                    leaving: 0,
-                    promised: 0,
-                    last_released: None,
-                })
+                .map(|&shape: &AppShape| AppCores::new(shape, cores))
                 .collect(),
         }
     }
 
-    /// How many applications there are.
+    /// How many slots for applications there are, vacant ones included.
     #[must_use]
     pub fn apps(&self) -> usize {
         self.apps.len()
@@ -92,6 +100,35 @@ impl Cores {
     #[must_use]
     pub fn total(&self) -> usize {
         self.cores.len()
+    }
+
+    /// Whether an application of this shape can have this slot beside those that are there: guarantees are never oversubscribed.
+    ///
+    /// # Errors
+    /// [`ShapeError`], with `app` where it says which.
+    pub fn check_admission(&self, app: AppId, shape: AppShape) -> Result<(), ShapeError> {
+        let mut apps: Vec<_> = self.apps.iter().map(|app| app.shape).collect();
+        let Some(slot) = apps.get_mut(app.index()).filter(|slot| slot.is_vacant()) else {
+            return Err(ShapeError::Taken { app: app.index() });
+        };
+        *slot = shape;
+        if shape.is_vacant() {
+            let AppShape {
+                guaranteed, most, ..
+            } = shape;
+            return Err(ShapeError::Limits {
+                app: app.index(),
+                guaranteed,
+                most,
+                cores: self.total(),
+            });
+        }
+        HostShape {
+            topology: self.topology.clone(),
+            apps,
+            seed: 0,
+        }
+        .check_slots()
     }
 
     /// Cores nobody has.
@@ -189,6 +226,31 @@ impl Cores {
     /// Whether the application may hold one more core.
     pub(super) fn has_room(&self, app: AppId) -> bool {
         self.held(app) < self.shape(app).most
+    }
+
+    /// An application takes a vacant slot, with the cores that it holds already where they are idle.
+    ///
+    /// # Panics
+    /// When it cannot be [admitted](Self::check_admission).
+    pub(super) fn admit(&mut self, app: AppId, shape: AppShape, holding: &[HeldCore]) {
+        self.check_admission(app, shape)
+            .unwrap_or_else(|error| panic!("{error}"));
+        self.apps[app.index()] = AppCores::new(shape, self.total());
+        for &HeldCore { core, kthread } in holding {
+            let is_idle = core.index() < self.total() && self.idle.contains(core.index());
+            if is_idle && self.apps[app.index()].kthreads.take_this(kthread, core) {
+                self.settle(core, Tenant { app, kthread });
+            }
+        }
+    }
+
+    /// The application is gone, and has no core any more. What it was promised, nobody is.
+    pub(super) fn vacate(&mut self, app: AppId) {
+        assert!(self.active(app).is_empty(), "{app:?} has cores");
+        for core in &mut self.cores {
+            core.successor.take_if(|successor| successor.app == app);
+        }
+        self.apps[app.index()] = AppCores::new(AppShape::VACANT, self.cores.len());
     }
 
     /// Gives an idle core to an application that has room; `None` while all its kthreads are still on

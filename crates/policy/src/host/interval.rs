@@ -3,7 +3,7 @@
 
 use super::estimate::{Estimate, Estimator};
 use super::targets::Targets;
-use super::{Allocator, AppId, CoreId, Cores, HostShape, HostView, Move};
+use super::{Allocator, AppId, AppShape, CoreId, Cores, HeldCore, HostShape, HostView, Move};
 use alloc::vec::Vec;
 
 /// Parameters.
@@ -60,6 +60,12 @@ impl Interval {
         interval
     }
 
+    fn forget(&mut self, app: AppId, most: usize) {
+        let rules = self.rules;
+        self.estimators[app.index()] = Estimator::new(rules.estimate, rules.hysteresis_cores, most);
+        self.demand[app.index()] = 1;
+    }
+
     fn plan(&mut self) {
         let demand = &self.demand;
         self.targets.split(|app| demand[app.index()]);
@@ -68,6 +74,20 @@ impl Interval {
 
 impl Allocator for Interval {
     const PARKS: bool = false;
+
+    /// It starts with one core, or with those that it holds.
+    fn admit(&mut self, _now_ns: u64, app: AppId, shape: AppShape, holding: &[HeldCore]) {
+        self.targets.admit(app, shape, holding);
+        self.forget(app, shape.most);
+        self.demand[app.index()] = self.targets.cores.kept(app).max(1);
+        self.plan();
+    }
+
+    fn retire(&mut self, _now_ns: u64, app: AppId) {
+        self.targets.retire(app);
+        self.forget(app, 0);
+        self.plan();
+    }
 
     fn arrived(&mut self, _now_ns: u64, _app: AppId) {}
 

@@ -58,6 +58,19 @@ impl Kthreads {
         Some(KthreadId(chosen))
     }
 
+    /// Takes this one, which runs on `core` already; whether it was parked.
+    pub(super) fn take_this(&mut self, kthread: KthreadId, core: CoreId) -> bool {
+        let is_parked = self
+            .links
+            .get(kthread.index())
+            .is_some_and(|link: &KthreadLink| link.parked);
+        if is_parked {
+            self.unlink(kthread.0);
+            self.last_on[core.index()] = kthread.0;
+        }
+        is_parked
+    }
+
     pub(super) fn park(&mut self, kthread: KthreadId) {
         let newest = self.newest;
         self.links[kthread.index()] = KthreadLink {

@@ -15,7 +15,8 @@
 //! [`released`](Allocator::released)), [`look`](Allocator::look) when its
 //! [deadline](Allocator::next_deadline_ns) comes, and after each of them
 //! [`poll`](Allocator::poll) until nothing is left. A [`Move::Revoke`] is an order, not a fact: the core
-//! changes hands when the engine reports it released.
+//! changes hands when the engine reports it released. Applications [come](Allocator::admit) and [go](Allocator::retire) between
+//! other events.
 //!
 //! The parts are one concern a file: [`HostTopology`] (hyper-threads), [`Cores`] (who has which core, and the
 //! invariants), kthreads (whom to wake), congestion (Algorithm 1), selection (Algorithm 2), [`Patience`] (when to
@@ -43,7 +44,7 @@ pub use estimate::{Estimate, Estimator};
 pub use fixed::Static;
 pub use ids::{AppId, CoreId, KthreadId};
 pub use interval::{Interval, IntervalRules};
-pub use moves::{Move, Tenant};
+pub use moves::{HeldCore, Move, Tenant};
 pub use parking::{Idleness, Patience};
 pub use shape::{AppKind, AppShape, HostShape, MAX_APPS, MAX_CORES, ShapeError};
 pub use shenango::{Shenango, ShenangoRules};
@@ -94,6 +95,16 @@ pub trait Allocator {
     /// Whether kthreads that find nothing to do give their cores back; else they keep them, idle,
     /// until they are revoked.
     const PARKS: bool;
+
+    /// An application takes a vacant slot. `holding`: cores that its kthreads run on already, as after the arbiter was started anew; those
+    /// that are idle are its own from now on, and others are ignored. May allocate: it is rare.
+    ///
+    /// # Panics
+    /// When it cannot be [admitted](Cores::check_admission).
+    fn admit(&mut self, now_ns: u64, app: AppId, shape: AppShape, holding: &[HeldCore]);
+
+    /// The application is gone, and with it its kthreads: its cores are free, and its slot is vacant. May allocate.
+    fn retire(&mut self, now_ns: u64, app: AppId);
 
     /// Something came in for this application. Only matters to one without cores.
     fn arrived(&mut self, now_ns: u64, app: AppId);

@@ -11,6 +11,15 @@ pub struct Tenant {
     pub kthread: KthreadId,
 }
 
+/// A core that a kthread has already, from before its application was admitted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HeldCore {
+    /// Which core.
+    pub core: CoreId,
+    /// Which kthread of the application.
+    pub kthread: KthreadId,
+}
+
 /// A decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Move {
@@ -37,4 +46,14 @@ pub enum Move {
         /// Who loses it.
         from: Tenant,
     },
+}
+
+impl Move {
+    /// The application that gets or loses the core.
+    pub(super) fn app(self) -> AppId {
+        match self {
+            Self::Grant { to, .. } => to.app,
+            Self::Revoke { from, .. } | Self::Evict { from, .. } => from.app,
+        }
+    }
 }

@@ -33,6 +33,37 @@ pub struct AppShape {
     pub kind: AppKind,
 }
 
+impl AppShape {
+    /// A slot that no application has: see [`HostShape::vacant`].
+    pub const VACANT: Self = Self {
+        guaranteed: 0,
+        most: 0,
+        kind: AppKind::Latency,
+    };
+
+    /// Whether an application has the slot.
+    #[inline]
+    #[must_use]
+    pub fn is_vacant(&self) -> bool {
+        self.most == 0
+    }
+
+    fn check(self, app: usize, cores: usize) -> Result<(), ShapeError> {
+        let Self {
+            guaranteed, most, ..
+        } = self;
+        if guaranteed > most || most == 0 || most > cores {
+            return Err(ShapeError::Limits {
+                app,
+                guaranteed,
+                most,
+                cores,
+            });
+        }
+        Ok(())
+    }
+}
+
 /// What an allocator is built for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HostShape {
@@ -68,6 +99,11 @@ pub enum ShapeError {
         /// The cores of the host.
         cores: usize,
     },
+    /// An application has the slot already, or there is no such slot.
+    Taken {
+        /// Its index.
+        app: usize,
+    },
     /// More cores are guaranteed than there are.
     Oversubscribed {
         /// Guaranteed to all applications together.
@@ -96,6 +132,7 @@ impl fmt::Display for ShapeError {
                 "application {app} has {guaranteed} guaranteed and at most {most} of {cores} cores: \
                  it needs guaranteed ≤ most and 1 ≤ most ≤ {cores}"
             ),
+            Self::Taken { app } => write!(f, "slot {app} is not vacant"),
             Self::Oversubscribed { guaranteed, cores } => write!(
                 f,
                 "{guaranteed} cores are guaranteed, but there are only {cores}"
@@ -107,11 +144,46 @@ impl fmt::Display for ShapeError {
 impl core::error::Error for ShapeError {}
 
 impl HostShape {
-    /// Whether it can be (Shenango § 4.1.1: guarantees are never oversubscribed).
+    /// A host without applications yet: `slots` of them can be there at once, and come and go by
+    /// [`Allocator::admit`](super::Allocator::admit) and [`retire`](super::Allocator::retire).
+    #[must_use]
+    pub fn vacant(topology: HostTopology, slots: usize, seed: u64) -> Self {
+        Self {
+            topology,
+            apps: alloc::vec![AppShape::VACANT; slots],
+            seed,
+        }
+    }
+
+    /// Whether it can be, with an application in every slot (Shenango § 4.1.1: guarantees are never oversubscribed).
     ///
     /// # Errors
     /// [`ShapeError`] with what is wrong first.
     pub fn check(&self) -> Result<(), ShapeError> {
+        self.check_size()?;
+        let cores = self.topology.cores();
+        for (app, shape) in self.apps.iter().enumerate() {
+            shape.check(app, cores)?;
+        }
+        self.check_guarantees()
+    }
+
+    /// Whether it can be. Slots may be vacant.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_slots(&self) -> Result<(), ShapeError> {
+        self.check_size()?;
+        let cores = self.topology.cores();
+        for (app, shape) in self.apps.iter().enumerate() {
+            if !shape.is_vacant() {
+                shape.check(app, cores)?;
+            }
+        }
+        self.check_guarantees()
+    }
+
+    fn check_size(&self) -> Result<(), ShapeError> {
         let (cores, apps) = (self.topology.cores(), self.apps.len());
         if !(1..=MAX_CORES).contains(&cores) {
             return Err(ShapeError::Cores { cores });
@@ -119,19 +191,11 @@ impl HostShape {
         if !(1..=MAX_APPS).contains(&apps) {
             return Err(ShapeError::Apps { apps });
         }
-        for (app, limits) in self.apps.iter().enumerate() {
-            let AppShape {
-                guaranteed, most, ..
-            } = *limits;
-            if guaranteed > most || most == 0 || most > cores {
-                return Err(ShapeError::Limits {
-                    app,
-                    guaranteed,
-                    most,
-                    cores,
-                });
-            }
-        }
+        Ok(())
+    }
+
+    fn check_guarantees(&self) -> Result<(), ShapeError> {
+        let cores = self.topology.cores();
         let guaranteed = self.apps.iter().map(|app| app.guaranteed).sum();
         if guaranteed > cores {
             return Err(ShapeError::Oversubscribed { guaranteed, cores });

@@ -13,7 +13,7 @@
 
 use super::congestion::Congestion;
 use super::selection::{Taking, select};
-use super::{Allocator, AppId, CoreId, Cores, HostShape, HostView, Move};
+use super::{Allocator, AppId, AppShape, CoreId, Cores, HeldCore, HostShape, HostView, Move};
 use crate::{BitSet, Rng};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -174,6 +174,35 @@ impl Shenango {
 
 impl Allocator for Shenango {
     const PARKS: bool = true;
+
+    fn admit(&mut self, _now_ns: u64, app: AppId, shape: AppShape, holding: &[HeldCore]) {
+        self.cores.admit(app, shape, holding);
+        self.congestion.forget(app, shape.most);
+    }
+
+    /// Who was promised its cores has them; the others go to who wants one.
+    fn retire(&mut self, _now_ns: u64, app: AppId) {
+        self.moves.retain(|decision: &Move| decision.app() != app);
+        self.wanting.remove(app.index());
+        self.starved.remove(app.index());
+        let active = *self.cores.active(app);
+        for core in active.iter().map(|core| CoreId(core as u16)) {
+            self.leaving_since_ns[core.index()] = None;
+            if let Some(successor) = self.cores.release(core).successor {
+                let grant = self.cores.keep_promise(core, successor);
+                self.moves.push_back(grant);
+            }
+        }
+        self.cores.vacate(app);
+        self.congestion.forget(app, 0);
+        for core in active.iter().map(|core| CoreId(core as u16)) {
+            if self.cores.idle().contains(core.index())
+                && let Some(heir) = self.heir(core, app)
+            {
+                self.give(core, heir);
+            }
+        }
+    }
 
     /// An application without a core is not looked at until the next interval: it gets one at once
     /// (§ 4.1.1).

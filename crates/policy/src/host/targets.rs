@@ -2,7 +2,7 @@
 //! have, and this moves cores until it is so.
 
 use super::selection::{Taking, select};
-use super::{AppId, CoreId, Cores, HostShape, Move};
+use super::{AppId, AppShape, CoreId, Cores, HeldCore, HostShape, Move};
 use crate::Rng;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -72,6 +72,21 @@ impl Targets {
     pub(super) fn released(&mut self, core: CoreId) {
         self.cores.release(core);
         self.move_on();
+    }
+
+    /// An application has the slot from now on, and the cores that it holds already; it wants none until the next split.
+    pub(super) fn admit(&mut self, app: AppId, shape: AppShape, holding: &[HeldCore]) {
+        self.cores.admit(app, shape, holding);
+    }
+
+    /// The application is gone, and its cores are free.
+    pub(super) fn retire(&mut self, app: AppId) {
+        for core in self.cores.active(app).iter() {
+            self.cores.release(CoreId(core as u16));
+        }
+        self.moves.retain(|decision: &Move| decision.app() != app);
+        self.cores.vacate(app);
+        self.wanted[app.index()] = 0;
     }
 
     pub(super) fn poll(&mut self) -> Option<Move> {

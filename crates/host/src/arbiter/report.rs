@@ -1,0 +1,186 @@
+//! What the engine says of itself.
+
+use super::engine::Arbiter;
+use super::journal::{Durations, NotedChange};
+use super::member::{Member, MemberWork};
+use crate::peer::Peer;
+use crate::times::Times;
+use headway_policy::host::{Allocator, AppId, CoreId};
+use serde::Serialize;
+
+/// A core that got a tenant, or lost it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct CoreChange {
+    /// When, ns.
+    pub at_ns: u64,
+    /// The core, by the kernel's number.
+    pub core: usize,
+    /// Who has it from then on.
+    pub app: Option<String>,
+}
+
+/// A core now.
+#[derive(Clone, Debug, Serialize)]
+pub struct CoreReport {
+    /// By the kernel's number.
+    pub core: usize,
+    /// Who has it.
+    pub app: Option<String>,
+    /// Whether it was told to leave.
+    pub leaving: bool,
+}
+
+/// An application now.
+#[derive(Clone, Debug, Serialize)]
+pub struct AppReport {
+    /// Its name.
+    pub name: String,
+    /// `latency-critical` or `batch`.
+    pub class: &'static str,
+    /// `kthreads` or `program`.
+    pub kind: &'static str,
+    /// Cores that nobody takes from it.
+    pub guaranteed: usize,
+    /// The most that it may have.
+    pub most: usize,
+    /// Those that it has.
+    pub cores: Vec<usize>,
+    /// Entries of its queues that wait, or threads without a core.
+    pub waiting: u64,
+    /// Cores that it was granted so far.
+    pub grants: u64,
+    /// How often it was told to leave one.
+    pub revocations: u64,
+    /// How often it did not, and was moved away.
+    pub evictions: u64,
+    /// How often it asked for a core when it had none.
+    pub wants: u64,
+    /// Time of cores that it had, ns.
+    pub core_ns: u64,
+}
+
+/// Durations of one kind.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimesReport {
+    /// How many.
+    pub count: u64,
+    /// Half of them took no longer, ns.
+    pub p50_ns: u64,
+    /// 99 of 100.
+    pub p99_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// All of them together.
+    pub sum_ns: u64,
+    /// How many were no longer than each bound, ns.
+    pub cumulative: Vec<(u64, u64)>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostReport {
+    /// When this was said, by the daemon's clock, ns.
+    pub at_ns: u64,
+    /// The cores.
+    pub cores: Vec<CoreReport>,
+    /// The applications.
+    pub apps: Vec<AppReport>,
+    /// The allocator's part of a look.
+    pub look: TimesReport,
+    /// To carry a grant out.
+    pub grant: TimesReport,
+    /// To send a revocation.
+    pub revoke: TimesReport,
+    /// From a revocation until the core was free.
+    pub leave: TimesReport,
+    /// Who got and lost cores since the moment that was asked for.
+    pub changes: Vec<CoreChange>,
+}
+
+impl<A: Allocator, P: Peer> Arbiter<A, P> {
+    /// What there is, with the changes since a moment, at most so many, the newest.
+    pub fn report(&self, now_ns: u64, since_ns: u64, most: usize) -> HostReport {
+        let cores = self.allocator.cores();
+        let name = |app: AppId| {
+            let member = self.members[app.index()].as_ref();
+            member.map_or(String::new(), |member| member.name.clone())
+        };
+        let core = |core: usize| {
+            let id = CoreId(core as u16);
+            CoreReport {
+                core: self.cores.dealt[core],
+                app: cores.tenant(id).map(|tenant| name(tenant.app)),
+                leaving: cores.is_leaving(id),
+            }
+        };
+        let Durations {
+            look,
+            grant,
+            revoke,
+            leave,
+        } = &self.times;
+        let changes = self.journal.newest_first();
+        let changes = changes.take_while(|change: &&NotedChange| change.at_ns > since_ns);
+        let change = |noted: &NotedChange| CoreChange {
+            at_ns: noted.at_ns,
+            core: noted.core,
+            app: noted.app.as_deref().map(str::to_owned),
+        };
+        let mut changes: Vec<_> = changes.take(most).map(change).collect();
+        changes.reverse();
+        HostReport {
+            at_ns: now_ns,
+            cores: (0..self.cores.count()).map(core).collect(),
+            apps: self.apps(now_ns),
+            look: times(look),
+            grant: times(grant),
+            revoke: times(revoke),
+            leave: times(leave),
+            changes,
+        }
+    }
+
+    fn apps(&self, now_ns: u64) -> Vec<AppReport> {
+        let members = self.members.iter().enumerate();
+        let members = members.filter_map(|(index, member)| Some((index, member.as_ref()?)));
+        let app = |(index, member): (usize, &Member<P>)| {
+            let active = self.allocator.cores().active(AppId(index as u16));
+            let held = active
+                .iter()
+                .map(|core| now_ns.saturating_sub(self.since_ns[core]));
+            AppReport {
+                name: member.name.clone(),
+                class: if member.is_batch() {
+                    "batch"
+                } else {
+                    "latency-critical"
+                },
+                kind: match member.work {
+                    MemberWork::Kthreads(_) => "kthreads",
+                    MemberWork::Program(_) => "program",
+                },
+                guaranteed: member.shape.guaranteed,
+                most: member.shape.most,
+                cores: active.iter().map(|core| self.cores.dealt[core]).collect(),
+                waiting: member.waiting(),
+                grants: member.counts.grants,
+                revocations: member.counts.revocations,
+                evictions: member.counts.evictions,
+                wants: member.counts.wants,
+                core_ns: member.counts.core_ns + held.sum::<u64>(),
+            }
+        };
+        members.map(app).collect()
+    }
+}
+
+fn times(times: &Times) -> TimesReport {
+    TimesReport {
+        count: times.count(),
+        p50_ns: times.quantile_ns(0.5),
+        p99_ns: times.quantile_ns(0.99),
+        max_ns: times.max_ns(),
+        sum_ns: times.sum_ns(),
+        cumulative: times.cumulative(),
+    }
+}

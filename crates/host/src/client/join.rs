@@ -1,0 +1,205 @@
+//! To come to a daemon, and to come again to the one that takes its place.
+
+use super::links::{ClientOptions, Links};
+use super::thread as own_thread;
+use crate::memory::{MemoryError, SharedLines};
+use crate::message::{ClientMessage, DaemonMessage, Registration};
+use crate::packet::{self, Packet};
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// Between two tries to reach a daemon.
+const RETRY: Duration = Duration::from_millis(20);
+
+/// Why an application has no place at a daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// No daemon listens there.
+    #[error("no daemon listens at {}: {source}; start one by 'headway host', or name its socket", path.display())]
+    NoDaemon {
+        /// The socket.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The daemon says no.
+    #[error("the daemon at {} refuses: {why}", path.display())]
+    Refused {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// What it said makes no sense.
+    #[error("the daemon at {}: {why}", path.display())]
+    Protocol {
+        /// The socket.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The memory that it sent cannot be used.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
+    /// The system refuses something.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// The call.
+        what: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// The daemon's answer.
+pub(crate) struct Welcome {
+    pub(crate) socket: OwnedFd,
+    pub(crate) kthreads: usize,
+    pub(crate) fds: Vec<OwnedFd>,
+}
+
+/// Says who comes, and waits for the answer.
+pub(crate) fn ask(
+    path: &Path,
+    message: &ClientMessage,
+    fds: &[&OwnedFd],
+) -> Result<Welcome, ClientError> {
+    let no_daemon = |source| ClientError::NoDaemon {
+        path: path.into(),
+        source,
+    };
+    let protocol = |why: &str| ClientError::Protocol {
+        path: path.into(),
+        why: why.into(),
+    };
+    let socket = packet::connect_to(path).map_err(no_daemon)?;
+    packet::send(&socket, &message.packet(), fds).map_err(no_daemon)?;
+    let answer = packet::receive(&socket, true).map_err(no_daemon)?;
+    let Some(Packet { bytes, fds }) = answer else {
+        return Err(protocol("it hung up without an answer"));
+    };
+    match DaemonMessage::parse(&bytes).map_err(|why| protocol(&why))? {
+        DaemonMessage::Registered { kthreads } => Ok(Welcome {
+            socket,
+            kthreads,
+            fds,
+        }),
+        DaemonMessage::Refused(why) => Err(ClientError::Refused {
+            path: path.into(),
+            why,
+        }),
+        DaemonMessage::Farewell {} => Err(protocol("it is about to end")),
+    }
+}
+
+/// The cores on which the calling thread may run.
+pub(super) fn home() -> Result<CpuSet, ClientError> {
+    sched_getaffinity(Pid::from_raw(0)).map_err(|errno: Errno| ClientError::System {
+        what: "read the affinity of this thread",
+        source: errno.into(),
+    })
+}
+
+/// Registers an application.
+pub(super) fn register(
+    path: &Path,
+    options: &ClientOptions,
+) -> Result<(Links, OwnedFd), ClientError> {
+    let home = home()?;
+    let message = ClientMessage::Register(registration(options, options.kthreads));
+    let Welcome {
+        socket,
+        kthreads,
+        fds,
+    } = ask(path, &message, &[])?;
+    let mut fds = fds.into_iter();
+    let (Some(memory), Some(doorbell)) = (fds.next(), fds.next()) else {
+        return Err(ClientError::Protocol {
+            path: path.into(),
+            why: "it sent no memory and doorbell".into(),
+        });
+    };
+    let lines = SharedLines::adopt(&memory, kthreads)?;
+    let links = Links::new(lines, memory, doorbell, options.clone(), home);
+    Ok((links, socket))
+}
+
+fn registration(options: &ClientOptions, kthreads: usize) -> Registration {
+    Registration {
+        name: options.name.clone(),
+        kthreads,
+        guaranteed: options.guaranteed,
+        probes: options.probes,
+    }
+}
+
+/// Watches the daemon from a thread of its own: when it dies, its kthreads keep their cores, and the next daemon takes them over.
+pub(super) fn watch(links: Arc<Links>, path: PathBuf, socket: OwnedFd) -> Result<(), ClientError> {
+    let watching = thread::Builder::new().name("hw-host".into());
+    let watching = watching.spawn(move || {
+        let mut socket = Some(socket);
+        while let Some(open) = socket.take() {
+            if says_farewell(&open) || links.is_closed() {
+                return run_free(&links);
+            }
+            drop(open);
+            links.set_alone(true);
+            socket = come_again(&links, &path);
+        }
+        // Closed, or the next daemon does not want it.
+        run_free(&links);
+    });
+    watching.map(drop).map_err(|source| ClientError::System {
+        what: "start the thread that watches the daemon",
+        source,
+    })
+}
+
+/// Waits until the daemon says something, or is gone; whether it ends in order.
+fn says_farewell(socket: &OwnedFd) -> bool {
+    loop {
+        match packet::receive(socket, true) {
+            Ok(Some(packet)) => match DaemonMessage::parse(&packet.bytes) {
+                Ok(DaemonMessage::Farewell {}) => return true,
+                _ => continue,
+            },
+            Ok(None) | Err(_) => return false,
+        }
+    }
+}
+
+/// Tries until a daemon is there. None: it refuses, or nobody wants it any more.
+fn come_again(links: &Links, path: &Path) -> Option<OwnedFd> {
+    let message = ClientMessage::Resume(registration(&links.options, links.lines.kthreads()));
+    while !links.is_closed() {
+        match ask(path, &message, &[&links.memory]) {
+            Ok(welcome) => {
+                if let Some(doorbell) = welcome.fds.get(1) {
+                    own_thread::replace(&links.doorbell, doorbell);
+                }
+                links.set_alone(false);
+                return Some(welcome.socket);
+            }
+            Err(ClientError::Refused { .. }) => return None,
+            Err(_) => thread::sleep(RETRY),
+        }
+    }
+    None
+}
+
+/// Every kthread runs where the process did before.
+fn run_free(links: &Links) {
+    for kthread in 0..links.lines.kthreads() {
+        if let Some(tid) = links.lines.line(kthread).tid() {
+            let _ = sched_setaffinity(Pid::from_raw(tid as i32), &links.home);
+        }
+    }
+    links.set_free();
+}

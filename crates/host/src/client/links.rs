@@ -1,0 +1,368 @@
+//! What the threads of an application share about its daemon.
+
+use super::thread;
+use crate::futex;
+use crate::memory::SharedLines;
+use headway_kthread::{Grant, SleeperBarrier};
+use nix::sched::CpuSet;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
+use std::time::Duration;
+
+/// How long a sleeping kthread sleeps at most before it looks again whether its application goes on.
+const SLEEP: Duration = Duration::from_secs(1);
+
+/// How an application presents itself.
+#[derive(Clone, Debug)]
+pub struct ClientOptions {
+    /// Its name in the daemon's settings.
+    pub name: String,
+    /// The most cores that it uses at once.
+    pub kthreads: usize,
+    /// Cores that it asks to be guaranteed; as many as the settings have unless said.
+    pub guaranteed: Option<usize>,
+    /// Whether its kthreads look at their orders every few microseconds, and need no signal.
+    pub probes: bool,
+    /// Whether a kthread may stop where a signal found it. Called in the signal handler: it reads a thread-local word, or says a constant.
+    pub may_stop: fn() -> bool,
+}
+
+impl ClientOptions {
+    /// An application whose kthreads are told to leave by signals, and may stop anywhere.
+    pub fn new(name: &str, kthreads: usize) -> Self {
+        Self {
+            name: name.to_owned(),
+            kthreads,
+            guaranteed: None,
+            probes: false,
+            may_stop: || true,
+        }
+    }
+}
+
+/// What a kthread does, as its own application sees it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum KthreadState {
+    /// Its thread has not come yet.
+    Absent = 0,
+    /// It has a core and looks for work, or works.
+    Awake = 1,
+    /// It has a core and sleeps on it, where cores are not given back.
+    Idle = 2,
+    /// It has no core.
+    Parked = 3,
+    /// It is about to give its core back, and looks for work once more.
+    Leaving = 4,
+}
+
+#[derive(Debug)]
+pub(super) struct KthreadLink {
+    pub(super) state: AtomicU8,
+    /// The grant under which it runs.
+    pub(super) grant: AtomicU64,
+}
+
+impl KthreadLink {
+    pub(super) fn is(&self, state: KthreadState) -> bool {
+        self.state.load(Ordering::Acquire) == state as u8
+    }
+
+    fn becomes(&self, from: KthreadState, to: KthreadState) -> bool {
+        let (from, to) = (from as u8, to as u8);
+        let order = Ordering::AcqRel;
+        self.state
+            .compare_exchange(from, to, order, Ordering::Relaxed)
+            .is_ok()
+    }
+
+    pub(super) fn set(&self, state: KthreadState) {
+        self.state.store(state as u8, Ordering::Release);
+    }
+}
+
+/// An application's own books, beside the lines that it shares.
+#[derive(Debug)]
+pub(super) struct Links {
+    pub(super) lines: SharedLines,
+    pub(super) memory: OwnedFd,
+    pub(super) links: Box<[KthreadLink]>,
+    pub(super) options: ClientOptions,
+    pub(super) doorbell: OwnedFd,
+    /// Kthreads that work or look for work.
+    awake: AtomicUsize,
+    /// Kthreads that sleep on a core of theirs.
+    idle: AtomicUsize,
+    barrier: SleeperBarrier,
+    closed: AtomicBool,
+    /// No daemon: kthreads keep the cores that they have, and one is woken here if all sleep.
+    alone: AtomicBool,
+    /// The daemon ended in order: every kthread runs wherever it likes.
+    free: AtomicBool,
+    /// The cores on which the process ran before it registered.
+    pub(super) home: CpuSet,
+}
+
+impl Links {
+    pub(super) fn new(
+        lines: SharedLines,
+        memory: OwnedFd,
+        doorbell: OwnedFd,
+        options: ClientOptions,
+        home: CpuSet,
+    ) -> Self {
+        let link = |_| KthreadLink {
+            state: AtomicU8::new(KthreadState::Absent as u8),
+            grant: AtomicU64::new(0),
+        };
+        Self {
+            links: (0..lines.kthreads()).map(link).collect(),
+            lines,
+            memory,
+            options,
+            doorbell,
+            awake: AtomicUsize::new(0),
+            idle: AtomicUsize::new(0),
+            barrier: SleeperBarrier::new(),
+            closed: AtomicBool::new(false),
+            alone: AtomicBool::new(false),
+            free: AtomicBool::new(false),
+            home,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// The thread of a kthread has come. Returns once it has a core.
+    pub(super) fn come(&self, kthread: usize) -> Grant {
+        let link = &self.links[kthread];
+        link.set(KthreadState::Parked);
+        self.lines.line(kthread).set_tid(thread::own_tid());
+        // Against an arbiter that takes back a grant that nobody has used yet.
+        fence(Ordering::SeqCst);
+        self.want();
+        self.sleep_until_granted(kthread)
+    }
+
+    /// Gives the core back, unless there is work after all. Returns the grant under which the kthread goes on.
+    pub(super) fn leave(
+        &self,
+        kthread: usize,
+        grant: Grant,
+        finds_nothing: &mut dyn FnMut() -> bool,
+    ) -> Grant {
+        let link = &self.links[kthread];
+        let orders = self.lines.orders(kthread);
+        let own = Grant(link.grant.load(Ordering::Relaxed));
+        // A signal took it off its core, and it has another grant since.
+        if self.is_closed() || own != grant && !orders.is_revoked(own) {
+            return own;
+        }
+        // From here on a signal changes nothing: orders are looked at below.
+        link.set(KthreadState::Leaving);
+        if !orders.is_revoked(own) {
+            if !self.parks() || self.is_free() {
+                return self.sleep_on_core(kthread, own, finds_nothing);
+            }
+            self.awake.fetch_sub(1, Ordering::AcqRel);
+            self.barrier.before_sleep();
+            if !finds_nothing() {
+                self.awake.fetch_add(1, Ordering::AcqRel);
+                link.set(KthreadState::Awake);
+                if !orders.is_revoked(own) {
+                    return own;
+                }
+                link.set(KthreadState::Leaving);
+                self.awake.fetch_sub(1, Ordering::AcqRel);
+            }
+        } else {
+            self.awake.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.park(kthread, own)
+    }
+
+    /// A signal found the kthread at work: it stops where it is, and goes on there. Safe in a signal handler.
+    pub(super) fn stop_here(&self, kthread: usize) {
+        let link = &self.links[kthread];
+        let own = Grant(link.grant.load(Ordering::Relaxed));
+        let is_revoked = self.lines.orders(kthread).is_revoked(own);
+        if !link.is(KthreadState::Awake) || !is_revoked || self.is_closed() {
+            return;
+        }
+        link.set(KthreadState::Leaving);
+        self.awake.fetch_sub(1, Ordering::AcqRel);
+        let line = self.lines.line(kthread);
+        line.set_interrupted(true);
+        self.park(kthread, own);
+        line.set_interrupted(false);
+    }
+
+    /// Gives the core back, and sleeps until there is one.
+    fn park(&self, kthread: usize, own: Grant) -> Grant {
+        self.links[kthread].set(KthreadState::Parked);
+        self.lines.line(kthread).leave(own);
+        // The order may be the last word of a daemon that is gone.
+        if self.alone.load(Ordering::Acquire)
+            && self.lines.orders(kthread).is_revoked(own)
+            && self.awake.load(Ordering::Acquire) == 0
+        {
+            self.grant_alone();
+        }
+        self.sleep_until_granted(kthread)
+    }
+
+    /// Sleeps until the kthread has a grant that was not taken back.
+    fn sleep_until_granted(&self, kthread: usize) -> Grant {
+        let (link, line) = (&self.links[kthread], self.lines.line(kthread));
+        let orders = self.lines.orders(kthread);
+        loop {
+            let wakes = orders.wakes().load(Ordering::Acquire);
+            let granted = orders.granted();
+            let is_new = granted > line.left();
+            if is_new && orders.is_revoked(granted) && !self.is_closed() {
+                line.leave(granted);
+            } else if is_new || self.is_closed() {
+                link.grant.store(granted.0, Ordering::Relaxed);
+                self.awake.fetch_add(1, Ordering::AcqRel);
+                link.set(KthreadState::Awake);
+                if self.is_closed() || !orders.is_revoked(granted) {
+                    return granted;
+                }
+                // It was taken back before a signal could have stopped anything.
+                link.set(KthreadState::Leaving);
+                self.awake.fetch_sub(1, Ordering::AcqRel);
+                link.set(KthreadState::Parked);
+            } else {
+                futex::wait(orders.wakes(), wakes, SLEEP);
+            }
+        }
+    }
+
+    /// Sleeps without giving the core back, until there is work or the core is taken.
+    fn sleep_on_core(
+        &self,
+        kthread: usize,
+        own: Grant,
+        finds_nothing: &mut dyn FnMut() -> bool,
+    ) -> Grant {
+        let link = &self.links[kthread];
+        let orders = self.lines.orders(kthread);
+        link.set(KthreadState::Idle);
+        self.idle.fetch_add(1, Ordering::AcqRel);
+        self.awake.fetch_sub(1, Ordering::AcqRel);
+        self.barrier.before_sleep();
+        if !finds_nothing() {
+            self.wake_idle(kthread);
+        }
+        while link.is(KthreadState::Idle) {
+            let wakes = orders.wakes().load(Ordering::Acquire);
+            if orders.is_revoked(own) || self.is_closed() {
+                self.wake_idle(kthread);
+            } else if link.is(KthreadState::Idle) {
+                futex::wait(orders.wakes(), wakes, SLEEP);
+            }
+        }
+        own
+    }
+
+    /// Wakes a kthread that sleeps on its core; whether it did.
+    fn wake_idle(&self, kthread: usize) -> bool {
+        let wakes = self.links[kthread].becomes(KthreadState::Idle, KthreadState::Awake);
+        if wakes {
+            self.awake.fetch_add(1, Ordering::AcqRel);
+            self.idle.fetch_sub(1, Ordering::AcqRel);
+            futex::wake(self.lines.orders(kthread).wakes());
+        }
+        wakes
+    }
+
+    /// Work came: somebody sees it.
+    #[inline]
+    pub(super) fn notify(&self) {
+        self.barrier.after_work();
+        if self.awake.load(Ordering::Relaxed) == 0 || self.idle.load(Ordering::Relaxed) > 0 {
+            self.notify_sleepers();
+        }
+    }
+
+    #[cold]
+    fn notify_sleepers(&self) {
+        if self.idle.load(Ordering::Acquire) > 0
+            && (0..self.links.len()).any(|kthread| self.wake_idle(kthread))
+        {
+            return;
+        }
+        if self.awake.load(Ordering::Acquire) > 0 {
+            return;
+        }
+        if self.alone.load(Ordering::Acquire) {
+            self.grant_alone();
+        } else {
+            self.want();
+        }
+    }
+
+    /// Asks the daemon for a core.
+    fn want(&self) {
+        self.lines.app().wants.fetch_add(1, Ordering::AcqRel);
+        if self.lines.arbiter().doorbell.load(Ordering::Acquire) != 0 {
+            thread::ring(self.doorbell.as_fd());
+        }
+    }
+
+    /// Without a daemon nobody else grants a core: the first kthread has the one that it had last.
+    fn grant_alone(&self) {
+        let parked = |link: &KthreadLink| link.is(KthreadState::Parked);
+        let Some(kthread) = self.links.iter().position(parked) else {
+            return;
+        };
+        let orders = self.lines.orders(kthread);
+        orders.grant_as(orders.core(), Grant(orders.granted().0 + 1));
+        futex::wake(orders.wakes());
+    }
+
+    fn parks(&self) -> bool {
+        self.lines.arbiter().parks.load(Ordering::Relaxed) != 0
+    }
+
+    fn is_free(&self) -> bool {
+        self.free.load(Ordering::Acquire)
+    }
+
+    /// The daemon is gone, or a new one has taken over.
+    pub(super) fn set_alone(&self, alone: bool) {
+        self.alone.store(alone, Ordering::Release);
+        // Work may have come for which the last one had not granted a core yet.
+        fence(Ordering::SeqCst);
+        if self.awake.load(Ordering::Acquire) == 0 {
+            if alone {
+                self.grant_alone();
+            } else {
+                self.want();
+            }
+        }
+    }
+
+    /// The daemon ended in order: every kthread runs.
+    pub(super) fn set_free(&self) {
+        self.free.store(true, Ordering::Release);
+        for kthread in 0..self.links.len() {
+            let orders = self.lines.orders(kthread);
+            orders.grant_as(orders.core(), Grant(orders.granted().0 + 1));
+        }
+        self.wake_all();
+    }
+
+    pub(super) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.wake_all();
+    }
+
+    fn wake_all(&self) {
+        for kthread in 0..self.links.len() {
+            futex::wake(self.lines.orders(kthread).wakes());
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! An application's cores, from a daemon.
+
+use super::join::{self, ClientError};
+use super::links::{ClientOptions, Links};
+use super::signal;
+use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine};
+use nix::sys::socket::{Shutdown, shutdown};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A registered application.
+#[derive(Debug)]
+pub struct HostClient {
+    links: Arc<Links>,
+    socket: OwnedFd,
+    path: PathBuf,
+}
+
+impl HostClient {
+    /// Registers with the daemon at this socket.
+    ///
+    /// The daemon sends SIGUSR1 to kthreads that must leave, unless they say that they look by themselves. The handler is installed for the process.
+    ///
+    /// # Errors
+    /// [`ClientError`].
+    pub fn register(path: impl AsRef<Path>, options: &ClientOptions) -> Result<Self, ClientError> {
+        let path = path.as_ref();
+        signal::install().map_err(|source| ClientError::System {
+            what: "install the handler of SIGUSR1",
+            source,
+        })?;
+        let (links, socket) = join::register(path, options)?;
+        let links = Arc::new(links);
+        let watched = socket.try_clone().map_err(|source| ClientError::System {
+            what: "duplicate a socket",
+            source,
+        })?;
+        join::watch(Arc::clone(&links), path.into(), watched)?;
+        Ok(Self {
+            links,
+            socket,
+            path: path.into(),
+        })
+    }
+
+    /// The daemon's socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Counts an entry that came into a queue that all kthreads share. Before [`CoreSource::notify`].
+    pub fn shared_put(&self) {
+        let line = self.links.lines.app();
+        line.shared_tail
+            .fetch_add(1, std::sync::atomic::Ordering::Release);
+    }
+
+    /// Counts an entry that was taken out of it.
+    pub fn shared_taken(&self) {
+        let line = self.links.lines.app();
+        line.shared_head
+            .fetch_add(1, std::sync::atomic::Ordering::Release);
+    }
+
+    /// The calling thread, a kthread until now, ends.
+    pub fn exit(&self) {
+        signal::go();
+    }
+}
+
+impl CoreSource for HostClient {
+    fn kthreads(&self) -> usize {
+        self.links.lines.kthreads()
+    }
+
+    #[inline]
+    fn line(&self, kthread: usize) -> &KthreadLine {
+        self.links.lines.line(kthread)
+    }
+
+    #[inline]
+    fn orders(&self, kthread: usize) -> &OrderLine {
+        self.links.lines.orders(kthread)
+    }
+
+    fn enter(&self, kthread: usize) -> Grant {
+        signal::come(&self.links, kthread);
+        self.links.come(kthread)
+    }
+
+    fn leave(
+        &self,
+        kthread: usize,
+        grant: Grant,
+        finds_nothing: &mut dyn FnMut() -> bool,
+    ) -> Grant {
+        self.links.leave(kthread, grant, finds_nothing)
+    }
+
+    #[inline]
+    fn notify(&self) {
+        self.links.notify();
+    }
+
+    fn close(&self) {
+        self.links.close();
+    }
+}
+
+impl Drop for HostClient {
+    fn drop(&mut self) {
+        self.links.close();
+        // The daemon hears of it, and so does the thread that watches it.
+        let _ = shutdown(self.socket.as_raw_fd(), Shutdown::Both);
+    }
+}

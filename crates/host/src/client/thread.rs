@@ -1,0 +1,28 @@
+//! Calls of a kthread that must be safe in a signal handler.
+#![expect(unsafe_code, reason = "system calls without locks around them")]
+
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+
+/// The kernel's number of the calling thread.
+pub(super) fn own_tid() -> u32 {
+    // SAFETY: it takes nothing.
+    let tid = unsafe { libc::gettid() };
+    tid as u32
+}
+
+/// Counts a doorbell up. Where it is full it was rung already.
+pub(super) fn ring(doorbell: BorrowedFd<'_>) {
+    let one = 1_u64;
+    // SAFETY: the kernel reads the eight bytes of `one`.
+    unsafe {
+        libc::write(doorbell.as_raw_fd(), (&raw const one).cast(), 8);
+    }
+}
+
+/// The new doorbell under the old one's number: whoever rings meanwhile rings one of them.
+pub(super) fn replace(old: &OwnedFd, new: &OwnedFd) {
+    // SAFETY: both are open and owned, and stay so.
+    unsafe {
+        libc::dup3(new.as_raw_fd(), old.as_raw_fd(), libc::O_CLOEXEC);
+    }
+}

@@ -1,0 +1,91 @@
+//! What the thread that goes through passes is asked between two of them.
+
+use crate::arbiter::{AdmissionError, HostReport, Newcomer};
+use crate::peer::PeerProcess;
+use headway_policy::spec::Spec;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
+
+/// An order, with where its answer goes.
+pub(super) enum DaemonOrder {
+    Admit {
+        newcomer: Box<Newcomer<PeerProcess>>,
+        doorbell: OwnedFd,
+        answer: SyncSender<Result<(), AdmissionError>>,
+    },
+    Retire(u64),
+    Report {
+        since_ns: u64,
+        most: usize,
+        answer: SyncSender<HostReport>,
+    },
+    /// Another allocator decides from now on.
+    Policy(Spec),
+    /// Everybody goes.
+    Stop(SyncSender<()>),
+}
+
+/// The sending end: any number of them.
+#[derive(Clone)]
+pub(super) struct Outbox {
+    orders: Sender<DaemonOrder>,
+    pending: Arc<AtomicUsize>,
+    wakes: Arc<EventFd>,
+}
+
+/// The receiving end.
+pub(super) struct Inbox {
+    orders: Receiver<DaemonOrder>,
+    pending: Arc<AtomicUsize>,
+    wakes: Arc<EventFd>,
+}
+
+pub(super) fn pair() -> io::Result<(Outbox, Inbox)> {
+    let (sender, receiver) = channel();
+    let pending = Arc::new(AtomicUsize::new(0));
+    let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+    let wakes = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+    let outbox = Outbox {
+        orders: sender,
+        pending: Arc::clone(&pending),
+        wakes: Arc::clone(&wakes),
+    };
+    let inbox = Inbox {
+        orders: receiver,
+        pending,
+        wakes,
+    };
+    Ok((outbox, inbox))
+}
+
+impl Outbox {
+    /// Sends an order; whether anybody is there to take it.
+    pub(super) fn send(&self, order: DaemonOrder) -> bool {
+        let sent = self.orders.send(order).is_ok();
+        self.pending.fetch_add(1, Ordering::Release);
+        // It is full only if it was rung already.
+        let _ = self.wakes.write(1);
+        sent
+    }
+}
+
+impl Inbox {
+    /// The next order. A load where there is none.
+    #[inline]
+    pub(super) fn next(&self) -> Option<DaemonOrder> {
+        if self.pending.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.pending.fetch_sub(1, Ordering::AcqRel);
+        let _ = self.wakes.read();
+        self.orders.try_recv().ok()
+    }
+
+    pub(super) fn wakes(&self) -> BorrowedFd<'_> {
+        self.wakes.as_fd()
+    }
+}

@@ -1,0 +1,106 @@
+//! The place at which applications register: one daemon has it.
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, listen, socket,
+};
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// A socket that listens, and the lock by which a second daemon sees that there is one.
+#[derive(Debug)]
+pub(super) struct HostListener {
+    pub(super) socket: OwnedFd,
+    path: PathBuf,
+    _lock: File,
+    /// The last daemon did not end in order.
+    pub(super) was_stale: bool,
+}
+
+impl HostListener {
+    /// Listens at a path. `all`: users other than the daemon's may connect.
+    ///
+    /// # Errors
+    /// In a sentence with what to do.
+    pub(super) fn bind(path: &Path, all: bool) -> Result<Self, String> {
+        let place = path.display();
+        let lock_path = path.with_added_extension("lock");
+        let cannot = |what: &str, error: io::Error| {
+            format!("cannot {what} {place}: {error}; choose another place with --socket")
+        };
+        let lock = File::create(&lock_path).map_err(|error| cannot("listen at", error))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "another daemon listens at {place}: end it, or choose another place with --socket"
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(cannot("lock", error)),
+        }
+        // With the lock in hand, a socket there belongs to nobody who lives.
+        let was_stale = match fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => {
+                fs::remove_file(path).map_err(|error| cannot("remove the old socket", error))?;
+                true
+            }
+            Ok(_) => {
+                return Err(format!(
+                    "{place} is there and is no socket: remove it, or choose another place with --socket"
+                ));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(error) => return Err(cannot("look at", error)),
+        };
+        let listening = || -> io::Result<OwnedFd> {
+            let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+            let fd = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
+            bind(fd.as_raw_fd(), &UnixAddr::new(path)?)?;
+            let mode = if all { 0o666 } else { 0o600 };
+            fs::set_permissions(path, Permissions::from_mode(mode))?;
+            listen(&fd, Backlog::new(64)?)?;
+            Ok(fd)
+        };
+        Ok(Self {
+            socket: listening().map_err(|error| cannot("listen at", error))?,
+            path: path.into(),
+            _lock: lock,
+            was_stale,
+        })
+    }
+
+    /// The daemon ends in order.
+    pub(super) fn remove(&self) {
+        // Where it is gone already, somebody was quicker.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_daemon_listens_and_a_stale_socket_is_taken_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("host.sock");
+        let first = HostListener::bind(&path, false).unwrap();
+        assert!(!first.was_stale);
+        let second = HostListener::bind(&path, false).unwrap_err();
+        assert!(second.contains("another daemon listens"), "{second}");
+        drop(first);
+        assert!(path.exists(), "it died");
+        let third = HostListener::bind(&path, false).unwrap();
+        assert!(third.was_stale);
+        third.remove();
+        drop(third);
+        fs::write(&path, "").unwrap();
+        let taken = HostListener::bind(&path, false).unwrap_err();
+        assert!(taken.contains("is no socket"), "{taken}");
+        let nowhere = folder.path().join("absent/host.sock");
+        let error = HostListener::bind(&nowhere, false).unwrap_err();
+        assert!(error.contains("choose another place"), "{error}");
+    }
+}

@@ -1,0 +1,482 @@
+//! The thread that takes applications in, and hears when they end. No call of it waits for an application.
+
+use super::inbox::{DaemonOrder, Outbox};
+use super::listener::HostListener;
+use super::settings::{AppRule, HostSettings};
+use super::state::{self, KnownProgram};
+use crate::arbiter::{Newcomer, NewcomerWork};
+use crate::memory::SharedLines;
+use crate::message::{ClientMessage, DaemonMessage, ProgramRegistration, Registration};
+use crate::packet::{self, Packet};
+use crate::peer::PeerProcess;
+use crate::topology::mask;
+use headway_machine::thread;
+use headway_policy::host::{AppKind, AppShape};
+use nix::sched::CpuSet;
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::socket::{SockFlag, accept4, getsockopt, sockopt::PeerCredentials};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+/// A connection that has not said who it is after so long is closed.
+const SILENT: Duration = Duration::from_secs(5);
+/// Connections at once, registered or not.
+const CONNECTIONS_MAX: usize = 256;
+/// How long the thread of passes may take to answer.
+const ANSWER: Duration = Duration::from_secs(2);
+
+const LISTENER: u64 = 0;
+const WAKES: u64 = 1;
+/// Connections have even numbers, ends of processes the odd ones after them.
+const FIRST: u64 = 2;
+
+struct Connection {
+    socket: OwnedFd,
+    since: Instant,
+    registered: bool,
+}
+
+struct Registered {
+    name: String,
+    pid: i32,
+    end: OwnedFd,
+    program: Option<KnownProgram>,
+}
+
+/// What the thread owns.
+pub(super) struct Registrar {
+    listener: HostListener,
+    epoll: Epoll,
+    wakes: Arc<EventFd>,
+    outbox: Outbox,
+    settings: Arc<RwLock<HostSettings>>,
+    cores: usize,
+    connections: HashMap<u64, Connection>,
+    registered: HashMap<u64, Registered>,
+    next: u64,
+    own_uid: u32,
+    state: PathBuf,
+}
+
+/// Who speaks.
+struct Speaker {
+    id: u64,
+    peer: PeerProcess,
+    home: CpuSet,
+}
+
+/// What an application is sent when it has a place.
+struct Given {
+    kthreads: usize,
+    memory: Option<OwnedFd>,
+    doorbell: OwnedFd,
+}
+
+impl Registrar {
+    pub(super) fn new(
+        listener: HostListener,
+        outbox: Outbox,
+        settings: Arc<RwLock<HostSettings>>,
+        cores: usize,
+        own_uid: u32,
+        wakes: Arc<EventFd>,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(
+            &listener.socket,
+            EpollEvent::new(EpollFlags::EPOLLIN, LISTENER),
+        )?;
+        epoll.add(&*wakes, EpollEvent::new(EpollFlags::EPOLLIN, WAKES))?;
+        let state = {
+            let settings = settings.read().expect("nobody panics with it");
+            state::path_for(&settings.socket)
+        };
+        Ok(Self {
+            listener,
+            epoll,
+            wakes,
+            outbox,
+            settings,
+            cores,
+            connections: HashMap::new(),
+            registered: HashMap::new(),
+            next: FIRST,
+            own_uid,
+            state,
+        })
+    }
+
+    /// Serves until `stopped` is rung.
+    pub(super) fn run(mut self, grace: Duration) {
+        thread::name_current("hw-register");
+        // Programs come after the applications that hold cores already.
+        let mut programs = state::read(&self.state);
+        let resume_at = Instant::now() + grace;
+        loop {
+            let mut events = [EpollEvent::empty(); 32];
+            let most = if programs.is_empty() { 1000 } else { 20 };
+            let ready = self
+                .epoll
+                .wait(&mut events, EpollTimeout::from(most as u16));
+            for event in &events[..ready.unwrap_or(0)] {
+                match event.data() {
+                    LISTENER => self.accept(),
+                    WAKES => return self.end(),
+                    token => self.happened(token),
+                }
+            }
+            if !programs.is_empty() && Instant::now() >= resume_at {
+                for program in std::mem::take(&mut programs) {
+                    self.resume_program(&program);
+                }
+                self.remember();
+            }
+            self.connections
+                .retain(|_, one| one.registered || one.since.elapsed() < SILENT);
+        }
+    }
+
+    fn end(self) {
+        let (done, ended) = sync_channel(1);
+        if self.outbox.send(DaemonOrder::Stop(done)) {
+            let _ = ended.recv_timeout(ANSWER);
+        }
+        for connection in self.connections.values() {
+            let _ = packet::send(
+                &connection.socket,
+                &DaemonMessage::Farewell {}.packet(),
+                &[],
+            );
+        }
+        let _ = state::write(&self.state, &[]);
+        self.listener.remove();
+        let _ = self.wakes.read();
+    }
+
+    fn accept(&mut self) {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        while let Ok(raw) = accept4(self.listener.socket.as_raw_fd(), flags) {
+            let socket = own(raw);
+            if self.connections.len() >= CONNECTIONS_MAX {
+                refuse(
+                    &socket,
+                    "too many applications are connected: try again later",
+                );
+                continue;
+            }
+            let id = self.next;
+            self.next += 2;
+            let interest = EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP;
+            if self
+                .epoll
+                .add(&socket, EpollEvent::new(interest, id))
+                .is_ok()
+            {
+                let since = Instant::now();
+                let connection = Connection {
+                    socket,
+                    since,
+                    registered: false,
+                };
+                self.connections.insert(id, connection);
+            }
+        }
+    }
+
+    fn happened(&mut self, token: u64) {
+        let id = token & !1;
+        if token & 1 == 1 {
+            return self.retire(id);
+        }
+        let Some(connection) = self.connections.get(&id) else {
+            return;
+        };
+        match packet::receive(&connection.socket, false) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(Some(packet)) if !connection.registered => self.hear(id, packet),
+            // Nobody says anything after the registration: whoever does, hung up or broke the rules.
+            _ => self.hang_up(id),
+        }
+    }
+
+    fn hang_up(&mut self, id: u64) {
+        self.connections.remove(&id);
+        // A program's connection ends when it is run; its process goes on.
+        let is_program = |one: &Registered| one.program.is_some();
+        if !self.registered.get(&id).is_some_and(is_program) {
+            self.retire(id);
+        }
+    }
+
+    fn retire(&mut self, id: u64) {
+        self.connections.remove(&id);
+        if let Some(gone) = self.registered.remove(&id) {
+            let _ = self.epoll.delete(&gone.end);
+            self.outbox.send(DaemonOrder::Retire(id));
+            if gone.program.is_some() {
+                self.remember();
+            }
+        }
+    }
+
+    fn remember(&self) {
+        let programs = self.registered.values();
+        let programs: Vec<_> = programs.filter_map(|one| one.program.clone()).collect();
+        if let Err(error) = state::write(&self.state, &programs) {
+            eprintln!(
+                "cannot write {}: {error}; a daemon that is started after a crash would not find its programs",
+                self.state.display()
+            );
+        }
+    }
+
+    fn hear(&mut self, id: u64, packet: Packet) {
+        let answer = self.register(id, packet);
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        match answer {
+            Ok(Given {
+                kthreads,
+                memory,
+                doorbell,
+            }) => {
+                connection.registered = true;
+                let message = DaemonMessage::Registered { kthreads }.packet();
+                let fds: Vec<&OwnedFd> = memory.iter().chain([&doorbell]).collect();
+                // Whoever cannot take the answer is gone.
+                if packet::send(&connection.socket, &message, &fds).is_err() {
+                    self.retire(id);
+                }
+            }
+            Err(why) => {
+                refuse(&connection.socket, &why);
+                self.connections.remove(&id);
+            }
+        }
+    }
+
+    fn register(&mut self, id: u64, packet: Packet) -> Result<Given, String> {
+        let message = ClientMessage::parse(&packet.bytes)?;
+        let connection = self.connections.get(&id).ok_or("it hung up")?;
+        let who = getsockopt(&connection.socket, PeerCredentials)
+            .map_err(|error| format!("cannot see who it is: {error}"))?;
+        let rule = {
+            let settings = self.settings.read().map_err(|_| "the daemon is broken")?;
+            settings.rule(message.name())?.clone()
+        };
+        rule.check_user(who.uid(), who.gid(), self.own_uid)?;
+        self.check_name(message.name())?;
+        let peer = PeerProcess::of(self.connections[&id].socket.as_fd(), who.pid())
+            .map_err(|error| format!("cannot hold on to process {}: {error}", who.pid()))?;
+        peer.check_permission().map_err(|error| {
+            format!(
+                "cannot move the threads of process {}: {error}; run the daemon as root, or with CAP_SYS_NICE, or as the same user",
+                peer.pid()
+            )
+        })?;
+        let home = peer
+            .affinity()
+            .map_err(|error| format!("process {}: {error}", peer.pid()))?;
+        let speaker = Speaker { id, peer, home };
+        match message {
+            ClientMessage::Register(registration) => {
+                self.take_in(&rule, &registration, None, speaker)
+            }
+            ClientMessage::Resume(registration) => {
+                let Ok([memory]) = <[OwnedFd; 1]>::try_from(packet.fds) else {
+                    return Err("to resume takes one descriptor, the application's memory".into());
+                };
+                self.take_in(&rule, &registration, Some(memory), speaker)
+            }
+            ClientMessage::Program(program) => self.take_program_in(&rule, &program, speaker),
+        }
+    }
+
+    /// One process has a name. One that is dead and was not heard of yet makes way.
+    fn check_name(&mut self, name: &str) -> Result<(), String> {
+        let found = self.registered.iter().find(|(_, one)| one.name == name);
+        let Some((&id, one)) = found else {
+            return Ok(());
+        };
+        let is_there = std::path::Path::new(&format!("/proc/{}", one.pid)).exists()
+            && PeerProcess::open(one.pid).is_ok_and(|peer| !has_ended(&peer));
+        if is_there {
+            return Err(format!(
+                "'{name}' is registered already, by process {}: end it, or give this one a name of its own in the daemon's settings",
+                one.pid
+            ));
+        }
+        self.retire(id);
+        Ok(())
+    }
+
+    fn take_in(
+        &mut self,
+        rule: &AppRule,
+        registration: &Registration,
+        memory: Option<OwnedFd>,
+        speaker: Speaker,
+    ) -> Result<Given, String> {
+        let asked = registration.kthreads;
+        let shape = rule.shape(Some(asked), registration.guaranteed, self.cores)?;
+        let resumed = memory.is_some();
+        let (memory, lines) = match memory {
+            Some(memory) => {
+                let lines =
+                    SharedLines::adopt(&memory, asked).map_err(|error| error.to_string())?;
+                if asked > shape.most {
+                    return Err(format!(
+                        "'{}' has {asked} kthreads, and may have {} cores: start it anew",
+                        rule.name, shape.most
+                    ));
+                }
+                (memory, lines)
+            }
+            None => SharedLines::create(shape.most).map_err(|error| error.to_string())?,
+        };
+        let work = NewcomerWork::Kthreads {
+            lines,
+            probes: registration.probes,
+            resumed,
+        };
+        let doorbell = self.admit(&rule.name, shape, work, speaker, None)?;
+        Ok(Given {
+            kthreads: shape.most,
+            memory: Some(memory),
+            doorbell,
+        })
+    }
+
+    fn take_program_in(
+        &mut self,
+        rule: &AppRule,
+        program: &ProgramRegistration,
+        speaker: Speaker,
+    ) -> Result<Given, String> {
+        if rule.kind != AppKind::Batch {
+            return Err(format!(
+                "'{}' is latency-critical in the daemon's settings: a program that knows nothing of the daemon must be of class batch",
+                rule.name
+            ));
+        }
+        let shape = rule.shape(program.cores, None, self.cores)?;
+        let home = (0..CpuSet::count()).filter(|&core| speaker.home.is_set(core) == Ok(true));
+        let known = KnownProgram {
+            name: rule.name.clone(),
+            pid: speaker.peer.pid(),
+            started: speaker.peer.started().unwrap_or_default(),
+            home: home.collect(),
+            most: shape.most,
+        };
+        let doorbell = self.admit(
+            &rule.name,
+            shape,
+            NewcomerWork::Program,
+            speaker,
+            Some(known),
+        )?;
+        self.remember();
+        Ok(Given {
+            kthreads: shape.most,
+            memory: None,
+            doorbell,
+        })
+    }
+
+    /// A program of the last daemon, if it is still the same.
+    fn resume_program(&mut self, known: &KnownProgram) {
+        let rule = match self.settings.read() {
+            Ok(settings) => settings.rule(&known.name).cloned(),
+            Err(_) => return,
+        };
+        let (Ok(rule), Ok(peer)) = (rule, PeerProcess::open(known.pid)) else {
+            return;
+        };
+        if peer.started() != Some(known.started) || self.check_name(&known.name).is_err() {
+            return;
+        }
+        let Ok(shape) = rule.shape(Some(known.most), None, self.cores) else {
+            return;
+        };
+        let id = self.next;
+        self.next += 2;
+        let home = mask(known.home.iter().copied());
+        let speaker = Speaker { id, peer, home };
+        let known = Some(known.clone());
+        if let Err(why) = self.admit(&rule.name, shape, NewcomerWork::Program, speaker, known) {
+            eprintln!("program '{}' is not taken over: {why}", rule.name);
+        }
+    }
+
+    /// Hands the newcomer to the thread of passes. Returns the application's doorbell.
+    fn admit(
+        &mut self,
+        name: &str,
+        shape: AppShape,
+        work: NewcomerWork,
+        speaker: Speaker,
+        program: Option<KnownProgram>,
+    ) -> Result<OwnedFd, String> {
+        let Speaker { id, peer, home } = speaker;
+        let system = |error: io::Error| format!("the daemon lacks something: {error}");
+        let end = peer.end().map_err(system)?;
+        let registered = Registered {
+            name: name.to_owned(),
+            pid: peer.pid(),
+            end,
+            program,
+        };
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let bell = EventFd::from_value_and_flags(0, flags).map_err(|error| system(error.into()))?;
+        let doorbell = bell.as_fd().try_clone_to_owned().map_err(system)?;
+        let newcomer = Newcomer {
+            id,
+            name: name.to_owned(),
+            shape,
+            work,
+            peer,
+            home,
+        };
+        let (answer, answered) = sync_channel(1);
+        self.outbox.send(DaemonOrder::Admit {
+            newcomer: Box::new(newcomer),
+            doorbell: OwnedFd::from(bell),
+            answer,
+        });
+        match answered.recv_timeout(ANSWER) {
+            Ok(admitted) => admitted.map_err(|error| error.to_string())?,
+            Err(_) => return Err("the daemon ends, or is stuck: try again".into()),
+        }
+        let interest = EpollEvent::new(EpollFlags::EPOLLIN, id | 1);
+        self.epoll
+            .add(&registered.end, interest)
+            .map_err(|error| system(error.into()))?;
+        self.registered.insert(id, registered);
+        Ok(doorbell)
+    }
+}
+
+fn has_ended(peer: &PeerProcess) -> bool {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let Ok(end) = peer.end() else { return false };
+    let mut fds = [PollFd::new(end.as_fd(), PollFlags::POLLIN)];
+    poll(&mut fds, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
+}
+
+fn refuse(socket: &OwnedFd, why: &str) {
+    let message = DaemonMessage::Refused(why.to_owned()).packet();
+    let _ = packet::send(socket, &message, &[]);
+}
+
+#[expect(unsafe_code, reason = "a descriptor that the kernel just made")]
+fn own(raw: i32) -> OwnedFd {
+    // SAFETY: `accept4` made it, and nobody else knows it.
+    unsafe { OwnedFd::from_raw_fd(raw) }
+}

@@ -1,0 +1,245 @@
+//! A daemon in this process.
+
+use super::cycle::Cycle;
+use super::inbox::{self, DaemonOrder, Outbox};
+use super::listener::HostListener;
+use super::registrar::Registrar;
+use super::settings::HostSettings;
+use crate::arbiter::HostReport;
+use crate::topology::{CoresError, HostCores};
+use headway_machine::Topology;
+use headway_machine::topology::TopologyError;
+use headway_policy::host::systems;
+use headway_policy::spec::SpecError;
+use nix::sched::{sched_getaffinity, sched_setaffinity};
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::unistd::Pid;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, RwLock};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How long a daemon that takes over waits for the applications of the last one.
+const GRACE: Duration = Duration::from_millis(100);
+/// How long the thread of passes may take to answer.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Why there is no daemon.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// The place to register.
+    #[error("{0}")]
+    Socket(String),
+    /// The cores.
+    #[error(transparent)]
+    Topology(#[from] TopologyError),
+    /// Their division.
+    #[error(transparent)]
+    Cores(#[from] CoresError),
+    /// The policy.
+    #[error(transparent)]
+    Policy(#[from] SpecError),
+    /// The applications.
+    #[error("{0}")]
+    Apps(String),
+    /// Threads cannot be moved.
+    #[error(
+        "the system forbids sched_setaffinity ({0}): allow it in the sandbox's seccomp profile, or run the daemon outside"
+    )]
+    Pin(io::Error),
+    /// Anything else.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// The call.
+        what: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+}
+
+/// A running daemon. It ends when it is stopped, not when this is dropped.
+#[derive(Debug)]
+pub struct HostDaemon {
+    outbox: Asked,
+    settings: Arc<RwLock<HostSettings>>,
+    cores: HostCores,
+    wakes: Arc<EventFd>,
+    threads: Vec<JoinHandle<()>>,
+    took_over: bool,
+}
+
+/// The way to the thread of passes.
+#[derive(Clone)]
+struct Asked(Outbox);
+
+impl std::fmt::Debug for Asked {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Outbox")
+    }
+}
+
+/// A way to ask a running daemon how things are, from any thread.
+#[derive(Clone, Debug)]
+pub struct HostObserver(Asked);
+
+impl HostObserver {
+    /// What there is, with at most so many of the changes since a moment; none where the daemon does not answer.
+    pub fn report(&self, since_ns: u64, most: usize) -> Option<HostReport> {
+        let (answer, answered) = sync_channel(1);
+        let order = DaemonOrder::Report {
+            since_ns,
+            most,
+            answer,
+        };
+        if !self.0.0.send(order) {
+            return None;
+        }
+        answered.recv_timeout(ANSWER).ok()
+    }
+}
+
+impl HostDaemon {
+    /// Whether a daemon could be started with these settings, but for what the system says.
+    ///
+    /// # Errors
+    /// [`DaemonError`].
+    pub fn check(settings: &HostSettings) -> Result<HostCores, DaemonError> {
+        systems::check(&settings.policy)?;
+        let topology = Topology::read(&settings.sysfs)?;
+        let cores = HostCores::new(&topology, settings.shares, settings.cores.as_deref())?;
+        check_apps(settings, cores.count())?;
+        Ok(cores)
+    }
+
+    /// Starts one.
+    ///
+    /// # Errors
+    /// [`DaemonError`].
+    pub fn start(settings: HostSettings) -> Result<Self, DaemonError> {
+        let cores = Self::check(&settings)?;
+        let own = Pid::from_raw(0);
+        let may_pin = sched_getaffinity(own).and_then(|mask| sched_setaffinity(own, &mask));
+        may_pin.map_err(|errno| DaemonError::Pin(errno.into()))?;
+        let others = settings.apps.iter();
+        let others = others.map(|rule| rule.users.len() + rule.groups.len());
+        let listener = HostListener::bind(&settings.socket, others.sum::<usize>() > 0)
+            .map_err(DaemonError::Socket)?;
+        let took_over = listener.was_stale;
+        let grace = if took_over { GRACE } else { Duration::ZERO };
+        let system = |what| move |source| DaemonError::System { what, source };
+        let (outbox, inbox) = inbox::pair().map_err(system("make an eventfd"))?;
+        let cycle = Cycle::new(
+            cores.clone(),
+            settings.tick_ns,
+            inbox,
+            grace.as_nanos() as u64,
+        )
+        .map_err(system("make an epoll"))?;
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wakes = EventFd::from_value_and_flags(0, flags)
+            .map_err(|errno| system("make an eventfd")(errno.into()))?;
+        let wakes = Arc::new(wakes);
+        let policy = settings.policy.clone();
+        let settings = Arc::new(RwLock::new(settings));
+        let own_uid = std::fs::metadata("/proc/self").map_or(0, |own| own.uid());
+        let registrar = Registrar::new(
+            listener,
+            outbox.clone(),
+            Arc::clone(&settings),
+            cores.count(),
+            own_uid,
+            Arc::clone(&wakes),
+        )
+        .map_err(system("make an epoll"))?;
+        let threads = vec![
+            thread::Builder::new()
+                .spawn(move || cycle.run(policy))
+                .map_err(system("start a thread"))?,
+            thread::Builder::new()
+                .spawn(move || registrar.run(grace))
+                .map_err(system("start a thread"))?,
+        ];
+        Ok(Self {
+            outbox: Asked(outbox),
+            settings,
+            cores,
+            wakes,
+            threads,
+            took_over,
+        })
+    }
+
+    /// The cores, as they were divided.
+    pub fn cores(&self) -> &HostCores {
+        &self.cores
+    }
+
+    /// Whether the last daemon at this socket did not end in order.
+    pub fn took_over(&self) -> bool {
+        self.took_over
+    }
+
+    /// A way to look at it.
+    pub fn observer(&self) -> HostObserver {
+        HostObserver(self.outbox.clone())
+    }
+
+    /// Other applications and another policy from now on. Who is registered stays; the socket and the cores stay as they are.
+    ///
+    /// # Errors
+    /// [`DaemonError`]: nothing changed.
+    pub fn reload(&self, new: HostSettings) -> Result<(), DaemonError> {
+        systems::check(&new.policy)?;
+        check_apps(&new, self.cores.count())?;
+        let mut settings = self
+            .settings
+            .write()
+            .map_err(|_| DaemonError::Apps("the daemon is broken: start it anew".into()))?;
+        if settings.policy != new.policy {
+            self.outbox.0.send(DaemonOrder::Policy(new.policy.clone()));
+        }
+        settings.policy = new.policy;
+        settings.apps = new.apps;
+        Ok(())
+    }
+
+    /// Ends it in order: every application gets its threads back to where they ran before.
+    pub fn stop(self) {
+        // It is full only if it was rung already.
+        let _ = self.wakes.write(1);
+        for thread in self.threads {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether all applications could be there at once.
+fn check_apps(settings: &HostSettings, cores: usize) -> Result<(), DaemonError> {
+    let refuse = |why: String| Err(DaemonError::Apps(why));
+    let mut guaranteed = 0;
+    for (index, rule) in settings.apps.iter().enumerate() {
+        let name = &rule.name;
+        let before = &settings.apps[..index];
+        if before.iter().any(|other| other.name == rule.name) {
+            return refuse(format!(
+                "application '{name}' is there twice: name each once"
+            ));
+        }
+        let most = rule.most.unwrap_or(cores);
+        if most == 0 || rule.guaranteed > most {
+            return refuse(format!(
+                "application '{name}' has {} guaranteed cores and at most {most}: it needs guaranteed ≤ cores and cores ≥ 1",
+                rule.guaranteed
+            ));
+        }
+        guaranteed += rule.guaranteed;
+    }
+    if guaranteed > cores {
+        return refuse(format!(
+            "{guaranteed} cores are guaranteed to the applications together, and only {cores} are dealt out: guarantee fewer"
+        ));
+    }
+    Ok(())
+}

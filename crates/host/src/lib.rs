@@ -1,0 +1,32 @@
+//! The arbiter of a host, live (Shenango, NSDI '19): applications get cores within microseconds of needing them, and batch programs the
+//! cores that are left.
+//!
+//! The policy decides who gets which core: the same compiled [`Allocator`](headway_policy::host::Allocator) that is simulated. This crate
+//! carries it out.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`daemon`] | the process that grants and revokes: registrations over a Unix socket, then one loop |
+//! | [`arbiter`] | one pass of that loop: what kthreads show, what the allocator decides, what the kernel is told |
+//! | [`client`] | the side that applications link: a [`CoreSource`](headway_kthread::CoreSource) |
+//! | [`program`] | unmodified programs, confined to the cores that they are granted |
+//! | [`message`] | what is said at the socket |
+//! | [`memory`] | the lines that an application and the daemon share |
+//!
+//! The daemon trusts nothing that it reads from an application. It keeps the numbers of grants itself, checks that a thread belongs to the process at the
+//! other end of the socket whenever it acts on it, and makes no call that an application could make wait.
+
+pub mod arbiter;
+pub mod client;
+pub mod daemon;
+mod futex;
+pub mod memory;
+pub mod message;
+mod packet;
+mod peer;
+pub mod program;
+mod times;
+pub mod topology;
+
+pub use peer::{Peer, PeerProcess};
+pub use times::Times;

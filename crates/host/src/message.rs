@@ -1,0 +1,165 @@
+//! What an application and the daemon say to each other: one JSON object a packet.
+//!
+//! | from | packet | descriptors |
+//! |---|---|---|
+//! | application | `{"register":{"name":"kv","kthreads":2}}` | |
+//! | application, after the daemon was started anew | `{"resume":{"name":"kv","kthreads":2}}` | its memory |
+//! | `headway run` | `{"program":{"name":"pricer"}}` | |
+//! | daemon | `{"registered":{"kthreads":2}}` | the memory, the doorbell |
+//! | daemon | `{"refused":"why"}` | |
+//! | daemon, before it ends in order | `{"farewell":{}}` | |
+
+use serde::{Deserialize, Serialize};
+
+/// The longest name of an application.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// What an application says.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum ClientMessage {
+    /// It comes.
+    Register(Registration),
+    /// It is there already, with its memory, and the daemon is new.
+    Resume(Registration),
+    /// A program that knows nothing of the daemon is about to be run in this process.
+    Program(ProgramRegistration),
+}
+
+/// An application as it presents itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Registration {
+    /// Its name in the daemon's settings.
+    pub name: String,
+    /// The most cores that it uses at once.
+    pub kthreads: usize,
+    /// Cores that it asks to be guaranteed; as many as the settings have unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guaranteed: Option<usize>,
+    /// Whether its kthreads look at their orders every few microseconds, and need no signal.
+    #[serde(default)]
+    pub probes: bool,
+}
+
+/// A program as it is presented.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ProgramRegistration {
+    /// Its name in the daemon's settings.
+    pub name: String,
+    /// The most cores that it uses at once; as many as the settings have unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<usize>,
+}
+
+/// What the daemon says.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum DaemonMessage {
+    /// The application has a place.
+    Registered {
+        /// The most cores that it will have at once.
+        kthreads: usize,
+    },
+    /// It has none, and why.
+    Refused(String),
+    /// The daemon ends: every thread runs where it likes from now on.
+    Farewell {},
+}
+
+impl ClientMessage {
+    /// Reads a packet.
+    ///
+    /// # Errors
+    /// What is wrong with it, in a sentence.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        let message: Self = serde_json::from_slice(bytes).map_err(|error| {
+            format!(
+                "{error}; a registration is {{\"register\":{{\"name\":\"NAME\",\"kthreads\":N}}}}"
+            )
+        })?;
+        let name = message.name();
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_plain) {
+            return Err(format!(
+                "an application's name is 1 to {NAME_BYTES_MAX} letters, digits, '-', '_' and '.'"
+            ));
+        }
+        Ok(message)
+    }
+
+    /// The packet that says it.
+    pub fn packet(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("plain data can be written")
+    }
+
+    /// The application's name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Register(registration) | Self::Resume(registration) => &registration.name,
+            Self::Program(program) => &program.name,
+        }
+    }
+}
+
+impl DaemonMessage {
+    /// Reads a packet.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
+        serde_json::from_slice(bytes).map_err(|error| format!("the daemon's answer: {error}"))
+    }
+
+    /// The packet that says it.
+    pub fn packet(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("plain data can be written")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let registration = Registration {
+            name: "kv".into(),
+            kthreads: 2,
+            guaranteed: Some(1),
+            probes: true,
+        };
+        for message in [
+            ClientMessage::Register(registration.clone()),
+            ClientMessage::Resume(registration),
+            ClientMessage::Program(ProgramRegistration {
+                name: "pricer-2".into(),
+                cores: None,
+            }),
+        ] {
+            assert_eq!(ClientMessage::parse(&message.packet()), Ok(message));
+        }
+        for message in [
+            DaemonMessage::Registered { kthreads: 3 },
+            DaemonMessage::Refused("no".into()),
+            DaemonMessage::Farewell {},
+        ] {
+            assert_eq!(DaemonMessage::parse(&message.packet()), Ok(message));
+        }
+    }
+
+    #[test]
+    fn what_is_no_registration_is_refused_in_a_sentence() {
+        let refused = |text: &str| ClientMessage::parse(text.as_bytes()).unwrap_err();
+        assert!(refused("").contains("a registration is"));
+        assert!(refused("[]").contains("a registration is"));
+        assert!(refused(r#"{"register":{"name":"kv"}}"#).contains("kthreads"));
+        assert!(
+            refused(r#"{"register":{"name":"kv","kthreads":-1}}"#).contains("a registration is")
+        );
+        assert!(refused(r#"{"register":{"name":"a/b","kthreads":1}}"#).contains("name is"));
+        assert!(refused(r#"{"program":{"name":""}}"#).contains("name is"));
+        assert!(refused(r#"{"program":{"name":"a","root":true}}"#).contains("unknown field"));
+    }
+}

@@ -1,0 +1,380 @@
+//! The process at the other end of a registration. A thread is acted on only where it belongs to that process at that moment.
+#![expect(
+    unsafe_code,
+    reason = "pidfd, tgkill and clocks of other processes have no wrappers"
+)]
+
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+/// Descendants that are looked at. A program with more has the others on its first cores.
+const FAMILY_MAX: usize = 256;
+
+/// A process whose threads can be moved.
+pub trait Peer: Send {
+    /// Whether this is a thread of the process now.
+    fn owns(&self, tid: u32) -> bool;
+
+    /// Confines a thread of the process to these cores; whether it could be.
+    fn pin(&self, tid: u32, cores: &CpuSet) -> bool;
+
+    /// Sends the signal that tells a thread to look at its orders; whether it is there.
+    fn interrupt(&self, tid: u32) -> bool;
+
+    /// Gives a thread what nobody else wants of its core, or its ordinary share again.
+    fn demote(&self, tid: u32, demoted: bool);
+
+    /// Confines every thread of the process and of its descendants to these cores. Returns how many there are.
+    fn pin_all(&mut self, cores: &CpuSet) -> usize;
+
+    /// The same for the threads that were there at the last call of [`Self::pin_all`]: quicker.
+    fn pin_known(&mut self, cores: &CpuSet);
+
+    /// Processor time that the process has used, ns.
+    fn cpu_ns(&self) -> u64;
+}
+
+/// A process, by a descriptor that never means another.
+#[derive(Debug)]
+pub struct PeerProcess {
+    leader: ProcessHandle,
+    /// Its descendants, with their threads.
+    family: BTreeMap<i32, Relative>,
+    threads: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Relative {
+    process: ProcessHandle,
+    threads: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct ProcessHandle {
+    pid: i32,
+    fd: OwnedFd,
+}
+
+impl PeerProcess {
+    /// The process that made the other end of this socket.
+    ///
+    /// # Errors
+    /// As the system: it is gone.
+    pub fn of(socket: BorrowedFd<'_>, pid: i32) -> io::Result<Self> {
+        let fd = match peer_pidfd(socket) {
+            Ok(fd) => fd,
+            // Kernels before 6.5 do not know it.
+            Err(_) => open_pidfd(pid)?,
+        };
+        Ok(Self::new(pid, fd))
+    }
+
+    /// A process by its number, which the caller knows to mean it still.
+    ///
+    /// # Errors
+    /// As the system: it is gone.
+    pub fn open(pid: i32) -> io::Result<Self> {
+        Ok(Self::new(pid, open_pidfd(pid)?))
+    }
+
+    fn new(pid: i32, fd: OwnedFd) -> Self {
+        Self {
+            leader: ProcessHandle { pid, fd },
+            family: BTreeMap::new(),
+            threads: Vec::new(),
+        }
+    }
+
+    /// Its number.
+    pub fn pid(&self) -> i32 {
+        self.leader.pid
+    }
+
+    /// A descriptor that becomes readable when the process ends.
+    ///
+    /// # Errors
+    /// As the system.
+    pub fn end(&self) -> io::Result<OwnedFd> {
+        self.leader.fd.as_fd().try_clone_to_owned()
+    }
+
+    /// The cores on which its first thread may run.
+    ///
+    /// # Errors
+    /// As the system.
+    pub fn affinity(&self) -> io::Result<CpuSet> {
+        Ok(sched_getaffinity(Pid::from_raw(self.leader.pid))?)
+    }
+
+    /// When it was started, in ticks since the machine was: with its number, its identity.
+    pub fn started(&self) -> Option<u64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.leader.pid)).ok()?;
+        stat.rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .nth(19)?
+            .parse()
+            .ok()
+    }
+
+    /// Whether its threads may be moved, tried with the mask that it has.
+    ///
+    /// # Errors
+    /// As the system.
+    pub fn check_permission(&self) -> io::Result<()> {
+        let cores = self.affinity()?;
+        Ok(sched_setaffinity(Pid::from_raw(self.leader.pid), &cores)?)
+    }
+
+    /// Threads and descendants as they are now. Descendants are known by descriptors from the first time that they are seen.
+    fn look(&mut self) {
+        self.threads = threads_of(self.leader.pid);
+        let mut open: Vec<i32> = children_of(self.leader.pid, &self.threads);
+        let mut seen = BTreeMap::new();
+        while let Some(pid) = open.pop() {
+            if seen.len() >= FAMILY_MAX || seen.contains_key(&pid) {
+                continue;
+            }
+            let process = match self.family.remove(&pid) {
+                Some(known) if known.process.is_there() => Some(known.process),
+                _ => ProcessHandle::open(pid),
+            };
+            let Some(process) = process else { continue };
+            let threads = threads_of(pid);
+            open.extend(children_of(pid, &threads));
+            seen.insert(pid, Relative { process, threads });
+        }
+        self.family = seen;
+    }
+}
+
+impl Peer for PeerProcess {
+    fn owns(&self, tid: u32) -> bool {
+        self.leader.owns(tid)
+    }
+
+    fn pin(&self, tid: u32, cores: &CpuSet) -> bool {
+        self.leader.pin(tid, cores)
+    }
+
+    fn interrupt(&self, tid: u32) -> bool {
+        self.leader.is_there() && tgkill(self.leader.pid, tid, libc::SIGUSR1)
+    }
+
+    fn demote(&self, tid: u32, demoted: bool) {
+        if !self.leader.owns(tid) {
+            return;
+        }
+        let policy = if demoted {
+            libc::SCHED_IDLE
+        } else {
+            libc::SCHED_OTHER
+        };
+        let param = libc::sched_param { sched_priority: 0 };
+        // SAFETY: `param` outlives the call. Where it is refused the thread keeps its share of the shared core.
+        unsafe {
+            libc::sched_setscheduler(tid as libc::pid_t, policy, &raw const param);
+        }
+    }
+
+    fn pin_all(&mut self, cores: &CpuSet) -> usize {
+        // A thread that is made meanwhile has the cores of the one that makes it: look until nothing is new.
+        const LOOKS_MAX: usize = 4;
+        let mut before = usize::MAX;
+        for _ in 0..LOOKS_MAX {
+            self.look();
+            let family = self.family.values();
+            let count = self.threads.len() + family.map(|one| one.threads.len()).sum::<usize>();
+            if count == before {
+                break;
+            }
+            before = count;
+            self.pin_known(cores);
+        }
+        before
+    }
+
+    fn pin_known(&mut self, cores: &CpuSet) {
+        for &tid in &self.threads {
+            self.leader.pin(tid, cores);
+        }
+        for Relative { process, threads } in self.family.values() {
+            for &tid in threads {
+                process.pin(tid, cores);
+            }
+        }
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        // The clock of a process: its number, inverted, and the kind of clock below it (clock_getcpuclockid(3)).
+        let clock = (!self.leader.pid << 3) | 2;
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` outlives the call.
+        if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+            return 0;
+        }
+        time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    }
+}
+
+impl ProcessHandle {
+    fn open(pid: i32) -> Option<Self> {
+        let fd = open_pidfd(pid).ok()?;
+        Some(Self { pid, fd })
+    }
+
+    /// Whether its number still means it: until it is reaped.
+    fn is_there(&self) -> bool {
+        // SAFETY: signal 0 only asks; no pointer is followed.
+        let asked = unsafe {
+            libc::syscall(
+                libc::SYS_pidfd_send_signal,
+                self.fd.as_raw_fd(),
+                0,
+                ptr::null::<libc::siginfo_t>(),
+                0,
+            )
+        };
+        asked == 0
+    }
+
+    /// A thread's number is given to another only after all others had their turn, so it means what it meant a microsecond ago.
+    fn owns(&self, tid: u32) -> bool {
+        self.is_there() && tgkill(self.pid, tid, 0)
+    }
+
+    fn pin(&self, tid: u32, cores: &CpuSet) -> bool {
+        self.owns(tid) && sched_setaffinity(Pid::from_raw(tid as i32), cores).is_ok()
+    }
+}
+
+fn tgkill(pid: i32, tid: u32, signal: i32) -> bool {
+    let Ok(tid) = i32::try_from(tid) else {
+        return false;
+    };
+    // SAFETY: three integers. The kernel sends nothing unless the thread belongs to the process.
+    tid > 0 && unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal) } == 0
+}
+
+fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    const SO_PEERPIDFD: i32 = 77;
+    let mut raw: i32 = -1;
+    let mut length = size_of::<i32>() as libc::socklen_t;
+    // SAFETY: value and length outlive the call.
+    let got = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut raw).cast(),
+            &raw mut length,
+        )
+    };
+    if got != 0 || raw < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made it for this call.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw) })
+}
+
+fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: two integers.
+    let raw = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if raw < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made it for this call.
+    Ok(unsafe { OwnedFd::from_raw_fd(raw as i32) })
+}
+
+fn threads_of(pid: i32) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let names = entries.flatten().map(|entry| entry.file_name());
+    names
+        .filter_map(|name| name.to_str()?.parse().ok())
+        .collect()
+}
+
+fn children_of(pid: i32, threads: &[u32]) -> Vec<i32> {
+    let lists = threads
+        .iter()
+        .filter_map(|tid| fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).ok());
+    let mut children = Vec::new();
+    for list in lists {
+        children.extend(
+            list.split_whitespace()
+                .filter_map(|pid| pid.parse::<i32>().ok()),
+        );
+    }
+    children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn own_tid() -> u32 {
+        nix::unistd::gettid().as_raw() as u32
+    }
+
+    #[test]
+    fn only_threads_of_the_process_are_touched() {
+        let own = PeerProcess::open(std::process::id() as i32).unwrap();
+        assert!(own.owns(own_tid()));
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        let other = PeerProcess::open(child.id() as i32).unwrap();
+        for stranger in [1, 0, u32::MAX, own_tid()] {
+            assert!(!other.owns(stranger), "{stranger}");
+            assert!(!other.pin(stranger, &other.affinity().unwrap()));
+            assert!(!other.interrupt(stranger));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!other.owns(child.id()), "it is gone");
+    }
+
+    #[test]
+    fn every_thread_and_descendant_is_pinned() {
+        let script = "sleep 60 & sleep 60 & echo ready; wait";
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = [0; 6];
+        io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut line).unwrap();
+        let mut peer = PeerProcess::open(child.id() as i32).unwrap();
+        let first =
+            (0..CpuSet::count()).find(|&core| peer.affinity().unwrap().is_set(core) == Ok(true));
+        let mut one = CpuSet::new();
+        one.set(first.unwrap()).unwrap();
+        assert_eq!(peer.pin_all(&one), 3);
+        let children = peer.family.keys().copied().collect::<Vec<_>>();
+        for &pid in children.iter().chain([&peer.pid()]) {
+            assert_eq!(sched_getaffinity(Pid::from_raw(pid)).unwrap(), one);
+        }
+        for &pid in &children {
+            nix::sys::signal::kill(Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).unwrap();
+        }
+        child.wait().unwrap();
+        assert!(peer.cpu_ns() < 60_000_000_000);
+    }
+
+    #[test]
+    fn a_process_is_told_from_another_by_when_it_was_started() {
+        let own = PeerProcess::open(std::process::id() as i32).unwrap();
+        assert!(own.started().unwrap() > 0);
+        assert!(own.check_permission().is_ok());
+    }
+}

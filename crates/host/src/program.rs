@@ -1,0 +1,49 @@
+//! Programs that know nothing of the daemon: all their threads run on the cores that they are granted.
+//!
+//! The process registers itself and then runs the program in its own place, so that its exit status, its signals and its terminal are the
+//! program's. The daemon confines every thread of it and of its descendants. While it has no core its threads share one core at the
+//! lowest weight of the scheduler (`SCHED_IDLE`): they stand still for nobody, and nobody waits for them.
+#![expect(unsafe_code, reason = "sched_setscheduler has no wrapper")]
+
+use crate::client::{ClientError, ask};
+use crate::message::{ClientMessage, ProgramRegistration};
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Registers this process as a batch program, and gives it what nobody else wants of the cores that it has. The program is run next, by [`run`].
+///
+/// # Errors
+/// [`ClientError`].
+pub fn register(socket: &Path, name: &str, cores: Option<usize>) -> Result<(), ClientError> {
+    let message = ClientMessage::Program(ProgramRegistration {
+        name: name.to_owned(),
+        cores,
+    });
+    let welcome = ask(socket, &message, &[])?;
+    // The connection ends with this program: the daemon goes by the process from now on.
+    drop(welcome);
+    yield_to_all().map_err(|source| ClientError::System {
+        what: "take the lowest weight of the scheduler",
+        source,
+    })
+}
+
+/// Runs a program in the place of this one. Returns why it could not.
+pub fn run(program: &[String]) -> io::Error {
+    let [program, arguments @ ..] = program else {
+        return io::Error::new(io::ErrorKind::InvalidInput, "no program is named");
+    };
+    Command::new(program).args(arguments).exec()
+}
+
+/// Threads and processes that are made from here on have it as well.
+fn yield_to_all() -> io::Result<()> {
+    let param = libc::sched_param { sched_priority: 0 };
+    // SAFETY: `param` outlives the call.
+    match unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const param) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,5 @@
+//! The engine in virtual time: every allocator, and applications that keep to the protocol, refuse, lie or die.
+
+mod fakes;
+mod liars;
+mod promises;

@@ -1,0 +1,138 @@
+//! Applications that keep to the protocol.
+
+use crate::apps::{Work, kill};
+use crate::stage::{Stage, cores_of, masks, may, report, turn, until};
+use headway_kthread::CoreSource;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+/// Runs an application of two kthreads within this process while `body` looks at it.
+fn with_app(stage: &Stage, name: &str, body: impl FnOnce(&Work)) {
+    let work = Work::register(name, 2, &stage.socket());
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for kthread in 0..work.client.kthreads() {
+            let (work, ended) = (Arc::clone(&work), &ended);
+            scope.spawn(move || work.run(kthread, &|| ended.load(Ordering::Acquire)));
+        }
+        body(&work);
+        ended.store(true, Ordering::Release);
+        work.client.close();
+    });
+}
+
+#[test]
+fn work_gets_a_core_and_none_is_kept_without_work() {
+    let _turn = turn();
+    if !may("work_gets_a_core_and_none_is_kept_without_work") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = stage.daemon();
+    with_app(&stage, "kv", |work| {
+        for round in 1..=200 {
+            work.put(50);
+            until("all is done", || {
+                work.taken.load(Ordering::Acquire) == 50 * round
+            });
+        }
+        until("the cores are given back", || {
+            cores_of(&report(&daemon), "kv") == Some(0)
+        });
+        assert!(report(&daemon).apps[0].grants >= 1);
+    });
+    until("it is gone", || report(&daemon).apps.is_empty());
+    daemon.stop();
+}
+
+/// Two applications in one process, one of them batch: both get on, and the one that serves does so first.
+#[test]
+fn a_batch_application_gives_its_cores_away_and_gets_them_back() {
+    let _turn = turn();
+    if !may("a_batch_application_gives_its_cores_away_and_gets_them_back") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = stage.daemon();
+    let mut batch = stage.spawn("batch");
+    until("batch has a core", || {
+        cores_of(&report(&daemon), "batch").is_some()
+    });
+    with_app(&stage, "kv", |work| {
+        for round in 1..=100 {
+            work.put(100);
+            until("all is done", || {
+                work.taken.load(Ordering::Acquire) == 100 * round
+            });
+        }
+    });
+    let told = report(&daemon);
+    assert!(told.grant.count > 0 && told.grant.p50_ns > 0, "{told:?}");
+    kill(&mut batch);
+    until("both are gone", || report(&daemon).apps.is_empty());
+    daemon.stop();
+}
+
+/// A program that knows nothing: its threads go where its cores are, and home when the daemon ends.
+#[test]
+fn a_program_runs_on_the_cores_that_are_left() {
+    let _turn = turn();
+    if !may("a_program_runs_on_the_cores_that_are_left") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = stage.daemon();
+    let socket = stage.socket();
+    let mut command = Command::new("sh");
+    command.args(["-c", "while :; do :; done & while :; do :; done"]);
+    let before = masks(std::process::id())[0].clone();
+    let mut child = spawn_program(command, &socket, "batch");
+    let pid = child.id();
+    until("it has every core that it can use", || {
+        cores_of(&report(&daemon), "batch").is_some_and(|cores| cores >= 2)
+    });
+    with_app(&stage, "kv", |work| {
+        let mut confined = false;
+        for round in 1..=300 {
+            work.put(2_000);
+            confined |= masks(pid).iter().any(|mask| !mask.contains(['-', ',']));
+            until("all is done", || {
+                work.taken.load(Ordering::Acquire) == 2_000 * round
+            });
+        }
+        assert!(confined, "the program was never confined");
+    });
+    assert!(
+        report(&daemon).revoke.count > 0,
+        "nothing was taken from the program"
+    );
+    daemon.stop();
+    assert!(
+        masks(pid).iter().all(|mask| *mask == before),
+        "{:?} and not {before}",
+        masks(pid)
+    );
+    kill(&mut child);
+    let _ = Command::new("sh").args(["-c", "true"]).status();
+}
+
+/// As `headway run` does: registers in the place of the program, then runs it.
+fn spawn_program(
+    mut command: Command,
+    socket: &std::path::Path,
+    name: &'static str,
+) -> std::process::Child {
+    use std::os::unix::process::CommandExt;
+    let socket = socket.to_owned();
+    let register = move || {
+        headway_host::program::register(&socket, name, None)
+            .map_err(|error| std::io::Error::other(error.to_string()))
+    };
+    // SAFETY: the process has one thread between fork and exec, and what it calls allocates only: the allocator's locks are free, since the test
+    // holds the turn.
+    #[expect(unsafe_code, reason = "runs between fork and exec")]
+    let command = unsafe { command.pre_exec(register) };
+    command.process_group(0).spawn().unwrap()
+}

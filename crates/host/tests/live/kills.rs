@@ -1,0 +1,219 @@
+//! Either side is killed at any moment, hangs, or writes nonsense. Nothing leaks, and the rest goes on.
+
+use crate::apps::{Work, kill};
+use crate::stage::{Stage, cores_of, descriptors, mappings, masks, may, report, turn, until};
+use headway_host::daemon::HostDaemon;
+use headway_kthread::CoreSource;
+use headway_policy::Rng;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+/// How often either side is killed: together 200 times.
+const APPS_KILLED: usize = 150;
+const DAEMONS_KILLED: usize = 50;
+
+fn settle(daemon: &HostDaemon) {
+    until("every application is gone", || {
+        report(daemon).apps.is_empty()
+    });
+    let told = report(daemon);
+    assert!(told.cores.iter().all(|core| core.app.is_none()), "{told:?}");
+}
+
+#[test]
+fn an_application_that_is_killed_gives_everything_back() {
+    let _turn = turn();
+    if !may("an_application_that_is_killed_gives_everything_back") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = stage.daemon();
+    // The first round opens what stays open.
+    kill_after(&stage, &daemon, "kv", Duration::from_millis(20));
+    settle(&daemon);
+    let before = (descriptors(), mappings());
+    let mut rng = Rng::new(7);
+    for round in 0..APPS_KILLED {
+        let name = ["kv", "web", "batch", "liar", "hangs"][round % 5];
+        let after = Duration::from_micros(rng.below(15_000) as u64);
+        kill_after(&stage, &daemon, name, after);
+    }
+    settle(&daemon);
+    until("descriptors and memory are given back", || {
+        (descriptors(), mappings()) == before
+    });
+    daemon.stop();
+}
+
+fn kill_after(stage: &Stage, daemon: &HostDaemon, name: &str, after: Duration) {
+    let mut child = stage.spawn(name);
+    // Half of the time before it is even there.
+    if after.as_micros() % 2 == 0 {
+        until("it registered", || !report(daemon).apps.is_empty());
+    }
+    thread::sleep(after);
+    kill(&mut child);
+}
+
+/// The application goes on with the cores that it has, and the next daemon takes it over.
+#[test]
+fn a_daemon_that_is_killed_is_succeeded_by_the_next() {
+    let _turn = turn();
+    if !may("a_daemon_that_is_killed_is_succeeded_by_the_next") {
+        return;
+    }
+    let stage = Stage::new();
+    let mut child = stage.spawn("daemon");
+    let work = Work::register("kv", 2, &stage.socket());
+    let ended = AtomicBool::new(false);
+    let mut rng = Rng::new(11);
+    let before = descriptors();
+    thread::scope(|scope| {
+        for kthread in 0..work.client.kthreads() {
+            let (work, ended) = (Arc::clone(&work), &ended);
+            scope.spawn(move || work.run(kthread, &|| ended.load(Ordering::Acquire)));
+        }
+        for round in 1..=DAEMONS_KILLED as u64 {
+            work.put(200);
+            thread::sleep(Duration::from_micros(rng.below(5_000) as u64));
+            kill(&mut child);
+            work.put(200);
+            until("it works without a daemon", || {
+                work.taken.load(Ordering::Acquire) == round * 400
+            });
+            child = stage.spawn("daemon");
+        }
+        work.put(1);
+        until("it works with the last one", || {
+            work.taken.load(Ordering::Acquire) == DAEMONS_KILLED as u64 * 400 + 1
+        });
+        ended.store(true, Ordering::Release);
+        work.client.close();
+    });
+    drop(work);
+    kill(&mut child);
+    assert!(descriptors() <= before, "descriptors leak");
+}
+
+/// It has a core, and never leaves it; the daemon moves it away, and others get on.
+#[test]
+fn an_application_that_hangs_stalls_nobody() {
+    let _turn = turn();
+    if !may("an_application_that_hangs_stalls_nobody") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = stage.daemon();
+    let mut hanging = stage.spawn("hangs");
+    until("it has a core", || {
+        cores_of(&report(&daemon), "web").is_some_and(|cores| cores > 0)
+    });
+    serve(&stage);
+    until("it was moved away", || {
+        report(&daemon).apps.iter().any(|app| app.evictions > 0)
+    });
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(hanging.id() as i32),
+        nix::sys::signal::Signal::SIGSTOP,
+    )
+    .unwrap();
+    serve(&stage);
+    kill(&mut hanging);
+    settle(&daemon);
+    daemon.stop();
+}
+
+/// It writes nonsense into every word that it shares: others get on, and no thread of theirs is moved or signalled.
+#[test]
+fn an_application_that_lies_hurts_only_itself() {
+    let _turn = turn();
+    if !may("an_application_that_lies_hurts_only_itself") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = stage.daemon();
+    let mut liar = stage.spawn("liar");
+    until("it is there", || {
+        cores_of(&report(&daemon), "web").is_some()
+    });
+    let own = masks(std::process::id());
+    for _ in 0..5 {
+        serve(&stage);
+    }
+    assert_eq!(
+        own.first(),
+        masks(std::process::id()).first(),
+        "this thread was moved"
+    );
+    kill(&mut liar);
+    settle(&daemon);
+    daemon.stop();
+}
+
+/// Connections that say nothing, read nothing or end in the middle do not keep others out.
+#[test]
+fn connections_that_do_nothing_keep_nobody_out() {
+    let _turn = turn();
+    if !may("connections_that_do_nothing_keep_nobody_out") {
+        return;
+    }
+    let stage = Stage::new();
+    let daemon = stage.daemon();
+    let before = descriptors();
+    let silent: Vec<_> = (0..20).map(|_| connect(&stage)).collect();
+    for socket in &silent {
+        let garbage = [0xff_u8; 100];
+        let _ = nix::sys::socket::send(
+            std::os::fd::AsRawFd::as_raw_fd(socket),
+            &garbage,
+            nix::sys::socket::MsgFlags::MSG_NOSIGNAL,
+        );
+    }
+    let mute: Vec<_> = (0..20).map(|_| connect(&stage)).collect();
+    assert!(
+        UnixStream::connect(stage.socket()).is_err(),
+        "it is a socket of packets"
+    );
+    serve(&stage);
+    drop((silent, mute));
+    settle(&daemon);
+    until("descriptors are given back", || descriptors() <= before);
+    daemon.stop();
+}
+
+fn connect(stage: &Stage) -> std::os::fd::OwnedFd {
+    use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
+    let fd = socket(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        SockFlag::SOCK_CLOEXEC,
+        None,
+    )
+    .unwrap();
+    let address = UnixAddr::new(&stage.socket()).unwrap();
+    connect(std::os::fd::AsRawFd::as_raw_fd(&fd), &address).unwrap();
+    fd
+}
+
+/// An application that comes, works and goes.
+fn serve(stage: &Stage) {
+    let work = Work::register("kv", 2, &stage.socket());
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for kthread in 0..work.client.kthreads() {
+            let (work, ended) = (Arc::clone(&work), &ended);
+            scope.spawn(move || work.run(kthread, &|| ended.load(Ordering::Acquire)));
+        }
+        for round in 1..=20 {
+            work.put(50);
+            until("its work is done", || {
+                work.taken.load(Ordering::Acquire) == 50 * round
+            });
+        }
+        ended.store(true, Ordering::Release);
+        work.client.close();
+    });
+}

@@ -1,0 +1,164 @@
+//! A daemon in this process or in another, and what it says.
+
+use headway_host::arbiter::HostReport;
+use headway_host::daemon::{AppRule, DaemonError, HostDaemon, HostSettings};
+use headway_policy::host::AppKind;
+use nix::sched::{sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// What a process of a test is, and where its daemon is.
+pub(crate) const ROLE: &str = "HEADWAY_HOST_ROLE";
+
+/// Tests that move threads about take turns.
+pub(crate) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Why the tests cannot run here, if they cannot.
+pub(crate) fn missing() -> Option<&'static str> {
+    if std::env::var_os("CI").is_some() {
+        return Some("it moves threads between cores that others share");
+    }
+    let own = Pid::from_raw(0);
+    let mask = sched_getaffinity(own).ok()?;
+    let cores = (0..nix::sched::CpuSet::count()).filter(|&core| mask.is_set(core) == Ok(true));
+    if cores.count() < 2 {
+        return Some("it needs two cores");
+    }
+    sched_setaffinity(own, &mask)
+        .is_err()
+        .then_some("sched_setaffinity is forbidden")
+}
+
+/// Whether a test runs here; else it says why not.
+pub(crate) fn may(test: &str) -> bool {
+    let why = missing();
+    if let Some(why) = why {
+        eprintln!("SKIPPED {test}: {why}");
+    }
+    why.is_none()
+}
+
+pub(crate) fn rule(name: &str, guaranteed: usize, kind: AppKind) -> AppRule {
+    AppRule {
+        name: name.into(),
+        guaranteed,
+        most: None,
+        kind,
+        users: Vec::new(),
+        groups: Vec::new(),
+    }
+}
+
+pub(crate) fn settings(socket: &Path, policy: &str) -> HostSettings {
+    HostSettings {
+        socket: socket.into(),
+        policy: policy.parse().unwrap(),
+        apps: vec![
+            rule("kv", 1, AppKind::Latency),
+            rule("web", 0, AppKind::Latency),
+            rule("batch", 0, AppKind::Batch),
+        ],
+        cores: None,
+        shares: Some(true),
+        tick_ns: 100_000,
+        sysfs: "/sys".into(),
+    }
+}
+
+/// A place of a test.
+pub(crate) struct Stage {
+    folder: TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.folder.path().join("host.sock")
+    }
+
+    pub(crate) fn daemon(&self) -> HostDaemon {
+        HostDaemon::start(settings(&self.socket(), "shenango")).unwrap()
+    }
+
+    pub(crate) fn try_daemon(&self) -> Result<HostDaemon, DaemonError> {
+        HostDaemon::start(settings(&self.socket(), "shenango"))
+    }
+
+    /// This test program again, in a role.
+    pub(crate) fn spawn(&self, role: &str) -> Child {
+        Command::new(std::env::current_exe().unwrap())
+            .args([
+                "apps::role",
+                "--exact",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(ROLE, format!("{role}:{}", self.socket().display()))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+}
+
+/// Waits until something holds; a test fails where it does not within ten seconds.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(10), "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+pub(crate) fn report(daemon: &HostDaemon) -> HostReport {
+    daemon.observer().report(0, 0).expect("the daemon answers")
+}
+
+pub(crate) fn cores_of(report: &HostReport, name: &str) -> Option<usize> {
+    let app = report.apps.iter().find(|app| app.name == name)?;
+    Some(app.cores.len())
+}
+
+/// Descriptors that this process has open.
+pub(crate) fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+/// Mappings of memory that is shared with applications.
+pub(crate) fn mappings() -> usize {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines()
+        .filter(|line| line.contains("headway-lines"))
+        .count()
+}
+
+/// The cores on which each thread of a process may run.
+pub(crate) fn masks(pid: u32) -> Vec<String> {
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else {
+        return Vec::new();
+    };
+    let status = tasks
+        .flatten()
+        .filter_map(|task| fs::read_to_string(task.path().join("status")).ok());
+    status
+        .filter_map(|text| {
+            let line = text
+                .lines()
+                .find(|line| line.starts_with("Cpus_allowed_list:"))?;
+            Some(line.split_whitespace().nth(1)?.to_owned())
+        })
+        .collect()
+}

@@ -1,0 +1,54 @@
+//! The barrier between who is about to sleep and who brings work.
+#![expect(unsafe_code, reason = "membarrier has no wrapper")]
+
+use std::io;
+use std::sync::atomic::{Ordering, compiler_fence, fence};
+
+/// Orders a store before a load on both sides (Dekker): who sleeps says so and looks for work; who brings work puts it down and looks who sleeps.
+///
+/// Sleeping is rare and work is not, so the sleeper pays for both: `membarrier` is a barrier in every running thread of the process.
+#[derive(Debug)]
+pub struct SleeperBarrier {
+    asymmetric: bool,
+}
+
+impl Default for SleeperBarrier {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SleeperBarrier {
+    /// Registers the process, where the kernel has `membarrier`; else both sides pay.
+    pub fn new() -> Self {
+        Self {
+            asymmetric: membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED).is_ok(),
+        }
+    }
+
+    /// Between saying that the thread sleeps and its last look for work.
+    pub fn before_sleep(&self) {
+        fence(Ordering::SeqCst);
+        if self.asymmetric {
+            membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED).expect("the process registered");
+        }
+    }
+
+    /// Between putting work down and looking who sleeps.
+    #[inline]
+    pub fn after_work(&self) {
+        if self.asymmetric {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
+        }
+    }
+}
+
+fn membarrier(command: libc::c_int) -> io::Result<()> {
+    // SAFETY: the call takes no pointers.
+    match unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

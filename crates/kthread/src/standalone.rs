@@ -1,0 +1,162 @@
+//! Kthreads without an arbiter: each has a core whenever it wants one.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, Thread};
+
+use crate::barrier::SleeperBarrier;
+use crate::lines::{Grant, KthreadLine, OrderLine};
+use crate::source::CoreSource;
+
+/// Kthreads that the operating system alone schedules. They sleep while they find nothing.
+///
+/// A kthread that is about to sleep says so, and looks once more; whoever puts work into a queue looks whether anybody sleeps. One of them sees
+/// the other, by a [`SleeperBarrier`].
+#[derive(Debug)]
+pub struct Standalone {
+    kthreads: Box<[KthreadSlot]>,
+    sleepers: AtomicUsize,
+    closed: AtomicBool,
+    barrier: SleeperBarrier,
+}
+
+#[derive(Debug, Default)]
+struct KthreadSlot {
+    line: KthreadLine,
+    orders: OrderLine,
+    thread: OnceLock<Thread>,
+    sleeps: AtomicBool,
+}
+
+impl Standalone {
+    /// `kthreads` kthreads, none of which runs yet.
+    pub fn new(kthreads: usize) -> Standalone {
+        Standalone {
+            kthreads: (0..kthreads).map(|_| KthreadSlot::default()).collect(),
+            sleepers: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            barrier: SleeperBarrier::new(),
+        }
+    }
+
+    fn wake(&self, slot: &KthreadSlot) -> bool {
+        let sleeps =
+            slot.sleeps.load(Ordering::Relaxed) && slot.sleeps.swap(false, Ordering::AcqRel);
+        if sleeps {
+            self.sleepers.fetch_sub(1, Ordering::AcqRel);
+            slot.thread.get().expect("it sleeps").unpark();
+        }
+        sleeps
+    }
+
+    #[cold]
+    fn wake_one(&self) {
+        let _ = self.kthreads.iter().any(|slot| self.wake(slot));
+    }
+}
+
+impl CoreSource for Standalone {
+    fn kthreads(&self) -> usize {
+        self.kthreads.len()
+    }
+
+    #[inline]
+    fn line(&self, kthread: usize) -> &KthreadLine {
+        &self.kthreads[kthread].line
+    }
+
+    #[inline]
+    fn orders(&self, kthread: usize) -> &OrderLine {
+        &self.kthreads[kthread].orders
+    }
+
+    fn enter(&self, kthread: usize) -> Grant {
+        let slot = &self.kthreads[kthread];
+        slot.thread.get_or_init(thread::current);
+        slot.orders.grant(0)
+    }
+
+    fn leave(
+        &self,
+        kthread: usize,
+        grant: Grant,
+        finds_nothing: &mut dyn FnMut() -> bool,
+    ) -> Grant {
+        let slot = &self.kthreads[kthread];
+        slot.sleeps.store(true, Ordering::Relaxed);
+        self.sleepers.fetch_add(1, Ordering::AcqRel);
+        self.barrier.before_sleep();
+        if self.closed.load(Ordering::Acquire) || !finds_nothing() {
+            self.wake(slot);
+        }
+        while slot.sleeps.load(Ordering::Acquire) {
+            thread::park();
+        }
+        grant
+    }
+
+    #[inline]
+    fn notify(&self) {
+        self.barrier.after_work();
+        if self.sleepers.load(Ordering::Relaxed) > 0 {
+            self.wake_one();
+        }
+    }
+
+    fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        for slot in &self.kthreads {
+            self.wake(slot);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn no_work_is_missed_however_sleep_and_notice_meet() {
+        const ROUNDS: u64 = 20_000;
+        let source = Standalone::new(1);
+        let (put, taken) = (AtomicU64::new(0), AtomicU64::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut grant = source.enter(0);
+                for round in 1..=ROUNDS {
+                    while put.load(Ordering::Acquire) < round {
+                        grant = source.leave(0, grant, &mut || put.load(Ordering::Acquire) < round);
+                    }
+                    taken.store(round, Ordering::Release);
+                }
+            });
+            for round in 1..=ROUNDS {
+                put.store(round, Ordering::Release);
+                source.notify();
+                while taken.load(Ordering::Acquire) < round {
+                    thread::yield_now();
+                }
+            }
+        });
+        assert_eq!(taken.into_inner(), ROUNDS);
+    }
+
+    #[test]
+    fn closing_wakes_who_sleeps_and_who_is_about_to() {
+        let source = Standalone::new(2);
+        thread::scope(|scope| {
+            for kthread in 0..2 {
+                let source = &source;
+                scope.spawn(move || {
+                    let grant = source.enter(kthread);
+                    source.leave(kthread, grant, &mut || true);
+                });
+            }
+            thread::yield_now();
+            source.close();
+        });
+        let grant = source.orders(0).granted();
+        assert_eq!(source.leave(0, grant, &mut || true), grant);
+    }
+}
