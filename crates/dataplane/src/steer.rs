@@ -11,7 +11,7 @@ pub const MOST_KTHREADS: usize = 64;
 
 /// An application, as the data plane knows it. Its place is its number.
 #[derive(Debug, Clone, Copy)]
-struct Attached {
+struct AttachedHost {
     address: HostAddress,
     kthreads: usize,
     /// Kthreads that have a core, a bit each.
@@ -32,7 +32,7 @@ pub struct LanePlace {
 /// Applications by their addresses, and who of their kthreads has a core.
 #[derive(Debug, Default)]
 pub struct FrameSteering {
-    applications: Vec<Option<Attached>>,
+    applications: Vec<Option<AttachedHost>>,
     by_mac: HashMap<[u8; 6], usize>,
     by_ip: HashMap<[u8; 4], usize>,
 }
@@ -62,7 +62,7 @@ impl FrameSteering {
         if number == self.applications.len() {
             self.applications.push(None);
         }
-        self.applications[number] = Some(Attached {
+        self.applications[number] = Some(AttachedHost {
             address,
             kthreads,
             active: 0,

@@ -6,7 +6,7 @@
 //! | concern | file |
 //! |---|---|
 //! | the stack: addresses, polling, time | [`NetStack`] |
-//! | threads that wait for it | [`Threads`] |
+//! | threads that wait for it | [`ThreadParking`] |
 //! | TCP | [`TcpStream`], [`TcpListener`] |
 //! | UDP | [`UdpSocket`] |
 //! | lanes as a device of smoltcp's | `device.rs` |
@@ -20,5 +20,5 @@ mod udp;
 pub use device::LaneCounts;
 pub use net_stack::{NetStack, NoPort, StackConfig};
 pub use tcp::{TcpListener, TcpStream};
-pub use threads::{OsThreads, Threads};
+pub use threads::{OsThreads, ThreadParking};
 pub use udp::UdpSocket;

@@ -15,7 +15,7 @@ use smoltcp::time;
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, IpEndpoint, Ipv4Cidr};
 
 use crate::device::{LaneCounts, LaneDevice};
-use crate::threads::Threads;
+use crate::threads::ThreadParking;
 
 /// What a stack is.
 #[derive(Debug, Clone)]
@@ -87,7 +87,7 @@ const FIRST_CHOSEN: u16 = 49152;
 /// How long a connection without an owner may take to end.
 const ORPHAN_TIMEOUT: time::Duration = time::Duration::from_secs(60);
 
-impl<T: Threads> NetStack<T> {
+impl<T: ThreadParking> NetStack<T> {
     /// A stack over these lanes, one for each kthread.
     ///
     /// # Panics

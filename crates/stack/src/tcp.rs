@@ -13,12 +13,12 @@ use smoltcp::time;
 use smoltcp::wire::{IpAddress, IpEndpoint};
 
 use crate::net_stack::{NetStack, StackCore, Transport};
-use crate::threads::Threads;
+use crate::threads::ThreadParking;
 
 type Socket = tcp::Socket<'static>;
 
 /// A connection. Dropping it closes it: what was written still reaches the other side.
-pub struct TcpStream<T: Threads> {
+pub struct TcpStream<T: ThreadParking> {
     stack: Arc<NetStack<T>>,
     handle: SocketHandle,
     peer: SocketAddrV4,
@@ -26,7 +26,7 @@ pub struct TcpStream<T: Threads> {
     own_port: Option<u16>,
 }
 
-impl<T: Threads> TcpStream<T> {
+impl<T: ThreadParking> TcpStream<T> {
     /// Connects, for so long at most.
     ///
     /// # Errors
@@ -143,13 +143,13 @@ impl<T: Threads> TcpStream<T> {
     }
 }
 
-impl<T: Threads> Read for &TcpStream<T> {
+impl<T: ThreadParking> Read for &TcpStream<T> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         self.receive(to)
     }
 }
 
-impl<T: Threads> Write for &TcpStream<T> {
+impl<T: ThreadParking> Write for &TcpStream<T> {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         self.send(from)
     }
@@ -159,7 +159,7 @@ impl<T: Threads> Write for &TcpStream<T> {
     }
 }
 
-impl<T: Threads> Drop for TcpStream<T> {
+impl<T: ThreadParking> Drop for TcpStream<T> {
     fn drop(&mut self) {
         self.stack.change(|core| {
             core.orphan(self.handle);
@@ -170,7 +170,7 @@ impl<T: Threads> Drop for TcpStream<T> {
     }
 }
 
-impl<T: Threads> fmt::Debug for TcpStream<T> {
+impl<T: ThreadParking> fmt::Debug for TcpStream<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TcpStream")
             .field("peer", &self.peer)
@@ -179,14 +179,14 @@ impl<T: Threads> fmt::Debug for TcpStream<T> {
 }
 
 /// A port at which connections are accepted.
-pub struct TcpListener<T: Threads> {
+pub struct TcpListener<T: ThreadParking> {
     stack: Arc<NetStack<T>>,
     port: u16,
     /// Sockets that listen, or have a connection that nobody has accepted yet.
     waiting: std::sync::Mutex<Vec<SocketHandle>>,
 }
 
-impl<T: Threads> TcpListener<T> {
+impl<T: ThreadParking> TcpListener<T> {
     /// Listens at a port; 0 lets the stack choose. As many connections as `backlog`, at least 1, wait to be accepted; further ones are refused.
     ///
     /// # Errors
@@ -276,7 +276,7 @@ pub(crate) fn socket_addr(endpoint: IpEndpoint) -> SocketAddrV4 {
     SocketAddrV4::new(ip, endpoint.port)
 }
 
-impl<T: Threads> Drop for TcpListener<T> {
+impl<T: ThreadParking> Drop for TcpListener<T> {
     fn drop(&mut self) {
         let waiting = self
             .waiting
@@ -292,7 +292,7 @@ impl<T: Threads> Drop for TcpListener<T> {
     }
 }
 
-impl<T: Threads> fmt::Debug for TcpListener<T> {
+impl<T: ThreadParking> fmt::Debug for TcpListener<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TcpListener")
             .field("port", &self.port)

@@ -1,4 +1,4 @@
-//! Threads that wait for the stack: the system's, or user-level threads.
+//! ThreadParking that wait for the stack: the system's, or user-level threads.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -6,7 +6,7 @@ use std::thread::Thread;
 use std::time::Duration;
 
 /// How threads of an application wait, and on which kthread they run.
-pub trait Threads: Send + Sync + 'static {
+pub trait ThreadParking: Send + Sync + 'static {
     /// The waker of the current thread. A wake is not lost: one since the last [`park`](Self::park) ended ends the next at once.
     fn waker(&self) -> Waker;
 
@@ -33,7 +33,7 @@ impl Wake for ParkedThread {
     }
 }
 
-impl Threads for OsThreads {
+impl ThreadParking for OsThreads {
     fn waker(&self) -> Waker {
         thread_local! {
             static WAKER: Waker = Waker::from(Arc::new(ParkedThread(std::thread::current())));

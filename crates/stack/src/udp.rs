@@ -11,7 +11,7 @@ use smoltcp::wire::IpEndpoint;
 
 use crate::net_stack::{NetStack, Transport};
 use crate::tcp::socket_addr;
-use crate::threads::Threads;
+use crate::threads::ThreadParking;
 
 type Socket = udp::Socket<'static>;
 
@@ -19,13 +19,13 @@ type Socket = udp::Socket<'static>;
 const DATAGRAMS: usize = 256;
 
 /// A UDP port of the application.
-pub struct UdpSocket<T: Threads> {
+pub struct UdpSocket<T: ThreadParking> {
     stack: Arc<NetStack<T>>,
     handle: SocketHandle,
     port: u16,
 }
 
-impl<T: Threads> UdpSocket<T> {
+impl<T: ThreadParking> UdpSocket<T> {
     /// Takes a port; 0 lets the stack choose.
     ///
     /// # Errors
@@ -100,7 +100,7 @@ impl<T: Threads> UdpSocket<T> {
     }
 }
 
-impl<T: Threads> Drop for UdpSocket<T> {
+impl<T: ThreadParking> Drop for UdpSocket<T> {
     fn drop(&mut self) {
         self.stack.change(|core| {
             core.sockets.remove(self.handle);
@@ -109,7 +109,7 @@ impl<T: Threads> Drop for UdpSocket<T> {
     }
 }
 
-impl<T: Threads> fmt::Debug for UdpSocket<T> {
+impl<T: ThreadParking> fmt::Debug for UdpSocket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UdpSocket")
             .field("port", &self.port)

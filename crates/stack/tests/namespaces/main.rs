@@ -9,7 +9,9 @@ use bad_network::{BadCounts, BadNetwork};
 use headway_dataplane::plane::{DataPlane, PlaneCounts};
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
 use headway_rings::mapping::SharedMapping;
-use headway_stack::{NetStack, OsThreads, StackConfig, TcpListener, TcpStream, Threads, UdpSocket};
+use headway_stack::{
+    NetStack, OsThreads, StackConfig, TcpListener, TcpStream, ThreadParking, UdpSocket,
+};
 use headway_xsk::{HostAddress, MacAddress};
 use net::{Host, enter_namespace, missing, shell};
 use std::io::{Read as _, Write as _};
@@ -31,11 +33,11 @@ const KTHREADS: usize = 3;
 
 type Stack = NetStack<OneCore>;
 
-/// Threads of the system that stand for those of an application with one core at a time, which kthreads take in turn.
+/// ThreadParking of the system that stand for those of an application with one core at a time, which kthreads take in turn.
 #[derive(Clone)]
 struct OneCore(Arc<AtomicUsize>);
 
-impl Threads for OneCore {
+impl ThreadParking for OneCore {
     fn waker(&self) -> Waker {
         OsThreads.waker()
     }
