@@ -8,9 +8,12 @@
 //! |---|---|
 //! | indices, and what may be read or written | [`cursor`] |
 //! | shared memory, reached through atomics | [`mapping`] |
-//! | rings of words in such memory | [`ring`] |
+//! | rings of words in such memory, as the kernel lays them out | [`ring`] |
+//! | a pair of rings that hold packets themselves, between two processes | [`lane`] |
 
 pub mod cursor;
+#[cfg(not(loom))]
+pub mod lane;
 #[cfg(not(loom))]
 pub mod mapping;
 #[cfg(not(loom))]

@@ -195,6 +195,59 @@ impl SharedWords {
         self.atomic(place).store(word, Ordering::Relaxed);
     }
 
+    /// Copies bytes out, from the word at `place` on, word by word: whatever others write meanwhile, this is a copy of some bytes.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn read(&self, place: usize, to: &mut [u8]) {
+        let words = self.range(place, to.len());
+        let mut eights = to.chunks_exact_mut(8);
+        let mut words = words.iter();
+        for (eight, word) in (&mut eights).zip(&mut words) {
+            eight.copy_from_slice(&word.load(Ordering::Relaxed).to_ne_bytes());
+        }
+        let rest = eights.into_remainder();
+        if let Some(word) = words.next() {
+            let bytes = word.load(Ordering::Relaxed).to_ne_bytes();
+            rest.copy_from_slice(&bytes[..rest.len()]);
+        }
+    }
+
+    /// Copies bytes in, from the word at `place` on. What follows them in the last word becomes 0.
+    ///
+    /// # Panics
+    /// If there is no room.
+    #[inline]
+    pub fn write(&self, place: usize, from: &[u8]) {
+        let mut words = self.range(place, from.len()).iter();
+        let mut eights = from.chunks_exact(8);
+        for (eight, word) in (&mut eights).zip(&mut words) {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(eight);
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+        let rest = eights.remainder();
+        if let Some(word) = words.next() {
+            let mut bytes = [0; 8];
+            bytes[..rest.len()].copy_from_slice(rest);
+            word.store(u64::from_ne_bytes(bytes), Ordering::Relaxed);
+        }
+    }
+
+    /// The words that so many bytes take, from a place on.
+    #[inline]
+    fn range(&self, place: usize, bytes: usize) -> &[AtomicU64] {
+        let count = bytes.div_ceil(8);
+        assert!(
+            place <= self.count && count <= self.count - place,
+            "{count} words from {place} on, of {}",
+            self.count
+        );
+        // SAFETY: the words lie within, are aligned, and the mapping keeps them alive.
+        unsafe { std::slice::from_raw_parts(self.at.add(place).as_ptr(), count) }
+    }
+
     #[inline]
     fn atomic(&self, place: usize) -> &AtomicU64 {
         assert!(place < self.count, "word {place} of {}", self.count);
@@ -232,6 +285,27 @@ mod tests {
         for (offset, count) in [(4088, 2), (4, 1), (0, usize::MAX), (0, 513)] {
             assert!(mapping.words(offset, count).is_none(), "{offset} {count}");
         }
+    }
+
+    #[test]
+    fn bytes_of_any_length_read_back_as_written() {
+        let mapping = Arc::new(SharedMapping::anonymous(4096).unwrap());
+        let words = mapping.words(0, 512).unwrap();
+        for length in [0, 1, 7, 8, 9, 63, 64, 1514, 2048] {
+            let bytes: Vec<u8> = (0..length).map(|at| (at * 31) as u8 | 1).collect();
+            words.write(3, &bytes);
+            let mut back = vec![0xee; length];
+            words.read(3, &mut back);
+            assert_eq!(back, bytes);
+        }
+        words.write(512, &[]);
+    }
+
+    #[test]
+    #[should_panic(expected = "2 words from 511 on, of 512")]
+    fn bytes_beyond_the_end_are_refused() {
+        let mapping = Arc::new(SharedMapping::anonymous(4096).unwrap());
+        mapping.words(0, 512).unwrap().write(511, &[0; 9]);
     }
 
     #[test]

@@ -1,0 +1,272 @@
+//! One turn over the device and the lanes: what the daemon's loop calls.
+
+use std::sync::Arc;
+
+use headway_rings::cursor::BrokenRing;
+use headway_rings::lane::{LANE_BYTES, LaneEnds, MOST_PACKET_BYTES, Taken};
+use headway_rings::mapping::SharedMapping;
+use headway_xsk::{HostAddress, XskError, XskPort};
+
+use crate::steer::FrameSteering;
+
+/// Frames taken from a queue of the device, or from a lane, in one turn.
+const BATCH: usize = 64;
+
+/// What became of frames, since the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PlaneCounts {
+    /// To a lane, from the device or from another application.
+    pub delivered: u64,
+    /// Lost: for no application here.
+    pub unknown: u64,
+    /// Lost: the lane was full.
+    pub full: u64,
+    /// To the device.
+    pub sent: u64,
+    /// Lost: the device had no room.
+    pub unsent: u64,
+    /// Lost: in another's name.
+    pub spoofed: u64,
+    /// Lost: of an impossible length.
+    pub invalid: u64,
+}
+
+/// What a turn found for the daemon to do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TurnFindings {
+    /// Applications without a core that have got a packet.
+    pub to_wake: Vec<usize>,
+    /// Applications that wrote an impossible index: no packet of theirs is read or written any more.
+    pub broken: Vec<usize>,
+    /// Frames moved.
+    pub frames: usize,
+}
+
+/// The device and the lanes of the applications behind it.
+#[derive(Debug)]
+pub struct DataPlane {
+    port: XskPort,
+    steering: FrameSteering,
+    lanes: AllLanes,
+}
+
+/// The lanes, and what of them is common.
+#[derive(Debug)]
+struct AllLanes {
+    applications: Vec<Option<ApplicationLanes>>,
+    counts: PlaneCounts,
+    findings: TurnFindings,
+}
+
+#[derive(Debug)]
+struct ApplicationLanes {
+    ends: Vec<LaneEnds>,
+    /// Kthreads that lost their core with packets still in their lane, a bit each.
+    draining: u64,
+    is_broken: bool,
+}
+
+impl DataPlane {
+    /// The data plane of a device.
+    ///
+    /// # Errors
+    /// [`XskError`], which says what to do.
+    pub fn open(device: &str) -> Result<Self, XskError> {
+        Ok(Self {
+            port: XskPort::open(device)?,
+            steering: FrameSteering::new(),
+            lanes: AllLanes {
+                applications: Vec::new(),
+                counts: PlaneCounts::default(),
+                findings: TurnFindings::default(),
+            },
+        })
+    }
+
+    /// Attaches an application with a lane for each of so many kthreads, one behind the other in this memory. Its number; `None` where its address is another's or the lanes do
+    /// not fit the memory.
+    ///
+    /// # Errors
+    /// [`XskError`] when the device has no room for more.
+    pub fn attach(
+        &mut self,
+        address: HostAddress,
+        memory: &Arc<SharedMapping>,
+        kthreads: usize,
+    ) -> Result<Option<usize>, XskError> {
+        let ends = (0..kthreads).map(|kthread| LaneEnds::of_plane(memory, kthread * LANE_BYTES));
+        let Some(ends) = ends.collect::<Option<Vec<_>>>() else {
+            return Ok(None);
+        };
+        let Some(number) = self.steering.attach(address, kthreads) else {
+            return Ok(None);
+        };
+        if let Err(error) = self.port.add_host(address) {
+            self.steering.detach(number);
+            return Err(error);
+        }
+        let applications = &mut self.lanes.applications;
+        applications.resize_with(applications.len().max(number + 1), || None);
+        applications[number] = Some(ApplicationLanes {
+            ends,
+            draining: 0,
+            is_broken: false,
+        });
+        Ok(Some(number))
+    }
+
+    /// Detaches an application. Its memory is not touched any more.
+    pub fn detach(&mut self, number: usize) {
+        if let Some(address) = self.steering.detach(number) {
+            self.port.remove_host(address);
+            self.lanes.applications[number] = None;
+        }
+    }
+
+    /// Says which kthreads of an application have a core, a bit each.
+    pub fn set_active(&mut self, number: usize, active: u64) {
+        let before = self.steering.active(number);
+        self.steering.set_active(number, active);
+        if let Some(Some(application)) = self.lanes.applications.get_mut(number) {
+            application.draining = (application.draining | before) & !active;
+        }
+    }
+
+    /// What became of frames so far.
+    #[must_use]
+    pub fn counts(&self) -> PlaneCounts {
+        self.lanes.counts
+    }
+
+    /// Blocks until the device has a frame, or the time is over: for a daemon that does not spin.
+    pub fn wait(&self, timeout_ns: u64) {
+        self.port.wait(None, timeout_ns);
+    }
+
+    /// Moves what waits: from the device into lanes, and from the lanes of kthreads with a core to the device or to another application. What it found stays until the next turn.
+    pub fn turn(&mut self) -> &TurnFindings {
+        let Self {
+            port,
+            steering,
+            lanes,
+        } = self;
+        lanes.findings.to_wake.clear();
+        lanes.findings.broken.clear();
+        lanes.findings.frames = 0;
+        port.receive(BATCH, |frame| lanes.deliver(steering, frame));
+        let mut buffer = [0; MOST_PACKET_BYTES];
+        let mut is_sending = false;
+        for number in 0..lanes.applications.len() {
+            let active = steering.active(number);
+            let mut polled = lanes.polled(number, active);
+            while polled != 0 {
+                let kthread = polled.trailing_zeros() as usize;
+                polled &= polled - 1;
+                for _ in 0..BATCH {
+                    let Some(length) = lanes.take(number, kthread, &mut buffer) else {
+                        break;
+                    };
+                    let frame = &buffer[..length];
+                    if !steering.may_send(number, frame) {
+                        lanes.counts.spoofed += 1;
+                    } else if steering.application_of(frame).is_some() {
+                        lanes.deliver(steering, frame);
+                    } else {
+                        is_sending = true;
+                        lanes.send(port, frame);
+                    }
+                }
+            }
+        }
+        if is_sending {
+            // What the kernel leaves goes with a later call.
+            let _ = port.flush();
+        }
+        &lanes.findings
+    }
+}
+
+impl AllLanes {
+    /// The kthreads whose lanes are polled, a bit each.
+    fn polled(&self, number: usize, active: u64) -> u64 {
+        match &self.applications[number] {
+            Some(application) if !application.is_broken => active | application.draining,
+            _ => 0,
+        }
+    }
+
+    /// Puts a frame into the lane of the kthread that it is for.
+    #[inline]
+    fn deliver(&mut self, steering: &FrameSteering, frame: &[u8]) {
+        self.findings.frames += 1;
+        let Some(place) = steering.steer(frame) else {
+            self.counts.unknown += 1;
+            return;
+        };
+        let Some(Some(application)) = self.applications.get_mut(place.application) else {
+            return;
+        };
+        if application.is_broken {
+            return;
+        }
+        match application.ends[place.kthread].sender.send(frame) {
+            Ok(true) => self.counts.delivered += 1,
+            Ok(false) => self.counts.full += 1,
+            Err(error) => self.give_up(place.application, error),
+        }
+        let to_wake = &mut self.findings.to_wake;
+        if !place.is_active && !to_wake.contains(&place.application) {
+            to_wake.push(place.application);
+        }
+    }
+
+    /// Takes a frame that a kthread wrote; its length.
+    #[inline]
+    fn take(
+        &mut self,
+        number: usize,
+        kthread: usize,
+        buffer: &mut [u8; MOST_PACKET_BYTES],
+    ) -> Option<usize> {
+        let application = self.applications[number].as_mut()?;
+        match application.ends[kthread].receiver.receive(buffer) {
+            Ok(Taken::Packet(length)) => {
+                self.findings.frames += 1;
+                Some(length)
+            }
+            Ok(Taken::Invalid) => {
+                self.counts.invalid += 1;
+                None
+            }
+            Ok(Taken::Nothing) => {
+                application.draining &= !(1 << kthread);
+                None
+            }
+            Err(error) => {
+                self.give_up(number, error);
+                None
+            }
+        }
+    }
+
+    fn send(&mut self, port: &mut XskPort, frame: &[u8]) {
+        let written = port.send(|to| {
+            to.get_mut(..frame.len())?.copy_from_slice(frame);
+            Some(frame.len())
+        });
+        match written {
+            Ok(()) => self.counts.sent += 1,
+            Err(_) => self.counts.unsent += 1,
+        }
+    }
+
+    /// An application that lies loses its packets, and nobody else anything.
+    fn give_up(&mut self, number: usize, _error: BrokenRing) {
+        if let Some(Some(application)) = self.applications.get_mut(number)
+            && !application.is_broken
+        {
+            application.is_broken = true;
+            self.findings.broken.push(number);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The stack of an application: addresses, sockets, polling, time.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use headway_rings::lane::LaneEnds;
+use smoltcp::iface::{Config, Interface, PollResult, SocketHandle, SocketSet};
+use smoltcp::socket::tcp;
+use smoltcp::time;
+use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, IpEndpoint, Ipv4Cidr};
+
+use crate::device::{LaneCounts, LaneDevice};
+use crate::threads::ThreadParking;
+
+/// What a stack is.
+#[derive(Debug, Clone)]
+pub struct StackConfig {
+    /// The application's Ethernet address.
+    pub mac: [u8; 6],
+    /// Its IPv4 address.
+    pub ip: Ipv4Addr,
+    /// Bits of the network's part of the address, 0 to 32.
+    pub prefix: u8,
+    /// The router to other networks, if there is one.
+    pub gateway: Option<Ipv4Addr>,
+    /// The longest packet without its Ethernet header.
+    pub mtu: usize,
+    /// Bytes of each of a socket's two buffers.
+    pub buffer_bytes: usize,
+    /// Chooses ports and sequence numbers.
+    pub seed: u64,
+}
+
+/// All ports that the system chooses from are in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoPort;
+
+impl From<NoPort> for io::Error {
+    fn from(_: NoPort) -> Self {
+        io::Error::new(
+            io::ErrorKind::AddrInUse,
+            "no port is free: close some sockets",
+        )
+    }
+}
+
+/// TCP and UDP over an application's lanes, for threads `T`.
+pub struct NetStack<T> {
+    core: Mutex<StackCore>,
+    threads: T,
+}
+
+/// Everything under the lock.
+pub(crate) struct StackCore {
+    iface: Interface,
+    device: LaneDevice,
+    pub(crate) sockets: SocketSet<'static>,
+    /// Connections whose owner is gone; they end by themselves.
+    orphans: Vec<SocketHandle>,
+    ports: Ports,
+    begun: Instant,
+    pub(crate) buffer_bytes: usize,
+    ip: Ipv4Addr,
+}
+
+/// Ports in use.
+struct Ports {
+    udp: HashSet<u16>,
+    tcp: HashSet<u16>,
+    next: u16,
+}
+
+/// Who uses a port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Tcp,
+    Udp,
+}
+
+/// Of ports that the stack chooses.
+const FIRST_CHOSEN: u16 = 49152;
+/// How long a connection without an owner may take to end.
+const ORPHAN_TIMEOUT: time::Duration = time::Duration::from_secs(60);
+
+impl<T: ThreadParking> NetStack<T> {
+    /// A stack over these lanes, one for each kthread.
+    ///
+    /// # Panics
+    /// If there is no lane, or the prefix is above 32.
+    #[must_use]
+    pub fn new(config: &StackConfig, lanes: Vec<LaneEnds>, threads: T) -> Arc<Self> {
+        assert!(!lanes.is_empty(), "a stack needs a lane");
+        let mut device = LaneDevice::new(lanes, config.mtu);
+        let address = HardwareAddress::Ethernet(EthernetAddress(config.mac));
+        let mut settings = Config::new(address);
+        settings.random_seed = config.seed;
+        let mut iface = Interface::new(settings, &mut device, time::Instant::ZERO);
+        iface.update_ip_addrs(|addresses| {
+            let own = IpCidr::Ipv4(Ipv4Cidr::new(config.ip, config.prefix));
+            // There is room for one.
+            let _ = addresses.push(own);
+        });
+        if let Some(gateway) = config.gateway {
+            let _ = iface.routes_mut().add_default_ipv4_route(gateway);
+        }
+        let span = u64::from(u16::MAX - FIRST_CHOSEN) + 1;
+        Arc::new(Self {
+            core: Mutex::new(StackCore {
+                iface,
+                device,
+                sockets: SocketSet::new(Vec::new()),
+                orphans: Vec::new(),
+                ports: Ports {
+                    udp: HashSet::new(),
+                    tcp: HashSet::new(),
+                    next: FIRST_CHOSEN + (config.seed % span) as u16,
+                },
+                begun: Instant::now(),
+                buffer_bytes: config.buffer_bytes,
+                ip: config.ip,
+            }),
+            threads,
+        })
+    }
+
+    /// Takes what waits in the lanes, sends what is due, and wakes threads that waited for it. Whether there was anything. Returns at once where another thread is polling.
+    ///
+    /// Kthreads call it when they have nothing to run, and every now and then.
+    pub fn poll(&self) -> bool {
+        match self.core.try_lock() {
+            Ok(mut core) => core.poll(self.threads.kthread()),
+            Err(TryLockError::Poisoned(core)) => core.into_inner().poll(self.threads.kthread()),
+            Err(TryLockError::WouldBlock) => false,
+        }
+    }
+
+    /// How long nothing is due, unless a packet comes; `None`: for ever.
+    #[must_use]
+    pub fn idle_for(&self) -> Option<Duration> {
+        let mut core = self.locked();
+        if core.device.has_packet() {
+            return Some(Duration::ZERO);
+        }
+        let now = core.now();
+        let StackCore { iface, sockets, .. } = &mut *core;
+        let delay = iface.poll_delay(now, sockets)?;
+        Some(Duration::from_micros(delay.total_micros()))
+    }
+
+    /// What became of the application's packets.
+    #[must_use]
+    pub fn counts(&self) -> LaneCounts {
+        self.locked().device.counts
+    }
+
+    pub(crate) fn locked(&self) -> MutexGuard<'_, StackCore> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes sockets, and sends what follows from it.
+    pub(crate) fn change<R>(&self, change: impl FnOnce(&mut StackCore) -> R) -> R {
+        let mut core = self.locked();
+        let result = change(&mut core);
+        core.poll(self.threads.kthread());
+        result
+    }
+
+    /// Blocks until `attempt` has a result. It is shown the waker of this thread, and registers it where it has none.
+    pub(crate) fn wait<R>(
+        &self,
+        mut attempt: impl FnMut(&mut StackCore, &Waker) -> Option<R>,
+    ) -> R {
+        let waker = self.threads.waker();
+        loop {
+            let done = self.change(|core| {
+                core.poll(self.threads.kthread());
+                attempt(core, &waker)
+            });
+            match done {
+                Some(result) => return result,
+                None => self.threads.park(None),
+            }
+        }
+    }
+}
+
+impl StackCore {
+    fn now(&self) -> time::Instant {
+        let elapsed = self.begun.elapsed().as_micros();
+        time::Instant::from_micros(i64::try_from(elapsed).unwrap_or(i64::MAX))
+    }
+
+    fn poll(&mut self, kthread: usize) -> bool {
+        let now = self.now();
+        self.device.leaving = kthread;
+        let before = self.device.counts;
+        let result = self.iface.poll(now, &mut self.device, &mut self.sockets);
+        self.bury();
+        result == PollResult::SocketStateChanged || self.device.counts != before
+    }
+
+    /// Removes connections without an owner that have ended.
+    fn bury(&mut self) {
+        let Self {
+            orphans, sockets, ..
+        } = self;
+        orphans.retain(|&handle| {
+            let is_over = sockets.get::<tcp::Socket<'_>>(handle).state() == tcp::State::Closed;
+            if is_over {
+                sockets.remove(handle);
+            }
+            !is_over
+        });
+    }
+
+    /// A connection loses its owner: it says farewell, and ends by itself.
+    pub(crate) fn orphan(&mut self, handle: SocketHandle) {
+        let socket = self.sockets.get_mut::<tcp::Socket<'_>>(handle);
+        if socket.recv_queue() > 0 {
+            // Nobody will read what came: the other side is told so (RFC 2525, 2.17).
+            socket.abort();
+        } else {
+            socket.close();
+        }
+        socket.set_timeout(Some(ORPHAN_TIMEOUT));
+        self.orphans.push(handle);
+    }
+
+    /// A new socket of TCP.
+    pub(crate) fn add_tcp(&mut self) -> SocketHandle {
+        let buffer = || tcp::SocketBuffer::new(vec![0; self.buffer_bytes]);
+        let mut socket = tcp::Socket::new(buffer(), buffer());
+        socket.set_congestion_control(tcp::CongestionControl::Cubic);
+        // Requests and responses are written whole.
+        socket.set_nagle_enabled(false);
+        self.sockets.add(socket)
+    }
+
+    pub(crate) fn connect(
+        &mut self,
+        handle: SocketHandle,
+        to: SocketAddrV4,
+        port: u16,
+    ) -> Result<(), tcp::ConnectError> {
+        let to = IpEndpoint::from((*to.ip(), to.port()));
+        let Self { iface, sockets, .. } = self;
+        let socket = sockets.get_mut::<tcp::Socket<'_>>(handle);
+        socket.connect(iface.context(), to, port)
+    }
+
+    /// Takes a port; 0 lets the stack choose.
+    pub(crate) fn take_port(&mut self, transport: Transport, port: u16) -> io::Result<u16> {
+        let Ports { udp, tcp, next } = &mut self.ports;
+        let used = match transport {
+            Transport::Tcp => tcp,
+            Transport::Udp => udp,
+        };
+        if port != 0 {
+            if !used.insert(port) {
+                let what = format!(
+                    "another socket of this application has port {port}: close it, or choose another port"
+                );
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
+            }
+            return Ok(port);
+        }
+        for _ in FIRST_CHOSEN..=u16::MAX {
+            let candidate = *next;
+            *next = candidate.checked_add(1).unwrap_or(FIRST_CHOSEN);
+            if used.insert(candidate) {
+                return Ok(candidate);
+            }
+        }
+        Err(NoPort.into())
+    }
+
+    pub(crate) fn give_port(&mut self, transport: Transport, port: u16) {
+        match transport {
+            Transport::Tcp => self.ports.tcp.remove(&port),
+            Transport::Udp => self.ports.udp.remove(&port),
+        };
+    }
+
+    /// An address of this application.
+    pub(crate) fn own(&self, port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(self.ip, port)
+    }
+}
+
+impl<T> fmt::Debug for NetStack<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NetStack").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,182 @@
+//! Two stacks over one pair of lanes, without a kernel: what one says the other hears, whatever is lost in between.
+
+use headway_rings::lane::{LANE_BYTES, LaneEnds};
+use headway_rings::mapping::SharedMapping;
+use headway_stack::{NetStack, OsThreads, StackConfig, TcpListener, TcpStream, UdpSocket};
+use std::io::{self, Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+type Stack = NetStack<OsThreads>;
+
+fn config(host: u8) -> StackConfig {
+    StackConfig {
+        mac: [2, 0, 0, 0, 9, host],
+        ip: Ipv4Addr::new(10, 0, 0, host),
+        prefix: 24,
+        gateway: None,
+        mtu: 1500,
+        buffer_bytes: 64 << 10,
+        seed: u64::from(host),
+    }
+}
+
+/// Polls a stack until told to stop.
+struct Polled {
+    stack: Arc<Stack>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Polled {
+    fn new(host: u8, lane: LaneEnds) -> Self {
+        let stack = NetStack::new(&config(host), vec![lane], OsThreads);
+        let (polled, stop) = (Arc::clone(&stack), Arc::new(AtomicBool::new(false)));
+        let told = Arc::clone(&stop);
+        let thread = std::thread::spawn(move || {
+            while !told.load(Ordering::Relaxed) {
+                if !polled.poll() {
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            }
+        });
+        Self {
+            stack,
+            stop,
+            thread: Some(thread),
+        }
+    }
+}
+
+impl Drop for Polled {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("it polls");
+        }
+    }
+}
+
+fn pair() -> (Polled, Polled) {
+    let memory = Arc::new(SharedMapping::anonymous(LANE_BYTES).expect("memory"));
+    let one = LaneEnds::of_plane(&memory, 0).expect("it fits");
+    let other = LaneEnds::of_application(&memory, 0).expect("it fits");
+    (Polled::new(1, one), Polled::new(2, other))
+}
+
+/// Bytes that no shift or repetition of theirs equals.
+fn pattern(length: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9u32;
+    let next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+#[test]
+fn bytes_cross_both_ways_exactly_and_the_end_is_seen() {
+    let (server, client) = pair();
+    let listener = TcpListener::bind(&server.stack, 80, 4).expect("the port");
+    let at = listener.local_addr();
+    let bytes = pattern(3_000_000);
+    let serving = std::thread::spawn(move || {
+        let stream = listener.accept().expect("a connection");
+        let mut received = Vec::new();
+        (&stream).read_to_end(&mut received).expect("to the end");
+        (&stream).write_all(&received).expect("written");
+        received.len()
+    });
+    let stream = TcpStream::connect(&client.stack, at, Duration::from_secs(5)).expect("connected");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (&stream).write_all(&bytes).expect("written");
+            stream.shutdown(Shutdown::Write);
+        });
+        let mut echoed = Vec::new();
+        (&stream).read_to_end(&mut echoed).expect("to the end");
+        assert!(echoed == bytes, "the same bytes");
+    });
+    assert_eq!(serving.join().expect("the server"), bytes.len());
+}
+
+#[test]
+fn many_connections_one_after_another_and_at_once() {
+    let (server, client) = pair();
+    let listener = TcpListener::bind(&server.stack, 80, 8).expect("the port");
+    let at = listener.local_addr();
+    let listener = Arc::new(listener);
+    for _ in 0..4 {
+        let listener = Arc::clone(&listener);
+        std::thread::spawn(move || {
+            while let Ok(stream) = listener.accept() {
+                let mut line = [0; 4];
+                if (&stream).read_exact(&mut line).is_ok() {
+                    (&stream).write_all(&line).expect("written");
+                }
+            }
+        });
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..6u8 {
+            let stack = &client.stack;
+            scope.spawn(move || {
+                for round in 0..20u8 {
+                    let stream =
+                        TcpStream::connect(stack, at, Duration::from_secs(5)).expect("connected");
+                    let line = [thread, round, 7, 9];
+                    (&stream).write_all(&line).expect("written");
+                    let mut back = [0; 4];
+                    (&stream).read_exact(&mut back).expect("answered");
+                    assert_eq!(back, line);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn nobody_there_is_refused_and_a_silent_address_times_out() {
+    let (_server, client) = pair();
+    let patience = Duration::from_millis(300);
+    let connect = |host, port| {
+        let to = SocketAddrV4::new(Ipv4Addr::new(10, 0, 0, host), port);
+        TcpStream::connect(&client.stack, to, patience)
+            .map(drop)
+            .map_err(|error| error.kind())
+    };
+    assert_eq!(connect(1, 81), Err(io::ErrorKind::ConnectionRefused));
+    assert_eq!(connect(7, 80), Err(io::ErrorKind::TimedOut));
+    assert_eq!(connect(1, 0), Err(io::ErrorKind::InvalidInput));
+}
+
+#[test]
+fn datagrams_come_whole_with_their_sender_and_a_port_has_one_owner() {
+    let (server, client) = pair();
+    let serving = UdpSocket::bind(&server.stack, 53).expect("the port");
+    let taken = UdpSocket::bind(&server.stack, 53).expect_err("it is taken");
+    assert_eq!(taken.kind(), io::ErrorKind::AddrInUse);
+    let at = serving.local_addr();
+    let thread = std::thread::spawn(move || {
+        let mut buffer = [0; 2000];
+        for _ in 0..200 {
+            let (bytes, from) = serving.recv_from(&mut buffer).expect("a datagram");
+            serving.send_to(&buffer[..bytes], from).expect("sent");
+        }
+    });
+    let socket = UdpSocket::bind(&client.stack, 0).expect("a port");
+    for length in 0..200 {
+        let datagram = pattern(length * 7);
+        socket.send_to(&datagram, at).expect("sent");
+        let mut buffer = [0; 2000];
+        let (bytes, from) = socket.recv_from(&mut buffer).expect("an answer");
+        assert_eq!((&buffer[..bytes], from), (&datagram[..], at));
+    }
+    thread.join().expect("the server");
+    let invalid = socket
+        .send_to(b"x", SocketAddrV4::new(*at.ip(), 0))
+        .expect_err("port 0");
+    assert_eq!(invalid.kind(), io::ErrorKind::InvalidInput);
+}
