@@ -9,7 +9,7 @@ use headway_host::arbiter::{Arbiter, Newcomer, NewcomerWork};
 use headway_host::memory::SharedLines;
 use headway_host::topology::HostCores;
 use headway_host::{Peer, PeerProcess};
-use headway_machine::thread::pin_current;
+use headway_machine::thread::{pin_current, stay_responsive};
 use headway_machine::{Clock, Topology};
 use headway_policy::host::{AppKind, AppShape, HostShape, HostTopology, Shenango, ShenangoRules};
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -163,6 +163,8 @@ fn moves(criterion: &mut Criterion) {
         eprintln!("SKIPPED moves: they need two cores");
         return;
     };
+    // Against whatever else runs here: both sides are in the same class, and neither runs for long.
+    stay_responsive();
     let told = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&told))
         .expect("a handler");
@@ -248,6 +250,7 @@ impl Kthread {
         let (sender, receiver) = channel();
         let (own, seen, told) = (Arc::clone(&lines), Arc::clone(&shown), Arc::clone(told));
         thread::spawn(move || {
+            stay_responsive();
             let _ = sender.send(gettid());
             run(&own, &seen, &told);
         });
