@@ -70,7 +70,7 @@ unit: toolchain
 
 # Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-kthread --release --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-kthread -p headway-rings --release --test loom
 
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain
@@ -208,8 +208,8 @@ test-xdp: toolchain
 	elif [ "$$(id -u)" != 0 ]; then \
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
-		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
-		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked --workspace --test cli racking_xdp -- --nocapture; \
+		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 $(CARGO) test --locked --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
+		HEADWAY_XDP_REQUIRED=1 $(CARGO) test --locked --workspace --test cli _xdp -- --nocapture; \
 	fi
 
 # The pages of `headway rack` and others in a browser, which `make unit` looks at only where there is one.

@@ -32,11 +32,11 @@ pub struct DatapathEnds<R, T> {
 
 /// A receive queue. Any thread may poll it, so that an idle worker can steal from another's.
 pub trait Rx: Send + Sync {
-    /// Whether a poll is a system call, so that one in vain takes the better part of a microsecond.
-    const POLL_IS_SYSTEM_CALL: bool;
-
     /// A thread's arrays for polling, set up once instead of at each call.
     type Scratch: Send;
+
+    /// Whether a poll is a system call, so that one in vain takes the better part of a microsecond.
+    fn poll_is_system_call(&self) -> bool;
 
     /// Scratch space for one polling thread, usable with all queues of this kind.
     fn scratch(&self) -> Self::Scratch;
@@ -69,10 +69,16 @@ pub trait Rx: Send + Sync {
 
     /// Whether no request will ever come again: a replay that has handed out its schedule.
     fn finished(&self) -> bool;
+
+    /// Requests that were lost because this queue was full, since it was opened: the server never saw them.
+    fn dropped(&self) -> u64;
 }
 
 /// One thread's way out.
 pub trait Tx: Send {
+    /// Whether sending is a system call, so that it takes the better part of a microsecond.
+    fn send_is_system_call(&self) -> bool;
+
     /// Sends the slot's payload to the slot's peer; `now_ns` is when the request was completed.
     ///
     /// The slot stays the caller's, to be reused or given back.

@@ -17,7 +17,7 @@
 //! | 2 | response | 0 request, 1 response |
 //! | 3–5 | [`Status`] | 0 ok, 1 shed, 2 too large, 3 error, 4 draining, 5 bad request; 6 and 7 read as 3 |
 //! | 6 | bounced | in a request from a server to a rack's switch: handed back, not begun; from the switch to a server: to be kept |
-//! | 7 | reserved | sent as 0, ignored when received |
+//! | 7 | queue | in a request from a rack's switch: the server is to say how many requests it has; in the response: it does, in two bytes behind the body |
 
 use thiserror::Error;
 
@@ -32,6 +32,10 @@ const RESPONSE_BIT: u8 = 0b0000_0100;
 const STATUS_SHIFT: u32 = 3;
 const STATUS_MASK: u8 = 0b0011_1000;
 const BOUNCED_BIT: u8 = 0b0100_0000;
+const QUEUE_BIT: u8 = 0b1000_0000;
+
+/// Bytes behind a response's body that say how many requests its server has.
+pub const QUEUE_BYTES: usize = 2;
 
 /// A decoded wire header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -191,6 +195,21 @@ impl Flag {
         !self.is_response() && self.0 & BOUNCED_BIT != 0
     }
 
+    /// The same flag with the bit about the server's queue set or not.
+    #[inline]
+    #[must_use]
+    pub const fn with_queue(self, queue: bool) -> Self {
+        Self(self.0 & !QUEUE_BIT | (queue as u8) << QUEUE_BIT.trailing_zeros())
+    }
+
+    /// Of a request: whether a rack's switch asks how many requests the server has. Of a response: whether its last [`QUEUE_BYTES`] say so. Without
+    /// meaning between clients and servers.
+    #[inline]
+    #[must_use]
+    pub const fn has_queue(self) -> bool {
+        self.0 & QUEUE_BIT != 0
+    }
+
     /// Whether the datagram is a response.
     #[inline]
     #[must_use]
@@ -198,7 +217,7 @@ impl Flag {
         self.0 & RESPONSE_BIT != 0
     }
 
-    /// Whether these are the bits of a response that this version sends: the reserved ones 0, a status it has. Narrower than
+    /// Whether these are the bits of a response that this version sends: bit 6 is 0, and it has a status of this version. Narrower than
     /// [`is_response`](Self::is_response), for datagrams that need not begin with the wire header, such as a protocol's own requests: the second
     /// byte of `get key` has the response's bit as well.
     #[inline]
@@ -206,7 +225,7 @@ impl Flag {
     pub const fn is_sent_response(self) -> bool {
         const LAST_STATUS: u8 = (Status::BadRequest as u8) << STATUS_SHIFT;
         self.is_response()
-            && self.0 & !(CLONE_MASK | RESPONSE_BIT | STATUS_MASK) == 0
+            && self.0 & !(CLONE_MASK | RESPONSE_BIT | STATUS_MASK | QUEUE_BIT) == 0
             && self.0 & STATUS_MASK <= LAST_STATUS
     }
 
@@ -293,7 +312,11 @@ mod tests {
                 let flag = Flag::response(status).with_clone_role(role);
                 assert!(flag.is_response());
                 assert_eq!((flag.clone_role(), flag.status()), (role, status));
-                assert_eq!(flag.bits() & 0b1100_0000, 0, "reserved bits are sent as 0");
+                assert_eq!(
+                    flag.bits() & 0b1100_0000,
+                    0,
+                    "the switch's bits are sent as 0"
+                );
             }
         }
     }
@@ -316,16 +339,28 @@ mod tests {
     }
 
     #[test]
+    fn the_bit_of_the_queue_changes_no_other() {
+        for bits in 0..=u8::MAX {
+            let flag = Flag::from_bits(bits);
+            assert!(flag.with_queue(true).has_queue());
+            assert!(!flag.with_queue(false).has_queue());
+            assert_eq!(flag.with_queue(true).bits() & 0x7f, bits & 0x7f);
+            assert_eq!(flag.with_queue(flag.has_queue()), flag);
+        }
+    }
+
+    #[test]
     fn what_is_sent_as_a_response_is_known_as_one_and_little_else() {
         for role in ROLES {
             for status in STATUSES {
                 let flag = Flag::response(status).with_clone_role(role);
                 assert!(flag.is_sent_response(), "{flag:?}");
+                assert!(flag.with_queue(true).is_sent_response(), "{flag:?}");
             }
             assert!(!Flag::REQUEST.with_clone_role(role).is_sent_response());
         }
         let known = (0..=u8::MAX).filter(|bits| Flag::from_bits(*bits).is_sent_response());
-        assert_eq!(known.count(), 4 * STATUSES.len());
+        assert_eq!(known.count(), 2 * 4 * STATUSES.len());
         for request in ["get key\r\n", "*4\r\n$3\r\nSET\r\n", "PING\r\n"] {
             let second = request.as_bytes()[1];
             assert!(!Flag::from_bits(second).is_sent_response(), "{request}");
@@ -333,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_bits_change_nothing() {
+    fn the_switchs_bits_change_nothing_else() {
         for bits in 0..64 {
             let (plain, noisy) = (Flag::from_bits(bits), Flag::from_bits(bits | 0b1100_0000));
             assert_eq!(plain.clone_role(), noisy.clone_role());

@@ -7,4 +7,4 @@ pub mod pool;
 pub mod replay;
 pub mod slot;
 pub mod udp;
-mod waker;
+pub mod waker;

@@ -8,6 +8,9 @@ pub const SLOT_BYTES: usize = 2112;
 /// Room for the payload: more than an Ethernet frame carries.
 pub const PAYLOAD_BYTES: usize = 2000;
 
+/// Room for what a datapath below IP needs to answer, beside addresses and ports.
+pub const LINK_BYTES: usize = 16;
+
 /// One request in flight: its sender, its arrival time, and its bytes.
 ///
 /// The metadata takes 48 bytes, so that the first cache line also holds the first 16 bytes of the payload:
@@ -33,7 +36,9 @@ pub struct Slot {
     data: [u8; PAYLOAD_BYTES],
     /// The address of this machine that the request came to, IPv4 mapped; [`Slot::ANY_IP`] if the socket has only one. It lies behind the
     /// payload, since only servers on all addresses read it.
-    pub(crate) asked_ip: [u8; 16],
+    pub asked_ip: [u8; 16],
+    /// What the response needs of the request's frame, where the datapath writes frames itself; nobody else reads it.
+    pub link: [u8; LINK_BYTES],
 }
 
 const _: () = assert!(size_of::<Slot>() == SLOT_BYTES);
@@ -53,10 +58,11 @@ impl Slot {
         replay_class: 0,
         data: [0; PAYLOAD_BYTES],
         asked_ip: Slot::ANY_IP,
+        link: [0; LINK_BYTES],
     };
 
     /// No address in particular.
-    pub(crate) const ANY_IP: [u8; 16] = [0; 16];
+    pub const ANY_IP: [u8; 16] = [0; 16];
 
     /// The request, or the response once written over it.
     #[inline]
@@ -121,6 +127,31 @@ impl Peer {
             Some(ip) => SocketAddr::new(IpAddr::V4(ip), self.port),
             None => SocketAddr::V6(v6),
         }
+    }
+
+    /// The peer at this address, an IPv4 one mapped, and this port.
+    #[inline]
+    #[must_use]
+    pub fn at(ip: [u8; 16], port: u16) -> Peer {
+        Peer {
+            ip,
+            port,
+            scope: [0; 4],
+        }
+    }
+
+    /// The address, an IPv4 one mapped.
+    #[inline]
+    #[must_use]
+    pub fn ip(&self) -> [u8; 16] {
+        self.ip
+    }
+
+    /// The port.
+    #[inline]
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Whether this is that address, an IPv4 one mapped, and that port.

@@ -14,14 +14,18 @@ use nix::sys::time::TimeSpec;
 /// sequentially consistent, so at least one side sees the other's store (Dekker): either the waker writes the
 /// event, or the waiter does not block. A late event only causes an early return.
 #[derive(Debug)]
-pub(crate) struct Waker {
+pub struct Waker {
     event: EventFd,
     pending: AtomicBool,
     sleeping: AtomicBool,
 }
 
 impl Waker {
-    pub(crate) fn new() -> io::Result<Waker> {
+    /// A waker whose thread does not wait yet.
+    ///
+    /// # Errors
+    /// When the process may not open an event descriptor.
+    pub fn new() -> io::Result<Waker> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let event = EventFd::from_flags(flags)?;
         Ok(Waker {
@@ -32,7 +36,7 @@ impl Waker {
     }
 
     /// Ends the current wait, or the next.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         let already_pending = self.pending.swap(true, Ordering::SeqCst);
         if !already_pending && self.sleeping.load(Ordering::SeqCst) {
             // Fails only when the counter is full, and then the event is readable.
@@ -41,7 +45,7 @@ impl Waker {
     }
 
     /// Blocks until woken, until `readable` is, or until the time is over.
-    pub(crate) fn wait(&self, readable: Option<BorrowedFd<'_>>, timeout_ns: u64) {
+    pub fn wait(&self, readable: Option<BorrowedFd<'_>>, timeout_ns: u64) {
         self.sleeping.store(true, Ordering::SeqCst);
         if !self.pending.load(Ordering::SeqCst) {
             self.block(readable, timeout_ns);
@@ -52,7 +56,7 @@ impl Waker {
     }
 
     /// Takes a wake that came since the last wait, for a thread that spins instead of blocking.
-    pub(crate) fn take_pending(&self) -> bool {
+    pub fn take_pending(&self) -> bool {
         self.pending.load(Ordering::Relaxed) && self.pending.swap(false, Ordering::SeqCst)
     }
 

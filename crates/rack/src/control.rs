@@ -3,11 +3,15 @@
 use crate::SwitchTables;
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Turns};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// From a control plane's panic to the next one.
+const RESTART: Duration = Duration::from_millis(200);
 
 /// Candidates to be scored, with all that a score depends on.
 pub struct ScoringTask {
@@ -36,6 +40,24 @@ impl RackControl {
     #[must_use]
     pub fn new(control: ControlPlane, tables: Arc<SwitchTables>) -> Self {
         tables.publish(&control);
+        Self::over(control, tables)
+    }
+
+    /// Takes up what an earlier control plane left: the groups, layout and demand of the last tables, which stay in force. `None` where there
+    /// were none. A planning that had begun begins anew.
+    #[must_use]
+    pub fn take_up(tables: Arc<SwitchTables>) -> Option<Self> {
+        let mut control = tables.last()?;
+        let planned = control.abandon_planning();
+        let mut rack = Self::over(control, tables);
+        rack.wants_planning = planned;
+        for (class, known) in rack.known.iter_mut().enumerate() {
+            *known |= rack.tables.reading(ClassId(class as u16)).execution_ns > 0;
+        }
+        Some(rack)
+    }
+
+    fn over(control: ControlPlane, tables: Arc<SwitchTables>) -> Self {
         let classes = tables.classes();
         let types = control.demand().types().iter();
         let mut known: Vec<bool> = types.map(|hint| hint.share > 0.0).collect();
@@ -134,6 +156,32 @@ impl RackControl {
     }
 }
 
+/// Runs a control plane until `stopped`. Where it panics, packets go on by the last tables, `failed` is called, and 0.2 s later another one
+/// takes up what it left.
+pub fn keep_control(
+    first: RackControl,
+    stopped: &AtomicBool,
+    score: impl Fn(&ScoringTask) -> Vec<f64> + Sync,
+    mut after_look: impl FnMut(&ControlPlane),
+    mut failed: impl FnMut(),
+) {
+    let (tables, adapting) = (Arc::clone(&first.tables), first.adapting);
+    let mut next = Some(first);
+    while let Some(rack) = next {
+        // What the panic leaves half changed is the control plane's own, and is dropped.
+        let run = AssertUnwindSafe(|| run_control(rack, stopped, &score, &mut after_look));
+        if catch_unwind(run).is_ok() {
+            return;
+        }
+        failed();
+        let again = Instant::now() + RESTART;
+        while Instant::now() < again && !stopped.load(Ordering::Acquire) {
+            thread::sleep(RESTART / 20);
+        }
+        next = RackControl::take_up(Arc::clone(&tables)).map(|rack| rack.adapting(adapting));
+    }
+}
+
 /// Runs a control plane until `stopped`: looks every interval, and has candidates scored by `score` in a thread of its own, so that looks
 /// go on meanwhile. `after_look` sees the control plane after each look.
 pub fn run_control(
@@ -156,13 +204,15 @@ pub fn run_control(
         let interval = Duration::from_nanos(rack.control().interval_ns());
         let mut last = Instant::now();
         while !stopped.load(Ordering::Acquire) {
-            // A result ends the wait; a scorer that is gone must not make it a busy one.
+            // A result ends the wait.
             match scored.recv_timeout(interval.saturating_sub(last.elapsed())) {
                 Ok(scores) => {
                     let scores: Vec<f64> = scores;
                     rack.scored(&scores);
                 }
-                Err(_) => thread::sleep(interval.saturating_sub(last.elapsed())),
+                // The scorer panicked, and so does this when its scope ends.
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {}
             }
             let elapsed = last.elapsed();
             if elapsed < interval {

@@ -11,11 +11,13 @@
 //! | what becomes of each packet | [`RackSwitch`] |
 //! | whose request it is: client's address and index | `nat.rs` |
 //! | the servers' addresses | [`ServerAddresses`] |
+//! | what the switch knows of its servers | `servers.rs` |
 //! | which type a type byte names | `types.rs` |
 //! | servers that are silent | `watch.rs` |
 //! | requests that the policy holds back | `held.rs` |
 //! | what was forwarded, and what was dropped for which reason | [`PacketCounts`] |
-//! | sockets and batches | [`UdpSwitch`] |
+//! | a kind of socket, in batches | [`PacketPort`], [`UdpPort`] |
+//! | the loop between a port and the switch | [`PortSwitch`], [`UdpSwitch`] |
 //! | registers and tables between switch and control plane | [`SwitchTables`] |
 //! | when to change the tables, and into what | [`RackControl`] |
 //! | what servers report, and what they are to do | [`agent`] |
@@ -26,6 +28,8 @@ mod control;
 mod counts;
 mod held;
 mod nat;
+mod port;
+mod servers;
 mod switch;
 mod tables;
 mod types;
@@ -33,9 +37,10 @@ mod udp;
 mod watch;
 
 pub use addresses::{AddressError, ServerAddresses};
-pub use control::{RackControl, ScoringTask, run_control, score_by_simulation};
+pub use control::{RackControl, ScoringTask, keep_control, run_control, score_by_simulation};
 pub use counts::PacketCounts;
+pub use port::{PacketPort, PortWaker, ReceivedPacket, UdpPort, UdpSink};
 pub use switch::{PacketSink, RackSwitch, SwitchLimits};
 pub use tables::{SwitchReport, SwitchTables};
 pub use types::TypeTable;
-pub use udp::{SwitchStopper, UdpSwitch};
+pub use udp::{PortSwitch, SwitchStopper, UdpSwitch};

@@ -143,15 +143,15 @@ impl NatTable {
         }
     }
 
-    /// A request sets out; its index, or `None` when the table is full.
+    /// A request sets out; its index and its entry, or `None` when the table is full.
     #[inline]
-    pub(crate) fn begin(&mut self, entry: NatEntry) -> Option<u32> {
+    pub(crate) fn begin(&mut self, entry: NatEntry) -> Option<(u32, &mut NatEntry)> {
         let number = self.free.pop()?;
         let slot = &mut self.slots[number as usize];
         slot.index = slot.index.wrapping_add(1 << self.bits);
         slot.in_use = true;
         slot.entry = entry;
-        Some(slot.index)
+        Some((slot.index, &mut slot.entry))
     }
 
     /// The request with this index.
@@ -205,7 +205,7 @@ mod tests {
         let mut table = NatTable::new(2);
         let mut last = HashSet::new();
         for round in 0..1000 {
-            let now: HashSet<u32> = (0..4).map(|n| table.begin(entry(n)).unwrap()).collect();
+            let now: HashSet<u32> = (0..4).map(|n| table.begin(entry(n)).unwrap().0).collect();
             assert_eq!((now.len(), table.under_way()), (4, 4), "round {round}");
             assert!(table.begin(entry(9)).is_none(), "it is full");
             assert!(last.iter().all(|&late| table.get(late).is_none()));

@@ -2,6 +2,7 @@
 
 use crate::held::HeldPackets;
 use crate::nat::{NatCopy, NatEntry, NatTable};
+use crate::servers::SwitchServers;
 use crate::types::TypeTable;
 use crate::{PacketCounts, ServerAddresses};
 use headway_net::header::{CloneRole, Flag, HEADER_BYTES, Header, Status};
@@ -52,14 +53,10 @@ const MOST_BOUNCES: u8 = 3;
 pub struct RackSwitch<S> {
     pub(crate) policy: S,
     own: Peer,
-    pub(crate) servers: ServerAddresses,
+    pub(crate) servers: SwitchServers,
     pub(crate) nat: NatTable,
     held: HeldPackets,
-    /// Requests at each server that are not answered yet: the queue lengths that the policy is told.
-    pub(crate) unanswered: Vec<u32>,
     pub(crate) types: TypeTable,
-    /// Which servers answer, where that is watched.
-    pub(crate) liveness: Option<Liveness>,
     pub(crate) counts: PacketCounts,
     limits: SwitchLimits,
     /// The slot at which the search for expired requests goes on.
@@ -80,14 +77,12 @@ impl<S: Switch> RackSwitch<S> {
             "a type is a byte, and 255 is UNKNOWN"
         );
         Self {
+            servers: SwitchServers::new(servers, policy.compares_queues()),
             policy,
             own,
-            unanswered: vec![0; servers.count()],
-            servers,
             nat: NatTable::new(limits.nat_bits),
             held: HeldPackets::new(limits.held),
             types: TypeTable::new(limits.types, limits.undeclared),
-            liveness: None,
             counts: PacketCounts::default(),
             limits,
             sweep_at: 0,
@@ -99,7 +94,7 @@ impl<S: Switch> RackSwitch<S> {
     /// # Panics
     /// Never before [`tick`](Self::tick), which asks for every server of the switch: `liveness` knows them all.
     pub fn watch(&mut self, liveness: Liveness) {
-        self.liveness = Some(liveness);
+        self.servers.liveness = Some(liveness);
     }
 
     /// Handles one datagram, of which `datagram` is all that was received; `is_cut` when it was longer.
@@ -138,16 +133,22 @@ impl<S: Switch> RackSwitch<S> {
         body: &[u8],
         out: &mut impl PacketSink,
     ) {
-        if from == self.own || self.servers.find(from).is_some() {
+        if from == self.own || self.servers.addresses.find(from).is_some() {
             self.counts.spoofed += 1;
             return;
         }
         self.counts.requests += 1;
         let class = self.class(header.class);
         let entry = NatEntry::new(now_ns, from, header, class);
-        match self.nat.begin(entry) {
-            Some(index) => self.route(now_ns, Packet::new(class, index), body, out),
-            None => self.shed(entry, out),
+        let Some((index, begun)) = self.nat.begin(entry) else {
+            return self.shed(entry, out);
+        };
+        let packet = Packet::new(class, index);
+        match self.policy.request(now_ns, packet) {
+            Forward::To(server) => {
+                forward(&mut self.servers, begun, now_ns, packet, server, body, out);
+            }
+            other => self.forward_otherwise(now_ns, packet, other, body, out),
         }
     }
 
@@ -160,35 +161,38 @@ impl<S: Switch> RackSwitch<S> {
         self.types.unknown()
     }
 
-    /// Asks the policy where a request goes, and sends it there.
-    #[inline]
-    fn route(&mut self, now_ns: u64, packet: Packet, body: &[u8], out: &mut impl PacketSink) {
+    /// Does what the policy says about a request.
+    fn forward_otherwise(
+        &mut self,
+        now_ns: u64,
+        packet: Packet,
+        verdict: Forward,
+        body: &[u8],
+        out: &mut impl PacketSink,
+    ) {
         let index = packet.index;
-        match self.policy.request(now_ns, packet) {
-            Forward::To(server) => self.forward(now_ns, packet, server, body, out),
+        let Some(entry) = self.nat.get(index) else {
+            return;
+        };
+        let servers = &mut self.servers;
+        match verdict {
+            Forward::To(server) => forward(servers, entry, now_ns, packet, server, body, out),
             // A copy that was handed back stays one copy.
             Forward::Both(server, _) if packet.bounced => {
-                self.forward(now_ns, packet, server, body, out);
+                forward(servers, entry, now_ns, packet, server, body, out);
             }
             Forward::Both(first, second) => {
                 self.counts.cloned += 1;
-                if let Some(entry) = self.nat.get(index) {
-                    entry.cloned = true;
-                }
-                let copy = |mark| Packet { mark, ..packet };
-                self.forward(now_ns, copy(Mark::Original), first, body, out);
-                self.forward(now_ns, copy(Mark::Clone), second, body, out);
-            }
-            Forward::Held => {
-                let buffer = self.held.keep(body);
-                if let Some(entry) = self.nat.get(index) {
-                    entry.held = buffer;
+                entry.cloned = true;
+                for (mark, server) in [(Mark::Original, first), (Mark::Clone, second)] {
+                    let copy = Packet { mark, ..packet };
+                    forward(servers, entry, now_ns, copy, server, body, out);
                 }
             }
+            Forward::Held => entry.held = self.held.keep(body),
             Forward::Shed => {
-                if let Some(&mut entry) = self.nat.get(index) {
-                    self.give_up(index, entry, out);
-                }
+                let entry = *entry;
+                self.give_up(index, entry, out);
             }
         }
     }
@@ -220,80 +224,6 @@ impl<S: Switch> RackSwitch<S> {
         out.send(entry.client, header.encode(), &[]);
     }
 
-    /// Sends one copy of a request to a server.
-    #[inline]
-    fn forward(
-        &mut self,
-        now_ns: u64,
-        Packet { index, mark, .. }: Packet,
-        server: ServerId,
-        body: &[u8],
-        out: &mut impl PacketSink,
-    ) {
-        let Some(entry) = self.nat.get(index) else {
-            return;
-        };
-        entry.sent(NatCopy::of(mark), server);
-        self.unanswered[server.index()] += 1;
-        if let Some(liveness) = &mut self.liveness {
-            liveness.sent(server, now_ns);
-        }
-        let role = match mark {
-            Mark::Plain => CloneRole::None,
-            Mark::Original => CloneRole::Original,
-            Mark::Clone => CloneRole::Clone,
-        };
-        let keep = entry.bounces >= MOST_BOUNCES;
-        let header = Header {
-            class: entry.wire_class,
-            flag: Flag::REQUEST.with_clone_role(role).with_bounced(keep),
-            index,
-            time_ns: entry.time_ns,
-        };
-        out.send(self.servers.peer(server), header.encode(), body);
-    }
-
-    /// The entry of a packet from a server, if that server was asked; which copy it is about, and the server.
-    #[inline]
-    fn expected(&mut self, from: Peer, header: Header) -> Option<ServerPacket> {
-        let mark = mark_of(header.flag.clone_role());
-        let Some(&mut entry) = self.nat.get(header.index) else {
-            self.counts.unexpected += 1;
-            return None;
-        };
-        let copy = NatCopy::of(mark);
-        let Some(server) = entry
-            .server(copy)
-            .filter(|_| entry.cloned == (mark != Mark::Plain))
-        else {
-            self.counts.unexpected += 1;
-            return None;
-        };
-        if self.servers.peer(server) != from {
-            self.counts.spoofed += 1;
-            return None;
-        }
-        self.heard(server);
-        // The answer to a question of the switch itself.
-        if entry.client == Peer::NOBODY {
-            self.nat.end(header.index);
-            return None;
-        }
-        Some(ServerPacket {
-            entry,
-            mark,
-            copy,
-            server,
-        })
-    }
-
-    #[inline]
-    fn heard(&mut self, server: ServerId) {
-        if let Some(liveness) = &mut self.liveness {
-            liveness.heard(server);
-        }
-    }
-
     #[inline]
     fn response(
         &mut self,
@@ -303,19 +233,35 @@ impl<S: Switch> RackSwitch<S> {
         body: &[u8],
         out: &mut impl PacketSink,
     ) {
+        let index = header.index;
         let Some(ServerPacket {
             entry,
             mark,
             copy,
             server,
-        }) = self.expected(from, header)
+        }) = expected(
+            &mut self.nat,
+            &mut self.servers,
+            &mut self.counts,
+            from,
+            header,
+        )
         else {
             return;
         };
-        let index = header.index;
+        // The answer to a question of the switch itself.
+        if entry.client == Peer::NOBODY {
+            return self.nat.end(index);
+        }
         let status = header.flag.status();
         let was_served = status != Status::Shed && status != Status::Draining;
-        let remaining = self.came_back(index, copy, server);
+        let is_written_off = entry.is_written_off(copy);
+        if !is_written_off {
+            self.servers.settled(server);
+        }
+        entry.came_back(copy);
+        let remaining = entry.is_under_way();
+        let (queue, body) = self.servers.queue(server, header.flag, body);
         // A copy that was not begun says nothing to the client while there is another.
         let is_refused = !was_served && mark != Mark::Plain && (remaining || entry.answered);
         let reply = Reply {
@@ -328,24 +274,21 @@ impl<S: Switch> RackSwitch<S> {
             } else {
                 0
             },
-            queue: self.unanswered[server.index()],
+            queue,
         };
-        let passes = if entry.is_written_off(copy) {
-            true
-        } else {
-            self.policy.reply(now_ns, &reply)
-        };
-        let passes = passes && !entry.answered;
+        let passes = (is_written_off || self.policy.reply(now_ns, &reply)) && !entry.answered;
         if is_refused {
             self.counts.copies_refused += 1;
         } else if passes {
             self.counts.answered += 1;
-            if let Some(entry) = self.nat.get(index) {
-                entry.answered = true;
-            }
+            entry.answered = true;
+            let said_queue = header.flag.has_queue() && !self.servers.asks_queues;
             let header = Header {
                 class: entry.wire_class,
-                flag: header.flag.with_clone_role(CloneRole::None),
+                flag: header
+                    .flag
+                    .with_clone_role(CloneRole::None)
+                    .with_queue(said_queue),
                 index: entry.client_index,
                 time_ns: header.time_ns,
             };
@@ -357,19 +300,6 @@ impl<S: Switch> RackSwitch<S> {
             self.nat.end(index);
         }
         self.release(now_ns, out);
-    }
-
-    /// A copy left its server. Whether another copy is under way.
-    #[inline]
-    fn came_back(&mut self, index: u32, copy: NatCopy, server: ServerId) -> bool {
-        let Some(entry) = self.nat.get(index) else {
-            return false;
-        };
-        if !entry.is_written_off(copy) {
-            self.unanswered[server.index()] -= 1;
-        }
-        entry.came_back(copy);
-        entry.is_under_way()
     }
 
     /// A server hands back a request that it did not begin.
@@ -387,25 +317,35 @@ impl<S: Switch> RackSwitch<S> {
             mark,
             copy,
             server,
-        }) = self.expected(from, header)
+        }) = expected(
+            &mut self.nat,
+            &mut self.servers,
+            &mut self.counts,
+            from,
+            header,
+        )
         else {
             return;
         };
-        self.counts.bounced += 1;
-        self.came_back(header.index, copy, server);
-        if !entry.is_written_off(copy) {
-            self.forget_at(now_ns, header.index, entry.class, server);
+        if entry.client == Peer::NOBODY {
+            return self.nat.end(header.index);
         }
-        if let Some(entry) = self.nat.get(header.index) {
-            entry.bounces = entry.bounces.saturating_add(1);
+        self.counts.bounced += 1;
+        entry.came_back(copy);
+        entry.bounces = entry.bounces.saturating_add(1);
+        let class = entry.class;
+        if !entry.is_written_off(copy) {
+            self.servers.settled(server);
+            self.forget_at(now_ns, header.index, class, server);
         }
         let packet = Packet {
-            class: entry.class,
+            class,
             index: header.index,
             mark,
             bounced: true,
         };
-        self.route(now_ns, packet, body, out);
+        let verdict = self.policy.request(now_ns, packet);
+        self.forward_otherwise(now_ns, packet, verdict, body, out);
         self.release(now_ns, out);
     }
 
@@ -418,7 +358,7 @@ impl<S: Switch> RackSwitch<S> {
             // Not of a cloned pair, so that the other copy still passes.
             mark: Mark::Plain,
             execution_ns: 0,
-            queue: self.unanswered[server.index()],
+            queue: self.servers.unanswered[server.index()],
         };
         self.policy.reply(now_ns, &reply);
     }
@@ -447,23 +387,8 @@ impl<S: Switch> RackSwitch<S> {
         let Some(buffer) = entry.held.take() else {
             return;
         };
-        entry.sent(NatCopy::of(packet.mark), server);
-        self.unanswered[server.index()] += 1;
-        if let Some(liveness) = &mut self.liveness {
-            liveness.sent(server, now_ns);
-        }
-        let keep = entry.bounces >= MOST_BOUNCES;
-        let header = Header {
-            class: entry.wire_class,
-            flag: Flag::REQUEST.with_bounced(keep),
-            index: packet.index,
-            time_ns: entry.time_ns,
-        };
-        out.send(
-            self.servers.peer(server),
-            header.encode(),
-            self.held.body(buffer),
-        );
+        let body = self.held.body(buffer);
+        forward(&mut self.servers, entry, now_ns, packet, server, body, out);
         self.held.free(buffer);
     }
 
@@ -498,8 +423,8 @@ impl<S: Switch> RackSwitch<S> {
         for copy in NatCopy::BOTH {
             if let Some(server) = entry.server(copy) {
                 self.counts.expired += 1;
-                self.came_back(index, copy, server);
                 if !entry.is_written_off(copy) {
+                    self.servers.settled(server);
                     self.forget_at(now_ns, index, entry.class, server);
                 }
             }
@@ -516,7 +441,7 @@ impl<S: Switch> RackSwitch<S> {
     /// Servers behind the switch.
     #[must_use]
     pub fn servers(&self) -> usize {
-        self.servers.count()
+        self.servers.addresses.count()
     }
 
     /// Requests at a server that are not answered yet.
@@ -525,7 +450,7 @@ impl<S: Switch> RackSwitch<S> {
     /// When there is no such server.
     #[must_use]
     pub fn unanswered(&self, server: ServerId) -> u32 {
-        self.unanswered[server.index()]
+        self.servers.unanswered[server.index()]
     }
 
     /// Requests at servers or held.
@@ -543,7 +468,7 @@ impl<S: Switch> RackSwitch<S> {
     /// The cores that a server counts as having; `None` where it is not watched.
     #[must_use]
     pub fn cores(&self, server: ServerId) -> Option<usize> {
-        Some(self.liveness.as_ref()?.cores(server))
+        Some(self.servers.liveness.as_ref()?.cores(server))
     }
 
     /// The type bytes of the types known so far, by class.
@@ -559,11 +484,75 @@ impl<S: Switch> RackSwitch<S> {
 }
 
 /// A packet of a server about a request that it was sent.
-struct ServerPacket {
-    entry: NatEntry,
+struct ServerPacket<'a> {
+    entry: &'a mut NatEntry,
     mark: Mark,
     copy: NatCopy,
     server: ServerId,
+}
+
+/// The entry of a packet from a server, if that server was asked; which copy it is about, and the server.
+#[inline]
+fn expected<'a>(
+    nat: &'a mut NatTable,
+    servers: &mut SwitchServers,
+    counts: &mut PacketCounts,
+    from: Peer,
+    header: Header,
+) -> Option<ServerPacket<'a>> {
+    let mark = mark_of(header.flag.clone_role());
+    let Some(entry) = nat.get(header.index) else {
+        counts.unexpected += 1;
+        return None;
+    };
+    let copy = NatCopy::of(mark);
+    let is_of_its_kind = entry.cloned == (mark != Mark::Plain);
+    let Some(server) = entry.server(copy).filter(|_| is_of_its_kind) else {
+        counts.unexpected += 1;
+        return None;
+    };
+    if servers.addresses.peer(server) != from {
+        counts.spoofed += 1;
+        return None;
+    }
+    servers.heard(server);
+    Some(ServerPacket {
+        entry,
+        mark,
+        copy,
+        server,
+    })
+}
+
+/// Sends one copy of a request to a server.
+#[inline]
+fn forward(
+    servers: &mut SwitchServers,
+    entry: &mut NatEntry,
+    now_ns: u64,
+    Packet { index, mark, .. }: Packet,
+    server: ServerId,
+    body: &[u8],
+    out: &mut impl PacketSink,
+) {
+    entry.sent(NatCopy::of(mark), server);
+    let to = servers.sent(now_ns, server);
+    let role = match mark {
+        Mark::Plain => CloneRole::None,
+        Mark::Original => CloneRole::Original,
+        Mark::Clone => CloneRole::Clone,
+    };
+    let flag = Flag::REQUEST
+        .with_clone_role(role)
+        .with_bounced(entry.bounces >= MOST_BOUNCES)
+        .with_queue(servers.asks_queues);
+    let header = Header {
+        class: entry.wire_class,
+        flag,
+        index,
+        time_ns: entry.time_ns,
+    };
+    out.send(to, header.encode(), body);
 }
 
 #[inline]

@@ -98,6 +98,13 @@ impl SwitchTables {
         self.generation.store(next, Ordering::Release);
     }
 
+    /// The control plane whose tables were published last, as it was then.
+    #[must_use]
+    pub fn last(&self) -> Option<ControlPlane> {
+        let copy = &self.copies[(self.generation() % 2) as usize];
+        copy.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The number of tables published so far.
     #[must_use]
     pub fn generation(&self) -> u64 {

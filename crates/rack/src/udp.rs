@@ -1,11 +1,10 @@
-//! A switch on a UDP port.
+//! A switch on a port, in a loop of its own.
 
-use crate::{PacketSink, RackSwitch, ServerAddresses, SwitchLimits, SwitchTables};
+use crate::port::{PacketPort, PortWaker, UdpPort};
+use crate::{RackSwitch, ServerAddresses, SwitchLimits, SwitchTables};
 use headway_machine::Clock;
-use headway_net::header::HEADER_BYTES;
 use headway_net::slot::Peer;
-use headway_net::udp::batch::{NamedInbox, NamedOutbox};
-use headway_net::udp::{BindError, UdpHub};
+use headway_net::udp::BindError;
 use headway_policy::rack::{Liveness, Switch};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,12 +17,10 @@ const TICK_NS: u64 = 1_000_000;
 /// Looks within which every request is looked at.
 const TICKS_A_ROUND: usize = 256;
 
-/// A switch on a UDP port: everything comes and goes through one socket.
-pub struct UdpSwitch<S> {
+/// A switch on a port: everything comes and goes through one. It is the loop around [`RackSwitch`].
+pub struct PortSwitch<S, P> {
     switch: RackSwitch<S>,
-    hub: Arc<UdpHub>,
-    inbox: NamedInbox,
-    outbox: Outgoing,
+    port: P,
     clock: Clock,
     next_tick_ns: u64,
     tables: Option<Arc<SwitchTables>>,
@@ -32,33 +29,13 @@ pub struct UdpSwitch<S> {
     heard: Vec<u64>,
 }
 
-/// Packets on their way out.
-struct Outgoing {
-    hub: Arc<UdpHub>,
-    batch: NamedOutbox,
-    unsent: u64,
-}
+/// A switch on a UDP port.
+pub type UdpSwitch<S> = PortSwitch<S, UdpPort>;
 
-impl Outgoing {
-    fn flush(&mut self) {
-        self.unsent += self.hub.flush(&mut self.batch) as u64;
-    }
-}
-
-impl PacketSink for Outgoing {
-    #[inline]
-    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
-        if self.batch.is_full() {
-            self.flush();
-        }
-        self.batch.push(to, header, body);
-    }
-}
-
-/// Ends the loop of a [`UdpSwitch`] from another thread.
+/// Ends the loop of a [`PortSwitch`] from another thread.
 #[derive(Clone)]
 pub struct SwitchStopper {
-    hub: Arc<UdpHub>,
+    waker: Arc<dyn PortWaker>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -66,7 +43,7 @@ impl SwitchStopper {
     /// The loop ends after the batch that it is at.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        self.hub.wake();
+        self.waker.wake();
     }
 }
 
@@ -81,23 +58,29 @@ impl<S: Switch> UdpSwitch<S> {
         servers: ServerAddresses,
         limits: SwitchLimits,
     ) -> Result<Self, BindError> {
-        let hub = Arc::new(UdpHub::bind(listen)?);
+        let port = UdpPort::bind(listen)?;
+        Ok(Self::on(port, policy, servers, limits))
+    }
+}
+
+impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
+    /// A switch on this port.
+    ///
+    /// # Panics
+    /// When `limits` is out of its ranges.
+    #[must_use]
+    pub fn on(port: P, policy: S, servers: ServerAddresses, limits: SwitchLimits) -> Self {
         let clock = Clock::global();
-        Ok(Self {
-            switch: RackSwitch::new(policy, Peer::from(hub.local_addr()), servers, limits),
-            inbox: NamedInbox::new(),
-            outbox: Outgoing {
-                hub: Arc::clone(&hub),
-                batch: hub.outbox(),
-                unsent: 0,
-            },
+        let own = Peer::from(port.local_addr());
+        Self {
+            switch: RackSwitch::new(policy, own, servers, limits),
+            port,
             next_tick_ns: clock.now_ns() + TICK_NS,
             clock,
-            hub,
             tables: None,
             generation: 0,
             heard: Vec::new(),
-        })
+        }
     }
 
     /// Watches which servers answer.
@@ -136,14 +119,14 @@ impl<S: Switch> UdpSwitch<S> {
     /// The address bound.
     #[must_use]
     pub fn local_addr(&self) -> SocketAddr {
-        self.hub.local_addr()
+        self.port.local_addr()
     }
 
     /// What ends [`run`](Self::run).
     #[must_use]
     pub fn stopper(&self, stopped: &Arc<AtomicBool>) -> SwitchStopper {
         SwitchStopper {
-            hub: Arc::clone(&self.hub),
+            waker: self.port.waker(),
             stopped: Arc::clone(stopped),
         }
     }
@@ -157,25 +140,19 @@ impl<S: Switch> UdpSwitch<S> {
     /// Packets that the kernel refused to send.
     #[must_use]
     pub fn unsent(&self) -> u64 {
-        self.outbox.unsent
+        self.port.unsent()
     }
 
     /// One batch: what waits at the socket, and now and then a look for requests without an answer. The number of packets received.
     pub fn turn(&mut self) -> usize {
-        let received = self.hub.receive(&mut self.inbox);
+        let received = self.port.receive();
         let now_ns = self.clock.now_ns();
         let is_tick = now_ns >= self.next_tick_ns;
         self.sync(is_tick);
-        for i in 0..received {
-            let packet = self.inbox.datagram(i);
-            self.switch.step(
-                now_ns,
-                packet.from,
-                packet.bytes,
-                packet.is_cut,
-                &mut self.outbox,
-            );
-        }
+        let switch = &mut self.switch;
+        self.port.each(|packet, out| {
+            switch.step(now_ns, packet.from, packet.bytes, packet.is_cut, out);
+        });
         if is_tick {
             self.next_tick_ns = now_ns + TICK_NS;
             if let Some(tables) = &self.tables {
@@ -185,9 +162,9 @@ impl<S: Switch> UdpSwitch<S> {
                 });
             }
             let slots = self.switch.capacity().div_ceil(TICKS_A_ROUND);
-            self.switch.tick(now_ns, slots, &mut self.outbox);
+            self.switch.tick(now_ns, slots, self.port.sink());
         }
-        self.outbox.flush();
+        self.port.flush();
         received
     }
 
@@ -198,7 +175,7 @@ impl<S: Switch> UdpSwitch<S> {
             if self.turn() > 0 {
                 idle_since_ns = self.clock.now_ns();
             } else if self.clock.now_ns() - idle_since_ns > SPIN_NS {
-                self.hub.wait(TICK_NS);
+                self.port.wait(TICK_NS);
             }
         }
         self.sync(true);

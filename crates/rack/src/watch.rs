@@ -13,9 +13,9 @@ const QUESTION_TYPE: u8 = 255;
 impl<S: Switch> RackSwitch<S> {
     /// Does what is due for each server.
     pub(crate) fn look_at_servers(&mut self, now_ns: u64, out: &mut impl PacketSink) {
-        for number in 0..self.servers.count() as u16 {
+        for number in 0..self.servers.addresses.count() as u16 {
             let server = ServerId(number);
-            let Some(liveness) = &mut self.liveness else {
+            let Some(liveness) = &mut self.servers.liveness else {
                 return;
             };
             let before = liveness.cores(server);
@@ -32,7 +32,7 @@ impl<S: Switch> RackSwitch<S> {
     /// A server's agent reported: the server lives, and has so many cores; with 0 it takes no more requests. Another report is expected
     /// within the time of silence. Without a watch nothing changes.
     pub fn agent_said(&mut self, now_ns: u64, server: ServerId, cores: usize) {
-        let Some(liveness) = &mut self.liveness else {
+        let Some(liveness) = &mut self.servers.liveness else {
             return;
         };
         let before = liveness.cores(server);
@@ -75,7 +75,7 @@ impl<S: Switch> RackSwitch<S> {
                 }
                 entry.write_off(copy);
                 let class = entry.class;
-                self.unanswered[server.index()] -= 1;
+                self.servers.settled(server);
                 self.forget_at(now_ns, index, class, server);
             }
         }
@@ -91,14 +91,12 @@ impl<S: Switch> RackSwitch<S> {
         };
         let entry = NatEntry::new(now_ns, Peer::NOBODY, header, self.types.unknown());
         // Without room there are requests enough that other servers do not answer either.
-        let Some(index) = self.nat.begin(entry) else {
+        let Some((index, entry)) = self.nat.begin(entry) else {
             return;
         };
-        if let Some(entry) = self.nat.get(index) {
-            entry.sent(NatCopy::First, server);
-        }
+        entry.sent(NatCopy::First, server);
         self.counts.asked += 1;
         let header = Header { index, ..header };
-        out.send(self.servers.peer(server), header.encode(), &[]);
+        out.send(self.servers.addresses.peer(server), header.encode(), &[]);
     }
 }

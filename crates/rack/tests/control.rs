@@ -5,16 +5,16 @@ mod common;
 use common::{client, server};
 use headway_net::header::{Flag, HEADER_BYTES, Header, Status};
 use headway_net::slot::Peer;
-use headway_policy::rack::{Cloning, ControlPlane, ControlRules, Shaper, Turns};
+use headway_policy::rack::{Cloning, ControlPlane, ControlRules, DemandReading, Shaper, Turns};
 use headway_policy::{ClassHint, ClassId};
 use headway_rack::{
     PacketSink, RackControl, RackSwitch, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables,
-    UdpSwitch, run_control, score_by_simulation,
+    UdpSwitch, keep_control, run_control, score_by_simulation,
 };
 use headway_runtime::{Pin, Server};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 const CORES: [usize; 4] = [1; 4];
@@ -119,6 +119,86 @@ fn a_change_of_the_demand_becomes_new_tables_once_the_candidates_are_scored() {
         "new tables leave the registers"
     );
     assert_eq!(tables.reading(ClassId(0)).count, 1012, "as published last");
+}
+
+#[test]
+fn a_control_plane_takes_up_what_another_one_left() {
+    let (control, mut shaper) = planned();
+    let tables = Arc::new(SwitchTables::new(2));
+    assert!(RackControl::take_up(Arc::clone(&tables)).is_none());
+    let mut rack = RackControl::new(control, Arc::clone(&tables));
+    let readings = |shorts, longs| {
+        [(shorts, 10_000), (longs, 100_000), (0, 0)].map(|(count, execution_ns)| DemandReading {
+            count,
+            execution_ns,
+        })
+    };
+    tables.set_readings(&readings(1000, 1));
+    let task = rack
+        .look(INTERVAL_NS)
+        .expect("shorts need more than a core");
+    assert_eq!(task.control.candidates().len(), 2);
+    // Published while candidates wait for their scores; nobody will score them.
+    tables.publish(&task.control);
+    drop(rack);
+    tables.install(0, &mut shaper);
+    let mut again = RackControl::take_up(Arc::clone(&tables)).expect("there are tables");
+    assert_eq!(tables.generation(), 2, "they stay in force");
+    assert_eq!(again.control().layout().of_group(0), 1);
+    let needed = again.control().demand().of_type(0);
+    assert!(needed > 0.9, "as measured, not as declared: {needed}");
+    // Nothing came since, but the planning that had begun is due.
+    assert!(again.look(INTERVAL_NS).is_some());
+    again.scored(&[2.0, 1.0]);
+    assert_eq!(again.control().layout().of_group(0), 3);
+    assert!(again.look(INTERVAL_NS).is_none());
+}
+
+#[test]
+fn a_control_plane_that_panics_is_followed_by_another() {
+    let (control, mut shaper) = planned();
+    let tables = Arc::new(SwitchTables::new(2));
+    let rack = RackControl::new(control, Arc::clone(&tables));
+    let (stopped, scored, failures) =
+        (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    let score = |task: &ScoringTask| {
+        assert!(
+            scored.fetch_add(1, Ordering::AcqRel) > 0,
+            "the first one fails"
+        );
+        vec![2.0, 1.0][..task.control.candidates().len()].to_vec()
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let failed = || {
+                failures.fetch_add(1, Ordering::AcqRel);
+            };
+            keep_control(rack, &stopped, score, |_| {}, failed);
+        });
+        let end = Instant::now() + Duration::from_secs(60);
+        let (mut count, mut generation) = (0, 0);
+        while tables.generation() < 2 {
+            assert!(Instant::now() < end, "no new layout");
+            count += 1000;
+            let reading = |count, execution_ns| DemandReading {
+                count,
+                execution_ns,
+            };
+            tables.set_readings(&[
+                reading(count, 10_000),
+                reading(count / 1000, 100_000),
+                reading(0, 0),
+            ]);
+            // Packets go on meanwhile.
+            generation = tables.install(generation, &mut shaper);
+            assert!(shaper.groups() == 2 && !shaper.round_of(0).is_empty());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        stopped.store(true, Ordering::Release);
+    });
+    assert_eq!(failures.load(Ordering::Acquire), 1);
+    tables.install(1, &mut shaper);
+    assert_eq!(shaper.round_of(0).len(), 3, "shorts have three of four");
 }
 
 #[test]

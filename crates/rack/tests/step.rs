@@ -245,6 +245,70 @@ fn what_servers_hand_back_is_sent_again_until_it_must_be_kept() {
     assert_eq!(shaper.monitor().readings()[0].count, 1, "counted once");
 }
 
+/// A response of a server that says how many requests it has.
+fn with_queue(request: &[u8], queue: u16, body: &[u8]) -> Vec<u8> {
+    let mut datagram = response(request, Status::Ok, 1_000, body);
+    datagram[1] = Flag::from_bits(datagram[1]).with_queue(true).bits();
+    datagram.extend(queue.to_be_bytes());
+    datagram
+}
+
+#[test]
+fn servers_are_asked_for_their_queues_and_clients_see_nothing_of_it() {
+    for policy in ["racksched", "racksched-plain", "racksched,choices=2"] {
+        let mut switch = switch(policy, 2);
+        let (to, asked) = one(&mut switch, 0, 7);
+        assert!(header(&asked).flag.has_queue(), "{policy}");
+        let said = with_queue(&asked, 500, b"answer");
+        let sent = pass(&mut switch, 0, to, &said);
+        let [(_, answer)] = &sent[..] else {
+            panic!("{sent:?}");
+        };
+        assert_eq!(header(answer).flag, Flag::response(Status::Ok));
+        assert_eq!(answer[HEADER_BYTES..], *b"answer");
+        // By its own word it has 500: of 40 draws of two, some are of it alone.
+        let to_other = (0..40).filter(|&index| one(&mut switch, 0, index).0 != to);
+        let to_other = to_other.count();
+        assert!(
+            to_other == 40 || (policy.contains("choices") && to_other >= 20),
+            "{policy}: {to_other}"
+        );
+    }
+}
+
+#[test]
+fn without_a_servers_word_what_it_owes_is_its_queue() {
+    let mut switch = switch("racksched", 2);
+    let sent: Vec<_> = (0..6).map(|index| one(&mut switch, 0, index)).collect();
+    let of = |server: SocketAddr| sent.iter().filter(move |(to, _)| *to == server);
+    let (first, second) = (server(0), server(1));
+    assert_eq!((of(first).count(), of(second).count()), (3, 3));
+    // One byte cannot say it, and a server that does not know the bit says nothing.
+    let mut short = response(&of(first).next().unwrap().1, Status::Ok, 1, b"x");
+    short[1] = Flag::from_bits(short[1]).with_queue(true).bits();
+    let answer = pass(&mut switch, 0, first, &short);
+    assert_eq!(answer[0].1[HEADER_BYTES..], *b"x");
+    assert!(!header(&answer[0].1).flag.has_queue());
+    assert_eq!(
+        one(&mut switch, 0, 9).0,
+        first,
+        "two there, three at the other"
+    );
+}
+
+#[test]
+fn a_switch_that_compares_no_queues_asks_for_none() {
+    for policy in ["pallas,clone=off", "round-robin", "r2p2", "horus"] {
+        let mut switch = switch(policy, 2);
+        let (to, asked) = one(&mut switch, 0, 7);
+        assert!(!header(&asked).flag.has_queue(), "{policy}");
+        // What a server says unasked is its own affair.
+        let said = with_queue(&asked, 5, b"");
+        let sent = pass(&mut switch, 0, to, &said);
+        assert_eq!(sent[0].1[HEADER_BYTES..], [0, 5], "{policy}");
+    }
+}
+
 #[test]
 fn requests_beyond_the_bound_wait_in_the_switch_with_their_bodies() {
     let mut switch = switch("r2p2,n=1", 2);

@@ -6,13 +6,14 @@ use std::thread;
 
 use headway_machine::Clock;
 use headway_net::datapath::Tx;
-use headway_net::header::Status;
+use headway_net::header::{Flag, Status};
 use headway_net::pool::{Pool, Prefetch, SlotId};
 use headway_net::slot::Slot;
 use headway_policy::{ClassId, Job, WorkerId};
 
 use crate::journal::{JournalEntry, JournalWriter};
 use crate::panics::{Panicked, catch};
+use crate::rack::ServerQueue;
 use crate::refusal::write_header;
 use crate::service::{Call, CallMode, Response, Service};
 use crate::stall::turned_to_request;
@@ -58,6 +59,8 @@ pub(crate) struct Executor<S, T> {
     pool: Arc<Pool>,
     pub(crate) tally: Arc<Tally>,
     journal: Option<JournalWriter>,
+    /// Of a server behind a rack's switch.
+    queue: Option<Arc<ServerQueue>>,
     clock: Clock,
     /// Dropped by the worker's thread as its last act.
     _leaves: LeavesWorker,
@@ -91,8 +94,14 @@ impl<S: Service, T: Tx> Executor<S, T> {
             pool,
             tally,
             journal,
+            queue: None,
             clock: Clock::global(),
         }
+    }
+
+    /// Tells a rack's switch that asks for it how many requests there are.
+    pub(crate) fn tells_queue(&mut self, queue: &Arc<ServerQueue>) {
+        self.queue = Some(Arc::clone(queue));
     }
 
     /// Makes the thread that is to run it ready.
@@ -161,7 +170,13 @@ impl<S: Service, T: Tx> Executor<S, T> {
         now_ns: u64,
     ) {
         let slot = self.pool.get_mut(id);
+        let asks_queue = Flag::from_bits(slot.buffer_mut()[1]).has_queue();
         write_header(slot, response.status, cpu_ns, response.payload_bytes);
+        if asks_queue && let Some(queue) = &self.queue {
+            let length = slot.payload().len();
+            let length = queue.tell(slot.buffer_mut(), length);
+            slot.set_len(length);
+        }
         if response.panicked {
             self.tally.panics.add(1);
         }

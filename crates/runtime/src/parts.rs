@@ -1,13 +1,11 @@
 //! What an engine is made of, and what it is once it runs.
 
-use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use headway_fiber::Mechanism;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::Pool;
-use headway_net::udp::UdpRx;
 use headway_policy::spec::SpecError;
 use headway_policy::systems::ServerSpec;
 use headway_policy::{Shape, WorkerId};
@@ -122,18 +120,12 @@ pub(crate) struct LiveEngine {
     pub(crate) monitor_layout: Option<Layout>,
 }
 
-/// Counts the drops of the queues that are sockets.
+/// Counts the drops of the queues.
 pub(crate) fn kernel_drops<R: Rx + 'static>(
     queues: &[Arc<R>],
 ) -> Arc<dyn Fn() -> u64 + Send + Sync> {
-    let sockets: Vec<Arc<UdpRx>> = queues
-        .iter()
-        .filter_map(|queue| {
-            let any: Arc<dyn Any + Send + Sync> = Arc::clone(queue) as _;
-            any.downcast().ok()
-        })
-        .collect();
-    Arc::new(move || sockets.iter().map(|socket| socket.dropped()).sum())
+    let queues = queues.to_vec();
+    Arc::new(move || queues.iter().map(|queue| queue.dropped()).sum())
 }
 
 /// One tally a thread.

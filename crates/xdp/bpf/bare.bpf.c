@@ -20,7 +20,7 @@ int bare(struct xdp_md *ctx)
 #define TEMPLATE 104
 
 struct template {
-	__u8 bytes[TEMPLATE];
+	__u64 words[TEMPLATE / 8];
 };
 
 struct { __uint(type, BPF_MAP_TYPE_ARRAY); __type(key, __u32); __type(value, struct template); __uint(max_entries, 1); } first SEC(".maps");
@@ -35,7 +35,10 @@ int again(struct xdp_md *ctx)
 	struct template *template = bpf_map_lookup_elem(&first, &zero);
 	if (!template || data + TEMPLATE > end)
 		return XDP_ABORTED;
-	__builtin_memcpy(data, template->bytes, TEMPLATE);
+	/* In words: the program measured reads words, which would wait for several stores of bytes. */
+#pragma unroll
+	for (int i = 0; i < TEMPLATE / 8; i++)
+		((__u64 *)data)[i] = template->words[i];
 	bpf_tail_call(ctx, &next, 0);
 	return XDP_ABORTED;
 }

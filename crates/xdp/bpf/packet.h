@@ -53,8 +53,7 @@ struct frame {
 struct rewrite {
 	const __u32 *source_ip;
 	const __u32 *dest_ip;
-	const __u8 *source_mac;
-	const __u8 *dest_mac;
+	const struct mac_pair *macs;
 	__u16 source_port;
 	__u16 dest_port;
 	__u8 class;
@@ -73,25 +72,34 @@ static __always_inline void put_word(void *at, __u32 value)
 	*(__u32 *)at = value;
 }
 
+/* A copy of six bytes is one byte at a time to the compiler, which does not know that the kernel takes words at any address. */
+static __always_inline void put_mac(void *to, const void *from)
+{
+	put_word(to, word(from));
+	*(__u16 *)(to + 4) = *(const __u16 *)(from + 4);
+}
+
 static __always_inline __u64 sum_ip6(const void *at)
 {
 	return (__u64)word(at) + word(at + 4) + word(at + 8) + word(at + 12);
 }
 
+/* Sums modulo 0xffff: of words of any size, in any order. */
 static __always_inline __u16 folded(__u64 sum)
 {
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffffffff) + (sum >> 32);
 	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
+	return sum + (sum >> 16);
 }
 
-/* RFC 1624, equation 3: the complement of (the complement of the checksum - before + after). */
-static __always_inline __u16 updated(__u16 check, __u64 before, __u64 after)
+/* A multiple of 0xffff beyond every sum of a packet's words: a difference of such sums plus this is positive. */
+#define SUM_MODULUS (0xffffull << 40)
+
+/* RFC 1624: the checksum of words whose sum changed by `change`, which has SUM_MODULUS in it. */
+static __always_inline __u16 updated(__u16 check, __u64 change)
 {
-	__u64 sum = (__u16)~check + (__u64)(__u16)~folded(before) + after;
-	return (__u16)~folded(sum);
+	return (__u16)~folded((__u16)~check + change);
 }
 
 static __always_inline void put_udp_check(struct udphdr *udp, __u16 check)
@@ -106,17 +114,23 @@ static __always_inline __u64 sum_addresses(const struct frame *f)
 	return sum_ip6(&f->ip6->saddr) + sum_ip6(&f->ip6->daddr);
 }
 
-/* Ports, and the wire header but for what no rewrite changes. */
+/* Ports and wire header. */
 static __always_inline __u64 sum_rewritten(const struct frame *f)
 {
 	const void *wire = f->wire;
-	return (__u64)word(f->udp) + word(wire) + word(wire + 4) + *(const __u16 *)(wire + 8);
+	return (__u64)word(f->udp) + *(const __u16 *)wire + word(wire + 2) + word(wire + 6);
 }
 
-static __always_inline void put_macs(struct frame *f, const struct rewrite *to)
+/* Two bytes as the packet has them one after the other. */
+static __always_inline __u16 pair(__u8 first, __u8 second)
 {
-	__builtin_memcpy(f->eth->h_dest, to->dest_mac, ETH_ALEN);
-	__builtin_memcpy(f->eth->h_source, to->source_mac, ETH_ALEN);
+	return bpf_htons((__u16)first << 8 | second);
+}
+
+static __always_inline void put_macs(struct frame *f, const struct mac_pair *macs)
+{
+	*(__u64 *)f->eth->h_dest = *(const __u64 *)macs;
+	put_word(f->eth->h_dest + 8, word((const void *)macs + 8));
 }
 
 static __always_inline void put_ip6(void *at, const __u32 *ip)
@@ -127,51 +141,51 @@ static __always_inline void put_ip6(void *at, const __u32 *ip)
 	put_word(at + 12, ip[3]);
 }
 
-/* The packet leaves with these addresses and this wire header; its checksums follow. */
+/* The packet leaves with these addresses and this wire header; its checksums follow. What is written is not read again: a load that spans several
+ * stores waits for them. */
 static __always_inline void rewrite(struct frame *f, const struct rewrite *to)
 {
-	__u64 addresses_before = sum_addresses(f), before = sum_rewritten(f);
+	__u64 addresses = SUM_MODULUS - sum_addresses(f), rest = sum_rewritten(f);
+	__u16 class_and_flag = pair(to->class, to->flag);
 	if (f->family == FAMILY_IP4) {
-		f->ip4->saddr = to->source_ip[0];
-		f->ip4->daddr = to->dest_ip[0];
+		__u32 source = to->source_ip[0], dest = to->dest_ip[0];
+		f->ip4->saddr = source;
+		f->ip4->daddr = dest;
+		addresses += (__u64)source + dest;
+		f->ip4->check = updated(f->ip4->check, addresses);
 	} else {
 		put_ip6(&f->ip6->saddr, to->source_ip);
 		put_ip6(&f->ip6->daddr, to->dest_ip);
+		addresses += sum_ip6(to->source_ip) + sum_ip6(to->dest_ip);
 	}
 	f->udp->source = to->source_port;
 	f->udp->dest = to->dest_port;
-	f->wire->class = to->class;
-	f->wire->flag = to->flag;
+	*(__u16 *)f->wire = class_and_flag;
 	put_word(f->wire->index, to->index);
 	put_word(f->wire->time_ns, to->time_ns);
-	__u64 addresses = sum_addresses(f);
-	if (f->family == FAMILY_IP4)
-		f->ip4->check = updated(f->ip4->check, addresses_before, addresses);
+	rest = (__u64)to->source_port + to->dest_port + class_and_flag + to->index + to->time_ns - rest;
 	if (f->udp->check)
-		put_udp_check(f->udp, updated(f->udp->check, addresses_before + before, addresses + sum_rewritten(f)));
-	put_macs(f, to);
+		put_udp_check(f->udp, updated(f->udp->check, addresses + rest));
+	put_macs(f, to->macs);
 }
 
 /* The packet keeps its sender and its wire header, but for the flag: it goes to another server. */
 static __always_inline void redirect_to(struct frame *f, const struct server_entry *server, __u8 flag)
 {
-	__u64 before = (__u64)f->udp->dest + *(const __u16 *)f->wire, after;
-	f->wire->flag = flag;
+	__u16 class_and_flag = pair(f->wire->class, flag);
+	__u64 addresses = SUM_MODULUS, rest = (__u64)server->port + class_and_flag - f->udp->dest - *(const __u16 *)f->wire;
+	*(__u16 *)f->wire = class_and_flag;
 	f->udp->dest = server->port;
-	after = (__u64)f->udp->dest + *(const __u16 *)f->wire;
 	if (f->family == FAMILY_IP4) {
-		__u32 old = f->ip4->daddr, new = server->ip[0];
-		f->ip4->daddr = new;
-		f->ip4->check = updated(f->ip4->check, old, new);
-		before += old;
-		after += new;
+		__u32 dest = server->ip[0];
+		addresses += (__u64)dest - f->ip4->daddr;
+		f->ip4->daddr = dest;
+		f->ip4->check = updated(f->ip4->check, addresses);
 	} else {
-		before += sum_ip6(&f->ip6->daddr);
+		addresses += sum_ip6(server->ip) - sum_ip6(&f->ip6->daddr);
 		put_ip6(&f->ip6->daddr, server->ip);
-		after += sum_ip6(&f->ip6->daddr);
 	}
 	if (f->udp->check)
-		put_udp_check(f->udp, updated(f->udp->check, before, after));
-	__builtin_memcpy(f->eth->h_dest, server->mac, ETH_ALEN);
-	__builtin_memcpy(f->eth->h_source, server->own_mac, ETH_ALEN);
+		put_udp_check(f->udp, updated(f->udp->check, addresses + rest));
+	put_macs(f, &server->macs);
 }

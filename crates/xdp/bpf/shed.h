@@ -19,7 +19,7 @@ static __always_inline int cut_and_send(struct step *s, __u32 ifindex)
 	if (f->family == FAMILY_IP4) {
 		__u16 before = f->ip4->tot_len;
 		f->ip4->tot_len = bpf_htons(sizeof(struct iphdr) + REFUSAL_BYTES);
-		f->ip4->check = updated(f->ip4->check, before, f->ip4->tot_len);
+		f->ip4->check = updated(f->ip4->check, SUM_MODULUS + f->ip4->tot_len - before);
 	} else {
 		f->ip6->payload_len = bpf_htons(REFUSAL_BYTES);
 	}
@@ -37,7 +37,7 @@ static __always_inline int shed_request(struct step *s)
 {
 	struct frame *f = &s->f;
 	__u32 client_ip[4] = {}, own_ip[4] = {};
-	__u8 client_mac[ETH_ALEN], own_mac[ETH_ALEN];
+	struct mac_pair macs __attribute__((aligned(8)));
 	count(s, COUNT_SHED);
 	const void *ip = source_ip(f);
 	client_ip[0] = word(ip);
@@ -46,10 +46,10 @@ static __always_inline int shed_request(struct step *s)
 		client_ip[2] = word(ip + 8);
 		client_ip[3] = word(ip + 12);
 	}
-	__builtin_memcpy(client_mac, f->eth->h_source, ETH_ALEN);
-	__builtin_memcpy(own_mac, f->eth->h_dest, ETH_ALEN);
+	put_mac(macs.dest, f->eth->h_source);
+	put_mac(macs.source, f->eth->h_dest);
 	struct rewrite to = {
-		.dest_ip = client_ip, .dest_port = f->udp->source, .dest_mac = client_mac, .source_mac = own_mac, .class = f->wire->class,
+		.dest_ip = client_ip, .dest_port = f->udp->source, .macs = &macs, .class = f->wire->class,
 		.flag = FLAG_RESPONSE | STATUS_SHED << FLAG_STATUS_SHIFT, .index = word(f->wire->index), .time_ns = 0,
 	};
 	addresses_of_switch(&to, own_ip, f->family);

@@ -30,7 +30,7 @@
 struct switch_config {
 	__u32 own_ip6[4];  /* 0: none */
 	__u32 own_ip4;     /* 0: none */
-	__u32 answer_ticks; /* an unanswered request is forgotten after so many ticks of 2^20 ns */
+	__u32 answer_ticks; /* an unanswered request is forgotten after so many ticks of the kernel (jiffies) */
 	__u16 port;
 	__u16 types;       /* types there is room for; UNKNOWN comes after them */
 	__u8 mode;
@@ -52,12 +52,17 @@ struct burst_register {
 	__u64 window_arrivals;
 };
 
+/* As an Ethernet header begins. */
+struct mac_pair {
+	__u8 dest[6];
+	__u8 source[6];    /* the switch's own, of the interface by which the packet leaves */
+};
+
 struct server_entry {
 	__u32 ip[4];       /* IPv4: the first word; the others are 0 */
 	__u32 ifindex;     /* of the interface by which the server is reached */
 	__u16 port;
-	__u8 mac[6];
-	__u8 own_mac[6];   /* of that interface */
+	struct mac_pair macs;
 	__u8 family;       /* 0: no such server */
 	__u8 pad[5];
 };
@@ -87,8 +92,7 @@ struct nat_entry {
 	__u32 time_ns;     /* the client's field, network order */
 	__u32 ifindex;     /* of the interface by which the client is reached */
 	__u16 client_port;
-	__u8 client_mac[6];
-	__u8 own_mac[6];
+	struct mac_pair macs; /* of a response */
 	__u16 servers[2];  /* of the plain or original copy, and of the clone */
 	__u8 wire_class;
 	__u8 family;

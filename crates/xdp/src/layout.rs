@@ -161,8 +161,8 @@ mirror! {
         ip: [u8; 16] as "ip" at 0,
         ifindex: u32 as "ifindex" at 16,
         port: [u8; 2] as "port" at 20,
-        mac: [u8; 6] as "mac" at 22,
-        own_mac: [u8; 6] as "own_mac" at 28,
+        mac: [u8; 6] as "macs.dest" at 22,
+        own_mac: [u8; 6] as "macs.source" at 28,
         family: u8 as "family" at 34,
     }
 }

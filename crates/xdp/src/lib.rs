@@ -15,6 +15,7 @@
 //! | tables made from a policy's | [`tables_of`] |
 //! | what this machine lacks for it | [`missing`] |
 //! | load, attach, publish, read | [`XdpSwitch`] |
+//! | the kernel's ticks | `ticks.rs` |
 
 mod grace;
 mod layout;
@@ -24,6 +25,7 @@ mod registers;
 mod support;
 mod switch;
 mod tables;
+mod ticks;
 
 /// How a driver runs the program.
 pub use aya::programs::XdpMode;

@@ -3,28 +3,11 @@
 use crate::compile;
 use aya::Ebpf;
 use aya::programs::Xdp;
-use std::fs;
-
-/// The oldest kernel with all that the program uses.
-const OLDEST_KERNEL: (u32, u32) = (5, 15);
-/// `CAP_NET_ADMIN` and `CAP_BPF`, as bits of the effective set.
-const CAPABILITIES: u64 = 1 << 12 | 1 << 39;
 
 /// What is missing for an XDP program here, each in a sentence with its remedy; nothing when one compiles and loads.
 #[must_use]
 pub fn missing() -> Vec<String> {
-    let mut missing = Vec::new();
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    if version_of(&release).is_none_or(|version| version < OLDEST_KERNEL) {
-        let release = release.trim();
-        missing.push(format!(
-            "Linux {release} is older than 5.15: boot a newer one"
-        ));
-    }
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    if effective(&status) & CAPABILITIES != CAPABILITIES {
-        missing.push("it needs root, or CAP_BPF and CAP_NET_ADMIN".to_owned());
-    }
+    let mut missing = headway_bpf::missing();
     match compile() {
         Err(error) => missing.push(error.to_string()),
         Ok(objects) if missing.is_empty() => missing.extend(refusal(&objects.bare)),
@@ -42,32 +25,4 @@ fn refusal(bare: &[u8]) -> Option<String> {
     let program: &mut Xdp = loaded.program_mut("bare")?.try_into().ok()?;
     let refused = program.load().err()?;
     Some(format!("the kernel refuses XDP programs: {refused}"))
-}
-
-fn version_of(release: &str) -> Option<(u32, u32)> {
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit());
-    let major = numbers.next()?.parse().ok()?;
-    Some((major, numbers.next()?.parse().ok()?))
-}
-
-/// The effective capabilities of `/proc/self/status`.
-fn effective(status: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
-        .unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kernels_and_capabilities_are_read() {
-        assert_eq!(version_of("6.18.44-fc\n"), Some((6, 18)));
-        assert_eq!(version_of("5.4.0"), Some((5, 4)));
-        assert_eq!(version_of("odd"), None);
-        let status = "Name:\tx\nCapEff:\t000001ffffffffff\n";
-        assert_eq!(effective(status) & CAPABILITIES, CAPABILITIES);
-        assert_eq!(effective("CapEff:\t0000000000000000\n"), 0);
-    }
 }

@@ -4,6 +4,7 @@ use crate::layout::{
     CLONE_MAGIC, CLONING_CALMEST, CLONING_LONGER, CLONING_OFF, CPU_REGISTERS_BYTES, CpuRegisters,
     MODE_DIRECT, MODE_NAT, NAT_SLOTS, OrderBytes, RACK_TABLES_BYTES, Raw, SwitchConfig, bytes_of,
 };
+use crate::ticks::{in_ticks, ticks_a_second};
 use crate::{Registers, XdpTables, grace};
 use aya::maps::{Array, MapData, MapError, PerCpuArray, PerCpuValues};
 use aya::programs::tc::{TcAttachOptions, TcAttachType};
@@ -49,7 +50,7 @@ pub struct XdpSwitchConfig {
 pub enum SwitchError {
     /// The kernel refused the program or its maps.
     #[error(
-        "the kernel does not load the XDP program; it needs Linux 5.15, and root or CAP_BPF with CAP_NET_ADMIN: {0}"
+        "the kernel does not load the XDP program; it needs Linux 5.15, and root or CAP_BPF with CAP_NET_ADMIN (`headway doctor` says what is missing): {0}"
     )]
     Load(#[from] EbpfError),
     /// The program's object lacks a part.
@@ -62,7 +63,7 @@ pub enum SwitchError {
     Program(#[source] ProgramError),
     /// The interface does not take the program.
     #[error(
-        "cannot attach to interface {interface}: {source}. `ip link show {interface}` shows whether it exists and has another XDP program"
+        "cannot attach to interface {interface}: {source}. `ip link show {interface}` shows whether it exists and has another XDP program: end that one, or name another interface"
     )]
     Attach {
         /// The interface.
@@ -146,7 +147,8 @@ impl XdpSwitch {
     /// # Errors
     /// [`SwitchError`] when the configuration is none, or the kernel refuses it.
     pub fn load(object: &[u8], config: &XdpSwitchConfig) -> Result<Self, SwitchError> {
-        let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&config_of(config)?);
+        let rate = ticks_a_second(object)?;
+        let bytes: [u8; SwitchConfig::BYTES] = bytes_of(&config_of(config, rate)?);
         let mut program = EbpfLoader::new()
             .override_global("config", &bytes, true)
             .load(object)?;
@@ -324,7 +326,8 @@ fn share_slots(registers: &mut RegistersMap) -> Result<(), SwitchError> {
     registers.set(0, shared, 0).map_err(reading)
 }
 
-fn config_of(config: &XdpSwitchConfig) -> Result<SwitchConfig, SwitchError> {
+/// `rate`: ticks a second.
+fn config_of(config: &XdpSwitchConfig, rate: u32) -> Result<SwitchConfig, SwitchError> {
     if config.own_ip4.is_none() && config.own_ip6.is_none() {
         return Err(SwitchError::NoAddress);
     }
@@ -346,7 +349,7 @@ fn config_of(config: &XdpSwitchConfig) -> Result<SwitchConfig, SwitchError> {
     Ok(SwitchConfig {
         own_ip6: config.own_ip6.map_or([0; 16], |ip| ip.octets()),
         own_ip4: config.own_ip4.map_or([0; 4], |ip| ip.octets()),
-        answer_ticks: u32::try_from(config.answer.as_nanos() >> 20).unwrap_or(u32::MAX),
+        answer_ticks: in_ticks(config.answer, rate),
         port: config.port.to_be_bytes(),
         types: config.types,
         window_ns: window_ns.max(1),

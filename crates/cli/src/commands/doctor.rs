@@ -26,6 +26,7 @@ impl Args {
         let mut findings = examine();
         findings.push(preemption());
         findings.push(rack_switch());
+        findings.push(af_xdp());
         let noise = noise::measure(WATCH, None)?;
         let mut writer = output::open(self.to.output.as_deref())?;
         match self.to.format {
@@ -87,6 +88,26 @@ fn rack_switch() -> Finding {
             missing.join("; ")
         },
         remedy: (!is_here).then(|| "headway rack without --xdp needs none of it".to_owned()),
+    }
+}
+
+/// Whether `headway serve --listen xdp://DEVICE:PORT` can run here.
+fn af_xdp() -> Finding {
+    let missing = headway_xsk::missing();
+    let is_here = missing.is_empty();
+    Finding {
+        name: "AF_XDP",
+        level: if is_here {
+            Severity::Good
+        } else {
+            Severity::Absent
+        },
+        detail: if is_here {
+            "servers can take a device's packets without the kernel's network stack".to_owned()
+        } else {
+            missing.join("; ")
+        },
+        remedy: (!is_here).then(|| "headway serve on udp://HOST:PORT needs none of it".to_owned()),
     }
 }
 

@@ -25,6 +25,7 @@ mod recording;
 mod replayed;
 mod reproduce;
 mod serving;
+mod serving_xdp;
 mod sweeps;
 
 use std::process::{Command, Output};

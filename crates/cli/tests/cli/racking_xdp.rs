@@ -1,7 +1,7 @@
 //! `headway rack --xdp`: a client, a switch and two servers in network namespaces, each the real command.
 
 #[path = "../../../xdp/tests/common/net.rs"]
-mod net;
+pub(super) mod net;
 
 use super::agents::{KEY, key_file};
 use super::errors::refused;
@@ -150,6 +150,43 @@ fn a_rack_in_the_kernel_is_shaped_and_nothing_is_left_of_it_when_it_is_killed() 
                 std::thread::sleep(Duration::from_millis(5));
             }
         }
+        drop(signals);
+        hosts.into_iter().for_each(Host::end);
+    });
+}
+
+/// Its whole process stands still, the control plane with it: packets go on by the last tables.
+#[test]
+fn packets_go_on_while_the_process_of_the_kernels_switch_stands_still() {
+    in_namespaces("headway rack --xdp that stands still", || {
+        enter_namespace();
+        let (hosts, signals): (Vec<_>, Vec<_>) = SERVERS.map(server).into_iter().unzip();
+        let client = Host::start(CLIENT, || {
+            let url = format!("udp://{LISTEN}");
+            let load = ["load", &url, "--workload", "shenango-bimodal"];
+            let rate = ["--rate", "500", "--duration", "1s", "--timeout", "2s"];
+            super::json(&[&load[..], &rate, &["--format", "json"]].concat())
+        });
+        shell("ip address add 10.77.0.1/32 dev lo");
+        wire_to(&hosts.iter().collect::<Vec<_>>());
+        wire_to(&[&client]);
+        hosts.iter().for_each(Host::begin);
+        let folder = tempfile::tempdir().expect("a folder");
+        let ctl = folder.path().join("rack");
+        let ctl = ctl.to_str().expect("a plain path");
+        let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &["--ctl", ctl]));
+        std::thread::sleep(Duration::from_millis(300));
+        rack.signal(libc::SIGSTOP);
+        client.begin();
+        let run = client.end();
+        rack.signal(libc::SIGCONT);
+        assert_eq!(count(&run, "lost"), 0, "{run}");
+        assert!(count(&run, "sent") > 250, "{run}");
+        // What was counted meanwhile is taken up.
+        let status = status(ctl);
+        let answered = status["counts"]["answered"].as_u64();
+        assert_eq!(answered, Some(count(&run, "answered")), "{status}");
+        rack.kill();
         drop(signals);
         hosts.into_iter().for_each(Host::end);
     });

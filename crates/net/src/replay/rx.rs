@@ -53,9 +53,11 @@ impl ReplayRx {
 }
 
 impl Rx for ReplayRx {
-    const POLL_IS_SYSTEM_CALL: bool = false;
-
     type Scratch = ();
+
+    fn poll_is_system_call(&self) -> bool {
+        false
+    }
 
     fn scratch(&self) {}
 
@@ -124,6 +126,11 @@ impl Rx for ReplayRx {
 
     fn finished(&self) -> bool {
         self.queue().remaining().is_empty()
+    }
+
+    /// None: the schedule waits for whoever polls.
+    fn dropped(&self) -> u64 {
+        0
     }
 }
 

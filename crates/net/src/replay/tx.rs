@@ -52,6 +52,10 @@ const UNTOUCHED: Completion = Completion {
 };
 
 impl Tx for ReplayTx {
+    fn send_is_system_call(&self) -> bool {
+        false
+    }
+
     fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
         self.record(pool, slot, now_ns, false);
         Ok(())

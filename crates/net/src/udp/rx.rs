@@ -69,18 +69,14 @@ impl UdpRx {
         let is_own = self.is_own(received);
         slot.set_len(if is_own { 0 } else { received.len });
     }
-
-    /// Requests the kernel dropped because this queue was full, since it was opened: the server never saw them,
-    /// and only this counter tells a lost request from one never sent.
-    pub fn dropped(&self) -> u64 {
-        options::memory(&self.socket).map_or(0, |memory| u64::from(memory.drops))
-    }
 }
 
 impl Rx for UdpRx {
-    const POLL_IS_SYSTEM_CALL: bool = true;
-
     type Scratch = Batch;
+
+    fn poll_is_system_call(&self) -> bool {
+        true
+    }
 
     fn scratch(&self) -> Batch {
         Batch::new()
@@ -128,5 +124,10 @@ impl Rx for UdpRx {
 
     fn finished(&self) -> bool {
         false
+    }
+
+    /// By the kernel, which alone can tell a request that it lost from one never sent.
+    fn dropped(&self) -> u64 {
+        options::memory(&self.socket).map_or(0, |memory| u64::from(memory.drops))
     }
 }

@@ -56,6 +56,12 @@ impl HeaderByte {
     /// The request's type, which names its class.
     pub const CLASS: Self = Self(0);
 
+    /// Its place in the header.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
     /// The byte at this place.
     ///
     /// # Errors

@@ -40,6 +40,10 @@ impl UdpTx {
 }
 
 impl Tx for UdpTx {
+    fn send_is_system_call(&self) -> bool {
+        true
+    }
+
     fn send(&mut self, pool: &Pool, slot: &mut SlotId, _now_ns: u64) -> io::Result<()> {
         if self.on_all {
             let one = std::slice::from_mut(slot);

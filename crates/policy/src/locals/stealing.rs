@@ -32,27 +32,42 @@ impl Stealing {
     }
 
     fn steal<Q: Queues>(&mut self, queues: &mut Q) -> Steal {
-        let (me, workers) = (queues.me(), queues.workers());
+        let (me, workers) = (queues.me().index(), queues.workers());
         let first = self.rng.below(workers);
-        let in_turn = (0..workers).map(|offset| WorkerId(((first + offset) % workers) as u16));
-        let others = in_turn.filter(|&worker: &WorkerId| worker != me);
         let mut outcome = Steal::Empty;
-        for victim in queues.sibling().into_iter().chain(others) {
-            let waiting = queues.len(victim);
-            if waiting == 0 {
-                continue;
-            }
-            let most = match self.take {
-                StealAmount::Half => waiting.div_ceil(2),
-                StealAmount::One => 1,
-            };
-            match queues.try_steal(victim, most) {
+        if let Some(sibling) = queues.sibling() {
+            match self.steal_from(sibling, queues) {
                 Steal::Batch(count) => return Steal::Batch(count),
-                Steal::Retry => outcome = Steal::Retry,
-                Steal::Empty => {}
+                tried => outcome = tried,
+            }
+        }
+        // Two stretches of indices: a remainder for each victim would cost more than the look at its queue.
+        for stretch in [first..workers, 0..first] {
+            for victim in stretch {
+                if victim == me {
+                    continue;
+                }
+                match self.steal_from(WorkerId(victim as u16), queues) {
+                    Steal::Batch(count) => return Steal::Batch(count),
+                    Steal::Retry => outcome = Steal::Retry,
+                    Steal::Empty => {}
+                }
             }
         }
         outcome
+    }
+
+    #[inline]
+    fn steal_from<Q: Queues>(&self, victim: WorkerId, queues: &mut Q) -> Steal {
+        let waiting = queues.len(victim);
+        if waiting == 0 {
+            return Steal::Empty;
+        }
+        let most = match self.take {
+            StealAmount::Half => waiting.div_ceil(2),
+            StealAmount::One => 1,
+        };
+        queues.try_steal(victim, most)
     }
 }
 

@@ -118,6 +118,10 @@ impl Switch for BoundedSwitch {
         self.held.len()
     }
 
+    fn compares_queues(&self) -> bool {
+        false
+    }
+
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }

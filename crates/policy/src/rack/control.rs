@@ -195,6 +195,13 @@ impl ControlPlane {
         begins
     }
 
+    /// Nobody scores the candidates any more: nothing is left to be chosen. Whether something was.
+    pub fn abandon_planning(&mut self) -> bool {
+        let planned = !self.candidates.is_empty();
+        self.candidates.clear();
+        planned
+    }
+
     /// How far the demand has moved, in cores, by [`ControlRules::drift`]: `Σ |R_g − D_g·R_total|` over groups, or
     /// `Σ |D_r − D_r'|·R_total` over types, `D'` being the demand of the last planning.
     #[must_use]

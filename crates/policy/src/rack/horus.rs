@@ -111,6 +111,10 @@ impl Switch for Horus {
         0
     }
 
+    fn compares_queues(&self) -> bool {
+        false
+    }
+
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }

@@ -75,6 +75,10 @@ impl Switch for NetClone {
         0
     }
 
+    fn compares_queues(&self) -> bool {
+        true
+    }
+
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }

@@ -105,6 +105,10 @@ impl Switch for ShortestSwitch {
         0
     }
 
+    fn compares_queues(&self) -> bool {
+        true
+    }
+
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }

@@ -51,6 +51,10 @@ impl Switch for RandomSwitch {
         0
     }
 
+    fn compares_queues(&self) -> bool {
+        false
+    }
+
     fn shaper(&mut self) -> Option<&mut Shaper> {
         None
     }
@@ -105,6 +109,10 @@ impl Switch for RoundRobinSwitch {
 
     fn held(&self) -> usize {
         0
+    }
+
+    fn compares_queues(&self) -> bool {
+        false
     }
 
     fn shaper(&mut self) -> Option<&mut Shaper> {

@@ -24,6 +24,9 @@ pub trait Switch {
     /// Requests held.
     fn held(&self) -> usize;
 
+    /// Whether it goes by [`Reply::queue`], which servers are asked for.
+    fn compares_queues(&self) -> bool;
+
     /// The switch whose registers a control plane reads, where there is one.
     fn shaper(&mut self) -> Option<&mut Shaper>;
 
@@ -65,6 +68,10 @@ impl Switch for Shaper {
 
     fn held(&self) -> usize {
         0
+    }
+
+    fn compares_queues(&self) -> bool {
+        false
     }
 
     fn shaper(&mut self) -> Option<&mut Shaper> {

@@ -132,6 +132,10 @@ impl<C: Switch, T: Switch> Switch for Tiers<C, T> {
         self.racks.iter().map(Switch::held).sum()
     }
 
+    fn compares_queues(&self) -> bool {
+        self.core.compares_queues() || self.racks.iter().any(Switch::compares_queues)
+    }
+
     fn shaper(&mut self) -> Option<&mut Shaper> {
         self.core.shaper()
     }

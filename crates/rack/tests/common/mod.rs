@@ -88,6 +88,9 @@ mod forwarding {
         fn held(&self) -> usize {
             self.0.held()
         }
+        fn compares_queues(&self) -> bool {
+            self.0.compares_queues()
+        }
         fn shaper(&mut self) -> Option<&mut Shaper> {
             self.0.shaper()
         }

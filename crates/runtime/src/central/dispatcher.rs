@@ -131,6 +131,9 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         self.interrupt();
         self.flush();
         self.publish_plan();
+        if let Some(rack) = &self.rack {
+            rack.has(self.in_flight);
+        }
         collected + received + dispatched
     }
 

@@ -32,7 +32,7 @@ use crate::parts::{
     EngineParts, Layout, LiveEngine, QueueDepths, ServerConfig, SetRules, executors, kernel_drops,
     tallies,
 };
-use crate::rack::{SetDuty, set_duty};
+use crate::rack::{ServerQueue, SetDuty, set_duty};
 use crate::rules::{RulesSender, rules};
 use crate::rx_waker::RxWaker;
 use crate::service::Service;
@@ -46,8 +46,8 @@ pub const LOOK_NS: u64 = 5_000;
 const LOOK_BY_SYSTEM_CALL_NS: u64 = 25_000;
 
 /// How often a busy worker polls a receive queue of this kind, unless told otherwise, ns.
-pub(crate) const fn usual_look_ns<R: Rx>() -> u64 {
-    if R::POLL_IS_SYSTEM_CALL {
+pub(crate) fn usual_look_ns<R: Rx>(rx: &R) -> u64 {
+    if rx.poll_is_system_call() {
         LOOK_BY_SYSTEM_CALL_NS
     } else {
         LOOK_NS
@@ -217,6 +217,7 @@ where
     L: Local + Send + 'static,
     M: Monitor + Send + 'static,
     D: Datapath,
+    D::Rx: 'static,
     C: Classifier,
     S: Service,
 {
@@ -233,6 +234,15 @@ where
     let (control, controls) = controls(&systems, config.stalls);
     let journals = control.open_journal(runners, config.journal);
     let mut executors = executors(&parts.service, txs, journals, &pool, tallies);
+    let queue = config.behind_switch.then(|| {
+        let rxs = rxs.clone();
+        let backlog = move || rxs.iter().map(|rx| rx.backlog_hint()).sum();
+        Arc::new(ServerQueue::new(dispatchers, backlog))
+    });
+    if let Some(queue) = &queue {
+        let executors = executors.iter_mut();
+        executors.for_each(|executor| executor.tells_queue(queue));
+    }
     let mut dispatcher_executors = executors.split_off(count).into_iter();
     let mut executors = executors.into_iter();
     let threads = count + if dedicated { dispatchers } else { 0 };
@@ -242,7 +252,7 @@ where
         _ if dedicated => Telling::AskedWithHint,
         _ => Telling::Asked,
     };
-    let look_ns = config.look_ns.unwrap_or(usual_look_ns::<D::Rx>());
+    let look_ns = config.look_ns.unwrap_or(usual_look_ns(&*rxs[0]));
     let ends = rxs
         .iter()
         .zip(dispatcher_txs)
@@ -261,10 +271,11 @@ where
         let (links, worker_ends): (Vec<_>, Vec<_>) = (0..size)
             .map(|_| worker_link(system.depth.min(pool.len())))
             .unzip();
-        let rack = config.behind_switch.then(|| {
+        let rack = queue.as_ref().map(|queue| {
             let (sender, receiver) = rules();
             orders.push(sender);
-            RackSide::new(&shape, buffers.free.len(), receiver)
+            let buffers = buffers.free.len();
+            RackSide::new(&shape, buffers, receiver, Arc::clone(queue), number)
         });
         let (dispatcher_rules, rules) = rules();
         let (local_rules, locals) = locals(system.locals);

@@ -1,5 +1,7 @@
 //! What a dispatcher does behind a rack's switch: drops clones that cannot start at once, hands requests back, takes duties.
 
+use std::sync::Arc;
+
 use headway_net::classify::Classifier;
 use headway_net::datapath::{Rx, Tx};
 use headway_net::header::{CloneRole, Flag};
@@ -12,7 +14,7 @@ use headway_policy::{BitSet, ClassId, Shape};
 use super::waiting::{Waiting, describe};
 use crate::control::ServerControl;
 use crate::intake::Intake;
-use crate::rack::PreparedOrder;
+use crate::rack::{PreparedOrder, ServerQueue};
 use crate::rules::RulesReceiver;
 use crate::token::job_of;
 
@@ -26,6 +28,9 @@ pub(super) struct RackSide {
     switch: Peer,
     /// UNKNOWN included.
     classes: usize,
+    /// Where it says how many requests it has, and its number there.
+    queue: Arc<ServerQueue>,
+    dispatcher: usize,
     /// Withdrawn requests that the switch wants kept; empty between calls.
     kept: Vec<SlotId>,
 }
@@ -41,13 +46,17 @@ pub(super) struct Returning<'a, I, R: Rx, T, C> {
 }
 
 impl RackSide {
-    /// For a server of this shape, which holds at most as many requests as it has `buffers`.
+    /// For a server of this shape, which holds at most as many requests as it has `buffers`; the dispatcher of this number in `queue`.
     pub(super) fn new(
         shape: &Shape,
         buffers: usize,
         orders: RulesReceiver<PreparedOrder>,
+        queue: Arc<ServerQueue>,
+        dispatcher: usize,
     ) -> Box<Self> {
         Box::new(Self {
+            queue,
+            dispatcher,
             agent: Agent::new(&shape.ascending()),
             orders,
             number: 0,
@@ -56,6 +65,12 @@ impl RackSide {
             classes: shape.queues(),
             kept: Vec::with_capacity(buffers),
         })
+    }
+
+    /// The dispatcher has so many requests.
+    #[inline]
+    pub(super) fn has(&self, requests: usize) {
+        self.queue.set(self.dispatcher, requests);
     }
 
     /// Whether there is an order that was not looked at.

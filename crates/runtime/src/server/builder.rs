@@ -354,9 +354,22 @@ impl<S, D, C> Builder<S, D, C> {
 
     /// Where requests come from.
     pub fn datapath<D2: Datapath>(self, datapath: D2) -> Builder<S, Custom<D2>, C> {
+        self.custom(datapath, None)
+    }
+
+    /// Where requests come from, and the address that [`Server::local_addr`] tells.
+    pub fn datapath_at<D2: Datapath>(
+        self,
+        datapath: D2,
+        addr: SocketAddr,
+    ) -> Builder<S, Custom<D2>, C> {
+        self.custom(datapath, Some(addr))
+    }
+
+    fn custom<D2>(self, datapath: D2, addr: Option<SocketAddr>) -> Builder<S, Custom<D2>, C> {
         self.with(|parts| BuilderParts {
             service: parts.service,
-            datapath: Custom(datapath),
+            datapath: Custom { datapath, addr },
             classifier: parts.classifier,
         })
     }

@@ -52,15 +52,18 @@ impl Source for Udp {
     }
 }
 
-/// A datapath made elsewhere.
+/// A datapath made elsewhere, and the address that it listens on, if it does.
 #[derive(Clone, Copy, Debug)]
-pub struct Custom<D>(pub(super) D);
+pub struct Custom<D> {
+    pub(super) datapath: D,
+    pub(super) addr: Option<SocketAddr>,
+}
 
 impl<D: Datapath<Rx: 'static, Tx: 'static>> Source for Custom<D> {
     type Path = D;
 
     fn open(self) -> Result<(D, Option<SocketAddr>), BindError> {
-        Ok((self.0, None))
+        Ok((self.datapath, self.addr))
     }
 
     fn steering(&self) -> Option<Steering> {

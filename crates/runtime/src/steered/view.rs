@@ -215,7 +215,8 @@ impl<R: Rx, C: Classifier> Queues for SteeredQueues<R, C> {
 
     /// Behind what arrived meanwhile: the receive queue and the run queue are one to the policy.
     fn push(&mut self, job: JobId) {
-        if self.now_ns >= self.looked_ns + usual_look_ns::<R>() {
+        let look_ns = usual_look_ns(self.peers.rx(self.me));
+        if self.now_ns >= self.looked_ns + look_ns {
             self.looked_ns = self.now_ns;
             self.pull(self.me, BATCH);
         }

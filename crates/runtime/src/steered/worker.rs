@@ -148,7 +148,8 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T
                 }
                 let stopped_ns = runner.run(job, slice_ns, self);
                 // Sending takes a time of its own where it is a system call.
-                self.stopped_ns = (!R::POLL_IS_SYSTEM_CALL).then_some(stopped_ns);
+                let took_long = self.executor.tx.send_is_system_call();
+                self.stopped_ns = (!took_long).then_some(stopped_ns);
             }
             Next::Retry => {}
             Next::Idle => return false,

@@ -73,7 +73,7 @@ where
     let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
         .map(|_| request_queue(pool.len(), L::STEALS))
         .unzip();
-    let look_ns = config.look_ns.unwrap_or(usual_look_ns::<D::Rx>());
+    let look_ns = config.look_ns.unwrap_or(usual_look_ns(&*rxs[0]));
     let common = Common::new(thieves, system.shared_queues, pool.len(), look_ns);
     let common = Arc::new(common);
     let intake = Intake::new(

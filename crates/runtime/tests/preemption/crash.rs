@@ -42,6 +42,10 @@ impl Datapath for Breaking {
 }
 
 impl Tx for BreakingTx {
+    fn send_is_system_call(&self) -> bool {
+        self.tx.send_is_system_call()
+    }
+
     fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
         assert!(self.broken.swap(true, Ordering::Relaxed), "the test asked");
         self.tx.send(pool, slot, now_ns)

@@ -260,6 +260,49 @@ fn several_groups_have_workers_reserved() {
     assert_eq!(server.shutdown(FOREVER).unwrap().answered, 11);
 }
 
+/// Who asks gets two more bytes; nobody else does, and no server without a switch tells.
+#[test]
+fn a_response_says_how_many_requests_there_are_where_the_switch_asks() {
+    both_layouts(|layout| {
+        let switch = Switch::before_server(layout);
+        let asking = Flag::REQUEST.with_queue(true);
+        for index in 0..3 {
+            switch.send(LONG, asking, index);
+        }
+        switch.send(LONG, Flag::REQUEST, 3);
+        if layout == Layout::Dedicated {
+            switch.accepted(4);
+        }
+        // Once this one is accepted, the dispatcher has said that it had the others.
+        switch.send(LONG, Flag::REQUEST, 4);
+        if layout == Layout::Dedicated {
+            switch.accepted(5);
+        }
+        switch.gate.store(true, Ordering::Release);
+        let mut said = [None; 5];
+        for _ in 0..5 {
+            let (header, body) = switch.receive();
+            assert_eq!(header.flag.has_queue(), header.index < 3, "{layout:?}");
+            let (_, queue) = body.split_at(body.len() - if header.index < 3 { 2 } else { 0 });
+            let queue = queue.try_into().ok().map(u16::from_be_bytes);
+            said[header.index as usize] = queue;
+        }
+        let [first, second, third] = [0, 1, 2].map(|index| said[index].expect("it was asked"));
+        if layout == Layout::Dedicated {
+            assert!((3..=4).contains(&first), "{first} waited");
+        }
+        // The dispatcher may not have noticed yet that others were answered.
+        assert!(second <= 4 && third <= 4, "{said:?}");
+        assert_eq!(switch.server.shutdown(FOREVER).unwrap().answered, 5);
+    });
+    let alone = builder().serving(gated(&Arc::new(AtomicBool::new(true))));
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(FOREVER)).unwrap();
+    socket.connect(alone.local_addr().unwrap()).unwrap();
+    send(&socket, SHORT, Flag::REQUEST.with_queue(true), 1);
+    assert!(!receive(&socket).0.flag.has_queue());
+}
+
 #[test]
 fn orders_and_policies_that_cannot_be_carried_out_are_refused() {
     let server = builder().directed().serving(gated(&Arc::default()));

@@ -105,6 +105,10 @@ impl<T: Send + 'static> Host<T> {
         self.wired.send(()).expect("the host waits");
     }
 
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     pub(crate) fn end(self) -> T {
         self.thread.join().expect("the host's work")
     }

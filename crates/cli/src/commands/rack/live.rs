@@ -1,7 +1,9 @@
 //! The switch and its control plane, until a signal.
 
 use super::settings::RackSettings;
-use super::start::{announce, begin_control, hear_agents, run_agents, score, tell};
+use super::start::{
+    EndsWith, announce, begin_control, control_failed, hear_agents, run_agents, score, tell,
+};
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
 use crate::commands::http::HttpServer;
@@ -11,7 +13,9 @@ use crate::error::explain;
 use anyhow::{Context, Result};
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
-use headway_rack::{SwitchLimits, SwitchStopper, SwitchTables, UdpSwitch, run_control};
+use headway_rack::{
+    ScoringTask, SwitchLimits, SwitchStopper, SwitchTables, UdpSwitch, keep_control,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::process::ExitCode;
@@ -113,6 +117,7 @@ fn serve<S: Switch + Send + 'static>(
     let counted = thread::scope(|scope| {
         let forwarding = thread::Builder::new().name("hw-switch".into());
         let forwarding = forwarding.spawn_scoped(scope, || {
+            let _ends = EndsWith(&stopped);
             switch.run(&stopped);
             *switch.switch().counts()
         });
@@ -126,7 +131,8 @@ fn serve<S: Switch + Send + 'static>(
                     agents.follow(control);
                 }
             };
-            run_control(control, &stopped, |task| score(turns, task), observe);
+            let score = |task: &ScoringTask| score(turns, task);
+            keep_control(control, &stopped, score, observe, control_failed);
         }
         forwarding.map(|thread| thread.join())
     });

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, Scope};
 
 /// The load at which the first groups are chosen, before anything is measured.
@@ -29,6 +29,22 @@ pub(super) fn begin_control(
     };
     control.choose(&score(turns, &first));
     RackControl::new(control, Arc::clone(tables))
+}
+
+/// Says that the control plane panicked; its own message says why.
+pub(super) fn control_failed() {
+    eprintln!(
+        "the control plane failed: packets go on by the last tables, and another one takes these up"
+    );
+}
+
+/// Ends the control plane with the thread that it works for, by a panic too.
+pub(super) struct EndsWith<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for EndsWith<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 /// Scores candidates for the servers that are there.

@@ -1,7 +1,9 @@
 //! The switch in the kernel, under the same control plane: registers come from the XDP program, tables go to it.
 
 use super::settings::RackSettings;
-use super::start::{announce, begin_control, hear_agents, run_agents, score, tell};
+use super::start::{
+    EndsWith, announce, begin_control, control_failed, hear_agents, run_agents, score, tell,
+};
 use super::status::{self, ObservedPlane, RackSubject};
 use super::xdp_servers::ServerWatch;
 use crate::commands::http::HttpServer;
@@ -13,7 +15,9 @@ use anyhow::{Context, Result};
 use headway_machine::Clock;
 use headway_policy::rack::systems::RackSystem;
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, Shaper, Switch};
-use headway_rack::{PacketCounts, SwitchReport, SwitchTables, TypeTable, run_control};
+use headway_rack::{
+    PacketCounts, ScoringTask, SwitchReport, SwitchTables, TypeTable, keep_control,
+};
 use headway_xdp::{
     Mode, Neighbour, NeighbourError, Registers, SwitchError, XdpCounts, XdpMode, XdpSwitch,
     XdpSwitchConfig, compile, neighbour_of, tables_of,
@@ -124,11 +128,15 @@ pub(super) fn serve<S: Switch>(
     announce(settings, at, &subject)?;
     let relayed = thread::scope(|scope| {
         let relaying = thread::Builder::new().name("hw-relay".into());
-        let relaying = relaying.spawn_scoped(scope, || relay.run(&stopped));
+        let relaying = relaying.spawn_scoped(scope, || {
+            let _ends = EndsWith(&stopped);
+            relay.run(&stopped)
+        });
         if let Some(agents) = &agents {
             run_agents(scope, agents, &stopped);
         }
-        run_control(control, &stopped, |task| score(turns, task), observe);
+        let score = |task: &ScoringTask| score(turns, task);
+        keep_control(control, &stopped, score, observe, control_failed);
         relaying.map(|thread| thread.join())
     });
     let relayed = relayed.context("cannot start the thread between program and control plane")?;

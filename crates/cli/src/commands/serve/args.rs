@@ -13,7 +13,8 @@ pub(crate) struct Args {
     /// Read settings from a TOML file; flags override it
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Where to listen; port 0 lets the system choose [default: udp://127.0.0.1:7000]
+    /// Where to listen: udp://HOST:PORT, or xdp://DEVICE:PORT for a device's packets without the kernel's network stack; port 0 lets the system
+    /// choose [default: udp://127.0.0.1:7000]
     #[arg(long, value_name = "URL")]
     pub(super) listen: Option<String>,
     /// The service [default: spin]

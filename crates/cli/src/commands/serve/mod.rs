@@ -4,6 +4,7 @@ mod args;
 mod check;
 pub(crate) mod config;
 pub(crate) mod ctl;
+mod datapath;
 mod describe;
 mod interrupt;
 mod meter;
@@ -18,6 +19,7 @@ use anyhow::{Context, Result};
 pub(crate) use args::Args;
 use config::{Flags, Sourced};
 use ctl::{ControlSocket, Place, SocketFile, Subject};
+use datapath::ListenAddress;
 pub(crate) use headway::config::address;
 use headway::config::{LISTEN, default_workers, pin, workload};
 use headway_runtime::{Idle, Layout, Mechanism, Server, Stats};
@@ -65,7 +67,7 @@ impl Args {
             (early, _) => early,
         };
         let _socket = answer_control(socket, &server)?;
-        announce(&server)?;
+        announce(&server, &settings.listen.value)?;
         let learner = Learner::of(&server, settings.workers.value);
         server.wait();
         let stopped = server.shutdown(settings.drain);
@@ -111,7 +113,7 @@ impl Args {
             }),
             listen: file
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
-                .parse(|url| address(url))?,
+                .parse(|url| ListenAddress::parse(url))?,
             app,
             rack,
             interruption,
@@ -186,7 +188,7 @@ fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Opti
 }
 
 /// One line for whoever waits for the server, the rest for people.
-fn announce(server: &Server) -> Result<()> {
+fn announce(server: &Server, listen: &ListenAddress) -> Result<()> {
     let Some(addr) = server.local_addr() else {
         return Ok(());
     };
@@ -194,7 +196,7 @@ fn announce(server: &Server) -> Result<()> {
         eprintln!("threads are not pinned: {why}; latencies will suffer");
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "listening udp://{addr}")?;
+    writeln!(out, "listening {}", listen.shown(addr))?;
     Ok(out.flush()?)
 }
 

@@ -2,6 +2,7 @@
 
 use super::config::Sourced;
 use super::ctl::{ControlSocket, Place};
+use super::datapath::{ListenAddress, is_of_device};
 use super::interrupt::Interruption;
 use super::rack::RackMembership;
 use crate::commands::apps::{BuiltInApp, KvFlags};
@@ -13,12 +14,11 @@ use headway_net::udp::Steering;
 use headway_policy::systems::ServerSpec;
 use headway_runtime::{Idle, Layout, Pin, Server, StartError};
 use headway_workload::Workload;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Everything decided. What the server may still refuse keeps its place.
 pub(super) struct ServeSettings {
-    pub(super) listen: Sourced<SocketAddr>,
+    pub(super) listen: Sourced<ListenAddress>,
     pub(super) app: BuiltInApp,
     pub(super) policy: Sourced<ServerSpec>,
     /// The rack that the server belongs to.
@@ -64,17 +64,17 @@ impl ServeSettings {
             .service(
                 self.app
                     .service(&self.kv, &self.workload, self.max_spin_ns.value)?,
-            )
-            .listen_udp(self.listen.value);
-        let builder = match &self.steer {
-            Some(steer) => builder.steer(steer.value),
-            None => builder,
-        };
+            );
         let builder = match &self.rack {
             Some(rack) if rack.directed => builder.directed(),
             Some(_) => builder.behind_switch(),
             None => builder,
         };
+        let steering = self.steer.as_ref().map(|steer| steer.value);
+        let opened = self.listen.value.open(steering.unwrap_or_default());
+        let datapath = opened.map_err(|why| self.listen.refused(why))?;
+        let at = datapath.address();
+        let builder = builder.datapath_at(datapath, at);
         let started = self.interruption.apply(self.app, builder).start();
         started.map_err(|error| match error {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
@@ -83,7 +83,9 @@ impl ServeSettings {
             StartError::Workers { .. } => self.workers.refused(error),
             StartError::QueueLimit { .. } => self.queue_limit.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),
-            StartError::Bind(_) => self.listen.refused(error),
+            StartError::Datapath { source, .. } if is_of_device(&source) => {
+                self.listen.refused(source)
+            }
             other => other.into(),
         })
     }

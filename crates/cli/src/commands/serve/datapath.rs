@@ -1,0 +1,282 @@
+//! Where a server's requests come from: the kernel's UDP, or a device's packets by `AF_XDP`. Chosen when it starts.
+
+use headway::config::address;
+use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
+use headway_net::pool::{FreeList, Pool, SlotId};
+use headway_net::udp::batch::Batch;
+use headway_net::udp::{Steering, UdpDatapath, UdpRx, UdpTx};
+use headway_xsk::{XskConfig, XskDatapath, XskError, XskRx, XskTx};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// What `--listen` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ListenAddress {
+    Udp(SocketAddr),
+    /// All addresses of a device.
+    Xdp {
+        device: String,
+        port: u16,
+    },
+}
+
+impl ListenAddress {
+    /// From `udp://HOST:PORT` or `xdp://DEVICE:PORT`.
+    pub(super) fn parse(url: &str) -> Result<Self, String> {
+        let Some(place) = url.strip_prefix("xdp://") else {
+            let other = |why: String| format!("{why}, or xdp://DEVICE:PORT");
+            return address(url).map(Self::Udp).map_err(other);
+        };
+        let parts = place
+            .rsplit_once(':')
+            .filter(|(device, _)| !device.is_empty());
+        let parsed = parts.and_then(|(device, port)| Some((device, port.parse().ok()?)));
+        let (device, port) = parsed.ok_or_else(|| {
+            format!(
+                "'{url}' names no device and port: write xdp://DEVICE:PORT, as in xdp://eth0:7000"
+            )
+        })?;
+        Ok(Self::Xdp {
+            device: device.to_owned(),
+            port,
+        })
+    }
+
+    /// The port asked for.
+    pub(super) fn port(&self) -> u16 {
+        match self {
+            Self::Udp(addr) => addr.port(),
+            Self::Xdp { port, .. } => *port,
+        }
+    }
+
+    /// Takes the port. An error says what to do.
+    pub(super) fn open(&self, steering: Steering) -> Result<ServeDatapath, String> {
+        match self {
+            Self::Udp(addr) => UdpDatapath::bind(*addr)
+                .map(|udp| ServeDatapath::Udp(udp.with_steering(steering)))
+                .map_err(|error| error.to_string()),
+            Self::Xdp { device, port } => {
+                let config = XskConfig {
+                    device: device.clone(),
+                    port: *port,
+                    steering,
+                };
+                let opened = XskDatapath::open(config).map_err(|error| error.to_string());
+                opened.map(ServeDatapath::Xdp)
+            }
+        }
+    }
+
+    /// The address as a client would write it, now that the port is known. Of a device the URL names the device.
+    pub(super) fn shown(&self, at: SocketAddr) -> impl fmt::Display + use<> {
+        match self {
+            Self::Udp(_) => format!("udp://{at}"),
+            Self::Xdp { device, .. } => format!("xdp://{device}:{}", at.port()),
+        }
+    }
+}
+
+/// Whether the datapath could not be divided for a reason that is `AF_XDP`'s own, and says what to do.
+pub(super) fn is_of_device(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<XskError>())
+}
+
+/// A port that was taken.
+#[derive(Debug)]
+pub(super) enum ServeDatapath {
+    Udp(UdpDatapath),
+    Xdp(XskDatapath),
+}
+
+impl ServeDatapath {
+    /// An address at which the server is asked.
+    pub(super) fn address(&self) -> SocketAddr {
+        match self {
+            Self::Udp(udp) => udp.local_addr(),
+            Self::Xdp(xdp) => xdp.address(),
+        }
+    }
+}
+
+/// A receive queue of either kind.
+#[derive(Debug)]
+pub(super) enum ServeRx {
+    Udp(Arc<UdpRx>),
+    Xdp(Arc<XskRx>),
+}
+
+/// A way out of either kind.
+#[derive(Debug)]
+pub(super) enum ServeTx {
+    Udp(UdpTx),
+    Xdp(XskTx),
+}
+
+impl Datapath for ServeDatapath {
+    type Rx = ServeRx;
+    type Tx = ServeTx;
+
+    fn split(self, rx_queues: usize, tx: usize) -> io::Result<DatapathEnds<ServeRx, ServeTx>> {
+        match self {
+            Self::Udp(udp) => Ok(wrapped(
+                udp.split(rx_queues, tx)?,
+                ServeRx::Udp,
+                ServeTx::Udp,
+            )),
+            Self::Xdp(xdp) => Ok(wrapped(
+                xdp.split(rx_queues, tx)?,
+                ServeRx::Xdp,
+                ServeTx::Xdp,
+            )),
+        }
+    }
+}
+
+fn wrapped<R, T>(
+    ends: DatapathEnds<R, T>,
+    rx: fn(Arc<R>) -> ServeRx,
+    tx: fn(T) -> ServeTx,
+) -> DatapathEnds<ServeRx, ServeTx> {
+    DatapathEnds {
+        rxs: ends.rxs.into_iter().map(rx).map(Arc::new).collect(),
+        txs: ends.txs.into_iter().map(tx).collect(),
+    }
+}
+
+impl Rx for ServeRx {
+    /// Of UDP alone.
+    type Scratch = Option<Batch>;
+
+    #[inline]
+    fn poll_is_system_call(&self) -> bool {
+        match self {
+            Self::Udp(rx) => rx.poll_is_system_call(),
+            Self::Xdp(rx) => rx.poll_is_system_call(),
+        }
+    }
+
+    fn scratch(&self) -> Option<Batch> {
+        match self {
+            Self::Udp(rx) => Some(rx.scratch()),
+            Self::Xdp(_) => None,
+        }
+    }
+
+    #[inline]
+    fn poll(
+        &self,
+        now_ns: u64,
+        scratch: &mut Option<Batch>,
+        pool: &Pool,
+        free: &mut FreeList,
+        out: &mut Vec<SlotId>,
+        max: usize,
+    ) -> usize {
+        match (self, scratch) {
+            (Self::Udp(rx), Some(batch)) => rx.poll(now_ns, batch, pool, free, out, max),
+            // A server's queues are all of one kind.
+            (Self::Udp(_), None) => 0,
+            (Self::Xdp(rx), _) => rx.poll(now_ns, &mut (), pool, free, out, max),
+        }
+    }
+
+    fn backlog_hint(&self) -> usize {
+        match self {
+            Self::Udp(rx) => rx.backlog_hint(),
+            Self::Xdp(rx) => rx.backlog_hint(),
+        }
+    }
+
+    fn wait(&self, timeout_ns: u64) {
+        match self {
+            Self::Udp(rx) => rx.wait(timeout_ns),
+            Self::Xdp(rx) => rx.wait(timeout_ns),
+        }
+    }
+
+    fn wake(&self) {
+        match self {
+            Self::Udp(rx) => rx.wake(),
+            Self::Xdp(rx) => rx.wake(),
+        }
+    }
+
+    fn finished(&self) -> bool {
+        match self {
+            Self::Udp(rx) => rx.finished(),
+            Self::Xdp(rx) => rx.finished(),
+        }
+    }
+
+    fn dropped(&self) -> u64 {
+        match self {
+            Self::Udp(rx) => rx.dropped(),
+            Self::Xdp(rx) => rx.dropped(),
+        }
+    }
+}
+
+impl Tx for ServeTx {
+    #[inline]
+    fn send_is_system_call(&self) -> bool {
+        match self {
+            Self::Udp(tx) => tx.send_is_system_call(),
+            Self::Xdp(tx) => tx.send_is_system_call(),
+        }
+    }
+
+    #[inline]
+    fn send(&mut self, pool: &Pool, slot: &mut SlotId, now_ns: u64) -> io::Result<()> {
+        match self {
+            Self::Udp(tx) => tx.send(pool, slot, now_ns),
+            Self::Xdp(tx) => tx.send(pool, slot, now_ns),
+        }
+    }
+
+    fn send_sheds(&mut self, pool: &Pool, slots: &mut [SlotId], now_ns: u64) -> usize {
+        match self {
+            Self::Udp(tx) => tx.send_sheds(pool, slots, now_ns),
+            Self::Xdp(tx) => tx.send_sheds(pool, slots, now_ns),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_name_an_address_or_a_device() {
+        let xdp = |device: &str, port| ListenAddress::Xdp {
+            device: device.to_owned(),
+            port,
+        };
+        assert_eq!(
+            ListenAddress::parse("xdp://eth0:7000"),
+            Ok(xdp("eth0", 7000))
+        );
+        assert_eq!(ListenAddress::parse("xdp://eth0.7:0"), Ok(xdp("eth0.7", 0)));
+        let udp = ListenAddress::parse("udp://127.0.0.1:7").unwrap();
+        assert_eq!(udp.port(), 7);
+        for url in [
+            "xdp://eth0",
+            "xdp://:7000",
+            "xdp://eth0:x",
+            "xdp://eth0:70000",
+        ] {
+            let said = ListenAddress::parse(url).unwrap_err();
+            assert!(
+                said.ends_with("xdp://DEVICE:PORT, as in xdp://eth0:7000"),
+                "{said}"
+            );
+        }
+        let said = ListenAddress::parse("tcp://a:1").unwrap_err();
+        assert!(
+            said.ends_with("udp://HOST:PORT, or xdp://DEVICE:PORT"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Where a switch's packets come from and go to: the boundary between the loop of a switch and a kind of socket.
+
+use crate::PacketSink;
+use headway_net::header::HEADER_BYTES;
+use headway_net::slot::Peer;
+use headway_net::udp::batch::{NamedInbox, NamedOutbox};
+use headway_net::udp::{BindError, UdpHub};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A packet that a port received.
+#[derive(Clone, Copy, Debug)]
+pub struct ReceivedPacket<'a> {
+    /// Its sender.
+    pub from: Peer,
+    /// What was received of it.
+    pub bytes: &'a [u8],
+    /// Whether it was longer.
+    pub is_cut: bool,
+}
+
+/// A switch's one port: batches of packets in, batches of packets out.
+pub trait PacketPort {
+    /// Where packets to be sent are collected.
+    type Sink: PacketSink;
+
+    /// The address that packets to the switch bear.
+    fn local_addr(&self) -> SocketAddr;
+
+    /// Takes a batch of the packets that wait, in place of the last one; how many.
+    fn receive(&mut self) -> usize;
+
+    /// Hands each packet of the last batch to `take`, with the sink for what it sends.
+    fn each(&mut self, take: impl FnMut(ReceivedPacket<'_>, &mut Self::Sink));
+
+    /// The sink for what no packet brought about.
+    fn sink(&mut self) -> &mut Self::Sink;
+
+    /// Sends what the sink has collected.
+    fn flush(&mut self);
+
+    /// Blocks until packets may wait, [`PortWaker::wake`] was called, or for so long; may return early.
+    fn wait(&self, timeout_ns: u64);
+
+    /// What ends [`wait`](Self::wait) from another thread.
+    fn waker(&self) -> Arc<dyn PortWaker>;
+
+    /// Packets that the system refused to send.
+    fn unsent(&self) -> u64;
+}
+
+/// Ends the wait of a port.
+pub trait PortWaker: Send + Sync {
+    /// Makes the current or the next wait return.
+    fn wake(&self);
+}
+
+/// A UDP socket, 64 packets a call.
+pub struct UdpPort {
+    hub: Arc<UdpHub>,
+    inbox: NamedInbox,
+    received: usize,
+    outbox: UdpSink,
+}
+
+/// Packets on their way out of a [`UdpPort`].
+pub struct UdpSink {
+    hub: Arc<UdpHub>,
+    batch: NamedOutbox,
+    unsent: u64,
+}
+
+impl UdpPort {
+    /// Binds `listen`; port 0 lets the system choose one.
+    ///
+    /// # Errors
+    /// [`BindError`], which names the remedy.
+    pub fn bind(listen: SocketAddr) -> Result<Self, BindError> {
+        let hub = Arc::new(UdpHub::bind(listen)?);
+        Ok(Self {
+            inbox: NamedInbox::new(),
+            received: 0,
+            outbox: UdpSink {
+                hub: Arc::clone(&hub),
+                batch: hub.outbox(),
+                unsent: 0,
+            },
+            hub,
+        })
+    }
+}
+
+impl UdpSink {
+    fn flush(&mut self) {
+        self.unsent += self.hub.flush(&mut self.batch) as u64;
+    }
+}
+
+impl PacketSink for UdpSink {
+    #[inline]
+    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
+        if self.batch.is_full() {
+            self.flush();
+        }
+        self.batch.push(to, header, body);
+    }
+}
+
+impl PortWaker for UdpHub {
+    fn wake(&self) {
+        Self::wake(self);
+    }
+}
+
+impl PacketPort for UdpPort {
+    type Sink = UdpSink;
+
+    fn local_addr(&self) -> SocketAddr {
+        self.hub.local_addr()
+    }
+
+    fn receive(&mut self) -> usize {
+        self.received = self.hub.receive(&mut self.inbox);
+        self.received
+    }
+
+    #[inline]
+    fn each(&mut self, mut take: impl FnMut(ReceivedPacket<'_>, &mut UdpSink)) {
+        for i in 0..self.received {
+            let packet = self.inbox.datagram(i);
+            let packet = ReceivedPacket {
+                from: packet.from,
+                bytes: packet.bytes,
+                is_cut: packet.is_cut,
+            };
+            take(packet, &mut self.outbox);
+        }
+    }
+
+    fn sink(&mut self) -> &mut UdpSink {
+        &mut self.outbox
+    }
+
+    fn flush(&mut self) {
+        self.outbox.flush();
+    }
+
+    fn wait(&self, timeout_ns: u64) {
+        self.hub.wait(timeout_ns);
+    }
+
+    fn waker(&self) -> Arc<dyn PortWaker> {
+        Arc::<UdpHub>::clone(&self.hub)
+    }
+
+    fn unsent(&self) -> u64 {
+        self.outbox.unsent
+    }
+}

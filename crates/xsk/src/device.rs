@@ -1,0 +1,133 @@
+//! A network device: its number, addresses and queues.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::if_nametoindex;
+
+use crate::error::XskError;
+use crate::system;
+
+/// An Ethernet address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    /// Whether it is a group's, or everybody's.
+    #[inline]
+    #[must_use]
+    pub fn is_group(self) -> bool {
+        self.0[0] & 1 == 1
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl FromStr for MacAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("'{text}' is no Ethernet address: write six bytes, as 02:00:00:00:00:01");
+        let mut bytes = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut bytes {
+            let part = parts.next().filter(|part| part.len() == 2);
+            let part = part.ok_or_else(wrong)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
+        }
+        if parts.next().is_some() {
+            return Err(wrong());
+        }
+        Ok(Self(bytes))
+    }
+}
+
+/// A device of this network namespace.
+#[derive(Debug, Clone)]
+pub(crate) struct NetDevice {
+    pub(crate) name: String,
+    pub(crate) ifindex: u32,
+    pub(crate) mac: MacAddress,
+    pub(crate) mtu: u32,
+    /// Receive queues.
+    pub(crate) queues: u32,
+    /// IP addresses, IPv4 ones mapped.
+    pub(crate) addresses: Vec<[u8; 16]>,
+}
+
+impl NetDevice {
+    /// Looks the device up.
+    pub(crate) fn find(name: &str) -> Result<Self, XskError> {
+        let no_device = || XskError::NoDevice {
+            device: name.to_owned(),
+        };
+        let ifindex = if_nametoindex(name).map_err(|_| no_device())?;
+        let mut device = Self {
+            name: name.to_owned(),
+            ifindex,
+            mac: MacAddress([0; 6]),
+            mtu: system::mtu(name).map_err(|_| no_device())?,
+            queues: system::receive_queues(name),
+            addresses: Vec::new(),
+        };
+        let addresses = getifaddrs().map_err(|_| no_device())?;
+        for entry in addresses.filter(|entry| entry.interface_name == name) {
+            let Some(address) = entry.address else {
+                continue;
+            };
+            if let Some(link) = address.as_link_addr() {
+                device.mac = link.addr().map_or(device.mac, MacAddress);
+            } else if let Some(v4) = address.as_sockaddr_in() {
+                device.addresses.push(mapped(IpAddr::V4(v4.ip())));
+            } else if let Some(v6) = address.as_sockaddr_in6() {
+                device.addresses.push(mapped(IpAddr::V6(v6.ip())));
+            }
+        }
+        Ok(device)
+    }
+}
+
+/// An address in 16 bytes, an IPv4 one mapped.
+pub(crate) fn mapped(ip: IpAddr) -> [u8; 16] {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped().octets(),
+        IpAddr::V6(ip) => ip.octets(),
+    }
+}
+
+/// The IPv4 address that is mapped into these bytes, if one is.
+#[inline]
+pub(crate) fn unmapped(ip: [u8; 16]) -> Option<Ipv4Addr> {
+    Ipv6Addr::from(ip).to_ipv4_mapped()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ethernet_addresses_read_back_as_they_are_written() {
+        let mac = MacAddress([2, 0, 0xab, 1, 0xff, 9]);
+        assert_eq!(mac.to_string(), "02:00:ab:01:ff:09");
+        assert_eq!(mac.to_string().parse(), Ok(mac));
+        for text in [
+            "",
+            "02:00:ab:01:ff",
+            "02:00:ab:01:ff:9",
+            "02:00:ab:01:ff:09:00",
+            "0x:00:ab:01:ff:09",
+        ] {
+            let said = text.parse::<MacAddress>().unwrap_err();
+            assert!(said.contains("write six bytes"), "{said}");
+        }
+        assert!(MacAddress([0xff; 6]).is_group() && !mac.is_group());
+    }
+}

@@ -1,0 +1,131 @@
+//! What can go wrong with `AF_XDP`, each with its remedy.
+
+use std::io;
+
+use aya::EbpfError;
+use aya::maps::MapError;
+use aya::programs::ProgramError;
+use headway_bpf::ObjectError;
+
+/// Why a device's packets cannot be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum XskError {
+    /// There is no such device.
+    #[error("there is no device {device}: `ip link` lists those of this network namespace")]
+    NoDevice {
+        /// The device asked for.
+        device: String,
+    },
+    /// Nobody can send to it.
+    #[error(
+        "device {device} has no IP address: give it one (`ip address add ADDRESS/24 dev {device}`)"
+    )]
+    NoAddress {
+        /// The device.
+        device: String,
+    },
+    /// The port is taken.
+    #[error(
+        "port {port} of {device} is in use by another socket (`ss -ulnp sport = :{port}` names it): stop that one, or choose another port, or port 0 \
+         for any"
+    )]
+    PortInUse {
+        /// The device.
+        device: String,
+        /// The port asked for.
+        port: u16,
+    },
+    /// The kernel was built without it.
+    #[error(
+        "this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): boot one that has, or listen on udp://HOST:PORT"
+    )]
+    NoXdpSockets,
+    /// The process may not.
+    #[error(
+        "AF_XDP needs root, or CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF: run as root, or listen on udp://HOST:PORT"
+    )]
+    Denied,
+    /// Another program of that kind is attached.
+    #[error(
+        "device {device} has an XDP program already: `ip link show {device}` names it; stop what uses it, or choose another device"
+    )]
+    Attached {
+        /// The device.
+        device: String,
+    },
+    /// The queue belongs to another socket.
+    #[error(
+        "queue {queue} of {device} has an AF_XDP socket of another process: stop that one, or choose another device"
+    )]
+    QueueInUse {
+        /// The device.
+        device: String,
+        /// The queue.
+        queue: u32,
+    },
+    /// No object.
+    #[error(transparent)]
+    Object(#[from] ObjectError),
+    /// The kernel refused the program or its maps.
+    #[error("the kernel does not load the XDP program; it needs Linux 5.15: {0}")]
+    Load(#[from] EbpfError),
+    /// The kernel refused the program.
+    #[error("the kernel refuses the XDP program; it needs Linux 5.15: {0}")]
+    Program(#[source] ProgramError),
+    /// The device takes no program.
+    #[error("cannot attach an XDP program to device {device}: {source}")]
+    Attach {
+        /// The device.
+        device: String,
+        /// Why.
+        source: ProgramError,
+    },
+    /// A map refused an entry.
+    #[error("cannot write the XDP program's map of {what}: {source}")]
+    Map {
+        /// What was to be written.
+        what: &'static str,
+        /// Why not.
+        source: MapError,
+    },
+    /// Anything else.
+    #[error("{operation} for AF_XDP on {device}: {source}")]
+    System {
+        /// The device.
+        device: String,
+        /// What was tried.
+        operation: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl XskError {
+    /// A failed system call on a device's queue; common reasons have an error of their own.
+    pub(crate) fn of_call(
+        device: &str,
+        queue: u32,
+        operation: &'static str,
+        source: io::Error,
+    ) -> Self {
+        match source.raw_os_error() {
+            Some(libc::EAFNOSUPPORT) => Self::NoXdpSockets,
+            Some(libc::EPERM | libc::EACCES) => Self::Denied,
+            Some(libc::EBUSY) => Self::QueueInUse {
+                device: device.to_owned(),
+                queue,
+            },
+            _ => Self::System {
+                device: device.to_owned(),
+                operation,
+                source,
+            },
+        }
+    }
+}
+
+impl From<XskError> for io::Error {
+    fn from(error: XskError) -> Self {
+        io::Error::other(error)
+    }
+}

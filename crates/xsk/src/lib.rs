@@ -1,0 +1,39 @@
+//! `AF_XDP`: packets of a device go to this process and come from it without the kernel's network stack.
+//!
+//! An [XDP program](https://github.com/headway/headway/tree/main/crates/xsk/bpf/steer.bpf.c) chooses packets in the driver; they are copied
+//! into memory that kernel and process share, and taken from a ring there without a system call. Everything else goes on to the
+//! kernel. Attachment and sockets end with the process, however it ends.
+//!
+//! | concern | file |
+//! |---|---|
+//! | a server's datapath: UDP to a port of a device | [`XskDatapath`] |
+//! | whole frames, to hosts behind the device | [`XskPort`] |
+//! | headers and checksums of requests and responses | `frame.rs`, `checksum.rs` |
+//! | the program that steers | `bpf/steer.bpf.c`, `program.rs` |
+//! | sockets and their rings | `socket.rs`, `queue.rs` |
+//! | packet memory | `umem.rs` |
+//! | a device's addresses and queues | `device.rs` |
+//! | what this machine lacks for it | [`missing`] |
+
+mod checksum;
+mod datapath;
+mod device;
+mod error;
+mod frame;
+mod port;
+mod program;
+mod queue;
+mod rx;
+mod socket;
+mod support;
+mod system;
+mod tx;
+mod umem;
+
+pub use datapath::{XskConfig, XskDatapath};
+pub use device::MacAddress;
+pub use error::XskError;
+pub use port::{HostAddress, XskPort};
+pub use rx::XskRx;
+pub use support::missing;
+pub use tx::XskTx;

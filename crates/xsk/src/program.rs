@@ -1,0 +1,166 @@
+//! The XDP program that steers, loaded and attached.
+
+use std::os::fd::BorrowedFd;
+
+use aya::maps::{HashMap, Map, MapData, XskMap};
+use aya::programs::{ProgramError, Xdp, XdpMode};
+use aya::{Ebpf, EbpfLoader};
+use headway_bpf::{Compiler, ObjectError};
+use headway_net::udp::{HeaderByte, Steering};
+
+use crate::device::{MacAddress, NetDevice};
+use crate::error::XskError;
+
+const SOURCE: (&str, &str) = ("steer.bpf.c", include_str!("../bpf/steer.bpf.c"));
+
+/// The object, in half a second.
+pub(crate) fn compile() -> Result<Vec<u8>, ObjectError> {
+    let [object] = Compiler::find()?.compile(&[SOURCE], ["steer.bpf"])?;
+    Ok(object)
+}
+
+/// How the program chooses among sockets.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SteerConfig {
+    /// Of each of the device's queues.
+    pub(crate) sockets: u32,
+    /// The UDP port served, if one is.
+    pub(crate) port: Option<u16>,
+    pub(crate) steering: Steering,
+}
+
+impl SteerConfig {
+    /// `struct steer_config` of the program.
+    fn bytes(self, mac: MacAddress) -> [u8; 16] {
+        let (how, byte) = match self.steering {
+            Steering::Flow => (0, 0),
+            Steering::Random => (1, 0),
+            Steering::Byte(byte) => (2, HeaderByte::number(byte)),
+        };
+        let mut bytes = [0; 16];
+        bytes[..6].copy_from_slice(&mac.0);
+        bytes[6..8].copy_from_slice(&self.port.unwrap_or(0).to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.sockets.to_ne_bytes());
+        bytes[12..14].copy_from_slice(&[how, byte]);
+        bytes
+    }
+}
+
+/// The loaded program. Attachment and maps end with it, and with the process however that ends.
+pub(crate) struct SteerProgram {
+    program: Ebpf,
+    sockets: XskMap<MapData>,
+    host_macs: HashMap<MapData, [u8; 8], u32>,
+    host_ips: HashMap<MapData, [u8; 4], u32>,
+}
+
+impl SteerProgram {
+    /// Loads the program for a device. It steers nothing before it is attached.
+    pub(crate) fn load(
+        object: &[u8],
+        device: &NetDevice,
+        config: SteerConfig,
+    ) -> Result<Self, XskError> {
+        let bytes = config.bytes(device.mac);
+        let mut program = EbpfLoader::new()
+            .override_global("config", &bytes, true)
+            .map_max_entries("sockets", device.queues * config.sockets)
+            .load(object)?;
+        xdp(&mut program)?.load().map_err(XskError::Program)?;
+        let mut addresses: HashMap<MapData, [u8; 16], u32> = take(&mut program, "addresses")?;
+        for address in &device.addresses {
+            insert(&mut addresses, *address, "addresses")?;
+        }
+        Ok(Self {
+            sockets: take(&mut program, "sockets")?,
+            host_macs: take(&mut program, "host_macs")?,
+            host_ips: take(&mut program, "host_ips")?,
+            program,
+        })
+    }
+
+    /// Gives the packets of a place to a socket.
+    pub(crate) fn set_socket(&mut self, place: u32, fd: BorrowedFd<'_>) -> Result<(), XskError> {
+        let set = self.sockets.set(place, fd, 0);
+        set.map_err(|source| XskError::Map {
+            what: "sockets",
+            source,
+        })
+    }
+
+    /// Takes the packets of a host behind the device, too.
+    pub(crate) fn add_host(&mut self, mac: MacAddress, ip: [u8; 4]) -> Result<(), XskError> {
+        insert(&mut self.host_macs, mac_key(mac), "hosts")?;
+        insert(&mut self.host_ips, ip, "hosts")
+    }
+
+    /// Leaves the packets of that host to the kernel again.
+    pub(crate) fn remove_host(&mut self, mac: MacAddress, ip: [u8; 4]) {
+        // It may be gone: then there is nothing to remove.
+        let _ = self.host_macs.remove(&mac_key(mac));
+        let _ = self.host_ips.remove(&ip);
+    }
+
+    /// Gives the device's packets to the program: in the driver, or where that has no room for it, behind it. Says which.
+    pub(crate) fn attach(&mut self, device: &NetDevice) -> Result<XdpMode, XskError> {
+        let mut refused = None;
+        for mode in [XdpMode::Driver, XdpMode::Skb] {
+            match xdp(&mut self.program)?.attach(&device.name, mode) {
+                Ok(_) => return Ok(mode),
+                Err(error) if code_of(&error) == Some(libc::EBUSY) => {
+                    return Err(XskError::Attached {
+                        device: device.name.clone(),
+                    });
+                }
+                Err(error) => refused = refused.or(Some(error)),
+            }
+        }
+        let source = refused.unwrap_or(ProgramError::NotLoaded);
+        Err(match code_of(&source) {
+            Some(libc::EPERM) => XskError::Denied,
+            _ => XskError::Attach {
+                device: device.name.clone(),
+                source,
+            },
+        })
+    }
+}
+
+fn mac_key(mac: MacAddress) -> [u8; 8] {
+    let mut key = [0; 8];
+    key[..6].copy_from_slice(&mac.0);
+    key
+}
+
+/// The kernel's error behind one of a program's.
+fn code_of(error: &ProgramError) -> Option<i32> {
+    let mut error: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(one) = error {
+        if let Some(io) = one.downcast_ref::<std::io::Error>() {
+            return io.raw_os_error();
+        }
+        error = one.source();
+    }
+    None
+}
+
+fn xdp(program: &mut Ebpf) -> Result<&mut Xdp, XskError> {
+    let xdp = program.program_mut("steer");
+    let xdp = xdp.and_then(|program| program.try_into().ok());
+    xdp.ok_or(XskError::Program(ProgramError::NotLoaded))
+}
+
+fn take<M: TryFrom<Map>>(program: &mut Ebpf, name: &'static str) -> Result<M, XskError> {
+    let map = program.take_map(name);
+    map.and_then(|map| map.try_into().ok())
+        .ok_or(XskError::Program(ProgramError::NotLoaded))
+}
+
+fn insert<K: aya::Pod>(
+    map: &mut HashMap<MapData, K, u32>,
+    key: K,
+    what: &'static str,
+) -> Result<(), XskError> {
+    let inserted = map.insert(key, 1, 0);
+    inserted.map_err(|source| XskError::Map { what, source })
+}
