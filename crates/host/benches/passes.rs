@@ -8,7 +8,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use headway_host::arbiter::{Arbiter, Newcomer, NewcomerWork};
 use headway_host::memory::SharedLines;
 use headway_host::topology::HostCores;
-use headway_host::{Peer, PeerProcess};
+use headway_host::{HostPeer, PeerProcess};
 use headway_machine::thread::{pin_current, stay_responsive};
 use headway_machine::{Clock, Topology};
 use headway_policy::host::{AppKind, AppShape, HostShape, HostTopology, Shenango, ShenangoRules};
@@ -24,7 +24,7 @@ use std::time::Instant;
 /// A process without threads: the kernel is not asked to move any.
 struct NoThreads;
 
-impl Peer for NoThreads {
+impl HostPeer for NoThreads {
     fn owns(&self, _tid: u32) -> bool {
         true
     }

@@ -2,8 +2,8 @@
 
 use crate::kv;
 use crate::load::{self, Load, Step};
-use headway_host::arbiter::{CoreChange, HostReport};
-use headway_host::daemon::{AppRule, HostDaemon, HostSettings};
+use headway_host::arbiter::{HostReport, TenancyChange};
+use headway_host::daemon::{AppRule, DaemonSettings, HostDaemon};
 use headway_host::program;
 use headway_machine::Topology;
 use headway_policy::host::AppKind;
@@ -66,7 +66,7 @@ pub(crate) struct Outcome {
     /// Paths that were priced in each step.
     pub(crate) priced: Vec<u64>,
     pub(crate) report: HostReport,
-    pub(crate) changes: Vec<CoreChange>,
+    pub(crate) changes: Vec<TenancyChange>,
 }
 
 pub(crate) struct Stage {
@@ -143,7 +143,7 @@ impl Stage {
         })
     }
 
-    fn settings(&self, socket: &Path, policy: &str) -> Result<HostSettings, Box<dyn Error>> {
+    fn settings(&self, socket: &Path, policy: &str) -> Result<DaemonSettings, Box<dyn Error>> {
         let rule = |name: &str, guaranteed, kind| AppRule {
             name: name.into(),
             guaranteed,
@@ -152,7 +152,7 @@ impl Stage {
             users: Vec::new(),
             groups: Vec::new(),
         };
-        Ok(HostSettings {
+        Ok(DaemonSettings {
             socket: socket.into(),
             policy: policy
                 .parse()

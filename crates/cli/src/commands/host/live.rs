@@ -7,7 +7,7 @@ use crate::commands::http::HttpServer;
 use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
 use anyhow::{Context, Result};
-use headway_host::daemon::{HostDaemon, HostSettings, Notifier};
+use headway_host::daemon::{DaemonSettings, HostDaemon, Notifier};
 use headway_host::topology::HostCores;
 use headway_workload::duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -112,7 +112,7 @@ fn tell(notifier: Option<&Notifier>, what: &str) {
 }
 
 /// What the daemon does with the cores, in one line.
-fn sentence(settings: &HostSettings, cores: &HostCores) -> String {
+fn sentence(settings: &DaemonSettings, cores: &HostCores) -> String {
     let list = cores.dealt.iter().map(usize::to_string);
     let list = list.collect::<Vec<_>>().join(", ");
     let own = match cores.own {

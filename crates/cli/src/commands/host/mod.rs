@@ -48,7 +48,7 @@ impl HostTopArgs {
     fn run(self) -> Result<ExitCode> {
         let socket = status::socket_beside(&self.daemon.find()?);
         terminal::watch(
-            top_view::HostView::default(),
+            top_view::HostStatusView::default(),
             "headway host status",
             Duration::from_nanos(self.every),
             || client::status(&socket),

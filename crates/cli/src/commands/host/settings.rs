@@ -9,14 +9,14 @@ use crate::commands::serve::ctl::Place;
 use crate::ctl::place;
 use crate::error::usage;
 use anyhow::{Context, Result};
-use headway_host::daemon::{AppRule, DaemonError, HostSettings};
+use headway_host::daemon::{AppRule, DaemonError, DaemonSettings};
 use headway_machine::topology::parse_cpu_list;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// Everything decided.
 pub(super) struct HostChoices {
-    pub(super) daemon: HostSettings,
+    pub(super) daemon: DaemonSettings,
     pub(super) metrics: Option<Sourced<SocketAddr>>,
     pub(super) ctl: Sourced<Place>,
 }
@@ -68,7 +68,7 @@ impl HostRunArgs {
             Place::At(super::status::socket_beside(&socket))
         };
         Ok(HostChoices {
-            daemon: HostSettings {
+            daemon: DaemonSettings {
                 socket,
                 policy: policy.parse(|text| host_policy(text))?.value,
                 apps: self.apps(&file)?,

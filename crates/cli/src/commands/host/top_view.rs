@@ -20,13 +20,13 @@ const COLOURS: [Color; 6] = [
 
 /// The last status, and the one before it.
 #[derive(Default)]
-pub(super) struct HostView {
+pub(super) struct HostStatusView {
     status: Value,
     grants_per_s: f64,
     revocations_per_s: f64,
 }
 
-impl StatusView for HostView {
+impl StatusView for HostStatusView {
     fn look(&mut self, status: Value) {
         let elapsed_s = number(&status["uptime_s"]) - number(&self.status["uptime_s"]);
         if !self.status.is_null() && elapsed_s > 0.0 {
@@ -60,7 +60,7 @@ impl StatusView for HostView {
     }
 }
 
-impl HostView {
+impl HostStatusView {
     /// A row for each core: who had it over the last changes, the newest at the right.
     fn cores(&self, width: u16) -> Vec<Line<'static>> {
         const NAME: usize = 24;
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn it_shows_who_had_which_core_and_the_rate_of_moves() {
-        let mut view = HostView::default();
+        let mut view = HostStatusView::default();
         view.look(status(1.0, 100));
         view.look(status(3.0, 300));
         let mut terminal = Terminal::new(TestBackend::new(44, 12)).unwrap();
