@@ -28,6 +28,11 @@ demo: build
 demo-rack: toolchain
 	$(CARGO) run --release --locked -p headway-rack --example demo -- $(CARGO_OUT)/demo-rack.html
 
+# A key-value server and a batch program trade two cores, by a static split, a 50 ms allocator and shenango in turn: less than a minute once built.
+.PHONY: demo-host
+demo-host: toolchain
+	$(CARGO) run --release --locked -p headway-host --example demo -- $(CARGO_OUT)/demo-host.html
+
 # Minutes: every figure of the papers, at full length.
 reproduce: build
 	$(HEADWAY) reproduce all --format markdown -o docs/reproduction.md --html $(CARGO_OUT)/reproduction.html
@@ -49,6 +54,11 @@ test: lint docs unit test-soak loom shuttle asan test-pass test-capi test-xdp te
 test-rack: toolchain
 	$(CARGO) test --locked -p headway-rack
 
+# Applications and the daemon of a host, killed, stopped and lied to: `make unit` includes it. It says what it skips, and why.
+.PHONY: test-host
+test-host: toolchain
+	$(CARGO) test --locked -p headway-host -- --nocapture
+
 lint: toolchain
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path peers/Cargo.toml --check
@@ -60,7 +70,7 @@ unit: toolchain
 
 # Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-rings --release --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-kthread -p headway-rings --release --test loom
 
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain

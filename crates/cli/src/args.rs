@@ -384,6 +384,22 @@ pub(crate) fn rack_policy(text: &str) -> Result<Spec, String> {
     }
 }
 
+/// A policy of a host, for a live daemon.
+pub(crate) fn host_policy(text: &str) -> Result<Spec, String> {
+    let other_level = |name: &str, level: &str| {
+        format!(
+            "'{name}' is the policy of a {level}: a host's daemon runs one of {}",
+            Level::Host.names().join(", ")
+        )
+    };
+    match any_policy(text)? {
+        PolicySpec::Host { spec, .. } => Ok(spec),
+        PolicySpec::Rack { spec, .. } => Err(other_level(&spec.name, "rack")),
+        PolicySpec::Server(server) => Err(other_level(&server.to_string(), "server")),
+        PolicySpec::Fluid => Err(other_level(ProcessorSharing::NAME, "server")),
+    }
+}
+
 fn only_of_host(host: &Spec) -> String {
     format!(
         "'{}' deals the cores of a host out to applications: only 'headway sim' simulates it",

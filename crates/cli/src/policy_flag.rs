@@ -22,6 +22,8 @@ pub(crate) enum Runs {
     Racks,
     /// Those that a live server runs.
     Live,
+    /// Those of hosts, which a live daemon runs.
+    Hosts,
 }
 
 impl Runs {
@@ -32,6 +34,7 @@ impl Runs {
             (Self::OneServer, policy) => matches!(policy, Policy::Server(_)),
             (Self::Racks, policy) => policy.level() == Level::Rack,
             (Self::Live, policy) => runs_live(policy),
+            (Self::Hosts, policy) => policy.level() == Level::Host,
         }
     }
 

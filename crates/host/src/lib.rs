@@ -28,5 +28,5 @@ pub mod program;
 mod times;
 pub mod topology;
 
-pub use peer::{Peer, PeerProcess};
+pub use peer::{HostPeer, PeerProcess};
 pub use times::Times;

@@ -17,7 +17,7 @@ const FDS_MAX: usize = 4;
 
 /// A packet as it came.
 #[derive(Debug, Default)]
-pub(crate) struct Packet {
+pub(crate) struct HostPacket {
     pub(crate) bytes: Vec<u8>,
     pub(crate) fds: Vec<OwnedFd>,
 }
@@ -49,7 +49,7 @@ pub(crate) fn send(socket: impl AsFd, bytes: &[u8], fds: &[&OwnedFd]) -> io::Res
 ///
 /// # Errors
 /// [`io::ErrorKind::WouldBlock`] where none is there; [`io::ErrorKind::InvalidData`] where it is too long.
-pub(crate) fn receive(socket: impl AsFd, waits: bool) -> io::Result<Option<Packet>> {
+pub(crate) fn receive(socket: impl AsFd, waits: bool) -> io::Result<Option<HostPacket>> {
     let mut bytes = vec![0; PACKET_BYTES_MAX];
     let mut space = cmsg_space!([RawFd; FDS_MAX]);
     let mut parts = [IoSliceMut::new(&mut bytes)];
@@ -78,7 +78,7 @@ pub(crate) fn receive(socket: impl AsFd, waits: bool) -> io::Result<Option<Packe
         return Ok(None);
     }
     bytes.truncate(length);
-    Ok(Some(Packet { bytes, fds }))
+    Ok(Some(HostPacket { bytes, fds }))
 }
 
 #[expect(unsafe_code, reason = "a descriptor that the kernel just handed over")]

@@ -16,7 +16,7 @@ use std::ptr;
 const FAMILY_MAX: usize = 256;
 
 /// A process whose threads can be moved.
-pub trait Peer: Send {
+pub trait HostPeer: Send {
     /// Whether this is a thread of the process now.
     fn owns(&self, tid: u32) -> bool;
 
@@ -153,7 +153,7 @@ impl PeerProcess {
     }
 }
 
-impl Peer for PeerProcess {
+impl HostPeer for PeerProcess {
     fn owns(&self, tid: u32) -> bool {
         self.leader.owns(tid)
     }

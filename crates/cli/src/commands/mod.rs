@@ -11,14 +11,19 @@ mod ctl;
 mod demo;
 mod doctor;
 mod fit;
+mod host;
+mod http;
 mod load;
 mod plan;
 mod policies;
 mod rack;
 mod reproduce;
+mod run;
 mod serve;
+mod settings_file;
 mod sim;
 mod sweep;
+mod terminal;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -36,6 +41,10 @@ pub(crate) enum Command {
     Ctl(ctl::Args),
     /// Run a rack's switch and control plane before servers, look into it, or ask why a type goes where it goes
     Rack(rack::Args),
+    /// Run the daemon that moves cores between the applications of this machine, or look into it
+    Host(host::Args),
+    /// Run a program on the cores that the applications of this machine leave
+    Run(run::Args),
     /// Offer open-loop load to a server
     Load(load::Args),
     /// Simulate one run
@@ -73,6 +82,8 @@ impl Command {
             Self::Serve(args) => args.run(),
             Self::Ctl(args) => args.run(),
             Self::Rack(args) => args.run(),
+            Self::Host(args) => args.run(),
+            Self::Run(args) => args.run(),
             Self::Load(args) => args.run(),
             Self::Sim(args) => args.run(),
             Self::Sweep(args) => args.run(),

@@ -27,6 +27,8 @@ pub(crate) enum SocketKind {
     Server,
     /// `headway rack`.
     Rack,
+    /// `headway host`.
+    Host,
 }
 
 impl SocketKind {
@@ -34,6 +36,7 @@ impl SocketKind {
         match self {
             Self::Server => "sock",
             Self::Rack => "rack",
+            Self::Host => "host",
         }
     }
 }

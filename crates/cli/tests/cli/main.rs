@@ -9,6 +9,7 @@ mod checks;
 mod contract;
 mod controlling;
 mod errors;
+mod hosting;
 mod hosts;
 mod interrupting;
 mod learning;

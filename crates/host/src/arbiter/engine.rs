@@ -1,12 +1,12 @@
 //! The engine itself.
 
-use super::journal::{Durations, Journal};
+use super::journal::{Durations, TenancyJournal};
 use super::member::{
     KthreadsBook, Member, MemberCounts, MemberWork, MembersView, Newcomer, NewcomerWork,
     ProgramBook,
 };
 use crate::futex;
-use crate::peer::Peer;
+use crate::peer::HostPeer;
 use crate::topology::{HostCores, mask};
 use headway_kthread::Grant;
 use headway_policy::host::{
@@ -50,10 +50,10 @@ pub struct Arbiter<A, P> {
     revoked_ns: Vec<Option<u64>>,
     used_ns: u64,
     pub(super) times: Durations,
-    pub(super) journal: Journal,
+    pub(super) journal: TenancyJournal,
 }
 
-impl<A: Allocator, P: Peer> Arbiter<A, P> {
+impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
     /// An engine without applications. `doorbell`: whether applications must ring to be heard at once.
     pub fn new(allocator: A, cores: HostCores, doorbell: bool) -> Self {
         let (slots, count) = (allocator.cores().apps(), cores.count());
@@ -67,7 +67,7 @@ impl<A: Allocator, P: Peer> Arbiter<A, P> {
             revoked_ns: vec![None; count],
             used_ns: 0,
             times: Durations::default(),
-            journal: Journal::default(),
+            journal: TenancyJournal::default(),
         }
     }
 
@@ -575,7 +575,7 @@ fn cores_of(cores: &HostCores, book: &ProgramBook) -> CpuSet {
     mask(book.cores.iter().map(|core| cores.dealt[core]))
 }
 
-impl<P: Peer> Member<P> {
+impl<P: HostPeer> Member<P> {
     fn go_home(&mut self) {
         match &mut self.work {
             MemberWork::Kthreads(book) => go_home(book, &self.peer, &self.home),
@@ -587,7 +587,7 @@ impl<P: Peer> Member<P> {
 }
 
 /// Threads that are still there run where they did before.
-fn go_home(book: &mut KthreadsBook, peer: &impl Peer, home: &CpuSet) {
+fn go_home(book: &mut KthreadsBook, peer: &impl HostPeer, home: &CpuSet) {
     for kthread in 0..book.kthreads.len() {
         if let Some(tid) = book.kthreads[kthread].tid {
             peer.pin(tid, home);

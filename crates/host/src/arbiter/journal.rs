@@ -17,12 +17,12 @@ pub(super) struct NotedChange {
 
 /// The last changes.
 #[derive(Debug, Default)]
-pub(super) struct Journal {
+pub(super) struct TenancyJournal {
     changes: VecDeque<NotedChange>,
     names: Vec<Arc<str>>,
 }
 
-impl Journal {
+impl TenancyJournal {
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &NotedChange> {
         self.changes.iter().rev()
     }

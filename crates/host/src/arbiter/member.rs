@@ -1,7 +1,7 @@
 //! What the daemon knows of an application. It believes none of it because the application says so.
 
 use crate::memory::SharedLines;
-use crate::peer::Peer;
+use crate::peer::HostPeer;
 use crate::topology::mask;
 use headway_kthread::Grant;
 use headway_policy::BitSet;
@@ -117,7 +117,7 @@ impl KthreadsBook {
     pub(super) fn thread(
         &mut self,
         kthread: KthreadId,
-        peer: &impl Peer,
+        peer: &impl HostPeer,
         shared: usize,
     ) -> Option<u32> {
         let said = self.lines.line(kthread.index()).tid();
@@ -176,7 +176,7 @@ impl KthreadsBook {
     }
 }
 
-impl<P: Peer> Member<P> {
+impl<P: HostPeer> Member<P> {
     pub(super) fn is_batch(&self) -> bool {
         self.shape.kind == AppKind::Batch
     }
@@ -205,7 +205,7 @@ pub(super) struct MembersView<'a, P> {
     pub(super) members: &'a [Option<Member<P>>],
 }
 
-impl<P: Peer> HostView for MembersView<'_, P> {
+impl<P: HostPeer> HostView for MembersView<'_, P> {
     fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread {
         match self.members[app.index()]
             .as_ref()

@@ -7,4 +7,4 @@ mod report;
 
 pub use engine::{AdmissionError, Arbiter};
 pub use member::{Newcomer, NewcomerWork};
-pub use report::{AppReport, CoreChange, CoreReport, HostReport, TimesReport};
+pub use report::{AppReport, CoreReport, HostReport, TenancyChange, TimesReport};

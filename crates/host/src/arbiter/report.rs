@@ -3,14 +3,14 @@
 use super::engine::Arbiter;
 use super::journal::{Durations, NotedChange};
 use super::member::{Member, MemberWork};
-use crate::peer::Peer;
+use crate::peer::HostPeer;
 use crate::times::Times;
 use headway_policy::host::{Allocator, AppId, CoreId};
 use serde::Serialize;
 
 /// A core that got a tenant, or lost it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct CoreChange {
+pub struct TenancyChange {
     /// When, ns.
     pub at_ns: u64,
     /// The core, by the kernel's number.
@@ -94,10 +94,10 @@ pub struct HostReport {
     /// From a revocation until the core was free.
     pub leave: TimesReport,
     /// Who got and lost cores since the moment that was asked for.
-    pub changes: Vec<CoreChange>,
+    pub changes: Vec<TenancyChange>,
 }
 
-impl<A: Allocator, P: Peer> Arbiter<A, P> {
+impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
     /// What there is, with the changes since a moment, at most so many, the newest.
     pub fn report(&self, now_ns: u64, since_ns: u64, most: usize) -> HostReport {
         let cores = self.allocator.cores();
@@ -121,7 +121,7 @@ impl<A: Allocator, P: Peer> Arbiter<A, P> {
         } = &self.times;
         let changes = self.journal.newest_first();
         let changes = changes.take_while(|change: &&NotedChange| change.at_ns > since_ns);
-        let change = |noted: &NotedChange| CoreChange {
+        let change = |noted: &NotedChange| TenancyChange {
             at_ns: noted.at_ns,
             core: noted.core,
             app: noted.app.as_deref().map(str::to_owned),

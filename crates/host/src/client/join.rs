@@ -4,7 +4,7 @@ use super::links::{ClientOptions, Links};
 use super::thread as own_thread;
 use crate::memory::{MemoryError, SharedLines};
 use crate::message::{ClientMessage, DaemonMessage, Registration};
-use crate::packet::{self, Packet};
+use crate::packet::{self, HostPacket};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -82,7 +82,7 @@ pub(crate) fn ask(
     let socket = packet::connect_to(path).map_err(no_daemon)?;
     packet::send(&socket, &message.packet(), fds).map_err(no_daemon)?;
     let answer = packet::receive(&socket, true).map_err(no_daemon)?;
-    let Some(Packet { bytes, fds }) = answer else {
+    let Some(HostPacket { bytes, fds }) = answer else {
         return Err(protocol("it hung up without an answer"));
     };
     match DaemonMessage::parse(&bytes).map_err(|why| protocol(&why))? {

@@ -57,13 +57,13 @@ pub(super) enum KthreadState {
 }
 
 #[derive(Debug)]
-pub(super) struct KthreadLink {
+pub(super) struct KthreadPlace {
     pub(super) state: AtomicU8,
     /// The grant under which it runs.
     pub(super) grant: AtomicU64,
 }
 
-impl KthreadLink {
+impl KthreadPlace {
     pub(super) fn is(&self, state: KthreadState) -> bool {
         self.state.load(Ordering::Acquire) == state as u8
     }
@@ -86,7 +86,7 @@ impl KthreadLink {
 pub(super) struct Links {
     pub(super) lines: SharedLines,
     pub(super) memory: OwnedFd,
-    pub(super) links: Box<[KthreadLink]>,
+    pub(super) links: Box<[KthreadPlace]>,
     pub(super) options: ClientOptions,
     pub(super) doorbell: OwnedFd,
     /// Kthreads that work or look for work.
@@ -111,7 +111,7 @@ impl Links {
         options: ClientOptions,
         home: CpuSet,
     ) -> Self {
-        let link = |_| KthreadLink {
+        let link = |_| KthreadPlace {
             state: AtomicU8::new(KthreadState::Absent as u8),
             grant: AtomicU64::new(0),
         };
@@ -314,7 +314,7 @@ impl Links {
 
     /// Without a daemon nobody else grants a core: the first kthread has the one that it had last.
     fn grant_alone(&self) {
-        let parked = |link: &KthreadLink| link.is(KthreadState::Parked);
+        let parked = |link: &KthreadPlace| link.is(KthreadState::Parked);
         let Some(kthread) = self.links.iter().position(parked) else {
             return;
         };

@@ -1,6 +1,6 @@
 //! The thread that goes through passes.
 
-use super::inbox::{DaemonOrder, Inbox};
+use super::inbox::{DaemonInbox, DaemonOrder};
 use crate::arbiter::{Arbiter, Newcomer};
 use crate::peer::PeerProcess;
 use crate::topology::HostCores;
@@ -23,7 +23,7 @@ pub(super) const SLOTS: usize = 64;
 pub(super) struct Cycle {
     pub(super) cores: HostCores,
     pub(super) tick_ns: u64,
-    pub(super) inbox: Inbox,
+    pub(super) inbox: DaemonInbox,
     pub(super) clock: Clock,
     /// Until then nobody is granted a core: applications of the last daemon come with those that they have.
     pub(super) grace_ns: u64,
@@ -49,7 +49,7 @@ impl Cycle {
     pub(super) fn new(
         cores: HostCores,
         tick_ns: u64,
-        inbox: Inbox,
+        inbox: DaemonInbox,
         grace_ns: u64,
     ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;

@@ -31,30 +31,30 @@ pub(super) enum DaemonOrder {
 
 /// The sending end: any number of them.
 #[derive(Clone)]
-pub(super) struct Outbox {
+pub(super) struct DaemonOutbox {
     orders: Sender<DaemonOrder>,
     pending: Arc<AtomicUsize>,
     wakes: Arc<EventFd>,
 }
 
 /// The receiving end.
-pub(super) struct Inbox {
+pub(super) struct DaemonInbox {
     orders: Receiver<DaemonOrder>,
     pending: Arc<AtomicUsize>,
     wakes: Arc<EventFd>,
 }
 
-pub(super) fn pair() -> io::Result<(Outbox, Inbox)> {
+pub(super) fn pair() -> io::Result<(DaemonOutbox, DaemonInbox)> {
     let (sender, receiver) = channel();
     let pending = Arc::new(AtomicUsize::new(0));
     let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
     let wakes = Arc::new(EventFd::from_value_and_flags(0, flags)?);
-    let outbox = Outbox {
+    let outbox = DaemonOutbox {
         orders: sender,
         pending: Arc::clone(&pending),
         wakes: Arc::clone(&wakes),
     };
-    let inbox = Inbox {
+    let inbox = DaemonInbox {
         orders: receiver,
         pending,
         wakes,
@@ -62,7 +62,7 @@ pub(super) fn pair() -> io::Result<(Outbox, Inbox)> {
     Ok((outbox, inbox))
 }
 
-impl Outbox {
+impl DaemonOutbox {
     /// Sends an order; whether anybody is there to take it.
     pub(super) fn send(&self, order: DaemonOrder) -> bool {
         let sent = self.orders.send(order).is_ok();
@@ -73,7 +73,7 @@ impl Outbox {
     }
 }
 
-impl Inbox {
+impl DaemonInbox {
     /// The next order. A load where there is none.
     #[inline]
     pub(super) fn next(&self) -> Option<DaemonOrder> {

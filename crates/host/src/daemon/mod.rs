@@ -14,4 +14,4 @@ mod state;
 
 pub use notify::Notifier;
 pub use server::{DaemonError, HostDaemon, HostObserver};
-pub use settings::{AppRule, HostSettings};
+pub use settings::{AppRule, DaemonSettings};

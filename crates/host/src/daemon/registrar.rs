@@ -1,13 +1,13 @@
 //! The thread that takes applications in, and hears when they end. No call of it waits for an application.
 
-use super::inbox::{DaemonOrder, Outbox};
+use super::inbox::{DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
-use super::settings::{AppRule, HostSettings};
+use super::settings::{AppRule, DaemonSettings};
 use super::state::{self, KnownProgram};
 use crate::arbiter::{Newcomer, NewcomerWork};
 use crate::memory::SharedLines;
 use crate::message::{ClientMessage, DaemonMessage, ProgramRegistration, Registration};
-use crate::packet::{self, Packet};
+use crate::packet::{self, HostPacket};
 use crate::peer::PeerProcess;
 use crate::topology::mask;
 use headway_machine::thread;
@@ -54,8 +54,8 @@ pub(super) struct Registrar {
     listener: HostListener,
     epoll: Epoll,
     wakes: Arc<EventFd>,
-    outbox: Outbox,
-    settings: Arc<RwLock<HostSettings>>,
+    outbox: DaemonOutbox,
+    settings: Arc<RwLock<DaemonSettings>>,
     cores: usize,
     connections: HashMap<u64, Connection>,
     registered: HashMap<u64, Registered>,
@@ -81,8 +81,8 @@ struct Given {
 impl Registrar {
     pub(super) fn new(
         listener: HostListener,
-        outbox: Outbox,
-        settings: Arc<RwLock<HostSettings>>,
+        outbox: DaemonOutbox,
+        settings: Arc<RwLock<DaemonSettings>>,
         cores: usize,
         own_uid: u32,
         wakes: Arc<EventFd>,
@@ -236,7 +236,7 @@ impl Registrar {
         }
     }
 
-    fn hear(&mut self, id: u64, packet: Packet) {
+    fn hear(&mut self, id: u64, packet: HostPacket) {
         let answer = self.register(id, packet);
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -262,7 +262,7 @@ impl Registrar {
         }
     }
 
-    fn register(&mut self, id: u64, packet: Packet) -> Result<Given, String> {
+    fn register(&mut self, id: u64, packet: HostPacket) -> Result<Given, String> {
         let message = ClientMessage::parse(&packet.bytes)?;
         let connection = self.connections.get(&id).ok_or("it hung up")?;
         let who = getsockopt(&connection.socket, PeerCredentials)

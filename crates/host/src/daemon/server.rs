@@ -1,10 +1,10 @@
 //! A daemon in this process.
 
 use super::cycle::Cycle;
-use super::inbox::{self, DaemonOrder, Outbox};
+use super::inbox::{self, DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
 use super::registrar::Registrar;
-use super::settings::HostSettings;
+use super::settings::DaemonSettings;
 use crate::arbiter::HostReport;
 use crate::topology::{CoresError, HostCores};
 use headway_machine::Topology;
@@ -63,7 +63,7 @@ pub enum DaemonError {
 #[derive(Debug)]
 pub struct HostDaemon {
     outbox: Asked,
-    settings: Arc<RwLock<HostSettings>>,
+    settings: Arc<RwLock<DaemonSettings>>,
     cores: HostCores,
     wakes: Arc<EventFd>,
     threads: Vec<JoinHandle<()>>,
@@ -72,11 +72,11 @@ pub struct HostDaemon {
 
 /// The way to the thread of passes.
 #[derive(Clone)]
-struct Asked(Outbox);
+struct Asked(DaemonOutbox);
 
 impl std::fmt::Debug for Asked {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Outbox")
+        out.write_str("DaemonOutbox")
     }
 }
 
@@ -105,7 +105,7 @@ impl HostDaemon {
     ///
     /// # Errors
     /// [`DaemonError`].
-    pub fn check(settings: &HostSettings) -> Result<HostCores, DaemonError> {
+    pub fn check(settings: &DaemonSettings) -> Result<HostCores, DaemonError> {
         systems::check(&settings.policy)?;
         let topology = Topology::read(&settings.sysfs)?;
         let cores = HostCores::new(&topology, settings.shares, settings.cores.as_deref())?;
@@ -117,7 +117,7 @@ impl HostDaemon {
     ///
     /// # Errors
     /// [`DaemonError`].
-    pub fn start(settings: HostSettings) -> Result<Self, DaemonError> {
+    pub fn start(settings: DaemonSettings) -> Result<Self, DaemonError> {
         let cores = Self::check(&settings)?;
         let own = Pid::from_raw(0);
         let may_pin = sched_getaffinity(own).and_then(|mask| sched_setaffinity(own, &mask));
@@ -190,7 +190,7 @@ impl HostDaemon {
     ///
     /// # Errors
     /// [`DaemonError`]: nothing changed.
-    pub fn reload(&self, new: HostSettings) -> Result<(), DaemonError> {
+    pub fn reload(&self, new: DaemonSettings) -> Result<(), DaemonError> {
         systems::check(&new.policy)?;
         check_apps(&new, self.cores.count())?;
         let mut settings = self
@@ -216,7 +216,7 @@ impl HostDaemon {
 }
 
 /// Whether all applications could be there at once.
-fn check_apps(settings: &HostSettings, cores: usize) -> Result<(), DaemonError> {
+fn check_apps(settings: &DaemonSettings, cores: usize) -> Result<(), DaemonError> {
     let refuse = |why: String| Err(DaemonError::Apps(why));
     let mut guaranteed = 0;
     for (index, rule) in settings.apps.iter().enumerate() {

@@ -23,7 +23,7 @@ pub struct AppRule {
 
 /// All settings.
 #[derive(Clone, Debug)]
-pub struct HostSettings {
+pub struct DaemonSettings {
     /// Where applications register.
     pub socket: PathBuf,
     /// The allocator.
@@ -40,7 +40,7 @@ pub struct HostSettings {
     pub sysfs: PathBuf,
 }
 
-impl HostSettings {
+impl DaemonSettings {
     /// The rule for a name.
     ///
     /// # Errors

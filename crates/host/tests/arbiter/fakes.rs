@@ -1,6 +1,6 @@
 //! Processes that exist in a test only.
 
-use headway_host::Peer;
+use headway_host::HostPeer;
 use headway_host::arbiter::{Arbiter, Newcomer, NewcomerWork};
 use headway_host::memory::SharedLines;
 use headway_host::topology::HostCores;
@@ -34,7 +34,7 @@ fn list(cores: &CpuSet) -> Vec<usize> {
         .collect()
 }
 
-impl Peer for FakePeer {
+impl HostPeer for FakePeer {
     fn owns(&self, tid: u32) -> bool {
         self.0.lock().unwrap().threads.contains_key(&tid)
     }

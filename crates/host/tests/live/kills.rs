@@ -51,7 +51,7 @@ fn an_application_that_is_killed_gives_everything_back() {
 fn kill_after(stage: &Stage, daemon: &HostDaemon, name: &str, after: Duration) {
     let mut child = stage.spawn(name);
     // Half of the time before it is even there.
-    if after.as_micros() % 2 == 0 {
+    if after.as_micros().is_multiple_of(2) {
         until("it registered", || !report(daemon).apps.is_empty());
     }
     thread::sleep(after);

@@ -1,7 +1,7 @@
 //! A daemon in this process or in another, and what it says.
 
 use headway_host::arbiter::HostReport;
-use headway_host::daemon::{AppRule, DaemonError, HostDaemon, HostSettings};
+use headway_host::daemon::{AppRule, DaemonError, DaemonSettings, HostDaemon};
 use headway_policy::host::AppKind;
 use nix::sched::{sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
@@ -57,8 +57,8 @@ pub(crate) fn rule(name: &str, guaranteed: usize, kind: AppKind) -> AppRule {
     }
 }
 
-pub(crate) fn settings(socket: &Path, policy: &str) -> HostSettings {
-    HostSettings {
+pub(crate) fn settings(socket: &Path, policy: &str) -> DaemonSettings {
+    DaemonSettings {
         socket: socket.into(),
         policy: policy.parse().unwrap(),
         apps: vec![

@@ -1,12 +1,12 @@
 //! The switch and its control plane, until a signal.
 
-use super::metrics::MetricsServer;
 use super::settings::RackSettings;
 use super::start::{
     EndsWith, announce, begin_control, control_failed, hear_agents, run_agents, score, tell,
 };
 use super::status::{ObservedPlane, RackSubject, counts};
 use super::xdp;
+use crate::commands::http::HttpServer;
 use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
 use crate::error::explain;
@@ -81,7 +81,7 @@ fn serve<S: Switch + Send + 'static>(
     let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;
     let metrics = settings.metrics.as_ref();
-    let metrics = metrics.map(MetricsServer::bind).transpose()?;
+    let metrics = metrics.map(HttpServer::bind).transpose()?;
     if let Some(silent_ns) = settings.silent_ns {
         let rules = LivenessRules {
             silent_ns,

@@ -1,106 +1,25 @@
-//! A switch over HTTP: its counters as Prometheus reads them, a page for people, and the status that the page shows.
+//! A switch over HTTP.
 
 use super::status::RackSubject;
-use crate::commands::serve::config::Sourced;
-use anyhow::{Context, Result};
+use crate::commands::http::Site;
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::time::Duration;
-
-/// A client that says nothing, or does not read, is left after so long.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// More than the request line of any scraper.
-const REQUEST_BYTES_MAX: usize = 4096;
-
-/// A port that is bound and answers nobody yet.
-pub(super) struct MetricsServer {
-    listener: TcpListener,
-}
-
-impl MetricsServer {
-    pub(super) fn bind(place: &Sourced<SocketAddr>) -> Result<Self> {
-        let listener = TcpListener::bind(place.value).map_err(|error| {
-            place.refused(format!(
-                "cannot listen at {}: {error}; choose another port",
-                place.value
-            ))
-        })?;
-        Ok(Self { listener })
-    }
-
-    /// Answers from now on, one client after the other, until the process ends.
-    pub(super) fn answer(self, subject: Arc<RackSubject>) -> Result<()> {
-        let at = self.listener.local_addr()?;
-        eprintln!("Prometheus finds it at http://{at}/metrics, and a browser at http://{at}/");
-        std::thread::Builder::new()
-            .name("hw-metrics".into())
-            .spawn(move || {
-                for stream in self.listener.incoming() {
-                    match stream {
-                        // The client may have hung up.
-                        Ok(stream) => drop(answer(stream, &subject)),
-                        Err(_) => std::thread::sleep(Duration::from_millis(100)),
-                    }
-                }
-            })
-            .context("cannot start the thread that answers Prometheus")?;
-        Ok(())
-    }
-}
-
-fn answer(mut stream: TcpStream, subject: &RackSubject) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = [0; REQUEST_BYTES_MAX];
-    let mut length = 0;
-    while length < request.len() && !request[..length].ends_with(b"\r\n\r\n") {
-        match stream.read(&mut request[length..])? {
-            0 => break,
-            read => length += read,
-        }
-    }
-    let HttpAnswer { status, kind, body } = answer_to(&request[..length], subject);
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nCache-Control: no-store\r\nContent-Security-Policy: {POLICY}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
-    )?;
-    stream.flush()
-}
-
-/// The page runs its own script and style, and asks this server alone.
-const POLICY: &str =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
 
 /// Groups, servers, demand beside allocation, bursts and bounces; whole in itself.
 const PAGE: &str = include_str!("page.html");
 
-struct HttpAnswer {
-    status: &'static str,
-    kind: &'static str,
-    body: String,
-}
+impl Site for RackSubject {
+    fn page(&self) -> &'static str {
+        PAGE
+    }
 
-fn answer_to(request: &[u8], subject: &RackSubject) -> HttpAnswer {
-    let asks = |path: &str| request.starts_with(format!("GET {path} ").as_bytes());
-    let (status, kind, body) = if asks("/metrics") {
-        (
-            "200 OK",
-            "text/plain; version=0.0.4",
-            text(&subject.status()),
-        )
-    } else if asks("/status") {
-        ("200 OK", "application/json", subject.status().to_string())
-    } else if asks("/") {
-        ("200 OK", "text/html; charset=utf-8", PAGE.to_owned())
-    } else {
-        let body = "GET /, /status and /metrics are all there is\n".to_owned();
-        ("404 Not Found", "text/plain", body)
-    };
-    HttpAnswer { status, kind, body }
+    fn status(&self) -> Value {
+        RackSubject::status(self)
+    }
+
+    fn metrics(&self) -> String {
+        text(&RackSubject::status(self))
+    }
 }
 
 /// The status in the text format of Prometheus.

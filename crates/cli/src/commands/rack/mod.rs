@@ -9,12 +9,12 @@ mod settings;
 mod show;
 mod start;
 mod status;
-mod top;
 mod top_view;
 mod xdp;
 mod xdp_servers;
 
 use crate::commands::ctl::client;
+use crate::commands::terminal;
 use crate::ctl::place::{self, SocketKind};
 use crate::error::usage;
 use crate::output;
@@ -55,7 +55,12 @@ impl StatusArgs {
 impl TopArgs {
     fn run(self) -> Result<ExitCode> {
         let socket = self.switch.find()?;
-        top::watch(Duration::from_nanos(self.every), || client::status(&socket))?;
+        terminal::watch(
+            top_view::TopView::default(),
+            "headway rack status",
+            Duration::from_nanos(self.every),
+            || client::status(&socket),
+        )?;
         Ok(ExitCode::SUCCESS)
     }
 }

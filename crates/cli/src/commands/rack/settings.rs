@@ -1,7 +1,7 @@
 //! The settings of a switch, all of them chosen: flags over file over defaults.
 
 use super::args::{RackFormat, RunArgs};
-use super::file::RackFile;
+use super::file::{KEYS, RackFile};
 use crate::args::{host_port as address, rack_policy, time};
 use crate::commands::serve::config::Sourced;
 use crate::commands::serve::ctl::Place;
@@ -60,7 +60,11 @@ struct NamedServer {
 impl RunArgs {
     /// Flags over file over defaults.
     pub(super) fn settings(self) -> Result<RackSettings> {
-        let file = self.config.as_deref().map(RackFile::read).transpose()?;
+        let file = self
+            .config
+            .as_deref()
+            .map(|path| RackFile::read(path, KEYS));
+        let file = file.transpose()?;
         let file = file.unwrap_or_default();
         let set = &file.config;
         let listen = file

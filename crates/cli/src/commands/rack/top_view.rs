@@ -1,5 +1,6 @@
 //! What `headway rack top` shows: a status, and how its counts moved.
 
+use crate::commands::terminal::StatusView;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -32,9 +33,9 @@ pub(super) struct TopView {
     requests_rps: VecDeque<u64>,
 }
 
-impl TopView {
+impl StatusView for TopView {
     /// Takes in a look at the switch.
-    pub(super) fn look(&mut self, status: Value) {
+    fn look(&mut self, status: Value) {
         let elapsed_s = number(&status["uptime_s"]) - number(&self.status["uptime_s"]);
         // A switch that was started anew counts from 0.
         if !self.status.is_null() && elapsed_s > 0.0 {
@@ -51,7 +52,7 @@ impl TopView {
         self.status = status;
     }
 
-    pub(super) fn draw(&self, frame: &mut Frame<'_>) {
+    fn draw(&self, frame: &mut Frame<'_>) {
         let lines = |field: &str| array(&self.status[field]).len() as u16;
         let groups = match lines("groups") {
             0 => 0,
@@ -73,7 +74,9 @@ impl TopView {
         self.draw_curve(frame, curve);
         frame.render_widget(Line::from("q ends").style(Modifier::DIM), keys);
     }
+}
 
+impl TopView {
     fn about(&self) -> Paragraph<'_> {
         let status = &self.status;
         let mut state = format!(

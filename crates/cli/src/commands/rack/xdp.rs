@@ -1,12 +1,12 @@
 //! The switch in the kernel, under the same control plane: registers come from the XDP program, tables go to it.
 
-use super::metrics::MetricsServer;
 use super::settings::RackSettings;
 use super::start::{
     EndsWith, announce, begin_control, control_failed, hear_agents, run_agents, score, tell,
 };
 use super::status::{self, ObservedPlane, RackSubject};
 use super::xdp_servers::ServerWatch;
+use crate::commands::http::HttpServer;
 use crate::commands::serve::config::Sourced;
 use crate::commands::serve::ctl::ControlSocket;
 use crate::ctl::place::SocketKind;
@@ -65,7 +65,7 @@ pub(super) fn serve<S: Switch>(
         .context("cannot use the switch's port without waiting")?;
     let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref();
-    let metrics = metrics.map(MetricsServer::bind).transpose()?;
+    let metrics = metrics.map(HttpServer::bind).transpose()?;
     let servers = reach(settings, interfaces)?;
     let objects = compile().map_err(|error| interfaces.refused(error))?;
     let config = config(settings, at, &shaper);

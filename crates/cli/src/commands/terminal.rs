@@ -1,9 +1,8 @@
-//! `headway rack top`: a switch's status on the terminal, drawn anew at every look. The switch is asked as by `headway rack status`.
+//! A status on the terminal, drawn anew at every look.
 
-use super::top_view::TopView;
 use anyhow::{Result, anyhow};
-use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::{DefaultTerminal, Frame};
 use serde_json::Value;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
@@ -11,14 +10,26 @@ use std::time::{Duration, Instant};
 /// Looks oftener would be work for the switch's machine that nobody sees.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// Draws what `status` says, until q is pressed or the switch is gone.
-pub(super) fn watch(every: Duration, status: impl Fn() -> Result<Value>) -> Result<()> {
+/// What is drawn.
+pub(crate) trait StatusView {
+    /// Takes in a status.
+    fn look(&mut self, status: Value);
+    /// Draws it.
+    fn draw(&self, frame: &mut Frame<'_>);
+}
+
+/// Draws what `status` says, until q is pressed or nobody answers. `command` is the one that says it in text.
+pub(crate) fn watch(
+    mut view: impl StatusView,
+    command: &str,
+    every: Duration,
+    status: impl Fn() -> Result<Value>,
+) -> Result<()> {
     if !std::io::stdout().is_terminal() {
         return Err(anyhow!(
-            "headway rack top draws on a terminal, and this is none: use headway rack status"
+            "this draws on a terminal, and there is none: use {command}"
         ));
     }
-    let mut view = TopView::default();
     view.look(status()?);
     let mut terminal = ratatui::try_init()?;
     let watched = watch_on(&mut terminal, &mut view, every.max(SHORTEST), status);
@@ -28,7 +39,7 @@ pub(super) fn watch(every: Duration, status: impl Fn() -> Result<Value>) -> Resu
 
 fn watch_on(
     terminal: &mut DefaultTerminal,
-    view: &mut TopView,
+    view: &mut impl StatusView,
     every: Duration,
     status: impl Fn() -> Result<Value>,
 ) -> Result<()> {

@@ -1,0 +1,75 @@
+//! The settings file of `headway host`.
+
+use crate::commands::settings_file::SettingsFile;
+use serde::Deserialize;
+use std::path::PathBuf;
+use toml::Spanned;
+
+/// What a file says; the keys are the flags' names, but for applications, which are tables.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct HostConfig {
+    pub(super) socket: Option<Spanned<PathBuf>>,
+    #[serde(default)]
+    pub(super) app: Vec<Spanned<AppTable>>,
+    pub(super) policy: Option<Spanned<String>>,
+    pub(super) cores: Option<Spanned<String>>,
+    pub(super) share_core: Option<Spanned<bool>>,
+    pub(super) tick: Option<Spanned<String>>,
+    pub(super) metrics: Option<Spanned<String>>,
+    pub(super) no_ctl: Option<Spanned<bool>>,
+}
+
+/// An application that may register.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct AppTable {
+    pub(super) name: String,
+    #[serde(default)]
+    pub(super) guaranteed: usize,
+    pub(super) cores: Option<usize>,
+    #[serde(default)]
+    pub(super) class: AppClass,
+    #[serde(default)]
+    pub(super) users: Vec<NameOrNumber>,
+    #[serde(default)]
+    pub(super) groups: Vec<NameOrNumber>,
+}
+
+/// What an application is there for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AppClass {
+    /// It answers requests.
+    #[default]
+    LatencyCritical,
+    /// It takes what is left.
+    Batch,
+}
+
+/// A user or a group.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum NameOrNumber {
+    Number(u32),
+    Name(String),
+}
+
+pub(super) const KEYS: &[&str] = &[
+    "socket",
+    "app",
+    "policy",
+    "cores",
+    "share-core",
+    "tick",
+    "metrics",
+    "no-ctl",
+    "name",
+    "guaranteed",
+    "class",
+    "users",
+    "groups",
+];
+
+/// A file as it was read.
+pub(super) type HostFile = SettingsFile<HostConfig>;

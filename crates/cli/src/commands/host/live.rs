@@ -1,0 +1,131 @@
+//! The daemon, until a signal.
+
+use super::args::HostRunArgs;
+use super::settings::{HostChoices, explain};
+use super::status::HostSubject;
+use crate::commands::http::HttpServer;
+use crate::commands::serve::ctl::ControlSocket;
+use crate::ctl::place::SocketKind;
+use anyhow::{Context, Result};
+use headway_host::daemon::{DaemonSettings, HostDaemon, Notifier};
+use headway_host::topology::HostCores;
+use headway_workload::duration;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::thread;
+
+pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
+    let HostChoices {
+        daemon: settings,
+        metrics,
+        ctl,
+    } = args.settings()?;
+    if args.check {
+        let cores = HostDaemon::check(&settings).map_err(explain)?;
+        println!("{}", sentence(&settings, &cores));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let metrics = metrics.as_ref().map(HttpServer::bind).transpose()?;
+    // Before any thread is there, so that each leaves them to this one.
+    let mut signals =
+        Signals::new([SIGHUP, SIGINT, SIGTERM]).context("cannot watch for signals")?;
+    let daemon = HostDaemon::start(settings.clone()).map_err(explain)?;
+    let cores = daemon.cores();
+    let subject = Arc::new(HostSubject::new(
+        daemon.observer(),
+        &settings.socket,
+        settings.policy.to_string(),
+        cores.own,
+        cores.shared,
+    ));
+    let socket = ControlSocket::bind(&ctl, SocketKind::Host, 0)?;
+    let _socket = socket
+        .map(|socket| socket.answer(Arc::clone(&subject)))
+        .transpose()
+        .context("cannot start the thread that answers headway host status")?;
+    if let Some(metrics) = metrics {
+        metrics.answer(Arc::clone(&subject))?;
+    }
+    eprintln!("{}", sentence(&settings, cores));
+    if daemon.took_over() {
+        eprintln!(
+            "the last daemon did not end in order: its applications go on with the cores that they have"
+        );
+    }
+    let notifier = Notifier::from_environment().context("NOTIFY_SOCKET")?;
+    tell(notifier.as_ref(), "READY=1");
+    watch_over(&subject)?;
+    for signal in signals.forever() {
+        if signal != SIGHUP {
+            break;
+        }
+        tell(notifier.as_ref(), "RELOADING=1");
+        match reload(args, &daemon) {
+            Ok(policy) => subject.set_policy(policy),
+            Err(error) => eprintln!("nothing changes: {error:#}"),
+        }
+        tell(notifier.as_ref(), "READY=1");
+    }
+    tell(notifier.as_ref(), "STOPPING=1");
+    daemon.stop();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The settings are read again; the policy that is in force.
+fn reload(args: &HostRunArgs, daemon: &HostDaemon) -> Result<String> {
+    let settings = args.settings()?.daemon;
+    let policy = settings.policy.to_string();
+    let names: Vec<_> = settings.apps.iter().map(|rule| rule.name.clone()).collect();
+    daemon.reload(settings).map_err(explain)?;
+    eprintln!("policy {policy}; applications {}", names.join(", "));
+    Ok(policy)
+}
+
+/// Where the service manager wants to know that the daemon is alive, it hears so while passes go on.
+fn watch_over(subject: &Arc<HostSubject>) -> Result<()> {
+    let Some(notifier) = Notifier::from_environment().context("NOTIFY_SOCKET")? else {
+        return Ok(());
+    };
+    let Some(every) = notifier.every() else {
+        return Ok(());
+    };
+    let subject = Arc::clone(subject);
+    thread::Builder::new()
+        .name("hw-watchdog".into())
+        .spawn(move || {
+            loop {
+                if subject.is_alive() {
+                    tell(Some(&notifier), "WATCHDOG=1");
+                }
+                thread::sleep(every);
+            }
+        })
+        .context("cannot start the thread that tells the service manager")?;
+    Ok(())
+}
+
+fn tell(notifier: Option<&Notifier>, what: &str) {
+    // A manager that does not listen does not stop the daemon.
+    let _ = notifier.map(|notifier| notifier.say(what));
+}
+
+/// What the daemon does with the cores, in one line.
+fn sentence(settings: &DaemonSettings, cores: &HostCores) -> String {
+    let list = cores.dealt.iter().map(usize::to_string);
+    let list = list.collect::<Vec<_>>().join(", ");
+    let own = match cores.own {
+        Some(core) => format!("it spins on core {core}"),
+        None => format!(
+            "it has no core of its own and wakes every {} while an application is busy, and when one rings",
+            duration::format(settings.tick_ns)
+        ),
+    };
+    format!(
+        "headway host at {} deals out cores {list} by {}; {own}; core {} is shared by those that have none",
+        settings.socket.display(),
+        settings.policy,
+        cores.shared
+    )
+}

@@ -1,0 +1,87 @@
+//! A daemon over HTTP.
+
+use super::show::{KINDS, array, number};
+use super::status::HostSubject;
+use crate::commands::http::Site;
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// Who has which core over time; whole in itself.
+const PAGE: &str = include_str!("page.html");
+
+impl Site for HostSubject {
+    fn page(&self) -> &'static str {
+        PAGE
+    }
+
+    fn status(&self) -> Value {
+        HostSubject::status(self).unwrap_or_default()
+    }
+
+    fn metrics(&self) -> String {
+        text(&Site::status(self))
+    }
+}
+
+/// The status in the text format of Prometheus.
+fn text(status: &Value) -> String {
+    let mut text = String::new();
+    // Writing into a string does not fail.
+    for (name, kind, field) in [
+        ("app_cores", "gauge", "cores"),
+        ("app_waiting", "gauge", "waiting"),
+        ("app_grants_total", "counter", "grants"),
+        ("app_revocations_total", "counter", "revocations"),
+        ("app_evictions_total", "counter", "evictions"),
+        ("app_core_seconds_total", "counter", "core_ns"),
+    ] {
+        let _ = writeln!(text, "# TYPE headway_host_{name} {kind}");
+        for app in array(&status["apps"]) {
+            let value = match &app[field] {
+                Value::Array(cores) => cores.len() as f64,
+                value if field == "core_ns" => number(value) / 1e9,
+                value => number(value),
+            };
+            let _ = writeln!(text, "headway_host_{name}{{app={}}} {value}", app["name"]);
+        }
+    }
+    for (kind, _) in KINDS {
+        let name = format!("headway_host_{kind}_seconds");
+        let times = &status[kind];
+        let _ = writeln!(text, "# TYPE {name} histogram");
+        for bound in array(&times["cumulative"]) {
+            let (ns, count) = (number(&bound[0]), number(&bound[1]));
+            let _ = writeln!(text, "{name}_bucket{{le=\"{}\"}} {count}", ns / 1e9);
+        }
+        let count = number(&times["count"]);
+        let _ = writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {count}");
+        let _ = writeln!(text, "{name}_sum {}", number(&times["sum_ns"]) / 1e9);
+        let _ = writeln!(text, "{name}_count {count}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn applications_and_durations_are_there() {
+        let status = json!({
+            "apps": [{ "name": "kv", "cores": [0, 1], "core_ns": 2_500_000_000_u64, "grants": 7 }],
+            "grant": { "count": 3, "sum_ns": 6000, "cumulative": [[1024, 1], [2048, 3]] },
+        });
+        let text = text(&status);
+        for line in [
+            "headway_host_app_cores{app=\"kv\"} 2",
+            "headway_host_app_core_seconds_total{app=\"kv\"} 2.5",
+            "# TYPE headway_host_grant_seconds histogram",
+            "headway_host_grant_seconds_bucket{le=\"0.000001024\"} 1",
+            "headway_host_grant_seconds_bucket{le=\"+Inf\"} 3",
+            "headway_host_grant_seconds_sum 0.000006",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}: {text}");
+        }
+    }
+}

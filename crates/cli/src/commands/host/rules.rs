@@ -1,0 +1,116 @@
+//! Applications as flags and files name them.
+
+use super::file::{AppClass, AppTable, NameOrNumber};
+use headway_host::daemon::AppRule;
+use headway_policy::host::AppKind;
+use std::fs;
+
+/// Reads a flag: `kv:guaranteed=1,cores=2`, `pricer:batch`.
+pub(super) fn of_flag(text: &str) -> Result<AppRule, String> {
+    const FORM: &str = "an application is NAME[:batch][,guaranteed=G][,cores=M][,user=U][,group=G]";
+    let split = text.find([':', ',']).unwrap_or(text.len());
+    let (name, rest) = text.split_at(split);
+    let mut table = AppTable {
+        name: name.to_owned(),
+        guaranteed: 0,
+        cores: None,
+        class: AppClass::LatencyCritical,
+        users: Vec::new(),
+        groups: Vec::new(),
+    };
+    let parts = rest.split([':', ',']).filter(|part| !part.is_empty());
+    for part in parts {
+        let number = |value: &str| {
+            value
+                .parse::<usize>()
+                .map_err(|_| format!("{part}: a number of cores is expected"))
+        };
+        match part.split_once('=') {
+            None if part == "batch" => table.class = AppClass::Batch,
+            Some(("guaranteed", value)) => table.guaranteed = number(value)?,
+            Some(("cores", value)) => table.cores = Some(number(value)?),
+            Some(("user", value)) => table.users.push(named(value)),
+            Some(("group", value)) => table.groups.push(named(value)),
+            _ => return Err(format!("'{part}' means nothing here: {FORM}")),
+        }
+    }
+    of_table(&table)
+}
+
+fn named(text: &str) -> NameOrNumber {
+    match text.parse() {
+        Ok(number) => NameOrNumber::Number(number),
+        Err(_) => NameOrNumber::Name(text.to_owned()),
+    }
+}
+
+/// Reads a table of a file.
+pub(super) fn of_table(table: &AppTable) -> Result<AppRule, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if table.name.is_empty() || table.name.len() > 64 || !table.name.chars().all(is_plain) {
+        return Err(format!(
+            "'{}' is no name of an application: 1 to 64 letters, digits, '-', '_' and '.'",
+            table.name
+        ));
+    }
+    let all = |list: &[NameOrNumber], file: &str, what: &str| {
+        list.iter()
+            .map(|one| number_of(one, file, what))
+            .collect::<Result<Vec<u32>, String>>()
+    };
+    Ok(AppRule {
+        name: table.name.clone(),
+        guaranteed: table.guaranteed,
+        most: table.cores,
+        kind: match table.class {
+            AppClass::LatencyCritical => AppKind::Latency,
+            AppClass::Batch => AppKind::Batch,
+        },
+        users: all(&table.users, "/etc/passwd", "user")?,
+        groups: all(&table.groups, "/etc/group", "group")?,
+    })
+}
+
+/// The number of a user or group: that of a name is the third field of its line.
+fn number_of(one: &NameOrNumber, file: &str, what: &str) -> Result<u32, String> {
+    let name = match one {
+        NameOrNumber::Number(number) => return Ok(*number),
+        NameOrNumber::Name(name) => name,
+    };
+    let text = fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let line = text
+        .lines()
+        .find(|line| line.split(':').next() == Some(name));
+    line.and_then(|line| line.split(':').nth(2)?.parse().ok())
+        .ok_or_else(|| format!("{file} knows no {what} '{name}': name another, or its number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_read() {
+        let rule = of_flag("kv:guaranteed=1,cores=2,user=root,user=1000,group=7").unwrap();
+        assert_eq!(
+            (rule.name.as_str(), rule.guaranteed, rule.most),
+            ("kv", 1, Some(2))
+        );
+        assert_eq!(
+            (rule.kind, rule.users, rule.groups),
+            (AppKind::Latency, vec![0, 1000], vec![7])
+        );
+        assert_eq!(of_flag("pricer:batch").unwrap().kind, AppKind::Batch);
+        assert_eq!(of_flag("pricer,batch").unwrap().kind, AppKind::Batch);
+        assert_eq!(of_flag("web").unwrap().most, None);
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        let refused = |text: &str| of_flag(text).unwrap_err();
+        assert!(refused("").contains("is no name"));
+        assert!(refused("kv:fast").contains("'fast' means nothing here"));
+        assert!(refused("kv:cores=two").contains("a number of cores"));
+        assert!(refused("kv:user=nobody-at-all").contains("knows no user"));
+    }
+}

@@ -1,0 +1,37 @@
+//! `headway run`: a program that knows nothing of the daemon, on the cores that others leave.
+
+use crate::commands::host::args::DaemonChoice;
+use crate::error::{UsageError, usage};
+use anyhow::Result;
+use headway_host::client::ClientError;
+use headway_host::program;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The application's name in the daemon's settings, whose class is batch
+    #[arg(long, value_name = "NAME")]
+    batch: String,
+    #[command(flatten)]
+    daemon: DaemonChoice,
+    /// The most cores that it has at once [default: as the daemon's settings say]
+    #[arg(long, value_name = "N", value_parser = crate::args::workers)]
+    cores: Option<usize>,
+    /// The program, and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    program: Vec<String>,
+}
+
+impl Args {
+    /// The program runs in the place of this process: its exit status and its signals are its own.
+    pub(crate) fn run(self) -> Result<ExitCode> {
+        let socket = self.daemon.find()?;
+        program::register(&socket, &self.batch, self.cores).map_err(|error| match error {
+            ClientError::System { .. } | ClientError::Memory(_) => error.into(),
+            _ => anyhow::Error::from(UsageError(error.to_string())),
+        })?;
+        let error = program::run(&self.program);
+        let name = self.program.first().map_or("", String::as_str);
+        Err(usage(name, format!("cannot run it: {error}")))
+    }
+}
