@@ -101,6 +101,71 @@ pub(crate) unsafe fn leave(control: *const FiberControl) -> bool {
     false
 }
 
+/// Suspends the fiber `from`, and runs `to` from `stack_pointer`, without a way back through the code that entered `from`. Returns when `from`
+/// is entered again. Another thread may do that as soon as its stack pointer is stored, which is this code's last access to it.
+///
+/// # Safety
+/// The caller runs on the stack of `from`. For `to`, as in [`enter`](enter); its `resumer` is set.
+#[inline(always)]
+pub(crate) unsafe fn switch(
+    from: *const FiberControl,
+    to: NonNull<FiberControl>,
+    stack_pointer: usize,
+) {
+    // SAFETY: as in `enter`. A fiber that `leave` suspended finds in `eax` that it does not unwind.
+    unsafe {
+        asm!(
+            "push rbp",
+            "push rbx",
+            "lea rcx, [rip + 2f]",
+            "push rcx",
+            "mov [rdx + {left_at}], rsp",
+            "mov rsp, rsi",
+            "pop rcx",
+            "jmp rcx",
+            "2:",
+            "pop rbx",
+            "pop rbp",
+            left_at = const offset_of!(FiberControl, stack_pointer),
+            inlateout("rdi") to.as_ptr() => _,
+            inlateout("rax") 0_usize => _,
+            inlateout("rsi") stack_pointer => _,
+            inlateout("rdx") from => _,
+            lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
+            clobber_abi("sysv64"),
+        );
+    }
+}
+
+/// Ends the fiber `from`, and runs `to` as [`switch`](switch) does. The word of [rest](crate::control::rest) is stored once this code has left the
+/// stack, so that another fiber may have it.
+///
+/// # Safety
+/// As in [`switch`](switch).
+#[inline(always)]
+pub(crate) unsafe fn finish(
+    from: *const FiberControl,
+    to: NonNull<FiberControl>,
+    stack_pointer: usize,
+) -> ! {
+    // SAFETY: as in `switch`.
+    unsafe {
+        asm!(
+            "mov rsp, rsi",
+            "mov qword ptr [rdx + {left_at}], {idle}",
+            "pop rcx",
+            "jmp rcx",
+            left_at = const offset_of!(FiberControl, stack_pointer),
+            idle = const crate::control::rest::IDLE,
+            in("rdi") to.as_ptr(),
+            in("rax") 0_usize,
+            in("rsi") stack_pointer,
+            in("rdx") from,
+            options(noreturn),
+        );
+    }
+}
+
 /// The payload that unwinds a fiber from where it left.
 pub(crate) struct Unwinding;
 

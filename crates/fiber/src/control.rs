@@ -14,6 +14,8 @@ pub(crate) mod rest {
     pub(crate) const IDLE: usize = 0;
     /// A panic ended its body.
     pub(crate) const SPENT: usize = 1;
+    /// A [strand](crate::Strand) runs, or has not left its stack yet.
+    pub(crate) const RUNNING: usize = 2;
 }
 
 /// How a job ended. The values are those of [`rest`].
@@ -48,6 +50,8 @@ pub(crate) struct FiberControl {
     pub(crate) in_handler: Cell<bool>,
     /// Whether a request to yield met a no-preempt section in this turn.
     pub(crate) is_held: Cell<bool>,
+    /// The control is a [strand](crate::Strand)'s.
+    pub(crate) is_strand: bool,
     /// The sanitizer's record of it.
     pub(crate) shadow: Shadow,
     /// Since when, and for which section's end.
@@ -62,7 +66,7 @@ impl FiberControl {
     /// Whether its job was suspended.
     #[inline(always)]
     pub(crate) fn is_suspended(&self) -> bool {
-        self.stack_pointer.get() > rest::SPENT
+        self.stack_pointer.get() > rest::RUNNING
     }
 
     /// Where the body lies.

@@ -5,6 +5,8 @@
 //! hand ([`checkpoint`]). A probe reads its thread's own cache line. The thread is [`Attached`] and hands out [`YieldFlag`]s, by which another thread
 //! asks it to yield; or its probes read the clock ([`Attached::self_timed`]).
 //!
+//! A [`Strand`] is a fiber for schedulers whose fibers switch to one another directly, instead of back to the scheduler: user-level threads.
+//!
 //! [`NoPreempt`] marks sections that must not be interrupted (a lock is held, the allocator runs). A request that comes inside takes effect at
 //! the section's end.
 //!
@@ -36,6 +38,7 @@ mod signal;
 mod signal_handler;
 mod slow;
 mod stack;
+mod strand;
 mod stub;
 mod switch;
 mod sync;
@@ -50,4 +53,5 @@ pub use no_preempt::{NoPreempt, NoPreemptAlloc, shield, unshield};
 pub use overflow::{LabelName, report_overflows};
 pub use signal::BySignal;
 pub use stack::{MAX_STACK_BYTES, MIN_STACK_BYTES, Stack, StackCache, Stacks};
+pub use strand::{LeftStrand, Strand};
 pub use switch::{in_fiber, note_held, suspensions, yield_now};

@@ -73,19 +73,22 @@ extern "C" fn faulted(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
 
 /// Writes one line, without allocating.
 fn report(control: &FiberControl) {
-    let label = control.label.get();
-    let name = LABEL_NAME.get().and_then(|name| name(label));
     let mut line = TextLine::default();
-    line.text("headway: stack overflow in a request of class ");
-    match name {
-        Some(name) => {
-            line.text(name);
+    if control.is_strand {
+        line.text("headway: stack overflow in a user-level thread: it has ");
+        line.number((control.stack_bytes() >> 10) as u64);
+        line.text(" KiB of stack; give threads larger ones, or recurse less\n");
+    } else {
+        line.text("headway: stack overflow in a request of class ");
+        let label = control.label.get();
+        match LABEL_NAME.get().and_then(|name| name(label)) {
+            Some(name) => line.text(name),
+            None => line.number(label),
         }
-        None => line.number(label),
+        line.text(": its fiber has ");
+        line.number((control.stack_bytes() >> 10) as u64);
+        line.text(" KiB of stack; give fibers larger ones, or recurse less\n");
     }
-    line.text(": its fiber has ");
-    line.number((control.stack_bytes() >> 10) as u64);
-    line.text(" KiB of stack; give fibers larger ones, or recurse less\n");
     // SAFETY: writes the bytes of the line.
     unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len) };
 }

@@ -45,6 +45,14 @@ mod none {
             true
         }
 
+        /// The fiber reports that it leaves for another one, `ending` for ever. The other reports its arrival.
+        #[inline(always)]
+        pub(crate) fn departing_for(&self, _: &Shadow, _ending: bool) {}
+
+        /// A job may have ended without returning from all its frames.
+        #[inline(always)]
+        pub(crate) fn forget_frames(&self) {}
+
         /// The fiber ends without a suspended job; its stack is free for another.
         #[inline(always)]
         pub(crate) fn close(&self) {}
@@ -118,6 +126,8 @@ mod address {
         fake_stack: Cell<FakeStack>,
         /// The fiber has not reported its arrival yet, or has reported its departure.
         leaving: Cell<bool>,
+        /// Another fiber switched to it, and told it the stack of the code that runs both.
+        switched: Cell<bool>,
     }
 
     impl Shadow {
@@ -134,6 +144,7 @@ mod address {
                 outer: Cell::new(Bounds::NONE),
                 fake_stack: Cell::new(ptr::null_mut()),
                 leaving: Cell::new(true),
+                switched: Cell::new(false),
             }
         }
 
@@ -149,7 +160,10 @@ mod address {
         #[inline(always)]
         pub(crate) fn arrived(&self) {
             let fake_stack = self.fake_stack.replace(ptr::null_mut());
-            self.outer.set(Bounds::end_switch(fake_stack));
+            let from = Bounds::end_switch(fake_stack);
+            if !self.switched.take() {
+                self.outer.set(from);
+            }
             self.leaving.set(false);
         }
 
@@ -160,8 +174,22 @@ mod address {
         }
 
         #[inline(always)]
+        pub(crate) fn departing_for(&self, next: &Shadow, ending: bool) {
+            self.leaving.set(true);
+            next.outer.set(self.outer.get());
+            next.switched.set(true);
+            next.stack
+                .begin_switch((!ending).then_some(&self.fake_stack));
+        }
+
+        #[inline(always)]
         pub(crate) fn may_leave(&self) -> bool {
             !self.leaving.get()
+        }
+
+        pub(crate) fn forget_frames(&self) {
+            // SAFETY: the fiber's stack; only frames are poisoned there, and they are gone.
+            unsafe { __asan_unpoison_memory_region(self.stack.bottom, self.stack.size) };
         }
 
         pub(crate) fn close(&self) {
@@ -237,6 +265,14 @@ mod thread {
         pub(crate) fn may_leave(&self) -> bool {
             true
         }
+
+        #[inline(always)]
+        pub(crate) fn departing_for(&self, next: &Shadow, _ending: bool) {
+            // SAFETY: the fiber lives, and runs nowhere else.
+            unsafe { __tsan_switch_to_fiber(next.fiber, SYNCHRONISES) };
+        }
+
+        pub(crate) fn forget_frames(&self) {}
 
         pub(crate) fn close(&self) {
             // SAFETY: it will run no more.

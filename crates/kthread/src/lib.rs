@@ -13,6 +13,6 @@ mod source;
 mod standalone;
 
 pub use barrier::SleeperBarrier;
-pub use lines::{Grant, KthreadLine, OrderLine};
+pub use lines::{Grant, KthreadLine, OrderLine, now_ns};
 pub use source::CoreSource;
 pub use standalone::Standalone;

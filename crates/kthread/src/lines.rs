@@ -6,6 +6,8 @@ use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use nix::time::{ClockId, clock_gettime};
+
 /// The number of a grant of a core: the first is 1. 0 stands for none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct Grant(pub u64);
@@ -26,6 +28,8 @@ pub struct KthreadLine {
     pub ingress_tail: AtomicU64,
     /// The last grant that the kthread has left.
     left: AtomicU64,
+    /// When the kthread's next timer is due, ns of `CLOCK_MONOTONIC`; 0 for none.
+    wake_at_ns: AtomicU64,
     /// The kernel's number of the kthread, 0 before it runs: the arbiter pins it and sends it signals.
     tid: AtomicU32,
     /// Whether the kthread was interrupted in the middle of something that is in none of its queues: it wants to go on.
@@ -67,6 +71,23 @@ impl KthreadLine {
     #[inline]
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says when the kthread's next timer is due, ns of `CLOCK_MONOTONIC`: at that time it needs a core, even if it left its core before.
+    #[inline]
+    pub fn set_wake_at_ns(&self, at_ns: Option<u64>) {
+        self.wake_at_ns.store(at_ns.unwrap_or(0), Ordering::Release);
+    }
+
+    /// When the kthread's next timer is due, ns of `CLOCK_MONOTONIC`.
+    #[inline]
+    pub fn wake_at_ns(&self) -> Option<u64> {
+        Some(self.wake_at_ns.load(Ordering::Acquire)).filter(|&at_ns| at_ns != 0)
+    }
+
+    /// In how many ns the kthread's next timer is due: 0 if it is.
+    pub fn wakes_in_ns(&self) -> Option<u64> {
+        Some(self.wake_at_ns()?.saturating_sub(now_ns()))
     }
 
     /// Says that the kthread has left this grant: whatever it put into its queues before is visible to the one who reads this.
@@ -128,6 +149,15 @@ impl OrderLine {
     pub fn is_revoked(&self, grant: Grant) -> bool {
         self.revoked.load(Ordering::Relaxed) >= grant.0
     }
+}
+
+/// The time of `CLOCK_MONOTONIC`, which all processes share.
+///
+/// # Panics
+/// The system has no such clock, which every Linux has.
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).expect("Linux has this clock");
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 
 #[cfg(test)]

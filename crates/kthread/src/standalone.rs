@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use crate::barrier::SleeperBarrier;
 use crate::lines::{Grant, KthreadLine, OrderLine};
@@ -90,7 +91,13 @@ impl CoreSource for Standalone {
             self.wake(slot);
         }
         while slot.sleeps.load(Ordering::Acquire) {
-            thread::park();
+            match slot.line.wakes_in_ns() {
+                None => thread::park(),
+                Some(0) => {
+                    self.wake(slot);
+                }
+                Some(ns) => thread::park_timeout(Duration::from_nanos(ns)),
+            }
         }
         grant
     }
@@ -140,6 +147,16 @@ mod tests {
             }
         });
         assert_eq!(taken.into_inner(), ROUNDS);
+    }
+
+    #[test]
+    fn a_timer_wakes_who_sleeps() {
+        let source = Standalone::new(1);
+        let grant = source.enter(0);
+        let due_ns = crate::now_ns() + 3_000_000;
+        source.line(0).set_wake_at_ns(Some(due_ns));
+        source.leave(0, grant, &mut || true);
+        assert!(crate::now_ns() >= due_ns);
     }
 
     #[test]

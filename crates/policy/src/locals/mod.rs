@@ -10,4 +10,4 @@ pub use batches::Batches;
 pub use feedback::{SynergyWorker, WorkerRules};
 pub use fifo::LocalFifo;
 pub use round_robin::RoundRobin;
-pub use stealing::{StealAmount, Stealing};
+pub use stealing::{StealAmount, Stealing, victims};

@@ -13,6 +13,34 @@ pub enum StealAmount {
     One,
 }
 
+impl StealAmount {
+    /// The most that a thief takes of so many that wait.
+    #[inline]
+    #[must_use]
+    pub fn of(self, waiting: usize) -> usize {
+        match self {
+            Self::Half => waiting.div_ceil(2),
+            Self::One => 1,
+        }
+    }
+}
+
+/// The victims of a thief in the order of [`Stealing`], for an engine that walks through them itself; `first` is drawn at random. The sibling comes twice.
+#[inline]
+pub fn victims(
+    me: WorkerId,
+    workers: usize,
+    sibling: Option<WorkerId>,
+    first: usize,
+) -> impl Iterator<Item = WorkerId> {
+    let in_turn = (first..workers)
+        .chain(0..first)
+        .map(|worker: usize| WorkerId(worker as u16));
+    sibling
+        .into_iter()
+        .chain(in_turn.filter(move |&worker: &WorkerId| worker != me))
+}
+
 /// Own queue first; then that of the hyper-thread sibling, whose caches are the thief's; then every other worker's in turn from a random one on,
 /// so that thieves spread over the victims (Shenango § 5).
 #[derive(Clone, Debug)]
@@ -63,11 +91,7 @@ impl Stealing {
         if waiting == 0 {
             return Steal::Empty;
         }
-        let most = match self.take {
-            StealAmount::Half => waiting.div_ceil(2),
-            StealAmount::One => 1,
-        };
-        queues.try_steal(victim, most)
+        queues.try_steal(victim, self.take.of(waiting))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Choosing what a server is.
 
-use std::marker::PhantomData;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,24 +9,21 @@ use headway_net::classify::{AnyClassifier, Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
 use headway_net::udp::Steering;
-use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::spec::SpecError;
-use headway_policy::systems::{self, Replicas, ServerSpec, System, Visit};
+use headway_policy::systems::{self, ServerSpec, Visit};
 use headway_policy::{Resume, Shape};
 
 use super::admission::{QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
 use super::class::DeclaredClass;
+use super::launch::{Launch, StartedEngine};
 use super::source::{Custom, NoSource, Source, Udp};
-use super::{Observer, PolicyInUse, Server, Stopper, Tuner};
-use crate::central::{self, Dispatched};
+use super::{Observer, Server, Stopper, Tuner};
 use crate::error::StartError;
 use crate::park::Idle;
-use crate::parts::{EngineParts, Layout, LiveEngine, ServerConfig};
+use crate::parts::{EngineParts, Layout, ServerConfig};
 use crate::pull::{Pull, PullService};
 use crate::service::{Call, Service};
-use crate::steered::{self, SteeredSystem};
 use crate::threads::Pin;
-use crate::unplaced::{self, UnplacedSystem};
 
 /// Of a fiber's stack, unless chosen otherwise.
 const STACK_BYTES: usize = 256 << 10;
@@ -531,81 +527,6 @@ impl<S, D, C> Builder<S, D, C> {
             workers: self.workers,
             idle: self.idle,
             drain: self.drain,
-        })
-    }
-}
-
-/// An engine that runs, and its policy.
-struct StartedEngine {
-    engine: LiveEngine,
-    policy: PolicyInUse,
-}
-
-/// Starts the engine that the system asks for.
-struct Launch<D, C, S>(EngineParts<D, C, S>);
-
-impl<D, C, S> Visit for Launch<D, C, S>
-where
-    D: Datapath,
-    D::Rx: 'static,
-    D::Tx: 'static,
-    C: Classifier + 'static,
-    S: Service,
-{
-    type Output = Result<StartedEngine, StartError>;
-
-    fn visit<I, L, M>(self, system: System<I, L, M>) -> Self::Output
-    where
-        I: Ingress + Send + 'static,
-        L: Local + Send + 'static,
-        M: Monitor + Send + 'static,
-    {
-        let policy = PolicyInUse {
-            name: system.name,
-            params: system.params.clone(),
-        };
-        let engine = match I::OWNER {
-            Owner::Dispatcher => central::launch(vec![Dispatched::of(system)], self.0),
-            Owner::Nobody => {
-                assert!(!M::PREEMPTS, "workers that help themselves keep time");
-                let unplaced = UnplacedSystem::<I, L, M> {
-                    others: PhantomData,
-                    locals: system.locals,
-                    shared_queues: system.shared_queues,
-                };
-                unplaced::launch(unplaced, self.0)
-            }
-            Owner::Steering => {
-                let steered = SteeredSystem::<I, L, M> {
-                    ingress: PhantomData,
-                    locals: system.locals,
-                    monitor: system.monitor,
-                    shared_queues: system.shared_queues,
-                };
-                steered::launch(steered, self.0)
-            }
-        };
-        Ok(StartedEngine {
-            engine: engine?,
-            policy,
-        })
-    }
-
-    fn visit_replicas<I, L, M>(self, replicas: Replicas<I, L, M>) -> Self::Output
-    where
-        I: Ingress + Send + 'static,
-        L: Local + Send + 'static,
-        M: Monitor + Send + 'static,
-    {
-        let instances = replicas.instances;
-        let policy = PolicyInUse {
-            name: instances[0].name,
-            params: instances[0].params.clone(),
-        };
-        let systems = instances.into_iter().map(Dispatched::of).collect();
-        Ok(StartedEngine {
-            engine: central::launch(systems, self.0)?,
-            policy,
         })
     }
 }

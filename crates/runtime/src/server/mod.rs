@@ -3,6 +3,7 @@
 mod admission;
 mod builder;
 mod class;
+mod launch;
 mod observer;
 mod source;
 mod tuner;

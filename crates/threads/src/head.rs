@@ -1,0 +1,106 @@
+//! What the scheduler keeps of a thread, beside its fiber's control.
+#![expect(unsafe_code, reason = "threads are addresses")]
+
+use std::any::Any;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use headway_fiber::Strand;
+
+use crate::kernel::KthreadState;
+use crate::list::Links;
+use crate::park::ParkCell;
+use crate::shared::Shared;
+use crate::sync::AtomicUsize;
+
+/// A thread of the user: its fiber, by address. The fiber's memory stays while the runtime does, thread after thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Uthread(pub(crate) Strand<UthreadHead>);
+
+impl Uthread {
+    /// The thread that runs; none outside of a runtime's threads.
+    #[inline(always)]
+    pub(crate) fn current() -> Option<Uthread> {
+        // SAFETY: no other crate makes strands.
+        unsafe { Strand::current() }.map(Uthread)
+    }
+
+    #[inline(always)]
+    pub(crate) fn head<'a>(self) -> &'a UthreadHead {
+        // SAFETY: strands are destroyed when no handle, list or ring has them.
+        unsafe { self.0.head() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn links<'a>(self) -> &'a Links {
+        &self.head().links
+    }
+
+    #[inline(always)]
+    pub(crate) fn word(self) -> usize {
+        self.0.into_raw().as_ptr() as usize
+    }
+
+    /// # Safety
+    /// The word is a thread's.
+    #[inline(always)]
+    pub(crate) unsafe fn from_word(word: usize) -> Uthread {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let word = NonNull::new_unchecked(word as *mut ());
+            Uthread(Strand::from_raw(word))
+        }
+    }
+}
+
+/// The scheduler's part of a thread's memory.
+pub(crate) struct UthreadHead {
+    /// The kthread that runs it.
+    pub(crate) kthread: Cell<*const KthreadState>,
+    /// Who waits for its end: a word of [`join`].
+    pub(crate) join: AtomicUsize,
+    /// The runtime whose thread it is.
+    pub(crate) shared: *const Shared,
+    /// Its place in the list in which it waits.
+    pub(crate) links: Links,
+    /// The kthread that alone may run it, plus 1; 0 for any. A thread that waits while it unwinds is counted by its kernel thread.
+    pub(crate) bound: Cell<usize>,
+    /// The sections of read-mostly cells in which it is.
+    pub(crate) reads: Cell<u32>,
+    /// Its token, once somebody asked for it.
+    pub(crate) parking: OnceCell<Arc<ParkCell>>,
+    /// Its thread-local variables, by the address of their declaration.
+    pub(crate) locals: RefCell<Vec<(usize, Box<dyn Any>)>>,
+}
+
+/// The words of [`UthreadHead::join`]. Any other is the waiting thread, or, with the lowest bit set, a thread of the operating system.
+pub(crate) mod join {
+    /// Nobody waits yet.
+    pub(crate) const NOBODY: usize = 0;
+    /// The thread has ended, and its result waits for its handle.
+    pub(crate) const DONE: usize = 2;
+    /// The handle was dropped.
+    pub(crate) const DETACHED: usize = 4;
+    /// The runtime ended before the thread did.
+    pub(crate) const ABANDONED: usize = 6;
+    /// There is no thread: the fiber waits for one.
+    pub(crate) const FREE: usize = 8;
+    /// Set for a thread of the operating system.
+    pub(crate) const FOREIGN: usize = 1;
+}
+
+impl UthreadHead {
+    pub(crate) fn new(shared: *const Shared) -> UthreadHead {
+        UthreadHead {
+            kthread: Cell::new(std::ptr::null()),
+            join: AtomicUsize::new(join::FREE),
+            shared,
+            links: Links::default(),
+            bound: Cell::new(0),
+            reads: Cell::new(0),
+            parking: OnceCell::new(),
+            locals: RefCell::default(),
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Spawning threads, and waiting for their ends.
+#![expect(unsafe_code, reason = "a result lies at the top of its thread's stack")]
+
+use std::any::Any;
+use std::fmt;
+use std::io;
+use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::{self, Thread};
+
+use headway_fiber::{NoPreempt, Strand};
+
+use crate::head::{Uthread, UthreadHead, join};
+use crate::schedule::{Suspending, kthread_of, ready};
+use crate::shared::Shared;
+use crate::sync::Ordering;
+
+/// How a thread ended: its result, or the payload of its panic.
+type Ending<T> = Result<T, Box<dyn Any + Send>>;
+
+/// The payload with which [`JoinHandle::join`] fails when the runtime ended before the thread.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Abandoned;
+
+/// Starts a thread, which goes to the end of the run queue. It is detached when the handle is dropped.
+///
+/// The closure and the result lie on the thread's own stack; together they may take 4 KiB. Box larger ones.
+///
+/// # Panics
+/// The caller is no thread of a runtime: use [`Runtime::spawn`](crate::Runtime::spawn). Or there is no memory for a stack.
+#[inline]
+pub fn spawn<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    try_spawn(body).expect("there is memory for a thread's stack")
+}
+
+/// As [`spawn`].
+///
+/// # Errors
+/// There is no memory for a stack.
+///
+/// # Panics
+/// The caller is no thread of a runtime.
+#[inline]
+pub fn try_spawn<T: Send + 'static>(
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let _section = NoPreempt::enter();
+    let me = Uthread::current().expect("spawn is called by a thread of a runtime");
+    // SAFETY: the thread that runs, in the section.
+    let kthread = unsafe { kthread_of(me) };
+    let thread = kthread.take_free()?;
+    // SAFETY: free. What it runs may change threads, by the runtime's conditions, and borrows nothing.
+    let handle = unsafe { arm(thread, body) };
+    kthread.push(thread);
+    Ok(handle)
+}
+
+/// Starts a thread from outside.
+///
+/// # Safety
+/// The body is not used after what it borrows is gone.
+pub(crate) unsafe fn spawn_from_outside<T: Send>(
+    shared: &Shared,
+    body: impl FnOnce() -> T + Send,
+) -> io::Result<JoinHandle<T>> {
+    // The caller may be a thread of another runtime.
+    let _section = NoPreempt::enter();
+    let thread = shared.take_free(1, &mut Vec::new())?;
+    // SAFETY: as above.
+    let handle = unsafe { arm(thread, body) };
+    shared.inject(thread);
+    Ok(handle)
+}
+
+/// # Safety
+/// The thread is free. The body is not used after what it borrows is gone.
+#[inline(always)]
+unsafe fn arm<T: Send, F: FnOnce() -> T + Send>(thread: Uthread, body: F) -> JoinHandle<T> {
+    thread.head().join.store(join::NOBODY, Ordering::Relaxed);
+    // SAFETY: free.
+    unsafe {
+        thread
+            .0
+            .arm::<Ending<T>, _>(move |me: Strand<UthreadHead>| run(Uthread(me), body));
+    }
+    JoinHandle {
+        thread,
+        result: PhantomData,
+    }
+}
+
+/// A thread, from its begin to its end. Returns the thread that runs next.
+#[inline(always)]
+fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<UthreadHead>> {
+    let ending = catch_unwind(AssertUnwindSafe(body));
+    me.end_locals();
+    // SAFETY: the body was moved out of its place, which is large enough for this.
+    unsafe { me.0.place::<Ending<T>>().write(ending) };
+    let mut section = NoPreempt::enter();
+    let mut next = None;
+    match me.head().join.swap(join::DONE, Ordering::AcqRel) {
+        join::NOBODY => {}
+        join::DETACHED => {
+            // What the result's destructor does may take long, and wait.
+            drop(section);
+            // SAFETY: written above; the handle, which could take it, is gone.
+            unsafe { me.0.place::<Ending<T>>().drop_in_place() };
+            section = NoPreempt::enter();
+            // SAFETY: the thread that runs, in the section.
+            unsafe { kthread_of(me) }.give_free(me);
+        }
+        foreign if foreign & join::FOREIGN != 0 => wake_foreign(foreign),
+        waiter => {
+            // SAFETY: who waits put its own address there.
+            let waiter = unsafe { Uthread::from_word(waiter) };
+            if waiter.head().shared == me.head().shared && waiter.head().bound.get() == 0 {
+                next = Some(waiter);
+            } else {
+                ready(waiter);
+            }
+        }
+    }
+    // The fiber's code goes on in this section.
+    std::mem::forget(section);
+    // SAFETY: the thread that runs, in the section.
+    let kthread = unsafe { kthread_of(me) };
+    if kthread.must_leave()
+        && let Some(waiter) = next.take()
+    {
+        kthread.push(waiter);
+    }
+    let next = next.or_else(|| kthread.next())?;
+    kthread.pass(2);
+    next.head().kthread.set(kthread);
+    Some(next.0)
+}
+
+/// Wakes a thread of the operating system that waits.
+pub(crate) fn wake_foreign(word: usize) {
+    // SAFETY: `JoinHandle::wait_outside` put the box there, for whoever ends the wait.
+    let thread = unsafe { Box::from_raw((word & !join::FOREIGN) as *mut Thread) };
+    thread.unpark();
+}
+
+/// The right to wait for a thread and to take its result.
+pub struct JoinHandle<T> {
+    thread: Uthread,
+    result: PhantomData<T>,
+}
+
+// SAFETY: the result is taken by whoever has the handle.
+unsafe impl<T: Send> Send for JoinHandle<T> {}
+// SAFETY: a shared handle tells only whether the thread has ended.
+unsafe impl<T: Send> Sync for JoinHandle<T> {}
+
+impl<T> JoinHandle<T> {
+    /// Waits until the thread has ended, and returns its result. It may be called in any thread.
+    ///
+    /// # Errors
+    /// The payload of the thread's panic; [`Abandoned`] if its runtime ended first.
+    #[inline]
+    pub fn join(self) -> thread::Result<T> {
+        let handle = ManuallyDrop::new(self);
+        let thread = handle.thread;
+        let mut state = thread.head().join.load(Ordering::Acquire);
+        while state != join::DONE {
+            if state == join::ABANDONED {
+                return Err(Box::new(Abandoned));
+            }
+            handle.wait();
+            state = thread.head().join.load(Ordering::Acquire);
+        }
+        // SAFETY: done: the result is there, and only this handle takes it.
+        let ending = unsafe { thread.0.place::<Ending<T>>().read() };
+        free(thread);
+        ending
+    }
+
+    /// Whether the thread has ended, so that [`join`](JoinHandle::join) does not wait.
+    pub fn is_finished(&self) -> bool {
+        let state = self.thread.head().join.load(Ordering::Acquire);
+        [join::DONE, join::ABANDONED].contains(&state)
+    }
+
+    #[inline(always)]
+    fn wait(&self) {
+        let Some(suspending) = Suspending::begin() else {
+            return self.wait_outside();
+        };
+        let me = suspending.me().word();
+        let state = &self.thread.head().join;
+        let waits = state.compare_exchange(join::NOBODY, me, Ordering::AcqRel, Ordering::Relaxed);
+        if waits.is_ok() {
+            suspending.wait();
+        }
+    }
+
+    #[cold]
+    fn wait_outside(&self) {
+        let state = &self.thread.head().join;
+        let waiter = Box::into_raw(Box::new(thread::current())) as usize | join::FOREIGN;
+        match state.compare_exchange(join::NOBODY, waiter, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => {
+                while !self.is_finished() {
+                    thread::park();
+                }
+            }
+            Err(_) => wake_foreign(waiter),
+        }
+    }
+}
+
+impl<T> Drop for JoinHandle<T> {
+    fn drop(&mut self) {
+        let state = &self.thread.head().join;
+        let detached = state.compare_exchange(
+            join::NOBODY,
+            join::DETACHED,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        if detached == Err(join::DONE) {
+            // SAFETY: as in `join`.
+            unsafe { self.thread.0.place::<Ending<T>>().drop_in_place() };
+            free(self.thread);
+        }
+    }
+}
+
+/// Keeps the fiber of a thread that has ended, for another thread.
+#[inline(always)]
+fn free(thread: Uthread) {
+    let _section = NoPreempt::enter();
+    match Uthread::current() {
+        Some(me) if me.head().shared == thread.head().shared => {
+            thread.0.wait_until_idle();
+            // SAFETY: the thread that runs, in the section.
+            unsafe { kthread_of(me) }.give_free(thread);
+        }
+        // SAFETY: a runtime lives while handles of its threads do.
+        _ => unsafe { &*thread.head().shared }.give_free_outside(thread),
+    }
+}
+
+impl<T> fmt::Debug for JoinHandle<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("JoinHandle")
+            .field("finished", &self.is_finished())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,327 @@
+//! A kthread: its queues, and which thread it runs next.
+#![expect(unsafe_code, reason = "words of a ring that are threads")]
+
+use std::cell::{Cell, UnsafeCell};
+use std::io;
+
+use headway_kthread::{Grant, KthreadLine, OrderLine};
+use headway_policy::locals::{StealAmount, victims};
+use headway_policy::{Rng, WorkerId};
+
+use crate::head::Uthread;
+use crate::list::UthreadList;
+use crate::ring::{RingEnds, UthreadRing};
+use crate::shared::Shared;
+use crate::spin::SpinLock;
+use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::timers::Timers;
+
+/// A kernel thread of the runtime. What is in [`KthreadOwn`] only that thread touches, in no-preempt sections; the rest all kthreads do.
+#[repr(align(128))]
+pub(crate) struct KthreadState {
+    pub(crate) index: usize,
+    pub(crate) shared: *const Shared,
+    pub(crate) line: *const KthreadLine,
+    pub(crate) orders: *const OrderLine,
+    ring: UthreadRing,
+    /// Threads for which the ring had no room.
+    overflow: WaitingThreads,
+    /// Threads that only this kthread may run.
+    bound: WaitingThreads,
+    pub(crate) timers: Timers,
+    /// Odd while a thread of the user runs. It grows at each scheduling point.
+    pub(crate) passes: AtomicU64,
+    /// The runtime ends.
+    pub(crate) closing: AtomicBool,
+    /// Whether other kthreads steal.
+    steals: bool,
+    pub(crate) own: KthreadOwn,
+}
+
+// SAFETY: the pointers are to memory that the runtime owns; `own` is the owner's.
+unsafe impl Sync for KthreadState {}
+// SAFETY: as above.
+unsafe impl Send for KthreadState {}
+
+/// The part of its kernel thread.
+pub(crate) struct KthreadOwn {
+    pub(crate) grant: Cell<Grant>,
+    /// Scheduling points, for what is done at every sixty-fourth.
+    turn: Cell<u32>,
+    /// Fibers without a thread, the last used last.
+    free: UnsafeCell<Vec<Uthread>>,
+    rng: UnsafeCell<Rng>,
+    /// Threads that only this kthread may run, in whatever list they wait.
+    pub(crate) bound_threads: Cell<usize>,
+    /// The kthread on the hyper-thread sibling of this one's core.
+    pub(crate) sibling: Cell<Option<WorkerId>>,
+}
+
+/// A list with its length.
+#[derive(Default)]
+pub(crate) struct WaitingThreads {
+    length: AtomicUsize,
+    list: SpinLock<UthreadList>,
+}
+
+impl WaitingThreads {
+    pub(crate) fn push(&self, thread: Uthread) {
+        self.list.with(|list| {
+            list.push(thread);
+            self.length.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+
+    pub(crate) fn pop(&self) -> Option<Uthread> {
+        if self.is_empty() {
+            return None;
+        }
+        self.list.with(|list| {
+            let thread = list.pop()?;
+            self.length.fetch_sub(1, Ordering::Relaxed);
+            Some(thread)
+        })
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.length.load(Ordering::Relaxed) == 0
+    }
+}
+
+/// A kthread looks at what is not in its ring once in so many scheduling points.
+const TURNS: u32 = 64;
+
+/// How long a kthread sleeps while a thread that waits is bound to it.
+const BOUND_LOOK_NS: u64 = 1_000_000;
+
+/// The fibers that move between a kthread and its runtime at a time.
+const FREE_BATCH: usize = 16;
+
+impl KthreadState {
+    pub(crate) fn new(index: usize, shared: &Shared) -> KthreadState {
+        let line = shared.source.line(index);
+        let head = line.run_head.load(Ordering::Relaxed);
+        line.run_tail.store(head, Ordering::Relaxed);
+        KthreadState {
+            index,
+            shared,
+            line,
+            orders: shared.source.orders(index),
+            ring: UthreadRing::default(),
+            overflow: WaitingThreads::default(),
+            bound: WaitingThreads::default(),
+            timers: Timers::default(),
+            passes: AtomicU64::new(0),
+            closing: AtomicBool::new(false),
+            steals: shared.source.kthreads() > 1,
+            own: KthreadOwn {
+                grant: Cell::new(Grant(0)),
+                turn: Cell::new(0),
+                free: UnsafeCell::new(Vec::with_capacity(2 * FREE_BATCH + 1)),
+                rng: UnsafeCell::new(Rng::new(index as u64)),
+                bound_threads: Cell::new(0),
+                sibling: Cell::new(None),
+            },
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn shared(&self) -> &Shared {
+        // SAFETY: a runtime outlives its kthreads.
+        unsafe { &*self.shared }
+    }
+
+    #[inline(always)]
+    fn line(&self) -> &KthreadLine {
+        // SAFETY: as above.
+        unsafe { &*self.line }
+    }
+
+    #[inline(always)]
+    fn ends(&self) -> RingEnds<'_> {
+        let line = self.line();
+        RingEnds {
+            head: &line.run_head,
+            tail: &line.run_tail,
+        }
+    }
+
+    /// Whether the kthread must give its core back, or end.
+    #[inline(always)]
+    pub(crate) fn must_leave(&self) -> bool {
+        // SAFETY: the line is the source's, which the runtime owns.
+        let orders = unsafe { &*self.orders };
+        orders.is_revoked(self.own.grant.get()) || self.closing.load(Ordering::Relaxed)
+    }
+
+    /// Counts a scheduling point.
+    #[inline(always)]
+    pub(crate) fn pass(&self, by: u64) {
+        let passes = self.passes.load(Ordering::Relaxed);
+        self.passes.store(passes + by, Ordering::Release);
+    }
+
+    /// Puts a thread that is ready at the end of the run queue. For the kthread itself, in a no-preempt section.
+    #[inline(always)]
+    pub(crate) fn push(&self, thread: Uthread) {
+        let bound = thread.head().bound.get();
+        if bound != 0 {
+            self.shared().kthreads()[bound - 1].bound.push(thread);
+        } else if !self.ring.push(self.ends(), thread.word()) {
+            self.overflow.push(thread);
+        }
+        if self.steals {
+            self.shared().notify();
+        }
+    }
+
+    /// Puts a thread that only this kthread may run into its queue, from outside.
+    pub(crate) fn push_bound(&self, thread: Uthread) {
+        self.bound.push(thread);
+    }
+
+    /// The thread that runs next. None: the kthread's own loop decides. For the kthread itself, in a no-preempt section.
+    #[inline(always)]
+    pub(crate) fn next(&self) -> Option<Uthread> {
+        if self.must_leave() {
+            return None;
+        }
+        let turn = self.own.turn.get().wrapping_add(1);
+        self.own.turn.set(turn);
+        if turn.is_multiple_of(TURNS)
+            && let Some(thread) = self.next_in_turn()
+        {
+            return Some(thread);
+        }
+        self.pop().or_else(|| self.next_beside_the_ring())
+    }
+
+    #[inline(always)]
+    fn pop(&self) -> Option<Uthread> {
+        let word = self.ring.pop(self.ends(), self.steals)?;
+        // SAFETY: `push` put it there.
+        Some(unsafe { Uthread::from_word(word) })
+    }
+
+    #[cold]
+    fn next_in_turn(&self) -> Option<Uthread> {
+        self.fire_timers(self);
+        self.next_beside_the_ring()
+    }
+
+    #[inline]
+    fn next_beside_the_ring(&self) -> Option<Uthread> {
+        self.bound
+            .pop()
+            .or_else(|| self.overflow.pop())
+            .or_else(|| self.shared().injected.pop())
+    }
+
+    /// Makes the threads ready whose time has come, by the timers of a kthread: this one, or one that is busy or sleeps.
+    pub(crate) fn fire_timers(&self, whose: &KthreadState) {
+        if whose.timers.next_due_ns() == u64::MAX {
+            return;
+        }
+        let now_ns = self.shared().clock.now_ns();
+        while let Some(thread) = whose.timers.pop_due(now_ns) {
+            self.push(thread);
+        }
+    }
+
+    /// A thread that waits at another kthread. More of them may have come into the own queue.
+    pub(crate) fn steal(&self) -> Option<Uthread> {
+        let kthreads = self.shared().kthreads();
+        // SAFETY: only this kernel thread uses it, and not while this reference lives.
+        let first = unsafe { (*self.own.rng.get()).below(kthreads.len()) };
+        let me = WorkerId(self.index as u16);
+        for victim in victims(me, kthreads.len(), self.own.sibling.get(), first) {
+            let victim = &kthreads[victim.index()];
+            if let Some(thread) = self.steal_from(victim) {
+                return Some(thread);
+            }
+        }
+        None
+    }
+
+    fn steal_from(&self, victim: &KthreadState) -> Option<Uthread> {
+        self.fire_timers(victim);
+        let waiting = victim.ends().len();
+        if waiting > 0 {
+            let most = StealAmount::Half.of(waiting);
+            victim
+                .ring
+                .steal(victim.ends(), most, &self.ring, self.ends());
+        }
+        self.pop().or_else(|| victim.overflow.pop())
+    }
+
+    /// Whether nothing waits anywhere that this kthread may run.
+    pub(crate) fn finds_nothing(&self) -> bool {
+        let shared = self.shared();
+        let now_ns = shared.clock.now_ns();
+        let nothing_at = |kthread: &KthreadState| {
+            kthread.ends().len() == 0
+                && kthread.overflow.is_empty()
+                && kthread.timers.next_due_ns() > now_ns
+        };
+        !self.closing.load(Ordering::Acquire)
+            && self.bound.is_empty()
+            && shared.injected.is_empty()
+            && shared.kthreads().iter().all(nothing_at)
+    }
+
+    /// Tells the source when this kthread must be woken, whatever happens.
+    pub(crate) fn show_next_timer(&self) {
+        let now_ns = self.shared().clock.now_ns();
+        let mut due_ns = self.timers.next_due_ns();
+        if self.own.bound_threads.get() > 0 {
+            // Another kthread makes such a thread ready without a word to this one.
+            due_ns = due_ns.min(now_ns + BOUND_LOOK_NS);
+        }
+        let at_ns =
+            (due_ns != u64::MAX).then(|| headway_kthread::now_ns() + due_ns.saturating_sub(now_ns));
+        self.line().set_wake_at_ns(at_ns);
+    }
+
+    /// Whether threads wait in the own queue.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.ends().len() > 0 || !self.overflow.is_empty()
+    }
+
+    /// A fiber without a thread. For the kthread itself, in a no-preempt section.
+    #[inline(always)]
+    pub(crate) fn take_free(&self) -> io::Result<Uthread> {
+        // SAFETY: only this kernel thread uses it, and not while this reference lives.
+        match unsafe { (*self.own.free.get()).pop() } {
+            Some(thread) => Ok(thread),
+            None => self.refill(),
+        }
+    }
+
+    #[cold]
+    fn refill(&self) -> io::Result<Uthread> {
+        // SAFETY: as above.
+        self.shared()
+            .take_free(FREE_BATCH, unsafe { &mut *self.own.free.get() })
+    }
+
+    /// Keeps a fiber whose thread has ended: the running one too, which is used again only after it has left its stack, here. For the kthread
+    /// itself, in a no-preempt section.
+    #[inline(always)]
+    pub(crate) fn give_free(&self, thread: Uthread) {
+        // SAFETY: as above.
+        let free = unsafe { &mut *self.own.free.get() };
+        if free.len() == 2 * FREE_BATCH {
+            self.shared().give_free(free.drain(..FREE_BATCH));
+        }
+        free.push(thread);
+    }
+
+    /// Gives all fibers without a thread back to the runtime.
+    pub(crate) fn give_all_free(&self) {
+        // SAFETY: as above.
+        let free = unsafe { &mut *self.own.free.get() };
+        self.shared().give_free(free.drain(..));
+    }
+}

@@ -1,0 +1,111 @@
+//! What a kthread does between threads: it runs the next, steals, waits for a core.
+
+use headway_fiber::{Attached, LeftStrand};
+use headway_policy::WorkerId;
+use headway_policy::host::Idleness;
+
+use crate::head::Uthread;
+use crate::kernel::KthreadState;
+use crate::sync::{Ordering, spin_loop};
+
+/// The epoch of a kthread's only assignment.
+pub(crate) const EPOCH: u64 = 1;
+
+/// A kthread with a core, between two threads of the user.
+struct KthreadLoop<'a> {
+    kthread: &'a KthreadState,
+    idleness: Idleness,
+    searching: bool,
+}
+
+/// Runs threads until the runtime ends. The calling thread is the kthread.
+pub(crate) fn run_kthread(kthread: &KthreadState) {
+    let attached = Attached::new();
+    attached.begin(EPOCH);
+    let mut this = KthreadLoop {
+        kthread,
+        idleness: Idleness::default(),
+        searching: false,
+    };
+    let source = &kthread.shared().source;
+    this.entered(source.enter(kthread.index));
+    while !kthread.closing.load(Ordering::Acquire) {
+        this.turn();
+    }
+    this.stop_searching();
+    kthread.give_all_free();
+}
+
+impl KthreadLoop<'_> {
+    fn turn(&mut self) {
+        let kthread = self.kthread;
+        if kthread.must_leave() {
+            return self.leave();
+        }
+        kthread.fire_timers(kthread);
+        match kthread.next().or_else(|| kthread.steal()) {
+            Some(thread) => self.run(thread),
+            None => self.wait(),
+        }
+    }
+
+    fn run(&mut self, thread: Uthread) {
+        self.idleness.found_work();
+        if self.stop_searching() && self.kthread.has_waiting() {
+            self.kthread.shared().notify();
+        }
+        thread.head().kthread.set(self.kthread);
+        self.kthread.pass(1);
+        #[expect(unsafe_code, reason = "runs threads of the user")]
+        // SAFETY: this is the kernel thread's own code, and the thread came from a queue.
+        let left = unsafe { thread.0.run() };
+        self.kthread.pass(1);
+        if let LeftStrand::Preempted(strand) = left {
+            self.kthread.push(Uthread(strand));
+        }
+    }
+
+    fn wait(&mut self) {
+        let shared = self.kthread.shared();
+        if !self.searching {
+            self.searching = true;
+            shared.searching.fetch_add(1, Ordering::AcqRel);
+        }
+        let now_ns = shared.clock.now_ns();
+        match self.idleness.found_nothing(now_ns, shared.patience) {
+            Some(_) => spin_loop(),
+            None => self.leave(),
+        }
+    }
+
+    /// Gives the core back until there is one again.
+    fn leave(&mut self) {
+        self.stop_searching();
+        let kthread = self.kthread;
+        kthread.show_next_timer();
+        let grant = kthread.own.grant.get();
+        let source = &kthread.shared().source;
+        let grant = source.leave(kthread.index, grant, &mut || kthread.finds_nothing());
+        self.entered(grant);
+    }
+
+    fn entered(&mut self, grant: headway_kthread::Grant) {
+        self.kthread.own.grant.set(grant);
+        self.idleness.found_work();
+        let sibling = self.kthread.shared().sibling_of(self.kthread.index);
+        let sibling = sibling.map(|index| WorkerId(index as u16));
+        self.kthread.own.sibling.set(sibling);
+    }
+
+    /// Whether it was the last that searched.
+    fn stop_searching(&mut self) -> bool {
+        let searched = std::mem::take(&mut self.searching);
+        searched
+            && self
+                .kthread
+                .shared()
+                .searching
+                .fetch_sub(1, Ordering::AcqRel)
+                == 1
+    }
+}

@@ -1,0 +1,179 @@
+//! A runtime: kthreads, and the threads that they run.
+#![expect(unsafe_code, reason = "its constructor asks for a promise")]
+
+use std::io;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread;
+
+use headway_kthread::{CoreSource, Standalone};
+use headway_machine::thread::pin_current;
+use headway_policy::host::Patience;
+
+use crate::head::Uthread;
+use crate::join::{JoinHandle, spawn_from_outside};
+use crate::kthread_loop::run_kthread;
+use crate::shared::Shared;
+use crate::sync::Ordering;
+
+/// The promise that threads may go on in another kthread than the one in which they were suspended.
+///
+/// Rust's compiler and `std` take a thread to be a kernel thread. A thread of a runtime with several kthreads is not: after a call that waits, it may
+/// go on in another one.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration(());
+
+impl Migration {
+    /// Makes the promise.
+    ///
+    /// # Safety
+    /// In no thread of the runtime does a function that waits (of this crate, or one that calls it) stand between two uses of a thread-local
+    /// variable of `std` (`thread_local!`) in one function, in particular not inside [`LocalKey::with`](std::thread::LocalKey::with). No value
+    /// that is not `Send` and that belongs to the kernel thread (a guard of a lock of `std`, an `Rc` whose clone a thread-local variable keeps) lives
+    /// across such a call. [`uthread_local!`](crate::uthread_local) declares variables that may be used everywhere.
+    pub const unsafe fn allow() -> Migration {
+        Migration(())
+    }
+}
+
+/// How a [`Runtime`] is made.
+#[derive(Clone)]
+pub struct RuntimeBuilder {
+    source: Arc<dyn CoreSource>,
+    stack_bytes: usize,
+    patience: Patience,
+    cores: Vec<usize>,
+}
+
+impl RuntimeBuilder {
+    /// So many kthreads, each of which has a core whenever it wants one. With one, which is the default, nothing needs to be promised.
+    #[must_use]
+    pub fn kthreads(mut self, kthreads: usize, _: Migration) -> Self {
+        self.source = Arc::new(Standalone::new(kthreads.max(1)));
+        self
+    }
+
+    /// The kthreads of an application whose cores come from an arbiter.
+    #[must_use]
+    pub fn source(mut self, source: Arc<dyn CoreSource>, _: Migration) -> Self {
+        self.source = source;
+        self
+    }
+
+    /// Usable bytes of each thread's stack, 64 KiB by default.
+    #[must_use]
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = bytes;
+        self
+    }
+
+    /// How long a kthread looks for work before it gives its core back.
+    #[must_use]
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Pins the kthreads to these cores, in turn.
+    #[must_use]
+    pub fn pin(mut self, cores: &[usize]) -> Self {
+        self.cores = cores.to_vec();
+        self
+    }
+
+    /// Starts the kthreads.
+    ///
+    /// # Errors
+    /// The operating system refuses a thread or memory, or a core to pin it to.
+    pub fn start(self) -> io::Result<Runtime> {
+        let shared = Shared::new(self.source, self.patience, self.stack_bytes)?;
+        let mut runtime = Runtime {
+            shared,
+            kthreads: Vec::new(),
+        };
+        for index in 0..runtime.shared.kthreads().len() {
+            let shared = Arc::clone(&runtime.shared);
+            let core = (!self.cores.is_empty()).then(|| self.cores[index % self.cores.len()]);
+            let kthread = thread::Builder::new().name(format!("kthread-{index}"));
+            runtime.kthreads.push(kthread.spawn(move || {
+                if let Some(core) = core
+                    && let Err(error) = pin_current(core)
+                {
+                    eprintln!("headway: a kthread stays unpinned: {error}");
+                }
+                run_kthread(&shared.kthreads()[index]);
+            })?);
+        }
+        Ok(runtime)
+    }
+}
+
+/// Kthreads that run threads of the user.
+///
+/// # Dropping
+/// Threads that run go on to their next scheduling point, and the kthreads end. Threads that have not ended then never go on: they are abandoned, with
+/// all values on their stacks, as at the end of a process. Who waits outside for one of them learns so by [`Abandoned`](crate::Abandoned). Handles of threads
+/// that have ended stay good.
+pub struct Runtime {
+    shared: Arc<Shared>,
+    kthreads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Runtime {
+    /// One kthread, stacks of 64 KiB.
+    pub fn builder() -> RuntimeBuilder {
+        RuntimeBuilder {
+            source: Arc::new(Standalone::new(1)),
+            stack_bytes: 64 << 10,
+            patience: Patience::default(),
+            cores: Vec::new(),
+        }
+    }
+
+    /// Starts a thread from outside. Threads of the runtime call [`spawn`](crate::spawn), which is faster.
+    ///
+    /// # Panics
+    /// There is no memory for its stack.
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        body: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        // SAFETY: it borrows nothing.
+        unsafe { spawn_from_outside(&self.shared, body) }.expect("there is memory for a stack")
+    }
+
+    /// Runs `body` in a thread of the runtime, and waits for its result. A panic goes on here.
+    ///
+    /// # Panics
+    /// There is no memory for its stack.
+    pub fn run<T: Send>(&self, body: impl FnOnce() -> T + Send) -> T {
+        // SAFETY: the thread ends before this returns: the runtime, which is borrowed, does not end first.
+        let thread = unsafe { spawn_from_outside(&self.shared, body) };
+        let ended = thread.expect("there is memory for a stack").join();
+        ended.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+}
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        let inside =
+            Uthread::current().is_some_and(|me| me.head().shared == &raw const *self.shared);
+        assert!(!inside, "a runtime is dropped outside of its own threads");
+        for kthread in self.shared.kthreads() {
+            kthread.closing.store(true, Ordering::Release);
+        }
+        self.shared.source.close();
+        for kthread in self.kthreads.drain(..) {
+            let _ = kthread.join();
+        }
+        self.shared.close();
+    }
+}
+
+impl std::fmt::Debug for Runtime {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Runtime")
+            .field("kthreads", &self.kthreads.len())
+            .finish_non_exhaustive()
+    }
+}

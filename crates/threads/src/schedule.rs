@@ -1,0 +1,155 @@
+//! Scheduling points: how a thread waits, is made ready, and lets others run.
+#![expect(unsafe_code, reason = "switches between threads")]
+
+use std::marker::PhantomData;
+use std::thread;
+
+use headway_fiber::NoPreempt;
+
+use crate::head::Uthread;
+use crate::kernel::KthreadState;
+
+/// The running thread on its way to wait. While it exists nothing interrupts the thread, so what is done meanwhile is short.
+pub(crate) struct Suspending {
+    me: Uthread,
+    _section: NoPreempt,
+    /// Belongs to its thread.
+    bound: PhantomData<*mut ()>,
+}
+
+impl Suspending {
+    /// None outside of a runtime's threads.
+    ///
+    /// # Panics
+    /// The thread reads a read-mostly cell: the writer waits until it has gone on.
+    #[inline(always)]
+    pub(crate) fn begin() -> Option<Suspending> {
+        let section = NoPreempt::enter();
+        let me = Uthread::current()?;
+        assert!(
+            me.head().reads.get() == 0,
+            "a thread does not wait while it reads a read-mostly cell"
+        );
+        if thread::panicking() {
+            bind(me);
+        }
+        Some(Suspending {
+            me,
+            _section: section,
+            bound: PhantomData,
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn me(&self) -> Uthread {
+        self.me
+    }
+
+    /// Suspends the thread until somebody makes it [`ready`], which may have happened already.
+    #[inline(always)]
+    pub(crate) fn wait(self) {
+        // SAFETY: the thread that runs.
+        let kthread = unsafe { kthread_of(self.me) };
+        // SAFETY: the section is open.
+        unsafe { self.go_on(kthread, kthread.next()) };
+    }
+
+    /// Puts the thread at the end of the run queue, and lets others run.
+    #[inline(always)]
+    fn yields(self) {
+        // SAFETY: the thread that runs.
+        let kthread = unsafe { kthread_of(self.me) };
+        kthread.push(self.me);
+        let next = kthread.next();
+        if next == Some(self.me) {
+            return;
+        }
+        // SAFETY: the section is open.
+        unsafe { self.go_on(kthread, next) };
+    }
+
+    /// # Safety
+    /// The kthread is the one that runs, and the next thread came from its queue.
+    #[inline(always)]
+    unsafe fn go_on(self, kthread: &KthreadState, next: Option<Uthread>) {
+        kthread.pass(2);
+        // SAFETY: the thread that runs, in its section; a thread that unwinds is bound to its kthread.
+        unsafe {
+            match next {
+                Some(next) => {
+                    next.head().kthread.set(kthread);
+                    self.me.0.switch_to(next.0);
+                }
+                None => self.me.0.leave(),
+            }
+        }
+    }
+}
+
+impl Drop for Suspending {
+    /// The section ends after this.
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.me.head().bound.get() != 0 {
+            unbind(self.me);
+        }
+    }
+}
+
+/// The standard library counts panics for each kernel thread. A thread that waits while it unwinds goes on in the same one.
+#[cold]
+fn bind(me: Uthread) {
+    // SAFETY: the thread that runs, in a no-preempt section.
+    let kthread = unsafe { kthread_of(me) };
+    let threads = &kthread.own.bound_threads;
+    threads.set(threads.get() + 1);
+    me.head().bound.set(kthread.index + 1);
+}
+
+#[cold]
+fn unbind(me: Uthread) {
+    me.head().bound.set(0);
+    // SAFETY: the thread that runs, in a no-preempt section.
+    let threads = unsafe { &kthread_of(me).own.bound_threads };
+    threads.set(threads.get() - 1);
+}
+
+/// The kthread that runs a thread.
+///
+/// # Safety
+/// The thread is the one that runs, in a no-preempt section that does not end while the reference is used.
+#[inline(always)]
+pub(crate) unsafe fn kthread_of<'a>(me: Uthread) -> &'a KthreadState {
+    // SAFETY: set before the thread was resumed; a kthread outlives its threads' turns.
+    unsafe { &*me.head().kthread.get() }
+}
+
+/// Makes a thread ready: it waits, or is about to, and nobody else makes it ready.
+#[inline]
+pub(crate) fn ready(thread: Uthread) {
+    let _section = NoPreempt::enter();
+    let shared = thread.head().shared;
+    match Uthread::current() {
+        Some(me) if me.head().shared == shared => {
+            // SAFETY: in the section.
+            unsafe { kthread_of(me) }.push(thread);
+        }
+        // SAFETY: a runtime lives while it has threads that have not ended.
+        _ => unsafe { &*shared }.inject(thread),
+    }
+}
+
+/// Lets the other threads that are ready run first. Outside of a runtime's threads, lets the operating system run another thread.
+#[inline]
+pub fn yield_now() {
+    match Suspending::begin() {
+        Some(suspending) => suspending.yields(),
+        None => thread::yield_now(),
+    }
+}
+
+/// Whether the caller is a thread of a runtime.
+#[inline]
+pub fn in_thread() -> bool {
+    Uthread::current().is_some()
+}

@@ -1,0 +1,208 @@
+//! The timers of a kthread: a heap of the threads that wait for a time.
+#![expect(
+    unsafe_code,
+    reason = "timers lie on the stacks of the threads that wait"
+)]
+
+use std::cell::Cell;
+use std::ptr;
+
+use crate::head::Uthread;
+use crate::schedule::{Suspending, kthread_of};
+use crate::spin::SpinLock;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Asks what else the thread waits for whether the time comes first. If it says so, nobody else makes the thread ready.
+pub(crate) type Claim = unsafe fn(data: *const (), thread: Uthread) -> bool;
+
+/// A thread's timer, on its stack. The lock of the heap guards it.
+struct Alarm {
+    due_ns: u64,
+    thread: Uthread,
+    claim: Claim,
+    data: *const (),
+    /// Its index in the heap, or [`NOWHERE`].
+    place: Cell<usize>,
+}
+
+const NOWHERE: usize = usize::MAX;
+
+/// The children of a node of the heap.
+const CHILDREN: usize = 4;
+
+/// Any kthread may look, and fire the timers of one that is busy.
+pub(crate) struct Timers {
+    next_due_ns: AtomicU64,
+    heap: SpinLock<AlarmHeap>,
+}
+
+/// The first to be due comes first.
+#[derive(Default)]
+struct AlarmHeap(Vec<*const Alarm>);
+
+// SAFETY: an alarm lives while it is in the heap, whoever looks at it.
+unsafe impl Send for AlarmHeap {}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Timers {
+            next_due_ns: AtomicU64::new(u64::MAX),
+            heap: SpinLock::default(),
+        }
+    }
+}
+
+impl Timers {
+    /// When the next is due; `u64::MAX` without any.
+    #[inline]
+    pub(crate) fn next_due_ns(&self) -> u64 {
+        self.next_due_ns.load(Ordering::Relaxed)
+    }
+
+    /// Takes a thread whose time has come, which the caller makes ready.
+    pub(crate) fn pop_due(&self, now_ns: u64) -> Option<Uthread> {
+        if self.next_due_ns() > now_ns {
+            return None;
+        }
+        self.change(|heap| {
+            while let Some(alarm) = heap.pop_due(now_ns) {
+                // SAFETY: the thread takes its alarm back under this lock before it goes on.
+                let claimed = unsafe { (alarm.claim)(alarm.data, alarm.thread) };
+                if claimed {
+                    return Some(alarm.thread);
+                }
+            }
+            None
+        })
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut AlarmHeap) -> R) -> R {
+        self.heap.with(|heap| {
+            let result = change(heap);
+            let next = heap.0.first();
+            // SAFETY: in the heap, so it lives.
+            let due_ns = next.map_or(u64::MAX, |&alarm| unsafe { (*alarm).due_ns });
+            self.next_due_ns.store(due_ns, Ordering::Release);
+            result
+        })
+    }
+}
+
+impl AlarmHeap {
+    fn push(&mut self, alarm: &Alarm) {
+        let at = self.0.len();
+        self.0.push(ptr::null());
+        self.put(at, alarm);
+        self.up(at);
+    }
+
+    fn pop_due<'a>(&mut self, now_ns: u64) -> Option<&'a Alarm> {
+        let first = *self.0.first()?;
+        // SAFETY: in the heap, so it lives; its thread waits until its alarm is out.
+        let first = unsafe { &*first };
+        (first.due_ns <= now_ns).then(|| {
+            self.remove(first);
+            first
+        })
+    }
+
+    fn remove(&mut self, alarm: &Alarm) {
+        let at = alarm.place.replace(NOWHERE);
+        if at == NOWHERE {
+            return;
+        }
+        let last = self.0.pop().expect("it holds the alarm");
+        if at < self.0.len() {
+            self.put(at, last);
+            self.up(at);
+            self.down(at);
+        }
+    }
+
+    fn up(&mut self, mut at: usize) {
+        while at > 0 {
+            let above = (at - 1) / CHILDREN;
+            if self.due_ns(above) <= self.due_ns(at) {
+                return;
+            }
+            self.swap(above, at);
+            at = above;
+        }
+    }
+
+    fn down(&mut self, mut at: usize) {
+        loop {
+            let children = CHILDREN * at + 1..(CHILDREN * at + CHILDREN + 1).min(self.0.len());
+            let Some(first) = children.min_by_key(|&child| self.due_ns(child)) else {
+                return;
+            };
+            if self.due_ns(at) <= self.due_ns(first) {
+                return;
+            }
+            self.swap(at, first);
+            at = first;
+        }
+    }
+
+    fn swap(&mut self, one: usize, other: usize) {
+        let (first, second) = (self.0[one], self.0[other]);
+        self.put(one, second);
+        self.put(other, first);
+    }
+
+    fn put(&mut self, at: usize, alarm: *const Alarm) {
+        self.0[at] = alarm;
+        // SAFETY: in the heap, so it lives.
+        unsafe { (*alarm).place.set(at) };
+    }
+
+    fn due_ns(&self, at: usize) -> u64 {
+        // SAFETY: in the heap, so it lives.
+        unsafe { (*self.0[at]).due_ns }
+    }
+}
+
+impl Suspending {
+    /// As [`wait`](Suspending::wait), until `due_ns` of the runtime's clock at most. Then `claim` decides.
+    ///
+    /// # Safety
+    /// `claim` may be called with `data`, in any kthread, until this returns.
+    pub(crate) unsafe fn wait_until(self, due_ns: u64, claim: Claim, data: *const ()) {
+        let alarm = Alarm {
+            due_ns,
+            thread: self.me(),
+            claim,
+            data,
+            place: Cell::new(NOWHERE),
+        };
+        // SAFETY: the thread that runs, in its section. A kthread outlives the runtime's threads.
+        let timers = unsafe { &kthread_of(self.me()).timers };
+        timers.change(|heap| heap.push(&alarm));
+        self.wait();
+        let _section = headway_fiber::NoPreempt::enter();
+        timers.change(|heap| heap.remove(&alarm));
+    }
+}
+
+/// For threads that wait for the time alone.
+unsafe fn always(_: *const (), _: Uthread) -> bool {
+    true
+}
+
+/// Suspends the thread for at least `duration`. Outside of a runtime's threads, the operating system does.
+pub fn sleep(duration: std::time::Duration) {
+    let Some(suspending) = Suspending::begin() else {
+        return std::thread::sleep(duration);
+    };
+    let due_ns = due_in(suspending.me(), duration);
+    // SAFETY: takes no data.
+    unsafe { suspending.wait_until(due_ns, always, ptr::null()) };
+}
+
+/// The time in `duration` from now, on the clock of the thread's runtime.
+pub(crate) fn due_in(thread: Uthread, duration: std::time::Duration) -> u64 {
+    // SAFETY: a runtime outlives its threads.
+    let shared = unsafe { &*thread.head().shared };
+    let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    shared.clock.now_ns().saturating_add(ns)
+}
