@@ -1,9 +1,10 @@
 //! What threads in user space cost, on one core. Figures are medians of interleaved rounds; arguments are parts of the names of the rows.
 
 use std::hint::black_box;
+use std::sync::Arc;
 use std::time::Instant;
 
-use headway_threads::{Runtime, spawn, yield_now};
+use headway_threads::{Condvar, Mutex, Runtime, spawn, yield_now};
 
 /// Rounds of each measurement.
 const ROUNDS: usize = 21;
@@ -12,7 +13,9 @@ const MANY: u32 = 500_000;
 /// One round, in a thread of a runtime: nanoseconds each.
 type Measure = fn() -> f64;
 
-const ROWS: [(&str, Measure); 2] = [
+const ROWS: [(&str, Measure); 4] = [
+    ("uncontended mutex", uncontended_mutex),
+    ("condvar ping-pong", condvar_ping_pong),
     ("yield ping-pong", yield_ping_pong),
     ("spawn + join", spawn_join),
 ];
@@ -63,5 +66,37 @@ fn spawn_join() -> f64 {
             let sum = spawn(move || number + 1).join();
             black_box(sum.expect("it does not panic"));
         }
+    })
+}
+
+fn uncontended_mutex() -> f64 {
+    let mutex = Mutex::new(0_u32);
+    each(MANY, || {
+        for _ in 0..MANY {
+            *black_box(&mutex).lock() += 1;
+        }
+    })
+}
+
+/// Two threads, each of which waits for the other one's turn to end.
+fn condvar_ping_pong() -> f64 {
+    fn play(game: &(Mutex<bool>, Condvar), mine: bool) {
+        let mut turn = game.0.lock();
+        for _ in 0..MANY / 2 {
+            while *turn != mine {
+                turn = game.1.wait(turn);
+            }
+            *turn = !mine;
+            game.1.notify_one();
+        }
+    }
+    let game = Arc::new((Mutex::new(true), Condvar::new()));
+    let other = spawn({
+        let game = Arc::clone(&game);
+        move || play(&game, false)
+    });
+    each(MANY, || {
+        play(&game, true);
+        other.join().expect("it does not panic");
     })
 }

@@ -2,25 +2,54 @@
 //!
 //! A [`Runtime`] has *kthreads*, kernel threads that run on a core while they are granted one ([`headway_kthread`]). They run any number of *threads*
 //! ([`spawn`]), each a fiber with a stack of its own. A thread that waits lets the next one run by a switch of stacks, without the kernel.
+//!
+//! ```
+//! use headway_threads::{Runtime, channel, spawn};
+//!
+//! let runtime = Runtime::builder().start()?;
+//! let sum: u64 = runtime.run(|| {
+//!     let (sender, receiver) = channel(4);
+//!     let workers: Vec<_> = (1..=3_u64)
+//!         .map(|number| {
+//!             let sender = sender.clone();
+//!             spawn(move || sender.send(number * number).expect("somebody receives"))
+//!         })
+//!         .collect();
+//!     drop(sender);
+//!     let sum = std::iter::from_fn(|| receiver.recv().ok()).sum();
+//!     workers.into_iter().for_each(|worker| worker.join().expect("no worker panics"));
+//!     sum
+//! });
+//! assert_eq!(sum, 14);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
+mod channel;
+mod condvar;
 mod head;
 mod join;
 mod kernel;
 mod kthread_loop;
 mod list;
 mod locals;
+mod mutex;
 mod park;
 mod ring;
 mod runtime;
 mod schedule;
+mod semaphore;
 mod shared;
 mod spin;
 mod sync;
 mod timers;
 
+pub use channel::{Receiver, Sender, Unreceived, Unsent, channel};
+pub use condvar::Condvar;
 pub use join::{Abandoned, JoinHandle, spawn, try_spawn};
 pub use locals::UthreadLocal;
+pub use mutex::{Mutex, MutexGuard};
 pub use park::{Unparker, park, park_timeout, unparker};
 pub use runtime::{Migration, Runtime, RuntimeBuilder};
 pub use schedule::{in_thread, yield_now};
+pub use semaphore::Semaphore;
 pub use timers::sleep;

@@ -47,6 +47,15 @@ impl UthreadList {
         Some(first)
     }
 
+    /// Takes a thread out, if it is still in. It is in no other list.
+    pub(crate) fn remove(&mut self, thread: Uthread) -> bool {
+        let listed = thread.links().listed.get();
+        if listed {
+            self.unlink(thread);
+        }
+        listed
+    }
+
     fn unlink(&mut self, thread: Uthread) {
         let links = thread.links();
         let (before, after) = (links.before.take(), links.after.take());

@@ -105,7 +105,8 @@ fn a_token_is_not_lost_whichever_comes_first() {
             });
             sleeper.join().unwrap()
         });
-        assert!((1..=1_001).contains(&rounds), "{rounds}");
+        // The other thread may be through before this one looks.
+        assert!(rounds <= 1_001, "{rounds}");
     }
 }
 

@@ -1,0 +1,109 @@
+//! Waiting for a condition that other threads bring about.
+#![expect(unsafe_code, reason = "a timer that points to a list")]
+
+use std::cell::Cell;
+use std::fmt;
+use std::time::Duration;
+
+use headway_fiber::NoPreempt;
+
+use crate::head::Uthread;
+use crate::list::UthreadList;
+use crate::mutex::MutexGuard;
+use crate::schedule::{Suspending, ready};
+use crate::spin::SpinLock;
+use crate::timers::due_in;
+
+/// Threads of a runtime that wait until others notify them, as [`std::sync::Condvar`]. Anybody may notify.
+#[derive(Default)]
+pub struct Condvar {
+    list: SpinLock<UthreadList>,
+}
+
+/// A wait with a time, on the stack of the thread that waits.
+struct TimedWait<'a> {
+    list: &'a SpinLock<UthreadList>,
+    timed_out: Cell<bool>,
+}
+
+impl Condvar {
+    /// Nobody waits.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Releases the lock, waits until somebody notifies, and takes the lock again. What is notified between the release and the wait is not lost. Look at the
+    /// condition again afterwards.
+    ///
+    /// # Panics
+    /// The caller is no thread of a runtime.
+    pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let mutex = guard.mutex();
+        let suspending = self.enlist();
+        drop(guard);
+        suspending.wait();
+        mutex.lock()
+    }
+
+    /// As [`wait`](Condvar::wait), for `duration` at most. Also returns whether that time is over.
+    ///
+    /// # Panics
+    /// The caller is no thread of a runtime.
+    pub fn wait_timeout<'a, T: ?Sized>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        duration: Duration,
+    ) -> (MutexGuard<'a, T>, bool) {
+        let mutex = guard.mutex();
+        let suspending = self.enlist();
+        let due_ns = due_in(suspending.me(), duration);
+        let wait = TimedWait {
+            list: &self.list,
+            timed_out: Cell::new(false),
+        };
+        drop(guard);
+        // SAFETY: `wait` lives until this returns.
+        unsafe { suspending.wait_until(due_ns, times_out, (&raw const wait).cast()) };
+        (mutex.lock(), wait.timed_out.get())
+    }
+
+    /// Wakes the thread that has waited longest.
+    pub fn notify_one(&self) {
+        let _section = NoPreempt::enter();
+        if let Some(thread) = self.list.with(UthreadList::pop) {
+            ready(thread);
+        }
+    }
+
+    /// Wakes every thread that waits.
+    pub fn notify_all(&self) {
+        let _section = NoPreempt::enter();
+        let mut waiting = self.list.with(std::mem::take);
+        while let Some(thread) = waiting.pop() {
+            ready(thread);
+        }
+    }
+
+    fn enlist(&self) -> Suspending {
+        let suspending = Suspending::begin().expect("a thread of a runtime");
+        self.list.with(|list| list.push(suspending.me()));
+        suspending
+    }
+}
+
+/// # Safety
+/// `wait` is the [`TimedWait`] of the thread, which waits.
+unsafe fn times_out(wait: *const (), thread: Uthread) -> bool {
+    // SAFETY: the caller's promise.
+    let wait = unsafe { &*wait.cast::<TimedWait<'_>>() };
+    let first = wait.list.with(|list| list.remove(thread));
+    wait.timed_out.set(first);
+    first
+}
+
+impl fmt::Debug for Condvar {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Condvar").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,198 @@
+//! A lock for threads of a runtime: who waits for it lets others run.
+#![expect(unsafe_code, reason = "a lock gives access to what it guards")]
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
+use std::thread;
+
+use headway_fiber::NoPreempt;
+use headway_kthread::SleeperBarrier;
+
+use crate::list::UthreadList;
+use crate::schedule::{Suspending, ready};
+use crate::spin::SpinLock;
+use crate::sync::{AtomicBool, AtomicUsize, Ordering, spin_loop};
+
+/// Between the store and the load of each side: who unlocks stores `locked` and loads `waiters`, who waits does it the other way round.
+static BARRIER: LazyLock<SleeperBarrier> = LazyLock::new(SleeperBarrier::new);
+
+/// The looks at a lock before its waiter lets others run: about a microsecond, for holders on other cores.
+const SPINS: u32 = 100;
+
+/// Mutual exclusion, as [`std::sync::Mutex`], for threads of a runtime.
+///
+/// A holder may wait, and go on in another kthread. Waiters come in turn, but a thread that runs may overtake them. A panic does not poison the lock.
+/// Threads of the operating system may use it too: they wait without a queue.
+#[derive(Default)]
+pub struct Mutex<T: ?Sized> {
+    locked: AtomicBool,
+    /// Those in the list, or on their way into it.
+    waiters: AtomicUsize,
+    list: SpinLock<UthreadList>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: one thread at a time has the value.
+unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
+
+impl<T> Mutex<T> {
+    /// A free lock around `value`.
+    pub fn new(value: T) -> Self {
+        LazyLock::force(&BARRIER);
+        Mutex {
+            locked: AtomicBool::new(false),
+            waiters: AtomicUsize::new(0),
+            list: SpinLock::default(),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// The value of a lock that is no longer shared.
+    pub fn into_inner(self) -> T {
+        self.value.into_inner()
+    }
+}
+
+impl<T: ?Sized> Mutex<T> {
+    /// Takes the lock, and waits for it without limit. A holder that takes it again waits for ever.
+    #[inline]
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        if !self.takes() {
+            self.wait();
+        }
+        MutexGuard { mutex: self }
+    }
+
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.takes().then(|| MutexGuard { mutex: self })
+    }
+
+    /// The value of a lock that is borrowed exclusively.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.value.get_mut()
+    }
+
+    #[inline(always)]
+    fn takes(&self) -> bool {
+        let taken = self
+            .locked
+            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok()
+    }
+
+    #[cold]
+    fn wait(&self) {
+        loop {
+            for _ in 0..SPINS {
+                if !self.locked.load(Ordering::Relaxed) && self.takes() {
+                    return;
+                }
+                spin_loop();
+            }
+            let Some(suspending) = Suspending::begin() else {
+                thread::yield_now();
+                continue;
+            };
+            self.waiters.fetch_add(1, Ordering::SeqCst);
+            BARRIER.before_sleep();
+            let taken = self.list.with(|list| {
+                let taken = self.takes();
+                if !taken {
+                    list.push(suspending.me());
+                }
+                taken
+            });
+            if taken {
+                self.waiters.fetch_sub(1, Ordering::Relaxed);
+                return;
+            }
+            suspending.wait();
+        }
+    }
+
+    #[inline(always)]
+    fn unlock(&self) {
+        self.locked.store(false, Ordering::Release);
+        BARRIER.after_work();
+        if self.waiters.load(Ordering::Relaxed) > 0 {
+            self.wake();
+        }
+    }
+
+    /// Makes the first of the waiters ready, which tries again.
+    #[cold]
+    fn wake(&self) {
+        let _section = NoPreempt::enter();
+        let first = self.list.with(|list| {
+            let first = list.pop()?;
+            self.waiters.fetch_sub(1, Ordering::Relaxed);
+            Some(first)
+        });
+        if let Some(first) = first {
+            ready(first);
+        }
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = out.debug_struct("Mutex");
+        match self.try_lock() {
+            Some(guard) => debug.field("value", &&*guard),
+            None => debug.field("value", &format_args!("<locked>")),
+        };
+        debug.finish()
+    }
+}
+
+/// The right to a [`Mutex`]'s value. Released when dropped.
+pub struct MutexGuard<'a, T: ?Sized> {
+    mutex: &'a Mutex<T>,
+}
+
+// SAFETY: a shared guard gives shared references to the value.
+unsafe impl<T: ?Sized + Sync> Sync for MutexGuard<'_, T> {}
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// The lock that it holds.
+    pub(crate) fn mutex(&self) -> &'a Mutex<T> {
+        self.mutex
+    }
+}
+
+impl<T: ?Sized> Deref for MutexGuard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the only one.
+        unsafe { &*self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is the only one.
+        unsafe { &mut *self.mutex.value.get() }
+    }
+}
+
+impl<T: ?Sized> Drop for MutexGuard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.mutex.unlock();
+    }
+}
+
+impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(out)
+    }
+}
