@@ -15,7 +15,7 @@ use smoltcp::wire::{IpAddress, IpEndpoint};
 use crate::net_stack::{NetStack, StackCore, Transport};
 use crate::threads::ThreadParking;
 
-type Socket = tcp::Socket<'static>;
+type SmoltcpTcp = tcp::Socket<'static>;
 
 /// A connection. Dropping it closes it: what was written still reaches the other side.
 pub struct TcpStream<T: ThreadParking> {
@@ -41,7 +41,7 @@ impl<T: ThreadParking> TcpStream<T> {
             let port = core.take_port(Transport::Tcp, 0)?;
             let handle = core.add_tcp();
             core.sockets
-                .get_mut::<Socket>(handle)
+                .get_mut::<SmoltcpTcp>(handle)
                 .set_timeout(Some(patience));
             let begun = core.connect(handle, to, port);
             let stream = Self {
@@ -58,7 +58,7 @@ impl<T: ThreadParking> TcpStream<T> {
         })?;
         let begun = std::time::Instant::now();
         let state = stack.wait(|core, waker| {
-            let socket = core.sockets.get_mut::<Socket>(stream.handle);
+            let socket = core.sockets.get_mut::<SmoltcpTcp>(stream.handle);
             match socket.state() {
                 tcp::State::SynSent | tcp::State::SynReceived => {
                     socket.register_send_waker(waker);
@@ -77,7 +77,7 @@ impl<T: ThreadParking> TcpStream<T> {
         }
         stack.change(|core| {
             core.sockets
-                .get_mut::<Socket>(stream.handle)
+                .get_mut::<SmoltcpTcp>(stream.handle)
                 .set_timeout(None);
         });
         Ok(stream)
@@ -93,7 +93,7 @@ impl<T: ThreadParking> TcpStream<T> {
     pub fn shutdown(&self, how: Shutdown) {
         if how != Shutdown::Read {
             self.stack
-                .change(|core| core.sockets.get_mut::<Socket>(self.handle).close());
+                .change(|core| core.sockets.get_mut::<SmoltcpTcp>(self.handle).close());
         }
     }
 
@@ -106,7 +106,7 @@ impl<T: ThreadParking> TcpStream<T> {
             return Ok(0);
         }
         self.stack.wait(|core, waker| {
-            let socket = core.sockets.get_mut::<Socket>(self.handle);
+            let socket = core.sockets.get_mut::<SmoltcpTcp>(self.handle);
             match socket.recv_slice(to) {
                 Ok(0) => {
                     socket.register_recv_waker(waker);
@@ -130,7 +130,7 @@ impl<T: ThreadParking> TcpStream<T> {
             return Ok(0);
         }
         self.stack.wait(|core, waker| {
-            let socket = core.sockets.get_mut::<Socket>(self.handle);
+            let socket = core.sockets.get_mut::<SmoltcpTcp>(self.handle);
             match socket.send_slice(from) {
                 Ok(0) => {
                     socket.register_send_waker(waker);
@@ -231,7 +231,7 @@ impl<T: ThreadParking> TcpListener<T> {
             .lock()
             .unwrap_or_else(|error| error.into_inner());
         for handle in waiting.iter_mut() {
-            let socket = core.sockets.get_mut::<Socket>(*handle);
+            let socket = core.sockets.get_mut::<SmoltcpTcp>(*handle);
             match (socket.state(), socket.remote_endpoint()) {
                 (tcp::State::Listen | tcp::State::SynReceived, _) => {
                     socket.register_recv_waker(waker);
@@ -247,7 +247,7 @@ impl<T: ThreadParking> TcpListener<T> {
                 _ => {
                     core.orphan(*handle);
                     *handle = listen(core, self.port);
-                    let socket = core.sockets.get_mut::<Socket>(*handle);
+                    let socket = core.sockets.get_mut::<SmoltcpTcp>(*handle);
                     socket.register_recv_waker(waker);
                     socket.register_send_waker(waker);
                 }
@@ -265,7 +265,7 @@ struct AcceptedTcp {
 /// A socket that listens.
 fn listen(core: &mut StackCore, port: u16) -> SocketHandle {
     let handle = core.add_tcp();
-    let listening = core.sockets.get_mut::<Socket>(handle).listen(port);
+    let listening = core.sockets.get_mut::<SmoltcpTcp>(handle).listen(port);
     debug_assert!(listening.is_ok(), "a new socket, and a port that is not 0");
     handle
 }

@@ -13,7 +13,7 @@ use crate::net_stack::{NetStack, Transport};
 use crate::tcp::socket_addr;
 use crate::threads::ThreadParking;
 
-type Socket = udp::Socket<'static>;
+type SmoltcpUdp = udp::Socket<'static>;
 
 /// Datagrams that wait in each direction at most.
 const DATAGRAMS: usize = 256;
@@ -62,7 +62,7 @@ impl<T: ThreadParking> UdpSocket<T> {
     /// None now: as the standard library's.
     pub fn recv_from(&self, to: &mut [u8]) -> io::Result<(usize, SocketAddrV4)> {
         self.stack.wait(|core, waker| {
-            let socket = core.sockets.get_mut::<Socket>(self.handle);
+            let socket = core.sockets.get_mut::<SmoltcpUdp>(self.handle);
             match socket.recv() {
                 Ok((datagram, metadata)) => {
                     let bytes = datagram.len().min(to.len());
@@ -84,7 +84,7 @@ impl<T: ThreadParking> UdpSocket<T> {
     pub fn send_to(&self, from: &[u8], to: SocketAddrV4) -> io::Result<()> {
         let endpoint = IpEndpoint::from((*to.ip(), to.port()));
         self.stack.wait(|core, waker| {
-            let socket = core.sockets.get_mut::<Socket>(self.handle);
+            let socket = core.sockets.get_mut::<SmoltcpUdp>(self.handle);
             if from.len() > socket.payload_send_capacity() {
                 return Some(Err(io::ErrorKind::InvalidInput.into()));
             }

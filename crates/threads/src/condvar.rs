@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use headway_fiber::NoPreempt;
 
-use crate::head::Uthread;
-use crate::list::UthreadList;
+use crate::head::{Uthread, UthreadList};
 use crate::mutex::MutexGuard;
 use crate::schedule::{Suspending, ready};
+use crate::sleep::due_in;
 use crate::spin::SpinLock;
-use crate::timers::due_in;
 
 /// Threads of a runtime that wait until others notify them, as [`std::sync::Condvar`]. Anybody may notify.
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! What the scheduler keeps of a thread, beside its fiber's control.
+//! What the scheduler keeps of a thread, beside its fiber's control, and lists of threads.
 #![expect(unsafe_code, reason = "threads are addresses")]
 
 use std::any::Any;
@@ -8,11 +8,7 @@ use std::sync::Arc;
 
 use headway_fiber::Strand;
 
-use crate::kernel::KthreadState;
-use crate::list::Links;
-use crate::park::ParkCell;
-use crate::shared::Shared;
-use crate::sync::AtomicUsize;
+use crate::sync::{AtomicU32, AtomicUsize};
 
 /// A thread of the user: its fiber, by address. The fiber's memory stays while the runtime does, thread after thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,7 +29,7 @@ impl Uthread {
     }
 
     #[inline(always)]
-    pub(crate) fn links<'a>(self) -> &'a Links {
+    pub(crate) fn links<'a>(self) -> &'a UthreadLinks {
         &self.head().links
     }
 
@@ -56,14 +52,14 @@ impl Uthread {
 
 /// The scheduler's part of a thread's memory.
 pub(crate) struct UthreadHead {
-    /// The kthread that runs it.
-    pub(crate) kthread: Cell<*const KthreadState>,
+    /// The kthread that runs it, as `kernel.rs` knows it.
+    pub(crate) kthread: Cell<*const ()>,
     /// Who waits for its end: a word of [`join`].
     pub(crate) join: AtomicUsize,
-    /// The runtime whose thread it is.
-    pub(crate) shared: *const Shared,
+    /// The runtime whose thread it is, as `kernel.rs` knows it.
+    pub(crate) shared: *const (),
     /// Its place in the list in which it waits.
-    pub(crate) links: Links,
+    pub(crate) links: UthreadLinks,
     /// The kthread that alone may run it, plus 1; 0 for any. A thread that waits while it unwinds is counted by its kernel thread.
     pub(crate) bound: Cell<usize>,
     /// The sections of read-mostly cells in which it is.
@@ -91,16 +87,90 @@ pub(crate) mod join {
 }
 
 impl UthreadHead {
-    pub(crate) fn new(shared: *const Shared) -> UthreadHead {
+    pub(crate) fn new(shared: *const ()) -> UthreadHead {
         UthreadHead {
             kthread: Cell::new(std::ptr::null()),
             join: AtomicUsize::new(join::FREE),
             shared,
-            links: Links::default(),
+            links: UthreadLinks::default(),
             bound: Cell::new(0),
             reads: Cell::new(0),
             parking: OnceCell::new(),
             locals: RefCell::default(),
         }
+    }
+}
+
+/// The token of a thread: there is one or none, and [`park`] waits for it.
+pub(crate) struct ParkCell {
+    pub(crate) thread: Uthread,
+    pub(crate) state: AtomicU32,
+}
+
+// SAFETY: who unparks makes the thread ready only while it is parked, hence has not ended.
+unsafe impl Send for ParkCell {}
+// SAFETY: as above.
+unsafe impl Sync for ParkCell {}
+
+/// A thread's place in a list. The lock of the list guards it.
+#[derive(Debug, Default)]
+pub(crate) struct UthreadLinks {
+    before: Cell<Option<Uthread>>,
+    after: Cell<Option<Uthread>>,
+    listed: Cell<bool>,
+}
+
+/// Threads that wait for something.
+#[derive(Debug, Default)]
+pub(crate) struct UthreadList {
+    first: Option<Uthread>,
+    last: Option<Uthread>,
+}
+
+// SAFETY: whoever has the list may resume its threads, in any thread.
+unsafe impl Send for UthreadList {}
+
+impl UthreadList {
+    /// Puts a thread at the end. It is in no list.
+    pub(crate) fn push(&mut self, thread: Uthread) {
+        let links = thread.links();
+        links.before.set(self.last);
+        links.after.set(None);
+        links.listed.set(true);
+        match self.last {
+            Some(last) => last.links().after.set(Some(thread)),
+            None => self.first = Some(thread),
+        }
+        self.last = Some(thread);
+    }
+
+    /// Takes the first.
+    pub(crate) fn pop(&mut self) -> Option<Uthread> {
+        let first = self.first?;
+        self.unlink(first);
+        Some(first)
+    }
+
+    /// Takes a thread out, if it is still in. It is in no other list.
+    pub(crate) fn remove(&mut self, thread: Uthread) -> bool {
+        let listed = thread.links().listed.get();
+        if listed {
+            self.unlink(thread);
+        }
+        listed
+    }
+
+    fn unlink(&mut self, thread: Uthread) {
+        let links = thread.links();
+        let (before, after) = (links.before.take(), links.after.take());
+        match before {
+            Some(before) => before.links().after.set(after),
+            None => self.first = after,
+        }
+        match after {
+            Some(after) => after.links().before.set(before),
+            None => self.last = before,
+        }
+        links.listed.set(false);
     }
 }

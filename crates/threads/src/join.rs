@@ -12,8 +12,8 @@ use std::thread::{self, Thread};
 use headway_fiber::{NoPreempt, Strand};
 
 use crate::head::{Uthread, UthreadHead, join};
+use crate::kernel::{RuntimeShared, runtime_of};
 use crate::schedule::{Suspending, kthread_of, ready};
-use crate::shared::Shared;
 use crate::sync::Ordering;
 
 /// How a thread ended: its result, or the payload of its panic.
@@ -61,7 +61,7 @@ pub fn try_spawn<T: Send + 'static>(
 /// # Safety
 /// The body is not used after what it borrows is gone.
 pub(crate) unsafe fn spawn_from_outside<T: Send>(
-    shared: &Shared,
+    shared: &RuntimeShared,
     body: impl FnOnce() -> T + Send,
 ) -> io::Result<JoinHandle<T>> {
     // The caller may be a thread of another runtime.
@@ -132,7 +132,7 @@ fn run<T: Send, F: FnOnce() -> T>(me: Uthread, body: F) -> Option<Strand<Uthread
     }
     let next = next.or_else(|| kthread.next())?;
     kthread.pass(2);
-    next.head().kthread.set(kthread);
+    next.head().kthread.set((&raw const *kthread).cast());
     Some(next.0)
 }
 
@@ -239,7 +239,7 @@ fn free(thread: Uthread) {
             unsafe { kthread_of(me) }.give_free(thread);
         }
         // SAFETY: a runtime lives while handles of its threads do.
-        _ => unsafe { &*thread.head().shared }.give_free_outside(thread),
+        _ => unsafe { runtime_of(thread) }.give_free_outside(thread),
     }
 }
 
@@ -248,5 +248,15 @@ impl<T> fmt::Debug for JoinHandle<T> {
         out.debug_struct("JoinHandle")
             .field("finished", &self.is_finished())
             .finish_non_exhaustive()
+    }
+}
+
+/// Wakes who waits for the end of a thread, by the word of [`join`].
+pub(crate) fn wake_joiner(word: usize) {
+    match word {
+        join::NOBODY | join::DETACHED => {}
+        foreign if foreign & join::FOREIGN != 0 => wake_foreign(foreign),
+        // SAFETY: a thread that waits, maybe in another runtime.
+        thread => ready(unsafe { Uthread::from_word(thread) }),
     }
 }

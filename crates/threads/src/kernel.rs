@@ -1,26 +1,31 @@
-//! A kthread: its queues, and which thread it runs next.
-#![expect(unsafe_code, reason = "words of a ring that are threads")]
+//! A kthread: its queues, and which thread it runs next; and the runtime that its kthreads share.
+#![expect(
+    unsafe_code,
+    reason = "words of a ring that are threads, fibers that are destroyed when nothing has them"
+)]
 
 use std::cell::{Cell, UnsafeCell};
 use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use headway_kthread::{Grant, KthreadLine, OrderLine};
+use headway_fiber::{Stack, Stacks, Strand};
+use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine, SleeperBarrier};
+use headway_machine::{Clock, Topology};
+use headway_policy::host::Patience;
 use headway_policy::locals::{StealAmount, victims};
 use headway_policy::{Rng, WorkerId};
 
-use crate::head::Uthread;
-use crate::list::UthreadList;
+use crate::head::{Uthread, UthreadHead, UthreadList, join};
 use crate::ring::{RingEnds, UthreadRing};
-use crate::shared::Shared;
 use crate::spin::SpinLock;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::timers::Timers;
 
 /// A kernel thread of the runtime. What is in [`KthreadOwn`] only that thread touches, in no-preempt sections; the rest all kthreads do.
 #[repr(align(128))]
-pub(crate) struct KthreadState {
+pub(crate) struct KthreadRunner {
     pub(crate) index: usize,
-    pub(crate) shared: *const Shared,
+    pub(crate) shared: *const RuntimeShared,
     pub(crate) line: *const KthreadLine,
     pub(crate) orders: *const OrderLine,
     ring: UthreadRing,
@@ -39,16 +44,16 @@ pub(crate) struct KthreadState {
 }
 
 // SAFETY: the pointers are to memory that the runtime owns; `own` is the owner's.
-unsafe impl Sync for KthreadState {}
+unsafe impl Sync for KthreadRunner {}
 // SAFETY: as above.
-unsafe impl Send for KthreadState {}
+unsafe impl Send for KthreadRunner {}
 
 /// The part of its kernel thread.
 pub(crate) struct KthreadOwn {
     pub(crate) grant: Cell<Grant>,
     /// Scheduling points, for what is done at every sixty-fourth.
     turn: Cell<u32>,
-    /// Fibers without a thread, the last used last.
+    /// RuntimeFibers without a thread, the last used last.
     free: UnsafeCell<Vec<Uthread>>,
     rng: UnsafeCell<Rng>,
     /// Threads that only this kthread may run, in whatever list they wait.
@@ -98,12 +103,12 @@ const BOUND_LOOK_NS: u64 = 1_000_000;
 /// The fibers that move between a kthread and its runtime at a time.
 const FREE_BATCH: usize = 16;
 
-impl KthreadState {
-    pub(crate) fn new(index: usize, shared: &Shared) -> KthreadState {
+impl KthreadRunner {
+    pub(crate) fn new(index: usize, shared: &RuntimeShared) -> KthreadRunner {
         let line = shared.source.line(index);
         let head = line.run_head.load(Ordering::Relaxed);
         line.run_tail.store(head, Ordering::Relaxed);
-        KthreadState {
+        KthreadRunner {
             index,
             shared,
             line,
@@ -127,7 +132,7 @@ impl KthreadState {
     }
 
     #[inline(always)]
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &RuntimeShared {
         // SAFETY: a runtime outlives its kthreads.
         unsafe { &*self.shared }
     }
@@ -219,7 +224,7 @@ impl KthreadState {
     }
 
     /// Makes the threads ready whose time has come, by the timers of a kthread: this one, or one that is busy or sleeps.
-    pub(crate) fn fire_timers(&self, whose: &KthreadState) {
+    pub(crate) fn fire_timers(&self, whose: &KthreadRunner) {
         if whose.timers.next_due_ns() == u64::MAX {
             return;
         }
@@ -244,7 +249,7 @@ impl KthreadState {
         None
     }
 
-    fn steal_from(&self, victim: &KthreadState) -> Option<Uthread> {
+    fn steal_from(&self, victim: &KthreadRunner) -> Option<Uthread> {
         self.fire_timers(victim);
         let waiting = victim.ends().len();
         if waiting > 0 {
@@ -260,7 +265,7 @@ impl KthreadState {
     pub(crate) fn finds_nothing(&self) -> bool {
         let shared = self.shared();
         let now_ns = shared.clock.now_ns();
-        let nothing_at = |kthread: &KthreadState| {
+        let nothing_at = |kthread: &KthreadRunner| {
             kthread.ends().len() == 0
                 && kthread.overflow.is_empty()
                 && kthread.timers.next_due_ns() > now_ns
@@ -324,4 +329,195 @@ impl KthreadState {
         let free = unsafe { &mut *self.own.free.get() };
         self.shared().give_free(free.drain(..));
     }
+}
+
+/// A runtime. It lives as long as a kthread of it, a thread, or a handle of one.
+pub(crate) struct RuntimeShared {
+    pub(crate) source: Arc<dyn CoreSource>,
+    pub(crate) clock: Clock,
+    /// Between a thread that is put into a queue and a look whether kthreads sleep.
+    barrier: SleeperBarrier,
+    pub(crate) patience: Patience,
+    /// Threads that somebody outside of the kthreads made ready.
+    pub(crate) injected: WaitingThreads,
+    /// The kthreads that look for work: no other is woken meanwhile.
+    pub(crate) searching: AtomicUsize,
+    kthreads: OnceLock<Box<[KthreadRunner]>>,
+    /// The hyper-thread sibling of each core.
+    siblings: Vec<Option<usize>>,
+    stacks: Stacks,
+    fibers: Mutex<RuntimeFibers>,
+}
+
+/// All fibers of a runtime.
+#[derive(Default)]
+struct RuntimeFibers {
+    all: Vec<Uthread>,
+    /// Those that no thread and no kthread has.
+    free: Vec<Uthread>,
+    closed: bool,
+    /// After the runtime ended: the fibers that threads or their handles still have.
+    outlived: usize,
+}
+
+// SAFETY: a thread may be resumed and destroyed anywhere.
+unsafe impl Send for RuntimeShared {}
+// SAFETY: as above; the rest is locked or atomic.
+unsafe impl Sync for RuntimeShared {}
+
+impl RuntimeShared {
+    pub(crate) fn new(
+        source: Arc<dyn CoreSource>,
+        patience: Patience,
+        stack_bytes: usize,
+    ) -> io::Result<Arc<RuntimeShared>> {
+        let shared = Arc::new(RuntimeShared {
+            clock: Clock::global(),
+            barrier: SleeperBarrier::new(),
+            patience,
+            injected: WaitingThreads::default(),
+            searching: AtomicUsize::new(0),
+            kthreads: OnceLock::new(),
+            siblings: siblings(),
+            stacks: Stacks::new(stack_bytes, 0)?,
+            fibers: Mutex::default(),
+            source,
+        });
+        let kthreads =
+            (0..shared.source.kthreads()).map(|index| KthreadRunner::new(index, &shared));
+        let kthreads = kthreads.collect();
+        shared.kthreads.get_or_init(|| kthreads);
+        Ok(shared)
+    }
+
+    #[inline(always)]
+    pub(crate) fn kthreads(&self) -> &[KthreadRunner] {
+        self.kthreads.get().map_or(&[], |kthreads| kthreads)
+    }
+
+    /// The kthread that has the hyper-thread sibling of this one's core.
+    pub(crate) fn sibling_of(&self, kthread: usize) -> Option<usize> {
+        let core = self.source.orders(kthread).core() as usize;
+        let sibling = self.siblings.get(core).copied().flatten()?;
+        let has_it = |&other: &usize| self.source.orders(other).core() as usize == sibling;
+        (0..self.kthreads().len()).find(has_it)
+    }
+
+    /// A thread became ready: wakes a kthread, unless one looks for work already.
+    #[inline]
+    pub(crate) fn notify(&self) {
+        self.barrier.after_work();
+        if self.searching.load(Ordering::Relaxed) == 0 {
+            self.source.notify();
+        }
+    }
+
+    /// Makes a thread ready from outside of the kthreads.
+    pub(crate) fn inject(&self, thread: Uthread) {
+        match thread.head().bound.get() {
+            0 => self.injected.push(thread),
+            bound => self.kthreads()[bound - 1].push_bound(thread),
+        }
+        self.notify();
+    }
+
+    /// A fiber without a thread, and up to `more` into the kthread's own list.
+    pub(crate) fn take_free(&self, more: usize, own: &mut Vec<Uthread>) -> io::Result<Uthread> {
+        let mut fibers = self.fibers();
+        let rest = fibers.free.len().saturating_sub(more);
+        own.extend(fibers.free.drain(rest..));
+        if let Some(thread) = own.pop() {
+            return Ok(thread);
+        }
+        let stack = self.stacks.take()?;
+        let thread = Uthread(Strand::new(
+            stack,
+            UthreadHead::new((&raw const *self).cast()),
+        ));
+        fibers.all.push(thread);
+        Ok(thread)
+    }
+
+    /// Keeps fibers whose threads have ended.
+    pub(crate) fn give_free(&self, threads: impl Iterator<Item = Uthread>) {
+        let mut fibers = self.fibers();
+        for thread in threads {
+            thread.head().join.store(join::FREE, Ordering::Relaxed);
+            fibers.free.push(thread);
+        }
+    }
+
+    /// Keeps the fiber of a thread that has ended, from outside of the kthreads: its handle was dropped there.
+    pub(crate) fn give_free_outside(&self, thread: Uthread) {
+        thread.0.wait_until_idle();
+        let mut fibers = self.fibers();
+        if !fibers.closed {
+            thread.head().join.store(join::FREE, Ordering::Relaxed);
+            return fibers.free.push(thread);
+        }
+        drop(destroy(thread));
+        fibers.outlived -= 1;
+        if fibers.outlived == 0 {
+            drop(fibers);
+            // SAFETY: `close` kept it for those fibers, the last of which is gone.
+            unsafe { Arc::decrement_strong_count(self) };
+        }
+    }
+
+    /// Ends the runtime, after its kthreads have ended. Returns the words of [`join`] of those who wait for threads that never will; the stacks of these stay.
+    pub(crate) fn close(self: &Arc<RuntimeShared>) -> Vec<usize> {
+        let mut waiting = Vec::new();
+        let mut fibers = self.fibers();
+        fibers.closed = true;
+        fibers.free.clear();
+        for thread in std::mem::take(&mut fibers.all) {
+            let state = &thread.head().join;
+            match state.load(Ordering::Acquire) {
+                join::FREE => drop(destroy(thread)),
+                join::DONE => fibers.outlived += 1,
+                _ => {
+                    fibers.outlived += 1;
+                    waiting.push(state.swap(join::ABANDONED, Ordering::AcqRel));
+                }
+            }
+        }
+        if fibers.outlived > 0 {
+            std::mem::forget(Arc::clone(self));
+        }
+        waiting
+    }
+
+    fn fibers(&self) -> std::sync::MutexGuard<'_, RuntimeFibers> {
+        self.fibers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn destroy(thread: Uthread) -> Stack {
+    thread.0.wait_until_idle();
+    // SAFETY: free, so nobody has the handle any more.
+    unsafe { thread.0.destroy() }
+}
+
+/// The hyper-thread sibling of each core, as far as the machine says.
+fn siblings() -> Vec<Option<usize>> {
+    let Ok(topology) = Topology::read("/sys") else {
+        return Vec::new();
+    };
+    let cores = topology.cores();
+    let most = cores.iter().map(|core| core.id + 1).max().unwrap_or(0);
+    let mut siblings = vec![None; most];
+    for core in cores {
+        siblings[core.id] = core.siblings.iter().copied().find(|&id| id != core.id);
+    }
+    siblings
+}
+
+/// The runtime of a thread.
+///
+/// # Safety
+/// The thread has not ended, or a handle of it is there: a runtime lives while they do.
+#[inline(always)]
+pub(crate) unsafe fn runtime_of<'a>(thread: Uthread) -> &'a RuntimeShared {
+    // SAFETY: `RuntimeShared` put its own address there; the caller's promise.
+    unsafe { &*thread.head().shared.cast() }
 }

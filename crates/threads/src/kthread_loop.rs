@@ -5,7 +5,7 @@ use headway_policy::WorkerId;
 use headway_policy::host::Idleness;
 
 use crate::head::Uthread;
-use crate::kernel::KthreadState;
+use crate::kernel::KthreadRunner;
 use crate::sync::{Ordering, spin_loop};
 
 /// The epoch of a kthread's only assignment.
@@ -13,13 +13,13 @@ pub(crate) const EPOCH: u64 = 1;
 
 /// A kthread with a core, between two threads of the user.
 struct KthreadLoop<'a> {
-    kthread: &'a KthreadState,
+    kthread: &'a KthreadRunner,
     idleness: Idleness,
     searching: bool,
 }
 
 /// Runs threads until the runtime ends. The calling thread is the kthread.
-pub(crate) fn run_kthread(kthread: &KthreadState) {
+pub(crate) fn run_kthread(kthread: &KthreadRunner) {
     let attached = Attached::new();
     attached.begin(EPOCH);
     let mut this = KthreadLoop {
@@ -54,7 +54,7 @@ impl KthreadLoop<'_> {
         if self.stop_searching() && self.kthread.has_waiting() {
             self.kthread.shared().notify();
         }
-        thread.head().kthread.set(self.kthread);
+        thread.head().kthread.set((&raw const *self.kthread).cast());
         self.kthread.pass(1);
         #[expect(unsafe_code, reason = "runs threads of the user")]
         // SAFETY: this is the kernel thread's own code, and the thread came from a queue.

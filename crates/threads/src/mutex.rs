@@ -10,7 +10,7 @@ use std::thread;
 use headway_fiber::NoPreempt;
 use headway_kthread::SleeperBarrier;
 
-use crate::list::UthreadList;
+use crate::head::UthreadList;
 use crate::schedule::{Suspending, ready};
 use crate::spin::SpinLock;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, spin_loop};

@@ -1,35 +1,20 @@
 //! Parking: a thread waits until another one unparks it.
+#![expect(unsafe_code, reason = "a timer that points to a token")]
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(not(loom))]
-use crate::head::Uthread;
-#[cfg(loom)]
-use crate::model::{Suspending, Uthread, ready};
-#[cfg(not(loom))]
+use crate::head::{ParkCell, Uthread};
 use crate::schedule::{Suspending, ready};
+use crate::sleep::due_in;
 use crate::sync::{AtomicU32, Ordering};
-
-/// The token of a thread: there is one or none, and [`park`] waits for it.
-pub(crate) struct ParkCell {
-    thread: Uthread,
-    state: AtomicU32,
-}
 
 const EMPTY: u32 = 0;
 /// The token is there.
 const NOTIFIED: u32 = 1;
 /// The thread waits for it.
 const PARKED: u32 = 2;
-
-// SAFETY: who unparks makes the thread ready only while it is parked, hence has not ended.
-#[expect(unsafe_code, reason = "threads that may change threads")]
-unsafe impl Send for ParkCell {}
-// SAFETY: as above.
-#[expect(unsafe_code, reason = "threads that may change threads")]
-unsafe impl Sync for ParkCell {}
 
 impl ParkCell {
     pub(crate) fn new(thread: Uthread) -> ParkCell {
@@ -82,56 +67,45 @@ impl fmt::Debug for Unparker {
     }
 }
 
-#[cfg(not(loom))]
-mod real {
-    #![expect(unsafe_code, reason = "a timer that points to a token")]
-
-    use super::{Arc, Duration, ParkCell, Suspending, Unparker, Uthread};
-    use crate::timers::due_in;
-
-    /// The calling thread's [`Unparker`].
-    ///
-    /// # Panics
-    /// The caller is no thread of a runtime.
-    pub fn unparker() -> Unparker {
-        let me = Uthread::current().expect("a thread of a runtime");
-        Unparker(Arc::clone(cell_of(me)))
-    }
-
-    fn cell_of<'a>(me: Uthread) -> &'a Arc<ParkCell> {
-        me.head()
-            .parking
-            .get_or_init(|| Arc::new(ParkCell::new(me)))
-    }
-
-    /// Waits until somebody [unparks](Unparker::unpark) the thread, and takes the token. It may also return without a token.
-    ///
-    /// # Panics
-    /// The caller is no thread of a runtime.
-    pub fn park() {
-        let suspending = Suspending::begin().expect("a thread of a runtime");
-        cell_of(suspending.me()).park(suspending, Suspending::wait);
-    }
-
-    /// As [`park`], for `duration` at most.
-    ///
-    /// # Panics
-    /// The caller is no thread of a runtime.
-    pub fn park_timeout(duration: Duration) {
-        let suspending = Suspending::begin().expect("a thread of a runtime");
-        let cell = cell_of(suspending.me());
-        let due_ns = due_in(suspending.me(), duration);
-        cell.park(suspending, |suspending| {
-            // SAFETY: the cell is this thread's, which waits here.
-            unsafe { suspending.wait_until(due_ns, times_out, (&raw const **cell).cast()) };
-        });
-    }
-
-    unsafe fn times_out(cell: *const (), _: Uthread) -> bool {
-        // SAFETY: as `park_timeout` says.
-        unsafe { (*cell.cast::<ParkCell>()).times_out() }
-    }
+/// The calling thread's [`Unparker`].
+///
+/// # Panics
+/// The caller is no thread of a runtime.
+pub fn unparker() -> Unparker {
+    let me = Uthread::current().expect("a thread of a runtime");
+    Unparker(Arc::clone(cell_of(me)))
 }
 
-#[cfg(not(loom))]
-pub use real::{park, park_timeout, unparker};
+fn cell_of<'a>(me: Uthread) -> &'a Arc<ParkCell> {
+    me.head()
+        .parking
+        .get_or_init(|| Arc::new(ParkCell::new(me)))
+}
+
+/// Waits until somebody [unparks](Unparker::unpark) the thread, and takes the token. It may also return without a token.
+///
+/// # Panics
+/// The caller is no thread of a runtime.
+pub fn park() {
+    let suspending = Suspending::begin().expect("a thread of a runtime");
+    cell_of(suspending.me()).park(suspending, Suspending::wait);
+}
+
+/// As [`park`], for `duration` at most.
+///
+/// # Panics
+/// The caller is no thread of a runtime.
+pub fn park_timeout(duration: Duration) {
+    let suspending = Suspending::begin().expect("a thread of a runtime");
+    let cell = cell_of(suspending.me());
+    let due_ns = due_in(suspending.me(), duration);
+    cell.park(suspending, |suspending| {
+        // SAFETY: the cell is this thread's, which waits here.
+        unsafe { suspending.wait_until(due_ns, times_out, (&raw const **cell).cast()) };
+    });
+}
+
+unsafe fn times_out(cell: *const (), _: Uthread) -> bool {
+    // SAFETY: as `park_timeout` says.
+    unsafe { (*cell.cast::<ParkCell>()).times_out() }
+}

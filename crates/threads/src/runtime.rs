@@ -11,9 +11,9 @@ use headway_machine::thread::pin_current;
 use headway_policy::host::Patience;
 
 use crate::head::Uthread;
-use crate::join::{JoinHandle, spawn_from_outside};
+use crate::join::{JoinHandle, spawn_from_outside, wake_joiner};
+use crate::kernel::RuntimeShared;
 use crate::kthread_loop::run_kthread;
-use crate::shared::Shared;
 use crate::sync::Ordering;
 
 /// The promise that threads may go on in another kthread than the one in which they were suspended.
@@ -86,7 +86,7 @@ impl RuntimeBuilder {
     /// # Errors
     /// The operating system refuses a thread or memory, or a core to pin it to.
     pub fn start(self) -> io::Result<Runtime> {
-        let shared = Shared::new(self.source, self.patience, self.stack_bytes)?;
+        let shared = RuntimeShared::new(self.source, self.patience, self.stack_bytes)?;
         let mut runtime = Runtime {
             shared,
             kthreads: Vec::new(),
@@ -115,7 +115,7 @@ impl RuntimeBuilder {
 /// all values on their stacks, as at the end of a process. Who waits outside for one of them learns so by [`Abandoned`](crate::Abandoned). Handles of threads
 /// that have ended stay good.
 pub struct Runtime {
-    shared: Arc<Shared>,
+    shared: Arc<RuntimeShared>,
     kthreads: Vec<thread::JoinHandle<()>>,
 }
 
@@ -156,8 +156,8 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        let inside =
-            Uthread::current().is_some_and(|me| me.head().shared == &raw const *self.shared);
+        let inside = Uthread::current()
+            .is_some_and(|me| me.head().shared == (&raw const *self.shared).cast());
         assert!(!inside, "a runtime is dropped outside of its own threads");
         for kthread in self.shared.kthreads() {
             kthread.closing.store(true, Ordering::Release);
@@ -166,7 +166,7 @@ impl Drop for Runtime {
         for kthread in self.kthreads.drain(..) {
             let _ = kthread.join();
         }
-        self.shared.close();
+        self.shared.close().into_iter().for_each(wake_joiner);
     }
 }
 

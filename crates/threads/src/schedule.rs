@@ -7,7 +7,7 @@ use std::thread;
 use headway_fiber::NoPreempt;
 
 use crate::head::Uthread;
-use crate::kernel::KthreadState;
+use crate::kernel::{KthreadRunner, runtime_of};
 
 /// The running thread on its way to wait. While it exists nothing interrupts the thread, so what is done meanwhile is short.
 pub(crate) struct Suspending {
@@ -71,13 +71,13 @@ impl Suspending {
     /// # Safety
     /// The kthread is the one that runs, and the next thread came from its queue.
     #[inline(always)]
-    unsafe fn go_on(self, kthread: &KthreadState, next: Option<Uthread>) {
+    unsafe fn go_on(self, kthread: &KthreadRunner, next: Option<Uthread>) {
         kthread.pass(2);
         // SAFETY: the thread that runs, in its section; a thread that unwinds is bound to its kthread.
         unsafe {
             match next {
                 Some(next) => {
-                    next.head().kthread.set(kthread);
+                    next.head().kthread.set((&raw const *kthread).cast());
                     self.me.0.switch_to(next.0);
                 }
                 None => self.me.0.leave(),
@@ -119,9 +119,9 @@ fn unbind(me: Uthread) {
 /// # Safety
 /// The thread is the one that runs, in a no-preempt section that does not end while the reference is used.
 #[inline(always)]
-pub(crate) unsafe fn kthread_of<'a>(me: Uthread) -> &'a KthreadState {
+pub(crate) unsafe fn kthread_of<'a>(me: Uthread) -> &'a KthreadRunner {
     // SAFETY: set before the thread was resumed; a kthread outlives its threads' turns.
-    unsafe { &*me.head().kthread.get() }
+    unsafe { &*me.head().kthread.get().cast() }
 }
 
 /// Makes a thread ready: it waits, or is about to, and nobody else makes it ready.
@@ -135,7 +135,7 @@ pub(crate) fn ready(thread: Uthread) {
             unsafe { kthread_of(me) }.push(thread);
         }
         // SAFETY: a runtime lives while it has threads that have not ended.
-        _ => unsafe { &*shared }.inject(thread),
+        _ => unsafe { runtime_of(thread) }.inject(thread),
     }
 }
 

@@ -8,18 +8,17 @@ use std::cell::Cell;
 use std::ptr;
 
 use crate::head::Uthread;
-use crate::schedule::{Suspending, kthread_of};
 use crate::spin::SpinLock;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Asks what else the thread waits for whether the time comes first. If it says so, nobody else makes the thread ready.
-pub(crate) type Claim = unsafe fn(data: *const (), thread: Uthread) -> bool;
+pub(crate) type TimerClaim = unsafe fn(data: *const (), thread: Uthread) -> bool;
 
 /// A thread's timer, on its stack. The lock of the heap guards it.
-struct Alarm {
+pub(crate) struct Alarm {
     due_ns: u64,
     thread: Uthread,
-    claim: Claim,
+    claim: TimerClaim,
     data: *const (),
     /// Its index in the heap, or [`NOWHERE`].
     place: Cell<usize>,
@@ -52,7 +51,29 @@ impl Default for Timers {
     }
 }
 
+impl Alarm {
+    pub(crate) fn new(due_ns: u64, thread: Uthread, claim: TimerClaim, data: *const ()) -> Alarm {
+        Alarm {
+            due_ns,
+            thread,
+            claim,
+            data,
+            place: Cell::new(NOWHERE),
+        }
+    }
+}
+
 impl Timers {
+    /// Adds an alarm, which lives until it is [removed](Timers::remove).
+    pub(crate) fn add(&self, alarm: &Alarm) {
+        self.change(|heap| heap.push(alarm));
+    }
+
+    /// Takes an alarm out, if it is still in.
+    pub(crate) fn remove(&self, alarm: &Alarm) {
+        self.change(|heap| heap.remove(alarm));
+    }
+
     /// When the next is due; `u64::MAX` without any.
     #[inline]
     pub(crate) fn next_due_ns(&self) -> u64 {
@@ -160,49 +181,4 @@ impl AlarmHeap {
         // SAFETY: in the heap, so it lives.
         unsafe { (*self.0[at]).due_ns }
     }
-}
-
-impl Suspending {
-    /// As [`wait`](Suspending::wait), until `due_ns` of the runtime's clock at most. Then `claim` decides.
-    ///
-    /// # Safety
-    /// `claim` may be called with `data`, in any kthread, until this returns.
-    pub(crate) unsafe fn wait_until(self, due_ns: u64, claim: Claim, data: *const ()) {
-        let alarm = Alarm {
-            due_ns,
-            thread: self.me(),
-            claim,
-            data,
-            place: Cell::new(NOWHERE),
-        };
-        // SAFETY: the thread that runs, in its section. A kthread outlives the runtime's threads.
-        let timers = unsafe { &kthread_of(self.me()).timers };
-        timers.change(|heap| heap.push(&alarm));
-        self.wait();
-        let _section = headway_fiber::NoPreempt::enter();
-        timers.change(|heap| heap.remove(&alarm));
-    }
-}
-
-/// For threads that wait for the time alone.
-unsafe fn always(_: *const (), _: Uthread) -> bool {
-    true
-}
-
-/// Suspends the thread for at least `duration`. Outside of a runtime's threads, the operating system does.
-pub fn sleep(duration: std::time::Duration) {
-    let Some(suspending) = Suspending::begin() else {
-        return std::thread::sleep(duration);
-    };
-    let due_ns = due_in(suspending.me(), duration);
-    // SAFETY: takes no data.
-    unsafe { suspending.wait_until(due_ns, always, ptr::null()) };
-}
-
-/// The time in `duration` from now, on the clock of the thread's runtime.
-pub(crate) fn due_in(thread: Uthread, duration: std::time::Duration) -> u64 {
-    // SAFETY: a runtime outlives its threads.
-    let shared = unsafe { &*thread.head().shared };
-    let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    shared.clock.now_ns().saturating_add(ns)
 }
