@@ -185,7 +185,9 @@ fn a_drain_ends_at_its_deadline() {
         let (status, said) = server.end();
         assert_eq!(status, Some(0), "{policy}: {said}");
         assert_all_counted(&said);
-        assert!(figure(&said, "abandoned ") > 0, "{policy}: {said}");
+        // Under d-fcfs requests wait in the kernel: a worker that holds a batch of one has nothing to abandon, and refuses the rest.
+        let left = figure(&said, "abandoned ") + figure(&said, "refused ");
+        assert!(left > 0, "{policy}: {said}");
     }
 }
 
