@@ -85,7 +85,11 @@ fn a_running_server_allocates_nothing() {
 fn over_replay(policy: &str, layout: Layout) {
     // Threads that run fibers get their places for them when they begin, which on a busy machine may be late. A request that
     // allocated would show in every run.
-    let attempts = if ["synergy", "tardis"].contains(&policy) { 5 } else { 1 };
+    let attempts = if ["synergy", "tardis"].contains(&policy) {
+        5
+    } else {
+        1
+    };
     let mut counts = (0..attempts).map(|_| allocations_over_replay(policy, layout));
     let first = counts.next();
     let none = first == Some(0) || counts.any(|count| count == 0);
