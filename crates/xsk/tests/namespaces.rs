@@ -139,6 +139,16 @@ fn echo_while<T>(served: &mut Served, run: impl FnOnce() -> T) -> (Vec<usize>, T
     })
 }
 
+/// The next datagram, also where the system interrupted the wait.
+fn receive(socket: &UdpSocket, buffer: &mut [u8]) -> (usize, SocketAddr) {
+    loop {
+        match socket.recv_from(buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            received => return received.expect("nothing is lost"),
+        }
+    }
+}
+
 /// Sends datagrams one after the other from some sockets, and checks that each comes back. Returns the last bytes seen by socket.
 fn ask(to: SocketAddr, sockets: usize, requests: usize, length: usize) -> Vec<HashSet<u8>> {
     let local = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
@@ -153,7 +163,7 @@ fn ask(to: SocketAddr, sockets: usize, requests: usize, length: usize) -> Vec<Ha
                     (0..length).map(|at| (at * 7 + request) as u8).collect();
                 socket.send_to(&datagram, to).expect("sent");
                 let mut buffer = [0; 2048];
-                let (bytes, from) = socket.recv_from(&mut buffer).expect("nothing is lost");
+                let (bytes, from) = receive(&socket, &mut buffer);
                 assert_eq!((bytes, from), (length, to));
                 queues.insert(buffer[length - 1]);
                 datagram[length - 1] = buffer[length - 1];
