@@ -12,14 +12,17 @@ use std::collections::HashSet;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const PORT: u16 = 7000;
 
 /// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
+/// Tests take turns: each spins, and beside others a datagram may wait longer than its sender.
 fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(why) = cannot() {
         assert!(std::env::var_os("HEADWAY_XDP_REQUIRED").is_none(), "{why}");
         println!("SKIPPED {test}: {why}");
