@@ -62,8 +62,6 @@ pub(crate) struct UthreadHead {
     pub(crate) links: UthreadLinks,
     /// The kthread that alone may run it, plus 1; 0 for any. A thread that waits while it unwinds is counted by its kernel thread.
     pub(crate) bound: Cell<usize>,
-    /// The sections of read-mostly cells in which it is.
-    pub(crate) reads: Cell<u32>,
     /// Its token, once somebody asked for it.
     pub(crate) parking: OnceCell<Arc<ParkCell>>,
     /// Its thread-local variables, by the address of their declaration.
@@ -94,7 +92,6 @@ impl UthreadHead {
             shared,
             links: UthreadLinks::default(),
             bound: Cell::new(0),
-            reads: Cell::new(0),
             parking: OnceCell::new(),
             locals: RefCell::default(),
         }

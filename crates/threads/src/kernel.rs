@@ -6,9 +6,9 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use headway_fiber::{Stack, Stacks, Strand};
+use headway_fiber::{NoPreempt, Stack, Stacks, Strand};
 use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine, SleeperBarrier};
 use headway_machine::{Clock, Topology};
 use headway_policy::host::Patience;
@@ -16,6 +16,7 @@ use headway_policy::locals::{StealAmount, victims};
 use headway_policy::{Rng, WorkerId};
 
 use crate::head::{Uthread, UthreadHead, UthreadList, join};
+use crate::reads::ReadSections;
 use crate::ring::{RingEnds, UthreadRing};
 use crate::spin::SpinLock;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -36,6 +37,8 @@ pub(crate) struct KthreadRunner {
     pub(crate) timers: Timers,
     /// Odd while a thread of the user runs. It grows at each scheduling point.
     pub(crate) passes: AtomicU64,
+    /// Reads of read-mostly cells by the thread that runs.
+    pub(crate) reads: ReadSections,
     /// The runtime ends.
     pub(crate) closing: AtomicBool,
     /// Whether other kthreads steal.
@@ -118,6 +121,7 @@ impl KthreadRunner {
             bound: WaitingThreads::default(),
             timers: Timers::default(),
             passes: AtomicU64::new(0),
+            reads: ReadSections::default(),
             closing: AtomicBool::new(false),
             steals: shared.source.kthreads() > 1,
             own: KthreadOwn {
@@ -387,6 +391,7 @@ impl RuntimeShared {
             (0..shared.source.kthreads()).map(|index| KthreadRunner::new(index, &shared));
         let kthreads = kthreads.collect();
         shared.kthreads.get_or_init(|| kthreads);
+        running().push(Arc::clone(&shared));
         Ok(shared)
     }
 
@@ -466,6 +471,7 @@ impl RuntimeShared {
 
     /// Ends the runtime, after its kthreads have ended. Returns the words of [`join`] of those who wait for threads that never will; the stacks of these stay.
     pub(crate) fn close(self: &Arc<RuntimeShared>) -> Vec<usize> {
+        running().retain(|runtime| !Arc::ptr_eq(runtime, self));
         let mut waiting = Vec::new();
         let mut fibers = self.fibers();
         fibers.closed = true;
@@ -487,9 +493,22 @@ impl RuntimeShared {
         waiting
     }
 
-    fn fibers(&self) -> std::sync::MutexGuard<'_, RuntimeFibers> {
+    fn fibers(&self) -> MutexGuard<'_, RuntimeFibers> {
         self.fibers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The runtimes whose kthreads run: their threads may read read-mostly cells.
+static RUNNING: Mutex<Vec<Arc<RuntimeShared>>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<Arc<RuntimeShared>>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The runtimes whose kthreads run.
+pub(crate) fn running_runtimes() -> Vec<Arc<RuntimeShared>> {
+    let _section = NoPreempt::enter();
+    running().clone()
 }
 
 fn destroy(thread: Uthread) -> Stack {

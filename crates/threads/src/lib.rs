@@ -24,6 +24,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod barrier;
 mod channel;
 mod condvar;
 mod head;
@@ -33,6 +34,8 @@ mod kthread_loop;
 mod locals;
 mod mutex;
 mod park;
+mod read_cell;
+mod reads;
 mod ring;
 mod runtime;
 mod schedule;
@@ -48,6 +51,7 @@ pub use join::{Abandoned, JoinHandle, spawn, try_spawn};
 pub use locals::UthreadLocal;
 pub use mutex::{Mutex, MutexGuard};
 pub use park::{Unparker, park, park_timeout, unparker};
+pub use read_cell::ReadCell;
 pub use runtime::{Migration, Runtime, RuntimeBuilder};
 pub use schedule::{in_thread, yield_now};
 pub use semaphore::Semaphore;

@@ -8,15 +8,12 @@ use std::sync::LazyLock;
 use std::thread;
 
 use headway_fiber::NoPreempt;
-use headway_kthread::SleeperBarrier;
 
+use crate::barrier::BARRIER;
 use crate::head::UthreadList;
 use crate::schedule::{Suspending, ready};
 use crate::spin::SpinLock;
 use crate::sync::{AtomicBool, AtomicUsize, Ordering, spin_loop};
-
-/// Between the store and the load of each side: who unlocks stores `locked` and loads `waiters`, who waits does it the other way round.
-static BARRIER: LazyLock<SleeperBarrier> = LazyLock::new(SleeperBarrier::new);
 
 /// The looks at a lock before its waiter lets others run: about a microsecond, for holders on other cores.
 const SPINS: u32 = 100;
@@ -119,6 +116,7 @@ impl<T: ?Sized> Mutex<T> {
     #[inline(always)]
     fn unlock(&self) {
         self.locked.store(false, Ordering::Release);
+        // Who waits stores `waiters` and looks at `locked`.
         BARRIER.after_work();
         if self.waiters.load(Ordering::Relaxed) > 0 {
             self.wake();

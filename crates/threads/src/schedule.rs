@@ -9,6 +9,19 @@ use headway_fiber::NoPreempt;
 use crate::head::Uthread;
 use crate::kernel::{KthreadRunner, runtime_of};
 
+const WAITS_IN_READ: &str = "a thread does not wait while it reads a read-mostly cell";
+
+/// # Panics
+/// The calling thread reads a read-mostly cell.
+pub(crate) fn assert_not_reading() {
+    let _section = NoPreempt::enter();
+    let reads = Uthread::current().is_some_and(|me| {
+        // SAFETY: the thread that runs, in the section.
+        unsafe { kthread_of(me) }.reads.any()
+    });
+    assert!(!reads, "{WAITS_IN_READ}");
+}
+
 /// The running thread on its way to wait. While it exists nothing interrupts the thread, so what is done meanwhile is short.
 pub(crate) struct Suspending {
     me: Uthread,
@@ -26,10 +39,8 @@ impl Suspending {
     pub(crate) fn begin() -> Option<Suspending> {
         let section = NoPreempt::enter();
         let me = Uthread::current()?;
-        assert!(
-            me.head().reads.get() == 0,
-            "a thread does not wait while it reads a read-mostly cell"
-        );
+        // SAFETY: the thread that runs, in the section.
+        assert!(!unsafe { kthread_of(me) }.reads.any(), "{WAITS_IN_READ}");
         if thread::panicking() {
             bind(me);
         }
