@@ -6,20 +6,27 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use headway_fiber::Strand;
+use headway_fiber::{Stack, Strand, StrandKind};
 
 use crate::sync::{AtomicU32, AtomicUsize};
+
+/// The threads of all runtimes.
+static UTHREADS: StrandKind<UthreadHead> = StrandKind::new();
 
 /// A thread of the user: its fiber, by address. The fiber's memory stays while the runtime does, thread after thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Uthread(pub(crate) Strand<UthreadHead>);
 
 impl Uthread {
+    /// A fiber for threads.
+    pub(crate) fn new(stack: Stack, head: UthreadHead) -> Uthread {
+        Uthread(Strand::new(&UTHREADS, stack, head))
+    }
+
     /// The thread that runs; none outside of a runtime's threads.
     #[inline(always)]
     pub(crate) fn current() -> Option<Uthread> {
-        // SAFETY: no other crate makes strands.
-        unsafe { Strand::current() }.map(Uthread)
+        Strand::current(&UTHREADS).map(Uthread)
     }
 
     #[inline(always)]

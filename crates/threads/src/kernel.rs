@@ -7,8 +7,9 @@
 use std::cell::{Cell, UnsafeCell};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use headway_fiber::{NoPreempt, Stack, Stacks, Strand};
+use headway_fiber::{NoPreempt, Stack, Stacks};
 use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine, SleeperBarrier};
 use headway_machine::{Clock, Topology};
 use headway_policy::host::Patience;
@@ -293,6 +294,16 @@ impl KthreadRunner {
         self.line().set_wake_at_ns(at_ns);
     }
 
+    /// Whether a thread waits that this kthread alone may run, or first.
+    pub(crate) fn keeps_waiting(&self) -> bool {
+        let shared = self.shared();
+        let due_ns = self.timers.next_due_ns();
+        self.has_waiting()
+            || !self.bound.is_empty()
+            || !shared.injected.is_empty()
+            || due_ns != u64::MAX && due_ns <= shared.clock.now_ns()
+    }
+
     /// Whether threads wait in the own queue.
     pub(crate) fn has_waiting(&self) -> bool {
         self.ends().len() > 0 || !self.overflow.is_empty()
@@ -342,6 +353,8 @@ pub(crate) struct RuntimeShared {
     /// Between a thread that is put into a queue and a look whether kthreads sleep.
     barrier: SleeperBarrier,
     pub(crate) patience: Patience,
+    /// How long a thread runs until its kthread looks whether it gives way, in ticks of the clock.
+    pub(crate) slice_ticks: u64,
     /// Threads that somebody outside of the kthreads made ready.
     pub(crate) injected: WaitingThreads,
     /// The kthreads that look for work: no other is woken meanwhile.
@@ -373,10 +386,14 @@ impl RuntimeShared {
     pub(crate) fn new(
         source: Arc<dyn CoreSource>,
         patience: Patience,
+        slice: Duration,
         stack_bytes: usize,
     ) -> io::Result<Arc<RuntimeShared>> {
+        let clock = Clock::global();
+        let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
         let shared = Arc::new(RuntimeShared {
-            clock: Clock::global(),
+            slice_ticks: clock.ticks_in(slice_ns),
+            clock,
             barrier: SleeperBarrier::new(),
             patience,
             injected: WaitingThreads::default(),
@@ -435,10 +452,7 @@ impl RuntimeShared {
             return Ok(thread);
         }
         let stack = self.stacks.take()?;
-        let thread = Uthread(Strand::new(
-            stack,
-            UthreadHead::new((&raw const *self).cast()),
-        ));
+        let thread = Uthread::new(stack, UthreadHead::new((&raw const *self).cast()));
         fibers.all.push(thread);
         Ok(thread)
     }

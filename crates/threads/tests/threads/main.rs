@@ -4,6 +4,8 @@
     reason = "promises that threads may change kthreads: none uses a thread-local variable of std"
 )]
 
+mod interrupts;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
