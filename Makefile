@@ -256,7 +256,7 @@ install-capi: toolchain
 	install -Dm755 $(CARGO_OUT)/release/libheadway_capi.so $(DESTDIR)$(PREFIX)/lib/libheadway.so.$(CAPI_ABI)
 	ln -sf libheadway.so.$(CAPI_ABI) $(DESTDIR)$(PREFIX)/lib/libheadway.so
 	install -Dm644 $(CARGO_OUT)/release/libheadway_capi.a $(DESTDIR)$(PREFIX)/lib/libheadway.a
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/include crates/capi/include/*.h
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/include crates/capi/include/*.h crates/capi/include/*.hpp
 	cc -std=gnu11 -O2 -fPIC -shared -Wl,-z,now crates/capi/shim/*.c -L$(DESTDIR)$(PREFIX)/lib -lheadway \
 		-Wl,-rpath,'$$ORIGIN' -o $(DESTDIR)$(PREFIX)/lib/libheadway_shim.so
 	mkdir -p $(DESTDIR)$(PREFIX)/lib/pkgconfig

@@ -70,6 +70,15 @@ impl<T: ?Sized> Mutex<T> {
         self.takes().then(|| MutexGuard { mutex: self })
     }
 
+    /// The guard of a lock that is held: one whose guard was forgotten, for languages without destructors.
+    ///
+    /// # Safety
+    /// The lock is held, and there is no other guard of it.
+    #[inline]
+    pub unsafe fn assume_locked(&self) -> MutexGuard<'_, T> {
+        MutexGuard { mutex: self }
+    }
+
     /// The value of a lock that is borrowed exclusively.
     pub fn get_mut(&mut self) -> &mut T {
         self.value.get_mut()
