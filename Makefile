@@ -145,6 +145,22 @@ bench: toolchain
 bench-peers: toolchain
 	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/peers $(CARGO) run --release --locked --manifest-path peers/Cargo.toml -- $(BENCH_PEERS)
 
+# Threads in user space beside POSIX threads and goroutines, on one core, in interleaved rounds: a minute, on a quiet machine (docs/threads.md).
+# Go takes part where it is installed or can be. BENCH_THREADS="condvar" measures rows of that name only.
+.PHONY: bench-threads
+THREADS_OUT := $(abspath $(CARGO_OUT))/bench-threads
+bench-threads: toolchain
+	@mkdir -p $(THREADS_OUT); \
+	cc -O2 -Wall -Wextra crates/threads/benches/peers/pthreads.c -lpthread -o $(THREADS_OUT)/pthreads; \
+	peers="--peer pthreads=$(THREADS_OUT)/pthreads"; \
+	if command -v go >/dev/null || why=$$(pass/packages.sh golang-go); then \
+		go build -o $(THREADS_OUT)/goroutines crates/threads/benches/peers/goroutines.go; \
+		peers="--peer go=$(THREADS_OUT)/goroutines $$peers"; \
+	else \
+		echo "SKIPPED Go beside them: it $$why"; \
+	fi; \
+	$(CARGO) bench --locked -p headway-threads --bench threads -- $$peers $(BENCH_THREADS)
+
 # Instructions of one request as workers grow to 256, by valgrind: ten minutes, on any machine (docs/scaling.md).
 .PHONY: bench-scaling
 bench-scaling: toolchain
