@@ -69,6 +69,8 @@ pub(crate) struct UthreadHead {
     pub(crate) links: UthreadLinks,
     /// The kthread that alone may run it, plus 1; 0 for any. A thread that waits while it unwinds is counted by its kernel thread.
     pub(crate) bound: Cell<usize>,
+    /// The lock that it takes first when it goes on, by its address; null for none, or when it was handed the lock.
+    pub(crate) takes_lock: Cell<*const ()>,
     /// Its token, once somebody asked for it.
     pub(crate) parking: OnceCell<Arc<ParkCell>>,
     /// Its thread-local variables, by the address of their declaration.
@@ -99,6 +101,7 @@ impl UthreadHead {
             shared,
             links: UthreadLinks::default(),
             bound: Cell::new(0),
+            takes_lock: Cell::new(std::ptr::null()),
             parking: OnceCell::new(),
             locals: RefCell::default(),
         }
@@ -151,7 +154,13 @@ impl UthreadList {
     /// Takes the first.
     pub(crate) fn pop(&mut self) -> Option<Uthread> {
         let first = self.first?;
-        self.unlink(first);
+        let links = first.links();
+        self.first = links.after.get();
+        match self.first {
+            Some(after) => after.links().before.set(None),
+            None => self.last = None,
+        }
+        links.listed.set(false);
         Some(first)
     }
 

@@ -175,14 +175,20 @@ impl KthreadRunner {
     /// Puts a thread that is ready at the end of the run queue. For the kthread itself, in a no-preempt section.
     #[inline(always)]
     pub(crate) fn push(&self, thread: Uthread) {
-        let bound = thread.head().bound.get();
-        if bound != 0 {
-            self.shared().kthreads()[bound - 1].bound.push(thread);
-        } else if !self.ring.push(self.ends(), thread.word()) {
-            self.overflow.push(thread);
+        let is_bound = thread.head().bound.get() != 0;
+        if is_bound || !self.ring.push(self.ends(), thread.word()) {
+            self.push_beside_the_ring(thread);
         }
         if self.steals {
             self.shared().notify();
+        }
+    }
+
+    #[cold]
+    fn push_beside_the_ring(&self, thread: Uthread) {
+        match thread.head().bound.get() {
+            0 => self.overflow.push(thread),
+            bound => self.shared().kthreads()[bound - 1].bound.push(thread),
         }
     }
 
@@ -220,7 +226,7 @@ impl KthreadRunner {
         self.next_beside_the_ring()
     }
 
-    #[inline]
+    #[cold]
     fn next_beside_the_ring(&self) -> Option<Uthread> {
         self.bound
             .pop()

@@ -59,10 +59,18 @@ impl Suspending {
     /// Suspends the thread until somebody makes it [`ready`], which may have happened already.
     #[inline(always)]
     pub(crate) fn wait(self) {
+        self.wait_after(|_| {});
+    }
+
+    /// As [`wait`](Suspending::wait), after `last`, which hears of the thread that runs next on this kthread.
+    #[inline(always)]
+    pub(crate) fn wait_after(self, last: impl FnOnce(Option<Uthread>)) {
         // SAFETY: the thread that runs.
         let kthread = unsafe { kthread_of(self.me) };
+        let next = kthread.next();
+        last(next);
         // SAFETY: the section is open.
-        unsafe { self.go_on(kthread, kthread.next()) };
+        unsafe { self.go_on(kthread, next) };
     }
 
     /// Puts the thread at the end of the run queue, and lets others run.
@@ -139,6 +147,12 @@ pub(crate) unsafe fn kthread_of<'a>(me: Uthread) -> &'a KthreadRunner {
 #[inline]
 pub(crate) fn ready(thread: Uthread) {
     let _section = NoPreempt::enter();
+    ready_in_section(thread);
+}
+
+/// As [`ready`], inside a no-preempt section.
+#[inline(always)]
+pub(crate) fn ready_in_section(thread: Uthread) {
     let shared = thread.head().shared;
     match Uthread::current() {
         Some(me) if me.head().shared == shared => {
