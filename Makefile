@@ -68,9 +68,9 @@ lint: toolchain
 unit: toolchain
 	.ci/retest $(CARGO) test --locked -- --workspace
 
-# Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
+# Every interleaving of the rings, the parking, the leadership, the lock for fibers and what threads share, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-kthread -p headway-rings --release --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --release --test loom
 
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain

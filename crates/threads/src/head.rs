@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use headway_fiber::{Stack, Strand, StrandKind};
 
-use crate::sync::{AtomicU32, AtomicUsize};
+use crate::sync::AtomicUsize;
+use crate::token::ParkToken;
 
 /// The threads of all runtimes.
 static UTHREADS: StrandKind<UthreadHead> = StrandKind::new();
@@ -111,7 +112,7 @@ impl UthreadHead {
 /// The token of a thread: there is one or none, and [`park`] waits for it.
 pub(crate) struct ParkCell {
     pub(crate) thread: Uthread,
-    pub(crate) state: AtomicU32,
+    pub(crate) token: ParkToken,
 }
 
 // SAFETY: who unparks makes the thread ready only while it is parked, hence has not ended.

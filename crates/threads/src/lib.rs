@@ -32,6 +32,9 @@ mod join;
 mod kernel;
 mod kthread_loop;
 mod locals;
+mod lock_state;
+#[cfg(loom)]
+pub mod model;
 mod mutex;
 mod park;
 mod read_cell;
@@ -45,6 +48,7 @@ mod slices;
 mod spin;
 mod sync;
 mod timers;
+mod token;
 
 pub use channel::{Receiver, Sender, Unreceived, Unsent, channel};
 pub use condvar::Condvar;

@@ -11,7 +11,7 @@ use std::thread;
 
 use headway_fiber::NoPreempt;
 
-use crate::barrier::BARRIER;
+use crate::barrier;
 use crate::head::Uthread;
 use crate::kernel::{KthreadRunner, running_runtimes};
 use crate::mutex::Mutex;
@@ -77,7 +77,7 @@ impl<T> ReadCell<T> {
         // SAFETY: the thread that runs, in the section.
         let kthread = unsafe { kthread_of(me) };
         kthread.reads.open();
-        BARRIER.after_work();
+        barrier::light();
         let _read = KthreadRead { kthread };
         // SAFETY: a writer that replaces the pointer from now on waits for the end of this read.
         access(unsafe { &*self.current.load(Ordering::Acquire) })
@@ -113,7 +113,7 @@ impl<T> ReadCell<T> {
         let value = change(unsafe { &*self.current.load(Ordering::Acquire) });
         let value = Box::into_raw(Box::new(value));
         let old = self.current.swap(value, Ordering::SeqCst);
-        BARRIER.before_sleep();
+        barrier::heavy();
         wait_for_reads();
         let mut looks = 0;
         self.outside.wait(|| let_read(&mut looks));

@@ -1,6 +1,6 @@
 //! Sections in which a kthread reads read-mostly cells.
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, fence};
 
 /// A kthread's sections: how many are open, in the low bits, and how often the outermost one has ended, in the rest. Only the kthread itself
 /// writes it.
@@ -16,11 +16,12 @@ pub(crate) struct OpenRead(u64);
 
 impl ReadSections {
     /// Opens a section. Between this and the load of a cell's pointer, the reader calls
-    /// [`after_work`](headway_kthread::SleeperBarrier::after_work).
+    /// [`light`](crate::barrier::light).
     #[inline(always)]
     pub(crate) fn open(&self) {
         let sections = self.0.load(Ordering::Relaxed);
-        self.0.store(sections + 1, Ordering::Relaxed);
+        // Release: whoever sees this section sees the ends of those before it.
+        self.0.store(sections + 1, Ordering::Release);
     }
 
     /// Closes the innermost section.
@@ -40,7 +41,7 @@ impl ReadSections {
     }
 
     /// The section that is open; none if no section is. A writer calls this after it has replaced the pointer and called
-    /// [`before_sleep`](headway_kthread::SleeperBarrier::before_sleep).
+    /// [`heavy`](crate::barrier::heavy).
     pub(crate) fn look(&self) -> Option<OpenRead> {
         let sections = self.0.load(Ordering::Acquire);
         (!sections.is_multiple_of(ENDED)).then_some(OpenRead(sections / ENDED))
@@ -62,21 +63,22 @@ pub(crate) struct OutsideReaders {
 impl OutsideReaders {
     /// A reader begins, and loads the pointer afterwards. Returns its phase.
     pub(crate) fn begin(&self) -> usize {
-        let phase = self.phase.load(Ordering::SeqCst) as usize % 2;
-        self.reading[phase].fetch_add(1, Ordering::SeqCst);
+        let phase = self.phase.load(Ordering::Relaxed) as usize % 2;
+        self.reading[phase].fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
         phase
     }
 
     pub(crate) fn end(&self, phase: usize) {
-        self.reading[phase].fetch_sub(1, Ordering::SeqCst);
+        self.reading[phase].fetch_sub(1, Ordering::Release);
     }
 
-    /// Waits for those that may have loaded a pointer that is replaced already. One writer at a time calls this. New readers begin in the other
-    /// phase, so they do not keep the writer.
+    /// Waits for those that may have loaded a pointer that is replaced already, before a [`heavy`](crate::barrier::heavy) barrier. One writer at a time
+    /// calls this. New readers begin in the other phase, so they do not keep the writer.
     pub(crate) fn wait(&self, mut pause: impl FnMut()) {
         for _ in 0..2 {
-            let phase = self.phase.fetch_add(1, Ordering::SeqCst) as usize % 2;
-            while self.reading[phase].load(Ordering::SeqCst) > 0 {
+            let phase = self.phase.fetch_add(1, Ordering::Relaxed) as usize % 2;
+            while self.reading[phase].load(Ordering::Acquire) > 0 {
                 pause();
             }
         }
