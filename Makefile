@@ -78,7 +78,7 @@ shuttle: toolchain
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
-# random shape, policy and handlers, which answer ten requests for each of those interruptions.
+# random shape, policy and handlers, which answer ten requests for each of those interruptions. Then threads in user space whose cores come and go.
 SOAK ?= 1000000
 SOAK_OUT := $(abspath $(CARGO_OUT))/soak
 soak: toolchain
@@ -98,6 +98,7 @@ soak: toolchain
 		HEADWAY_SOAK=$(SOAK) $$program --nocapture --test-threads=1; \
 	done
 	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-runtime --test soak -- --nocapture
+	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-threads --test threads soak -- --nocapture
 
 .PHONY: test-soak
 test-soak:

@@ -79,18 +79,18 @@ impl Suspending {
         // SAFETY: the thread that runs.
         let kthread = unsafe { kthread_of(self.me) };
         kthread.push(self.me);
-        let next = kthread.next();
-        if next == Some(self.me) {
-            return;
-        }
         // SAFETY: the section is open.
-        unsafe { self.go_on(kthread, next) };
+        unsafe { self.go_on(kthread, kthread.next()) };
     }
 
     /// # Safety
     /// The kthread is the one that runs, and the next thread came from its queue.
     #[inline(always)]
     unsafe fn go_on(self, kthread: &KthreadRunner, next: Option<Uthread>) {
+        if next == Some(self.me) {
+            // It yielded and is alone; or its time came, or somebody made it ready, before it had left.
+            return;
+        }
         kthread.pass(2);
         // SAFETY: the thread that runs, in its section; a thread that unwinds is bound to its kthread.
         unsafe {

@@ -3,13 +3,14 @@
 use std::mem;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use headway_fiber::{Mechanism, NoPreempt, checkpoint};
-use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine, Standalone};
-use headway_threads::{Migration, Runtime, may_stop, spawn, yield_now};
+use headway_kthread::CoreSource;
+use headway_threads::{Runtime, may_stop, spawn, yield_now};
+
+use crate::source::TestSource;
 
 /// Whether probes can read the clock; if not, says what is skipped.
 fn probes_read_the_clock() -> bool {
@@ -18,74 +19,6 @@ fn probes_read_the_clock() -> bool {
         eprintln!("SKIPPED: {why}");
     }
     check.is_ok()
-}
-
-/// A source whose arbiter is the test: it takes a core back by its [`OrderLine`], and gives it again a little later.
-struct TestSource {
-    inner: Standalone,
-    left: AtomicU64,
-}
-
-impl TestSource {
-    fn new(kthreads: usize) -> Arc<TestSource> {
-        Arc::new(TestSource {
-            inner: Standalone::new(kthreads),
-            left: AtomicU64::new(0),
-        })
-    }
-
-    /// The cores that were given back after they had been taken.
-    fn left(&self) -> u64 {
-        self.left.load(Ordering::Acquire)
-    }
-
-    fn runtime(self: &Arc<Self>) -> Runtime {
-        let source: Arc<dyn CoreSource> = Arc::<TestSource>::clone(self);
-        // SAFETY: the tests' threads use no thread-local variables of `std`.
-        let migration = unsafe { Migration::allow() };
-        let builder = Runtime::builder().source(source, migration);
-        builder.start().expect("kthreads")
-    }
-}
-
-impl CoreSource for TestSource {
-    fn kthreads(&self) -> usize {
-        self.inner.kthreads()
-    }
-
-    fn line(&self, kthread: usize) -> &KthreadLine {
-        self.inner.line(kthread)
-    }
-
-    fn orders(&self, kthread: usize) -> &OrderLine {
-        self.inner.orders(kthread)
-    }
-
-    fn enter(&self, kthread: usize) -> Grant {
-        self.inner.enter(kthread)
-    }
-
-    fn leave(
-        &self,
-        kthread: usize,
-        grant: Grant,
-        finds_nothing: &mut dyn FnMut() -> bool,
-    ) -> Grant {
-        if !self.orders(kthread).is_revoked(grant) {
-            return self.inner.leave(kthread, grant, finds_nothing);
-        }
-        self.left.fetch_add(1, Ordering::AcqRel);
-        thread::sleep(Duration::from_millis(2));
-        self.orders(kthread).grant(0)
-    }
-
-    fn notify(&self) {
-        self.inner.notify();
-    }
-
-    fn close(&self) {
-        self.inner.close();
-    }
 }
 
 #[test]
@@ -124,7 +57,7 @@ fn a_thread_that_computes_leaves_a_core_that_is_taken() {
     }
     for kthreads in [1, 2] {
         let source = TestSource::new(kthreads);
-        let runtime = source.runtime();
+        let runtime = source.runtime().start().expect("kthreads");
         let runs = Arc::new(AtomicBool::new(false));
         let computes = runtime.spawn({
             let (source, runs) = (Arc::clone(&source), Arc::clone(&runs));
@@ -171,7 +104,7 @@ fn signal() -> bool {
 fn a_signal_stops_a_thread_where_it_is_or_at_the_end_of_its_section() {
     assert!(!signal(), "no thread of a runtime");
     let source = TestSource::new(1);
-    let runtime = source.runtime();
+    let runtime = source.runtime().start().expect("kthreads");
     runtime.run(|| {
         assert!(signal(), "outside of sections it may stop");
         // One that comes inside, though the core is not taken: the thread goes on.
