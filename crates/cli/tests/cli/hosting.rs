@@ -1,9 +1,10 @@
 //! The daemon of a host, and programs under it.
 
+use crate::children::TestChild;
 use crate::headway;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 /// Why cores cannot be dealt out here, if they cannot.
 fn missing() -> Option<&'static str> {
@@ -15,40 +16,28 @@ fn missing() -> Option<&'static str> {
 }
 
 /// A daemon that ends with the test.
-struct Daemon(Child);
-
-impl Daemon {
-    fn start(socket: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
-            .args([
-                "host",
-                "--app",
-                "kv:guaranteed=1",
-                "--app",
-                "pricer:batch",
-                "--share-core",
-                "--socket",
-            ])
-            .arg(socket)
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("headway runs");
-        // It says what it does once it listens.
-        let mut line = String::new();
-        let stderr = child.stderr.take().expect("it is piped");
-        BufReader::new(stderr)
-            .read_line(&mut line)
-            .expect("it speaks");
-        assert!(line.contains("deals out cores"), "{line}");
-        Self(child)
-    }
-}
-
-impl Drop for Daemon {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn daemon(socket: &Path) -> TestChild {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+    command
+        .args([
+            "host",
+            "--app",
+            "kv:guaranteed=1",
+            "--app",
+            "pricer:batch",
+            "--share-core",
+            "--socket",
+        ])
+        .arg(socket)
+        .stderr(Stdio::piped());
+    let mut child = TestChild::start(&mut command);
+    // It says what it does once it listens.
+    let mut line = String::new();
+    BufReader::new(child.stderr())
+        .read_line(&mut line)
+        .expect("it speaks");
+    assert!(line.contains("deals out cores"), "{line}");
+    child
 }
 
 /// Status 2, and a sentence with what to do.
@@ -133,7 +122,7 @@ fn a_program_keeps_its_status_and_the_daemon_says_who_has_which_core() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("host.sock");
     let place = socket.to_str().unwrap();
-    let _daemon = Daemon::start(&socket);
+    let _daemon = daemon(&socket);
     refused(
         &["host", "--app", "kv", "--share-core", "--socket", place],
         "another daemon listens",

@@ -1,6 +1,7 @@
 //! A policy that learned nothing, or that has nothing to reserve, says so on standard error.
 
 use super::headway;
+use crate::children::TestChild;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
@@ -48,7 +49,8 @@ fn runs_that_end_within_the_first_window_say_so() {
 
 /// What a server that is stopped at once said.
 fn served(workers: &str) -> String {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+    command
         .args([
             "serve",
             "--listen",
@@ -57,22 +59,15 @@ fn served(workers: &str) -> String {
             workers,
         ])
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    let mut child = TestChild::start(&mut command);
     let mut line = String::new();
-    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut stdout = BufReader::new(child.stdout());
     stdout.read_line(&mut line).unwrap();
-    // SAFETY: kill has no memory effects; the process is our child and not yet waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+    child.signal(libc::SIGTERM);
     let mut said = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut said)
-        .unwrap();
-    assert!(child.wait().unwrap().success(), "{said}");
+    child.stderr().read_to_string(&mut said).unwrap();
+    assert!(child.wait().success(), "{said}");
     said
 }
 

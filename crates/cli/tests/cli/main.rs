@@ -6,6 +6,7 @@ mod agents;
 mod benching;
 mod browser;
 mod checks;
+mod children;
 mod contract;
 mod controlling;
 mod errors;

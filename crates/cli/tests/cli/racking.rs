@@ -2,6 +2,7 @@
 
 use super::errors::refused;
 use super::serving::{Serving, count};
+use crate::children::TestChild;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -321,7 +322,8 @@ fn what_cannot_be_a_rack_is_refused_with_what_to_do() {
 #[test]
 fn json_is_all_that_standard_output_has() {
     let server = server();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+    command
         .args([
             "rack",
             "--listen",
@@ -332,22 +334,19 @@ fn json_is_all_that_standard_output_has() {
         ])
         .args(["--server", server.addr()])
         .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(std::process::Stdio::piped());
+    let mut child = TestChild::start(&mut command);
     let mut said = String::new();
-    let mut stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut stderr = std::io::BufReader::new(child.stderr());
     while !said.contains("listening udp://") {
         assert!(
             std::io::BufRead::read_line(&mut stderr, &mut said).unwrap() > 0,
             "{said}"
         );
     }
-    // SAFETY: kill has no memory effects; the process is our child and not yet waited for.
-    unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(0));
-    let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
+    child.signal(libc::SIGTERM);
+    let counts: Value = serde_json::from_reader(child.stdout()).unwrap();
+    assert_eq!(child.wait().code(), Some(0));
     assert_eq!(
         (&counts["requests"], &counts["left"]),
         (&Value::from(0), &Value::from(0))

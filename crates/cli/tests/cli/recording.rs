@@ -2,6 +2,7 @@
 
 use super::serving::{Serving, count, figure};
 use super::{headway, json};
+use crate::children::TestChild;
 use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -195,7 +196,8 @@ fn any_service_is_sent_bodies_from_files_with_keys_in_them() {
     service
         .set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
-    let mut client = Command::new(env!("CARGO_BIN_EXE_headway"))
+    let mut client = Command::new(env!("CARGO_BIN_EXE_headway"));
+    client
         .args(["load", &format!("udp://{}", service.local_addr().unwrap())])
         .args([
             "--workload",
@@ -217,9 +219,8 @@ fn any_service_is_sent_bodies_from_files_with_keys_in_them() {
         ])
         .args(["--body-file", body.to_str().unwrap()])
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::null());
+    let mut client = TestChild::start(&mut client);
     let mut keys = Vec::new();
     for _ in 0..50 {
         let mut datagram = [0; 100];
@@ -233,7 +234,7 @@ fn any_service_is_sent_bodies_from_files_with_keys_in_them() {
         assert_eq!(key.len(), 6);
         keys.push(key.parse::<u64>().unwrap());
     }
-    client.wait().unwrap();
+    client.wait();
     assert!(keys.iter().all(|&key| key < 1_000));
     keys.sort_unstable();
     keys.dedup();

@@ -1,15 +1,16 @@
 //! `serve` and `load` over real UDP: every request sent is answered once or counted lost.
 
 use super::json;
+use crate::children::TestChild;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// A server that is stopped when dropped.
 pub(super) struct Serving {
-    child: Child,
+    child: TestChild,
     pub(super) url: String,
 }
 
@@ -20,17 +21,16 @@ impl Serving {
 
     /// Another command that says where it listens.
     pub(super) fn start_command(args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_headway"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+        command
             .args(args)
             // Control sockets of servers that tests kill lie here.
             .env("XDG_RUNTIME_DIR", env!("CARGO_TARGET_TMPDIR"))
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("headway starts");
+            .stderr(Stdio::piped());
+        let mut child = TestChild::start(&mut command);
         let mut line = String::new();
-        let stdout = child.stdout.take().expect("it is piped");
-        BufReader::new(stdout)
+        BufReader::new(child.stdout())
             .read_line(&mut line)
             .expect("it says where it listens");
         let url = line
@@ -71,20 +71,18 @@ impl Serving {
     }
 
     pub(super) fn signal(&self, signal: i32) {
-        // SAFETY: kill has no memory effects; the process is our child and not yet waited for.
-        unsafe { libc::kill(self.child.id() as i32, signal) };
+        self.child.signal(signal);
     }
 
     /// Ends it at once, as a machine that fails.
     pub(super) fn kill(&mut self) {
-        self.child.kill().expect("it is our child");
-        self.child.wait().expect("it is our child");
+        self.child.kill();
     }
 
     fn wait(&mut self) -> ExitStatus {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
-            if let Some(status) = self.child.try_wait().expect("it is our child") {
+            if let Some(status) = self.child.ended() {
                 return status;
             }
             assert!(Instant::now() < deadline, "the server does not stop");
@@ -96,19 +94,8 @@ impl Serving {
     pub(super) fn end(mut self) -> (Option<i32>, String) {
         let status = self.wait().code();
         let mut said = String::new();
-        std::io::Read::read_to_string(
-            &mut self.child.stderr.take().expect("it is piped"),
-            &mut said,
-        )
-        .unwrap();
+        std::io::Read::read_to_string(&mut self.child.stderr(), &mut said).unwrap();
         (status, said)
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 
@@ -204,7 +191,7 @@ fn a_second_signal_ends_the_server_at_once() {
         // second comes after a refusal, and again until it is heeded.
         await_refusal(&socket);
         let deadline = Instant::now() + Duration::from_secs(60);
-        while server.child.try_wait().unwrap().is_none() {
+        while server.child.ended().is_none() {
             assert!(
                 Instant::now() < deadline,
                 "a second signal does not end the server"
@@ -237,7 +224,7 @@ fn await_refusal(socket: &UdpSocket) {
 fn signals_that_mean_nothing_leave_the_server_serving() {
     for signal in [libc::SIGHUP, libc::SIGUSR1, libc::SIGUSR2] {
         let mut server = Serving::start(&["--policy", "c-fcfs", "--workers", "1"]);
-        let stderr = server.child.stderr.take().expect("it is piped");
+        let stderr = server.child.stderr();
         let mut lines = BufReader::new(stderr).lines();
         server.signal(signal);
         let refused = |line: &String| line.contains("is ignored");
@@ -328,7 +315,8 @@ fn a_client_that_dies_leaves_the_server_serving() {
         "--workload",
         "shenango-bimodal",
     ]);
-    let mut client = Command::new(env!("CARGO_BIN_EXE_headway"))
+    let mut client = Command::new(env!("CARGO_BIN_EXE_headway"));
+    client
         .args([
             "load",
             &server.url,
@@ -339,12 +327,10 @@ fn a_client_that_dies_leaves_the_server_serving() {
             "--duration",
             "30s",
         ])
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::null());
+    let mut client = TestChild::start(&mut client);
     std::thread::sleep(Duration::from_millis(300));
-    client.kill().unwrap();
-    client.wait().unwrap();
+    client.kill();
     assert!(count(&server.load("1k", "300ms"), "answered") > 0);
 }
 

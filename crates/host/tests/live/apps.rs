@@ -201,12 +201,6 @@ fn liar(socket: &Path) {
     }
 }
 
-/// Ends a child that is killed, and its place in the table of processes.
-pub(crate) fn kill(child: &mut std::process::Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
-}
-
 #[test]
 fn a_role_needs_to_be_asked_for() {
     assert!(std::env::var_os(ROLE).is_none());

@@ -1,6 +1,7 @@
 //! Applications that keep to the protocol.
 
-use crate::apps::{Work, kill};
+use crate::apps::Work;
+use crate::processes::TestProcess;
 use crate::stage::{Stage, cores_of, masks, may, report, turn, until};
 use headway_kthread::CoreSource;
 use std::process::Command;
@@ -70,7 +71,7 @@ fn a_batch_application_gives_its_cores_away_and_gets_them_back() {
     });
     let told = report(&daemon);
     assert!(told.grant.count > 0 && told.grant.p50_ns > 0, "{told:?}");
-    kill(&mut batch);
+    batch.kill();
     until("both are gone", || report(&daemon).apps.is_empty());
     daemon.stop();
 }
@@ -84,11 +85,10 @@ fn a_program_runs_on_the_cores_that_are_left() {
     }
     let stage = Stage::new();
     let daemon = stage.daemon();
-    let socket = stage.socket();
     let mut command = Command::new("sh");
     command.args(["-c", "while :; do :; done & while :; do :; done"]);
     let before = masks(std::process::id())[0].clone();
-    let mut child = spawn_program(command, &socket, "batch");
+    let mut child = spawn_program(command, &stage, "batch");
     let pid = child.id();
     until("it has every core that it can use", || {
         cores_of(&report(&daemon), "batch").is_some_and(|cores| cores >= 2)
@@ -114,18 +114,13 @@ fn a_program_runs_on_the_cores_that_are_left() {
         "{:?} and not {before}",
         masks(pid)
     );
-    kill(&mut child);
-    let _ = Command::new("sh").args(["-c", "true"]).status();
+    child.kill();
 }
 
 /// As `headway run` does: registers in the place of the program, then runs it.
-fn spawn_program(
-    mut command: Command,
-    socket: &std::path::Path,
-    name: &'static str,
-) -> std::process::Child {
+fn spawn_program(mut command: Command, stage: &Stage, name: &'static str) -> TestProcess {
     use std::os::unix::process::CommandExt;
-    let socket = socket.to_owned();
+    let socket = stage.socket();
     let register = move || {
         headway_host::program::register(&socket, name, None)
             .map_err(|error| std::io::Error::other(error.to_string()))
@@ -133,6 +128,8 @@ fn spawn_program(
     // SAFETY: the process has one thread between fork and exec, and what it calls allocates only: the allocator's locks are free, since the test
     // holds the turn.
     #[expect(unsafe_code, reason = "runs between fork and exec")]
-    let command = unsafe { command.pre_exec(register) };
-    command.process_group(0).spawn().unwrap()
+    unsafe {
+        command.pre_exec(register)
+    };
+    stage.start(&mut command)
 }

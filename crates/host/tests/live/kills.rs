@@ -1,6 +1,6 @@
 //! Either side is killed at any moment, hangs, or writes nonsense. Nothing leaks, and the rest goes on.
 
-use crate::apps::{Work, kill};
+use crate::apps::Work;
 use crate::stage::{Stage, cores_of, descriptors, mappings, masks, may, report, turn, until};
 use headway_host::daemon::HostDaemon;
 use headway_kthread::CoreSource;
@@ -55,7 +55,7 @@ fn kill_after(stage: &Stage, daemon: &HostDaemon, name: &str, after: Duration) {
         until("it registered", || !report(daemon).apps.is_empty());
     }
     thread::sleep(after);
-    kill(&mut child);
+    child.kill();
 }
 
 /// The application goes on with the cores that it has, and the next daemon takes it over.
@@ -79,7 +79,7 @@ fn a_daemon_that_is_killed_is_succeeded_by_the_next() {
         for round in 1..=DAEMONS_KILLED as u64 {
             work.put(200);
             thread::sleep(Duration::from_micros(rng.below(5_000) as u64));
-            kill(&mut child);
+            child.kill();
             work.put(200);
             until("it works without a daemon", || {
                 work.taken.load(Ordering::Acquire) == round * 400
@@ -94,7 +94,7 @@ fn a_daemon_that_is_killed_is_succeeded_by_the_next() {
         work.client.close();
     });
     drop(work);
-    kill(&mut child);
+    child.kill();
     assert!(descriptors() <= before, "descriptors leak");
 }
 
@@ -121,7 +121,7 @@ fn an_application_that_hangs_stalls_nobody() {
     )
     .unwrap();
     serve(&stage);
-    kill(&mut hanging);
+    hanging.kill();
     settle(&daemon);
     daemon.stop();
 }
@@ -148,7 +148,7 @@ fn an_application_that_lies_hurts_only_itself() {
         masks(std::process::id()).first(),
         "this thread was moved"
     );
-    kill(&mut liar);
+    liar.kill();
     settle(&daemon);
     daemon.stop();
 }

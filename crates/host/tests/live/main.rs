@@ -6,4 +6,5 @@ mod apps;
 mod bad;
 mod basics;
 mod kills;
+mod processes;
 mod stage;

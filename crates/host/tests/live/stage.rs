@@ -1,5 +1,6 @@
 //! A daemon in this process or in another, and what it says.
 
+use crate::processes::{TestProcess, marked};
 use headway_host::arbiter::HostReport;
 use headway_host::daemon::{AppRule, DaemonError, DaemonSettings, HostDaemon};
 use headway_policy::host::AppKind;
@@ -7,7 +8,7 @@ use nix::sched::{sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -95,8 +96,9 @@ impl Stage {
     }
 
     /// This test program again, in a role.
-    pub(crate) fn spawn(&self, role: &str) -> Child {
-        Command::new(std::env::current_exe().unwrap())
+    pub(crate) fn spawn(&self, role: &str) -> TestProcess {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args([
                 "apps::role",
                 "--exact",
@@ -105,9 +107,24 @@ impl Stage {
                 "--test-threads=1",
             ])
             .env(ROLE, format!("{role}:{}", self.socket().display()))
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap()
+            .stdout(Stdio::null());
+        self.start(&mut command)
+    }
+
+    /// A program that ends with the test.
+    pub(crate) fn start(&self, command: &mut Command) -> TestProcess {
+        TestProcess::start(command, self.folder.path())
+    }
+}
+
+/// Nothing that the test started is left, and nothing that those started.
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let folder = self.folder.path();
+        until("every process is gone", || marked(folder).is_empty());
     }
 }
 
