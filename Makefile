@@ -68,9 +68,9 @@ lint: toolchain
 unit: toolchain
 	.ci/retest $(CARGO) test --locked -- --workspace
 
-# Every interleaving of the rings, the parking, the leadership and the lock for fibers, at tiny sizes.
+# Every interleaving of the rings, the parking, the leadership, the lock for fibers and what threads share, at tiny sizes.
 loom: toolchain
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-kthread -p headway-rings --release --test loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(CARGO_OUT)/loom $(CARGO) test --locked -p headway-runtime -p headway-fiber -p headway-kthread -p headway-rings -p headway-threads --release --test loom
 
 # Random interleavings of run queues and parking, at sizes beyond loom's.
 shuttle: toolchain
@@ -78,7 +78,7 @@ shuttle: toolchain
 
 # Fibers interrupted by each mechanism, in one thread and going around among several, with everything live that a suspension must keep:
 # a million times each, some minutes; `make test` a tenth of it. C++ exceptions are among it where there is a C++ compiler. Then servers of
-# random shape, policy and handlers, which answer ten requests for each of those interruptions.
+# random shape, policy and handlers, which answer ten requests for each of those interruptions. Then threads in user space whose cores come and go.
 SOAK ?= 1000000
 SOAK_OUT := $(abspath $(CARGO_OUT))/soak
 soak: toolchain
@@ -98,6 +98,7 @@ soak: toolchain
 		HEADWAY_SOAK=$(SOAK) $$program --nocapture --test-threads=1; \
 	done
 	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-runtime --test soak -- --nocapture
+	HEADWAY_SOAK=$(SOAK) $(CARGO) test --locked -p headway-threads --test threads soak -- --nocapture
 
 .PHONY: test-soak
 test-soak:
@@ -144,6 +145,22 @@ bench: toolchain
 .PHONY: bench-peers
 bench-peers: toolchain
 	CARGO_TARGET_DIR=$(abspath $(CARGO_OUT))/peers $(CARGO) run --release --locked --manifest-path peers/Cargo.toml -- $(BENCH_PEERS)
+
+# Threads in user space beside POSIX threads and goroutines, on one core, in interleaved rounds: a minute, on a quiet machine (docs/threads.md).
+# Go takes part where it is installed or can be. BENCH_THREADS="condvar" measures rows of that name only.
+.PHONY: bench-threads
+THREADS_OUT := $(abspath $(CARGO_OUT))/bench-threads
+bench-threads: toolchain
+	@mkdir -p $(THREADS_OUT); \
+	cc -O2 -Wall -Wextra crates/threads/benches/peers/pthreads.c -lpthread -o $(THREADS_OUT)/pthreads; \
+	peers="--peer pthreads=$(THREADS_OUT)/pthreads"; \
+	if command -v go >/dev/null || why=$$(pass/packages.sh golang-go); then \
+		go build -o $(THREADS_OUT)/goroutines crates/threads/benches/peers/goroutines.go; \
+		peers="--peer go=$(THREADS_OUT)/goroutines $$peers"; \
+	else \
+		echo "SKIPPED Go beside them: it $$why"; \
+	fi; \
+	$(CARGO) bench --locked -p headway-threads --bench threads -- $$peers $(BENCH_THREADS)
 
 # Instructions of one request as workers grow to 256, by valgrind: ten minutes, on any machine (docs/scaling.md).
 .PHONY: bench-scaling
@@ -256,7 +273,7 @@ install-capi: toolchain
 	install -Dm755 $(CARGO_OUT)/release/libheadway_capi.so $(DESTDIR)$(PREFIX)/lib/libheadway.so.$(CAPI_ABI)
 	ln -sf libheadway.so.$(CAPI_ABI) $(DESTDIR)$(PREFIX)/lib/libheadway.so
 	install -Dm644 $(CARGO_OUT)/release/libheadway_capi.a $(DESTDIR)$(PREFIX)/lib/libheadway.a
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/include crates/capi/include/*.h
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/include crates/capi/include/*.h crates/capi/include/*.hpp
 	cc -std=gnu11 -O2 -fPIC -shared -Wl,-z,now crates/capi/shim/*.c -L$(DESTDIR)$(PREFIX)/lib -lheadway \
 		-Wl,-rpath,'$$ORIGIN' -o $(DESTDIR)$(PREFIX)/lib/libheadway_shim.so
 	mkdir -p $(DESTDIR)$(PREFIX)/lib/pkgconfig

@@ -9,6 +9,7 @@
 //! - [`request`]: what `handle_request` does with its request.
 //! - [`requests`]: how a loop takes requests and answers them, in place of `handle_request`.
 //! - [`server`]: start, watch, stop.
+//! - [`threads`] and [`waiting`]: threads in user space, and what they wait for.
 //!
 //! What stands in `headway.h` is made of these files by cbindgen; what must be inline there is
 //! `include/headway_preempt.h`, by hand.
@@ -22,4 +23,6 @@ mod shim;
 pub mod stats;
 pub mod status;
 mod text;
+pub mod threads;
 mod versioned;
+pub mod waiting;

@@ -26,7 +26,8 @@ pub const HEADWAY_E_STUCK: c_int = -6;
 pub const HEADWAY_E_TOO_LARGE: c_int = -7;
 /// A mistake in Headway itself: a thread of the server's, or this call, panicked.
 pub const HEADWAY_E_INTERNAL: c_int = -8;
-/// headway_recv() has no request: the server has ended; or nothing is to begin now beside the requests that the loop holds.
+/// headway_recv() has no request: the server has ended; or nothing is to begin now beside the requests that the loop holds. Or a thread that is
+/// joined never ends, since its runtime was stopped.
 pub const HEADWAY_E_NONE: c_int = -9;
 
 /// A code with words.

@@ -424,3 +424,40 @@ fn preemptions(program: &mut Command) -> u64 {
     let preemptions = counted.trim().rsplit(' ').next().unwrap();
     preemptions.parse::<u64>().unwrap()
 }
+
+/// What a program that checks nothing itself prints.
+fn printed(program: &mut Command) -> String {
+    let output = program.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn threads_in_user_space_do_what_they_say() {
+    let _alone = alone();
+    let Some(toolchain) = Toolchain::plain_cpp() else {
+        return;
+    };
+    for linked in [Linked::Shared, Linked::Static] {
+        let program = toolchain.build("tests/c/threads.cc", linked);
+        assert_eq!(printed(&mut Command::new(program)), "");
+    }
+}
+
+#[test]
+fn the_examples_of_threads_compute_their_sums() {
+    let _alone = alone();
+    let turns = 10 * (1..=1000_u64).sum::<u64>();
+    let counts = Toolchain::plain().build("examples/threads.c", Linked::Shared);
+    let squares = Toolchain::plain_cpp()
+        .map(|toolchain| toolchain.build("examples/squares.cc", Linked::Shared));
+    let sum = (1..=1000_u64).map(|number| number * number).sum::<u64>();
+    for (program, expected) in [(Some(counts), turns), (squares, sum)] {
+        let Some(program) = program else { continue };
+        for kthreads in ["1", "2"] {
+            let said = printed(Command::new(&program).arg(kthreads));
+            assert_eq!(said.trim(), expected.to_string());
+        }
+    }
+}

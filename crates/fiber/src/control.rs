@@ -42,16 +42,16 @@ pub(crate) struct FiberControl {
     pub(crate) run: unsafe extern "C" fn(*mut FiberControl) -> Ended,
     /// The number of its suspensions so far, in all jobs.
     pub(crate) suspensions: Cell<u64>,
-    /// The class of the current job, for reports.
-    pub(crate) label: Cell<u64>,
+    /// The [kind](crate::StrandKind) of a strand, by its address; null for other fibers.
+    pub(crate) kind: *const (),
     /// A probe or a signal suspended it, not a call.
     pub(crate) preempted: Cell<bool>,
     /// It runs or is suspended in the signal handler.
     pub(crate) in_handler: Cell<bool>,
     /// Whether a request to yield met a no-preempt section in this turn.
     pub(crate) is_held: Cell<bool>,
-    /// The control is a [strand](crate::Strand)'s.
-    pub(crate) is_strand: bool,
+    /// The class of the current job, for reports.
+    pub(crate) label: Cell<u64>,
     /// The sanitizer's record of it.
     pub(crate) shadow: Shadow,
     /// Since when, and for which section's end.

@@ -147,7 +147,7 @@ impl<J> Fiber<J> {
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
-            is_strand: false,
+            kind: std::ptr::null(),
             held: HeldNote::default(),
             shadow: Shadow::new(stack.limit()..stack.top()),
             drop_body: drop_body::<F>,

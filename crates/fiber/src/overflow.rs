@@ -74,7 +74,7 @@ extern "C" fn faulted(signal: libc::c_int, info: *mut libc::siginfo_t, context: 
 /// Writes one line, without allocating.
 fn report(control: &FiberControl) {
     let mut line = TextLine::default();
-    if control.is_strand {
+    if !control.kind.is_null() {
         line.text("headway: stack overflow in a user-level thread: it has ");
         line.number((control.stack_bytes() >> 10) as u64);
         line.text(" KiB of stack; give threads larger ones, or recurse less\n");

@@ -100,6 +100,18 @@ pub(crate) fn signalled() -> Option<NonNull<FiberControl>> {
     }
 }
 
+/// For the handler of a signal that wants the calling thread to stop what it does: whether a fiber runs here, outside of no-preempt sections. If it is
+/// inside one, its slice ends with the section: the fiber yields then, unless its slice is [renewed](crate::Attached::set_renewal).
+pub fn may_stop_here() -> bool {
+    // SAFETY: null, or this thread's current fiber, which lives.
+    let runs = unsafe { local::fiber().as_ref() }.is_some();
+    if runs && local::no_preempt() > 0 {
+        local::set_deferred(deferral::LATE);
+        return false;
+    }
+    runs
+}
+
 /// The slice of the fiber that runs is over, as this reading said. Whether it was renewed here, on the fiber's stack, so that the fiber goes on
 /// without a switch.
 fn renewed(control: NonNull<FiberControl>, tsc: u64) -> bool {

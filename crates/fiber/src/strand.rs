@@ -9,7 +9,7 @@ use std::fmt;
 use std::hint::spin_loop;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
@@ -42,6 +42,28 @@ use crate::switch;
 pub struct Strand<H: 'static> {
     core: NonNull<StrandCore<H>>,
     bound: PhantomData<*mut H>,
+}
+
+/// The strands of one scheduler, which all have heads of one type: a static variable, by whose address they are told from other fibers.
+#[derive(Debug)]
+pub struct StrandKind<H: 'static> {
+    /// Two variables without a size could have one address.
+    _address: u8,
+    heads: PhantomData<fn() -> H>,
+}
+
+impl<H> StrandKind<H> {
+    /// Another kind.
+    #[expect(
+        clippy::new_without_default,
+        reason = "made once, for a static variable"
+    )]
+    pub const fn new() -> Self {
+        StrandKind {
+            _address: 0,
+            heads: PhantomData,
+        }
+    }
 }
 
 /// The top of a strand's stack.
@@ -90,8 +112,8 @@ impl<H> Strand<H> {
     /// The largest body, in bytes.
     pub const MAX_BODY_BYTES: usize = MIN_STACK_BYTES / 4;
 
-    /// Makes a strand without a body on `stack`.
-    pub fn new(stack: Stack, head: H) -> Self {
+    /// Makes a strand of this kind without a body on `stack`.
+    pub fn new(kind: &'static StrandKind<H>, stack: Stack, head: H) -> Self {
         const {
             assert!(
                 align_of::<StrandCore<H>>() == 64 && size_of::<StrandCore<H>>() <= 1024,
@@ -110,7 +132,7 @@ impl<H> Strand<H> {
             preempted: Cell::new(false),
             in_handler: Cell::new(false),
             is_held: Cell::new(false),
-            is_strand: true,
+            kind: (&raw const *kind).cast(),
             held: HeldNote::default(),
             shadow: Shadow::new(stack.limit()..stack.top()),
             drop_body: no_body,
@@ -202,16 +224,14 @@ impl<H> Strand<H> {
         }
     }
 
-    /// The strand that runs; none if the caller runs in no fiber, or in another kind of fiber.
-    ///
-    /// # Safety
-    /// All strands of this process have heads of type `H`.
+    /// The strand of this kind that runs; none if the caller runs in no fiber, or in a fiber of another kind.
     #[inline(always)]
-    pub unsafe fn current() -> Option<Self> {
+    pub fn current(kind: &'static StrandKind<H>) -> Option<Self> {
         let control = NonNull::new(local::fiber())?;
         // SAFETY: not null, so this thread's current fiber.
-        let is_strand = unsafe { control.as_ref().is_strand };
-        is_strand.then_some(Strand {
+        let its_kind = unsafe { control.as_ref().kind };
+        // `new` gave a strand of this kind a head of this type.
+        ptr::eq(its_kind, (&raw const *kind).cast()).then_some(Strand {
             core: control.cast(),
             bound: PhantomData,
         })
@@ -262,7 +282,7 @@ impl<H> Strand<H> {
             let shadow = &control.shadow;
             shadow.running(|| context::enter(self.core.cast(), stack_pointer, false))
         };
-        local::set_fiber(std::ptr::null_mut());
+        local::set_fiber(ptr::null_mut());
         local::set_no_preempt(0);
         let left = Strand {
             core: left.cast(),

@@ -1,15 +1,20 @@
 //! Waiting for a condition that other threads bring about.
-#![expect(unsafe_code, reason = "a timer that points to a list")]
+#![expect(
+    unsafe_code,
+    reason = "a timer that points to a list; a lock that is handed over"
+)]
 
 use std::cell::Cell;
 use std::fmt;
+use std::mem::forget;
+use std::ptr;
 use std::time::Duration;
 
 use headway_fiber::NoPreempt;
 
 use crate::head::{Uthread, UthreadList};
 use crate::mutex::MutexGuard;
-use crate::schedule::{Suspending, ready};
+use crate::schedule::{Suspending, ready, ready_in_section};
 use crate::sleep::due_in;
 use crate::spin::SpinLock;
 
@@ -37,11 +42,19 @@ impl Condvar {
     ///
     /// # Panics
     /// The caller is no thread of a runtime.
+    #[inline]
     pub fn wait<'a, T: ?Sized>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         let mutex = guard.mutex();
-        let suspending = self.enlist();
-        drop(guard);
-        suspending.wait();
+        let suspending = Suspending::begin().expect("a thread of a runtime");
+        let me = suspending.me();
+        me.head().takes_lock.set(mutex.address());
+        self.list.with(|list| list.push(me));
+        forget(guard);
+        suspending.wait_after(|next| mutex.pass_on(next));
+        if me.head().takes_lock.replace(ptr::null()).is_null() {
+            // SAFETY: whoever ran before handed it over.
+            return unsafe { mutex.assume_locked() };
+        }
         mutex.lock()
     }
 
@@ -55,7 +68,8 @@ impl Condvar {
         duration: Duration,
     ) -> (MutexGuard<'a, T>, bool) {
         let mutex = guard.mutex();
-        let suspending = self.enlist();
+        let suspending = Suspending::begin().expect("a thread of a runtime");
+        self.list.with(|list| list.push(suspending.me()));
         let due_ns = due_in(suspending.me(), duration);
         let wait = TimedWait {
             list: &self.list,
@@ -68,10 +82,11 @@ impl Condvar {
     }
 
     /// Wakes the thread that has waited longest.
+    #[inline]
     pub fn notify_one(&self) {
         let _section = NoPreempt::enter();
         if let Some(thread) = self.list.with(UthreadList::pop) {
-            ready(thread);
+            ready_in_section(thread);
         }
     }
 
@@ -82,12 +97,6 @@ impl Condvar {
         while let Some(thread) = waiting.pop() {
             ready(thread);
         }
-    }
-
-    fn enlist(&self) -> Suspending {
-        let suspending = Suspending::begin().expect("a thread of a runtime");
-        self.list.with(|list| list.push(suspending.me()));
-        suspending
     }
 }
 

@@ -6,20 +6,28 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use headway_fiber::Strand;
+use headway_fiber::{Stack, Strand, StrandKind};
 
-use crate::sync::{AtomicU32, AtomicUsize};
+use crate::sync::AtomicUsize;
+use crate::token::ParkToken;
+
+/// The threads of all runtimes.
+static UTHREADS: StrandKind<UthreadHead> = StrandKind::new();
 
 /// A thread of the user: its fiber, by address. The fiber's memory stays while the runtime does, thread after thread.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Uthread(pub(crate) Strand<UthreadHead>);
 
 impl Uthread {
+    /// A fiber for threads.
+    pub(crate) fn new(stack: Stack, head: UthreadHead) -> Uthread {
+        Uthread(Strand::new(&UTHREADS, stack, head))
+    }
+
     /// The thread that runs; none outside of a runtime's threads.
     #[inline(always)]
     pub(crate) fn current() -> Option<Uthread> {
-        // SAFETY: no other crate makes strands.
-        unsafe { Strand::current() }.map(Uthread)
+        Strand::current(&UTHREADS).map(Uthread)
     }
 
     #[inline(always)]
@@ -62,8 +70,8 @@ pub(crate) struct UthreadHead {
     pub(crate) links: UthreadLinks,
     /// The kthread that alone may run it, plus 1; 0 for any. A thread that waits while it unwinds is counted by its kernel thread.
     pub(crate) bound: Cell<usize>,
-    /// The sections of read-mostly cells in which it is.
-    pub(crate) reads: Cell<u32>,
+    /// The lock that it takes first when it goes on, by its address; null for none, or when it was handed the lock.
+    pub(crate) takes_lock: Cell<*const ()>,
     /// Its token, once somebody asked for it.
     pub(crate) parking: OnceCell<Arc<ParkCell>>,
     /// Its thread-local variables, by the address of their declaration.
@@ -94,7 +102,7 @@ impl UthreadHead {
             shared,
             links: UthreadLinks::default(),
             bound: Cell::new(0),
-            reads: Cell::new(0),
+            takes_lock: Cell::new(std::ptr::null()),
             parking: OnceCell::new(),
             locals: RefCell::default(),
         }
@@ -104,7 +112,7 @@ impl UthreadHead {
 /// The token of a thread: there is one or none, and [`park`] waits for it.
 pub(crate) struct ParkCell {
     pub(crate) thread: Uthread,
-    pub(crate) state: AtomicU32,
+    pub(crate) token: ParkToken,
 }
 
 // SAFETY: who unparks makes the thread ready only while it is parked, hence has not ended.
@@ -147,7 +155,13 @@ impl UthreadList {
     /// Takes the first.
     pub(crate) fn pop(&mut self) -> Option<Uthread> {
         let first = self.first?;
-        self.unlink(first);
+        let links = first.links();
+        self.first = links.after.get();
+        match self.first {
+            Some(after) => after.links().before.set(None),
+            None => self.last = None,
+        }
+        links.listed.set(false);
         Some(first)
     }
 

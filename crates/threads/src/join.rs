@@ -7,6 +7,7 @@ use std::io;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 use std::thread::{self, Thread};
 
 use headway_fiber::{NoPreempt, Strand};
@@ -175,6 +176,23 @@ impl<T> JoinHandle<T> {
         let ending = unsafe { thread.0.place::<Ending<T>>().read() };
         free(thread);
         ending
+    }
+
+    /// The handle as a word, for languages without destructors. It is [turned back](JoinHandle::from_raw) once.
+    pub fn into_raw(self) -> NonNull<()> {
+        ManuallyDrop::new(self).thread.0.into_raw()
+    }
+
+    /// Turns a word back into the handle.
+    ///
+    /// # Safety
+    /// `word` came from [`into_raw`](JoinHandle::into_raw) of a handle with the same `T`, and is used once.
+    pub unsafe fn from_raw(word: NonNull<()>) -> Self {
+        JoinHandle {
+            // SAFETY: the caller's promise.
+            thread: Uthread(unsafe { Strand::from_raw(word) }),
+            result: PhantomData,
+        }
     }
 
     /// Whether the thread has ended, so that [`join`](JoinHandle::join) does not wait.

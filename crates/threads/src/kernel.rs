@@ -6,9 +6,10 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use headway_fiber::{Stack, Stacks, Strand};
+use headway_fiber::{NoPreempt, Stack, Stacks};
 use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine, SleeperBarrier};
 use headway_machine::{Clock, Topology};
 use headway_policy::host::Patience;
@@ -16,6 +17,7 @@ use headway_policy::locals::{StealAmount, victims};
 use headway_policy::{Rng, WorkerId};
 
 use crate::head::{Uthread, UthreadHead, UthreadList, join};
+use crate::reads::ReadSections;
 use crate::ring::{RingEnds, UthreadRing};
 use crate::spin::SpinLock;
 use crate::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -36,6 +38,8 @@ pub(crate) struct KthreadRunner {
     pub(crate) timers: Timers,
     /// Odd while a thread of the user runs. It grows at each scheduling point.
     pub(crate) passes: AtomicU64,
+    /// Reads of read-mostly cells by the thread that runs.
+    pub(crate) reads: ReadSections,
     /// The runtime ends.
     pub(crate) closing: AtomicBool,
     /// Whether other kthreads steal.
@@ -118,6 +122,7 @@ impl KthreadRunner {
             bound: WaitingThreads::default(),
             timers: Timers::default(),
             passes: AtomicU64::new(0),
+            reads: ReadSections::default(),
             closing: AtomicBool::new(false),
             steals: shared.source.kthreads() > 1,
             own: KthreadOwn {
@@ -170,14 +175,20 @@ impl KthreadRunner {
     /// Puts a thread that is ready at the end of the run queue. For the kthread itself, in a no-preempt section.
     #[inline(always)]
     pub(crate) fn push(&self, thread: Uthread) {
-        let bound = thread.head().bound.get();
-        if bound != 0 {
-            self.shared().kthreads()[bound - 1].bound.push(thread);
-        } else if !self.ring.push(self.ends(), thread.word()) {
-            self.overflow.push(thread);
+        let is_bound = thread.head().bound.get() != 0;
+        if is_bound || !self.ring.push(self.ends(), thread.word()) {
+            self.push_beside_the_ring(thread);
         }
         if self.steals {
             self.shared().notify();
+        }
+    }
+
+    #[cold]
+    fn push_beside_the_ring(&self, thread: Uthread) {
+        match thread.head().bound.get() {
+            0 => self.overflow.push(thread),
+            bound => self.shared().kthreads()[bound - 1].bound.push(thread),
         }
     }
 
@@ -215,7 +226,7 @@ impl KthreadRunner {
         self.next_beside_the_ring()
     }
 
-    #[inline]
+    #[cold]
     fn next_beside_the_ring(&self) -> Option<Uthread> {
         self.bound
             .pop()
@@ -289,6 +300,16 @@ impl KthreadRunner {
         self.line().set_wake_at_ns(at_ns);
     }
 
+    /// Whether a thread waits that this kthread alone may run, or first.
+    pub(crate) fn keeps_waiting(&self) -> bool {
+        let shared = self.shared();
+        let due_ns = self.timers.next_due_ns();
+        self.has_waiting()
+            || !self.bound.is_empty()
+            || !shared.injected.is_empty()
+            || due_ns != u64::MAX && due_ns <= shared.clock.now_ns()
+    }
+
     /// Whether threads wait in the own queue.
     pub(crate) fn has_waiting(&self) -> bool {
         self.ends().len() > 0 || !self.overflow.is_empty()
@@ -338,6 +359,8 @@ pub(crate) struct RuntimeShared {
     /// Between a thread that is put into a queue and a look whether kthreads sleep.
     barrier: SleeperBarrier,
     pub(crate) patience: Patience,
+    /// How long a thread runs until its kthread looks whether it gives way, in ticks of the clock.
+    pub(crate) slice_ticks: u64,
     /// Threads that somebody outside of the kthreads made ready.
     pub(crate) injected: WaitingThreads,
     /// The kthreads that look for work: no other is woken meanwhile.
@@ -369,10 +392,14 @@ impl RuntimeShared {
     pub(crate) fn new(
         source: Arc<dyn CoreSource>,
         patience: Patience,
+        slice: Duration,
         stack_bytes: usize,
     ) -> io::Result<Arc<RuntimeShared>> {
+        let clock = Clock::global();
+        let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
         let shared = Arc::new(RuntimeShared {
-            clock: Clock::global(),
+            slice_ticks: clock.ticks_in(slice_ns),
+            clock,
             barrier: SleeperBarrier::new(),
             patience,
             injected: WaitingThreads::default(),
@@ -387,6 +414,7 @@ impl RuntimeShared {
             (0..shared.source.kthreads()).map(|index| KthreadRunner::new(index, &shared));
         let kthreads = kthreads.collect();
         shared.kthreads.get_or_init(|| kthreads);
+        running().push(Arc::clone(&shared));
         Ok(shared)
     }
 
@@ -430,10 +458,7 @@ impl RuntimeShared {
             return Ok(thread);
         }
         let stack = self.stacks.take()?;
-        let thread = Uthread(Strand::new(
-            stack,
-            UthreadHead::new((&raw const *self).cast()),
-        ));
+        let thread = Uthread::new(stack, UthreadHead::new((&raw const *self).cast()));
         fibers.all.push(thread);
         Ok(thread)
     }
@@ -466,6 +491,7 @@ impl RuntimeShared {
 
     /// Ends the runtime, after its kthreads have ended. Returns the words of [`join`] of those who wait for threads that never will; the stacks of these stay.
     pub(crate) fn close(self: &Arc<RuntimeShared>) -> Vec<usize> {
+        running().retain(|runtime| !Arc::ptr_eq(runtime, self));
         let mut waiting = Vec::new();
         let mut fibers = self.fibers();
         fibers.closed = true;
@@ -487,9 +513,22 @@ impl RuntimeShared {
         waiting
     }
 
-    fn fibers(&self) -> std::sync::MutexGuard<'_, RuntimeFibers> {
+    fn fibers(&self) -> MutexGuard<'_, RuntimeFibers> {
         self.fibers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The runtimes whose kthreads run: their threads may read read-mostly cells.
+static RUNNING: Mutex<Vec<Arc<RuntimeShared>>> = Mutex::new(Vec::new());
+
+fn running() -> MutexGuard<'static, Vec<Arc<RuntimeShared>>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The runtimes whose kthreads run.
+pub(crate) fn running_runtimes() -> Vec<Arc<RuntimeShared>> {
+    let _section = NoPreempt::enter();
+    running().clone()
 }
 
 fn destroy(thread: Uthread) -> Stack {

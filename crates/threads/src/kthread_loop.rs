@@ -4,6 +4,8 @@ use headway_fiber::{Attached, LeftStrand};
 use headway_policy::WorkerId;
 use headway_policy::host::Idleness;
 
+use crate::slices::Slices;
+
 use crate::head::Uthread;
 use crate::kernel::KthreadRunner;
 use crate::sync::{Ordering, spin_loop};
@@ -14,6 +16,7 @@ pub(crate) const EPOCH: u64 = 1;
 /// A kthread with a core, between two threads of the user.
 struct KthreadLoop<'a> {
     kthread: &'a KthreadRunner,
+    slices: &'a Slices<'a>,
     idleness: Idleness,
     searching: bool,
 }
@@ -22,8 +25,11 @@ struct KthreadLoop<'a> {
 pub(crate) fn run_kthread(kthread: &KthreadRunner) {
     let attached = Attached::new();
     attached.begin(EPOCH);
+    let slices = Slices::new(kthread, &attached);
+    slices.watch();
     let mut this = KthreadLoop {
         kthread,
+        slices: &slices,
         idleness: Idleness::default(),
         searching: false,
     };
@@ -56,6 +62,7 @@ impl KthreadLoop<'_> {
         }
         thread.head().kthread.set((&raw const *self.kthread).cast());
         self.kthread.pass(1);
+        self.slices.begin();
         #[expect(unsafe_code, reason = "runs threads of the user")]
         // SAFETY: this is the kernel thread's own code, and the thread came from a queue.
         let left = unsafe { thread.0.run() };

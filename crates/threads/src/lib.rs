@@ -24,6 +24,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod barrier;
 mod channel;
 mod condvar;
 mod head;
@@ -31,16 +32,23 @@ mod join;
 mod kernel;
 mod kthread_loop;
 mod locals;
+mod lock_state;
+#[cfg(loom)]
+pub mod model;
 mod mutex;
 mod park;
+mod read_cell;
+mod reads;
 mod ring;
 mod runtime;
 mod schedule;
 mod semaphore;
 mod sleep;
+mod slices;
 mod spin;
 mod sync;
 mod timers;
+mod token;
 
 pub use channel::{Receiver, Sender, Unreceived, Unsent, channel};
 pub use condvar::Condvar;
@@ -48,7 +56,9 @@ pub use join::{Abandoned, JoinHandle, spawn, try_spawn};
 pub use locals::UthreadLocal;
 pub use mutex::{Mutex, MutexGuard};
 pub use park::{Unparker, park, park_timeout, unparker};
+pub use read_cell::ReadCell;
 pub use runtime::{Migration, Runtime, RuntimeBuilder};
 pub use schedule::{in_thread, yield_now};
 pub use semaphore::Semaphore;
 pub use sleep::sleep;
+pub use slices::may_stop;

@@ -4,19 +4,17 @@
 use std::cell::UnsafeCell;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::LazyLock;
+use std::ptr;
 use std::thread;
 
 use headway_fiber::NoPreempt;
-use headway_kthread::SleeperBarrier;
 
-use crate::head::UthreadList;
+use crate::barrier;
+use crate::head::{Uthread, UthreadList};
+use crate::lock_state::LockState;
 use crate::schedule::{Suspending, ready};
 use crate::spin::SpinLock;
-use crate::sync::{AtomicBool, AtomicUsize, Ordering, spin_loop};
-
-/// Between the store and the load of each side: who unlocks stores `locked` and loads `waiters`, who waits does it the other way round.
-static BARRIER: LazyLock<SleeperBarrier> = LazyLock::new(SleeperBarrier::new);
+use crate::sync::spin_loop;
 
 /// The looks at a lock before its waiter lets others run: about a microsecond, for holders on other cores.
 const SPINS: u32 = 100;
@@ -27,9 +25,7 @@ const SPINS: u32 = 100;
 /// Threads of the operating system may use it too: they wait without a queue.
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
-    locked: AtomicBool,
-    /// Those in the list, or on their way into it.
-    waiters: AtomicUsize,
+    state: LockState,
     list: SpinLock<UthreadList>,
     value: UnsafeCell<T>,
 }
@@ -42,10 +38,9 @@ unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 impl<T> Mutex<T> {
     /// A free lock around `value`.
     pub fn new(value: T) -> Self {
-        LazyLock::force(&BARRIER);
+        barrier::prepare();
         Mutex {
-            locked: AtomicBool::new(false),
-            waiters: AtomicUsize::new(0),
+            state: LockState::default(),
             list: SpinLock::default(),
             value: UnsafeCell::new(value),
         }
@@ -61,7 +56,7 @@ impl<T: ?Sized> Mutex<T> {
     /// Takes the lock, and waits for it without limit. A holder that takes it again waits for ever.
     #[inline]
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        if !self.takes() {
+        if !self.state.takes() {
             self.wait();
         }
         MutexGuard { mutex: self }
@@ -70,7 +65,16 @@ impl<T: ?Sized> Mutex<T> {
     /// Takes the lock if it is free.
     #[inline]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
-        self.takes().then(|| MutexGuard { mutex: self })
+        self.state.takes().then(|| MutexGuard { mutex: self })
+    }
+
+    /// The guard of a lock that is held: one whose guard was forgotten, for languages without destructors.
+    ///
+    /// # Safety
+    /// The lock is held, and there is no other guard of it.
+    #[inline]
+    pub unsafe fn assume_locked(&self) -> MutexGuard<'_, T> {
+        MutexGuard { mutex: self }
     }
 
     /// The value of a lock that is borrowed exclusively.
@@ -78,19 +82,11 @@ impl<T: ?Sized> Mutex<T> {
         self.value.get_mut()
     }
 
-    #[inline(always)]
-    fn takes(&self) -> bool {
-        let taken = self
-            .locked
-            .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok()
-    }
-
     #[cold]
     fn wait(&self) {
         loop {
             for _ in 0..SPINS {
-                if !self.locked.load(Ordering::Relaxed) && self.takes() {
+                if self.state.seems_free() && self.state.takes() {
                     return;
                 }
                 spin_loop();
@@ -99,28 +95,43 @@ impl<T: ?Sized> Mutex<T> {
                 thread::yield_now();
                 continue;
             };
-            self.waiters.fetch_add(1, Ordering::SeqCst);
-            BARRIER.before_sleep();
+            self.state.comes();
             let taken = self.list.with(|list| {
-                let taken = self.takes();
+                let taken = self.state.takes();
                 if !taken {
                     list.push(suspending.me());
                 }
                 taken
             });
             if taken {
-                self.waiters.fetch_sub(1, Ordering::Relaxed);
-                return;
+                return self.state.goes();
             }
             suspending.wait();
         }
     }
 
+    /// What waiters that are to be handed the lock know it by.
+    #[inline(always)]
+    pub(crate) fn address(&self) -> *const () {
+        (&raw const self.state).cast()
+    }
+
+    /// Releases the lock for a holder that lets `next` run. If that takes the lock first it has it already: a holder that waits for the other one's turn
+    /// saves both a release and the next atomic operation. Called inside the holder's section.
+    #[inline(always)]
+    pub(crate) fn pass_on(&self, next: Option<Uthread>) {
+        if let Some(next) = next
+            && next.head().takes_lock.get() == self.address()
+            && !self.state.has_waiters()
+        {
+            return next.head().takes_lock.set(ptr::null());
+        }
+        self.unlock();
+    }
+
     #[inline(always)]
     fn unlock(&self) {
-        self.locked.store(false, Ordering::Release);
-        BARRIER.after_work();
-        if self.waiters.load(Ordering::Relaxed) > 0 {
+        if self.state.release() {
             self.wake();
         }
     }
@@ -131,7 +142,7 @@ impl<T: ?Sized> Mutex<T> {
         let _section = NoPreempt::enter();
         let first = self.list.with(|list| {
             let first = list.pop()?;
-            self.waiters.fetch_sub(1, Ordering::Relaxed);
+            self.state.goes();
             Some(first)
         });
         if let Some(first) = first {

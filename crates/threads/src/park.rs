@@ -8,44 +8,28 @@ use std::time::Duration;
 use crate::head::{ParkCell, Uthread};
 use crate::schedule::{Suspending, ready};
 use crate::sleep::due_in;
-use crate::sync::{AtomicU32, Ordering};
-
-const EMPTY: u32 = 0;
-/// The token is there.
-const NOTIFIED: u32 = 1;
-/// The thread waits for it.
-const PARKED: u32 = 2;
+use crate::token::ParkToken;
 
 impl ParkCell {
     pub(crate) fn new(thread: Uthread) -> ParkCell {
         ParkCell {
             thread,
-            state: AtomicU32::new(EMPTY),
+            token: ParkToken::default(),
         }
     }
 
     /// Waits for the token by `wait`, and takes it.
-    pub(crate) fn park(&self, suspending: Suspending, wait: impl FnOnce(Suspending)) {
-        let parks = self
-            .state
-            .compare_exchange(EMPTY, PARKED, Ordering::AcqRel, Ordering::Acquire);
-        if parks.is_ok() {
+    fn park(&self, suspending: Suspending, wait: impl FnOnce(Suspending)) {
+        if self.token.waits() {
             wait(suspending);
         }
-        self.state.swap(EMPTY, Ordering::Acquire);
+        self.token.take();
     }
 
-    pub(crate) fn unpark(&self) {
-        if self.state.swap(NOTIFIED, Ordering::AcqRel) == PARKED {
+    fn unpark(&self) {
+        if self.token.give() {
             ready(self.thread);
         }
-    }
-
-    /// The time for which the thread waits has come. Whether it is the first.
-    pub(crate) fn times_out(&self) -> bool {
-        self.state
-            .compare_exchange(PARKED, EMPTY, Ordering::AcqRel, Ordering::Relaxed)
-            .is_ok()
     }
 }
 
@@ -107,5 +91,5 @@ pub fn park_timeout(duration: Duration) {
 
 unsafe fn times_out(cell: *const (), _: Uthread) -> bool {
     // SAFETY: as `park_timeout` says.
-    unsafe { (*cell.cast::<ParkCell>()).times_out() }
+    unsafe { (*cell.cast::<ParkCell>()).token.times_out() }
 }

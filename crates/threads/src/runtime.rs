@@ -5,6 +5,7 @@ use std::io;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use headway_kthread::{CoreSource, Standalone};
 use headway_machine::thread::pin_current;
@@ -19,7 +20,7 @@ use crate::sync::Ordering;
 /// The promise that threads may go on in another kthread than the one in which they were suspended.
 ///
 /// Rust's compiler and `std` take a thread to be a kernel thread. A thread of a runtime with several kthreads is not: after a call that waits, it may
-/// go on in another one.
+/// go on in another one, and so it may after a probe ([`RuntimeBuilder::slice`]).
 #[derive(Clone, Copy, Debug)]
 pub struct Migration(());
 
@@ -27,10 +28,10 @@ impl Migration {
     /// Makes the promise.
     ///
     /// # Safety
-    /// In no thread of the runtime does a function that waits (of this crate, or one that calls it) stand between two uses of a thread-local
+    /// In no thread of the runtime does a function of this crate, one that calls it, or a probe stand between two uses of a thread-local
     /// variable of `std` (`thread_local!`) in one function, in particular not inside [`LocalKey::with`](std::thread::LocalKey::with). No value
     /// that is not `Send` and that belongs to the kernel thread (a guard of a lock of `std`, an `Rc` whose clone a thread-local variable keeps) lives
-    /// across such a call. [`uthread_local!`](crate::uthread_local) declares variables that may be used everywhere.
+    /// across such a call or probe. [`uthread_local!`](crate::uthread_local) declares variables that may be used everywhere.
     pub const unsafe fn allow() -> Migration {
         Migration(())
     }
@@ -42,6 +43,7 @@ pub struct RuntimeBuilder {
     source: Arc<dyn CoreSource>,
     stack_bytes: usize,
     patience: Patience,
+    slice: Duration,
     cores: Vec<usize>,
 }
 
@@ -74,6 +76,15 @@ impl RuntimeBuilder {
         self
     }
 
+    /// How long a thread runs until its kthread looks whether it must give way, 10 µs by default. A thread that computes for a whole slice while
+    /// others wait goes to the end of the run queue at its next probe: one that the compiler placed, or
+    /// [`checkpoint`](headway_fiber::checkpoint()). Code without probes is not interrupted, except by an arbiter's signal ([`may_stop`](crate::may_stop)).
+    #[must_use]
+    pub fn slice(mut self, slice: Duration) -> Self {
+        self.slice = slice;
+        self
+    }
+
     /// Pins the kthreads to these cores, in turn.
     #[must_use]
     pub fn pin(mut self, cores: &[usize]) -> Self {
@@ -86,7 +97,7 @@ impl RuntimeBuilder {
     /// # Errors
     /// The operating system refuses a thread or memory, or a core to pin it to.
     pub fn start(self) -> io::Result<Runtime> {
-        let shared = RuntimeShared::new(self.source, self.patience, self.stack_bytes)?;
+        let shared = RuntimeShared::new(self.source, self.patience, self.slice, self.stack_bytes)?;
         let mut runtime = Runtime {
             shared,
             kthreads: Vec::new(),
@@ -126,6 +137,7 @@ impl Runtime {
             source: Arc::new(Standalone::new(1)),
             stack_bytes: 64 << 10,
             patience: Patience::default(),
+            slice: Duration::from_micros(10),
             cores: Vec::new(),
         }
     }

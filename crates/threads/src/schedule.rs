@@ -9,6 +9,19 @@ use headway_fiber::NoPreempt;
 use crate::head::Uthread;
 use crate::kernel::{KthreadRunner, runtime_of};
 
+const WAITS_IN_READ: &str = "a thread does not wait while it reads a read-mostly cell";
+
+/// # Panics
+/// The calling thread reads a read-mostly cell.
+pub(crate) fn assert_not_reading() {
+    let _section = NoPreempt::enter();
+    let reads = Uthread::current().is_some_and(|me| {
+        // SAFETY: the thread that runs, in the section.
+        unsafe { kthread_of(me) }.reads.any()
+    });
+    assert!(!reads, "{WAITS_IN_READ}");
+}
+
 /// The running thread on its way to wait. While it exists nothing interrupts the thread, so what is done meanwhile is short.
 pub(crate) struct Suspending {
     me: Uthread,
@@ -26,10 +39,8 @@ impl Suspending {
     pub(crate) fn begin() -> Option<Suspending> {
         let section = NoPreempt::enter();
         let me = Uthread::current()?;
-        assert!(
-            me.head().reads.get() == 0,
-            "a thread does not wait while it reads a read-mostly cell"
-        );
+        // SAFETY: the thread that runs, in the section.
+        assert!(!unsafe { kthread_of(me) }.reads.any(), "{WAITS_IN_READ}");
         if thread::panicking() {
             bind(me);
         }
@@ -48,10 +59,18 @@ impl Suspending {
     /// Suspends the thread until somebody makes it [`ready`], which may have happened already.
     #[inline(always)]
     pub(crate) fn wait(self) {
+        self.wait_after(|_| {});
+    }
+
+    /// As [`wait`](Suspending::wait), after `last`, which hears of the thread that runs next on this kthread.
+    #[inline(always)]
+    pub(crate) fn wait_after(self, last: impl FnOnce(Option<Uthread>)) {
         // SAFETY: the thread that runs.
         let kthread = unsafe { kthread_of(self.me) };
+        let next = kthread.next();
+        last(next);
         // SAFETY: the section is open.
-        unsafe { self.go_on(kthread, kthread.next()) };
+        unsafe { self.go_on(kthread, next) };
     }
 
     /// Puts the thread at the end of the run queue, and lets others run.
@@ -60,18 +79,18 @@ impl Suspending {
         // SAFETY: the thread that runs.
         let kthread = unsafe { kthread_of(self.me) };
         kthread.push(self.me);
-        let next = kthread.next();
-        if next == Some(self.me) {
-            return;
-        }
         // SAFETY: the section is open.
-        unsafe { self.go_on(kthread, next) };
+        unsafe { self.go_on(kthread, kthread.next()) };
     }
 
     /// # Safety
     /// The kthread is the one that runs, and the next thread came from its queue.
     #[inline(always)]
     unsafe fn go_on(self, kthread: &KthreadRunner, next: Option<Uthread>) {
+        if next == Some(self.me) {
+            // It yielded and is alone; or its time came, or somebody made it ready, before it had left.
+            return;
+        }
         kthread.pass(2);
         // SAFETY: the thread that runs, in its section; a thread that unwinds is bound to its kthread.
         unsafe {
@@ -128,6 +147,12 @@ pub(crate) unsafe fn kthread_of<'a>(me: Uthread) -> &'a KthreadRunner {
 #[inline]
 pub(crate) fn ready(thread: Uthread) {
     let _section = NoPreempt::enter();
+    ready_in_section(thread);
+}
+
+/// As [`ready`], inside a no-preempt section.
+#[inline(always)]
+pub(crate) fn ready_in_section(thread: Uthread) {
     let shared = thread.head().shared;
     match Uthread::current() {
         Some(me) if me.head().shared == shared => {

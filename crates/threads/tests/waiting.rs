@@ -5,12 +5,12 @@
 )]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use headway_threads::{
-    Condvar, JoinHandle, Migration, Mutex, Runtime, Semaphore, Unreceived, Unsent, channel, sleep,
-    spawn, yield_now,
+    Condvar, JoinHandle, Migration, Mutex, ReadCell, Runtime, Semaphore, Unreceived, Unsent,
+    channel, sleep, spawn, yield_now,
 };
 
 /// A runtime of so many kthreads.
@@ -227,5 +227,101 @@ fn a_sender_without_receivers_gets_its_value_back() {
         yield_now();
         drop(receiver);
         assert_eq!(waits.join().expect("no panic"), Err(Unsent(2)));
+    });
+}
+
+/// A value that knows whether a writer got it back.
+struct Lent(Arc<AtomicBool>);
+
+impl Lent {
+    fn new() -> Lent {
+        Lent(Arc::new(AtomicBool::new(true)))
+    }
+
+    /// What a read looks at, for a little while.
+    fn assert_lent(&self) {
+        for _ in 0..20 {
+            assert!(self.0.load(Ordering::Acquire), "a writer has it back");
+            std::hint::spin_loop();
+        }
+    }
+}
+
+#[test]
+fn a_writer_gets_a_value_back_when_nobody_reads_it_any_more() {
+    for kthreads in [1, 2, 3] {
+        let cell = Arc::new(ReadCell::new(Lent::new()));
+        let ends = Arc::new(AtomicBool::new(false));
+        let reads = || {
+            let (cell, ends) = (Arc::clone(&cell), Arc::clone(&ends));
+            move || {
+                while !ends.load(Ordering::Acquire) {
+                    cell.read(|value| cell.read(|_| value.assert_lent()));
+                    yield_now();
+                }
+            }
+        };
+        let (first, second) = (runtime(kthreads), runtime(1));
+        let foreign = std::thread::spawn(reads());
+        let readers = [
+            first.spawn(reads()),
+            first.spawn(reads()),
+            second.spawn(reads()),
+        ];
+        let write = || {
+            let cell = Arc::clone(&cell);
+            move || {
+                for _ in 0..25 {
+                    let old = cell.replace(Lent::new());
+                    old.0.store(false, Ordering::Release);
+                }
+            }
+        };
+        let writers = [first.spawn(write()), second.spawn(write())];
+        write()();
+        join_all(writers.into());
+        ends.store(true, Ordering::Release);
+        join_all(readers.into());
+        foreign.join().expect("it does not panic");
+    }
+}
+
+#[test]
+fn no_update_of_a_cell_is_lost() {
+    let cell = Arc::new(ReadCell::new(0));
+    runtime(2).run({
+        let cell = Arc::clone(&cell);
+        move || {
+            let writers = (0..4).map(|_| {
+                let cell = Arc::clone(&cell);
+                spawn(move || {
+                    for _ in 0..50 {
+                        cell.update(|value| value + 1);
+                    }
+                })
+            });
+            join_all(writers.collect());
+        }
+    });
+    assert_eq!(cell.read(|value| *value), 200);
+}
+
+#[test]
+fn a_read_ends_with_a_panic_and_may_not_wait() {
+    let cell = Arc::new(ReadCell::new(1));
+    runtime(1).run(move || {
+        for waits in [yield_now, || std::panic::resume_unwind(Box::new(()))] {
+            let reader = spawn({
+                let cell = Arc::clone(&cell);
+                move || cell.read(|_| waits())
+            });
+            assert!(reader.join().is_err());
+        }
+        let writer = spawn({
+            let cell = Arc::clone(&cell);
+            move || cell.read(|_| cell.replace(3))
+        });
+        assert!(writer.join().is_err(), "it would wait for itself");
+        assert_eq!(cell.replace(2), 1);
     });
 }

@@ -37,6 +37,20 @@ impl Toolchain {
         }
     }
 
+    /// The system's, if it has a compiler for C++; `None`, with the reason printed, where there is none.
+    pub(crate) fn plain_cpp() -> Option<Self> {
+        let plain = Self::plain();
+        let trial = Command::new(&plain.cpp).arg("--version").output();
+        if trial.is_ok_and(|trial| trial.status.success()) {
+            return Some(plain);
+        }
+        eprintln!(
+            "SKIPPED in C++: there is no {} (apt-get install g++)",
+            plain.cpp.display()
+        );
+        None
+    }
+
     /// The one with the pass; `None`, with the reason printed, where it is not built.
     pub(crate) fn headway() -> Option<Self> {
         let compiler = root().join("../../pass/bin/headway-cc");

@@ -20,7 +20,7 @@
 //!
 //! The parts are one concern a file: [`HostTopology`] (hyper-threads), [`Cores`] (who has which core, and the
 //! invariants), kthreads (whom to wake), congestion (Algorithm 1), selection (Algorithm 2), [`Patience`] (when to
-//! park), estimates (Arachne's) and targets (towards a given split).
+//! park), [`TurnLooks`] (when a thread gives way), estimates (Arachne's) and targets (towards a given split).
 
 mod congestion;
 mod cores;
@@ -37,6 +37,7 @@ mod shenango;
 pub mod systems;
 mod targets;
 mod topology;
+mod turns;
 
 pub use congestion::Congestion;
 pub use cores::Cores;
@@ -49,6 +50,7 @@ pub use parking::{Idleness, Patience};
 pub use shape::{AppKind, AppShape, HostShape, MAX_APPS, MAX_CORES, ShapeError};
 pub use shenango::{Shenango, ShenangoRules};
 pub use topology::HostTopology;
+pub use turns::TurnLooks;
 
 /// How far a queue was consumed and filled. Both only grow: what lies between waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

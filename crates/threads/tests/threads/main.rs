@@ -4,6 +4,10 @@
     reason = "promises that threads may change kthreads: none uses a thread-local variable of std"
 )]
 
+mod interrupts;
+mod soak;
+mod source;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -170,4 +174,10 @@ fn a_thread_may_wait_while_it_unwinds() {
         });
         assert!(ended);
     }
+}
+
+/// The kthread itself fires the timer, while the thread is still on its way to wait.
+#[test]
+fn a_time_that_has_come_before_the_thread_waits_is_no_obstacle() {
+    runtime(1).run(|| (0..1_000).for_each(|_| sleep(Duration::ZERO)));
 }

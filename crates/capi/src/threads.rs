@@ -1,0 +1,228 @@
+//! Threads in user space, and the runtime that runs them.
+#![expect(unsafe_code, reason = "functions with names that C links to")]
+
+use std::ffi::{c_int, c_void};
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use headway_threads::{JoinHandle, Migration, Runtime, in_thread, sleep, try_spawn, yield_now};
+
+use crate::status::{CallFailure, HEADWAY_E_NONE, HEADWAY_E_START, report};
+use crate::versioned::{self, Versioned};
+
+/// How a runtime is made. 0 is every field's default.
+#[repr(C)]
+pub struct HeadwayRuntimeOptions {
+    /// sizeof(struct headway_runtime_options).
+    pub size: usize,
+    /// Kernel threads, each of which has a run queue and steals from the others; 1 by default. With more than one, a thread may go on in another kernel
+    /// thread after a function of this interface and after a probe (docs/threads.md, "C and C++").
+    pub kthreads: usize,
+    /// Usable bytes of each thread's stack; 64 KiB by default.
+    pub stack_bytes: usize,
+    /// How long a thread computes while others wait until its next probe interrupts it; 10 us by default.
+    pub slice_ns: u64,
+}
+
+// SAFETY: `repr(C)`, begins with its size, integers only.
+unsafe impl Versioned for HeadwayRuntimeOptions {
+    const NAME: &'static str = "headway_runtime_options";
+}
+
+/// Kernel threads that run threads of the program.
+pub struct HeadwayRuntime(Runtime);
+
+/// A thread that was not joined or detached yet.
+pub struct HeadwayThread {
+    _opaque: [u8; 0],
+}
+
+/// A word of the program's, which goes to another thread.
+struct Word(*mut c_void);
+
+// SAFETY: the program says what it may be used for.
+unsafe impl Send for Word {}
+
+/// Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
+///
+/// # Safety
+/// `options` is null or has as many bytes as its size says; `runtime` can be written. With more than one kernel thread, the program's threads keep to
+/// docs/threads.md, "C and C++".
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_runtime_start(
+    options: *const HeadwayRuntimeOptions,
+    runtime: *mut *mut HeadwayRuntime,
+) -> c_int {
+    report(|| {
+        if runtime.is_null() {
+            return Err(CallFailure::argument("the place for the runtime is null"));
+        }
+        let mut builder = Runtime::builder();
+        if !options.is_null() {
+            // SAFETY: the caller's promise.
+            let options = unsafe { versioned::read(options) }?;
+            if options.kthreads > 1 {
+                // SAFETY: the caller's promise.
+                builder = builder.kthreads(options.kthreads, unsafe { Migration::allow() });
+            }
+            if options.stack_bytes > 0 {
+                builder = builder.stack_bytes(options.stack_bytes);
+            }
+            if options.slice_ns > 0 {
+                builder = builder.slice(Duration::from_nanos(options.slice_ns));
+            }
+        }
+        let started = builder
+            .start()
+            .map_err(|error| CallFailure::new(HEADWAY_E_START, error.to_string()))?;
+        // SAFETY: the caller's promise.
+        unsafe { runtime.write(Box::into_raw(Box::new(HeadwayRuntime(started)))) };
+        Ok(())
+    })
+}
+
+/// Runs `body(argument)` in a thread of the runtime, and returns once it has. Threads that it spawned may go on.
+///
+/// # Safety
+/// `runtime` came from headway_runtime_start() and was not stopped. No exception leaves `body`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_runtime_run(
+    runtime: *const HeadwayRuntime,
+    body: Option<unsafe extern "C" fn(argument: *mut c_void)>,
+    argument: *mut c_void,
+) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        let (Some(runtime), Some(body)) = (unsafe { runtime.as_ref() }, body) else {
+            return Err(CallFailure::argument("the runtime or the function is null"));
+        };
+        let argument = Word(argument);
+        runtime.0.run(move || {
+            let argument = argument;
+            // SAFETY: the caller's promise.
+            unsafe { body(argument.0) };
+        });
+        Ok(())
+    })
+}
+
+/// Ends a runtime and frees its handle. Threads that have not ended never go on: whoever joins one gets HEADWAY_E_NONE. The caller is no thread of
+/// the runtime.
+///
+/// # Safety
+/// `runtime` is null or came from headway_runtime_start(), and is not used afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_runtime_stop(runtime: *mut HeadwayRuntime) -> c_int {
+    report(|| {
+        if !runtime.is_null() {
+            // SAFETY: the caller's promise.
+            drop(unsafe { Box::from_raw(runtime) });
+        }
+        Ok(())
+    })
+}
+
+/// Whether the caller is a thread of a runtime.
+#[unsafe(no_mangle)]
+pub extern "C" fn headway_in_thread() -> bool {
+    in_thread()
+}
+
+/// Starts a thread that runs `body(argument)`, at the end of the run queue. Called by a thread of a runtime. Writes its handle to `*thread`, for
+/// headway_join() or headway_detach() to take; if `thread` is null it is detached.
+///
+/// # Safety
+/// `thread` is null or can be written. No exception leaves `body`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_spawn(
+    thread: *mut *mut HeadwayThread,
+    body: Option<unsafe extern "C" fn(argument: *mut c_void) -> *mut c_void>,
+    argument: *mut c_void,
+) -> c_int {
+    report(|| {
+        let Some(body) = body else {
+            return Err(CallFailure::argument("the thread's function is null"));
+        };
+        in_thread_of_runtime("headway_spawn")?;
+        let argument = Word(argument);
+        let spawned = try_spawn(move || {
+            let argument = argument;
+            // SAFETY: the caller's promise.
+            Word(unsafe { body(argument.0) })
+        });
+        let handle =
+            spawned.map_err(|error| CallFailure::new(HEADWAY_E_START, error.to_string()))?;
+        if !thread.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { thread.write(handle.into_raw().as_ptr().cast()) };
+        }
+        Ok(())
+    })
+}
+
+/// Waits until the thread has ended, and frees its handle. What its function returned goes to `*result`, unless `result` is null. Any thread may wait,
+/// also one of the operating system. HEADWAY_E_NONE: its runtime was stopped before.
+///
+/// # Safety
+/// `thread` came from headway_spawn(), and is not used afterwards; `result` is null or can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_join(
+    thread: *mut HeadwayThread,
+    result: *mut *mut c_void,
+) -> c_int {
+    report(|| {
+        // SAFETY: the caller's promise.
+        let ended = unsafe { handle_of(thread) }?.join();
+        let word = ended.map_err(|_| {
+            CallFailure::new(HEADWAY_E_NONE, "the thread's runtime was stopped before")
+        })?;
+        if !result.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe { result.write(word.0) };
+        }
+        Ok(())
+    })
+}
+
+/// Frees a thread's handle; the thread goes on by itself.
+///
+/// # Safety
+/// `thread` came from headway_spawn(), and is not used afterwards.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn headway_detach(thread: *mut HeadwayThread) -> c_int {
+    // SAFETY: the caller's promise.
+    report(|| unsafe { handle_of(thread) }.map(drop))
+}
+
+/// Lets the other threads that are ready run first.
+#[unsafe(no_mangle)]
+pub extern "C" fn headway_thread_yield() {
+    yield_now();
+}
+
+/// Suspends the thread for at least `ns`.
+#[unsafe(no_mangle)]
+pub extern "C" fn headway_thread_sleep(ns: u64) {
+    sleep(Duration::from_nanos(ns));
+}
+
+/// # Safety
+/// As [`headway_join`].
+unsafe fn handle_of(thread: *mut HeadwayThread) -> Result<JoinHandle<Word>, CallFailure> {
+    let word: Option<NonNull<()>> = NonNull::new(thread).map(NonNull::cast);
+    let word = word.ok_or_else(|| CallFailure::argument("the thread is null"))?;
+    // SAFETY: the caller's promise.
+    Ok(unsafe { JoinHandle::from_raw(word) })
+}
+
+/// Refuses callers that are no threads of a runtime.
+pub(crate) fn in_thread_of_runtime(function: &str) -> Result<(), CallFailure> {
+    if in_thread() {
+        return Ok(());
+    }
+    Err(CallFailure::argument(format!(
+        "{function}() is called by a thread of a runtime: see headway_runtime_run()"
+    )))
+}
+
+const _: () = assert!(size_of::<JoinHandle<Word>>() == size_of::<*const ()>());

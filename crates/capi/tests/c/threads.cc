@@ -1,0 +1,113 @@
+// What threads in user space promise to C and C++: it says what is not so, and returns 1.
+#include <atomic>
+#include <cstdio>
+#include <headway_threads.hpp>
+#include <string>
+#include <vector>
+
+static int failures = 0;
+#define EXPECT(condition) \
+    if (!(condition)) failures++, std::fprintf(stderr, "line %d: %s\n", __LINE__, #condition)
+
+static void *doubled(void *number) {
+    headway_thread_sleep(1000);
+    return static_cast<char *>(number) + reinterpret_cast<std::uintptr_t>(number);
+}
+
+static void c_functions(void *place) {
+    *static_cast<headway_thread **>(place) = nullptr;
+    headway_thread *thread;
+    void *result = nullptr;
+    EXPECT(headway_in_thread());
+    EXPECT(headway_spawn(&thread, doubled, reinterpret_cast<void *>(21)) == HEADWAY_OK);
+    EXPECT(headway_join(thread, &result) == HEADWAY_OK && result == reinterpret_cast<void *>(42));
+    EXPECT(headway_spawn(&thread, doubled, nullptr) == HEADWAY_OK && headway_detach(thread) == HEADWAY_OK);
+    EXPECT(headway_spawn(&thread, nullptr, nullptr) == HEADWAY_E_ARGUMENT);
+    EXPECT(headway_join(nullptr, nullptr) == HEADWAY_E_ARGUMENT);
+    headway_spawn(static_cast<headway_thread **>(place), [](void *) -> void * {
+        headway_thread_sleep(3'600'000'000'000);
+        return nullptr;
+    }, nullptr);
+}
+
+static void locks() {
+    headway::mutex mutex;
+    headway::condition_variable changed;
+    headway::semaphore permits(2);
+    int count = 0;
+    std::atomic<int> inside{0};
+    std::vector<headway::thread> threads;
+    for (int number = 0; number < 20; number++) {
+        threads.emplace_back([&](std::string word) {
+            permits.acquire();
+            EXPECT(++inside <= 2);
+            headway::this_thread::yield();
+            inside--;
+            permits.release();
+            std::lock_guard lock(mutex);
+            EXPECT(word == "moved here" && !mutex.try_lock());
+            count++;
+            changed.notify_all();
+        }, std::string("moved here"));
+    }
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return count == 20; });
+    EXPECT(changed.wait_for(lock, std::chrono::milliseconds(1)) == std::cv_status::timeout);
+    EXPECT(!changed.wait_for(lock, std::chrono::milliseconds(1), [] { return false; }));
+    EXPECT(changed.wait_for(lock, std::chrono::hours(1), [] { return true; }));
+    lock.unlock();
+    for (auto &thread : threads) thread.join();
+    EXPECT(!threads[0].joinable());
+}
+
+// A thread that computes gives way at its probes, so that the other one can stop it.
+static void computes() {
+    std::atomic<bool> done{false};
+    headway::thread spins([&] {
+        while (!done) headway_checkpoint();
+    });
+    headway::this_thread::yield();
+    headway::thread stops([&] { done = true; });
+    spins.join();
+    stops.join();
+}
+
+int main() {
+    for (size_t kthreads : {1, 2}) {
+        headway_runtime_options options{};
+        options.size = sizeof options;
+        options.kthreads = kthreads;
+        options.slice_ns = 20'000;
+        headway_runtime *runtime;
+        headway_thread *sleeps;
+        EXPECT(headway_runtime_start(&options, &runtime) == HEADWAY_OK);
+        EXPECT(headway_runtime_run(runtime, c_functions, &sleeps) == HEADWAY_OK);
+        EXPECT(headway_runtime_run(runtime, nullptr, nullptr) == HEADWAY_E_ARGUMENT);
+        EXPECT(headway_runtime_stop(runtime) == HEADWAY_OK);
+        EXPECT(headway_join(sleeps, nullptr) == HEADWAY_E_NONE);
+
+        headway::runtime cpp(kthreads);
+        cpp.run(locks);
+        cpp.run(computes);
+        EXPECT(cpp.run([] { return std::string("returned"); }) == "returned");
+        try {
+            cpp.run([] { throw std::string("thrown"); });
+            EXPECT(!"it throws");
+        } catch (const std::string &thrown) {
+            EXPECT(thrown == "thrown");
+        }
+    }
+    // Outside of a runtime's threads.
+    EXPECT(!headway_in_thread());
+    EXPECT(headway_spawn(nullptr, doubled, nullptr) == HEADWAY_E_ARGUMENT);
+    headway::mutex mutex;
+    std::unique_lock lock(mutex);
+    headway::condition_variable never;
+    try {
+        never.wait(lock);
+        EXPECT(!"nobody can wait here");
+    } catch (const headway::error &error) {
+        EXPECT(error.code == HEADWAY_E_ARGUMENT && std::string(error.what()).find("runtime") != std::string::npos);
+    }
+    return failures > 0;
+}

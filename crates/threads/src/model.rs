@@ -1,0 +1,140 @@
+//! What threads and kthreads share, for the tests by loom: it follows no switch of stacks, so its own threads stand for both.
+
+use crate::barrier;
+use crate::lock_state::LockState;
+use crate::reads::{OutsideReaders, ReadSections};
+use crate::ring::{PLACES, RingEnds, UthreadRing};
+use crate::sync::AtomicU64;
+use crate::token::ParkToken;
+
+/// The places of a [`ModelRing`].
+pub const RING_PLACES: usize = PLACES;
+
+/// A kthread's run queue, with its counters.
+#[derive(Debug, Default)]
+pub struct ModelRing {
+    ring: UthreadRing,
+    head: AtomicU64,
+    tail: AtomicU64,
+}
+
+impl ModelRing {
+    fn ends(&self) -> RingEnds<'_> {
+        RingEnds {
+            head: &self.head,
+            tail: &self.tail,
+        }
+    }
+
+    /// For the owner: whether there was room.
+    pub fn push(&self, word: usize) -> bool {
+        self.ring.push(self.ends(), word)
+    }
+
+    /// For the owner, where others steal.
+    pub fn pop(&self) -> Option<usize> {
+        self.ring.pop(self.ends(), true)
+    }
+
+    /// Moves up to `most` words into the thief's own queue.
+    pub fn steal(&self, most: usize, own: &ModelRing) {
+        self.ring.steal(self.ends(), most, &own.ring, own.ends());
+    }
+}
+
+/// A kthread's reads, and those from outside, of a read-mostly cell.
+#[derive(Debug, Default)]
+pub struct ModelReads {
+    kthread: ReadSections,
+    outside: OutsideReaders,
+}
+
+impl ModelReads {
+    /// A read by the kthread. There is one thread of those.
+    pub fn read<R>(&self, access: impl FnOnce() -> R) -> R {
+        self.kthread.open();
+        barrier::light();
+        let result = access();
+        self.kthread.close();
+        result
+    }
+
+    /// A read from outside.
+    pub fn read_outside<R>(&self, access: impl FnOnce() -> R) -> R {
+        let phase = self.outside.begin();
+        let result = access();
+        self.outside.end(phase);
+        result
+    }
+
+    /// A writer has swapped the pointer.
+    pub fn wait(&self) {
+        barrier::heavy();
+        if let Some(seen) = self.kthread.look() {
+            while !self.kthread.has_ended(seen) {
+                loom::thread::yield_now();
+            }
+        }
+        self.outside.wait(loom::thread::yield_now);
+    }
+}
+
+/// A thread's token.
+#[derive(Debug, Default)]
+pub struct ModelToken(ParkToken);
+
+impl ModelToken {
+    /// For the thread: parks by `wait`.
+    pub fn park(&self, wait: impl FnOnce()) {
+        if self.0.waits() {
+            wait();
+        }
+        self.0.take();
+    }
+
+    /// Unparks the thread: whether the caller makes it ready.
+    pub fn give(&self) -> bool {
+        self.0.give()
+    }
+
+    /// The thread's time has come: whether the caller makes it ready.
+    pub fn times_out(&self) -> bool {
+        self.0.times_out()
+    }
+}
+
+/// A lock of threads, whose waiters are numbers.
+#[derive(Debug, Default)]
+pub struct ModelLock {
+    state: LockState,
+    /// Behind a lock of the model: a spin lock has no end in it.
+    waiting: loom::sync::Mutex<Vec<usize>>,
+}
+
+impl ModelLock {
+    /// Takes the lock; if it is held, waits by `wait`, and tries again.
+    pub fn lock(&self, me: usize, mut wait: impl FnMut()) {
+        while !self.state.takes() {
+            self.state.comes();
+            let mut waiting = self.waiting.lock().unwrap();
+            let taken = self.state.takes();
+            if !taken {
+                waiting.push(me);
+            }
+            drop(waiting);
+            if taken {
+                return self.state.goes();
+            }
+            wait();
+        }
+    }
+
+    /// Releases the lock: the waiter that the caller makes ready.
+    pub fn unlock(&self) -> Option<usize> {
+        if !self.state.release() {
+            return None;
+        }
+        let first = self.waiting.lock().unwrap().pop();
+        first.inspect(|_| self.state.goes())
+    }
+}

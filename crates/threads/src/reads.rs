@@ -1,0 +1,86 @@
+//! Sections in which a kthread reads read-mostly cells.
+
+use crate::sync::{AtomicU64, Ordering, fence};
+
+/// A kthread's sections: how many are open, in the low bits, and how often the outermost one has ended, in the rest. Only the kthread itself
+/// writes it.
+#[derive(Debug, Default)]
+pub(crate) struct ReadSections(AtomicU64);
+
+/// One ended outermost section. Sections nest less deep.
+const ENDED: u64 = 1 << 16;
+
+/// What a writer saw of a kthread that was reading.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpenRead(u64);
+
+impl ReadSections {
+    /// Opens a section. Between this and the load of a cell's pointer, the reader calls
+    /// [`light`](crate::barrier::light).
+    #[inline(always)]
+    pub(crate) fn open(&self) {
+        let sections = self.0.load(Ordering::Relaxed);
+        // Release: whoever sees this section sees the ends of those before it.
+        self.0.store(sections + 1, Ordering::Release);
+    }
+
+    /// Closes the innermost section.
+    #[inline(always)]
+    pub(crate) fn close(&self) {
+        let sections = self.0.load(Ordering::Relaxed);
+        let outermost = sections % ENDED == 1;
+        let ended = if outermost { ENDED } else { 0 };
+        // Release: whoever sees the end may drop what was read.
+        self.0.store(sections - 1 + ended, Ordering::Release);
+    }
+
+    /// Whether a section is open. For the kthread itself.
+    #[inline(always)]
+    pub(crate) fn any(&self) -> bool {
+        !self.0.load(Ordering::Relaxed).is_multiple_of(ENDED)
+    }
+
+    /// The section that is open; none if no section is. A writer calls this after it has replaced the pointer and called
+    /// [`heavy`](crate::barrier::heavy).
+    pub(crate) fn look(&self) -> Option<OpenRead> {
+        let sections = self.0.load(Ordering::Acquire);
+        (!sections.is_multiple_of(ENDED)).then_some(OpenRead(sections / ENDED))
+    }
+
+    /// Whether the section that a writer saw has ended. Another may be open since.
+    pub(crate) fn has_ended(&self, seen: OpenRead) -> bool {
+        self.0.load(Ordering::Acquire) / ENDED != seen.0
+    }
+}
+
+/// Readers that are no threads of a runtime, by the phase in which they began.
+#[derive(Debug, Default)]
+pub(crate) struct OutsideReaders {
+    phase: AtomicU64,
+    reading: [AtomicU64; 2],
+}
+
+impl OutsideReaders {
+    /// A reader begins, and loads the pointer afterwards. Returns its phase.
+    pub(crate) fn begin(&self) -> usize {
+        let phase = self.phase.load(Ordering::Relaxed) as usize % 2;
+        self.reading[phase].fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        phase
+    }
+
+    pub(crate) fn end(&self, phase: usize) {
+        self.reading[phase].fetch_sub(1, Ordering::Release);
+    }
+
+    /// Waits for those that may have loaded a pointer that is replaced already, before a [`heavy`](crate::barrier::heavy) barrier. One writer at a time
+    /// calls this. New readers begin in the other phase, so they do not keep the writer.
+    pub(crate) fn wait(&self, mut pause: impl FnMut()) {
+        for _ in 0..2 {
+            let phase = self.phase.fetch_add(1, Ordering::Relaxed) as usize % 2;
+            while self.reading[phase].load(Ordering::Acquire) > 0 {
+                pause();
+            }
+        }
+    }
+}
