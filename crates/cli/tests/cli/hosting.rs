@@ -1,10 +1,12 @@
 //! The daemon of a host, and programs under it.
 
+use super::serving::{Serving, count, figure};
 use crate::children::TestChild;
 use crate::headway;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// Why cores cannot be dealt out here, if they cannot.
 fn missing() -> Option<&'static str> {
@@ -17,17 +19,15 @@ fn missing() -> Option<&'static str> {
 
 /// A daemon that ends with the test.
 fn daemon(socket: &Path) -> TestChild {
+    daemon_of(socket, &["kv:guaranteed=1", "pricer:batch"])
+}
+
+fn daemon_of(socket: &Path, apps: &[&str]) -> TestChild {
     let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
     command
-        .args([
-            "host",
-            "--app",
-            "kv:guaranteed=1",
-            "--app",
-            "pricer:batch",
-            "--share-core",
-            "--socket",
-        ])
+        .arg("host")
+        .args(apps.iter().flat_map(|app| ["--app", app]))
+        .args(["--share-core", "--socket"])
         .arg(socket)
         .stderr(Stdio::piped());
     let mut child = TestChild::start(&mut command);
@@ -158,4 +158,138 @@ fn a_program_keeps_its_status_and_the_daemon_says_who_has_which_core() {
     assert!(status["grant"]["count"].as_u64() >= Some(1), "{status}");
     let table = headway(&["host", "status", "--socket", place]);
     assert!(String::from_utf8_lossy(&table.stdout).contains("the policy's look"));
+}
+
+/// What the daemon counts of an application.
+fn counted(place: &str, name: &str, field: &str) -> u64 {
+    let status = crate::json(&["host", "status", "--socket", place, "--format", "json"]);
+    let mut apps = status["apps"].as_array().expect("applications").iter();
+    let app = apps.find(|app| app["name"] == name);
+    app.and_then(|app| app[field].as_u64()).unwrap_or(0)
+}
+
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Cores come and go between a server, a greedier one and a batch program, the daemon is killed and another one comes: every request is answered.
+fn answers_all_while_cores_come_and_go(policy: &str) {
+    if let Some(why) = missing() {
+        eprintln!("SKIPPED {policy} on granted cores: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("host.sock");
+    let place = socket.to_str().unwrap();
+    let apps = ["kv", "web:guaranteed=2", "pricer:batch"];
+    let mut host = daemon_of(&socket, &apps);
+    let serve = |name: &str, policy: &str| {
+        let on = ["--host", name, "--socket", place, "--no-ctl"];
+        let as_this = [
+            "--policy",
+            policy,
+            "--workers",
+            "2",
+            "--workload",
+            "shenango-bimodal",
+        ];
+        Serving::start(&[&on[..], &as_this].concat())
+    };
+    let (server, other) = (serve("kv", policy), serve("web", "c-fcfs"));
+    let mut batch = Command::new(env!("CARGO_BIN_EXE_headway"));
+    batch.args([
+        "run", "--batch", "pricer", "--socket", place, "--", "sh", "-c",
+    ]);
+    batch.arg("while :; do :; done & while :; do :; done");
+    let mut batch = TestChild::start(&mut batch);
+    until("the program has a core", || {
+        counted(place, "pricer", "grants") > 0
+    });
+    let mut sent = 0;
+    let mut load = |duration: &str| {
+        let run = server.load("2k", duration);
+        assert_eq!(count(&run, "lost"), 0, "{policy}: {run}");
+        sent += count(&run, "sent");
+    };
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| other.load("2k", "1s"));
+        load("1s");
+        assert_eq!(count(&beside.join().expect("it ran"), "lost"), 0);
+    });
+    assert!(
+        counted(place, "kv", "grants") > 10,
+        "cores did not come and go"
+    );
+    assert!(
+        counted(place, "pricer", "revocations") > 10,
+        "no core was taken"
+    );
+    host.kill();
+    load("300ms");
+    let _next = daemon_of(&socket, &apps);
+    until("it is taken over", || counted(place, "kv", "most") > 0);
+    load("300ms");
+    assert!(
+        counted(place, "kv", "grants") > 0,
+        "the next daemon granted nothing"
+    );
+    batch.kill();
+    server.signal(libc::SIGTERM);
+    let (status, said) = server.end();
+    assert_eq!(status, Some(0), "{policy}: {said}");
+    assert_eq!(figure(&said, "answered "), sent, "{policy}: {said}");
+}
+
+#[test]
+fn a_server_with_a_dispatcher_comes_and_goes() {
+    answers_all_while_cores_come_and_go("darc,window=500");
+}
+
+#[test]
+fn a_server_that_interrupts_comes_and_goes() {
+    answers_all_while_cores_come_and_go("concord,q=20us");
+}
+
+#[test]
+fn a_server_of_workers_with_queues_of_their_own_comes_and_goes() {
+    answers_all_while_cores_come_and_go("d-fcfs");
+}
+
+#[test]
+fn a_server_of_thieves_that_interrupts_comes_and_goes() {
+    answers_all_while_cores_come_and_go("synergy");
+}
+
+#[test]
+fn a_server_that_cannot_come_and_go_is_refused() {
+    if let Some(why) = missing() {
+        eprintln!("SKIPPED a_server_that_cannot_come_and_go_is_refused: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("host.sock");
+    let place = socket.to_str().unwrap();
+    let with = |more: &[&str], part: &str| {
+        let args = [
+            "serve",
+            "--listen",
+            "udp://127.0.0.1:0",
+            "--no-ctl",
+            "--host",
+        ];
+        refused(
+            &[&args[..], &["kv", "--socket", place], more].concat(),
+            part,
+        );
+    };
+    with(&[], "start one by 'headway host'");
+    let _daemon = daemon(&socket);
+    with(&["--layout", "dedicated"], "choose the inline layout");
+    with(&["--policy", "tardis"], "choose synergy or c-fcfs");
+    with(&["--workers", "2", "--pin", "0,1"], "leave the cores out");
+    refused(&["serve", "--socket", place], "--host");
 }
