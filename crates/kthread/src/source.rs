@@ -32,6 +32,15 @@ pub trait CoreSource: Send + Sync {
     /// Work was put into a queue: sees to it that a kthread looks at it, should all of them sleep. Costs a load when nobody sleeps.
     fn notify(&self);
 
+    /// Entries were put into a queue that all kthreads share: the arbiter sees for how long they wait.
+    fn put(&self, entries: u64);
+
+    /// Entries were taken out of it.
+    fn took(&self, entries: u64);
+
+    /// The calling thread, a kthread until now, ends.
+    fn exit(&self);
+
     /// Wakes every kthread for good, so that each sees that the application ends: from now on nobody sleeps.
     fn close(&self);
 }

@@ -110,6 +110,12 @@ impl CoreSource for Standalone {
         }
     }
 
+    fn put(&self, _entries: u64) {}
+
+    fn took(&self, _entries: u64) {}
+
+    fn exit(&self) {}
+
     fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         for slot in &self.kthreads {

@@ -136,6 +136,7 @@ impl host::HostView for Hosts {
         host::Kthread {
             run: queued,
             ingress: queued,
+            interrupted: true,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, Weak};
 
 use headway_policy::Plan;
 
+use crate::hosted::HostedCores;
 use crate::journal::{Journal, JournalWriter};
 use crate::stall::StallLog;
 use crate::sync::Padded;
@@ -41,6 +42,8 @@ pub(crate) struct ServerControl {
     orders: Padded<Orders>,
     /// Set before the first thread starts.
     wake_all: OnceLock<WakeAll>,
+    /// Of a server whose cores an arbiter grants.
+    hosted: OnceLock<Arc<HostedCores>>,
     /// For threads outside of the server that wait for a phase.
     waiting: Mutex<()>,
     changed: Condvar,
@@ -84,6 +87,7 @@ impl ServerControl {
                 rule_changes: AtomicU32::new(0),
             }),
             wake_all: OnceLock::new(),
+            hosted: OnceLock::new(),
             waiting: Mutex::new(()),
             changed: Condvar::new(),
             workers: AtomicUsize::new(workers),
@@ -131,6 +135,9 @@ impl ServerControl {
     /// Goes on to a later phase, never back, and then wakes every thread: none sleeps on after a change of the phase.
     pub(crate) fn advance(&self, phase: ServerPhase) {
         self.orders.phase.fetch_max(phase as u8, Ordering::AcqRel);
+        if let Some(hosted) = self.hosted.get() {
+            hosted.close();
+        }
         self.wake();
         // Whoever waits looks at the phase under this lock: holding it once means that it sleeps, or has seen the change.
         drop(self.waiting.lock().unwrap_or_else(PoisonError::into_inner));
@@ -140,6 +147,11 @@ impl ServerControl {
     /// Says how the server's threads are woken. Later calls have no effect.
     pub(crate) fn set_wake_all(&self, wake_all: WakeAll) {
         let _ = self.wake_all.set(wake_all);
+    }
+
+    /// An arbiter grants the workers' cores: workers without one have it when the server stops. Later calls have no effect.
+    pub(crate) fn set_hosted(&self, hosted: &Arc<HostedCores>) {
+        let _ = self.hosted.set(Arc::clone(hosted));
     }
 
     /// Wakes every thread of the server that sleeps, to look at what changed here.

@@ -47,6 +47,9 @@ pub enum StartError {
          or choose the inline layout, where workers look for arrivals themselves"
     )]
     ClockTooLate,
+    /// The server was to run on cores that an arbiter grants, in a way that it cannot.
+    #[error("on cores that an arbiter grants, {0}")]
+    Hosted(String),
     /// Nothing tells the time that code may look at cheaply.
     #[error(
         "policies that interrupt running requests need an invariant time-stamp counter, which this machine does not have; \

@@ -20,6 +20,7 @@ mod error;
 mod executor;
 mod fibers;
 mod groups;
+mod hosted;
 mod intake;
 mod journal;
 pub mod leader;

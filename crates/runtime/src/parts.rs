@@ -13,6 +13,7 @@ use headway_policy::{Shape, WorkerId};
 use crate::control::{ServerControl, ServerPhase};
 use crate::error::StartError;
 use crate::executor::Executor;
+use crate::hosted::ServerCores;
 use crate::journal::JournalWriter;
 use crate::park::Idle;
 use crate::rack::{RackLink, SetDuty};
@@ -60,6 +61,8 @@ pub(crate) struct ServerConfig {
     pub(crate) feedback: bool,
     /// Whether a rack's switch is before the server.
     pub(crate) behind_switch: bool,
+    /// Where the workers' cores come from, if an arbiter grants them.
+    pub(crate) cores: Option<ServerCores>,
 }
 
 /// What an engine is made of, the policy apart.

@@ -47,6 +47,11 @@ impl Pinning {
         }
     }
 
+    /// Somebody else places the threads.
+    pub(crate) fn by_arbiter() -> Self {
+        Self::unpinned("an arbiter places them".to_owned())
+    }
+
     fn automatic(threads: usize) -> Self {
         match Topology::read("/sys") {
             Ok(topology) => {

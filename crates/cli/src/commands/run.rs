@@ -1,9 +1,9 @@
 //! `headway run`: a program that knows nothing of the daemon, on the cores that others leave.
 
 use crate::commands::host::args::DaemonChoice;
-use crate::error::{UsageError, usage};
+use crate::commands::host::client_error;
+use crate::error::usage;
 use anyhow::Result;
-use headway_host::client::ClientError;
 use headway_host::program;
 use std::process::ExitCode;
 
@@ -26,10 +26,7 @@ impl Args {
     /// The program runs in the place of this process: its exit status and its signals are its own.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let socket = self.daemon.find()?;
-        program::register(&socket, &self.batch, self.cores).map_err(|error| match error {
-            ClientError::System { .. } | ClientError::Memory(_) => error.into(),
-            _ => anyhow::Error::from(UsageError(error.to_string())),
-        })?;
+        program::register(&socket, &self.batch, self.cores).map_err(client_error)?;
         let error = program::run(&self.program);
         let name = self.program.first().map_or("", String::as_str);
         Err(usage(name, format!("cannot run it: {error}")))

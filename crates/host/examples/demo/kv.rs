@@ -66,7 +66,7 @@ impl Server {
             }
             self.lock().push_back(Request { bytes, from });
             self.queued.fetch_add(1, Ordering::Release);
-            self.client.shared_put();
+            self.client.put(1);
             self.client.notify();
         }
     }
@@ -100,7 +100,7 @@ impl Server {
         }
         let request = self.lock().pop_front()?;
         self.queued.fetch_sub(1, Ordering::AcqRel);
-        self.client.shared_taken();
+        self.client.took(1);
         Some(request)
     }
 

@@ -148,6 +148,7 @@ impl KthreadsBook {
                     .load(Ordering::Relaxed)
                     .wrapping_add(interrupted),
             },
+            interrupted: line.is_interrupted(),
             ingress: Counters {
                 head: line.ingress_head.load(Ordering::Relaxed),
                 tail: line.ingress_tail.load(Ordering::Relaxed),

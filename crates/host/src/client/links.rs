@@ -203,12 +203,15 @@ impl Links {
     fn park(&self, kthread: usize, own: Grant) -> Grant {
         self.links[kthread].set(KthreadState::Parked);
         self.lines.line(kthread).leave(own);
+        // Against a daemon that ends just now: see `set_alone`.
+        fence(Ordering::SeqCst);
         // The order may be the last word of a daemon that is gone.
-        if self.alone.load(Ordering::Acquire)
-            && self.lines.orders(kthread).is_revoked(own)
-            && self.awake.load(Ordering::Acquire) == 0
-        {
-            self.grant_alone();
+        if self.alone.load(Ordering::Acquire) && self.lines.orders(kthread).is_revoked(own) {
+            if self.lines.line(kthread).is_interrupted() {
+                self.grant_to(kthread);
+            } else if self.awake.load(Ordering::Acquire) == 0 {
+                self.grant_alone();
+            }
         }
         self.sleep_until_granted(kthread)
     }
@@ -318,6 +321,11 @@ impl Links {
         let Some(kthread) = self.links.iter().position(parked) else {
             return;
         };
+        self.grant_to(kthread);
+    }
+
+    /// The kthread has the core that it had last.
+    fn grant_to(&self, kthread: usize) {
         let orders = self.lines.orders(kthread);
         orders.grant_as(orders.core(), Grant(orders.granted().0 + 1));
         futex::wake(orders.wakes());
@@ -336,6 +344,16 @@ impl Links {
         self.alone.store(alone, Ordering::Release);
         // Work may have come for which the last one had not granted a core yet.
         fence(Ordering::SeqCst);
+        if alone {
+            // Nobody else can go on with what these are in the middle of.
+            let stranded = |&kthread: &usize| {
+                self.links[kthread].is(KthreadState::Parked)
+                    && self.lines.line(kthread).is_interrupted()
+            };
+            (0..self.links.len())
+                .filter(stranded)
+                .for_each(|kthread| self.grant_to(kthread));
+        }
         if self.awake.load(Ordering::Acquire) == 0 {
             if alone {
                 self.grant_alone();

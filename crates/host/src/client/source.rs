@@ -8,6 +8,7 @@ use nix::sys::socket::{Shutdown, shutdown};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A registered application.
 #[derive(Debug)]
@@ -48,25 +49,6 @@ impl HostClient {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Counts an entry that came into a queue that all kthreads share. Before [`CoreSource::notify`].
-    pub fn shared_put(&self) {
-        let line = self.links.lines.app();
-        line.shared_tail
-            .fetch_add(1, std::sync::atomic::Ordering::Release);
-    }
-
-    /// Counts an entry that was taken out of it.
-    pub fn shared_taken(&self) {
-        let line = self.links.lines.app();
-        line.shared_head
-            .fetch_add(1, std::sync::atomic::Ordering::Release);
-    }
-
-    /// The calling thread, a kthread until now, ends.
-    pub fn exit(&self) {
-        signal::go();
-    }
 }
 
 impl CoreSource for HostClient {
@@ -101,6 +83,20 @@ impl CoreSource for HostClient {
     #[inline]
     fn notify(&self) {
         self.links.notify();
+    }
+
+    fn put(&self, entries: u64) {
+        let line = self.links.lines.app();
+        line.shared_tail.fetch_add(entries, Ordering::Release);
+    }
+
+    fn took(&self, entries: u64) {
+        let line = self.links.lines.app();
+        line.shared_head.fetch_add(entries, Ordering::Release);
+    }
+
+    fn exit(&self) {
+        signal::go();
     }
 
     fn close(&self) {

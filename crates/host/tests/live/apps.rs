@@ -59,7 +59,7 @@ impl Work {
 
     pub(crate) fn put(&self, count: u64) {
         for _ in 0..count {
-            self.client.shared_put();
+            self.client.put(1);
             self.put.fetch_add(1, Ordering::Release);
             self.client.notify();
         }
@@ -75,7 +75,7 @@ impl Work {
                 .compare_exchange(taken, taken + 1, order, Ordering::Relaxed)
                 .is_ok()
             && {
-                self.client.shared_taken();
+                self.client.took(1);
                 true
             }
     }
@@ -195,7 +195,7 @@ fn liar(socket: &Path) {
             orders.grant_as(next() as u32, Grant(next()));
             orders.revoke_to(Grant(next()));
         }
-        work.client.shared_put();
+        work.client.put(1);
         work.client.notify();
         thread::sleep(Duration::from_micros(50));
     }

@@ -58,6 +58,21 @@ impl Congestion {
         self.apps[app.index()] = SeenTails::new(kthreads);
     }
 
+    /// Kthreads that lost their cores and left work behind, as far as is known.
+    pub(super) fn stranded_of(&self, app: AppId) -> &BitSet {
+        &self.apps[app.index()].stranded
+    }
+
+    /// Every kthread of an application may have work from before, except those that it comes with.
+    pub(super) fn doubt(&mut self, app: AppId, but: impl Fn(KthreadId) -> bool) {
+        let seen = &mut self.apps[app.index()];
+        let kthreads = (0..seen.kthreads.len()).map(|kthread| KthreadId(kthread as u16));
+        seen.stranded = kthreads
+            .filter(|&kthread| !but(kthread))
+            .map(KthreadId::index)
+            .collect();
+    }
+
     /// A kthread lost its core and may have left work behind.
     pub fn stranded(&mut self, app: AppId, kthread: KthreadId) {
         self.apps[app.index()].stranded.insert(kthread.index());

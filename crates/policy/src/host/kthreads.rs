@@ -1,6 +1,7 @@
 //! The kthreads of one application: which one to wake on a core (Shenango § 4.1.2).
 
 use super::ids::{CoreId, KthreadId};
+use crate::BitSet;
 use alloc::vec::Vec;
 
 const NIL: u16 = u16::MAX;
@@ -20,6 +21,8 @@ pub(super) struct Kthreads {
     newest: u16,
     /// Who ran last on each core.
     last_on: Vec<u16>,
+    /// Parked in the middle of something that nobody else can go on with.
+    interrupted: BitSet,
 }
 
 impl Kthreads {
@@ -35,6 +38,7 @@ impl Kthreads {
             oldest: NIL,
             newest: NIL,
             last_on: alloc::vec![NIL; cores],
+            interrupted: BitSet::EMPTY,
         };
         for kthread in 0..kthreads {
             all.park(KthreadId(kthread as u16));
@@ -42,12 +46,20 @@ impl Kthreads {
         all
     }
 
-    /// Takes the one to wake on `core`: who ran there last, else who is parked the longest, so
+    /// Parked kthreads of these are woken before others: what they were in the middle of waits for them alone.
+    pub(super) fn set_interrupted(&mut self, kthread: KthreadId, interrupted: bool) {
+        let is_parked = self.links[kthread.index()].parked;
+        self.interrupted
+            .set(kthread.index(), interrupted && is_parked);
+    }
+
+    /// Takes the one to wake on `core`: who was interrupted, else who ran there last, else who is parked the longest, so
     /// that the others stay for the cores whose caches know them.
     pub(super) fn take(&mut self, core: CoreId) -> Option<KthreadId> {
         let last = self.last_on[core.index()];
-        let chosen = match self.links.get(last as usize) {
-            Some(link) if link.parked => last,
+        let chosen = match (self.interrupted.first(), self.links.get(last as usize)) {
+            (Some(interrupted), _) => interrupted as u16,
+            (None, Some(link)) if link.parked => last,
             _ => self.oldest,
         };
         if chosen == NIL {
@@ -95,6 +107,7 @@ impl Kthreads {
             Some(link) => link.older = older,
             None => self.newest = older,
         }
+        self.interrupted.remove(usize::from(kthread));
         self.links[kthread as usize].parked = false;
     }
 }
@@ -120,6 +133,28 @@ mod tests {
         );
         assert_eq!(kthreads.take(on(2)), Some(KthreadId(1)));
         assert_eq!(kthreads.take(on(1)), None, "none is left");
+    }
+
+    #[test]
+    fn who_was_interrupted_goes_on_first_and_only_once() {
+        let mut kthreads = Kthreads::new(3, 2);
+        kthreads.set_interrupted(KthreadId(2), true);
+        assert_eq!(kthreads.take(CoreId(0)), Some(KthreadId(2)));
+        kthreads.set_interrupted(KthreadId(2), true);
+        assert_eq!(
+            kthreads.take(CoreId(1)),
+            Some(KthreadId(0)),
+            "the other runs already"
+        );
+        kthreads.park(KthreadId(2));
+        kthreads.park(KthreadId(0));
+        kthreads.set_interrupted(KthreadId(0), true);
+        assert_eq!(kthreads.take(CoreId(0)), Some(KthreadId(0)));
+        assert_eq!(
+            kthreads.take(CoreId(0)),
+            Some(KthreadId(1)),
+            "longest parked"
+        );
     }
 
     proptest! {

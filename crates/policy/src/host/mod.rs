@@ -68,6 +68,8 @@ pub struct Kthread {
     pub run: Counters,
     /// Its queue of packets that came in.
     pub ingress: Counters,
+    /// It was made to leave in the middle of something that no other kthread can go on with.
+    pub interrupted: bool,
 }
 
 /// What an application did since the start.

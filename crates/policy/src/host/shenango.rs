@@ -13,7 +13,9 @@
 
 use super::congestion::Congestion;
 use super::selection::{Taking, select};
-use super::{Allocator, AppId, AppShape, CoreId, Cores, HeldCore, HostShape, HostView, Move};
+use super::{
+    Allocator, AppId, AppShape, CoreId, Cores, HeldCore, HostShape, HostView, KthreadId, Move,
+};
 use crate::{BitSet, Rng};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -178,6 +180,15 @@ impl Allocator for Shenango {
     fn admit(&mut self, _now_ns: u64, app: AppId, shape: AppShape, holding: &[HeldCore]) {
         self.cores.admit(app, shape, holding);
         self.congestion.forget(app, shape.most);
+        if !holding.is_empty() {
+            // The arbiter is new and the application is not.
+            let holds = |kthread| {
+                holding
+                    .iter()
+                    .any(|held: &HeldCore| held.kthread == kthread)
+            };
+            self.congestion.doubt(app, holds);
+        }
     }
 
     /// Who was promised its cores has them; the others go to who wants one.
@@ -246,6 +257,11 @@ impl Allocator for Shenango {
             let is_starved = starved.contains(app.index());
             let active = self.cores.active_kthreads(app);
             let wants = self.congestion.look(app, active, view) || is_starved;
+            for kthread in self.congestion.stranded_of(app).iter() {
+                let kthread = KthreadId(kthread as u16);
+                let interrupted = view.kthread(app, kthread).interrupted;
+                self.cores.set_interrupted(app, kthread, interrupted);
+            }
             self.wanting.set(app.index(), wants);
             let starves = is_starved && starved_before.contains(app.index());
             let taking = self.taking(app, starves);

@@ -10,6 +10,7 @@ use headway_net::pool::SlotId;
 use headway_policy::role::{Dispatch, Ingress, Monitor, Shed};
 use headway_policy::{BitSet, WorkerId};
 
+use super::presence::Presence;
 use super::rack::{RackSide, Returning};
 use super::waiting::{Waiting, describe};
 use super::watch::{CentralWatch, HeldRequests, Look};
@@ -37,6 +38,8 @@ pub(super) struct DispatcherParts<I, M, R: Rx, T, C> {
     pub(super) rules: RulesReceiver<DispatcherRules<I, M>>,
     /// Of a server behind a rack's switch.
     pub(super) rack: Option<Box<RackSide>>,
+    /// Of a server whose workers come and go.
+    pub(super) presence: Option<Box<Presence>>,
     pub(super) watch: CentralWatch<M>,
     pub(super) intake: Intake<R, C>,
     pub(super) rx_waker: Arc<RxWaker<R>>,
@@ -51,6 +54,7 @@ pub(super) struct Dispatcher<I, M, R: Rx, T, C> {
     pub(super) ingress: I,
     rules: RulesReceiver<DispatcherRules<I, M>>,
     rack: Option<Box<RackSide>>,
+    presence: Option<Box<Presence>>,
     watch: CentralWatch<M>,
     intake: Intake<R, C>,
     rx_waker: Arc<RxWaker<R>>,
@@ -87,6 +91,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             ingress: parts.ingress,
             rules: parts.rules,
             rack: parts.rack,
+            presence: parts.presence,
             watch: parts.watch,
             intake: parts.intake,
             rx_waker: parts.rx_waker,
@@ -131,6 +136,9 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         self.interrupt();
         self.flush();
         self.publish_plan();
+        if let Some(presence) = &mut self.presence {
+            presence.tell(dispatched, self.ingress.waiting());
+        }
         if let Some(rack) = &self.rack {
             rack.has(self.in_flight);
         }
@@ -171,7 +179,7 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         drains
             || stops
             || unpublished
-            || self.workers != self.control.workers()
+            || self.presence.is_none() && self.workers != self.control.workers()
             || self.rules.are_new(&self.control)
             || self
                 .rack
@@ -277,6 +285,9 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
     #[inline]
     fn receive(&mut self) -> usize {
         self.polled_ns = self.now_ns;
+        if let Some(presence) = &self.presence {
+            presence.polled(self.now_ns);
+        }
         match self.accepting {
             Accepting::All => self.accept(BATCH),
             Accepting::AtMost(left) => self.accept_last(left),
@@ -382,7 +393,9 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
         if rack.is_some_and(|rack| rack.has_news(&self.control)) {
             self.take_order();
         }
-        if self.control.workers() != self.workers {
+        if let Some(presence) = &mut self.presence {
+            presence.follow(self.now_ns, &self.control, &mut self.ingress);
+        } else if self.control.workers() != self.workers {
             self.resize();
         }
         match self.control.phase() {

@@ -7,7 +7,7 @@ use headway_fiber::{Asker, Attached, ByFlag, BySignal, Mechanism, Preempter};
 use headway_net::datapath::{Rx, Tx};
 use headway_net::pool::{Prefetch, SlotId};
 use headway_policy::role::{Local, Next, Queues};
-use headway_policy::{ClassId, Job, JobId, WorkerId};
+use headway_policy::{ClassId, Job, JobId, Resume, WorkerId};
 
 use super::view::CentralQueues;
 use super::watch::CentralWorkerSlot;
@@ -52,7 +52,7 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
             control,
             backoff,
         } = self.worker;
-        let me = WorkerId(index as u16);
+        let (me, resume) = (WorkerId(index as u16), self.fiber_context.resume);
         let attached = Attached::new();
         attached.self_timed(self_timed);
         if let Some(worker_slot) = &self.worker_slot {
@@ -70,6 +70,8 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorkerParts<L, S, T, R> {
             rx_waker,
             control: Arc::clone(&control),
             backoff,
+            begun: 0,
+            resume,
         };
         // Dropping `attached` waits until the dispatcher has ended, which after a panic here no other thread would stop.
         let _stop = control.stop_on_panic();
@@ -88,6 +90,9 @@ pub(super) struct FiberWorker<'a, L, S, T, R> {
     rx_waker: Arc<RxWaker<R>>,
     pub(super) control: Arc<ServerControl>,
     pub(super) backoff: Backoff,
+    /// Requests that were interrupted here and go on nowhere else.
+    begun: usize,
+    resume: Resume,
 }
 
 /// What a worker did in one turn.
@@ -140,6 +145,16 @@ fn asker(mechanism: Mechanism, attached: &Attached) -> Asker {
 }
 
 impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
+    /// Whether requests were interrupted here that go on nowhere else.
+    pub(super) fn has_begun(&self) -> bool {
+        self.begun > 0
+    }
+
+    /// About how many requests wait at the receive queue.
+    pub(super) fn rx_backlog(&self) -> usize {
+        self.rx_waker.rx().backlog_hint()
+    }
+
     /// The server has stopped: counts the requests that it was given and will not run.
     pub(super) fn give_up(&mut self) {
         let left = self.view.give_up();
@@ -215,6 +230,10 @@ impl<L: Local, S: Service, T: Tx, R: Rx> FiberWorker<'_, L, S, T, R> {
             });
         let span_ns = span.start.ns..span.end.ns;
         self.backoff.ran(&span_ns);
+        if self.resume == Resume::OwnWorker {
+            let yielded = matches!(end, SliceEnd::Yielded { .. });
+            self.begun = self.begun + usize::from(yielded) - usize::from(suspended);
+        }
         match end {
             SliceEnd::Finished {
                 response,

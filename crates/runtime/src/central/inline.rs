@@ -9,6 +9,7 @@ use headway_policy::role::{Ingress, Monitor};
 use super::dispatcher::Dispatcher;
 use super::worker::CentralWorker;
 use crate::control::ServerPhase;
+use crate::hosted::{HostedCores, WorkerCore};
 use crate::leader::{Lead, Leadership};
 use crate::park::Backoff;
 use crate::service::Service;
@@ -23,6 +24,8 @@ pub(super) type Leading<'a, I, M, R, T, C> = Lead<'a, Dispatcher<I, M, R, T, C>>
 pub(super) struct InlineWorker<I, M, S, T, R: Rx, C> {
     pub(super) worker: CentralWorker<S, T, R>,
     pub(super) shared: Arc<Shared<I, M, R, T, C>>,
+    /// Of a server whose workers come and go.
+    pub(super) cores: Option<Arc<HostedCores>>,
 }
 
 impl<I, M, S, T, R, C> InlineWorker<I, M, S, T, R, C>
@@ -36,26 +39,100 @@ where
 {
     /// Runs and leads until the server stops.
     pub(super) fn run(mut self) {
+        let index = self.worker.index;
+        let mut core = self
+            .cores
+            .take()
+            .map(|cores| WorkerCore::enter(&cores, index));
         while self.worker.control.phase() != ServerPhase::Stopped {
+            if let Some(core) = core.as_mut().filter(|core| core.is_revoked()) {
+                self.step_aside(core);
+            }
             if self.worker.turn() {
                 self.worker.backoff.reset();
             } else {
-                self.look_for_work();
+                self.look_for_work(core.as_mut());
             }
         }
         self.worker.give_up();
         close(&self.shared);
     }
 
-    fn look_for_work(&mut self) {
-        let Self { worker, shared } = self;
+    fn look_for_work(&mut self, core: Option<&mut WorkerCore>) {
+        let Self { worker, shared, .. } = self;
         let (link, control, backoff) = (&worker.link, &worker.control, &mut worker.backoff);
         let has_news = || !link.jobs.is_empty() || control.phase() == ServerPhase::Stopped;
-        let lead = shared
-            .try_lead()
-            .or_else(|| follow(shared, worker.index, backoff, has_news));
-        if let Some(lead) = lead {
-            lead_until(lead, shared, worker.index, backoff, has_news);
+        let Some(core) = core else {
+            let lead = shared
+                .try_lead()
+                .or_else(|| follow(shared, worker.index, backoff, has_news));
+            if let Some(lead) = lead {
+                lead_until(lead, shared, worker.index, backoff, has_news);
+            }
+            return;
+        };
+        if rests(core, shared, worker.index, backoff, has_news) {
+            self.step_aside(core);
+        }
+    }
+
+    /// The core is revoked, or of no use: the worker gives it back, and gets on when it has one again.
+    fn step_aside(&mut self, core: &mut WorkerCore) {
+        if core.withdraw(|| hears_now(&self.shared)) {
+            // Handed out before the dispatcher heard of it, and not to be interrupted.
+            while self.worker.turn() {}
+            let worker = &self.worker;
+            let cores = Arc::clone(core.cores());
+            core.leave(false, &mut || {
+                cores.has_active() || worker.rx_waker.rx().backlog_hint() == 0
+            });
+        }
+        self.worker.backoff.slept();
+    }
+}
+
+/// Whether the dispatcher is idle, so that who leads next hears of all that was said before.
+pub(super) fn hears_now<I, M, R, T, C>(shared: &Shared<I, M, R, T, C>) -> bool
+where
+    R: Rx,
+{
+    shared.try_lead().is_some()
+}
+
+/// Looks for work of a worker that comes and goes, and leads if nobody does. `true` when it is time to give the core back.
+pub(super) fn rests<I, M, R, T, C>(
+    core: &WorkerCore,
+    shared: &Shared<I, M, R, T, C>,
+    me: usize,
+    backoff: &mut Backoff,
+    has_news: impl Fn() -> bool,
+) -> bool
+where
+    I: Ingress,
+    M: Monitor,
+    R: Rx,
+    T: Tx,
+    C: Classifier,
+{
+    let Some(mut lead) = shared.try_lead() else {
+        return backoff.exhausted();
+    };
+    loop {
+        let progress = lead.step();
+        backoff.saw(lead.now_ns());
+        // Nobody sleeps but those without a core.
+        lead.wake_given(Some(me), |_| {});
+        if has_news() {
+            backoff.reset();
+            return false;
+        }
+        if core.is_revoked() {
+            return true;
+        }
+        if progress > 0 {
+            backoff.reset();
+        } else if backoff.exhausted() {
+            return true;
         }
     }
 }

@@ -15,10 +15,11 @@ use headway_policy::role::{Ingress, Local, Monitor};
 use super::fiber_worker::{
     Expiry, FiberWorker, FiberWorkerParts, SHORT_SLICE_NS, Slices, WorkerTurn,
 };
-use super::inline::{Leading, Shared, close, follow, lead_until, resign};
+use super::inline::{Leading, Shared, close, follow, hears_now, lead_until, resign, rests};
 use super::view::CentralQueues;
 use super::watch::Look;
 use crate::control::{ServerControl, ServerPhase};
+use crate::hosted::{HostedCores, LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::service::Service;
 
 /// A worker thread that may lead, and whose requests may be interrupted.
@@ -27,6 +28,8 @@ pub(super) struct InlineFiberWorker<I, L, M, S, T, R: Rx, C> {
     pub(super) shared: Arc<Shared<I, M, R, T, C>>,
     /// How often a worker polls for arrivals while its request runs, ns, above 0; it leads as often, or more often where a quantum ends.
     pub(super) look_ns: u64,
+    /// Of a server whose workers come and go.
+    pub(super) cores: Option<Arc<HostedCores>>,
 }
 
 impl<I, L, M, S, T, R, C> InlineFiberWorker<I, L, M, S, T, R, C>
@@ -45,12 +48,15 @@ where
             parts,
             shared,
             look_ns,
+            cores,
         } = self;
         parts.run(true, |worker| {
             // The dispatcher has a flag of every worker, and each worker waits at its end until its flags are gone: so drop it before.
             let shared = shared;
+            let core = cores.map(|cores| WorkerCore::enter(&cores, worker.view.me.index()));
             let slices = LeaderSlices {
                 shared: &shared,
+                core,
                 control: Arc::clone(&worker.control),
                 me: worker.view.me,
                 may_sleep: worker.backoff.may_sleep(),
@@ -83,6 +89,10 @@ where
     fn serve(mut self) {
         let mut read = None;
         while self.worker.control.phase() != ServerPhase::Stopped {
+            if self.slices.must_leave() {
+                self.step_aside();
+                read = None;
+            }
             let now = read.take().unwrap_or_else(|| self.worker.fibers.now());
             let turn = self.worker.turn(now, &mut self.slices);
             if !matches!(turn, WorkerTurn::Idle) {
@@ -101,6 +111,16 @@ where
 
     fn look_for_work(&mut self) {
         let shared = self.slices.shared;
+        if let Some(core) = &self.slices.core {
+            let worker = &mut self.worker;
+            let has_news =
+                || !worker.view.is_empty() || worker.control.phase() == ServerPhase::Stopped;
+            let me = worker.view.me.index();
+            if rests(core, shared, me, &mut worker.backoff, has_news) {
+                self.step_aside();
+            }
+            return;
+        }
         let lead = shared.try_lead().or_else(|| {
             let worker = &mut self.worker;
             follow(shared, worker.view.me.index(), &mut worker.backoff, || {
@@ -112,9 +132,28 @@ where
         }
     }
 
+    /// The core is revoked, or of no use: the worker gives it back, and gets on when it has one again. What it has begun waits for it.
+    #[cold]
+    fn step_aside(&mut self) {
+        let Self { worker, slices } = self;
+        let Some(core) = &mut slices.core else { return };
+        if core.withdraw(|| hears_now(slices.shared)) {
+            let cores = Arc::clone(core.cores());
+            let waits = worker.has_begun() || !worker.view.is_empty();
+            core.leave(waits, &mut || {
+                !waits && (cores.has_active() || worker.rx_backlog() == 0)
+            });
+        }
+        worker.backoff.slept();
+    }
+
     /// Leads until there is something to run here.
     fn lead(&mut self, lead: Leading<'_, I, M, R, T, C>) {
         let worker = &mut self.worker;
+        if self.slices.core.is_some() {
+            // The worker looks for work in its own way.
+            return drop(lead);
+        }
         lead_until(
             lead,
             self.slices.shared,
@@ -128,6 +167,8 @@ where
 /// A running request's slices, at whose ends its worker leads.
 struct LeaderSlices<'a, I, M, R: Rx, T, C> {
     shared: &'a Shared<I, M, R, T, C>,
+    /// Of a worker that comes and goes.
+    core: Option<WorkerCore>,
     control: Arc<ServerControl>,
     me: WorkerId,
     may_sleep: bool,
@@ -149,6 +190,22 @@ where
     T: Tx,
     C: Classifier,
 {
+    /// Whether the worker must give its core back.
+    #[inline]
+    fn must_leave(&self) -> bool {
+        self.core.as_ref().is_some_and(WorkerCore::is_revoked)
+    }
+
+    /// How often to look at all, ns.
+    #[inline]
+    fn patience_ns(&self) -> u64 {
+        if self.core.is_some() {
+            self.look_ns.min(LOOK_FOR_ORDERS_NS)
+        } else {
+            self.look_ns
+        }
+    }
+
     /// A turn as the leader at the end of a slice: until when the request may go on, if the monitor lets it.
     #[inline]
     fn step(&mut self, mut lead: Leading<'a, I, M, R, T, C>, epoch: u64) -> Option<u64> {
@@ -186,7 +243,7 @@ where
         }
         Some(
             for_ns
-                .min(self.look_ns)
+                .min(self.patience_ns())
                 .min(self.own_due_ns - now_ns)
                 .max(1),
         )
@@ -208,12 +265,12 @@ where
     fn begin(&mut self, now_ns: u64, own_ns: Option<u64>) -> Option<u64> {
         let own_ns = own_ns.unwrap_or(u64::MAX);
         self.own_due_ns = now_ns.saturating_add(own_ns);
-        Some(own_ns.min(self.look_ns).min(self.quantum_ns))
+        Some(own_ns.min(self.patience_ns()).min(self.quantum_ns))
     }
 
     #[inline]
     fn renew(&mut self, expiry: Expiry, local: &mut L, view: &CentralQueues) -> Option<u64> {
-        if expiry.asked || self.control.phase() >= ServerPhase::Abandoning {
+        if expiry.asked || self.control.phase() >= ServerPhase::Abandoning || self.must_leave() {
             return None;
         }
         let for_ns = match self.shared.try_lead() {

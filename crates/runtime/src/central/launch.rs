@@ -15,6 +15,7 @@ use super::dispatcher_worker::DispatcherWorkerParts;
 use super::fiber_worker::{FiberWorkerParts, WorkerLocal};
 use super::inline::InlineWorker;
 use super::inline_fibers::InlineFiberWorker;
+use super::presence::Presence;
 use super::rack::RackSide;
 use super::watch::{CentralWatch, CentralWorkerSlot, Telling};
 use super::worker::CentralWorker;
@@ -24,6 +25,7 @@ use crate::error::StartError;
 use crate::executor::Executor;
 use crate::fibers::FiberContext;
 use crate::groups::controls_of;
+use crate::hosted::HostedCores;
 use crate::intake::{Buffers, Intake};
 use crate::leader::Leadership;
 use crate::overruns::Overruns;
@@ -99,7 +101,12 @@ where
         return Err(StartError::ClockTooLate);
     }
     let thread_count = count + if dedicated { dispatchers } else { 0 };
-    let mut threads = ServerThreads::new(Pinning::choose(&parts.config.pin, thread_count)?);
+    let hosted = parts.config.cores.as_ref();
+    let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, 1)));
+    let mut threads = match hosted {
+        Some(_) => ServerThreads::new(Pinning::by_arbiter()),
+        None => ServerThreads::new(Pinning::choose(&parts.config.pin, thread_count)?),
+    };
     let classes = parts.shape.queues();
     let mut tallies = tallies(count, classes);
     tallies.extend(systems.iter().map(|system| {
@@ -119,7 +126,18 @@ where
         groups,
         set_rules,
         set_duty,
-    } = prepare(systems, parts, buffers, &tallies, &overruns, layout)?;
+    } = prepare(
+        systems,
+        parts,
+        buffers,
+        &tallies,
+        &overruns,
+        layout,
+        hosted.as_ref(),
+    )?;
+    if let Some(hosted) = &hosted {
+        control.set_hosted(hosted);
+    }
     let mut started = Ok(());
     for group in groups {
         let fiber_context = fiber_context.clone();
@@ -127,7 +145,13 @@ where
             if dedicated {
                 start_dedicated(group, &control, fiber_context, &mut threads)
             } else {
-                start_inline(group, &control, fiber_context, &mut threads)
+                start_inline(
+                    group,
+                    &control,
+                    fiber_context,
+                    &mut threads,
+                    hosted.as_ref(),
+                )
             }
         });
     }
@@ -156,6 +180,7 @@ fn choose_layout(
     let by_signal = interrupts && config.mechanism == Mechanism::Signal;
     match config.layout {
         Layout::Inline if by_signal => Err(StartError::InlineSignals),
+        Layout::Auto if config.cores.is_some() => Ok(Layout::Inline),
         Layout::Auto if by_signal || cores() >= workers + dispatchers => Ok(Layout::Dedicated),
         Layout::Auto => Ok(Layout::Inline),
         chosen => Ok(chosen),
@@ -211,6 +236,7 @@ fn prepare<I, L, M, D, C, S>(
     tallies: &[Arc<Tally>],
     overruns: &Arc<Overruns>,
     layout: Layout,
+    hosted: Option<&Arc<HostedCores>>,
 ) -> Result<Prepared<I, L, M, D, C, S>, StartError>
 where
     I: Ingress + Send + 'static,
@@ -246,7 +272,13 @@ where
     let mut dispatcher_executors = executors.split_off(count).into_iter();
     let mut executors = executors.into_iter();
     let threads = count + if dedicated { dispatchers } else { 0 };
-    let backoff = || Backoff::new(config.idle, threads > cores(), control.stalls());
+    let backoff = || {
+        Backoff::new(
+            config.idle,
+            hosted.is_none() && threads > cores(),
+            control.stalls(),
+        )
+    };
     let telling = match config.mechanism {
         Mechanism::Tsc if dedicated => Telling::Verdicts,
         _ if dedicated => Telling::AskedWithHint,
@@ -287,6 +319,7 @@ where
             ingress: system.ingress,
             rules,
             rack,
+            presence: hosted.map(|cores| Box::new(Presence::new(Arc::clone(cores), size))),
             watch: CentralWatch::new(
                 system.monitor,
                 telling,
@@ -459,6 +492,7 @@ fn start_inline<I, L, M, D, C, S>(
     server: &Arc<ServerControl>,
     fiber_context: Option<FiberContext<S>>,
     threads: &mut ServerThreads,
+    hosted: Option<&Arc<HostedCores>>,
 ) -> Result<(), StartError>
 where
     I: Ingress + Send + 'static,
@@ -471,6 +505,13 @@ where
     S: Service,
 {
     let control = group.control;
+    if let Some(cores) = hosted {
+        let (cores, rx_waker) = (Arc::clone(cores), Arc::clone(&group.rx_waker));
+        let looks = fiber_context.is_none();
+        threads.spawn("hw-door".to_owned(), server, None, move || {
+            cores.watch(0, &rx_waker, looks);
+        })?;
+    }
     let shared = Arc::new(Leadership::new(group.dispatcher, group.workers.len()));
     // The dispatcher has the control: a strong reference back would keep both for ever.
     let (rx_waker, sleepers) = (group.rx_waker, Arc::downgrade(&shared));
@@ -484,7 +525,12 @@ where
         for worker in group.workers {
             let (index, setup) = (group.first + worker.index, worker.executor.setup());
             let shared = Arc::clone(&shared);
-            let worker = InlineWorker { worker, shared };
+            let cores = hosted.cloned();
+            let worker = InlineWorker {
+                worker,
+                shared,
+                cores,
+            };
             threads.spawn_worker(index, server, setup, || worker.run())?;
         }
         return Ok(());
@@ -501,6 +547,7 @@ where
             },
             shared: Arc::clone(&shared),
             look_ns: group.look_ns,
+            cores: hosted.cloned(),
         };
         threads.spawn_worker(index, server, setup, || worker.run())?;
     }

@@ -11,6 +11,7 @@ mod fiber_worker;
 mod inline;
 mod inline_fibers;
 mod launch;
+mod presence;
 mod rack;
 mod view;
 mod waiting;

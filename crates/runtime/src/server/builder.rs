@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use headway_fiber::{MAX_STACK_BYTES, Mechanism};
+use headway_kthread::CoreSource;
 use headway_net::classify::{AnyClassifier, Classifier, WireType};
 use headway_net::datapath::Datapath;
 use headway_net::pool::MAX_SLOTS;
@@ -13,12 +14,13 @@ use headway_policy::spec::SpecError;
 use headway_policy::systems::{self, ServerSpec, Visit};
 use headway_policy::{Resume, Shape};
 
-use super::admission::{QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
+use super::admission::{Admission, QUEUE_LIMIT, admit, slots_needed, unbuffered, within};
 use super::class::DeclaredClass;
 use super::launch::{Launch, StartedEngine};
 use super::source::{Custom, NoSource, Source, Udp};
 use super::{Observer, Server, Stopper, Tuner};
 use crate::error::StartError;
+use crate::hosted::ServerCores;
 use crate::park::Idle;
 use crate::parts::{EngineParts, Layout, ServerConfig};
 use crate::pull::{Pull, PullService};
@@ -90,6 +92,7 @@ pub struct Builder<S = NoService, D = NoSource, C = AnyClassifier> {
     behind_switch: bool,
     /// Whether the rack's control plane says what the server runs, in place of a policy.
     directed: bool,
+    cores: Option<ServerCores>,
 }
 
 /// What of a builder has a type of its own, changed by [`Builder::with`].
@@ -125,6 +128,7 @@ impl Default for Builder {
             drain: DRAIN,
             behind_switch: false,
             directed: false,
+            cores: None,
         }
     }
 }
@@ -240,6 +244,14 @@ impl<S, D, C> Builder<S, D, C> {
         self.behind_switch = true;
         self.directed = true;
         self.policy = "c-fcfs".parse();
+        self
+    }
+
+    /// An arbiter grants and revokes the workers' cores: worker `n` is kthread `n`. Workers come and go, and the policy hears of it. A request
+    /// that runs when the core is revoked is interrupted where the policy interrupts, else it is finished first. Nothing is pinned here.
+    /// [`start`](Self::start) refuses what needs a core that nobody could take away.
+    pub fn cores_from(mut self, source: Arc<dyn CoreSource>) -> Self {
+        self.cores = Some(ServerCores(source));
         self
     }
 
@@ -420,6 +432,7 @@ impl<S, D, C> Builder<S, D, C> {
             drain: self.drain,
             behind_switch: self.behind_switch,
             directed: self.directed,
+            cores: self.cores,
         }
     }
 
@@ -436,6 +449,31 @@ impl<S, D, C> Builder<S, D, C> {
             None => slots_needed(&shape)?,
         };
         Ok(shape)
+    }
+
+    /// What a server cannot do whose cores come and go.
+    fn check_hosted(&self, cores: &ServerCores, admission: &Admission) -> Result<(), StartError> {
+        let (kthreads, workers) = (cores.0.kthreads(), self.workers);
+        let why = if workers > kthreads {
+            format!(
+                "a server has at most as many workers as it may have cores, {kthreads} and not {workers}: use fewer workers, or raise the most in the \
+                 daemon's settings"
+            )
+        } else if self.layout == Layout::Dedicated {
+            "no dispatcher or monitor can have a core of its own: choose the inline layout, where the workers take turns".to_owned()
+        } else if self.mechanism == Mechanism::Signal {
+            "workers interrupt their requests themselves: choose flags or the clock instead of signals".to_owned()
+        } else if admission.dispatchers > 1 {
+            "a server has one dispatcher, which its workers carry out by turns: choose a policy with one".to_owned()
+        } else if self.behind_switch {
+            "a server belongs to no rack, which would count on its workers: leave one of the two out"
+                .to_owned()
+        } else if matches!(self.pin, Pin::Cores(_)) {
+            "the arbiter places the workers: leave the cores out".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(StartError::Hosted(why))
     }
 
     /// Numbers that would hang a thread, or ask for more memory than there is.
@@ -471,7 +509,7 @@ impl<S, D, C> Builder<S, D, C> {
     {
         self.mechanism.check()?;
         let mut shape = self.shape()?;
-        let spec = self.policy?;
+        let spec = self.policy.clone()?;
         let admission = admit(&spec, &shape)?;
         if admission.has_one_receive_queue() && self.datapath.steering().is_some() {
             let policy = spec.name();
@@ -485,6 +523,9 @@ impl<S, D, C> Builder<S, D, C> {
             // Each dispatcher has queues of its own.
             let slots = shape.job_capacity * admission.dispatchers.max(1);
             shape.job_capacity = slots.min(MAX_SLOTS);
+        }
+        if let Some(cores) = &self.cores {
+            self.check_hosted(cores, &admission)?;
         }
         let (datapath, addr) = self.datapath.open()?;
         let names = self.classes.into_iter().map(|class| class.name);
@@ -502,6 +543,7 @@ impl<S, D, C> Builder<S, D, C> {
             look_ns: self.look_ns,
             feedback: self.feedback,
             behind_switch: self.behind_switch,
+            cores: self.cores,
         };
         let parts = EngineParts {
             datapath,

@@ -20,10 +20,13 @@ use super::worker_slot::SteeredWorkerSlot;
 use crate::control::ServerControl;
 use crate::error::StartError;
 use crate::fibers::FiberContext;
+use crate::hosted::HostedCores;
 use crate::intake::{Buffers, Intake};
 use crate::overruns::Overruns;
 use crate::park::{Backoff, Idle};
-use crate::parts::{EngineParts, Layout, LiveEngine, SetRules, executors, kernel_drops, tallies};
+use crate::parts::{
+    EngineParts, Layout, LiveEngine, ServerConfig, SetRules, executors, kernel_drops, tallies,
+};
 use crate::rules::{RulesSender, rules};
 use crate::service::Service;
 use crate::tally::Tally;
@@ -55,16 +58,21 @@ where
 {
     let count = parts.shape.workers;
     let config = &parts.config;
-    let monitor_layout = choose_layout::<M>(config.layout, count);
+    let hosted = config.cores.as_ref();
+    let hosted = hosted.map(|source| Arc::new(HostedCores::new(source, count, count)));
+    let monitor_layout = choose_layout::<M>(config, count);
     let has_thread = monitor_layout == Some(Layout::Dedicated);
     let thread_count = count + usize::from(has_thread);
-    let mut threads = ServerThreads::new(Pinning::choose(&config.pin, thread_count)?);
+    let mut threads = match hosted {
+        Some(_) => ServerThreads::new(Pinning::by_arbiter()),
+        None => ServerThreads::new(Pinning::choose(&config.pin, thread_count)?),
+    };
     let siblings = threads.siblings(usize::from(has_thread), count);
     let classes = parts.shape.queues();
     let mut tallies = tallies(count, classes);
     tallies.extend(has_thread.then(|| Arc::new(Tally::of_watcher(classes, count))));
     let interrupts = M::PREEMPTS || L::SLICES;
-    let oversubscribed = thread_count > cores();
+    let oversubscribed = hosted.is_none() && thread_count > cores();
     let overruns = Overruns::new(&tallies, &config.class_names, config.feedback);
     let overruns = Arc::new(overruns);
     let (pool, mut free) = Pool::new(config.slots)?;
@@ -74,7 +82,7 @@ where
         .transpose()?;
     let DatapathEnds { rxs, txs } = EngineParts::<D, C, S>::split(parts.datapath, count, count)?;
     let (queues, thieves): (Vec<_>, Vec<_>) = (0..count)
-        .map(|_| request_queue(config.slots, L::STEALS))
+        .map(|_| request_queue(config.slots, L::STEALS || hosted.is_some()))
         .unzip();
     let peers = Arc::new(Peers::new(
         &rxs,
@@ -85,6 +93,9 @@ where
     let control = Arc::new(ServerControl::new(count, None, config.stalls));
     let sleepers = Arc::clone(&peers);
     control.set_wake_all(Box::new(move || sleepers.wake_all()));
+    if let Some(hosted) = &hosted {
+        control.set_hosted(hosted);
+    }
     let journals = control.open_journal(count, config.journal);
     let mut started = Ok(());
     let executors = executors(&parts.service, txs, journals, &pool, &tallies);
@@ -140,6 +151,7 @@ where
                 intake,
                 Arc::clone(&peers),
                 run_queue,
+                hosted.clone(),
             ),
             executor,
             peers: Arc::clone(&peers),
@@ -147,6 +159,8 @@ where
             backoff: Backoff::new(config.idle, oversubscribed, control.stalls()),
             clock: Clock::global(),
             stopped_ns: None,
+            cores: hosted.clone(),
+            core: None,
         };
         let Some(fiber_context) = &fiber_context else {
             started = started.and_then(|()| {
@@ -170,6 +184,15 @@ where
         };
         started =
             started.and_then(|()| threads.spawn_worker(index, &control, setup, || worker.run()));
+    }
+    for queue in 0..hosted.as_ref().map_or(0, |_| count) {
+        let (cores, peers) = (hosted.clone().expect("it is hosted"), Arc::clone(&peers));
+        let name = format!("hw-door-{queue}");
+        started = started.and_then(|()| {
+            threads.spawn(name, &control, None, move || {
+                cores.watch(queue, peers.rx_waker(queue), true);
+            })
+        });
     }
     let engine = LiveEngine {
         threads,
@@ -208,8 +231,9 @@ where
 }
 
 /// Who carries the monitor out, if there is one: a thread that shares a core with a worker costs more than it brings.
-fn choose_layout<M: Monitor>(layout: Layout, workers: usize) -> Option<Layout> {
-    let chosen = match layout {
+fn choose_layout<M: Monitor>(config: &ServerConfig, workers: usize) -> Option<Layout> {
+    let chosen = match config.layout {
+        Layout::Auto if config.cores.is_some() => Layout::Inline,
         Layout::Auto if cores() > workers => Layout::Dedicated,
         Layout::Auto => Layout::Inline,
         chosen => chosen,

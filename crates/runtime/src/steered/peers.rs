@@ -133,6 +133,11 @@ impl<R: Rx> Peers<R> {
         self.shared[queue].pop()
     }
 
+    /// Whether nothing waits in the shared queues.
+    pub(super) fn shared_are_empty(&self) -> bool {
+        self.shared.iter().all(SharedQueue::is_empty)
+    }
+
     /// Takes everything out of the shared queues, since the server ends.
     pub(super) fn give_up_shared(&self) -> usize {
         let queues = 0..self.shared.len();

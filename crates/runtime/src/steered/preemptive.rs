@@ -20,6 +20,7 @@ use super::worker_slot::SteeredWorkerSlot;
 use crate::control::{ServerControl, ServerPhase};
 use crate::executor::Ran;
 use crate::fibers::{FiberContext, Fibers, RanSlice, SliceEnd};
+use crate::hosted::{LOOK_FOR_ORDERS_NS, WorkerCore};
 use crate::rules::RulesReceiver;
 use crate::service::Service;
 use crate::sync::Padded;
@@ -216,13 +217,15 @@ struct SliceDeadlines {
     monitor_ns: u64,
     /// The local policy's.
     local_ns: u64,
+    /// When to look whether the worker must give its core back.
+    orders_ns: u64,
 }
 
 impl SliceDeadlines {
     /// How long until the first of them; `None` for never.
     #[inline]
     fn after(&self, now_ns: u64) -> Option<u64> {
-        let first_ns = self.monitor_ns.min(self.local_ns);
+        let first_ns = self.monitor_ns.min(self.local_ns).min(self.orders_ns);
         (first_ns < u64::MAX).then(|| first_ns.saturating_sub(now_ns).max(1))
     }
 
@@ -241,6 +244,9 @@ impl SliceDeadlines {
         }
         if now_ns >= self.local_ns {
             self.local_ns = now_ns + local.renew(now_ns, view)?;
+        }
+        if now_ns >= self.orders_ns {
+            self.orders_ns = now_ns + LOOK_FOR_ORDERS_NS;
         }
         self.after(now_ns)
     }
@@ -278,8 +284,10 @@ where
             peers,
             control,
             backoff,
+            core,
             ..
         } = worker;
+        let core = core.as_ref();
         let Self {
             me,
             timekeeper,
@@ -295,6 +303,7 @@ where
         let mut deadlines = SliceDeadlines {
             monitor_ns: timekeeper.started(now.ns, me, &job, epoch, view),
             local_ns: now.ns.saturating_add(slice_ns.unwrap_or(u64::MAX)),
+            orders_ns: core.map_or(u64::MAX, |_| now.ns + LOOK_FOR_ORDERS_NS),
         };
         let mut renewals = 0;
         let first_ns = deadlines.after(now.ns);
@@ -304,7 +313,8 @@ where
             span,
             held,
         } = fibers.run(slot, suspended, now, first_ns, |now_ns, asked| {
-            if asked || control.phase() >= ServerPhase::Abandoning {
+            let leaves = core.is_some_and(WorkerCore::is_revoked);
+            if asked || leaves || control.phase() >= ServerPhase::Abandoning {
                 return None;
             }
             timekeeper.tick(now_ns, peers);

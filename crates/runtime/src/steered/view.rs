@@ -10,6 +10,7 @@ use headway_policy::{BitSet, ClassId, JobId, WorkerId};
 
 use super::peers::Peers;
 use crate::central::usual_look_ns;
+use crate::hosted::HostedCores;
 use crate::intake::{BATCH, Intake};
 use crate::run_queue::Stolen;
 use crate::token::{RequestQueue, RequestWord};
@@ -31,6 +32,10 @@ pub(super) struct SteeredQueues<R: Rx, C> {
     held: Box<[Option<RequestWord>]>,
     /// Requests it may still take from receive queues: all, until the server drains.
     allowance: usize,
+    /// Of a server whose workers come and go.
+    cores: Option<Arc<HostedCores>>,
+    /// When it last looked at the queues of workers without cores, ns.
+    looked_after_ns: u64,
 }
 
 impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
@@ -40,6 +45,7 @@ impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
         intake: Intake<R, C>,
         peers: Arc<Peers<R>>,
         run_queue: RequestQueue,
+        cores: Option<Arc<HostedCores>>,
     ) -> Self {
         let slots = intake.pool.len();
         Self {
@@ -52,6 +58,8 @@ impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
             run_queue,
             held: (0..slots).map(|_| None).collect(),
             allowance: usize::MAX,
+            cores,
+            looked_after_ns: 0,
         }
     }
 
@@ -133,8 +141,12 @@ impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
             peers,
             run_queue,
             now_ns,
+            cores,
             ..
         } = self;
+        if let Some(cores) = cores {
+            cores.polled(worker, *now_ns);
+        }
         let max = max.min(self.allowance);
         peers.provide(max.min(BATCH), &mut intake.free);
         let mut accepted = 0;
@@ -147,6 +159,46 @@ impl<R: Rx, C: Classifier> SteeredQueues<R, C> {
         peers.share_surplus(&mut intake.free);
         self.allowance -= received.min(self.allowance);
         accepted
+    }
+
+    /// Requests taken in and not yet run.
+    #[inline]
+    pub(super) fn queued(&self) -> usize {
+        self.run_queue.len()
+    }
+
+    /// Whether no request waits that this worker could run: anywhere that nobody else looks.
+    pub(super) fn finds_nothing(&self) -> bool {
+        let is_mine = |worker: &usize| {
+            let cores = self.cores.as_ref();
+            *worker == self.me || cores.is_some_and(|cores| !cores.is_active(*worker))
+        };
+        let mut mine = (0..self.peers.workers()).filter(is_mine);
+        mine.all(|worker| self.peers.len(WorkerId(worker as u16)) == 0)
+            && self.peers.shared_are_empty()
+    }
+
+    /// Takes over what waits at workers without cores, as often as a busy worker looks for arrivals, or `at_once`.
+    #[cold]
+    fn look_after_absent(&mut self, at_once: bool) {
+        let look_ns = usual_look_ns(self.peers.rx(self.me));
+        let Some(cores) = self.cores.clone() else {
+            return;
+        };
+        if !at_once && self.now_ns < self.looked_after_ns + look_ns {
+            return;
+        }
+        self.looked_after_ns = self.now_ns;
+        for worker in 0..self.peers.workers() {
+            if worker == self.me || cores.is_active(worker) {
+                continue;
+            }
+            if let Stolen::Batch(count) = self.peers.thief(worker).steal(BATCH, &mut self.run_queue)
+            {
+                cores.stolen(worker, count);
+            }
+            self.pull(worker, BATCH);
+        }
     }
 
     /// Takes malformed or oversized datagrams out of the way until a request comes or nothing is left.
@@ -209,6 +261,9 @@ impl<R: Rx, C: Classifier> Queues for SteeredQueues<R, C> {
         if self.run_queue.len() == 0 {
             self.refill();
         }
+        if self.cores.as_ref().is_some_and(|cores| cores.has_absent()) {
+            self.look_after_absent(self.run_queue.len() == 0);
+        }
         let request = self.run_queue.pop()?;
         Some(self.hold(request))
     }
@@ -228,7 +283,12 @@ impl<R: Rx, C: Classifier> Queues for SteeredQueues<R, C> {
     fn try_steal(&mut self, victim: WorkerId, max: usize) -> Steal {
         let thief = self.peers.thief(victim.index());
         let count = match thief.steal(max, &mut self.run_queue) {
-            Stolen::Batch(count) => count,
+            Stolen::Batch(count) => {
+                if let Some(cores) = &self.cores {
+                    cores.stolen(victim.index(), count);
+                }
+                count
+            }
             Stolen::Retry => return Steal::Retry,
             Stolen::Empty => self.pull(victim.index(), max),
         };

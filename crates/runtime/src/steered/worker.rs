@@ -12,6 +12,7 @@ use super::peers::Peers;
 use super::view::SteeredQueues;
 use crate::control::{ServerControl, ServerPhase};
 use crate::executor::Executor;
+use crate::hosted::{HostedCores, WorkerCore};
 use crate::park::Backoff;
 use crate::rules::RulesReceiver;
 use crate::service::Service;
@@ -34,6 +35,9 @@ pub(super) struct SteeredWorker<L, S, R: Rx, T, C> {
     pub(super) clock: Clock,
     /// When the last request stopped running, ns, where the next turn may take that for now.
     pub(super) stopped_ns: Option<u64>,
+    /// Of a server whose workers come and go: until the worker's thread has its first core.
+    pub(super) cores: Option<Arc<HostedCores>>,
+    pub(super) core: Option<WorkerCore>,
 }
 
 /// How a worker runs the request that its local policy chose.
@@ -87,7 +91,12 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> RequestRunner<L, S, R, T
 impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T, C> {
     /// Serves until the server stops.
     pub(super) fn serve(mut self, mut runner: impl RequestRunner<L, S, R, T, C>) {
+        let cores = self.cores.take();
+        self.core = cores.map(|cores| WorkerCore::enter(&cores, self.index));
         while self.control.phase() == ServerPhase::Running {
+            if self.core.as_ref().is_some_and(WorkerCore::is_revoked) {
+                self.step_aside(true);
+            }
             let busy = self.turn(&mut runner);
             self.rest_unless(busy, ServerPhase::Running);
         }
@@ -141,9 +150,13 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T
         runner.tick(now_ns, self);
         let next = self.local.next(now_ns, &mut self.view);
         self.view.flush(&mut self.executor.tx, now_ns);
+        if let Some(core) = &mut self.core {
+            let took = matches!(next, Next::Run { .. });
+            core.show_run_queue(took, self.view.queued());
+        }
         match next {
             Next::Run { job, slice_ns } => {
-                if L::STEALS && self.backoff.may_sleep() {
+                if L::STEALS && self.core.is_none() && self.backoff.may_sleep() {
                     self.peers.wake_one();
                 }
                 let stopped_ns = runner.run(job, slice_ns, self);
@@ -157,7 +170,23 @@ impl<L: Local, S: Service, R: Rx, T: Tx, C: Classifier> SteeredWorker<L, S, R, T
         true
     }
 
+    /// The core is revoked, or of no use: the worker gives it back, and gets on when it has one again. Those that have cores look after its
+    /// queues meanwhile.
+    #[cold]
+    fn step_aside(&mut self, revoked: bool) {
+        let Some(core) = &mut self.core else { return };
+        if core.withdraw(|| true) {
+            let waits = revoked && !self.view.finds_nothing();
+            let view = &self.view;
+            core.leave(waits, &mut || view.finds_nothing());
+        }
+        self.backoff.slept();
+    }
+
     fn sleep_in(&mut self, phase: ServerPhase) {
+        if self.core.is_some() {
+            return self.step_aside(false);
+        }
         let thief = L::STEALS && !self.peers.all_asleep_but(self.index);
         let timeout_ns = if thief { THIEF_SLEEP_NS } else { MAX_SLEEP_NS };
         let control = &self.control;

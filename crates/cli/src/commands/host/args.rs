@@ -118,6 +118,10 @@ pub(super) fn own_socket(uid: u32) -> PathBuf {
 }
 
 impl DaemonChoice {
+    pub(crate) fn at(socket: Option<PathBuf>) -> Self {
+        Self { socket }
+    }
+
     /// The socket of the daemon that is meant.
     pub(crate) fn find(&self) -> Result<PathBuf> {
         if let Some(path) = &self.socket {

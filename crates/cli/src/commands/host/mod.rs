@@ -12,13 +12,23 @@ mod top_view;
 
 use crate::commands::ctl::client;
 use crate::commands::terminal;
+use crate::error::UsageError;
 use crate::output;
 use anyhow::Result;
 pub(crate) use args::Args;
 use args::{HostCommand, HostStatusArgs, HostTopArgs};
+use headway_host::client::ClientError;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
+
+/// What a user can mend is said as such.
+pub(crate) fn client_error(error: ClientError) -> anyhow::Error {
+    match error {
+        ClientError::System { .. } | ClientError::Memory(_) => error.into(),
+        _ => UsageError(error.to_string()).into(),
+    }
+}
 
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {

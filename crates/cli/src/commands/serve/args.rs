@@ -1,5 +1,6 @@
 //! The flags of `headway serve`.
 
+use super::hosted::HostedFlags;
 use super::interrupt::InterruptFlags;
 use super::rack::RackFlags;
 use crate::args;
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     pub(super) layout: Option<LayoutFlag>,
     #[command(flatten)]
     pub(super) rack: RackFlags,
+    #[command(flatten)]
+    pub(super) hosted: HostedFlags,
     #[command(flatten)]
     pub(super) interrupt: InterruptFlags,
     /// What threads without work do [default: spin-then-park]

@@ -104,6 +104,7 @@ impl ServeSettings {
         let thread = match self.layout.value {
             Layout::Dedicated => true,
             Layout::Inline => false,
+            Layout::Auto if self.host.is_some() => false,
             Layout::Auto => {
                 let threads = self.workers.value + admission.dispatchers;
                 by_signal || headway_sim::available_threads() >= threads

@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod ctl;
 mod datapath;
 mod describe;
+mod hosted;
 mod interrupt;
 mod meter;
 mod rack;
@@ -44,7 +45,7 @@ const DRAIN_NS: u64 = 10_000_000_000;
 impl Args {
     pub(crate) fn run(self) -> Result<ExitCode> {
         let (check, stats, record) = (self.check, self.stats, self.record.clone());
-        let settings = self.settings()?;
+        let mut settings = self.settings()?;
         let admission = settings.admit()?;
         if check {
             return Ok(ExitCode::SUCCESS);
@@ -54,7 +55,8 @@ impl Args {
         let names = names.chain(["unknown".to_owned()]).collect();
         let wish = Wish::new(stats, record.as_deref(), names)?;
         let early = settings.control_socket(settings.listen.value.port())?;
-        let server = settings.start(wish.journal_entries())?;
+        let cores = settings.join_host()?;
+        let server = settings.start(wish.journal_entries(), cores)?;
         for line in describe::lines(&server, &settings, admission, &classes) {
             eprintln!("{line}");
         }
@@ -67,7 +69,7 @@ impl Args {
             (early, _) => early,
         };
         let _socket = answer_control(socket, &server)?;
-        announce(&server, &settings.listen.value)?;
+        announce(&server, &settings)?;
         let learner = Learner::of(&server, settings.workers.value);
         server.wait();
         let stopped = server.shutdown(settings.drain);
@@ -104,18 +106,23 @@ impl Args {
             &set.layout,
             Layout::default,
         );
+        let asks_workers = self.workers.is_some() || set.workers.is_some();
+        let host = self.hosted.app(asks_workers);
         let interruption = Interruption::of(self.interrupt, &file, app)?;
         Ok(ServeSettings {
             workers: file.given("workers", self.workers, &set.workers, || {
                 let by_signal = interruption.mechanism() == Mechanism::Signal;
                 let cores = headway_sim::available_threads();
-                default_workers(&policy.value, layout.value, by_signal, cores)
+                // Nobody but the workers has cores there.
+                let layout = host.as_ref().map_or(layout.value, |_| Layout::Inline);
+                default_workers(&policy.value, layout, by_signal, cores)
             }),
             listen: file
                 .given("listen", self.listen, &set.listen, || LISTEN.into())
                 .parse(|url| ListenAddress::parse(url))?,
             app,
             rack,
+            host,
             interruption,
             policy,
             workload: file
@@ -188,15 +195,15 @@ fn answer_control(socket: Option<ControlSocket>, server: &Server) -> Result<Opti
 }
 
 /// The first line is for programs that wait for the server, the rest for people.
-fn announce(server: &Server, listen: &ListenAddress) -> Result<()> {
+fn announce(server: &Server, settings: &ServeSettings) -> Result<()> {
     let Some(addr) = server.local_addr() else {
         return Ok(());
     };
-    if let Some(why) = server.unpinned() {
+    if let (Some(why), None) = (server.unpinned(), &settings.host) {
         eprintln!("threads are not pinned: {why}; latencies will suffer");
     }
     let mut out = std::io::stdout().lock();
-    writeln!(out, "listening {}", listen.shown(addr))?;
+    writeln!(out, "listening {}", settings.listen.value.shown(addr))?;
     Ok(out.flush()?)
 }
 

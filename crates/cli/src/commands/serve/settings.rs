@@ -3,17 +3,20 @@
 use super::config::Sourced;
 use super::ctl::{ControlSocket, Place};
 use super::datapath::{ListenAddress, is_of_device};
+use super::hosted::HostedApp;
 use super::interrupt::Interruption;
 use super::rack::RackMembership;
 use crate::commands::apps::{BuiltInApp, KvFlags};
 use crate::ctl::place::SocketKind;
-use crate::error::explain;
+use crate::error::{explain, usage};
 use anyhow::Result;
+use headway_host::client::HostClient;
 use headway_net::classify::AnyClassifier;
 use headway_net::udp::Steering;
 use headway_policy::systems::ServerSpec;
 use headway_runtime::{Idle, Layout, Pin, Server, StartError};
 use headway_workload::Workload;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Everything decided. What the server may still refuse keeps its place.
@@ -23,6 +26,8 @@ pub(super) struct ServeSettings {
     pub(super) policy: Sourced<ServerSpec>,
     /// The rack that the server belongs to.
     pub(super) rack: Option<RackMembership>,
+    /// The daemon that grants its cores.
+    pub(super) host: Option<HostedApp>,
     pub(super) workers: Sourced<usize>,
     pub(super) workload: Workload,
     pub(super) classifier: AnyClassifier,
@@ -48,7 +53,7 @@ impl ServeSettings {
         ControlSocket::bind(&self.ctl, SocketKind::Server, port)
     }
 
-    pub(super) fn start(&self, journal: usize) -> Result<Server> {
+    pub(super) fn start(&self, journal: usize, cores: Option<Arc<HostClient>>) -> Result<Server> {
         let builder = Server::builder()
             .workers(self.workers.value)
             .policy_spec(self.policy.value.clone())
@@ -70,6 +75,10 @@ impl ServeSettings {
             Some(_) => builder.behind_switch(),
             None => builder,
         };
+        let builder = match cores {
+            Some(cores) => builder.cores_from(cores),
+            None => builder,
+        };
         let steering = self.steer.as_ref().map(|steer| steer.value);
         let opened = self.listen.value.open(steering.unwrap_or_default());
         let datapath = opened.map_err(|why| self.listen.refused(why))?;
@@ -80,6 +89,7 @@ impl ServeSettings {
             StartError::Policy(error) => self.policy.refused(explain(&error)),
             StartError::NoDispatcher { .. } => self.policy.refused(error),
             StartError::InlineSignals | StartError::ClockTooLate => self.layout.refused(error),
+            StartError::Hosted(_) => usage("--host", error),
             StartError::Workers { .. } => self.workers.refused(error),
             StartError::QueueLimit { .. } => self.queue_limit.refused(error),
             StartError::TooFewCores { .. } | StartError::Pin(_) => self.pin.refused(error),

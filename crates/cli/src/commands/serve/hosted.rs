@@ -1,0 +1,65 @@
+//! A server among the applications that trade the cores of a host.
+
+use super::settings::ServeSettings;
+use crate::commands::host::args::DaemonChoice;
+use crate::commands::host::client_error;
+use anyhow::Result;
+use headway_host::client::{ClientOptions, HostClient};
+use headway_kthread::CoreSource;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[derive(clap::Args)]
+pub(super) struct HostedFlags {
+    /// Run on the cores that a daemon (`headway host`) grants, as its application of this name: workers come and go
+    #[arg(long, value_name = "NAME")]
+    pub(super) host: Option<String>,
+    /// The daemon, by the socket at which applications register [default: that of the system, else that of this user]
+    #[arg(long, value_name = "PATH", requires = "host")]
+    pub(super) socket: Option<PathBuf>,
+}
+
+/// An application of a daemon.
+pub(super) struct HostedApp {
+    name: String,
+    daemon: DaemonChoice,
+    /// Whether the number of workers was chosen.
+    asks_workers: bool,
+}
+
+impl HostedFlags {
+    pub(super) fn app(self, asks_workers: bool) -> Option<HostedApp> {
+        Some(HostedApp {
+            name: self.host?,
+            daemon: DaemonChoice::at(self.socket),
+            asks_workers,
+        })
+    }
+}
+
+impl ServeSettings {
+    /// Registers with the daemon, if there is one. Workers whose number nobody chose are as many as the cores that the daemon may grant.
+    pub(super) fn join_host(&mut self) -> Result<Option<Arc<HostClient>>> {
+        let Some(app) = &self.host else {
+            return Ok(None);
+        };
+        let socket = app.daemon.find()?;
+        let options = ClientOptions {
+            // Workers look at their orders between requests, and at probes within.
+            probes: true,
+            may_stop: || false,
+            ..ClientOptions::new(&app.name, self.workers.value)
+        };
+        let client = HostClient::register(&socket, &options).map_err(client_error)?;
+        if !app.asks_workers {
+            self.workers.value = self.workers.value.min(client.kthreads());
+        }
+        eprintln!(
+            "application {} of the daemon at {}: {} workers come and go as it grants cores",
+            app.name,
+            socket.display(),
+            self.workers.value
+        );
+        Ok(Some(Arc::new(client)))
+    }
+}
