@@ -80,6 +80,13 @@ impl PacketSender {
         Ok(self.cursor.room(&self.ring, 1)? > 0)
     }
 
+    /// Packets that the other side has not taken yet, by what it says.
+    #[inline]
+    #[must_use]
+    pub fn unread(&self) -> u32 {
+        self.cursor.unread(&self.ring)
+    }
+
     /// Writes a packet and hands it over; false where there is no room, or the packet is longer than a slot.
     ///
     /// # Errors

@@ -51,6 +51,11 @@ impl LaneDevice {
         lanes.any(|lane| lane.receiver.has_packet() == Ok(true))
     }
 
+    /// Whether packets wait to be taken by the data plane.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.sender.unread() > 0)
+    }
+
     /// Takes the next packet, from the lanes in turn; its length.
     fn take(&mut self) -> Option<usize> {
         for _ in 0..self.lanes.len() {

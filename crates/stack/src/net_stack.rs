@@ -84,6 +84,8 @@ pub(crate) enum Transport {
 
 /// Of ports that the stack chooses.
 const FIRST_CHOSEN: u16 = 49152;
+/// How often a thread that waits for the end of connections looks.
+const FLUSH_LOOK: Duration = Duration::from_millis(1);
 /// How long a connection without an owner may take to end.
 const ORPHAN_TIMEOUT: time::Duration = time::Duration::from_secs(60);
 
@@ -152,6 +154,22 @@ impl<T: ThreadParking> NetStack<T> {
         Some(Duration::from_micros(delay.total_micros()))
     }
 
+    /// Waits until the other sides have all that dropped connections wrote, and have been told their ends, and until the data plane has taken
+    /// every packet; at most for `patience`. Whether it is so.
+    ///
+    /// What this stack has not sent, or must send again, goes with the process: an application calls this before its end. Somebody else keeps polling.
+    #[must_use]
+    pub fn flush(&self, patience: Duration) -> bool {
+        let begun = Instant::now();
+        while self.locked().owes_anything() {
+            let Some(left) = patience.checked_sub(begun.elapsed()) else {
+                return false;
+            };
+            self.threads.park(Some(left.min(FLUSH_LOOK)));
+        }
+        true
+    }
+
     /// What became of the application's packets.
     #[must_use]
     pub fn counts(&self) -> LaneCounts {
@@ -216,6 +234,20 @@ impl StackCore {
             }
             !is_over
         });
+    }
+
+    /// Whether a connection without an owner has something that the other side has not acknowledged, or a packet waits.
+    fn owes_anything(&self) -> bool {
+        let mut orphans = self.orphans.iter();
+        let owes = orphans.any(|&handle| {
+            let socket = self.sockets.get::<tcp::Socket<'_>>(handle);
+            match socket.state() {
+                // Until its end is acknowledged.
+                tcp::State::FinWait1 | tcp::State::Closing | tcp::State::LastAck => true,
+                _ => socket.send_queue() > 0,
+            }
+        });
+        owes || self.device.has_unsent()
     }
 
     /// A connection loses its owner: it says farewell, and ends by itself.
