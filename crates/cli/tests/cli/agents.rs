@@ -181,12 +181,20 @@ fn pile_up(socket: &UdpSocket, requests: u32, spin_us: u32) {
     }
 }
 
+/// Requests by which the servers come to say how much they have: 0.6 s of work for each of two.
+const LONGS: u32 = 300;
+
 /// Long requests by the switch to both servers, and then many more to the first one past the switch: only its own responses say that it
 /// has them. Returns the client behind whose requests they wait, once all of these are answered.
 fn fill_the_first(rack: &AgentRack, past_the_switch: u32) -> UdpSocket {
-    const LONGS: u32 = 100;
+    let forwarded = |status: &Value| status["counts"]["requests"].as_u64().unwrap();
+    let before = forwarded(&status(&rack.rack));
     let client = rack.client();
     pile_up(&client, LONGS, 4000);
+    // So that none of them waits behind what comes now.
+    rack.wait("all are at the servers", |status| {
+        forwarded(status) == before + u64::from(LONGS)
+    });
     let direct = UdpSocket::bind("127.0.0.1:0").unwrap();
     direct.connect(rack.servers[0].addr()).unwrap();
     pile_up(&direct, past_the_switch, 4000);
@@ -225,15 +233,15 @@ fn racksched_hears_of_queues_from_the_servers_themselves() {
         assert_eq!(buffer[2..6], index.to_be_bytes());
     }
     let counts = &status(&rack.rack)["counts"];
-    assert_eq!(counts["requests"], sent + 200, "{counts}");
-    assert_eq!(counts["answered"], sent + 200, "{counts}");
+    let by_switch = sent + u64::from(LONGS) + 100;
+    assert_eq!(counts["requests"], by_switch, "{counts}");
+    assert_eq!(counts["answered"], by_switch, "{counts}");
     let [first, second] = <[Serving; 2]>::try_from(rack.servers).ok().unwrap();
     let (first, second) = (served(first), served(second));
-    assert_eq!(first + second, sent + 500);
-    // Each had about half of what came before: of the last hundred the second one got all.
-    println!("{first} and {second} of {sent} + 500");
-    let even = sent / 2 + 50;
-    assert!(second >= even + 70, "{first} and {second} of {sent} + 500");
+    assert_eq!(first + second, by_switch + 300);
+    // Each had about half of what came before. Of the last hundred the second one got all.
+    let even = (sent + u64::from(LONGS)) / 2;
+    assert!(second >= even + 70, "{first} and {second}, half is {even}");
 }
 
 #[test]
@@ -250,7 +258,8 @@ fn netclone_clones_nothing_to_a_server_that_says_it_is_busy() {
     all_served(&client, 1, 20, 100);
     let last = status(&rack.rack);
     assert_eq!(cloned(&last), before, "{last}");
-    assert_eq!(last["counts"]["answered"], sent + 200, "{last}");
+    let by_switch = sent + u64::from(LONGS) + 100;
+    assert_eq!(last["counts"]["answered"], by_switch, "{last}");
     assert_eq!(last["counts"]["shed"], 0, "{last}");
 }
 

@@ -24,22 +24,19 @@ fn in_turn(test: &'static str, body: impl FnOnce() + Send + 'static) {
     in_namespaces(test, body);
 }
 
-/// A host with two servers, at ports 6000 and 6001, and a client with an address of its own.
-struct Rack {
-    host: Host<Loaded>,
+/// A host with two servers, at ports 6000 and 6001, and a client with an address of its own. The device goes with it.
+struct DeviceRack {
+    /// What each server served in all.
+    host: Host<[u64; 2]>,
     is_up: Receiver<()>,
+    /// Each asks for a load.
     go: Sender<()>,
+    found: Receiver<Value>,
 }
 
-/// What a load found, and what each server served.
-struct Loaded {
-    run: Value,
-    served: [u64; 2],
-}
-
-impl Rack {
+impl DeviceRack {
     fn start(servers: &'static [&'static str]) -> Self {
-        let ((up, is_up), (go, wait)) = (channel(), channel::<()>());
+        let ((up, is_up), (go, wait), (finds, found)) = (channel(), channel::<()>(), channel());
         let host = Host::start(CLIENT, move || {
             shell(
                 "ip address add 10.77.0.99/24 dev e0
@@ -52,39 +49,40 @@ impl Rack {
                 Serving::start_command(&[&serve[..], &rest, servers].concat())
             });
             up.send(()).expect("the test waits");
-            // A test that ends without a load is over.
-            let run = wait.recv().map(|()| {
+            for () in &wait {
                 let url = format!("udp://{LISTEN}");
                 let load = ["load", &url, "--workload", "shenango-bimodal"];
                 let rate = ["--rate", "2000", "--duration", "2s", "--timeout", "2s"];
-                super::json(&[&load[..], &rate, &["--format", "json"]].concat())
-            });
-            let served = started.map(|server| {
+                let run = super::json(&[&load[..], &rate, &["--format", "json"]].concat());
+                finds.send(run).expect("the test waits");
+            }
+            started.map(|server| {
                 server.signal(libc::SIGTERM);
                 let (code, said) = server.end();
                 assert_eq!(code, Some(0), "{said}");
                 figure(&said, "served ")
-            });
-            Loaded {
-                run: run.unwrap_or(Value::Null),
-                served,
-            }
+            })
         });
         assert_eq!(host.wire(), "p2");
         shell("ip address add 10.77.0.1/24 dev p2");
         host.begin();
         is_up.recv().expect("the servers start");
-        Self { host, is_up, go }
+        Self {
+            host,
+            is_up,
+            go,
+            found,
+        }
     }
 
-    fn load(self) -> Loaded {
+    fn load(&self) -> Value {
         self.go.send(()).expect("the host waits");
-        self.host.end()
+        self.found.recv().expect("the load ends")
     }
 
-    fn end(self) {
+    fn end(self) -> [u64; 2] {
         drop((self.go, self.is_up));
-        self.host.end();
+        self.host.end()
     }
 }
 
@@ -107,7 +105,7 @@ fn a_switch_on_a_device_answers_all_whatever_the_policy_and_leaves_nothing() {
     for policy in ["pallas,clone=off", "racksched", "netclone"] {
         in_turn("headway rack --listen xdp://", move || {
             enter_namespace();
-            let rack = Rack::start(&["--policy", "c-fcfs"]);
+            let rack = DeviceRack::start(&["--policy", "c-fcfs"]);
             let folder = tempfile::tempdir().expect("a folder");
             let ctl = folder.path().join("rack");
             let ctl = ctl.to_str().expect("a plain path");
@@ -115,7 +113,7 @@ fn a_switch_on_a_device_answers_all_whatever_the_policy_and_leaves_nothing() {
             let mut switch = Serving::start_command(&args);
             assert_eq!(switch.url, "xdp://p2:7100");
             assert!(has_program("p2"));
-            let Loaded { run, served } = rack.load();
+            let run = rack.load();
             assert_eq!(count(&run, "lost"), 0, "{policy}: {run}");
             assert_eq!(count(&run, "duplicates"), 0, "{policy}: {run}");
             assert!(count(&run, "sent") > 2_000, "{run}");
@@ -123,11 +121,12 @@ fn a_switch_on_a_device_answers_all_whatever_the_policy_and_leaves_nothing() {
             let counted = |name: &str| status["counts"][name].as_u64().expect("a count");
             assert_eq!(counted("requests"), count(&run, "sent"));
             assert_eq!(counted("answered"), count(&run, "answered"));
+            switch.kill();
+            has_no_program_soon("p2");
+            let served = rack.end();
             let copies = counted("requests") + counted("cloned");
             assert_eq!(served.iter().sum::<u64>(), copies, "{policy}");
             assert!(served.iter().all(|&served| served > 0), "{served:?}");
-            switch.kill();
-            has_no_program_soon("p2");
         });
     }
 }
@@ -136,7 +135,7 @@ fn a_switch_on_a_device_answers_all_whatever_the_policy_and_leaves_nothing() {
 fn what_a_device_cannot_switch_is_one_sentence_with_its_remedy() {
     in_turn("what headway rack --listen xdp:// refuses", || {
         enter_namespace();
-        let rack = Rack::start(&["--policy", "c-fcfs"]);
+        let rack = DeviceRack::start(&["--policy", "c-fcfs"]);
         let says = |before: &[&str], args: &[&str], parts: &[&str]| {
             let said = refused_by(before, args);
             assert_eq!(said.trim().lines().count(), 1, "one sentence: {said}");
@@ -191,8 +190,8 @@ fn what_a_device_cannot_switch_is_one_sentence_with_its_remedy() {
         // The first one goes on.
         assert!(has_program("p2"));
         drop(first);
-        rack.end();
         has_no_program_soon("p2");
+        rack.end();
     });
 }
 
