@@ -3,6 +3,7 @@
 use super::serving::{Serving, count, figure};
 use crate::children::TestChild;
 use crate::headway;
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -162,8 +163,10 @@ fn a_program_keeps_its_status_and_the_daemon_says_who_has_which_core() {
 
 /// What the daemon counts of an application.
 fn counted(place: &str, name: &str, field: &str) -> u64 {
-    let status = crate::json(&["host", "status", "--socket", place, "--format", "json"]);
-    let mut apps = status["apps"].as_array().expect("applications").iter();
+    let output = headway(&["host", "status", "--socket", place, "--format", "json"]);
+    // A daemon that just began to listen does not answer yet.
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let mut apps = status["apps"].as_array().into_iter().flatten();
     let app = apps.find(|app| app["name"] == name);
     app.and_then(|app| app[field].as_u64()).unwrap_or(0)
 }
