@@ -4,9 +4,8 @@ use super::serving::{Serving, count, figure};
 use crate::children::TestChild;
 use crate::headway;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Why cores cannot be dealt out here, if they cannot.
@@ -24,20 +23,20 @@ fn daemon(socket: &Path) -> TestChild {
 }
 
 fn daemon_of(socket: &Path, apps: &[&str]) -> TestChild {
+    let said = tempfile::NamedTempFile::new().expect("a file");
     let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
     command
         .arg("host")
         .args(apps.iter().flat_map(|app| ["--app", app]))
         .args(["--share-core", "--socket"])
         .arg(socket)
-        .stderr(Stdio::piped());
-    let mut child = TestChild::start(&mut command);
-    // It says what it does once it listens.
-    let mut line = String::new();
-    BufReader::new(child.stderr())
-        .read_line(&mut line)
-        .expect("it speaks");
-    assert!(line.contains("deals out cores"), "{line}");
+        .stderr(said.reopen().expect("a file"));
+    let child = TestChild::start(&mut command);
+    // It says what it does once it listens. What it says later must have somewhere to go.
+    until("the daemon listens", || {
+        let said = std::fs::read_to_string(said.path()).expect("a file");
+        said.contains("deals out cores")
+    });
     child
 }
 
