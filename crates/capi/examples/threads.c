@@ -1,6 +1,6 @@
 /* A thousand threads in user space take turns at a counter, and the last one to come wakes the first.
  *   cc -O2 threads.c $(pkg-config --cflags --libs headway) -o threads && ./threads 2 */
-#include <headway.h>
+#include <headway_threads.h>
 #include <stdio.h>
 #include <stdlib.h>
 

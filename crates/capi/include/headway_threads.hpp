@@ -1,8 +1,8 @@
-/* Threads in user space for C++17: as std::thread, std::mutex and std::condition_variable, beside headway.h. See docs/threads.md. */
+/* Threads in user space for C++17: as std::thread, std::mutex and std::condition_variable, over headway_threads.h. See docs/threads.md. */
 #ifndef HEADWAY_THREADS_HPP
 #define HEADWAY_THREADS_HPP
 
-#include "headway.h"
+#include "headway_threads.h"
 
 #include <chrono>
 #include <condition_variable>

@@ -38,10 +38,10 @@ pub struct HeadwayThread {
 }
 
 /// A word of the program's, which goes to another thread.
-struct Word(*mut c_void);
+struct ThreadWord(*mut c_void);
 
 // SAFETY: the program says what it may be used for.
-unsafe impl Send for Word {}
+unsafe impl Send for ThreadWord {}
 
 /// Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
 ///
@@ -96,7 +96,7 @@ pub unsafe extern "C" fn headway_runtime_run(
         let (Some(runtime), Some(body)) = (unsafe { runtime.as_ref() }, body) else {
             return Err(CallFailure::argument("the runtime or the function is null"));
         };
-        let argument = Word(argument);
+        let argument = ThreadWord(argument);
         runtime.0.run(move || {
             let argument = argument;
             // SAFETY: the caller's promise.
@@ -144,11 +144,11 @@ pub unsafe extern "C" fn headway_spawn(
             return Err(CallFailure::argument("the thread's function is null"));
         };
         in_thread_of_runtime("headway_spawn")?;
-        let argument = Word(argument);
+        let argument = ThreadWord(argument);
         let spawned = try_spawn(move || {
             let argument = argument;
             // SAFETY: the caller's promise.
-            Word(unsafe { body(argument.0) })
+            ThreadWord(unsafe { body(argument.0) })
         });
         let handle =
             spawned.map_err(|error| CallFailure::new(HEADWAY_E_START, error.to_string()))?;
@@ -208,7 +208,7 @@ pub extern "C" fn headway_thread_sleep(ns: u64) {
 
 /// # Safety
 /// As [`headway_join`].
-unsafe fn handle_of(thread: *mut HeadwayThread) -> Result<JoinHandle<Word>, CallFailure> {
+unsafe fn handle_of(thread: *mut HeadwayThread) -> Result<JoinHandle<ThreadWord>, CallFailure> {
     let word: Option<NonNull<()>> = NonNull::new(thread).map(NonNull::cast);
     let word = word.ok_or_else(|| CallFailure::argument("the thread is null"))?;
     // SAFETY: the caller's promise.
@@ -225,4 +225,4 @@ pub(crate) fn in_thread_of_runtime(function: &str) -> Result<(), CallFailure> {
     )))
 }
 
-const _: () = assert!(size_of::<JoinHandle<Word>>() == size_of::<*const ()>());
+const _: () = assert!(size_of::<JoinHandle<ThreadWord>>() == size_of::<*const ()>());

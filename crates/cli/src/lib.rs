@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod ctl;
+mod device_port;
 mod error;
 mod learning;
 mod output;

@@ -154,6 +154,23 @@ impl Peer {
         self.port
     }
 
+    /// The interface of a link-local address, or the number by which a datapath below IP knows the way to the peer; 0 without one.
+    #[inline]
+    #[must_use]
+    pub fn scope(&self) -> u32 {
+        u32::from_ne_bytes(self.scope)
+    }
+
+    /// The same address and port with this scope.
+    #[inline]
+    #[must_use]
+    pub fn with_scope(self, scope: u32) -> Peer {
+        Peer {
+            scope: scope.to_ne_bytes(),
+            ..self
+        }
+    }
+
     /// Whether this is that address, an IPv4 one mapped, and that port.
     #[inline]
     pub(crate) fn is_at(&self, ip: [u8; 16], port: u16) -> bool {
@@ -173,8 +190,7 @@ impl Peer {
 
     /// The address as an IPv6 socket wants it, an IPv4 one mapped.
     pub(crate) fn mapped(&self) -> SocketAddrV6 {
-        let scope = u32::from_ne_bytes(self.scope);
-        SocketAddrV6::new(Ipv6Addr::from(self.ip), self.port, 0, scope)
+        SocketAddrV6::new(Ipv6Addr::from(self.ip), self.port, 0, self.scope())
     }
 }
 

@@ -17,6 +17,7 @@
 //! | requests that the policy holds back | `held.rs` |
 //! | what was forwarded, and what was dropped for which reason | [`PacketCounts`] |
 //! | a kind of socket, in batches | [`PacketPort`], [`UdpPort`] |
+//! | a device's packets by `AF_XDP` | `xsk.rs`, [`headway_xsk::XskUdpPort`] |
 //! | the loop between a port and the switch | [`PortSwitch`], [`UdpSwitch`] |
 //! | registers and tables between switch and control plane | [`SwitchTables`] |
 //! | when to change the tables, and into what | [`RackControl`] |
@@ -35,6 +36,7 @@ mod tables;
 mod types;
 mod udp;
 mod watch;
+mod xsk;
 
 pub use addresses::{AddressError, ServerAddresses};
 pub use control::{RackControl, ScoringTask, keep_control, run_control, score_by_simulation};

@@ -1,24 +1,108 @@
-//! The switch on loopback before real servers: what clients see.
+//! The switch before real servers: what clients see. On loopback by UDP, and by `AF_XDP` between network namespaces, as root.
 
 mod common;
+#[path = "../../xdp/tests/common/net.rs"]
+mod net;
 
 use common::{Dynamic, ROOM, header, policy, request};
 use headway_net::header::{CloneRole, HEADER_BYTES, Status};
-use headway_rack::{PacketCounts, ServerAddresses, SwitchLimits, UdpSwitch};
+use headway_rack::{
+    PacketCounts, PacketPort, PortSwitch, ServerAddresses, SwitchLimits, SwitchStopper, UdpPort,
+    UdpSwitch,
+};
 use headway_runtime::{Pin, Server};
+use headway_xsk::{LinkedHost, MacAddress, XskUdpPort};
+use net::{Host, enter_namespace, host_mac, shell};
 use std::net::{SocketAddr, UdpSocket};
-use std::sync::Arc;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 const LOOPBACK: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+/// The host of servers and clients behind the switch's device.
+const HOST: u8 = 2;
+/// Where servers are in that host, and where clients are.
+const SERVERS: SocketAddr = address([10, 77, 0, HOST], 0);
+const CLIENTS: SocketAddr = address([10, 77, 0, 99], 0);
 /// Longer than any of these tests waits for something that comes.
 const FOREVER: Duration = Duration::from_secs(60);
 
+const fn address([a, b, c, d]: [u8; 4], port: u16) -> SocketAddr {
+    let ip = std::net::Ipv4Addr::new(a, b, c, d);
+    SocketAddr::new(std::net::IpAddr::V4(ip), port)
+}
+
+/// Where a switch has its port, and clients and servers theirs.
+#[derive(Clone)]
+enum Place {
+    Loopback,
+    /// The switch has a device of another namespace: what enters it.
+    Device(Arc<std::fs::File>),
+}
+
+impl Place {
+    fn servers(&self) -> SocketAddr {
+        match self {
+            Self::Loopback => LOOPBACK,
+            Self::Device(_) => SERVERS,
+        }
+    }
+
+    fn clients(&self) -> SocketAddr {
+        match self {
+            Self::Loopback => LOOPBACK,
+            Self::Device(_) => CLIENTS,
+        }
+    }
+}
+
+/// Runs a test in a host behind a switch's device; says why not where it cannot. Such tests take turns: each spins.
+fn behind_device(test: &'static str, body: impl FnOnce(&Place) + Send + 'static) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(why) = cannot() {
+        assert!(std::env::var_os("HEADWAY_XDP_REQUIRED").is_none(), "{why}");
+        println!("SKIPPED {test} by AF_XDP: {why}");
+        return;
+    }
+    let test = std::thread::spawn(|| {
+        enter_namespace();
+        let task = nix::unistd::gettid();
+        let space = format!("/proc/{}/task/{task}/ns/net", std::process::id());
+        let space = std::fs::File::open(space).expect("this namespace");
+        let host = Host::start(HOST, move || {
+            shell(
+                "ip address add 10.77.0.99/24 dev e0
+                 ip neigh add 10.77.0.1 lladdr 02:00:00:00:08:02 dev e0 || true",
+            );
+            body(&Place::Device(Arc::new(space)));
+        });
+        assert_eq!(host.wire(), "p2");
+        shell("ip address add 10.77.0.1/24 dev p2");
+        host.begin();
+        host.end();
+    });
+    if let Err(panic) = test.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn cannot() -> Option<String> {
+    let own = std::fs::metadata("/proc/self").expect("/proc");
+    if own.uid() != 0 {
+        return Some("attaching an XDP program needs root".into());
+    }
+    let lacking = headway_xsk::missing();
+    let needs = net::missing().map(str::to_owned);
+    needs.or_else(|| (!lacking.is_empty()).then(|| lacking.join("; ")))
+}
+
 /// A server of one worker that answers with its number and what it was asked.
-fn server(number: u8) -> Server {
+fn server(number: u8, at: SocketAddr) -> Server {
     Server::builder()
         .policy("c-fcfs")
         .class("short", Duration::from_micros(1))
@@ -29,50 +113,93 @@ fn server(number: u8) -> Server {
             let answer = [&[number], call.payload()].concat();
             call.reply(&answer);
         })
-        .listen_udp(LOOPBACK)
+        .listen_udp(at)
         .start()
         .expect("a server")
+}
+
+/// What a switch counted, and the requests that it has left.
+type Ended = (PacketCounts, usize);
+
+/// What a switch's thread says once it has its port.
+struct Begun {
+    at: SocketAddr,
+    stopper: SwitchStopper,
+}
+
+/// What a switch's thread is given.
+struct SwitchPlan {
+    policy: Dynamic,
+    servers: Vec<SocketAddr>,
+    limits: SwitchLimits,
+    stopped: Arc<AtomicBool>,
+}
+
+impl SwitchPlan {
+    fn run(self, place: &Place, begun: &Sender<Begun>) -> Ended {
+        match place {
+            Place::Loopback => self.run_on(UdpPort::bind(LOOPBACK).unwrap(), begun),
+            Place::Device(space) => {
+                nix::sched::setns(space, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+                let port = XskUdpPort::open("p2", 7000).expect("AF_XDP");
+                let host = LinkedHost {
+                    ip: SERVERS.ip(),
+                    mac: MacAddress(host_mac(HOST)),
+                };
+                port.named_hosts().set(vec![host]);
+                self.run_on(port, begun)
+            }
+        }
+    }
+
+    fn run_on(self, port: impl PacketPort, begun: &Sender<Begun>) -> Ended {
+        let servers = ServerAddresses::new(&self.servers).unwrap();
+        let mut switch = PortSwitch::on(port, self.policy, servers, self.limits);
+        let has_begun = Begun {
+            at: switch.local_addr(),
+            stopper: switch.stopper(&self.stopped),
+        };
+        begun.send(has_begun).expect("the test waits");
+        switch.run(&self.stopped);
+        assert_eq!(switch.unsent(), 0);
+        (*switch.switch().counts(), switch.switch().under_way())
+    }
 }
 
 /// A switch before `count` servers, in a thread of its own.
 struct LiveRack {
     servers: Vec<Option<Server>>,
+    place: Place,
     at: SocketAddr,
     stopped: Arc<AtomicBool>,
-    thread: JoinHandle<(PacketCounts, usize)>,
-    stopper: headway_rack::SwitchStopper,
+    thread: JoinHandle<Ended>,
+    stopper: SwitchStopper,
 }
 
 impl LiveRack {
-    fn start(spec: &str, count: u8, answer_ns: u64) -> Self {
-        let servers: Vec<_> = (0..count).map(|number| Some(server(number))).collect();
-        let addresses = servers
-            .iter()
-            .flatten()
-            .map(|server| server.local_addr().unwrap());
-        let addresses: Vec<SocketAddr> = addresses.collect();
-        let limits = SwitchLimits {
-            held: ROOM,
-            answer_ns,
-            ..SwitchLimits::new(2)
-        };
-        let mut switch = UdpSwitch::bind(
-            LOOPBACK,
-            Dynamic(policy(spec, servers.len())),
-            ServerAddresses::new(&addresses).unwrap(),
-            limits,
-        )
-        .unwrap();
+    fn start(place: &Place, spec: &str, count: u8, answer_ns: u64) -> Self {
+        let servers = (0..count).map(|number| Some(server(number, place.servers())));
+        let servers: Vec<_> = servers.collect();
+        let addresses = servers.iter().flatten();
+        let addresses = addresses.map(|server| server.local_addr().unwrap());
         let stopped = Arc::new(AtomicBool::new(false));
-        let stopper = switch.stopper(&stopped);
-        let at = switch.local_addr();
-        let flag = Arc::clone(&stopped);
-        let thread = std::thread::spawn(move || {
-            switch.run(&flag);
-            (*switch.switch().counts(), switch.switch().under_way())
-        });
+        let plan = SwitchPlan {
+            policy: Dynamic(policy(spec, servers.len())),
+            servers: addresses.collect(),
+            limits: SwitchLimits {
+                held: ROOM,
+                answer_ns,
+                ..SwitchLimits::new(2)
+            },
+            stopped: Arc::clone(&stopped),
+        };
+        let (begun, has_begun) = channel();
+        let there = place.clone();
+        let thread = std::thread::spawn(move || plan.run(&there, &begun));
+        let Begun { at, stopper } = has_begun.recv().expect("the switch begins");
         Self {
             servers,
+            place: place.clone(),
             at,
             stopped,
             thread,
@@ -81,14 +208,14 @@ impl LiveRack {
     }
 
     fn client(&self) -> UdpSocket {
-        let socket = UdpSocket::bind(LOOPBACK).unwrap();
+        let socket = UdpSocket::bind(self.place.clients()).unwrap();
         socket.connect(self.at).unwrap();
         socket.set_read_timeout(Some(FOREVER)).unwrap();
         socket
     }
 
     /// What the switch counted, and the requests that it has left.
-    fn stop(self) -> (PacketCounts, usize) {
+    fn stop(self) -> Ended {
         self.stopper.stop();
         assert!(self.stopped.load(Ordering::Acquire));
         self.thread.join().unwrap()
@@ -126,6 +253,15 @@ fn ask(client: &UdpSocket, requests: u32, window: u32) -> [u32; 4] {
 
 #[test]
 fn every_request_is_answered_once_whatever_the_policy() {
+    answer_once(&Place::Loopback);
+}
+
+#[test]
+fn every_request_is_answered_once_whatever_the_policy_by_af_xdp() {
+    behind_device("every request", answer_once);
+}
+
+fn answer_once(place: &Place) {
     for spec in [
         "random",
         "round-robin",
@@ -136,7 +272,7 @@ fn every_request_is_answered_once_whatever_the_policy() {
         "horus",
         "pallas",
     ] {
-        let rack = LiveRack::start(spec, 3, 5_000_000_000);
+        let rack = LiveRack::start(place, spec, 3, 5_000_000_000);
         let (one, two) = (rack.client(), rack.client());
         let other = std::thread::spawn(move || ask(&two, 400, 4));
         let mine = ask(&one, 400, 4);
@@ -157,10 +293,19 @@ fn every_request_is_answered_once_whatever_the_policy() {
     }
 }
 
-/// A server of one worker answers in the order in which it is asked, so its answers tell the order of both ways.
 #[test]
 fn packets_keep_their_order_both_ways() {
-    let rack = LiveRack::start("round-robin", 3, 5_000_000_000);
+    keep_order(&Place::Loopback);
+}
+
+#[test]
+fn packets_keep_their_order_both_ways_by_af_xdp() {
+    behind_device("order", keep_order);
+}
+
+/// A server of one worker answers in the order in which it is asked, so its answers tell the order of both ways.
+fn keep_order(place: &Place) {
+    let rack = LiveRack::start(place, "round-robin", 3, 5_000_000_000);
     let client = rack.client();
     let (mut last, mut buffer) = ([None; 3], [0; 64]);
     for first in (0..3000u32).step_by(30) {
@@ -180,7 +325,16 @@ fn packets_keep_their_order_both_ways() {
 
 #[test]
 fn a_server_that_dies_takes_only_what_it_was_sent() {
-    let mut rack = LiveRack::start("round-robin", 2, 50_000_000);
+    lose_only_what_it_held(&Place::Loopback);
+}
+
+#[test]
+fn a_server_that_dies_takes_only_what_it_was_sent_by_af_xdp() {
+    behind_device("a server that dies", lose_only_what_it_held);
+}
+
+fn lose_only_what_it_held(place: &Place) {
+    let mut rack = LiveRack::start(place, "round-robin", 2, 50_000_000);
     let client = rack.client();
     assert_eq!(ask(&client, 100, 2), [50, 50, 0, 0]);
     let dead = rack.servers[1].take().unwrap();

@@ -4,7 +4,7 @@ use headway_fiber::{Attached, LeftStrand};
 use headway_policy::WorkerId;
 use headway_policy::host::Idleness;
 
-use crate::slices::Slices;
+use crate::slices::UthreadSlices;
 
 use crate::head::Uthread;
 use crate::kernel::KthreadRunner;
@@ -16,7 +16,7 @@ pub(crate) const EPOCH: u64 = 1;
 /// A kthread with a core, between two threads of the user.
 struct KthreadLoop<'a> {
     kthread: &'a KthreadRunner,
-    slices: &'a Slices<'a>,
+    slices: &'a UthreadSlices<'a>,
     idleness: Idleness,
     searching: bool,
 }
@@ -25,7 +25,7 @@ struct KthreadLoop<'a> {
 pub(crate) fn run_kthread(kthread: &KthreadRunner) {
     let attached = Attached::new();
     attached.begin(EPOCH);
-    let slices = Slices::new(kthread, &attached);
+    let slices = UthreadSlices::new(kthread, &attached);
     slices.watch();
     let mut this = KthreadLoop {
         kthread,

@@ -11,7 +11,7 @@ use crate::kernel::KthreadRunner;
 use crate::sync::Ordering;
 
 /// The slices of the threads that a kthread runs.
-pub(crate) struct Slices<'a> {
+pub(crate) struct UthreadSlices<'a> {
     kthread: &'a KthreadRunner,
     attached: &'a Attached,
     looks: Cell<TurnLooks>,
@@ -19,10 +19,10 @@ pub(crate) struct Slices<'a> {
     timed: bool,
 }
 
-impl<'a> Slices<'a> {
+impl<'a> UthreadSlices<'a> {
     /// Of the calling thread, which is the kthread.
-    pub(crate) fn new(kthread: &'a KthreadRunner, attached: &'a Attached) -> Slices<'a> {
-        Slices {
+    pub(crate) fn new(kthread: &'a KthreadRunner, attached: &'a Attached) -> UthreadSlices<'a> {
+        UthreadSlices {
             kthread,
             attached,
             looks: Cell::default(),
@@ -52,7 +52,7 @@ impl<'a> Slices<'a> {
     }
 }
 
-impl Drop for Slices<'_> {
+impl Drop for UthreadSlices<'_> {
     fn drop(&mut self) {
         // SAFETY: no function.
         unsafe { self.attached.set_renewal(None, ptr::null_mut()) };
@@ -62,10 +62,10 @@ impl Drop for Slices<'_> {
 /// A slice is over: whether the thread goes on.
 ///
 /// # Safety
-/// `slices` points to the [`Slices`] of the calling kthread.
+/// `slices` points to the [`UthreadSlices`] of the calling kthread.
 unsafe extern "C" fn is_renewed(slices: *mut (), tsc: u64) -> bool {
     // SAFETY: the caller's promise.
-    let slices = unsafe { &*slices.cast::<Slices<'_>>() };
+    let slices = unsafe { &*slices.cast::<UthreadSlices<'_>>() };
     let kthread = slices.kthread;
     let passes = kthread.passes.load(Ordering::Relaxed);
     let mut looks = slices.looks.get();

@@ -24,7 +24,7 @@ pub enum NeighbourError {
     },
     /// The address is one of this machine.
     #[error(
-        "{server} is an address of this machine, which no interface leads to: name servers of other machines, or leave --xdp out"
+        "{server} is an address of this machine, which no interface leads to: name servers of other machines, or have the switch listen on ADDR:PORT without XDP"
     )]
     Own {
         /// The server.

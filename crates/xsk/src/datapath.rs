@@ -1,22 +1,18 @@
 //! A server's datapath: UDP to a port of a device.
 
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use headway_net::datapath::{Datapath, DatapathEnds};
 use headway_net::udp::Steering;
-use nix::errno::Errno;
-use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, getsockname, setsockopt, socket,
-    sockopt,
-};
 
-use crate::device::{NetDevice, unmapped};
+use crate::device::NetDevice;
 use crate::error::XskError;
 use crate::program::{SteerConfig, SteerProgram, compile};
 use crate::queue::{self, DeviceSockets};
+use crate::reserve::{port_of, reserve};
 use crate::rx::{AttachedProgram, XskRx};
 use crate::tx::XskTx;
 
@@ -48,15 +44,7 @@ impl XskDatapath {
     /// # Errors
     /// [`XskError`], which says what to do.
     pub fn open(config: XskConfig) -> Result<Self, XskError> {
-        let device = NetDevice::find(&config.device)?;
-        if device.addresses.is_empty() {
-            return Err(XskError::NoAddress {
-                device: config.device,
-            });
-        }
-        // Asked first, so that a kernel without these sockets says so before anything is taken.
-        crate::system::xdp_socket()
-            .map_err(|source| XskError::of_call(&device.name, 0, "socket", source))?;
+        let device = NetDevice::find_reachable(&config.device)?;
         let object = compile()?;
         let reserved = reserve(&device, config.port)?;
         let port = port_of(&reserved).unwrap_or(config.port);
@@ -77,11 +65,7 @@ impl XskDatapath {
     /// An address at which the server is asked: the device's first one of IPv4, or its first.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
-        let mut ip4s = self.device.addresses.iter();
-        let ip4 = ip4s.find_map(|ip| unmapped(*ip)).map(IpAddr::V4);
-        let any = self.device.addresses.first();
-        let any = any.map_or(Ipv6Addr::UNSPECIFIED, |ip| Ipv6Addr::from(*ip));
-        SocketAddr::new(ip4.unwrap_or(IpAddr::V6(any)), self.config.port)
+        SocketAddr::new(self.device.address(), self.config.port)
     }
 
     /// Opens the sockets and attaches the program.
@@ -143,51 +127,4 @@ impl Datapath for XskDatapath {
             .collect::<io::Result<_>>()?;
         Ok(DatapathEnds { rxs, txs })
     }
-}
-
-/// A socket of the kernel's on the device's port.
-fn reserve(device: &NetDevice, port: u16) -> Result<OwnedFd, XskError> {
-    // Of both families where there are both.
-    match reserve_of(device, "[::]:0", port) {
-        Err(XskError::System { .. }) => reserve_of(device, "0.0.0.0:0", port),
-        result => result,
-    }
-}
-
-fn reserve_of(device: &NetDevice, any: &str, port: u16) -> Result<OwnedFd, XskError> {
-    let failed = |operation: &'static str| {
-        move |errno: Errno| match errno {
-            Errno::EADDRINUSE => XskError::PortInUse {
-                device: device.name.clone(),
-                port,
-            },
-            Errno::EPERM | Errno::EACCES => XskError::Denied,
-            errno => XskError::System {
-                device: device.name.clone(),
-                operation,
-                source: errno.into(),
-            },
-        }
-    };
-    let mut address: SocketAddr = any.parse().expect("an address of ours");
-    address.set_port(port);
-    let family = if address.is_ipv4() {
-        AddressFamily::Inet
-    } else {
-        AddressFamily::Inet6
-    };
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let fd = socket(family, SockType::Datagram, flags, None).map_err(failed("socket"))?;
-    setsockopt(&fd, sockopt::BindToDevice, &device.name.clone().into())
-        .map_err(failed("SO_BINDTODEVICE"))?;
-    // What the program leaves to the kernel for this port, such as fragments, is for nobody.
-    setsockopt(&fd, sockopt::RcvBuf, &0).map_err(failed("SO_RCVBUF"))?;
-    bind(fd.as_raw_fd(), &SockaddrStorage::from(address)).map_err(failed("bind"))?;
-    Ok(fd)
-}
-
-fn port_of(fd: &OwnedFd) -> Option<u16> {
-    let address: SockaddrStorage = getsockname(fd.as_raw_fd()).ok()?;
-    let v4 = address.as_sockaddr_in().map(|address| address.port());
-    v4.or_else(|| address.as_sockaddr_in6().map(|address| address.port()))
 }

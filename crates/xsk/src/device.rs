@@ -93,6 +93,36 @@ impl NetDevice {
         }
         Ok(device)
     }
+
+    /// Looks up a device that is to be asked by UDP: it has an address, and the kernel has such sockets.
+    pub(crate) fn find_reachable(name: &str) -> Result<Self, XskError> {
+        let device = Self::find(name)?;
+        if device.addresses.is_empty() {
+            return Err(XskError::NoAddress {
+                device: device.name,
+            });
+        }
+        // Asked first, so that a kernel without these sockets says so before anything is taken.
+        system::xdp_socket()
+            .map_err(|source| XskError::of_call(&device.name, 0, "socket", source))?;
+        Ok(device)
+    }
+
+    /// The device's first address of IPv4, or its first.
+    pub(crate) fn address(&self) -> IpAddr {
+        let mut ip4s = self.addresses.iter();
+        let ip4 = ip4s.find_map(|ip| unmapped(*ip)).map(IpAddr::V4);
+        let any = self.addresses.first();
+        let any = any.map_or(Ipv6Addr::UNSPECIFIED, |ip| Ipv6Addr::from(*ip));
+        ip4.unwrap_or(IpAddr::V6(any))
+    }
+
+    /// The device's first address of that family, not a link-local one.
+    pub(crate) fn address_towards(&self, host: IpAddr) -> Option<[u8; 16]> {
+        let is_link_local = |ip: &[u8; 16]| ip[0] == 0xfe && ip[1] & 0xc0 == 0x80;
+        let mut addresses = self.addresses.iter().copied();
+        addresses.find(|ip| unmapped(*ip).is_some() == host.is_ipv4() && !is_link_local(ip))
+    }
 }
 
 /// An address in 16 bytes, an IPv4 one mapped.

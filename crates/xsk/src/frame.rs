@@ -3,7 +3,7 @@
 use headway_net::slot::LINK_BYTES;
 
 use crate::checksum::OnesSum;
-use crate::device::unmapped;
+use crate::device::{MacAddress, unmapped};
 
 const ETHERNET_BYTES: usize = 14;
 const TAG_BYTES: usize = 4;
@@ -45,6 +45,11 @@ impl ReturnLink {
     /// From a slot; a number of tags that cannot be is 2.
     pub(crate) fn of(bytes: [u8; LINK_BYTES]) -> Self {
         Self { bytes }
+    }
+
+    /// Untagged, to this address.
+    pub(crate) fn to(mac: MacAddress) -> Self {
+        Self::new(&mac.0, &[])
     }
 
     fn sender(&self) -> &[u8] {
@@ -187,7 +192,8 @@ pub(crate) struct ResponseFrame<'a> {
     pub(crate) link: ReturnLink,
     pub(crate) from: UdpEnd,
     pub(crate) to: UdpEnd,
-    pub(crate) payload: &'a [u8],
+    /// In two parts, which follow one another.
+    pub(crate) payload: [&'a [u8]; 2],
 }
 
 impl ResponseFrame<'_> {
@@ -203,9 +209,11 @@ impl ResponseFrame<'_> {
             (TYPE_IP6, IP6_BYTES)
         };
         let udp_at = ip_at + ip_bytes;
-        let end = udp_at + UDP_BYTES + self.payload.len();
+        let [first, second] = self.payload;
+        let udp_bytes = UDP_BYTES + first.len() + second.len();
+        let end = udp_at + udp_bytes;
         let frame = to.get_mut(..end)?;
-        let udp_length = u16::try_from(UDP_BYTES + self.payload.len()).ok()?;
+        let udp_length = u16::try_from(udp_bytes).ok()?;
         frame[..6].copy_from_slice(self.link.sender());
         frame[6..12].copy_from_slice(&self.own_mac);
         frame[12..12 + tags.len()].copy_from_slice(tags);
@@ -221,7 +229,9 @@ impl ResponseFrame<'_> {
         datagram[2..4].copy_from_slice(&self.to.port.to_be_bytes());
         datagram[4..6].copy_from_slice(&udp_length.to_be_bytes());
         datagram[6..8].fill(0);
-        datagram[UDP_BYTES..].copy_from_slice(self.payload);
+        let (head, rest) = datagram[UDP_BYTES..].split_at_mut(first.len());
+        head.copy_from_slice(first);
+        rest.copy_from_slice(second);
         let sum = addresses
             .with_number(u16::from(UDP))
             .with_number(udp_length)
@@ -290,7 +300,7 @@ mod tests {
                 ip: ip(is_ip4, 2),
                 port: 7000,
             },
-            payload,
+            payload: [&payload[..payload.len() / 3], &payload[payload.len() / 3..]],
         };
         let mut bytes = vec![0xee; 2048];
         let length = answer.write(&mut bytes).unwrap();
@@ -315,7 +325,7 @@ mod tests {
                 link: ReturnLink::of(read.link.bytes()),
                 from: read.to,
                 to: read.from,
-                payload: read.payload,
+                payload: [read.payload, &[]],
             };
             let mut bytes = vec![0; 2048];
             let length = answer.write(&mut bytes).unwrap();

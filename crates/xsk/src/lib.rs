@@ -8,6 +8,9 @@
 //! |---|---|
 //! | a server's datapath: UDP to a port of a device | [`XskDatapath`] |
 //! | whole frames, to hosts behind the device | [`XskPort`] |
+//! | UDP in and out for one thread, such as a switch's | [`XskUdpPort`] |
+//! | how frames reach senders and named hosts | `links.rs`, [`HostLinks`] |
+//! | the port, kept from others | `reserve.rs` |
 //! | headers and checksums of requests and responses | `frame.rs`, `checksum.rs` |
 //! | the program that steers | `bpf/steer.bpf.c`, `program.rs` |
 //! | sockets and their rings | `socket.rs`, `queue.rs` |
@@ -20,20 +23,25 @@ mod datapath;
 mod device;
 mod error;
 mod frame;
+mod links;
 mod port;
 mod program;
 mod queue;
+mod reserve;
 mod rx;
 mod socket;
 mod support;
 mod system;
 mod tx;
+mod udp_port;
 mod umem;
 
 pub use datapath::{XskConfig, XskDatapath};
 pub use device::MacAddress;
 pub use error::XskError;
+pub use links::{HostLinks, LinkedHost};
 pub use port::{HostAddress, XskPort};
 pub use rx::XskRx;
 pub use support::missing;
 pub use tx::XskTx;
+pub use udp_port::{PortDatagram, XskUdpPort, XskUdpSender};

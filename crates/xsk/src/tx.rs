@@ -113,7 +113,7 @@ impl XskTx {
                 ip: slot.peer.ip(),
                 port: slot.peer.port(),
             },
-            payload: slot.payload(),
+            payload: [slot.payload(), &[]],
         };
         self.sender.push(|frame| answer.write(frame))
     }

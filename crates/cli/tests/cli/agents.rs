@@ -83,6 +83,10 @@ impl AgentRack {
         }
     }
 
+    fn load(&self, rate: &str, duration: &str) -> Value {
+        self.rack.load(rate, duration)
+    }
+
     fn client(&self) -> UdpSocket {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.connect(self.rack.addr()).unwrap();
@@ -166,6 +170,88 @@ fn clones_that_cannot_start_at_once_are_dropped() {
         (&counts["answered"], &counts["shed"]),
         (&40.into(), &0.into())
     );
+}
+
+/// Requests of the spin service that nobody waits for.
+fn pile_up(socket: &UdpSocket, requests: u32, spin_us: u32) {
+    for index in 0..requests {
+        let mut bytes = request(0, index);
+        bytes[6..].copy_from_slice(&(spin_us * 1000).to_be_bytes());
+        socket.send(&bytes).unwrap();
+    }
+}
+
+/// Long requests by the switch to both servers, and then many more to the first one past the switch: only its own responses say that it
+/// has them. Returns the client behind whose requests they wait, once all of these are answered.
+fn fill_the_first(rack: &AgentRack, past_the_switch: u32) -> UdpSocket {
+    const LONGS: u32 = 100;
+    let client = rack.client();
+    pile_up(&client, LONGS, 4000);
+    let direct = UdpSocket::bind("127.0.0.1:0").unwrap();
+    direct.connect(rack.servers[0].addr()).unwrap();
+    pile_up(&direct, past_the_switch, 4000);
+    let mut indices: Vec<u32> = (0..LONGS)
+        .map(|_| {
+            let mut buffer = [0; 64];
+            assert_eq!(client.recv(&mut buffer).expect("an answer in time"), 10);
+            u32::from_be_bytes(buffer[2..6].try_into().unwrap())
+        })
+        .collect();
+    indices.sort_unstable();
+    assert!(indices.into_iter().eq(0..LONGS), "each once");
+    client
+}
+
+/// What a server served in all, at its end.
+fn served(server: Serving) -> u64 {
+    server.signal(libc::SIGTERM);
+    let (code, said) = server.end();
+    assert_eq!(code, Some(0), "{said}");
+    figure(&said, "served ")
+}
+
+#[test]
+fn racksched_hears_of_queues_from_the_servers_themselves() {
+    let rack = AgentRack::start(&["--policy", "racksched"]);
+    let run = rack.load("2000", "1s");
+    assert_eq!(count(&run, "lost"), 0, "{run}");
+    let sent = count(&run, "sent");
+    let client = fill_the_first(&rack, 300);
+    // By what the switch awaits, both are idle. One after the other, so that nothing but the last response counts.
+    for index in 0..100 {
+        client.send(&request(1, index)).unwrap();
+        let mut buffer = [0; 64];
+        assert_eq!(client.recv(&mut buffer).expect("an answer in time"), 10);
+        assert_eq!(buffer[2..6], index.to_be_bytes());
+    }
+    let counts = &status(&rack.rack)["counts"];
+    assert_eq!(counts["requests"], sent + 200, "{counts}");
+    assert_eq!(counts["answered"], sent + 200, "{counts}");
+    let [first, second] = <[Serving; 2]>::try_from(rack.servers).ok().unwrap();
+    let (first, second) = (served(first), served(second));
+    assert_eq!(first + second, sent + 500);
+    // Each had about half of what came before: of the last hundred the second one got all.
+    println!("{first} and {second} of {sent} + 500");
+    let even = sent / 2 + 50;
+    assert!(second >= even + 70, "{first} and {second} of {sent} + 500");
+}
+
+#[test]
+fn netclone_clones_nothing_to_a_server_that_says_it_is_busy() {
+    let rack = AgentRack::start(&["--policy", "netclone"]);
+    let run = rack.load("1000", "1s");
+    assert_eq!(count(&run, "lost"), 0, "{run}");
+    let sent = count(&run, "sent");
+    let idle = status(&rack.rack)["counts"]["cloned"].as_u64();
+    assert!(idle > Some(0), "idle servers get clones");
+    let client = fill_the_first(&rack, 300);
+    let cloned = |status: &Value| status["counts"]["cloned"].as_u64().unwrap();
+    let before = cloned(&status(&rack.rack));
+    all_served(&client, 1, 20, 100);
+    let last = status(&rack.rack);
+    assert_eq!(cloned(&last), before, "{last}");
+    assert_eq!(last["counts"]["answered"], sent + 200, "{last}");
+    assert_eq!(last["counts"]["shed"], 0, "{last}");
 }
 
 #[test]

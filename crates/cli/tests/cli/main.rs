@@ -20,6 +20,7 @@ mod planning;
 mod policies;
 mod racked;
 mod racking;
+mod racking_device_xdp;
 mod racking_xdp;
 mod racks;
 mod recording;

@@ -13,9 +13,9 @@ use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-const CLIENT: u8 = 2;
-const SERVERS: [u8; 2] = [10, 11];
-const LISTEN: &str = "10.77.0.1:7100";
+pub(super) const CLIENT: u8 = 2;
+pub(super) const SERVERS: [u8; 2] = [10, 11];
+pub(super) const LISTEN: &str = "10.77.0.1:7100";
 
 /// Why the kernel's switch cannot be tried here, if so.
 fn cannot() -> Option<String> {
@@ -28,7 +28,7 @@ fn cannot() -> Option<String> {
 }
 
 /// Runs a test in a thread, and so in namespaces that end with it; says why not where it cannot.
-fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
+pub(super) fn in_namespaces(test: &str, body: impl FnOnce() + Send + 'static) {
     if let Some(why) = cannot() {
         assert!(std::env::var_os("HEADWAY_XDP_REQUIRED").is_none(), "{why}");
         println!("SKIPPED {test}: {why}");
@@ -46,7 +46,7 @@ fn server(number: u8) -> (Host<()>, Sender<i32>) {
 }
 
 /// The same with more arguments.
-fn server_with(number: u8, more: Vec<String>) -> (Host<()>, Sender<i32>) {
+pub(super) fn server_with(number: u8, more: Vec<String>) -> (Host<()>, Sender<i32>) {
     let (signals, wait) = channel::<i32>();
     let host = Host::start(number, move || {
         let listen = format!("udp://10.77.0.{number}:6000");
@@ -68,7 +68,7 @@ fn server_with(number: u8, more: Vec<String>) -> (Host<()>, Sender<i32>) {
 }
 
 /// The switch's side of the wires to these hosts, with a route to each.
-fn wire_to(hosts: &[&Host<impl Send + 'static>]) {
+pub(super) fn wire_to(hosts: &[&Host<impl Send + 'static>]) {
     for host in hosts {
         let interface = host.wire();
         shell(&format!(
@@ -78,7 +78,7 @@ fn wire_to(hosts: &[&Host<impl Send + 'static>]) {
     }
 }
 
-fn rack_args<'a>(interfaces: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
+pub(super) fn rack_args<'a>(interfaces: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     let servers = ["--server", "10.77.0.10:6000", "--server", "10.77.0.11:6000"];
     let rack = ["rack", "--listen", LISTEN, "--xdp", interfaces];
     // Tests that run at the same time have the same port, each in its namespace; control sockets lie in one folder.
@@ -90,7 +90,7 @@ fn rack_args<'a>(interfaces: &'a str, rest: &[&'a str]) -> Vec<&'a str> {
     [&rack[..], &servers, no_ctl, rest].concat()
 }
 
-fn status(ctl: &str) -> Value {
+pub(super) fn status(ctl: &str) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_headway"))
         .args(["rack", "status", "--format", "json", "--switch", ctl])
         .output()
@@ -100,7 +100,7 @@ fn status(ctl: &str) -> Value {
 }
 
 /// Whether anything of a switch is on the interface.
-fn has_program(interface: &str) -> bool {
+pub(super) fn has_program(interface: &str) -> bool {
     let driver = shell(&format!("ip -details link show dev {interface}")).contains("xdp");
     driver || shell(&format!("tc qdisc show dev {interface}")).contains("clsact")
 }
@@ -298,7 +298,7 @@ fn a_server_that_stops_tells_the_kernels_switch_first_and_nothing_is_lost() {
 }
 
 /// The error of a command that must exit with 2; `before` goes before it.
-fn refused_by(before: &[&str], args: &[&str]) -> String {
+pub(super) fn refused_by(before: &[&str], args: &[&str]) -> String {
     let command = [before, &[env!("CARGO_BIN_EXE_headway")], args].concat();
     let output = Command::new(command[0])
         .args(&command[1..])

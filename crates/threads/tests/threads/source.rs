@@ -72,6 +72,18 @@ impl CoreSource for TestSource {
         self.inner.notify();
     }
 
+    fn put(&self, entries: u64) {
+        self.inner.put(entries);
+    }
+
+    fn took(&self, entries: u64) {
+        self.inner.took(entries);
+    }
+
+    fn exit(&self) {
+        self.inner.exit();
+    }
+
     fn close(&self) {
         self.inner.close();
     }

@@ -29,8 +29,9 @@ pub(super) struct RunArgs {
     /// Read settings from a TOML file with these flags as keys; flags override it
     #[arg(short, long, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
-    /// Where clients send requests; port 0 lets the system choose [default: 127.0.0.1:7100]
-    #[arg(long, value_name = "ADDR:PORT")]
+    /// Where clients send requests, or xdp://DEVICE:PORT for a device's packets without the kernel's network stack, as root; port 0 lets the system
+    /// choose [default: 127.0.0.1:7100]
+    #[arg(long, value_name = "ADDR:PORT|URL")]
     pub(super) listen: Option<String>,
     /// A server behind the switch, and how many workers it has (1 unless given); repeatable
     #[arg(long, value_name = "ADDR:PORT[,cores=N]")]
@@ -65,6 +66,9 @@ pub(super) struct RunArgs {
     /// Run the switch in the kernel, by XDP on these interfaces, of clients and of servers; as root
     #[arg(long, value_name = "DEV[,DEV]")]
     pub(super) xdp: Option<String>,
+    /// Have servers answer clients themselves, in their own names, past the switch: with --xdp
+    #[arg(long)]
+    pub(super) direct: bool,
     /// Seed of the policy's own randomness [default: 1]
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,

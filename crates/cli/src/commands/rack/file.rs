@@ -22,6 +22,7 @@ pub(super) struct RackConfig {
     pub(super) ctl: Option<Spanned<PathBuf>>,
     pub(super) no_ctl: Option<Spanned<bool>>,
     pub(super) xdp: Option<Spanned<String>>,
+    pub(super) direct: Option<Spanned<bool>>,
     pub(super) seed: Option<Spanned<u64>>,
 }
 
@@ -38,6 +39,7 @@ pub(super) const KEYS: &[&str] = &[
     "ctl",
     "no-ctl",
     "xdp",
+    "direct",
     "seed",
 ];
 

@@ -1,6 +1,7 @@
 //! The switch and its control plane, until a signal.
 
-use super::settings::RackSettings;
+use super::device;
+use super::settings::{RackListen, RackSettings};
 use super::start::{
     EndsWith, announce, begin_control, control_failed, hear_agents, run_agents, score, tell,
 };
@@ -14,7 +15,8 @@ use anyhow::{Context, Result};
 use headway_policy::rack::systems::{self, RackSystem, RackVisit};
 use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, RackShape, Switch, Turns};
 use headway_rack::{
-    ScoringTask, SwitchLimits, SwitchStopper, SwitchTables, UdpSwitch, keep_control,
+    PacketPort, PortSwitch, ScoringTask, SwitchLimits, SwitchStopper, SwitchTables, UdpPort,
+    keep_control,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -49,7 +51,17 @@ impl RackVisit for Starter<'_> {
     fn visit<S: Switch + Send + 'static>(self, system: RackSystem<S>) -> Self::Output {
         match &self.settings.xdp {
             Some(interfaces) => xdp::serve(self.settings, interfaces, system),
-            None => serve(self.settings, system),
+            None => match &self.settings.listen.value {
+                RackListen::Udp(at) => {
+                    let port = UdpPort::bind(*at);
+                    let port = port.map_err(|error| self.settings.listen.refused(error))?;
+                    serve(self.settings, system, port)
+                }
+                RackListen::Device(place) => {
+                    let port = device::open(self.settings, place)?;
+                    serve(self.settings, system, port)
+                }
+            },
         }
     }
 }
@@ -57,6 +69,7 @@ impl RackVisit for Starter<'_> {
 fn serve<S: Switch + Send + 'static>(
     settings: &RackSettings,
     mut system: RackSystem<S>,
+    port: impl PacketPort + Send,
 ) -> Result<ExitCode> {
     let declared = settings.declared.len();
     let limits = SwitchLimits {
@@ -70,13 +83,7 @@ fn serve<S: Switch + Send + 'static>(
     let shaper = system.switch.shaper();
     let turns = shaper.map_or(Turns::Even, |shaper| shaper.turns());
     let (name, params) = (system.name, system.params);
-    let mut switch = UdpSwitch::bind(
-        settings.listen.value,
-        system.switch,
-        settings.addresses.clone(),
-        limits,
-    )
-    .map_err(|error| settings.listen.refused(error))?;
+    let mut switch = PortSwitch::on(port, system.switch, settings.addresses.clone(), limits);
     let at = switch.local_addr();
     let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let agents = hear_agents(settings, at, system.bouncing, &tables)?;

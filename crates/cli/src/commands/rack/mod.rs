@@ -1,6 +1,7 @@
 //! `headway rack`: a rack's switch and its control plane, on this machine.
 
 mod args;
+mod device;
 mod explain;
 mod file;
 mod live;

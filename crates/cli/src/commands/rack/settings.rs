@@ -5,6 +5,7 @@ use super::file::{KEYS, RackFile};
 use crate::args::{host_port as address, rack_policy, time};
 use crate::commands::serve::config::Sourced;
 use crate::commands::serve::ctl::Place;
+use crate::device_port::DevicePort;
 use anyhow::Result;
 use headway_policy::spec::Spec;
 use headway_policy::{ClassHint, MAX_WORKERS};
@@ -12,7 +13,7 @@ use headway_rack::agent::AgentKey;
 use headway_rack::{AddressError, ServerAddresses};
 use headway_sim::class_hints;
 use headway_workload::Workload;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 const LISTEN: &str = "127.0.0.1:7100";
@@ -24,7 +25,7 @@ const UNSEEN_NS: f64 = 1e9;
 
 /// Everything decided. What the system may still refuse keeps its place.
 pub(super) struct RackSettings {
-    pub(super) listen: Sourced<SocketAddr>,
+    pub(super) listen: Sourced<RackListen>,
     pub(super) servers: Vec<SocketAddr>,
     pub(super) cores: Vec<usize>,
     pub(super) addresses: ServerAddresses,
@@ -41,8 +42,52 @@ pub(super) struct RackSettings {
     pub(super) ctl: Sourced<Place>,
     /// The interfaces of the switch in the kernel; none: it runs in user space.
     pub(super) xdp: Option<Sourced<Vec<String>>>,
+    /// Where it is said that servers answer clients themselves, if so: only with `xdp`.
+    pub(super) direct: Option<Sourced<()>>,
     pub(super) seed: u64,
     pub(super) format: RackFormat,
+}
+
+/// What `--listen` says.
+pub(super) enum RackListen {
+    Udp(SocketAddr),
+    /// A port of a device, on all its addresses: for a switch in user space.
+    Device(DevicePort),
+}
+
+impl RackListen {
+    fn parse(text: &str) -> Result<Self, String> {
+        match DevicePort::parse(text) {
+            Some(device) => device.map(Self::Device),
+            None => address(text).map(Self::Udp),
+        }
+    }
+
+    /// The address as it was written, now that the port is known.
+    pub(super) fn shown(&self, at: SocketAddr) -> String {
+        match self {
+            Self::Udp(_) => format!("udp://{at}"),
+            Self::Device(DevicePort { device, .. }) => DevicePort {
+                device: device.clone(),
+                port: at.port(),
+            }
+            .to_string(),
+        }
+    }
+
+    /// Where agents report, unless it is said: at the port after this one.
+    fn agents(&self) -> SocketAddr {
+        let (ip, port) = match self {
+            Self::Udp(at) => (at.ip(), at.port()),
+            Self::Device(device) => (Ipv4Addr::UNSPECIFIED.into(), device.port),
+        };
+        // Behind a port that the system chooses, or the last one, the system chooses this one too.
+        let next = match port {
+            0 => 0,
+            port => port.checked_add(1).unwrap_or(0),
+        };
+        SocketAddr::new(ip, next)
+    }
 }
 
 /// Where agents are heard, and by which key.
@@ -69,7 +114,7 @@ impl RunArgs {
         let set = &file.config;
         let listen = file
             .given("listen", self.listen, set.listen.as_ref(), || LISTEN.into())
-            .parse(|text| address(text))?;
+            .parse(|text| RackListen::parse(text))?;
         let servers = servers(&self.server, &file)?;
         let addresses = check_servers(&servers, &listen)?;
         let workload = self
@@ -111,10 +156,15 @@ impl RunArgs {
         let metrics = file.given_if_set("metrics", self.metrics, set.metrics.as_ref());
         let metrics = metrics.map(|text| text.parse(|text| address(text)));
         let metrics = metrics.transpose()?;
-        let agents = agents(self.agent_key, self.agents, &file, listen.value)?;
+        let agents = agents(self.agent_key, self.agents, &file, &listen.value)?;
         let xdp = file.given_if_set("xdp", self.xdp, set.xdp.as_ref());
         let xdp = xdp.map(|text| text.parse(|text| interface_names(text)));
         let xdp = xdp.transpose()?;
+        let direct = direct(self.direct, &file);
+        if let (Some(direct), None) = (&direct, &xdp) {
+            let why = "only the switch in the kernel can leave responses to the servers: add --xdp DEV[,DEV]";
+            return Err(direct.refused(why));
+        }
         let no_ctl = self.no_ctl
             || (self.ctl.is_none() && set.no_ctl.as_ref().is_some_and(|no| *no.get_ref()));
         let path = self
@@ -144,6 +194,7 @@ impl RunArgs {
                 "--ctl".into(),
             ),
             xdp,
+            direct,
             seed: self
                 .seed
                 .or(set.seed.as_ref().map(|seed| *seed.get_ref()))
@@ -151,6 +202,16 @@ impl RunArgs {
             format: self.format,
         })
     }
+}
+
+/// Where it is said that servers answer clients themselves, if it is.
+fn direct(flag: bool, file: &RackFile) -> Option<Sourced<()>> {
+    if flag {
+        return Some(Sourced::new((), "--direct".into()));
+    }
+    let set = file.config.direct.as_ref()?;
+    set.get_ref()
+        .then(|| Sourced::new((), file.place("direct", set)))
 }
 
 /// `DEV[,DEV]`.
@@ -176,7 +237,7 @@ fn agents(
     key: Option<PathBuf>,
     at: Option<String>,
     file: &RackFile,
-    listen: SocketAddr,
+    listen: &RackListen,
 ) -> Result<Option<AgentSettings>> {
     let set = &file.config;
     let key = file.given_if_set("agent-key", key, set.agent_key.as_ref());
@@ -188,14 +249,9 @@ fn agents(
         };
     };
     let key = key.parse(|path| AgentKey::read(path))?.value;
-    // Behind a port that the system chooses, or the last one, the system chooses this one too.
-    let next = match listen.port() {
-        0 => 0,
-        port => port.checked_add(1).unwrap_or(0),
-    };
     let at = match at {
         Some(at) => at.parse(|text| address(text))?,
-        None => Sourced::new(SocketAddr::new(listen.ip(), next), "--agents".into()),
+        None => Sourced::new(listen.agents(), "--agents".into()),
     };
     Ok(Some(AgentSettings { at, key }))
 }
@@ -242,10 +298,10 @@ fn named_server(text: &str) -> Result<NamedServer, String> {
 
 fn check_servers(
     servers: &[Sourced<NamedServer>],
-    listen: &Sourced<SocketAddr>,
+    listen: &Sourced<RackListen>,
 ) -> Result<ServerAddresses> {
     for server in servers {
-        if is_own(listen.value, server.value.addr) {
+        if is_own(&listen.value, server.value.addr) {
             return Err(server.refused(format!(
                 "{} is where the switch itself listens: name the server's own address, or another --listen",
                 server.value.addr
@@ -269,7 +325,10 @@ fn check_servers(
 }
 
 /// Whether a packet to `server` would come to the switch itself.
-fn is_own(listen: SocketAddr, server: SocketAddr) -> bool {
+fn is_own(listen: &RackListen, server: SocketAddr) -> bool {
+    let RackListen::Udp(listen) = *listen else {
+        return false;
+    };
     if listen.port() == 0 || listen.port() != server.port() {
         return false;
     }

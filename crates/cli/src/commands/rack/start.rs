@@ -109,7 +109,7 @@ pub(super) fn announce(
         if cores == 1 { "" } else { "s" },
         subject.spec()
     );
-    let line = format!("listening udp://{at}");
+    let line = format!("listening {}", settings.listen.value.shown(at));
     if settings.format.is_json() {
         eprintln!("{line}");
         return Ok(());

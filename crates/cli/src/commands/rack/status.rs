@@ -36,7 +36,8 @@ impl ObservedPlane {
 
 /// The switch that clients ask about.
 pub(super) struct RackSubject {
-    listens: SocketAddr,
+    /// As a URL.
+    listens: String,
     servers: Vec<(SocketAddr, usize)>,
     policy: &'static str,
     params: Map<String, Value>,
@@ -51,7 +52,7 @@ impl RackSubject {
     /// That of a switch which is about to begin.
     pub(super) fn new(
         settings: &RackSettings,
-        listens: SocketAddr,
+        at: SocketAddr,
         policy: &'static str,
         params: &Params,
         tables: &Arc<SwitchTables>,
@@ -62,7 +63,7 @@ impl RackSubject {
         let params = own.map(|(key, value)| ((*key).to_owned(), json!(value.to_string())));
         let servers = settings.servers.iter().copied();
         Self {
-            listens,
+            listens: settings.listen.value.shown(at),
             servers: servers.zip(settings.cores.iter().copied()).collect(),
             policy,
             params: params.collect(),
@@ -95,7 +96,7 @@ impl RackSubject {
         json!({
             "pid": std::process::id(),
             "version": env!("CARGO_PKG_VERSION"),
-            "listen": format!("udp://{}", self.listens),
+            "listen": self.listens,
             "policy": self.policy,
             "spec": self.spec(),
             "params": self.params,

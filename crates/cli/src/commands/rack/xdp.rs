@@ -1,6 +1,6 @@
 //! The switch in the kernel, under the same control plane: registers come from the XDP program, tables go to it.
 
-use super::settings::RackSettings;
+use super::settings::{RackListen, RackSettings};
 use super::start::{
     EndsWith, announce, begin_control, control_failed, hear_agents, run_agents, score, tell,
 };
@@ -14,7 +14,7 @@ use crate::error::usage;
 use anyhow::{Context, Result};
 use headway_machine::Clock;
 use headway_policy::rack::systems::RackSystem;
-use headway_policy::rack::{ControlPlane, Liveness, LivenessRules, Shaper, Switch};
+use headway_policy::rack::{Cloning, ControlPlane, Liveness, LivenessRules, Shaper, Switch};
 use headway_rack::{
     PacketCounts, ScoringTask, SwitchReport, SwitchTables, TypeTable, keep_control,
 };
@@ -34,9 +34,9 @@ use std::time::{Duration, Instant};
 /// Between two looks at the program's registers: a tenth of the control plane's interval, so that a reading is at most that much off.
 const ROUND: Duration = Duration::from_millis(1);
 /// Between two looks whether servers are reached another way.
-const NEIGHBOURS_EVERY: Duration = Duration::from_secs(1);
+pub(super) const NEIGHBOURS_EVERY: Duration = Duration::from_secs(1);
 /// How long a server's next hop is asked for its Ethernet address.
-const ASK_FOR: Duration = Duration::from_secs(3);
+pub(super) const ASK_FOR: Duration = Duration::from_secs(3);
 /// A request that is not answered for so long is forgotten, as in user space.
 const ANSWER: Duration = Duration::from_secs(5);
 
@@ -55,6 +55,9 @@ pub(super) fn serve<S: Switch>(
     };
     let (shaper, turns) = (shaper.clone(), shaper.turns());
     let at = own_address(settings)?;
+    if let Some(direct) = &settings.direct {
+        check_direct(settings, direct, &shaper)?;
+    }
     // Nobody else gets the port, and the kernel tells nobody that it is closed.
     let port = UdpSocket::bind(at).map_err(|error| {
         let why =
@@ -66,7 +69,7 @@ pub(super) fn serve<S: Switch>(
     let socket = ControlSocket::bind(&settings.ctl, SocketKind::Rack, at.port())?;
     let metrics = settings.metrics.as_ref();
     let metrics = metrics.map(HttpServer::bind).transpose()?;
-    let servers = reach(settings, interfaces)?;
+    let servers = reach(settings, at, interfaces)?;
     let objects = compile().map_err(|error| interfaces.refused(error))?;
     let config = config(settings, at, &shaper);
     let switch = XdpSwitch::load(&objects.rack, &config);
@@ -90,6 +93,7 @@ pub(super) fn serve<S: Switch>(
         tables: Arc::clone(&tables),
         servers,
         types: TypeTable::new(declared, settings.types.len() - declared),
+        sees_responses: settings.direct.is_none(),
         watch: watch(settings, &port)?,
         heard: vec![0; settings.servers.len()],
         generation: 0,
@@ -148,7 +152,15 @@ pub(super) fn serve<S: Switch>(
 
 /// The address that packets to the switch bear.
 fn own_address(settings: &RackSettings) -> Result<SocketAddr> {
-    let at = settings.listen.value;
+    let at = match &settings.listen.value {
+        RackListen::Udp(at) => *at,
+        RackListen::Device(device) => {
+            let why = format!(
+                "{device} is for the switch in user space: with --xdp name this machine's address and a port, such as 10.0.0.1:7100, or leave --xdp out"
+            );
+            return Err(settings.listen.refused(why));
+        }
+    };
     if at.ip().is_unspecified() || at.ip().is_loopback() || at.port() == 0 {
         let why = format!(
             "{at} is not what packets from other machines bear: with --xdp name this machine's address and a port, such as 10.0.0.1:7100"
@@ -156,6 +168,22 @@ fn own_address(settings: &RackSettings) -> Result<SocketAddr> {
         return Err(settings.listen.refused(why));
     }
     Ok(at)
+}
+
+/// Whether the rack can do without what the switch learns from responses.
+fn check_direct(settings: &RackSettings, direct: &Sourced<()>, shaper: &Shaper) -> Result<()> {
+    if shaper.cloning() != Cloning::Off {
+        let why = "this policy clones, and of two responses that do not pass the switch the client would get both: add clone=off";
+        return Err(settings.policy.refused(why));
+    }
+    let why = if settings.declared.is_empty() {
+        "a switch that sees no response learns no execution time: declare the types by --workload NAME|FILE"
+    } else if settings.silent_ns.is_some() && settings.agents.is_none() {
+        "a switch that sees no response hears of its servers from agents only: add --agent-key FILE, or --silence 0ms"
+    } else {
+        return Ok(());
+    };
+    Err(direct.refused(why))
 }
 
 fn config(settings: &RackSettings, at: SocketAddr, shaper: &Shaper) -> XdpSwitchConfig {
@@ -168,14 +196,22 @@ fn config(settings: &RackSettings, at: SocketAddr, shaper: &Shaper) -> XdpSwitch
         own_ip6,
         port: at.port(),
         types: settings.types.len() as u16,
-        mode: Mode::Nat,
+        mode: if settings.direct.is_some() {
+            Mode::Direct
+        } else {
+            Mode::Nat
+        },
         cloning: shaper.cloning(),
         answer: ANSWER,
     }
 }
 
 /// How each server is reached: by one of the interfaces, since responses come in by it.
-fn reach(settings: &RackSettings, interfaces: &Sourced<Vec<String>>) -> Result<Vec<Neighbour>> {
+fn reach(
+    settings: &RackSettings,
+    own: SocketAddr,
+    interfaces: &Sourced<Vec<String>>,
+) -> Result<Vec<Neighbour>> {
     let indices = interfaces.value.iter().map(|name| {
         nix::net::if_::if_nametoindex(name.as_str()).map_err(|_| {
             let why = format!("there is no interface {name}: `ip link` lists those there are");
@@ -183,7 +219,6 @@ fn reach(settings: &RackSettings, interfaces: &Sourced<Vec<String>>) -> Result<V
         })
     });
     let indices: Vec<u32> = indices.collect::<Result<_>>()?;
-    let own = settings.listen.value;
     let reached = settings.servers.iter().map(|&server| {
         if server.is_ipv4() != own.is_ipv4() {
             let why = format!(
@@ -193,17 +228,22 @@ fn reach(settings: &RackSettings, interfaces: &Sourced<Vec<String>>) -> Result<V
         }
         let neighbour = neighbour_of(server, ASK_FOR).map_err(|error| usage("--server", error))?;
         if !indices.contains(&neighbour.ifindex) {
-            let name = nix::net::if_::if_indextoname(neighbour.ifindex);
-            let name = name.map_or_else(
-                |_| neighbour.ifindex.to_string(),
-                |name| name.to_string_lossy().into_owned(),
-            );
+            let name = interface_name(neighbour.ifindex);
             let why = format!("{server} is reached by {name}: name that interface too");
             return Err(interfaces.refused(why));
         }
         Ok(neighbour)
     });
     reached.collect()
+}
+
+/// The name of an interface, or its number where it has gone.
+pub(super) fn interface_name(ifindex: u32) -> String {
+    let name = nix::net::if_::if_indextoname(ifindex);
+    name.map_or_else(
+        |_| ifindex.to_string(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }
 
 /// What carries registers and tables between the program and the control plane.
@@ -214,6 +254,8 @@ struct Relay {
     tables: Arc<SwitchTables>,
     servers: Vec<Neighbour>,
     types: TypeTable,
+    /// Not where servers answer clients themselves.
+    sees_responses: bool,
     /// None with `--silence 0`.
     watch: Option<ServerWatch>,
     /// Reports heard of each server's agent.
@@ -298,10 +340,13 @@ impl Relay {
         let counts = &registers.counts;
         let settled = counts.answered + counts.shed + counts.expired + counts.other_family;
         let servers = registers.servers.iter().take(self.servers.len());
+        let sees = |count: u64| if self.sees_responses { count } else { 0 };
         SwitchReport {
             counts: self.common(counts),
-            under_way: counts.requests.saturating_sub(settled) as usize,
-            unanswered: servers.map(|server| server.unanswered() as u32).collect(),
+            under_way: sees(counts.requests.saturating_sub(settled)) as usize,
+            unanswered: servers
+                .map(|server| sees(server.unanswered()) as u32)
+                .collect(),
             cores: self.watch.as_ref().map_or(vec![], ServerWatch::cores),
             type_bytes: self.types.bytes().to_vec(),
         }
@@ -352,14 +397,12 @@ fn watch(settings: &RackSettings, port: &UdpSocket) -> Result<Option<ServerWatch
     };
     let liveness = Liveness::new(&settings.cores, rules);
     let port = port.try_clone().context("cannot share the switch's port")?;
-    Ok(Some(ServerWatch::new(
-        liveness,
-        port,
-        settings.servers.clone(),
-    )))
+    let watch = ServerWatch::new(liveness, port, settings.servers.clone());
+    Ok(Some(watch.seeing_responses(settings.direct.is_none())))
 }
 
-fn known_again(server: Neighbour) -> Neighbour {
+/// How a server is reached now; one that is not keeps what it had.
+pub(super) fn known_again(server: Neighbour) -> Neighbour {
     let again: Result<Neighbour, NeighbourError> = neighbour_of(server.address, Duration::ZERO);
     again.unwrap_or(server)
 }

@@ -18,6 +18,8 @@ pub(super) struct ServerWatch {
     /// The switch's own port.
     socket: UdpSocket,
     servers: Vec<SocketAddr>,
+    /// Not where servers answer clients themselves: then silence after a request says nothing.
+    sees_responses: bool,
     /// The program's counts at the last look.
     seen: Vec<ServerRegisters>,
     /// Only what servers are about: those that left, returned, were asked.
@@ -32,8 +34,15 @@ impl ServerWatch {
             socket,
             seen: vec![ServerRegisters::default(); servers.len()],
             servers,
+            sees_responses: true,
             counts: PacketCounts::default(),
         }
+    }
+
+    /// The same, where responses pass the switch or where they do not.
+    pub(super) fn seeing_responses(mut self, sees: bool) -> Self {
+        self.sees_responses = sees;
+        self
     }
 
     /// Hears what servers did since the last look, and does what is due.
@@ -47,7 +56,7 @@ impl ServerWatch {
                 self.liveness.heard(server);
             }
             // Of what was sent before an answer in the same round nothing is known.
-            if now.sent > before.sent && now.unanswered() > 0 {
+            if self.sees_responses && now.sent > before.sent && now.unanswered() > 0 {
                 self.liveness.sent(server, now_ns);
             }
             let cores = self.liveness.cores(server);

@@ -1,5 +1,6 @@
 //! Where a server's requests come from: the kernel's UDP, or a device's packets by `AF_XDP`. Chosen when it starts.
 
+use crate::device_port::DevicePort;
 use headway::config::address;
 use headway_net::datapath::{Datapath, DatapathEnds, Rx, Tx};
 use headway_net::pool::{FreeList, Pool, SlotId};
@@ -16,39 +17,26 @@ use std::sync::Arc;
 pub(super) enum ListenAddress {
     Udp(SocketAddr),
     /// All addresses of a device.
-    Xdp {
-        device: String,
-        port: u16,
-    },
+    Xdp(DevicePort),
 }
 
 impl ListenAddress {
     /// From `udp://HOST:PORT` or `xdp://DEVICE:PORT`.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
-        let Some(place) = url.strip_prefix("xdp://") else {
-            let other = |why: String| format!("{why}, or xdp://DEVICE:PORT");
-            return address(url).map(Self::Udp).map_err(other);
-        };
-        let parts = place
-            .rsplit_once(':')
-            .filter(|(device, _)| !device.is_empty());
-        let parsed = parts.and_then(|(device, port)| Some((device, port.parse().ok()?)));
-        let (device, port) = parsed.ok_or_else(|| {
-            format!(
-                "'{url}' names no device and port: write xdp://DEVICE:PORT, as in xdp://eth0:7000"
-            )
-        })?;
-        Ok(Self::Xdp {
-            device: device.to_owned(),
-            port,
-        })
+        match DevicePort::parse(url) {
+            Some(device) => device.map(Self::Xdp),
+            None => {
+                let other = |why: String| format!("{why}, or xdp://DEVICE:PORT");
+                address(url).map(Self::Udp).map_err(other)
+            }
+        }
     }
 
     /// The port asked for.
     pub(super) fn port(&self) -> u16 {
         match self {
             Self::Udp(addr) => addr.port(),
-            Self::Xdp { port, .. } => *port,
+            Self::Xdp(DevicePort { port, .. }) => *port,
         }
     }
 
@@ -58,7 +46,7 @@ impl ListenAddress {
             Self::Udp(addr) => UdpDatapath::bind(*addr)
                 .map(|udp| ServeDatapath::Udp(udp.with_steering(steering)))
                 .map_err(|error| error.to_string()),
-            Self::Xdp { device, port } => {
+            Self::Xdp(DevicePort { device, port }) => {
                 let config = XskConfig {
                     device: device.clone(),
                     port: *port,
@@ -74,7 +62,11 @@ impl ListenAddress {
     pub(super) fn shown(&self, at: SocketAddr) -> impl fmt::Display + use<> {
         match self {
             Self::Udp(_) => format!("udp://{at}"),
-            Self::Xdp { device, .. } => format!("xdp://{device}:{}", at.port()),
+            Self::Xdp(DevicePort { device, .. }) => DevicePort {
+                device: device.clone(),
+                port: at.port(),
+            }
+            .to_string(),
         }
     }
 }
@@ -250,9 +242,9 @@ mod tests {
 
     #[test]
     fn urls_name_an_address_or_a_device() {
-        let xdp = |device: &str, port| ListenAddress::Xdp {
-            device: device.to_owned(),
-            port,
+        let xdp = |device: &str, port| {
+            let device = device.to_owned();
+            ListenAddress::Xdp(DevicePort { device, port })
         };
         assert_eq!(
             ListenAddress::parse("xdp://eth0:7000"),

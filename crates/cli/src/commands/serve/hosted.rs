@@ -1,6 +1,5 @@
 //! A server among the applications that trade the cores of a host.
 
-use super::settings::ServeSettings;
 use crate::commands::host::args::DaemonChoice;
 use crate::commands::host::client_error;
 use anyhow::Result;
@@ -37,29 +36,25 @@ impl HostedFlags {
     }
 }
 
-impl ServeSettings {
-    /// Registers with the daemon, if there is one. Workers whose number nobody chose are as many as the cores that the daemon may grant.
-    pub(super) fn join_host(&mut self) -> Result<Option<Arc<HostClient>>> {
-        let Some(app) = &self.host else {
-            return Ok(None);
-        };
-        let socket = app.daemon.find()?;
+impl HostedApp {
+    /// Registers with the daemon. Workers whose number nobody chose are as many as the cores that the daemon may grant.
+    pub(super) fn register(&self, workers: &mut usize) -> Result<Arc<HostClient>> {
+        let socket = self.daemon.find()?;
         let options = ClientOptions {
             // Workers look at their orders between requests, and at probes within.
             probes: true,
             may_stop: || false,
-            ..ClientOptions::new(&app.name, self.workers.value)
+            ..ClientOptions::new(&self.name, *workers)
         };
         let client = HostClient::register(&socket, &options).map_err(client_error)?;
-        if !app.asks_workers {
-            self.workers.value = self.workers.value.min(client.kthreads());
+        if !self.asks_workers {
+            *workers = (*workers).min(client.kthreads());
         }
         eprintln!(
-            "application {} of the daemon at {}: {} workers come and go as it grants cores",
-            app.name,
-            socket.display(),
-            self.workers.value
+            "application {} of the daemon at {}: {workers} workers come and go as it grants cores",
+            self.name,
+            socket.display()
         );
-        Ok(Some(Arc::new(client)))
+        Ok(Arc::new(client))
     }
 }

@@ -55,7 +55,10 @@ impl Args {
         let names = names.chain(["unknown".to_owned()]).collect();
         let wish = Wish::new(stats, record.as_deref(), names)?;
         let early = settings.control_socket(settings.listen.value.port())?;
-        let cores = settings.join_host()?;
+        let app = settings.host.as_ref();
+        let cores = app
+            .map(|app| app.register(&mut settings.workers.value))
+            .transpose()?;
         let server = settings.start(wish.journal_entries(), cores)?;
         for line in describe::lines(&server, &settings, admission, &classes) {
             eprintln!("{line}");

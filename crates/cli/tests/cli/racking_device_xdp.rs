@@ -1,0 +1,291 @@
+//! `headway rack --listen xdp://DEVICE:PORT`: the switch in user space on a device, and clients and servers in a host behind it. And
+//! `--xdp --direct`, where responses do not pass the switch.
+
+use super::agents::{KEY, key_file};
+use super::errors::refused;
+use super::racking_xdp::net::{Host, enter_namespace, shell};
+use super::racking_xdp::{
+    CLIENT, LISTEN, SERVERS, has_program, in_namespaces, rack_args, refused_by, server_with,
+    status, wire_to,
+};
+use super::serving::{Serving, count, figure};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::net::UdpSocket;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Tests of a switch that spins take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn in_turn(test: &'static str, body: impl FnOnce() + Send + 'static) {
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    in_namespaces(test, body);
+}
+
+/// A host with two servers, at ports 6000 and 6001, and a client with an address of its own.
+struct Rack {
+    host: Host<Loaded>,
+    is_up: Receiver<()>,
+    go: Sender<()>,
+}
+
+/// What a load found, and what each server served.
+struct Loaded {
+    run: Value,
+    served: [u64; 2],
+}
+
+impl Rack {
+    fn start(servers: &'static [&'static str]) -> Self {
+        let ((up, is_up), (go, wait)) = (channel(), channel::<()>());
+        let host = Host::start(CLIENT, move || {
+            shell(
+                "ip address add 10.77.0.99/24 dev e0
+                 ip route replace 10.77.0.1/32 dev e0 src 10.77.0.99",
+            );
+            let started = ["6000", "6001"].map(|port| {
+                let listen = format!("udp://10.77.0.2:{port}");
+                let serve = ["serve", "--listen", &listen, "--app", "spin"];
+                let rest = ["--workers", "1", "--pin", "off", "--no-ctl"];
+                Serving::start_command(&[&serve[..], &rest, servers].concat())
+            });
+            up.send(()).expect("the test waits");
+            // A test that ends without a load is over.
+            let run = wait.recv().map(|()| {
+                let url = format!("udp://{LISTEN}");
+                let load = ["load", &url, "--workload", "shenango-bimodal"];
+                let rate = ["--rate", "2000", "--duration", "2s", "--timeout", "2s"];
+                super::json(&[&load[..], &rate, &["--format", "json"]].concat())
+            });
+            let served = started.map(|server| {
+                server.signal(libc::SIGTERM);
+                let (code, said) = server.end();
+                assert_eq!(code, Some(0), "{said}");
+                figure(&said, "served ")
+            });
+            Loaded {
+                run: run.unwrap_or(Value::Null),
+                served,
+            }
+        });
+        assert_eq!(host.wire(), "p2");
+        shell("ip address add 10.77.0.1/24 dev p2");
+        host.begin();
+        is_up.recv().expect("the servers start");
+        Self { host, is_up, go }
+    }
+
+    fn load(self) -> Loaded {
+        self.go.send(()).expect("the host waits");
+        self.host.end()
+    }
+
+    fn end(self) {
+        drop((self.go, self.is_up));
+        self.host.end();
+    }
+}
+
+fn device_args<'a>(rest: &[&'a str]) -> Vec<&'a str> {
+    let rack = ["rack", "--listen", "xdp://p2:7100"];
+    let servers = ["--server", "10.77.0.2:6000", "--server", "10.77.0.2:6001"];
+    [&rack[..], &servers, rest].concat()
+}
+
+fn has_no_program_soon(interface: &str) {
+    let begun = Instant::now();
+    while has_program(interface) {
+        assert!(begun.elapsed() < Duration::from_secs(10), "{interface}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_switch_on_a_device_answers_all_whatever_the_policy_and_leaves_nothing() {
+    for policy in ["pallas,clone=off", "racksched", "netclone"] {
+        in_turn("headway rack --listen xdp://", move || {
+            enter_namespace();
+            let rack = Rack::start(&["--policy", "c-fcfs"]);
+            let folder = tempfile::tempdir().expect("a folder");
+            let ctl = folder.path().join("rack");
+            let ctl = ctl.to_str().expect("a plain path");
+            let args = device_args(&["--policy", policy, "--ctl", ctl, "--silence", "0ms"]);
+            let mut switch = Serving::start_command(&args);
+            assert_eq!(switch.url, "xdp://p2:7100");
+            assert!(has_program("p2"));
+            let Loaded { run, served } = rack.load();
+            assert_eq!(count(&run, "lost"), 0, "{policy}: {run}");
+            assert_eq!(count(&run, "duplicates"), 0, "{policy}: {run}");
+            assert!(count(&run, "sent") > 2_000, "{run}");
+            let status = status(ctl);
+            let counted = |name: &str| status["counts"][name].as_u64().expect("a count");
+            assert_eq!(counted("requests"), count(&run, "sent"));
+            assert_eq!(counted("answered"), count(&run, "answered"));
+            let copies = counted("requests") + counted("cloned");
+            assert_eq!(served.iter().sum::<u64>(), copies, "{policy}");
+            assert!(served.iter().all(|&served| served > 0), "{served:?}");
+            switch.kill();
+            has_no_program_soon("p2");
+        });
+    }
+}
+
+#[test]
+fn what_a_device_cannot_switch_is_one_sentence_with_its_remedy() {
+    in_turn("what headway rack --listen xdp:// refuses", || {
+        enter_namespace();
+        let rack = Rack::start(&["--policy", "c-fcfs"]);
+        let says = |before: &[&str], args: &[&str], parts: &[&str]| {
+            let said = refused_by(before, args);
+            assert_eq!(said.trim().lines().count(), 1, "one sentence: {said}");
+            for part in parts {
+                assert!(said.contains(part), "{part:?} is not in: {said}");
+            }
+            assert!(!has_program("p2"), "{said}");
+        };
+        let args = device_args(&["--no-ctl"]);
+        let mut nowhere = args.clone();
+        nowhere[2] = "xdp://e9:7100";
+        says(&[], &nowhere, &["--listen", "there is no device e9"]);
+        let no_path = ["env", "PATH=/nowhere"];
+        says(&no_path, &args, &["apt-get install clang"]);
+        let no_caps = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+        says(&no_caps, &args, &["--listen", "AF_XDP needs root"]);
+        let own = ["--server", "10.77.0.1:6000"];
+        says(
+            &[],
+            &[&args[..], &own].concat(),
+            &["--server", "address of this machine"],
+        );
+        let nobody = ["--server", "10.9.9.9:1"];
+        says(
+            &[],
+            &[&args[..], &nobody].concat(),
+            &["--server", "no route to 10.9.9.9"],
+        );
+        let other = Host::start(SERVERS[0], || ());
+        wire_to(&[&other]);
+        let elsewhere = ["--server", "10.77.0.10:6000"];
+        says(
+            &[],
+            &[&args[..], &elsewhere].concat(),
+            &["--listen", "10.77.0.10:6000 is reached by p10"],
+        );
+        other.begin();
+        other.end();
+        let in_kernel = ["--xdp", "p2"];
+        says(
+            &[],
+            &[&args[..], &in_kernel].concat(),
+            &["--listen", "leave --xdp out"],
+        );
+        let first = Serving::start_command(&args);
+        let said = refused_by(&[], &args);
+        assert!(said.contains("port 7100 of p2 is in use"), "{said}");
+        let mut other = args.clone();
+        other[2] = "xdp://p2:7200";
+        let said = refused_by(&[], &other);
+        assert!(said.contains("another process"), "{said}");
+        // The first one goes on.
+        assert!(has_program("p2"));
+        drop(first);
+        rack.end();
+        has_no_program_soon("p2");
+    });
+}
+
+/// Requests by a client that hears from whom a response comes; from where each did.
+fn ask_by_anyone(requests: u32) -> Vec<u64> {
+    let socket = UdpSocket::bind("10.77.0.2:0").expect("a socket");
+    let patience = Some(Duration::from_secs(10));
+    socket.set_read_timeout(patience).expect("a timeout");
+    let mut by_server = vec![0; SERVERS.len()];
+    let mut indices = HashSet::new();
+    for index in 0..requests {
+        let request = super::racking::request((index % 2) as u8, index);
+        socket.send_to(&request, LISTEN).expect("sent");
+        let mut buffer = [0; 64];
+        let (length, from) = socket.recv_from(&mut buffer).expect("answered");
+        assert!(length >= 6);
+        let answered = u32::from_be_bytes(buffer[2..6].try_into().expect("four bytes"));
+        assert!(indices.insert(answered) && answered == index);
+        let server = SERVERS
+            .iter()
+            .position(|number| from == std::net::SocketAddr::from(([10, 77, 0, *number], 6000)));
+        by_server[server.expect("in a server's name")] += 1;
+    }
+    by_server
+}
+
+#[test]
+fn servers_answer_clients_themselves_where_that_is_wanted() {
+    in_turn("headway rack --xdp --direct", || {
+        enter_namespace();
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = key_file(folder.path(), "key", KEY, 0o600);
+        let key = key.to_str().expect("a plain path").to_owned();
+        let joins = |number| {
+            let more = ["--rack", "10.77.0.1:7101", "--rack-key", &key];
+            server_with(number, more.map(str::to_owned).to_vec())
+        };
+        let (hosts, signals): (Vec<_>, Vec<_>) = SERVERS.map(joins).into_iter().unzip();
+        let client = Host::start(CLIENT, || ask_by_anyone(400));
+        shell("ip address add 10.77.0.1/32 dev lo; sysctl -qw net.ipv4.ip_forward=1");
+        wire_to(&hosts.iter().collect::<Vec<_>>());
+        wire_to(&[&client]);
+        hosts.iter().for_each(Host::begin);
+        let ctl = folder.path().join("rack");
+        let ctl = ctl.to_str().expect("a plain path");
+        let direct = ["--direct", "--policy", "pallas,clone=off", "--ctl", ctl];
+        let agents = ["--agents", "10.77.0.1:7101", "--agent-key", &key];
+        let types = ["--workload", "high-bimodal"];
+        let rest = [&direct[..], &agents, &types].concat();
+        let mut rack = Serving::start_command(&rack_args("p2,p10,p11", &rest));
+        let begun = Instant::now();
+        while !(0..2)
+            .all(|server| status(ctl)["servers"][server]["agent"]["order"].as_u64() > Some(0))
+        {
+            assert!(
+                begun.elapsed() < Duration::from_secs(20),
+                "both agents join"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        client.begin();
+        let by_server = client.end();
+        assert_eq!(by_server.iter().sum::<u64>(), 400);
+        assert!(by_server.iter().all(|&count| count > 0), "{by_server:?}");
+        // Two looks of the relay later all is counted. Nobody left, though the switch saw no response.
+        std::thread::sleep(Duration::from_millis(100));
+        let status = status(ctl);
+        assert_eq!(status["counts"]["requests"], 400, "{status}");
+        assert_eq!(status["counts"]["left"], 0, "{status}");
+        assert_eq!(status["under_way"], 0, "{status}");
+        assert_eq!(status["servers"][0]["unanswered"], 0, "{status}");
+        rack.kill();
+        drop(signals);
+        hosts.into_iter().for_each(Host::end);
+    });
+}
+
+#[test]
+fn what_servers_cannot_answer_themselves_is_refused() {
+    let rack = ["rack", "--server", "10.77.99.98:9", "--direct"];
+    refused(&rack, &["--direct", "add --xdp DEV"]);
+    let kernel = ["--xdp", "lo", "--listen", "10.77.99.99:7100"];
+    let with = |rest: &[&'static str], parts: &[&str]| {
+        refused(&[&rack[..], &kernel, rest].concat(), parts);
+    };
+    with(&[], &["--policy", "clone=off"]);
+    let calm = ["--policy", "pallas,clone=off"];
+    with(&calm, &["--direct", "--workload NAME|FILE"]);
+    let types = [&calm[..], &["--workload", "high-bimodal"]].concat();
+    with(&types, &["--direct", "--agent-key FILE", "--silence 0ms"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("rack.toml");
+    std::fs::write(&file, "server = [\"10.77.99.98:9\"]\ndirect = true\n").expect("written");
+    let file = file.to_str().expect("a plain path");
+    refused(&["rack", "-c", file], &["rack.toml:2: direct", "add --xdp"]);
+}

@@ -1,0 +1,67 @@
+//! A device's packets as a switch's port, without the kernel's network stack.
+
+use crate::{PacketPort, PacketSink, PortWaker, ReceivedPacket};
+use headway_net::header::HEADER_BYTES;
+use headway_net::slot::Peer;
+use headway_net::waker::Waker;
+use headway_xsk::{PortDatagram, XskUdpPort, XskUdpSender};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+impl PacketSink for XskUdpSender {
+    #[inline]
+    fn send(&mut self, to: Peer, header: [u8; HEADER_BYTES], body: &[u8]) {
+        Self::send(self, to, [&header, body]);
+    }
+}
+
+impl PortWaker for Waker {
+    fn wake(&self) {
+        Self::wake(self);
+    }
+}
+
+impl PacketPort for XskUdpPort {
+    type Sink = XskUdpSender;
+
+    fn local_addr(&self) -> SocketAddr {
+        Self::local_addr(self)
+    }
+
+    fn receive(&mut self) -> usize {
+        Self::receive(self)
+    }
+
+    #[inline]
+    fn each(&mut self, mut take: impl FnMut(ReceivedPacket<'_>, &mut XskUdpSender)) {
+        Self::each(self, |PortDatagram { from, bytes }, out| {
+            // A frame that does not fit is never handed over in part.
+            let packet = ReceivedPacket {
+                from,
+                bytes,
+                is_cut: false,
+            };
+            take(packet, out);
+        });
+    }
+
+    fn sink(&mut self) -> &mut XskUdpSender {
+        self.sender()
+    }
+
+    fn flush(&mut self) {
+        self.sender().flush();
+    }
+
+    fn wait(&self, timeout_ns: u64) {
+        Self::wait(self, timeout_ns);
+    }
+
+    fn waker(&self) -> Arc<dyn PortWaker> {
+        Self::waker(self)
+    }
+
+    fn unsent(&self) -> u64 {
+        Self::unsent(self)
+    }
+}
