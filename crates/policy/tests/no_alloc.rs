@@ -13,7 +13,7 @@ use headway_policy::rack::{
 };
 use headway_policy::role::{Ingress, Local, Monitor, Next, Owner};
 use headway_policy::systems::{self, NAMES, System, VisitInstance};
-use headway_policy::{ClassHint, ClassId, Job, JobId, Rng, Shape, WorkerId};
+use headway_policy::{BitSet, ClassHint, ClassId, Job, JobId, Rng, Shape, WorkerId};
 use std::alloc::{GlobalAlloc, Layout, System as SystemAllocator};
 use std::cell::Cell;
 
@@ -136,7 +136,6 @@ impl host::HostView for Hosts {
         host::Kthread {
             run: queued,
             ingress: queued,
-            interrupted: true,
         }
     }
 
@@ -145,6 +144,9 @@ impl host::HostView for Hosts {
     }
     fn usage(&self, _app: AppId) -> host::Usage {
         host::Usage::default()
+    }
+    fn interrupted(&self, _app: AppId) -> BitSet {
+        BitSet::range(0, 1)
     }
 }
 

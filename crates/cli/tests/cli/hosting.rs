@@ -3,9 +3,9 @@
 use super::serving::{Serving, count, figure};
 use crate::children::TestChild;
 use crate::headway;
-use std::io::{BufRead, BufReader};
+use serde_json::Value;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Why cores cannot be dealt out here, if they cannot.
@@ -23,20 +23,20 @@ fn daemon(socket: &Path) -> TestChild {
 }
 
 fn daemon_of(socket: &Path, apps: &[&str]) -> TestChild {
+    let said = tempfile::NamedTempFile::new().expect("a file");
     let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
     command
         .arg("host")
         .args(apps.iter().flat_map(|app| ["--app", app]))
         .args(["--share-core", "--socket"])
         .arg(socket)
-        .stderr(Stdio::piped());
-    let mut child = TestChild::start(&mut command);
-    // It says what it does once it listens.
-    let mut line = String::new();
-    BufReader::new(child.stderr())
-        .read_line(&mut line)
-        .expect("it speaks");
-    assert!(line.contains("deals out cores"), "{line}");
+        .stderr(said.reopen().expect("a file"));
+    let child = TestChild::start(&mut command);
+    // It says what it does once it listens. What it says later must have somewhere to go.
+    until("the daemon listens", || {
+        let said = std::fs::read_to_string(said.path()).expect("a file");
+        said.contains("deals out cores")
+    });
     child
 }
 
@@ -162,8 +162,10 @@ fn a_program_keeps_its_status_and_the_daemon_says_who_has_which_core() {
 
 /// What the daemon counts of an application.
 fn counted(place: &str, name: &str, field: &str) -> u64 {
-    let status = crate::json(&["host", "status", "--socket", place, "--format", "json"]);
-    let mut apps = status["apps"].as_array().expect("applications").iter();
+    let output = headway(&["host", "status", "--socket", place, "--format", "json"]);
+    // A daemon that just began to listen does not answer yet.
+    let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let mut apps = status["apps"].as_array().into_iter().flatten();
     let app = apps.find(|app| app["name"] == name);
     app.and_then(|app| app[field].as_u64()).unwrap_or(0)
 }

@@ -148,7 +148,7 @@ impl KthreadsBook {
                     .load(Ordering::Relaxed)
                     .wrapping_add(interrupted),
             },
-            interrupted: line.is_interrupted(),
+
             ingress: Counters {
                 head: line.ingress_head.load(Ordering::Relaxed),
                 tail: line.ingress_tail.load(Ordering::Relaxed),
@@ -236,6 +236,18 @@ impl<P: HostPeer> HostView for MembersView<'_, P> {
         {
             Some(MemberWork::Kthreads(book)) => book.shared(),
             _ => Counters::default(),
+        }
+    }
+
+    fn interrupted(&self, app: AppId) -> BitSet {
+        match self.members[app.index()]
+            .as_ref()
+            .map(|member| &member.work)
+        {
+            Some(MemberWork::Kthreads(book)) => (0..book.kthreads.len())
+                .filter(|&kthread| book.lines.line(kthread).is_interrupted())
+                .collect(),
+            _ => BitSet::EMPTY,
         }
     }
 

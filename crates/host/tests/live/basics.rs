@@ -6,8 +6,9 @@ use crate::stage::{Stage, cores_of, masks, may, report, turn, until};
 use headway_kthread::CoreSource;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 /// Runs an application of two kthreads within this process while `body` looks at it.
 fn with_app(stage: &Stage, name: &str, body: impl FnOnce(&Work)) {
@@ -132,4 +133,42 @@ fn spawn_program(mut command: Command, stage: &Stage, name: &'static str) -> Tes
         command.pre_exec(register)
     };
     stage.start(&mut command)
+}
+
+/// Whether kthreads wait for their first core, have given it back, or sleep on it: when the application ends, each of them goes on, and none waits again.
+#[test]
+fn an_application_that_ends_lets_every_kthread_go() {
+    let _turn = turn();
+    if !may("an_application_that_ends_lets_every_kthread_go") {
+        return;
+    }
+    for policy in ["shenango", "static", "interval"] {
+        for name in ["kv", "web"] {
+            let stage = Stage::new();
+            let daemon = stage.daemon_of(policy);
+            let work = Work::register(name, 2, &stage.socket());
+            let (ended, gone) = (AtomicBool::new(false), AtomicUsize::new(0));
+            thread::scope(|scope| {
+                for kthread in 0..2 {
+                    let (work, ended, gone) = (Arc::clone(&work), &ended, &gone);
+                    scope.spawn(move || {
+                        work.run(kthread, &|| ended.load(Ordering::Acquire));
+                        let grant = work.client.enter(kthread);
+                        work.client.leave(kthread, grant, &mut || true);
+                        work.client.exit();
+                        gone.fetch_add(1, Ordering::AcqRel);
+                    });
+                }
+                until("they have come", || {
+                    (0..2).all(|kthread| work.client.line(kthread).tid().is_some())
+                });
+                // So that those that have cores find nothing and sleep.
+                thread::sleep(Duration::from_millis(5));
+                ended.store(true, Ordering::Release);
+                work.client.close();
+                until("they have gone", || gone.load(Ordering::Acquire) == 2);
+            });
+            daemon.stop();
+        }
+    }
 }

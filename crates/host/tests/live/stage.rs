@@ -88,7 +88,11 @@ impl Stage {
     }
 
     pub(crate) fn daemon(&self) -> HostDaemon {
-        HostDaemon::start(settings(&self.socket(), "shenango")).unwrap()
+        self.daemon_of("shenango")
+    }
+
+    pub(crate) fn daemon_of(&self, policy: &str) -> HostDaemon {
+        HostDaemon::start(settings(&self.socket(), policy)).unwrap()
     }
 
     pub(crate) fn try_daemon(&self) -> Result<HostDaemon, DaemonError> {

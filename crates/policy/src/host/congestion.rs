@@ -58,11 +58,6 @@ impl Congestion {
         self.apps[app.index()] = SeenTails::new(kthreads);
     }
 
-    /// Kthreads that lost their cores and left work behind, as far as is known.
-    pub(super) fn stranded_of(&self, app: AppId) -> &BitSet {
-        &self.apps[app.index()].stranded
-    }
-
     /// Every kthread of an application may have work from before, except those that it comes with.
     pub(super) fn doubt(&mut self, app: AppId, but: impl Fn(KthreadId) -> bool) {
         let seen = &mut self.apps[app.index()];
@@ -90,6 +85,12 @@ impl Congestion {
         let shared = view.shared(app);
         let mut congested = shared.head < seen.shared_tail;
         seen.shared_tail = shared.tail;
+        // One that was moved away may leave work behind long after its core was taken.
+        for kthread in view.interrupted(app).iter() {
+            if kthread < seen.kthreads.len() {
+                seen.stranded.insert(kthread);
+            }
+        }
         for kthread in active {
             seen.stranded.remove(kthread.index());
             congested |= seen.kthreads[kthread.index()].look(&view.kthread(app, kthread));
@@ -132,6 +133,9 @@ mod tests {
 
     struct SeenTails(Vec<Kthread>);
 
+    /// The same, with a kthread that stands in the middle of something.
+    struct WithInterrupted(SeenTails, usize);
+
     impl HostView for SeenTails {
         fn kthread(&self, _app: AppId, kthread: KthreadId) -> Kthread {
             self.0[kthread.index()]
@@ -141,6 +145,24 @@ mod tests {
         }
         fn usage(&self, _app: AppId) -> Usage {
             Usage::default()
+        }
+        fn interrupted(&self, _app: AppId) -> BitSet {
+            BitSet::EMPTY
+        }
+    }
+
+    impl HostView for WithInterrupted {
+        fn kthread(&self, app: AppId, kthread: KthreadId) -> Kthread {
+            self.0.kthread(app, kthread)
+        }
+        fn shared(&self, app: AppId) -> Counters {
+            self.0.shared(app)
+        }
+        fn usage(&self, app: AppId) -> Usage {
+            self.0.usage(app)
+        }
+        fn interrupted(&self, _app: AppId) -> BitSet {
+            BitSet::range(self.1, self.1 + 1)
         }
     }
 
@@ -194,6 +216,20 @@ mod tests {
         congestion.stranded(AppId(0), KthreadId(1));
         assert!(!look(&mut congestion));
         assert!(look(&mut congestion));
+    }
+
+    /// It was moved away, and its queues were empty until it got to leave.
+    #[test]
+    fn what_a_kthread_leaves_behind_long_after_it_lost_its_core_is_seen() {
+        let mut congestion = one_app(2);
+        let empty = SeenTails(alloc::vec![Kthread::default(); 2]);
+        congestion.stranded(AppId(0), KthreadId(1));
+        let active = || [KthreadId(0)].into_iter();
+        assert!(!congestion.look(AppId(0), active(), &empty));
+        let queues = SeenTails(alloc::vec![Kthread::default(), ingress(0, 1)]);
+        let later = WithInterrupted(queues, 1);
+        assert!(!congestion.look(AppId(0), active(), &later));
+        assert!(congestion.look(AppId(0), active(), &later));
     }
 
     proptest! {

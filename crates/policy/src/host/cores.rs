@@ -253,11 +253,9 @@ impl Cores {
         self.apps[app.index()] = AppCores::new(AppShape::VACANT, self.cores.len());
     }
 
-    /// A kthread was interrupted, or is not any more: see [`Kthreads::set_interrupted`].
-    pub(super) fn set_interrupted(&mut self, app: AppId, kthread: KthreadId, interrupted: bool) {
-        self.apps[app.index()]
-            .kthreads
-            .set_interrupted(kthread, interrupted);
+    /// Kthreads that were interrupted: see [`Kthreads::set_interrupted`].
+    pub(super) fn set_interrupted(&mut self, app: AppId, interrupted: &BitSet) {
+        self.apps[app.index()].kthreads.set_interrupted(interrupted);
     }
 
     /// Gives an idle core to an application that has room; `None` while all its kthreads are still on

@@ -47,10 +47,9 @@ impl Kthreads {
     }
 
     /// Parked kthreads of these are woken before others: what they were in the middle of waits for them alone.
-    pub(super) fn set_interrupted(&mut self, kthread: KthreadId, interrupted: bool) {
-        let is_parked = self.links[kthread.index()].parked;
-        self.interrupted
-            .set(kthread.index(), interrupted && is_parked);
+    pub(super) fn set_interrupted(&mut self, interrupted: &BitSet) {
+        let is_parked = |&kthread: &usize| self.links.get(kthread).is_some_and(|link| link.parked);
+        self.interrupted = interrupted.iter().filter(is_parked).collect();
     }
 
     /// Takes the one to wake on `core`: who was interrupted, else who ran there last, else who is parked the longest, so
@@ -138,9 +137,9 @@ mod tests {
     #[test]
     fn who_was_interrupted_goes_on_first_and_only_once() {
         let mut kthreads = Kthreads::new(3, 2);
-        kthreads.set_interrupted(KthreadId(2), true);
+        kthreads.set_interrupted(&BitSet::range(2, 3));
         assert_eq!(kthreads.take(CoreId(0)), Some(KthreadId(2)));
-        kthreads.set_interrupted(KthreadId(2), true);
+        kthreads.set_interrupted(&BitSet::range(2, 3));
         assert_eq!(
             kthreads.take(CoreId(1)),
             Some(KthreadId(0)),
@@ -148,7 +147,7 @@ mod tests {
         );
         kthreads.park(KthreadId(2));
         kthreads.park(KthreadId(0));
-        kthreads.set_interrupted(KthreadId(0), true);
+        kthreads.set_interrupted(&BitSet::range(0, 1));
         assert_eq!(kthreads.take(CoreId(0)), Some(KthreadId(0)));
         assert_eq!(
             kthreads.take(CoreId(0)),

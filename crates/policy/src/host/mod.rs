@@ -39,6 +39,7 @@ mod targets;
 mod topology;
 mod turns;
 
+use crate::BitSet;
 pub use congestion::Congestion;
 pub use cores::Cores;
 pub use estimate::{Estimate, Estimator};
@@ -68,8 +69,6 @@ pub struct Kthread {
     pub run: Counters,
     /// Its queue of packets that came in.
     pub ingress: Counters,
-    /// It was made to leave in the middle of something that no other kthread can go on with.
-    pub interrupted: bool,
 }
 
 /// What an application did since the start.
@@ -92,6 +91,8 @@ pub trait HostView {
 
     /// What the application did so far.
     fn usage(&self, app: AppId) -> Usage;
+    /// Kthreads that left in the middle of something that no other can go on with.
+    fn interrupted(&self, app: AppId) -> BitSet;
 }
 
 /// Decides which application gets which core. No method has a default, so that a wrapper cannot forget to forward one.

@@ -13,9 +13,7 @@
 
 use super::congestion::Congestion;
 use super::selection::{Taking, select};
-use super::{
-    Allocator, AppId, AppShape, CoreId, Cores, HeldCore, HostShape, HostView, KthreadId, Move,
-};
+use super::{Allocator, AppId, AppShape, CoreId, Cores, HeldCore, HostShape, HostView, Move};
 use crate::{BitSet, Rng};
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -257,11 +255,7 @@ impl Allocator for Shenango {
             let is_starved = starved.contains(app.index());
             let active = self.cores.active_kthreads(app);
             let wants = self.congestion.look(app, active, view) || is_starved;
-            for kthread in self.congestion.stranded_of(app).iter() {
-                let kthread = KthreadId(kthread as u16);
-                let interrupted = view.kthread(app, kthread).interrupted;
-                self.cores.set_interrupted(app, kthread, interrupted);
-            }
+            self.cores.set_interrupted(app, &view.interrupted(app));
             self.wanting.set(app.index(), wants);
             let starves = is_starved && starved_before.contains(app.index());
             let taking = self.taking(app, starves);

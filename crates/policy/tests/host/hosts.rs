@@ -1,5 +1,6 @@
 //! Applications as a test says that they are, and what tests do with allocators.
 
+use headway_policy::BitSet;
 use headway_policy::host::{
     Allocator, AppId, AppKind, AppShape, CoreId, Counters, HostShape, HostTopology, HostView,
     Kthread, KthreadId, Move, Shenango, ShenangoRules, Usage,
@@ -22,6 +23,9 @@ impl HostView for Toy {
 
     fn usage(&self, app: AppId) -> Usage {
         self.usage[app.index()]
+    }
+    fn interrupted(&self, _app: AppId) -> BitSet {
+        BitSet::EMPTY
     }
 }
 
@@ -78,6 +82,9 @@ impl HostView for AllQueued {
     fn usage(&self, _app: AppId) -> Usage {
         Usage::default()
     }
+    fn interrupted(&self, _app: AppId) -> BitSet {
+        BitSet::EMPTY
+    }
 }
 
 pub(crate) struct NoneQueued;
@@ -91,5 +98,8 @@ impl HostView for NoneQueued {
     }
     fn usage(&self, _app: AppId) -> Usage {
         Usage::default()
+    }
+    fn interrupted(&self, _app: AppId) -> BitSet {
+        BitSet::EMPTY
     }
 }

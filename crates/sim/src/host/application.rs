@@ -236,8 +236,6 @@ impl Application {
             AppState::Server(serving) => Kthread {
                 run: serving.server.counters_at(WorkerId(kthread.0)),
                 ingress: Counters::default(),
-                // Who is left takes its work over.
-                interrupted: false,
             },
             AppState::Batch => Kthread::default(),
         }

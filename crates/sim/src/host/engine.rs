@@ -9,6 +9,7 @@ use super::experiment::HostExperiment;
 use super::outcome::{HostOutcome, HostTotals};
 use crate::error::SimError;
 use crate::server::{NEVER, SimRequest};
+use headway_policy::BitSet;
 use headway_policy::host::systems::{self, HostSystem, HostVisit};
 use headway_policy::host::{
     Allocator, AppId, CoreId, Counters, HostView, Idleness, Kthread, KthreadId, Move, Patience,
@@ -482,6 +483,11 @@ impl HostView for AppsView<'_> {
 
     fn usage(&self, app: AppId) -> Usage {
         self.apps[app.index()].usage(self.now_ns)
+    }
+
+    /// Who is left takes over what another was interrupted in.
+    fn interrupted(&self, _app: AppId) -> BitSet {
+        BitSet::EMPTY
     }
 }
 
