@@ -226,7 +226,7 @@ test-xdp: toolchain
 		echo "SKIPPED test-xdp: loading an XDP program needs root"; \
 	else \
 		HEADWAY_XDP_REQUIRED=1 HEADWAY_XDP_PACKETS=1000000 .ci/retest $(CARGO) test --locked -- --workspace --test planes --test fates --test namespaces --test cost -- --nocapture && \
-		HEADWAY_XDP_REQUIRED=1 .ci/retest $(CARGO) test --locked -- --workspace --test cli _xdp -- --nocapture; \
+		HEADWAY_XDP_REQUIRED=1 .ci/retest $(CARGO) test --locked -- --workspace --test cli --test udp _xdp -- --nocapture; \
 	fi
 
 # The pages of `headway rack` and others in a browser, which `make unit` looks at only where there is one.
