@@ -180,3 +180,38 @@ fn datagrams_come_whole_with_their_sender_and_a_port_has_one_owner() {
         .expect_err("port 0");
     assert_eq!(invalid.kind(), io::ErrorKind::InvalidInput);
 }
+
+#[test]
+fn flush_waits_until_the_other_side_has_what_a_dropped_connection_wrote() {
+    let (server, client) = pair();
+    let listener = TcpListener::bind(&server.stack, 80, 1).expect("the port");
+    let at = listener.local_addr();
+    let stream = TcpStream::connect(&client.stack, at, Duration::from_secs(5)).expect("connected");
+    let accepted = listener.accept().expect("a connection");
+    let server_stack = Arc::clone(&server.stack);
+    // Nobody polls the server's stack from here on: it hears nothing, and acknowledges nothing.
+    drop(server);
+    let bytes = pattern(30_000);
+    (&stream).write_all(&bytes).expect("there is room for it");
+    drop(stream);
+    assert!(!client.stack.flush(Duration::from_millis(50)));
+
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                if !server_stack.poll() {
+                    std::thread::sleep(Duration::from_micros(50));
+                }
+            }
+        });
+        let flushed = client.stack.flush(Duration::from_secs(30));
+        stop.store(true, Ordering::Relaxed);
+        assert!(flushed, "the server acknowledges everything");
+    });
+    // The client's end of it is over; what it wrote is here.
+    drop(client);
+    let mut received = Vec::new();
+    (&accepted).read_to_end(&mut received).expect("to the end");
+    assert!(received == bytes, "the same bytes");
+}
