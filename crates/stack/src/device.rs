@@ -24,7 +24,7 @@ pub(crate) struct LaneDevice {
     /// Where the next packet is looked for first.
     next: usize,
     /// By which lane packets leave.
-    pub(crate) leaving: usize,
+    leaving: usize,
     mtu: usize,
     pub(crate) counts: LaneCounts,
     received: Box<[u8; MOST_PACKET_BYTES]>,
@@ -43,6 +43,11 @@ impl LaneDevice {
             received: Box::new([0; MOST_PACKET_BYTES]),
             to_send: Box::new([0; MOST_PACKET_BYTES]),
         }
+    }
+
+    /// Packets leave by this kthread's lane from now on; kthreads beyond the lanes share them.
+    pub(crate) fn leave_by(&mut self, kthread: usize) {
+        self.leaving = kthread % self.lanes.len();
     }
 
     /// Whether a packet waits in any lane. A broken lane has none.

@@ -6,7 +6,7 @@
 //! | concern | file |
 //! |---|---|
 //! | the stack: addresses, polling, time | [`NetStack`] |
-//! | threads that wait for it | [`ThreadParking`] |
+//! | threads that wait for it | [`ThreadParking`]: [`OsThreads`], or in user space [`Uthreads`] |
 //! | TCP | [`TcpStream`], [`TcpListener`] |
 //! | UDP | [`UdpSocket`] |
 //! | lanes as a device of smoltcp's | `device.rs` |
@@ -16,9 +16,11 @@ mod net_stack;
 mod tcp;
 mod threads;
 mod udp;
+mod uthreads;
 
 pub use device::LaneCounts;
 pub use net_stack::{NetStack, NoPort, StackConfig};
 pub use tcp::{TcpListener, TcpStream};
 pub use threads::{OsThreads, ThreadParking};
 pub use udp::UdpSocket;
+pub use uthreads::Uthreads;

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -66,6 +67,27 @@ pub(crate) struct StackCore {
     begun: Instant,
     pub(crate) buffer_bytes: usize,
     ip: Ipv4Addr,
+}
+
+/// The lock, held.
+pub(crate) struct LockedCore<'a, T: ThreadParking> {
+    core: MutexGuard<'a, StackCore>,
+    /// Ends after the lock is given back.
+    _section: T::Section,
+}
+
+impl<T: ThreadParking> Deref for LockedCore<'_, T> {
+    type Target = StackCore;
+
+    fn deref(&self) -> &StackCore {
+        &self.core
+    }
+}
+
+impl<T: ThreadParking> DerefMut for LockedCore<'_, T> {
+    fn deref_mut(&mut self) -> &mut StackCore {
+        &mut self.core
+    }
 }
 
 /// Ports in use.
@@ -134,6 +156,7 @@ impl<T: ThreadParking> NetStack<T> {
     ///
     /// Kthreads call it when they have nothing to run, and every now and then.
     pub fn poll(&self) -> bool {
+        let _section = self.threads.enter_section();
         match self.core.try_lock() {
             Ok(mut core) => core.poll(self.threads.kthread()),
             Err(TryLockError::Poisoned(core)) => core.into_inner().poll(self.threads.kthread()),
@@ -176,8 +199,12 @@ impl<T: ThreadParking> NetStack<T> {
         self.locked().device.counts
     }
 
-    pub(crate) fn locked(&self) -> MutexGuard<'_, StackCore> {
-        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn locked(&self) -> LockedCore<'_, T> {
+        let section = self.threads.enter_section();
+        LockedCore {
+            core: self.core.lock().unwrap_or_else(PoisonError::into_inner),
+            _section: section,
+        }
     }
 
     /// Changes sockets, and sends what follows from it.
@@ -215,7 +242,7 @@ impl StackCore {
 
     fn poll(&mut self, kthread: usize) -> bool {
         let now = self.now();
-        self.device.leaving = kthread;
+        self.device.leave_by(kthread);
         let before = self.device.counts;
         let result = self.iface.poll(now, &mut self.device, &mut self.sockets);
         self.bury();

@@ -1,4 +1,4 @@
-//! ThreadParking that wait for the stack: the system's, or user-level threads.
+//! How threads wait for the stack, and the system's threads.
 
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -7,13 +7,20 @@ use std::time::Duration;
 
 /// How threads of an application wait, and on which kthread they run.
 pub trait ThreadParking: Send + Sync + 'static {
+    /// Its end ends what [`enter_section`](Self::enter_section) began.
+    type Section;
+
     /// The waker of the current thread. A wake is not lost: one since the last [`park`](Self::park) ended ends the next at once.
     fn waker(&self) -> Waker;
 
     /// Blocks the current thread until its waker is called or was called, or the time is over. May return early.
     fn park(&self, timeout: Option<Duration>);
 
-    /// The kthread that the current thread runs on: its lane is the one that packets leave by.
+    /// Begins a section in which the current thread is not interrupted, and stays on its kthread: it holds the stack's lock, for which others of
+    /// the same kthread would wait for ever.
+    fn enter_section(&self) -> Self::Section;
+
+    /// The kthread that the current thread runs on, asked in a section: its lane is the one that packets leave by.
     fn kthread(&self) -> usize;
 }
 
@@ -34,6 +41,8 @@ impl Wake for ParkedThread {
 }
 
 impl ThreadParking for OsThreads {
+    type Section = ();
+
     fn waker(&self) -> Waker {
         thread_local! {
             static WAKER: Waker = Waker::from(Arc::new(ParkedThread(std::thread::current())));
@@ -47,6 +56,8 @@ impl ThreadParking for OsThreads {
             None => std::thread::park(),
         }
     }
+
+    fn enter_section(&self) {}
 
     fn kthread(&self) -> usize {
         0

@@ -1,8 +1,15 @@
 //! Two stacks over one pair of lanes, without a kernel: what one says the other hears, whatever is lost in between.
+#![expect(
+    unsafe_code,
+    reason = "threads in user space move between kthreads by a promise"
+)]
 
 use headway_rings::lane::{LANE_BYTES, LaneEnds};
 use headway_rings::mapping::SharedMapping;
-use headway_stack::{NetStack, OsThreads, StackConfig, TcpListener, TcpStream, UdpSocket};
+use headway_stack::{
+    NetStack, OsThreads, StackConfig, TcpListener, TcpStream, UdpSocket, Uthreads,
+};
+use headway_threads::{Migration, Runtime, spawn};
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4};
 use std::sync::Arc;
@@ -214,4 +221,65 @@ fn flush_waits_until_the_other_side_has_what_a_dropped_connection_wrote() {
     let mut received = Vec::new();
     (&accepted).read_to_end(&mut received).expect("to the end");
     assert!(received == bytes, "the same bytes");
+}
+
+/// An echo for each connection, in threads in user space on both sides.
+#[test]
+fn threads_in_user_space_block_in_sockets_and_the_others_go_on() {
+    const KTHREADS: usize = 2;
+    const CLIENTS: usize = 12;
+    // SAFETY: neither these threads nor the stack use thread-local variables of `std`, and the stack holds its lock in sections only.
+    let migration = unsafe { Migration::allow() };
+    let runtime = Runtime::builder().kthreads(KTHREADS, migration);
+    let runtime = runtime.stack_bytes(256 << 10).start().expect("threads");
+    let memory = SharedMapping::anonymous(KTHREADS * LANE_BYTES).expect("memory");
+    let memory = Arc::new(memory);
+    let ends = |of: fn(&Arc<SharedMapping>, usize) -> Option<LaneEnds>| {
+        let ends = (0..KTHREADS).map(|kthread| of(&memory, kthread * LANE_BYTES));
+        ends.collect::<Option<Vec<_>>>().expect("the lanes fit")
+    };
+    let server = NetStack::new(&config(1), ends(LaneEnds::of_plane), Uthreads);
+    let client = NetStack::new(&config(2), ends(LaneEnds::of_application), Uthreads);
+    runtime.run(move || {
+        let polling = [server.spawn_polling(), client.spawn_polling()];
+        let listener = TcpListener::bind(&server, 80, CLIENTS).expect("the port");
+        let at = listener.local_addr();
+        let accepting = spawn(move || {
+            let serve = |_| {
+                let stream = listener.accept().expect("a connection");
+                spawn(move || {
+                    let mut received = Vec::new();
+                    (&stream).read_to_end(&mut received).expect("to the end");
+                    (&stream).write_all(&received).expect("written");
+                })
+            };
+            let serving: Vec<_> = (0..CLIENTS).map(serve).collect();
+            for thread in serving {
+                thread.join().expect("it serves");
+            }
+        });
+        let ask = |number: usize| {
+            let client = Arc::clone(&client);
+            spawn(move || {
+                let patience = Duration::from_secs(20);
+                let stream = TcpStream::connect(&client, at, patience).expect("connected");
+                let bytes = pattern(100_000 + number);
+                (&stream).write_all(&bytes).expect("written");
+                stream.shutdown(Shutdown::Write);
+                let mut echoed = Vec::new();
+                (&stream).read_to_end(&mut echoed).expect("to the end");
+                assert!(echoed == bytes, "client {number}: the same bytes");
+            })
+        };
+        let asking: Vec<_> = (0..CLIENTS).map(ask).collect();
+        for thread in asking {
+            thread.join().expect("it is answered");
+        }
+        accepting.join().expect("it accepts");
+        assert!(server.flush(Duration::from_secs(20)) && client.flush(Duration::from_secs(20)));
+        drop((server, client));
+        for thread in polling {
+            thread.join().expect("it polls");
+        }
+    });
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::{Wake, Waker};
 use std::time::Duration;
 
 use crate::head::{ParkCell, Uthread};
@@ -33,6 +34,16 @@ impl ParkCell {
     }
 }
 
+impl Wake for ParkCell {
+    fn wake(self: Arc<Self>) {
+        self.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.unpark();
+    }
+}
+
 /// The right to unpark a thread: any number of them, in any thread, also after the thread has ended.
 #[derive(Clone)]
 pub struct Unparker(Arc<ParkCell>);
@@ -58,6 +69,15 @@ impl fmt::Debug for Unparker {
 pub fn unparker() -> Unparker {
     let me = Uthread::current().expect("a thread of a runtime");
     Unparker(Arc::clone(cell_of(me)))
+}
+
+/// The calling thread's [`Unparker`] as a waker, for code written for futures. It allocates nothing after a thread's first.
+///
+/// # Panics
+/// The caller is no thread of a runtime.
+pub fn waker() -> Waker {
+    let me = Uthread::current().expect("a thread of a runtime");
+    Waker::from(Arc::clone(cell_of(me)))
 }
 
 fn cell_of<'a>(me: Uthread) -> &'a Arc<ParkCell> {

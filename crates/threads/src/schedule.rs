@@ -143,6 +143,16 @@ pub(crate) unsafe fn kthread_of<'a>(me: Uthread) -> &'a KthreadRunner {
     unsafe { &*me.head().kthread.get().cast() }
 }
 
+/// The number of the kthread that runs the calling thread; `None` for one that is no thread of a runtime. Outside a no-preempt section it may be
+/// another at once.
+#[must_use]
+pub fn current_kthread() -> Option<usize> {
+    let me = Uthread::current()?;
+    let _section = NoPreempt::enter();
+    // SAFETY: the thread that runs, in a section.
+    Some(unsafe { kthread_of(me) }.index)
+}
+
 /// Makes a thread ready: it waits, or is about to, and nobody else makes it ready.
 #[inline]
 pub(crate) fn ready(thread: Uthread) {

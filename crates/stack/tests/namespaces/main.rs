@@ -38,6 +38,8 @@ type Stack = NetStack<OneCore>;
 struct OneCore(Arc<AtomicUsize>);
 
 impl ThreadParking for OneCore {
+    type Section = ();
+
     fn waker(&self) -> Waker {
         OsThreads.waker()
     }
@@ -45,6 +47,8 @@ impl ThreadParking for OneCore {
     fn park(&self, timeout: Option<Duration>) {
         OsThreads.park(timeout);
     }
+
+    fn enter_section(&self) {}
 
     fn kthread(&self) -> usize {
         self.0.load(Ordering::Relaxed)
