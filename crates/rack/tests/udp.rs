@@ -303,6 +303,16 @@ fn packets_keep_their_order_both_ways_by_af_xdp() {
     behind_device("order", keep_order);
 }
 
+/// Waits for a datagram; the system may interrupt that.
+fn answer(client: &UdpSocket, buffer: &mut [u8]) -> usize {
+    loop {
+        match client.recv(buffer) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            length => return length.expect("an answer"),
+        }
+    }
+}
+
 /// A server of one worker answers in the order in which it is asked, so its answers tell the order of both ways.
 fn keep_order(place: &Place) {
     let rack = LiveRack::start(place, "round-robin", 3, 5_000_000_000);
@@ -313,7 +323,7 @@ fn keep_order(place: &Place) {
             client.send(&request(0, index, b"")).unwrap();
         }
         for _ in 0..30 {
-            let length = client.recv(&mut buffer).expect("an answer");
+            let length = answer(&client, &mut buffer);
             let server = usize::from(buffer[HEADER_BYTES..length][0]);
             let index = header(&buffer[..length]).index;
             assert!(last[server] < Some(index), "{index} after {last:?}");

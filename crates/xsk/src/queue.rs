@@ -78,7 +78,13 @@ impl DeviceQueue {
     }
 }
 
-/// The ring has an entry for each frame of the queue, so it is never full.
+/// Entries of the fill ring of a queue with so many frames, twice as many: the kernel hands arrivals over before it says that it took their
+/// entries (`xsk_flush`), so a frame may come back while its old entry still stands.
+fn fill_entries(arrivals: u32) -> u32 {
+    2 * arrivals
+}
+
+/// The ring is never full: see [`fill_entries`].
 fn push(mut fill: MutexGuard<'_, ProducerRing<1>>, frames: &mut Vec<FrameToken>) {
     for frame in frames.drain(..) {
         let is_taken = fill.push([frame.into_address()]);
@@ -151,7 +157,7 @@ pub(crate) fn open(
                 rx: arrivals,
                 tx: 0,
                 frames: (receiver == 0).then_some(FrameRingSizes {
-                    fill: arrivals,
+                    fill: fill_entries(arrivals),
                     completion: departures,
                 }),
             };
