@@ -234,7 +234,7 @@ fn ask(client: &UdpSocket, requests: u32, window: u32) -> [u32; 4] {
         }
         let mut answered = vec![false; window as usize];
         for _ in 0..window {
-            let len = client.recv(&mut buffer).expect("an answer");
+            let len = received(client, &mut buffer);
             let answer = header(&buffer[..len]);
             let place = (answer.index - first) as usize;
             assert!(
@@ -304,7 +304,7 @@ fn packets_keep_their_order_both_ways_by_af_xdp() {
 }
 
 /// Waits for a datagram; the system may interrupt that.
-fn answer(client: &UdpSocket, buffer: &mut [u8]) -> usize {
+fn received(client: &UdpSocket, buffer: &mut [u8]) -> usize {
     loop {
         match client.recv(buffer) {
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
@@ -323,7 +323,7 @@ fn keep_order(place: &Place) {
             client.send(&request(0, index, b"")).unwrap();
         }
         for _ in 0..30 {
-            let length = answer(&client, &mut buffer);
+            let length = received(&client, &mut buffer);
             let server = usize::from(buffer[HEADER_BYTES..length][0]);
             let index = header(&buffer[..length]).index;
             assert!(last[server] < Some(index), "{index} after {last:?}");
