@@ -355,9 +355,7 @@ fn lose_only_what_it_held(place: &Place) {
     }
     let mut buffer = [0; 64];
     for _ in 0..50 {
-        let len = client
-            .recv(&mut buffer)
-            .expect("an answer of the other server");
+        let len = received(&client, &mut buffer);
         assert_eq!(buffer[HEADER_BYTES..len], [0]);
     }
     // The switch forgets what was lost, and says how much that was.
