@@ -148,7 +148,6 @@ impl KthreadsBook {
                     .load(Ordering::Relaxed)
                     .wrapping_add(interrupted),
             },
-
             ingress: Counters {
                 head: line.ingress_head.load(Ordering::Relaxed),
                 tail: line.ingress_tail.load(Ordering::Relaxed),
