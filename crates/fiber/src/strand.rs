@@ -239,6 +239,9 @@ impl<H> Strand<H> {
 
     /// Suspends this strand and runs `next`. Returns once somebody resumed this one, maybe in another thread.
     ///
+    /// It waits, still on its own stack, until `next` has left its. Two strands that are each about to run the other would wait for ever: a scheduler of
+    /// several threads asks [`has_left`](Strand::has_left), and [leaves](Strand::leave) where it has not.
+    ///
     /// # Safety
     /// This is the strand that runs, inside one no-preempt section, and no panic unwinds it unless it is resumed in this thread. `next` is armed or
     /// suspended, or about to be suspended by another thread, and nobody else resumes it.
@@ -298,6 +301,12 @@ impl<H> Strand<H> {
         } else {
             LeftStrand::Suspended(left)
         }
+    }
+
+    /// Whether the strand has left its stack, so that who resumes it does not wait. One that has, and that nobody else resumes, has for good.
+    #[inline(always)]
+    pub fn has_left(self) -> bool {
+        self.stack_pointer().load(Ordering::Relaxed) != rest::RUNNING
     }
 
     /// Waits until the strand has left its stack, after its body ended.

@@ -95,6 +95,11 @@ impl Suspending {
         // SAFETY: the thread that runs, in its section; a thread that unwinds is bound to its kthread.
         unsafe {
             match next {
+                Some(next) if !next.0.has_left() => {
+                    // Its kthread may be about to run this thread, and would wait for it as this one does here. The kthread's loop waits on a stack of its own.
+                    kthread.push(next);
+                    self.me.0.leave();
+                }
                 Some(next) => {
                     next.head().kthread.set((&raw const *kthread).cast());
                     self.me.0.switch_to(next.0);

@@ -84,6 +84,8 @@ fn every_thread_of_a_tree_runs_once_on_any_number_of_kthreads() {
 
 #[test]
 fn a_token_is_not_lost_whichever_comes_first() {
+    // So many that two kthreads are each about to run the other's thread.
+    const ROUNDS: usize = 100_000;
     for kthreads in [1, 2] {
         let rounds = runtime(kthreads).run(|| {
             let sleeper = spawn(|| {
@@ -92,8 +94,8 @@ fn a_token_is_not_lost_whichever_comes_first() {
                 let other = spawn({
                     let done = Arc::clone(&done);
                     move || {
-                        for round in 1..=1_000 {
-                            done.store(round == 1_000, Ordering::Release);
+                        for round in 1..=ROUNDS {
+                            done.store(round == ROUNDS, Ordering::Release);
                             me.unpark();
                             yield_now();
                         }
@@ -110,7 +112,7 @@ fn a_token_is_not_lost_whichever_comes_first() {
             sleeper.join().unwrap()
         });
         // The other thread may be through before this one looks.
-        assert!(rounds <= 1_001, "{rounds}");
+        assert!(rounds <= ROUNDS + 1, "{rounds}");
     }
 }
 
