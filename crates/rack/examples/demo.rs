@@ -70,7 +70,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         outcomes.push((name, outcome));
     }
     let table = table(&outcomes);
-    print!("{table}");
+    println!("{table}");
     if let Some(path) = std::env::args_os().nth(1) {
         page(&setting, &table, &outcomes).write(&path)?;
         println!("tails over time: {}", path.display());

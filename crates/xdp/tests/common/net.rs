@@ -83,8 +83,10 @@ impl<T: Send + 'static> Host<T> {
     /// Ties the host to the switch's namespace, that of this thread. Returns the interface there.
     pub(crate) fn wire(&self) -> String {
         let (number, id) = (self.number, self.task());
+        // The kernel takes the namespace of an earlier host of this number down when it comes to it.
         shell(&format!(
-            "ip link add p{number} address {} type veth peer name e0 address {} netns {id}; ip link set dev p{number} up",
+            "ip link delete p{number} 2>&- || true
+             ip link add p{number} address {} type veth peer name e0 address {} netns {id}; ip link set dev p{number} up",
             mac_text(switch_mac(number)),
             mac_text(host_mac(number))
         ));
