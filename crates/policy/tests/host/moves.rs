@@ -82,6 +82,44 @@ fn a_kthread_that_refuses_to_leave_is_moved_away() {
     assert_eq!(host.poll(), None, "who came after it was told nothing");
 }
 
+/// The same under the allocators that plan ahead, where a batch application's core goes to one that is guaranteed it.
+#[test]
+fn allocators_that_plan_move_a_kthread_away_that_refuses_to_leave() {
+    struct Refused;
+    impl HostVisit for Refused {
+        type Output = ();
+        fn visit<A: Allocator + Send + 'static>(self, system: HostSystem<A>) {
+            let mut host = system.allocator;
+            let batch = AppShape {
+                guaranteed: 0,
+                most: 1,
+                kind: AppKind::Batch,
+            };
+            host.admit(1_000, AppId(1), batch, &[]);
+            let core = granted(&mut host);
+            host.admit(2_000, AppId(0), app(1, 1), &[]);
+            let Some(Move::Revoke { from, .. }) = host.poll() else {
+                panic!("{}: the batch application is told to leave", system.name);
+            };
+            assert_eq!(host.next_deadline_ns(), Some(22_000), "{}", system.name);
+            host.look(21_999, &NoneQueued);
+            assert_eq!(host.poll(), None, "{}: it still has time", system.name);
+            host.look(22_000, &NoneQueued);
+            assert_eq!(host.poll(), Some(Move::Evict { core, from }));
+            host.look(90_000, &NoneQueued);
+            assert_eq!(host.poll(), None, "{}: it is moved once", system.name);
+            host.released(91_000, core);
+            assert_eq!(granted(&mut host), core);
+            host.look(200_000, &NoneQueued);
+            assert_eq!(host.poll(), None, "who came after it was told nothing");
+        }
+    }
+    let shape = HostShape::vacant(HostTopology::flat(1), 2, 5);
+    for spec in ["static,evict=20us", "interval,evict=20us"] {
+        systems::with(&spec.parse().unwrap(), &shape, Refused).unwrap();
+    }
+}
+
 #[test]
 fn a_core_is_taken_only_when_none_is_idle_and_then_changes_hands_at_once() {
     let mut host = shenango(HostTopology::flat(2), vec![app(1, 2), app(0, 2)]);
