@@ -1,5 +1,6 @@
 //! The thread that goes through passes.
 
+use super::doors::Doors;
 use super::inbox::{DaemonInbox, DaemonOrder};
 use crate::arbiter::{Arbiter, Newcomer};
 use crate::peer::PeerProcess;
@@ -9,11 +10,8 @@ use headway_policy::host::systems::{self, HostSystem, HostVisit};
 use headway_policy::host::{Allocator, HostShape};
 use headway_policy::spec::Spec;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
-use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// Applications at once.
@@ -28,12 +26,6 @@ pub(super) struct Cycle {
     /// Until then nobody is granted a core: applications of the last daemon come with those that they have.
     pub(super) grace_ns: u64,
     doors: Doors,
-}
-
-/// What a thread that sleeps is woken by.
-struct Doors {
-    epoll: Epoll,
-    doorbells: HashMap<u64, OwnedFd>,
 }
 
 /// Why passes under one allocator ended.
@@ -52,8 +44,7 @@ impl Cycle {
         inbox: DaemonInbox,
         grace_ns: u64,
     ) -> io::Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        epoll.add(inbox.wakes(), EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        let doors = Doors::new(inbox.wakes())?;
         let clock = Clock::global();
         Ok(Self {
             cores,
@@ -61,10 +52,7 @@ impl Cycle {
             inbox,
             clock,
             grace_ns: clock.now_ns() + grace_ns,
-            doors: Doors {
-                epoll,
-                doorbells: HashMap::new(),
-            },
+            doors,
         })
     }
 
@@ -98,32 +86,16 @@ impl Cycle {
     }
 
     /// Waits for so long, or until somebody rings.
-    fn wait(&self, patience_ns: u64) {
-        let mut fds = [PollFd::new(self.doors.as_fd(), PollFlags::POLLIN)];
+    fn wait(&mut self, patience_ns: u64) {
+        let now_ns = self.clock.now_ns();
+        let again_ns = self.doors.listen_again(now_ns);
+        let patience_ns = again_ns.map_or(patience_ns, |again_ns| {
+            patience_ns.min(again_ns.saturating_sub(now_ns))
+        });
         let timeout = TimeSpec::from_duration(Duration::from_nanos(patience_ns));
+        let mut fds = [PollFd::new(self.doors.as_fd(), PollFlags::POLLIN)];
         if ppoll(&mut fds, Some(timeout), None).is_ok_and(|ready| ready > 0) {
-            // Doorbells are edges: nothing of theirs is read, so none can make this thread wait.
-            let mut events = [EpollEvent::empty(); 16];
-            let _ = self.doors.epoll.wait(&mut events, EpollTimeout::ZERO);
-        }
-    }
-}
-
-impl Doors {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        std::os::fd::AsFd::as_fd(&self.epoll.0)
-    }
-
-    fn add(&mut self, id: u64, doorbell: OwnedFd) {
-        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        // An application that cannot ring is heard at the next look.
-        let _ = self.epoll.add(&doorbell, EpollEvent::new(flags, id));
-        self.doorbells.insert(id, doorbell);
-    }
-
-    fn remove(&mut self, id: u64) {
-        if let Some(doorbell) = self.doorbells.remove(&id) {
-            let _ = self.epoll.delete(&doorbell);
+            self.doors.rang(self.clock.now_ns());
         }
     }
 }
