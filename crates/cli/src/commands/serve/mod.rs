@@ -110,7 +110,7 @@ impl Args {
             Layout::default,
         );
         let asks_workers = self.workers.is_some() || set.workers.is_some();
-        let host = self.hosted.app(asks_workers);
+        let host = self.hosted.app(&file, asks_workers)?;
         let interruption = Interruption::of(self.interrupt, &file, app)?;
         Ok(ServeSettings {
             workers: file.given("workers", self.workers, &set.workers, || {
