@@ -69,14 +69,25 @@ fn a_figure_of_a_host_is_measured_and_simulated() {
     let file = folder.path().join("tiny.toml");
     std::fs::write(&file, TINY).unwrap();
     let page = folder.path().join("page.html");
-    let args = ["reproduce", file.to_str().unwrap(), "--fast", "--format", "json", "--html"];
+    let args = [
+        "reproduce",
+        file.to_str().unwrap(),
+        "--fast",
+        "--format",
+        "json",
+        "--html",
+    ];
     let told = json(&[&args[..], &[page.to_str().unwrap()]].concat());
     let told = &told["results"][0];
     let runs = told["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 4, "{told}");
     for run in runs {
         assert!(run["sent"].as_u64() > Some(200), "{run}");
-        assert_eq!((&run["lost"], &run["shed"]), (&0.into(), &0.into()), "{run}");
+        assert_eq!(
+            (&run["lost"], &run["shed"]),
+            (&0.into(), &0.into()),
+            "{run}"
+        );
         let has_batch = run["system"] == "Shenango";
         for side in ["live", "simulated"] {
             let figure = |name: &str| run[side][name].as_f64();
@@ -89,7 +100,7 @@ fn a_figure_of_a_host_is_measured_and_simulated() {
     assert_eq!(told["claims"][0]["verdict"], "reproduced", "{told}");
     assert_eq!(told["papers"]["name"], "shenango-fig5");
     let page = std::fs::read_to_string(page).unwrap();
-    assert!(page.contains("a tiny host") && page.contains("paper's host"));
+    assert!(page.contains("a tiny host") && page.contains("The simulation of the paper"));
 }
 
 #[test]
@@ -107,5 +118,8 @@ fn what_a_hosted_figure_cannot_be_given_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("large.toml");
     std::fs::write(&file, TINY.replace("cores = 2", "cores = 4000")).unwrap();
-    refused(&["reproduce", file.to_str().unwrap()], "4000 cores are to be dealt out");
+    refused(
+        &["reproduce", file.to_str().unwrap()],
+        "4000 cores are to be dealt out",
+    );
 }

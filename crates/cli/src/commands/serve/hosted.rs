@@ -36,7 +36,8 @@ impl HostedFlags {
         let in_file = set.socket.as_ref();
         let Some(host) = host else {
             if self.socket.is_some() {
-                let why = "it is the daemon's of --host: name the application by --host, or leave it out";
+                let why =
+                    "it is the daemon's of --host: name the application by --host, or leave it out";
                 return Err(usage("--socket", why));
             }
             return match in_file {
