@@ -73,7 +73,7 @@ pub(crate) struct Args {
     /// Shorter and less sure: at most 4 rounds in 10 seconds
     #[arg(long, conflicts_with_all = ["rounds", "seconds"])]
     quick: bool,
-    /// Seed of everything random
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// The page to write

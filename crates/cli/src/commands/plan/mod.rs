@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Runs of each candidate in the last round
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
     replications: u64,
-    /// Seed of everything random
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Threads; the plan does not depend on it
