@@ -1,4 +1,4 @@
-// What threads in user space promise to C and C++: it says what is not so, and returns 1.
+// Tests the promises of threads in user space to C and C++. The program prints a broken promise and returns 1.
 #include <atomic>
 #include <cstdio>
 #include <headway_threads.hpp>

@@ -1,4 +1,4 @@
-//! `headway reproduce`: a figure or table of a paper, next to what the paper prints.
+//! `headway reproduce`: repeats a figure or table of a paper, next to the printed one.
 
 use crate::args;
 use crate::error::{nearest, usage};
@@ -22,19 +22,19 @@ pub(crate) struct Args {
     /// What to reproduce: names of the list, the beginning of some (persephone), experiment files, or all
     #[arg(value_name = "NAME|FILE|all", required_unless_present = "list")]
     names: Vec<String>,
-    /// Say what there is
+    /// List the experiments
     #[arg(long, conflicts_with_all = ["names", "fast", "html", "server", "workers", "seed"])]
     list: bool,
-    /// A tenth of the requests (live: a minute): rough tails, rough verdicts, a first impression
+    /// A tenth of the requests (live: a minute), for a first impression with rough tails and verdicts
     #[arg(long)]
     fast: bool,
     /// Threads; the figures do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Live: the server, instead of the one that is built in target/; PATH-plain is the one without probes
+    /// Live: the server program [default: the one in target/]; PATH-plain is the server without probes
     #[arg(long, value_name = "PATH")]
     server: Option<PathBuf>,
-    /// Live: workers; one core less than there are by default, the dispatcher has the last
+    /// Live: workers [default: one core less than the machine has, since the dispatcher takes one]
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     /// Live: seed of arrivals, keys and flows
@@ -43,10 +43,10 @@ pub(crate) struct Args {
     /// Also write a page with the curves
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// How the result is written
+    /// Format of the result
     #[arg(long, value_enum, default_value_t)]
     format: ReproduceFormat,
-    /// Write to a file instead of standard output
+    /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -58,7 +58,7 @@ enum ReproduceFormat {
     Table,
     /// For programs
     Json,
-    /// As docs/reproduction.md
+    /// In the format of docs/reproduction.md
     Markdown,
 }
 
@@ -229,7 +229,7 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refused where the experiment's file says it.
+    /// Refuses `--server` and `--workers` where the experiment's file gives them.
     fn refuse_server(&self) -> Result<()> {
         if self.server.is_some() || self.workers.is_some() {
             let why = "its file says what runs and how many workers there are: leave them out, or change a copy of the file";
@@ -306,7 +306,7 @@ impl Args {
     }
 }
 
-/// What is asked for.
+/// The experiments that the user named.
 enum ChosenExperiments {
     Simulated(Vec<ExperimentFile>),
     Live(Box<LiveExperiment>),
@@ -315,7 +315,7 @@ enum ChosenExperiments {
     Hosted(Box<HostedExperiment>),
 }
 
-/// The experiments asked for, each once, in the order of the list. One that is measured live is by itself: simulations would take its
+/// The experiments asked for, each once, in the order of the list. A live experiment runs alone, since simulations would take its
 /// cores.
 fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     for name in names {
@@ -331,7 +331,7 @@ fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     Ok(ChosenExperiments::Simulated(simulated(names)?))
 }
 
-/// The experiment of that name or file, if it is one that is measured.
+/// The live experiment of that name or file, if there is one.
 fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
     let live = |experiment| ChosenExperiments::Live(Box::new(experiment));
     let replayed = |experiment| ChosenExperiments::Replayed(Box::new(experiment));

@@ -12,7 +12,7 @@ use headway_net::header::{Flag, Header, Status};
 use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 use nix::sys::socket::{setsockopt, sockopt};
 
-/// What becomes of a request.
+/// The fate of a request at the test's server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Answer,
@@ -41,7 +41,7 @@ pub(crate) struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the server says each request took.
+/// The service time that the server reports for each request.
 pub(crate) const EXECUTION_NS: u64 = 2_000;
 
 impl Server {

@@ -43,7 +43,7 @@ fn the_sibling_of_an_active_core_comes_first_then_the_core_left_last() {
     );
 }
 
-/// Who does not leave within the bound is moved away, once; its core then is who waited for it.
+/// An application that does not leave within the bound is moved away, once. The waiting application then gets the core.
 #[test]
 fn a_kthread_that_refuses_to_leave_is_moved_away() {
     let shape = |kind: AppKind| AppShape {
@@ -192,8 +192,8 @@ fn nobody_starves() {
     );
 }
 
-/// Who serves requests, and is guaranteed nothing, has a core as soon as it needs one, if batch applications have them all, and one more
-/// whenever it is congested.
+/// A latency-critical application without guarantee gets a core from batch applications as soon as it needs one, and one more whenever
+/// it is congested.
 #[test]
 fn a_batch_application_gives_way_at_once() {
     let batch = AppShape {

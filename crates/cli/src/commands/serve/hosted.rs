@@ -1,4 +1,4 @@
-//! A server among the applications that trade the cores of a host.
+//! A server as one of the applications that share the cores of a host.
 
 use super::config::{File, Flags as _, Sourced};
 use crate::commands::host::args::DaemonChoice;
@@ -24,7 +24,7 @@ pub(super) struct HostedFlags {
 pub(super) struct HostedApp {
     name: String,
     daemon: DaemonChoice,
-    /// Whether the number of workers was chosen.
+    /// Whether the user set the number of workers.
     asks_workers: bool,
 }
 
@@ -58,7 +58,7 @@ impl HostedFlags {
 }
 
 impl HostedApp {
-    /// Registers with the daemon. Workers whose number nobody chose are as many as the cores that the daemon may grant.
+    /// Registers with the daemon. By default there is a worker for each core that the daemon may grant.
     pub(super) fn register(&self, workers: &mut usize) -> Result<Arc<HostClient>> {
         let socket = self.daemon.find()?;
         let options = ClientOptions {
