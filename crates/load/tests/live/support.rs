@@ -17,6 +17,8 @@ use nix::sys::socket::{setsockopt, sockopt};
 pub(crate) enum Fate {
     Answer,
     Drop,
+    /// Answered by another socket than the one asked.
+    Elsewhere,
     /// Answered twice.
     Twice,
     /// Answered after the last request was received.
@@ -93,6 +95,7 @@ fn hold_all_requests(socket: &UdpSocket) {
 
 fn serve(socket: &UdpSocket, fates: &[Fate], stop: &AtomicBool, types: &Mutex<BTreeSet<u8>>) {
     let mut held = Vec::new();
+    let elsewhere = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut buffer = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
         let Ok((len, client)) = socket.recv_from(&mut buffer) else {
@@ -105,6 +108,7 @@ fn serve(socket: &UdpSocket, fates: &[Fate], stop: &AtomicBool, types: &Mutex<BT
         let send = |bytes: &[u8]| drop(socket.send_to(bytes, client));
         match fates.get(index).copied().unwrap_or(Fate::Answer) {
             Fate::Answer => send(&ok),
+            Fate::Elsewhere => drop(elsewhere.send_to(&ok, client)),
             Fate::Drop => {}
             Fate::Twice => (send(&ok), send(&ok)).0,
             Fate::Hold => held.push(ok),
