@@ -7,5 +7,4 @@ mod bad;
 mod basics;
 mod kills;
 mod processes;
-mod signals;
 mod stage;
