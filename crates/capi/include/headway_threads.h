@@ -10,11 +10,23 @@
 #include <stdint.h>
 #include "headway.h"
 
+// A bounded queue of pointers between threads.
+struct headway_channel;
+
+// A pointer that is read often and replaced seldom. Reads write nothing that other kernel threads read.
+struct headway_read_cell;
+
 // Kernel threads that run threads of the program.
 struct headway_runtime;
 
 // A thread that was not joined or detached yet.
 struct headway_thread;
+
+// A variable of which each thread of a runtime has its own, null at first. The program declares it static, since its address is its name.
+struct headway_local {
+    // Called with a thread's value when the thread ends, unless the value is null; may be null.
+    void (*end)(void *value);
+};
 
 // How a runtime is made. 0 is every field's default.
 struct headway_runtime_options {
@@ -47,6 +59,79 @@ struct headway_semaphore {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// Makes a channel with room for this many values, at least one, and writes its handle to `*channel`. `end` is called with each value that is still there when
+// the channel is freed; it may be null.
+//
+// # Safety
+// `channel` can be written. No exception leaves `end`.
+int headway_channel_create(size_t room,
+                           void (*end)(void *value),
+                           struct headway_channel **channel);
+
+// Sends a value, and waits for room. HEADWAY_E_NONE where the channel is closed: the value stays the caller's. Called by a thread of a runtime.
+//
+// # Safety
+// `channel` came from headway_channel_create() and was not freed.
+int headway_channel_send(const struct headway_channel *channel,
+                         void *value);
+
+// Takes the oldest value, and waits for one. HEADWAY_E_NONE where there is none and the channel is closed. Called by a thread of a runtime.
+//
+// # Safety
+// As headway_channel_send(); `value` can be written.
+int headway_channel_receive(const struct headway_channel *channel,
+                            void **value);
+
+// Nothing is sent from now on. Values that are there can be received. Anybody may close, and again.
+//
+// # Safety
+// As headway_channel_send().
+int headway_channel_close(const struct headway_channel *channel);
+
+// Frees a channel that nobody uses any more, and ends the values that nobody took.
+//
+// # Safety
+// `channel` is null, or as for headway_channel_send() and not used afterwards.
+void headway_channel_free(struct headway_channel *channel);
+
+// Makes a cell with this value, and writes its handle to `*cell`.
+//
+// # Safety
+// `cell` can be written.
+int headway_read_cell_create(void *value, struct headway_read_cell **cell);
+
+// Calls `body(value, argument)` with the cell's value, which nobody gets back before `body` returns. `body` is short and calls no function of this
+// interface. Anybody may read.
+//
+// # Safety
+// `cell` came from headway_read_cell_create() and was not freed. No exception leaves `body`.
+int headway_read_cell_read(const struct headway_read_cell *cell,
+                           void (*body)(void *value, void *argument),
+                           void *argument);
+
+// Replaces the value, waits until every read of the old one has ended, and writes the old one to `*old`. Anybody may replace, but not within a read.
+//
+// # Safety
+// As headway_read_cell_read(); `old` can be written.
+int headway_read_cell_replace(const struct headway_read_cell *cell,
+                              void *value,
+                              void **old);
+
+// Frees a cell that nobody uses any more. Its value stays the program's.
+//
+// # Safety
+// `cell` is null, or as for headway_read_cell_read() and not used afterwards.
+void headway_read_cell_free(struct headway_read_cell *cell);
+
+// The calling thread's value of the variable; null where it set none, or the caller is no thread of a runtime.
+void *headway_local_get(const struct headway_local *local);
+
+// Sets the calling thread's value of the variable. The value before is not ended. Called by a thread of a runtime.
+//
+// # Safety
+// `local` can be read as long as threads run that set it.
+int headway_local_set(const struct headway_local *local, void *value);
 
 // Starts a runtime. Writes its handle to `*runtime`, for headway_runtime_stop() to take. `options` may be null.
 //

@@ -189,6 +189,103 @@ class semaphore {
     headway_semaphore semaphore_;
 };
 
+/* A bounded queue of values between threads: each comes out once. */
+template <class Value> class channel {
+  public:
+    explicit channel(std::size_t room) { detail::check(headway_channel_create(room, end, &handle_)); }
+    channel(const channel &) = delete;
+    channel &operator=(const channel &) = delete;
+    ~channel() { headway_channel_free(handle_); }
+
+    /* Waits for room; false where the channel is closed. */
+    bool send(Value value) {
+        auto owned = std::make_unique<Value>(std::move(value));
+        int code = headway_channel_send(handle_, owned.get());
+        if (code == HEADWAY_E_NONE) return false;
+        detail::check(code);
+        owned.release();
+        return true;
+    }
+    /* Waits for a value; none where there is none and the channel is closed. */
+    std::optional<Value> receive() {
+        void *value = nullptr;
+        int code = headway_channel_receive(handle_, &value);
+        if (code == HEADWAY_E_NONE) return std::nullopt;
+        detail::check(code);
+        std::unique_ptr<Value> owned(static_cast<Value *>(value));
+        return std::move(*owned);
+    }
+    void close() { detail::check(headway_channel_close(handle_)); }
+
+  private:
+    static void end(void *value) noexcept { delete static_cast<Value *>(value); }
+    headway_channel *handle_ = nullptr;
+};
+
+/* A value that is read often and replaced seldom. */
+template <class Value> class read_cell {
+  public:
+    explicit read_cell(Value value) {
+        auto owned = std::make_unique<const Value>(std::move(value));
+        detail::check(headway_read_cell_create(const_cast<Value *>(owned.get()), &handle_));
+        owned.release();
+    }
+    read_cell(const read_cell &) = delete;
+    read_cell &operator=(const read_cell &) = delete;
+    ~read_cell() {
+        void *last = nullptr;
+        if (headway_read_cell_replace(handle_, nullptr, &last) == HEADWAY_OK) delete static_cast<const Value *>(last);
+        headway_read_cell_free(handle_);
+    }
+
+    /* Returns what access(value) returns. It is short, throws nothing, and calls nothing of this library. */
+    template <class Access> auto read(Access &&access) const noexcept {
+        using Result = std::invoke_result_t<Access &, const Value &>;
+        static_assert(!std::is_void_v<Result>, "a read returns what it read");
+        struct Call {
+            std::remove_reference_t<Access> &access;
+            std::optional<Result> result{};
+        } call{access};
+        headway_read_cell_read(
+            handle_,
+            [](void *value, void *argument) noexcept {
+                auto &call = *static_cast<Call *>(argument);
+                call.result.emplace(std::invoke(call.access, *static_cast<const Value *>(value)));
+            },
+            &call);
+        return std::move(*call.result);
+    }
+    /* Waits until every read of the old value has ended. */
+    void replace(Value value) {
+        auto owned = std::make_unique<const Value>(std::move(value));
+        void *old = nullptr;
+        detail::check(headway_read_cell_replace(handle_, const_cast<Value *>(owned.get()), &old));
+        owned.release();
+        delete static_cast<const Value *>(old);
+    }
+
+  private:
+    headway_read_cell *handle_ = nullptr;
+};
+
+/* A variable of which each thread of a runtime has its own, made at its first use. Declare it static. */
+template <class Value> class uthread_local {
+  public:
+    uthread_local() noexcept : local_{end} {}
+    uthread_local(const uthread_local &) = delete;
+    uthread_local &operator=(const uthread_local &) = delete;
+    Value &get() {
+        if (void *own = headway_local_get(&local_)) return *static_cast<Value *>(own);
+        auto made = std::make_unique<Value>();
+        detail::check(headway_local_set(&local_, made.get()));
+        return *made.release();
+    }
+
+  private:
+    static void end(void *value) noexcept { delete static_cast<Value *>(value); }
+    headway_local local_;
+};
+
 } // namespace headway
 
 #endif

@@ -9,7 +9,7 @@
 //! - [`request`]: what `handle_request` does with its request.
 //! - [`requests`]: how a loop takes requests and answers them, in place of `handle_request`.
 //! - [`server`]: start, watch, stop.
-//! - [`threads`] and [`waiting`]: threads in user space, and what they wait for.
+//! - [`threads`], [`waiting`] and [`sharing`]: threads in user space, what they wait for, and what they share.
 //!
 //! What stands in `headway.h` is made of these files by cbindgen; what must be inline there is
 //! `include/headway_preempt.h`, by hand.
@@ -19,6 +19,7 @@ pub mod request;
 pub mod requests;
 pub mod server;
 pub mod service;
+pub mod sharing;
 mod shim;
 pub mod stats;
 pub mod status;

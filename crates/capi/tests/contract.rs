@@ -321,7 +321,7 @@ fn a_program_of_an_earlier_version_knows_fewer_fields() {
     assert_eq!(stop(server).answered, 1);
 }
 
-/// What the callbacks of a test were called with.
+/// The arguments of a test's callbacks.
 #[derive(Default)]
 struct Seen {
     setups: u32,
@@ -421,7 +421,7 @@ unsafe extern "C" fn by_payload(
     length: usize,
 ) -> c_int {
     match length {
-        // SAFETY: so long is the datagram.
+        // SAFETY: the datagram has this length.
         11.. => c_int::from(unsafe { *datagram.add(10) }),
         _ => -1,
     }

@@ -98,7 +98,7 @@ impl HeadwayServer {
     }
 }
 
-/// What the example computes.
+/// The result of the example.
 fn sum(steps: u64) -> u64 {
     (0..steps).fold(1, |sum: u64, step| {
         sum.wrapping_mul(6_364_136_223_846_793_005)
@@ -173,7 +173,7 @@ fn the_static_library_serves_too() {
     }
 }
 
-/// What a program returns when nobody asked it to yield in time.
+/// The exit status of a program that got no order to yield in time.
 const NOT_ASKED: i32 = 2;
 
 #[test]
@@ -425,7 +425,7 @@ fn preemptions(program: &mut Command) -> u64 {
     preemptions.parse::<u64>().unwrap()
 }
 
-/// What a program that checks nothing itself prints.
+/// The output of a program without checks of its own.
 fn printed(program: &mut Command) -> String {
     let output = program.output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);

@@ -18,7 +18,7 @@ use headway_workload::{Arrivals, Workload, duration, rate};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-/// What arrives, and how much of it.
+/// The workload of a run and its offered load.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Traffic {
     /// A workload by name, a workload file (TOML) or a trace (CSV)
@@ -32,36 +32,36 @@ pub(crate) struct Traffic {
     pub(crate) rate: Option<f64>,
 }
 
-/// How long a run is and what its randomness starts from.
+/// The length of a run and its random seed.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct LengthFlags {
-    /// Arrivals, the first tenth of which is not measured
+    /// Number of arrivals; the first tenth is warm-up and not measured
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = count, allow_negative_numbers = true)]
     pub(crate) requests: Option<u64>,
-    /// Arrivals during this time, instead of a number of them: 20ms, 3s
+    /// Length of the run in time instead of in arrivals: 20ms, 3s
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) duration: Option<u64>,
-    /// Seed of everything random
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
-/// What the machinery costs in a simulation.
+/// The costs of dispatching, interrupting and switching in a simulation.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CostFlags {
     /// Costs measured by `headway calibrate -o FILE`; none by default, the ideal system
     #[arg(long, value_name = "FILE")]
     pub(crate) costs: Option<PathBuf>,
-    /// The dispatcher's serial work per request
+    /// Serial work of the dispatcher per request
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) dispatch_cost: Option<u64>,
-    /// Added to every latency
+    /// Time in the network, added to every latency
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time)]
     pub(crate) network: u64,
-    /// Most requests in one queue; the rest is shed. Unbounded by default
+    /// Capacity of each queue; requests beyond it are shed. Unbounded by default
     #[arg(long, value_name = "N", value_parser = count, allow_negative_numbers = true)]
     pub(crate) queue_limit: Option<u64>,
-    /// Where an interrupted request may go on: handlers that keep thread-local state must stay on their worker
+    /// Where an interrupted request resumes: handlers that keep thread-local state must stay on their worker
     #[arg(long, value_enum, value_name = "WHERE", default_value_t)]
     pub(crate) resume: ResumeFlag,
 }
@@ -72,7 +72,7 @@ pub(crate) enum ResumeFlag {
     /// On any worker
     #[default]
     Anywhere,
-    /// Where it was interrupted
+    /// On the worker that was interrupted
     OwnWorker,
 }
 
@@ -85,16 +85,16 @@ impl From<ResumeFlag> for Resume {
     }
 }
 
-/// What the simulated server takes requests for, and which workers it has when.
+/// How the simulated server classifies requests, and when it loses or gains workers.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Circumstances {
-    /// What the server takes a request for
+    /// The class that the server's classifier assigns to a request
     #[arg(long, value_enum, value_name = "HOW", default_value_t)]
     pub(crate) classifier: ClassifierFlag,
-    /// Part of the requests that the classifier does not recognise: UNKNOWN to the policy
+    /// Fraction of requests that the classifier does not recognise: UNKNOWN to the policy
     #[arg(long, value_name = "FRACTION", default_value = "0", value_parser = fraction, allow_negative_numbers = true)]
     pub(crate) unknown: f64,
-    /// A worker, counted from 0 over all servers, goes (20ms:-3) or comes back (50ms:+3); repeatable
+    /// At this time remove a worker (20ms:-3) or add it back (50ms:+3); workers count from 0 over all servers; repeatable
     #[arg(long = "core-change", value_name = "TIME:-N|TIME:+N", value_parser = core_change)]
     pub(crate) core_changes: Vec<CoreChange>,
 }
@@ -102,15 +102,15 @@ pub(crate) struct Circumstances {
 /// `--classifier`.
 #[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum ClassifierFlag {
-    /// What it is
+    /// Its true class
     #[default]
     Exact,
-    /// Any class, whatever it is
+    /// A class drawn at random, independent of the true one
     Random,
 }
 
 impl Circumstances {
-    /// Puts them into an experiment.
+    /// Sets the classifier and the worker changes of an experiment.
     pub(crate) fn apply(&self, experiment: &mut Experiment) -> Result<()> {
         if experiment.policy == PolicySpec::Fluid {
             self.refuse(
@@ -128,7 +128,7 @@ impl Circumstances {
         Ok(())
     }
 
-    /// Refuses the flags that what is simulated has no use for, and says why.
+    /// Refuses these flags where the simulated system ignores them, and says why.
     pub(crate) fn refuse(&self, why: &str, core_changes_too: bool) -> Result<()> {
         let given = [
             ("--classifier", self.classifier != ClassifierFlag::default()),
@@ -145,7 +145,7 @@ impl Circumstances {
     }
 }
 
-/// 0 to 1.
+/// Parses a fraction from 0 to 1.
 fn fraction(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(fraction) if (0.0..=1.0).contains(&fraction) => Ok(fraction),
@@ -155,7 +155,7 @@ fn fraction(text: &str) -> Result<f64, String> {
     }
 }
 
-/// `20ms:-3`.
+/// Parses a change of workers: `20ms:-3`.
 fn core_change(text: &str) -> Result<CoreChange, String> {
     let wrong = || format!("'{text}' is not a core change, such as 20ms:-3 or 50ms:+3");
     let (at, worker) = text.split_once(':').ok_or_else(wrong)?;
@@ -168,19 +168,19 @@ fn core_change(text: &str) -> Result<CoreChange, String> {
     })
 }
 
-/// Where the result goes.
+/// Format and destination of the result.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Destination {
-    /// How it is written
+    /// Format of the result
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: OutputFormat,
-    /// Write to a file instead of standard output
+    /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
 
 impl Traffic {
-    /// The workload that was asked for.
+    /// The workload that the flags name.
     pub(crate) fn workload(&self) -> Result<Workload> {
         workload(&self.workload)
     }
@@ -247,7 +247,7 @@ impl CostFlags {
 }
 
 impl CostFlags {
-    /// Refuses every flag that what is simulated has no use for, and says why.
+    /// Refuses every cost flag that the simulated system ignores, and says why.
     pub(crate) fn refuse_all_but_network(&self, why: &str) -> Result<()> {
         let given = [
             ("--costs", self.costs.is_some()),
@@ -262,7 +262,7 @@ impl CostFlags {
     }
 }
 
-/// Reads what `headway calibrate` wrote, or the costs alone.
+/// Reads a file of `headway calibrate`, or a file with the costs alone.
 pub(crate) fn read_costs(path: &std::path::Path) -> Result<Costs> {
     let place = path.display();
     let text = file::read_text(path, SETTINGS_BYTES_MAX)
@@ -273,8 +273,8 @@ pub(crate) fn read_costs(path: &std::path::Path) -> Result<Costs> {
     serde_json::from_value(costs).map_err(|error| usage("--costs", format!("{place}: {error}")))
 }
 
-/// Which costs of interrupting the policy takes from itself, as these costs do not say them; `None` where it has none of them. They are
-/// the papers', not this machine's.
+/// Names the interrupt costs that the policy takes from its paper because `costs` lacks them. `None` where the policy needs none
+/// of them.
 fn left_to(policy: &ServerSpec, costs: &Costs) -> Result<Option<String>> {
     if !policy.facts().interrupts() {
         return Ok(None);
@@ -295,10 +295,10 @@ fn left_to(policy: &ServerSpec, costs: &Costs) -> Result<Option<String>> {
     }))
 }
 
-/// A policy of any level and its parameters, checked at once so that an error names its place.
+/// A policy of any level and its parameters, checked when the flag is parsed, so that an error names the flag.
 pub(crate) fn any_policy(text: &str) -> Result<PolicySpec, String> {
     let spec: Spec = text.parse().map_err(|error| explain(&error))?;
-    // That a rack's servers have no such policy is a matter of servers alone.
+    // A name that no level knows gets suggestions from every level; an error in a rack's inner policy, from servers alone.
     let unknown = Policy::find(&spec.name).is_none();
     let policy = PolicySpec::parse(spec).map_err(|error| {
         if unknown {
@@ -311,7 +311,7 @@ pub(crate) fn any_policy(text: &str) -> Result<PolicySpec, String> {
     Ok(policy)
 }
 
-/// Whether there is a server, a rack or a host that the values go with: as many workers as there may be.
+/// Checks the values against a server, a rack or a host with the largest number of workers.
 fn check(policy: &PolicySpec) -> Result<(), SpecError> {
     let shape = Shape::new(MAX_WORKERS);
     match policy {
@@ -349,7 +349,7 @@ fn policy_of_servers(text: &str) -> Result<PolicySpec, String> {
     }
 }
 
-/// A policy of one server that is no mere ideal.
+/// A policy of one server that a live server can run, so no ideal.
 pub(crate) fn server_policy(text: &str) -> Result<ServerSpec, String> {
     match any_policy(text)? {
         PolicySpec::Server(server) => Ok(server),
@@ -410,25 +410,25 @@ fn only_of_host(host: &Spec) -> String {
 /// Servers of a rack, and the workers of each.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct Size {
-    /// Workers of a server; of a host, the cores it deals out
+    /// Workers of a server; with a host's policy, the cores that the host grants
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = workers, allow_negative_numbers = true)]
     pub(crate) workers: usize,
-    /// Servers behind a switch; load is over all their workers. Takes a rack's policy: pallas, racksched,inner=darc
+    /// Servers behind a switch, with a rack's policy (pallas, racksched,inner=darc); load counts all their workers
     #[arg(long, value_name = "S", default_value_t = 1, value_parser = servers, allow_negative_numbers = true)]
     pub(crate) servers: usize,
-    /// Racks that the servers stand in, as many in each, behind a core switch
+    /// Racks behind a core switch; the servers are spread evenly over them
     #[arg(long, value_name = "R", default_value_t = 1)]
     pub(crate) racks: usize,
 }
 
 impl Size {
-    /// Workers of all servers.
+    /// The number of workers of all servers.
     pub(crate) fn total_workers(&self) -> usize {
         self.servers * self.workers
     }
 }
 
-/// As many servers as a rack can have.
+/// Parses a number of servers within a rack's limit.
 fn servers(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(servers) if (1..=MAX_SERVERS).contains(&servers) => Ok(servers),
@@ -436,21 +436,21 @@ fn servers(text: &str) -> Result<usize, String> {
     }
 }
 
-/// The policies of a flag: of servers or racks.
+/// The policies of a flag that takes policies of servers or racks.
 pub(crate) fn policies(texts: &[String]) -> Result<Vec<PolicySpec>> {
     let policies = texts.iter().map(|text| policy_of_servers(text));
     let policies: Result<Vec<_>, String> = policies.collect();
     policies.map_err(|error| usage("--policy", error))
 }
 
-/// The policies of a flag: of one server.
+/// The policies of a flag that takes policies of one server.
 pub(crate) fn server_policies(texts: &[String]) -> Result<Vec<ServerSpec>> {
     let policies = texts.iter().map(|text| server_policy(text));
     let policies: Result<Vec<_>, String> = policies.collect();
     policies.map_err(|error| usage("--policy", error))
 }
 
-/// The workload of a flag, to be offered at several loads.
+/// Reads the workload of a flag, to be offered at several loads.
 pub(crate) fn scalable_workload(name_or_file: &str) -> Result<Workload> {
     let workload = workload(name_or_file)?;
     match workload.arrivals {
@@ -462,19 +462,19 @@ pub(crate) fn scalable_workload(name_or_file: &str) -> Result<Workload> {
     }
 }
 
-/// The workload of a flag.
+/// Reads the workload of a flag.
 pub(crate) fn workload(name_or_file: &str) -> Result<Workload> {
     Workload::resolve(name_or_file).map_err(|error| usage("--workload", error))
 }
 
-/// An SLO, whatever its classes.
+/// Parses an SLO without checking its classes.
 pub(crate) fn parse_slo(text: &str) -> Result<Slo> {
     text.parse().map_err(|error| usage("--slo", error))
 }
 
-/// A figure of a run, `class.GET.latency.p99`, whose class exists.
+/// Parses a figure of a run, `class.GET.latency.p99`, whose class must exist.
 pub(crate) fn figure(flag: &str, text: &str, classes: &[&str]) -> Result<Figure> {
-    // The grammar is that of a bound of an SLO, without the bound.
+    // A figure has the grammar of an SLO's left side.
     let unit = if text.contains(".latency.") { "us" } else { "" };
     let slo: Slo = format!("{text}<=1{unit}")
         .parse()
@@ -491,7 +491,7 @@ pub(crate) fn figure(flag: &str, text: &str, classes: &[&str]) -> Result<Figure>
     }
 }
 
-/// An SLO whose classes exist.
+/// Parses an SLO whose classes must exist.
 pub(crate) fn slo(text: &str, workload: &Workload) -> Result<Slo> {
     let slo = parse_slo(text)?;
     slo.check_classes(workload.class_names())
@@ -499,17 +499,17 @@ pub(crate) fn slo(text: &str, workload: &Workload) -> Result<Slo> {
     Ok(slo)
 }
 
-/// A duration with its unit, in ns.
+/// Parses a duration with its unit, in ns.
 pub(crate) fn time(text: &str) -> Result<u64, String> {
     duration::parse(text).map_err(|error| error.to_string())
 }
 
-/// A rate above 0.
+/// Parses a rate above 0.
 pub(crate) fn rate_rps(text: &str) -> Result<f64, String> {
     rate::parse(text).map_err(|error| error.to_string())
 }
 
-/// A number with an optional k or M.
+/// Parses a number with an optional k or M.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     match rate::parse(text) {
         Ok(number) if number.fract() == 0.0 && number < u64::MAX as f64 => Ok(number as u64),
@@ -519,7 +519,7 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// As many workers as a server can have.
+/// Parses a number of workers within a server's limit.
 pub(crate) fn workers(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(workers) if (1..=MAX_WORKERS).contains(&workers) => Ok(workers),
@@ -527,7 +527,7 @@ pub(crate) fn workers(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A load above 0.
+/// Parses a load above 0.
 pub(crate) fn load(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(load) if load > 0.0 && load <= 100.0 => Ok(load),
@@ -536,7 +536,7 @@ pub(crate) fn load(text: &str) -> Result<f64, String> {
         )),
     }
 }
-/// `ADDR:PORT`, with or without `udp://`; a host's name is resolved.
+/// Parses `ADDR:PORT`, with or without `udp://`, and resolves a host name.
 pub(crate) fn host_port(text: &str) -> Result<SocketAddr, String> {
     let place = text.strip_prefix("udp://").unwrap_or(text);
     let wrong = |why: &str| format!("'{text}' {why}: write ADDR:PORT, such as 127.0.0.1:7001");

@@ -1,4 +1,4 @@
-//! Errors as their readers need them: what was wrong, where, and what to write instead.
+//! Errors for users: the mistake, its place, and the correction.
 
 pub(crate) use headway::config::explain;
 use headway_policy::Level;
@@ -6,7 +6,7 @@ use headway_policy::spec::SpecError;
 use headway_sim::SimError;
 pub(crate) use headway_words::{hint, nearest};
 
-/// Something the user wrote cannot be: exit status 2.
+/// A mistake in the user's input: exit status 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct UsageError(pub(crate) String);
@@ -16,7 +16,7 @@ pub(crate) fn usage(place: &str, message: impl std::fmt::Display) -> anyhow::Err
     UsageError(format!("{place}: {message}")).into()
 }
 
-/// Whether the user is to blame, and can help it.
+/// Whether the error is a mistake of the user, who can correct it.
 pub(crate) fn is_usage(error: &anyhow::Error) -> bool {
     error.downcast_ref::<UsageError>().is_some()
         || error.downcast_ref::<headway_workload::Error>().is_some()
@@ -51,7 +51,7 @@ pub(crate) fn sentence(error: &anyhow::Error) -> String {
     text
 }
 
-/// What is wrong with a policy that may be of any level, with the nearest valid word.
+/// Explains a mistake in a policy of any level, with the nearest valid word.
 pub(crate) fn explain_any_level(error: &SpecError) -> String {
     let SpecError::UnknownPolicy { name, .. } = error else {
         return explain(error);

@@ -1,4 +1,4 @@
-//! What to say of a policy that learns by windows and reserves workers (`darc`), where it has learned nothing yet or has nothing to reserve.
+//! Warnings about a policy that learns by windows and reserves workers (`darc`), where it has learned nothing yet or has nothing to reserve.
 
 use headway_policy::Order;
 use headway_report::Run;
@@ -7,7 +7,7 @@ use headway_runtime::{Server, Stats};
 /// The parameter that only such policies have: completions in a window.
 const WINDOW: &str = "window";
 
-/// Says it of these runs on standard error, once for each policy.
+/// Prints the warnings for these runs on standard error, once for each policy.
 pub(crate) fn tell<'a>(runs: impl Iterator<Item = &'a Run>) {
     for remark in remarks(runs) {
         eprintln!("{remark}");

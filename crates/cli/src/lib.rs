@@ -1,4 +1,4 @@
-//! The command `headway`: what its binary runs and what tests ask about its command line.
+//! The command `headway`: the entry point of its binary, and its command-line definition for tests.
 
 mod args;
 mod commands;

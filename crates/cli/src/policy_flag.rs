@@ -1,4 +1,4 @@
-//! The text of `--policy`: any spec is taken; help and completions name the policies that the command can run.
+//! The value of `--policy`: the parser takes any spec; help and completions name the policies that the command can run.
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::error::Error;
@@ -12,17 +12,17 @@ pub(crate) const VALUE: &str = "NAME[,KEY=VALUE…]";
 /// The policies that a command can run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Runs {
-    /// All that there are.
+    /// Policies of all levels.
     All,
-    /// Those of servers and racks.
+    /// Policies of servers and racks.
     Servers,
-    /// Those of one server that starts and stops requests.
+    /// Policies of one server that start and stop requests.
     OneServer,
-    /// Those of racks, which a live switch runs.
+    /// Policies of racks, which a live switch runs.
     Racks,
-    /// Those that a live server runs.
+    /// Policies that a live server runs.
     Live,
-    /// Those of hosts, which a live daemon runs.
+    /// Policies of hosts, which a live daemon runs.
     Hosts,
 }
 
@@ -42,7 +42,7 @@ impl Runs {
         Policy::all().filter(move |policy| self.includes(policy))
     }
 
-    /// The flag's long help: `what` it is for, and the policies by level.
+    /// The flag's long help: `what`, its purpose, and the policies by level.
     pub(crate) fn help(self, what: &str) -> String {
         let mut text = format!("{what}\n");
         for level in Level::ALL {
@@ -64,7 +64,7 @@ pub(crate) fn runs_live(policy: &Policy) -> bool {
 impl TypedValueParser for Runs {
     type Value = String;
 
-    /// Any text: a name is only its beginning, and what is wrong with it the command says.
+    /// Any text is accepted, since a spec continues after the name; the command reports mistakes.
     fn parse_ref(
         &self,
         command: &Command,
@@ -74,7 +74,7 @@ impl TypedValueParser for Runs {
         StringValueParser::new().parse_ref(command, flag, value)
     }
 
-    /// What completions offer.
+    /// The completions.
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         Some(Box::new(self.policies().map(|policy: Policy| {
             let about = policy.about();

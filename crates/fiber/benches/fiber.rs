@@ -1,4 +1,4 @@
-//! What fibers cost: switches, preemptions, probes, guards; beside a coroutine library and a bare cache line.
+//! The costs of fibers: switches, preemptions, probes, guards; beside a coroutine library and a bare cache line.
 //!
 //! Figures are medians of interleaved rounds: on a shared machine, only those of one run can be compared. Arguments are parts of the
 //! names of the rows to measure.

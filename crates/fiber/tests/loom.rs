@@ -9,7 +9,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// What the lock guards: loom reports two accesses that are not ordered.
+/// The data under the lock: loom reports two accesses that are not ordered.
 type Count = FiberMutex<UnsafeCell<u32>>;
 
 fn count() -> Arc<Count> {

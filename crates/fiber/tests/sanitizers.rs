@@ -1,4 +1,4 @@
-//! What the sanitizers see in fibers: mistakes made there are reported, and what is right is not.
+//! Sanitizers inside fibers: they report mistakes, and stay silent about correct code.
 //!
 //! A report ends its process, so each mistake is made in one of its own: this test binary again, with a test that is ignored otherwise. The
 //! controls are the other tests of this crate, none of which may be reported.

@@ -94,7 +94,7 @@ impl Job {
 const FIBERS: u64 = 32;
 const ROUNDS: u32 = 50;
 
-/// What a thread that asks knows of the one that is asked.
+/// The interrupting thread's view of the interrupted one.
 struct Asked {
     asker: Asker,
     epoch: Arc<AtomicU64>,

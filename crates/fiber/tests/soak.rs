@@ -94,11 +94,11 @@ impl Rounds {
             resume_unwind(Box::new(payload));
         }));
         assert_eq!(*caught.unwrap_err().downcast::<u64>().unwrap(), payload);
-        // What was asked meanwhile is granted now.
+        // A probe grants the interrupt that was requested during the unwinding.
         self.fills_registers();
     }
 
-    /// As many preemptions as exceptions are thrown in C++, and caught.
+    /// Interrupts while C++ throws and catches exceptions, until there are as many preemptions.
     fn throws(&mut self) {
         let soaked = Arc::clone(&self.soaked);
         cxx::throws(self.rng.next(), &mut || {

@@ -24,7 +24,7 @@ fn marked_twice(call: &mut Call<'_>, most: u32) -> Option<u32> {
     None
 }
 
-/// Works until it is interrupted, or for so long.
+/// Works until it is interrupted, or for this time.
 fn works_on(call: &mut Call<'_>, most: Duration) {
     let (before, deadline) = (suspensions(), Instant::now() + most);
     while suspensions() == before && Instant::now() < deadline {

@@ -1,4 +1,4 @@
-//! What the compiler says of a builder that lacks something: the words, not just that it does not compile.
+//! The compiler's message for an incomplete builder: its wording, beyond the failure to compile.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,7 +15,7 @@ fn facade() -> PathBuf {
     newest.expect("the façade was compiled for this test")
 }
 
-/// What the compiler says of a function with this body.
+/// The compiler's message for a function with this body.
 fn said_of(body: &str) -> String {
     let place = tempfile::tempdir().unwrap();
     let source = place.path().join("server.rs");

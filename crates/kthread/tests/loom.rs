@@ -1,4 +1,4 @@
-//! What a kthread and its arbiter say to each other by their lines, in every interleaving.
+//! The messages between a kthread and its arbiter by their lines, in every interleaving.
 #![cfg(loom)]
 
 use headway_kthread::{Grant, KthreadLine, OrderLine};
@@ -70,7 +70,7 @@ fn a_grant_that_is_taken_back_before_the_thread_came_is_not_used() {
     });
 }
 
-/// Whoever sees a grant sees its core; and an order to leave the one before does not meet it.
+/// A kthread that sees a grant sees its core. An order to leave the previous core does not affect the new one.
 #[test]
 fn a_grant_comes_with_its_core_and_without_the_last_order() {
     loom::model(|| {

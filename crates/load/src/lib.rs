@@ -46,7 +46,7 @@ mod socket;
 
 pub use error::LoadError;
 pub use flaw::Flaw;
-pub use load::{Body, Extent, Load, ServiceTime, Threads};
+pub use load::{Body, Extent, Load, ReplySource, ServiceTime, Threads};
 pub use report::{Answered, LoadReport, ReceiveClock, Statuses};
 pub use run::Progress;
 pub use sender::MAX_BODY_BYTES;

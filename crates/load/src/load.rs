@@ -52,6 +52,17 @@ pub enum Threads {
     Two,
 }
 
+/// Whose replies count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplySource {
+    /// The target's own: the kernel drops what others send.
+    #[default]
+    Target,
+    /// Anyone's, matched to requests by their index alone: right for a target that lets others answer, such as a rack's switch in direct
+    /// mode. A target that nobody listens at is not noticed.
+    Anyone,
+}
+
 /// An open-loop load on one server.
 #[derive(Clone)]
 pub struct Load {
@@ -78,6 +89,8 @@ pub struct Load {
     pub timeout_ns: u64,
     /// What slowdown is relative to.
     pub service_time: ServiceTime,
+    /// Whose replies count.
+    pub replies_of: ReplySource,
     /// How many threads send and receive.
     pub threads: Threads,
     /// Whether the report lists the answers one by one.
@@ -124,6 +137,7 @@ impl Load {
             late_bound_ns: 1_000_000,
             timeout_ns: 1_000_000_000,
             service_time: ServiceTime::Nominal,
+            replies_of: ReplySource::Target,
             threads: Threads::Auto,
             keep_answers: false,
             keep_trace: false,

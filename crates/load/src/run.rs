@@ -59,7 +59,7 @@ impl Load {
             return Err(LoadError::WarmUp { fraction });
         }
         let plan = SendPlan::draw(self)?;
-        let socket = ClientSocket::connect(self.target)?;
+        let socket = ClientSocket::open(self.target, self.replies_of)?;
         let departures = Departures::new(plan.requests.len());
         let clock = Clock::global();
         let run = Sending {

@@ -4,7 +4,7 @@ use std::io;
 
 use headway_machine::Clock;
 use headway_net::header::{Flag, HEADER_BYTES, Header};
-use headway_net::slot::PAYLOAD_BYTES;
+use headway_net::slot::{PAYLOAD_BYTES, Peer};
 use headway_net::udp::batch::Outbox;
 
 use crate::ledger::Departures;
@@ -51,10 +51,14 @@ pub(crate) struct LoadSender<'a> {
 
 impl<'a> LoadSender<'a> {
     pub(crate) fn new(run: Sending<'a>, body: &'a Body) -> Self {
+        let mut outbox = Outbox::new();
+        if let Some(to) = run.socket.unconnected_to {
+            outbox.address_to(Peer::from(to), to.is_ipv4());
+        }
         Self {
             run,
             body,
-            outbox: Outbox::new(),
+            outbox,
             next: 0,
             failed: 0,
             refused: 0,

@@ -6,20 +6,23 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::error::LoadError;
+use crate::load::ReplySource;
 
 /// Replies wait here while the client sleeps until the next send: 8 MiB hold 10 000 small ones.
 const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
-/// A socket connected to the server, so that the kernel drops what others send.
+/// A socket that sends to one server.
 #[derive(Debug)]
 pub(crate) struct ClientSocket {
     pub(crate) udp: UdpSocket,
+    /// Where requests go; none where the socket is connected, so that the kernel drops what others send.
+    pub(crate) unconnected_to: Option<SocketAddr>,
     /// Whether the kernel stamps what arrives.
     pub(crate) stamped: bool,
 }
 
 impl ClientSocket {
-    pub(crate) fn connect(target: SocketAddr) -> Result<Self, LoadError> {
+    pub(crate) fn open(target: SocketAddr, replies_of: ReplySource) -> Result<Self, LoadError> {
         let failed = |operation| {
             move |source: io::Error| LoadError::Socket {
                 target,
@@ -32,10 +35,20 @@ impl ClientSocket {
             SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
         };
         let udp = UdpSocket::bind(any).map_err(failed("bind"))?;
-        udp.connect(target).map_err(failed("connect"))?;
+        let unconnected_to = match replies_of {
+            ReplySource::Target => {
+                udp.connect(target).map_err(failed("connect"))?;
+                None
+            }
+            ReplySource::Anyone => Some(target),
+        };
         enlarge_receive_buffer(&udp).map_err(failed("SO_RCVBUF"))?;
         let stamped = setsockopt(&udp, sockopt::ReceiveTimestampns, &true).is_ok();
-        Ok(Self { udp, stamped })
+        Ok(Self {
+            udp,
+            unconnected_to,
+            stamped,
+        })
     }
 }
 

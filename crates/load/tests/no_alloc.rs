@@ -51,8 +51,8 @@ fn echo(socket: &UdpSocket, stop: &AtomicBool) {
     }
 }
 
-/// What a run of `count` requests to an echo server allocates. Beside other work the machine may stop the server for so long that most of
-/// them are lost: then it tries again.
+/// The allocations of a run of `count` requests to an echo server. A busy machine may stop the server until most requests are lost: the
+/// function then tries again.
 fn allocations(count: u64, threads: Threads) -> u64 {
     (0..20)
         .find_map(|_| try_allocations(count, threads))

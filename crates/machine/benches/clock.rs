@@ -1,4 +1,4 @@
-//! What reading the time costs: the calibrated TSC against the kernel's clock.
+//! The cost of reading the time: the calibrated TSC against the kernel's clock.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use headway_machine::{Clock, GapLog};

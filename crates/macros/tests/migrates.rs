@@ -1,4 +1,4 @@
-//! What the macro adds belongs to no thread: a marked loop goes on anywhere, looks at the word of the thread that runs it, and counts on.
+//! The macro's code belongs to no thread. A marked loop resumes on any thread, reads the word of the thread that runs it, and continues to count.
 #![expect(unsafe_code, reason = "a fiber that changes threads")]
 
 use std::sync::Arc;

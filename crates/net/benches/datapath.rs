@@ -1,4 +1,4 @@
-//! What the datapaths cost per request.
+//! The cost of the datapaths per request.
 
 use std::net::UdpSocket;
 use std::sync::Arc;

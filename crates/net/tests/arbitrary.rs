@@ -7,7 +7,7 @@ use proptest::sample::select;
 
 mod fuzzed;
 
-/// Whole requests with the spec that knows them and their class.
+/// Whole requests with their class and the spec that recognises them.
 const REQUESTS: &[(&str, &[u8], u16)] = &[
     (
         "header",

@@ -65,7 +65,7 @@ fn entries() -> Vec<Entry> {
     entries
 }
 
-/// What stands between the braces, or parentheses, that open behind `head`.
+/// The text between the braces or parentheses that open behind `head`.
 fn within<'a>(program: &'a str, head: &str, [open, close]: [char; 2]) -> &'a str {
     let at = program.find(head).unwrap_or_else(|| panic!("no `{head}`"));
     let rest = &program[at..];

@@ -156,7 +156,7 @@ fn as_bounds(scope: &str, latency_us: &Summary, slowdown: &Summary) -> String {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// What a policy has just done is not called impossible on the same arrivals, with overheads, a network and a warm-up.
+    /// The bounds never exclude a result that a policy reached on the same arrivals, with overheads, a network and a warm-up.
     #[test]
     fn what_was_done_can_be_done(
         workload in workload(),

@@ -1,4 +1,4 @@
-//! What a decision costs: arrive + poll + finish, a profile update, a reservation update.
+//! The cost of a decision: arrive + poll + finish, a profile update, a reservation update.
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use headway_policy::controls::{DarcRules, Profiler};

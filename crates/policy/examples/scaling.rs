@@ -1,8 +1,9 @@
 //! One request's decisions on a server of many workers, so often that an instruction counter can tell what one takes.
 //!
-//! `scaling POLICY WORKERS REQUESTS` keeps all workers busy and makes every decision of so many requests: under a policy with a dispatcher
-//! arrival, placement, a look at all timers and completion; under one without, the worker's choice, its timer and completion. It prints
-//! nothing: what one request takes is the difference of two counts, divided by that of the requests (`scaling.py` beside this).
+//! `scaling POLICY WORKERS REQUESTS` keeps all workers busy and makes every decision of `REQUESTS` requests. Under a policy with a
+//! dispatcher these are arrival, placement, a check of all timers and completion. Without one they are the worker's choice, its timer and
+//! completion. It prints nothing: the cost of one request is the difference of two instruction counts, divided by the difference in
+//! requests (`scaling.py` beside this).
 
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor, Next, Owner, Unplaced};
 use headway_policy::systems::{self, System, VisitInstance};

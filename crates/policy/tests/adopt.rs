@@ -43,7 +43,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
     prop::collection::vec(event, 1..120)
 }
 
-/// What a system decided, in order.
+/// The decisions of a system, in order.
 #[derive(PartialEq, Debug)]
 enum Said {
     Dispatched(Option<(usize, u32)>),
@@ -190,7 +190,7 @@ impl<I: Ingress, L: Local, M: Monitor> Driven<I, L, M> {
     }
 }
 
-/// What is to be compared.
+/// The kind of comparison between two systems.
 #[derive(Clone, Copy)]
 enum Compare {
     /// The first adopts rules equal to its own, whenever an event says so.

@@ -53,7 +53,7 @@ struct Drive<I> {
     jobs: HashMap<JobId, Job>,
     arrived: u32,
     finished: u32,
-    /// What is interrupted now.
+    /// Requests that were ordered to yield.
     interrupted: HashSet<JobId>,
 }
 

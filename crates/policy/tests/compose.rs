@@ -1,4 +1,4 @@
-//! What can be composed, what cannot, and that it says why.
+//! Tests which parts can be composed, and that a refusal names its reason.
 
 use headway_policy::Shape;
 use headway_policy::spec::{Params, SpecError};

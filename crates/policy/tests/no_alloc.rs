@@ -210,7 +210,7 @@ impl RackVisit for DriveRack {
     type Output = (u64, u64);
 
     /// Requests and replies in random turns, some bounced, and now and then a server that loses a core and gains it back.
-    /// What is counted begins once the tables are written: the control plane is not on the way of a request.
+    /// Counting begins after the tables are written, since the control plane is not on a request's path.
     fn visit<S: Switch + Send + 'static>(self, mut system: RackSystem<S>) -> (u64, u64) {
         const IN_FLIGHT: usize = 4096;
         let switch = &mut system.switch;

@@ -50,7 +50,7 @@ fn job(id: usize, class: u16, arrived_ns: u64, size_ns: u64) -> Job {
     }
 }
 
-/// So many of each class in turn, all there from the start, of their class's size.
+/// This many requests of each class in turn, all present from the start, with their class's service time.
 fn backlog(each: usize) -> Vec<Job> {
     (0..2 * each)
         .map(|id| match id % 2 {
@@ -220,8 +220,8 @@ fn steal_cycles(ingress: &mut impl Ingress) {
     assert_eq!(ingress.poll(0), at(1, 5), "the hosts change names");
 }
 
-/// As many longs are interrupted as shorts are blocked, no more, the one begun first before
-/// others; a long at the head interrupts nobody.
+/// The policy interrupts one long request per blocked short request, the earliest begun first. A
+/// long request at the head interrupts none.
 #[test]
 fn as_many_longs_stop_as_shorts_are_blocked() {
     let spec = "on-blocked,cost=1us".parse().unwrap();

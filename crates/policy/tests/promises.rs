@@ -1,4 +1,4 @@
-//! What every system promises, over random traffic: nothing is lost or run twice, first come
+//! The promises of every system, over random traffic: nothing is lost or run twice, first come
 //! first served within a class, plans are kept to, only the full queue sheds.
 
 use headway_policy::role::{Dispatch, Ingress, Local, Monitor};
@@ -11,7 +11,7 @@ const WORKERS: usize = 6;
 const CLASSES: usize = 4;
 const QUEUE_LIMIT: usize = 5;
 
-/// What happens next.
+/// The next event.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A request of this class arrives; `CLASSES` is UNKNOWN.

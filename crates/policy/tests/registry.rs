@@ -1,4 +1,4 @@
-//! What a policy says of itself is so: its description against the system that is built.
+//! Compares the description of each policy with the built system.
 
 use headway_policy::role::{Ingress, Local, Monitor, Owner};
 use headway_policy::systems::{

@@ -1,4 +1,4 @@
-//! What the systems without a dispatcher promise, over random traffic: nothing is lost or run
+//! The promises of the systems without a dispatcher, over random traffic: nothing is lost or run
 //! twice, a queue is first come first served, and a thief idles only when there is nothing to take.
 
 mod toy;

@@ -27,7 +27,7 @@ impl<I: Ingress> Traffic<I> {
         Self { ingress, now_ns: 0 }
     }
 
-    /// `count` requests of a class, each having waited and then taken so long.
+    /// `count` requests of a class with these waiting and service times.
     fn serve(&mut self, count: u64, class: u16, waited_ns: u64, cpu_ns: u64) {
         for _ in 0..count {
             let job = Job::new(JobId(0), ClassId(class), self.now_ns);

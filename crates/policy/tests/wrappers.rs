@@ -38,7 +38,7 @@ fn shape() -> Shape {
 enum Event {
     Arrive(u16),
     Poll,
-    /// The worker's request yields after so long.
+    /// The worker's request yields after this time.
     Yield(usize, u64),
     Finish(usize),
     Leave(usize),
@@ -377,7 +377,7 @@ proptest! {
         check!(Overtake, Shortest::by_size(SizeSource::Profile, &shape), overtake(), overtake().after(700));
     }
 
-    /// A dispatcher that may work and does not is one that only dispatches; one that does says so for itself alone.
+    /// A dispatcher that may work but does not decides like one that only dispatches. A working dispatcher reports its work for itself alone.
     #[test]
     fn a_working_dispatcher_agrees(events in events(), resume in resume()) {
         let given = || central(CentralParts { discipline: Typed::new(3, LIMIT), placement: Reserved, control: GivenShares::new(3) }, resume);

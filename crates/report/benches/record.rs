@@ -1,5 +1,5 @@
-//! What recording one request costs: the simulator completes ten million a second, so both
-//! histograms together have 8 ns of its 100.
+//! The cost of recording one request. The simulator completes ten million a second, so both
+//! histograms together may take 8 of its 100 ns.
 
 use std::hint::black_box;
 

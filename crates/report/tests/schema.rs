@@ -1,4 +1,4 @@
-//! What is written keeps to the published schemas, and the schemas refuse what does not.
+//! The output matches the published schemas, and the schemas refuse other output.
 
 use headway_report::{
     BenchReport, Capacity, CapacityReport, ClassMeta, CompareMethod, CoresNeeded, Delivery,

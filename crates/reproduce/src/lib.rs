@@ -17,8 +17,9 @@
 //! ```
 //!
 //! Figures that are measured on this machine are files of `experiments/live/`, where a server of its own runs under the load of a client
-//! ([`live`]), of `experiments/replayed/`, where arrivals are replayed without a network ([`replayed`]), and of
-//! `experiments/racked/`, where a switch spreads them over servers ([`racked`]).
+//! ([`live`]), of `experiments/replayed/`, where arrivals are replayed without a network ([`replayed`]), of
+//! `experiments/racked/`, where a switch spreads them over servers ([`racked`]), and of `experiments/hosted/`, where a server and a batch
+//! program share cores ([`hosted`]).
 //!
 //! A new way to measure is one file in [`kinds`]: a struct read from the file's `[[measure]]`
 //! table, and [`ExperimentKind::tasks`] that cuts the work into pieces.
@@ -30,6 +31,7 @@ mod error;
 mod expectation;
 mod experiment;
 mod figures;
+pub mod hosted;
 mod judge;
 pub mod kinds;
 mod length;
@@ -41,6 +43,7 @@ mod result;
 mod run;
 pub mod show;
 mod text;
+mod told;
 
 pub use catalogue::NAMES;
 pub use claim::{Aggregate, Claim, ClaimVerdict, Expected, Judged, Sign};
@@ -54,3 +57,4 @@ pub use length::RunLength;
 pub use observable::Observable;
 pub use result::Reproduction;
 pub use run::run;
+pub use told::ProcessError;

@@ -12,7 +12,7 @@ use headway_machine::Clock;
 
 const ROUNDS: usize = 31;
 
-/// Handler to handler takes so long anyway: its queue is never empty.
+/// The reference policy for the time from handler to handler, since its queue is never empty.
 const DEEP: &str = "jbsq,k=8";
 const QUEUES: [&str; 3] = [DEEP, "c-fcfs", "jbsq,k=2"];
 

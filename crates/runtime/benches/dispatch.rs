@@ -1,4 +1,4 @@
-//! What a request costs that does nothing: dispatcher, worker and back, through the replay datapath.
+//! The cost of an empty request: dispatcher, worker and back, through the replay datapath.
 //!
 //! All requests are due at once, so the dispatcher never waits for the schedule. A virtual machine's two cores are near each
 //! other in one second and far in the next, and a cache line's way takes six times as long: every time is set against a cache line's

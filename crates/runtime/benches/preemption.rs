@@ -1,4 +1,4 @@
-//! What interrupting requests costs: the same work with and without, one worker and a dispatcher, through the replay datapath.
+//! The cost of interrupting requests: the same work with and without, one worker and a dispatcher, through the replay datapath.
 //!
 //! Fifty requests of half a millisecond of counted work wait from the start, so that every quantum's end finds something else to run.
 //! Each system runs once in each round, and is set against the same server that interrupts nobody in that round. It runs once more with the
@@ -43,7 +43,7 @@ const SYSTEMS: [&str; 10] = [
 struct Series {
     /// Its time over the baseline's.
     ratios: Vec<f64>,
-    /// What each interruption took more, ns.
+    /// The added time per interruption, ns.
     costs_ns: Vec<f64>,
     /// Interruptions per request.
     interruptions: Vec<f64>,
@@ -112,7 +112,7 @@ static GAPS: Mutex<Vec<f64>> = Mutex::new(Vec::new());
 /// When that worker came to its last probe, ticks.
 static PROBED: AtomicU64 = AtomicU64::new(0);
 
-/// As [`work`], and notes the gaps.
+/// Does the same as [`work`], and records the gaps.
 fn timed_work(turns: u64) {
     let clock = Clock::global();
     let mut state = turns;

@@ -1,4 +1,4 @@
-//! What a ring costs: on one thread (instructions only), and between two (cache lines).
+//! The cost of a ring: on one thread (instructions only), and between two (cache lines).
 //!
 //! Figures are medians of interleaved rounds: on a shared machine, only those of one run can be compared.
 

@@ -1,4 +1,4 @@
-//! What a batch costs that one core's worker takes from another's run queue.
+//! The cost of a batch that one core's worker takes from another's run queue.
 //!
 //! The bound is two transfers of a cache line, measured in the same round, and 20 ns a request.
 #![expect(unsafe_code, reason = "an instruction that waits for all before it")]

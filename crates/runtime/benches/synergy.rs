@@ -1,4 +1,4 @@
-//! What SYNERGY's machine costs beside the handlers: requests of a worker's own queue, slices, feedback.
+//! The cost of SYNERGY's scheduling beside the handlers: requests of a worker's own queue, slices, feedback.
 //!
 //! Each round measures every row once, so that rows of one run can be compared. A row's bound stands beside it. Arguments are parts of the names of the rows to measure.
 
@@ -18,9 +18,9 @@ const ROUNDS: usize = 31;
 
 /// A round's figure is the least of this many short tries: the machine has other work, and does not interrupt each of them.
 const TRIES: usize = 4;
-/// As [`TRIES`], for slices: what one costs is a small part of a try.
+/// The same as [`TRIES`] for slices, whose cost is a small part of a try.
 const SLICE_TRIES: usize = 24;
-/// A request in slices takes so long: short enough that the kernel's tick misses most tries.
+/// The service time of a sliced request: so short that the kernel's tick misses most tries.
 const SLICED_NS: f64 = 3e5;
 
 struct Row {
@@ -31,7 +31,7 @@ struct Row {
     measure: fn(&Bench) -> f64,
 }
 
-/// What all rounds use.
+/// The inputs of all rounds.
 struct Bench {
     clock: Clock,
     /// Turns of [`work`] that take about [`SLICED_NS`].
@@ -135,7 +135,7 @@ fn reading(bench: &Bench) -> f64 {
     (bench.clock.now_ns() - start_ns) as f64 / READINGS as f64
 }
 
-/// What a server with one worker is to do.
+/// The settings of a measured server with one worker.
 #[derive(Clone, Copy)]
 struct Task<'a> {
     policy: &'a str,

@@ -170,9 +170,10 @@ impl<S: Service, T: Tx> Executor<S, T> {
         now_ns: u64,
     ) {
         let slot = self.pool.get_mut(id);
-        let asks_queue = Flag::from_bits(slot.buffer_mut()[1]).has_queue();
+        let queue = self.queue.as_ref();
+        let queue = queue.filter(|_| Flag::from_bits(slot.buffer_mut()[1]).has_queue());
         write_header(slot, response.status, cpu_ns, response.payload_bytes);
-        if asks_queue && let Some(queue) = &self.queue {
+        if let Some(queue) = queue {
             let length = slot.payload().len();
             let length = queue.tell(slot.buffer_mut(), length);
             slot.set_len(length);

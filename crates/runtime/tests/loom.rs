@@ -333,7 +333,7 @@ fn a_run_queue_is_shared_with_a_thief() {
     });
 }
 
-/// What belongs to a request and is no atomic: a buffer, a suspended fiber. loom checks that accesses are ordered.
+/// The non-atomic data of a request: a buffer, a suspended fiber. loom checks that accesses are ordered.
 struct Place(loom::cell::UnsafeCell<i32>);
 
 // SAFETY: the thread that has the request's word has its place; that is under test.

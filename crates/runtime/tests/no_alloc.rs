@@ -41,7 +41,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// What the server's threads allocate while `traffic` runs.
+/// The allocations of the server's threads while `traffic` runs.
 fn allocations(traffic: impl FnOnce()) -> u64 {
     let before = ALLOCATIONS.load(Ordering::SeqCst);
     COUNTING.store(true, Ordering::SeqCst);

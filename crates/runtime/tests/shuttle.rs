@@ -12,7 +12,7 @@ use shuttle::thread;
 /// Schedules tried of each model.
 const SCHEDULES: usize = 5_000;
 
-/// What workers share.
+/// The state that workers share.
 struct Shared {
     thieves: Vec<Thief>,
     /// Slices that each request still needs.

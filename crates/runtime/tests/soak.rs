@@ -65,7 +65,7 @@ impl Drop for Replays<'_> {
     }
 }
 
-/// What all servers did.
+/// The counts of all servers.
 #[derive(Debug, Default)]
 struct Sum {
     servers: u64,
@@ -343,7 +343,7 @@ fn index_of(call: &Call<'_>) -> u32 {
     (call.service_hint_ns() - 1) as u32
 }
 
-/// What a request does: all of it depends on the seed and its number.
+/// The behaviour of a request, which depends on the seed and its number only.
 #[derive(Clone, Copy, Debug)]
 struct Handling(u64);
 
@@ -375,7 +375,7 @@ impl Handling {
         } else {
             (self.0 >> 24) % 30
         };
-        // As applications should, and as they should not.
+        // Correct and incorrect uses by applications.
         match (self.0 >> 40) % 8 {
             0 => call.feedback_start(),
             1 => {

@@ -88,7 +88,7 @@ fn who_refuses_to_leave_is_moved_away() {
     assert!(refuses < 400.0, "{refuses} µs");
 }
 
-/// What applications have and what nobody has adds up to the host, under every allocator.
+/// The applications' cores and the free cores add up to the host's, under every allocator.
 #[test]
 fn cores_are_conserved() {
     for policy in ["static", "interval,period=5ms", "shenango"] {

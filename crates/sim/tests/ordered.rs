@@ -127,7 +127,7 @@ fn at_random_every_worker_is_m_m_1() {
     assert!((interval.lo..=interval.hi).contains(&2.5), "{interval:?}");
 }
 
-/// What is known of joining the shortest of all: better than two choices, worse than one queue.
+/// The known result about joining the shortest queue: better than two choices, worse than one queue.
 #[test]
 fn the_shortest_of_all_is_between_two_choices_and_one_queue() {
     let mean = |policy: &str| {

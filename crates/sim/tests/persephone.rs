@@ -260,7 +260,7 @@ fn static_reservations_on_extreme_bimodal_have_a_best_and_then_starve() {
     assert!(six.run().unwrap().run.meta.overloaded);
 }
 
-/// What DARC reserves by itself is as good as the best reservation by hand (§ 5.3: "those settings
+/// DARC's own reservation is as good as the best reservation by hand (§ 5.3: "those settings
 /// validate DARC's selection").
 #[test]
 fn darc_is_as_good_as_the_best_static_reservation() {

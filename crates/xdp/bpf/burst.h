@@ -3,18 +3,30 @@
 
 #define ARRIVALS_MASK 0xffffffffull
 
-/* Counts an arrival; whether it is in excess. */
+static __always_inline __u64 present_window(void)
+{
+	return bpf_ktime_get_ns() / config.window_ns << 32;
+}
+
+/* Counts an arrival; whether it is in excess. The time costs more than the rest of a packet, so most arrivals are counted in the window that an
+ * earlier one saw: a window misses those before its first look at the time, an eighth of the threshold at most. What is in excess looks itself. */
 static __always_inline bool in_excess(struct step *s, __u32 group)
 {
 	__u32 at = group & (MAX_GROUPS - 1), threshold = s->tables->group[at].threshold;
 	struct burst_register *of_group = bpf_map_lookup_elem(&bursts, &at);
 	if (!of_group)
 		return false;
-	__u64 window = bpf_ktime_get_ns() / config.window_ns << 32, seen = of_group->window_arrivals;
+	__u64 now = __sync_fetch_and_add(&of_group->window_arrivals, 1) + 1;
+	__u32 arrivals = now;
+	if (arrivals & s->tables->group[at].between_looks && arrivals <= threshold)
+		return false;
+	__u64 window = present_window();
 	/* Of several CPUs one begins the window; the others add to it. */
-	if ((seen & ~ARRIVALS_MASK) != window && __sync_val_compare_and_swap(&of_group->window_arrivals, seen, window | 1) == seen)
-		return 1 > threshold;
-	return (__sync_fetch_and_add(&of_group->window_arrivals, 1) & ARRIVALS_MASK) + 1 > threshold;
+	if ((now & ~ARRIVALS_MASK) != window) {
+		__u64 found = __sync_val_compare_and_swap(&of_group->window_arrivals, now, window | 1);
+		arrivals = found == now ? 1 : found;
+	}
+	return arrivals > threshold;
 }
 
 static __always_inline __u64 present_arrivals(__u32 group, __u64 window)
@@ -31,7 +43,7 @@ __attribute__((noinline)) int calmest_group(__u32 copy, __u32 group)
 {
 	struct rack_tables *now = bpf_map_lookup_elem(&tables, &copy);
 	/* 1 / 0 is more than any degree. So no branch depends on `calmest`, and the verifier need not tell its values apart. */
-	__u64 window = bpf_ktime_get_ns() / config.window_ns << 32, least = 1, least_threshold = 0;
+	__u64 window = present_window(), least = 1, least_threshold = 0;
 	int calmest = -1;
 	if (!now)
 		return -1;
@@ -61,15 +73,25 @@ static __always_inline int clone_target(struct step *s, __u32 group)
 	return calmest < 0 ? -1 : turn(s, calmest);
 }
 
-/* An XDP program cannot copy a packet. It leaves an order before the packet for the program behind it, which can. This makes room for one,
- * before any pointer into the packet is taken; none when the driver has no room. */
-static __always_inline struct clone_order *room_for_order(struct xdp_md *ctx)
+/* An XDP program cannot copy a packet. It leaves an order before the packet for the program behind it, which can. This makes room for one, and
+ * finds the headers again, since the kernel takes all pointers into the packet for stale. No order when the driver has no room. */
+static __always_inline bool make_room(struct step *s)
 {
-	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct clone_order)))
-		return 0;
+	struct frame *f = &s->f;
+	struct xdp_md *ctx = s->ctx;
+	__u32 ip_at = f->ip - (void *)f->eth;
+	bool has_room = !bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct clone_order));
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	struct clone_order *order = (void *)(long)ctx->data_meta;
-	if ((void *)(order + 1) > (void *)(long)ctx->data)
-		return 0;
-	order->magic = 0;
-	return order;
+	f->eth = data;
+	f->ip = data + (ip_at & 31);
+	f->udp = f->family == FAMILY_IP4 ? (void *)(f->ip4 + 1) : (void *)(f->ip6 + 1);
+	f->wire = (void *)(f->udp + 1);
+	if ((void *)(f->eth + 1) > end || (void *)(f->wire + 1) > end)
+		return false;
+	if (has_room && (void *)(order + 1) <= data) {
+		order->magic = 0;
+		s->order = order;
+	}
+	return true;
 }

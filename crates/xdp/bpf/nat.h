@@ -62,14 +62,13 @@ static __always_inline struct nat_entry *free_entry(struct step *s, __u32 now_ti
 	return 0;
 }
 
-/* The packet leaves as the copy `flag` of the request of `entry`, to a server. */
+/* The packet leaves as the copy `flag` of the request of `entry`, to a server. The caller says in the entry's state that it does. */
 static __always_inline int forward(struct step *s, struct nat_entry *entry, __u32 number, __u32 which, __u8 flag)
 {
 	struct server_entry *server = server_at(s, number);
 	__u32 own_ip[4] = {};
 	entry->servers[which & 1] = number;
 	registers_of(s, number)->sent += 1;
-	set_state(entry, 1 << which);
 	struct rewrite to = {
 		.dest_ip = server->ip, .dest_port = server->port, .macs = &server->macs,
 		.class = entry->wire_class, .flag = flag, .index = bpf_htonl(entry->index), .time_ns = entry->time_ns,
@@ -87,7 +86,7 @@ static __always_inline int begin_cloned(struct step *s, struct nat_entry *entry,
 	entry->cloned = 1;
 	entry->servers[1] = second;
 	registers_of(s, second)->sent += 1;
-	set_state(entry, ENTRY_SECOND);
+	entry->state = ENTRY_AWAITED;
 	order->copy = s->copy;
 	order->servers[0] = first;
 	order->servers[1] = second;
@@ -128,11 +127,14 @@ static __always_inline int begin(struct step *s, __u32 class, __u32 group)
 	entry->bounces = 0;
 	entry->state = 0;
 	entry->cloned = 0;
-	if (config.cloning != CLONING_OFF && in_excess(s, group) && s->order) {
-		int other = clone_target(s, group);
+	if (config.cloning != CLONING_OFF && in_excess(s, group)) {
+		if (!make_room(s))
+			return XDP_ABORTED;
+		int other = s->order ? clone_target(s, group) : -1;
 		if (other >= 0 && server_at(s, other)->family == f->family)
 			return begin_cloned(s, entry, number, other);
 	}
+	entry->state = ENTRY_FIRST;
 	return forward(s, entry, number, 0, 0);
 }
 
@@ -238,5 +240,6 @@ static __always_inline int bounced(struct step *s)
 		return give_up(s, entry);
 	if (server_at(s, number)->family != s->f.family)
 		return drop(s, COUNT_OTHER_FAMILY);
+	set_state(entry, 1 << which);
 	return forward(s, entry, number, which, mark | (entry->bounces >= MOST_BOUNCES ? FLAG_BOUNCED : 0));
 }

@@ -44,7 +44,7 @@ struct group_table {
 	__u32 first;       /* its first turn in `turns` */
 	__u32 round;       /* turns of a round; 0: requests are shed */
 	__u32 threshold;   /* requests that its cores finish in a window */
-	__u32 pad;
+	__u32 between_looks; /* arrivals look at the time unless their number has a bit of this; a power of two less one */
 };
 
 /* A group's arrivals in the present window, of all CPUs: the window's number modulo 2^32 above the arrivals. */

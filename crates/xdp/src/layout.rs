@@ -152,6 +152,7 @@ mirror! {
         first: u32 as "first" at 0,
         round: u32 as "round" at 4,
         threshold: u32 as "threshold" at 8,
+        between_looks: u32 as "between_looks" at 12,
     }
 }
 

@@ -253,21 +253,24 @@ impl XdpSwitch {
     /// [`SwitchError::Program`] when the kernel refuses, as for packets shorter than an Ethernet header.
     pub fn run(&mut self, packet: &[u8], repeat: u32) -> Result<RunPacket, SwitchError> {
         let mut bytes = vec![0; packet.len() + 256];
+        // An `xdp_md`: the packet begins at its first word, ends at the second. What the program made room for comes before.
+        let mut context = [0; 24];
+        context[4..8].copy_from_slice(&(packet.len() as u32).to_ne_bytes());
+        let before_run = context;
         let result = xdp(&mut self.program)?
             .test_run(TestRunOptions {
                 data_in: Some(packet),
                 data_out: Some(&mut bytes),
+                ctx_in: Some(&before_run),
+                ctx_out: Some(&mut context),
                 repeat,
                 ..TestRunOptions::default()
             })
             .map_err(SwitchError::Program)?;
         bytes.truncate(result.data_size_out as usize);
-        let order = if self.clones {
-            let before: Vec<u8> = bytes.drain(..OrderBytes::BYTES.min(bytes.len())).collect();
-            order_of(&before)
-        } else {
-            None
-        };
+        let before = (u32::get(&context) as usize).min(bytes.len());
+        let before: Vec<u8> = bytes.drain(..before).collect();
+        let order = order_of(&before);
         Ok(RunPacket {
             action: result.return_value,
             bytes,

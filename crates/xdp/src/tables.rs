@@ -49,6 +49,7 @@ pub fn tables_of(
             first: first as u32,
             round: round.len() as u32,
             threshold: *threshold,
+            between_looks: between_looks(*threshold),
         };
         first += round.len();
     }
@@ -62,6 +63,12 @@ pub fn tables_of(
 /// No type, no server.
 pub(crate) fn empty() -> Box<RackTables> {
     Box::new(RackTables::get(&[0; RackTables::BYTES]))
+}
+
+/// The bits by which an arrival knows whether to look at the time: looks are as rare as an eighth of the threshold allows.
+fn between_looks(threshold: u32) -> u32 {
+    let most = (threshold / 8).max(1);
+    (1 << most.ilog2()) - 1
 }
 
 fn entry_of(server: &Neighbour) -> ServerEntry {
@@ -161,6 +168,19 @@ mod tests {
         assert_eq!(tables.group_of[..3], [0, 1, 1]);
         assert_eq!(tables.class_of[..3], [0, 2, 2]);
         assert_eq!(tables.class_of[77], 1);
+    }
+
+    #[test]
+    fn a_window_misses_at_most_an_eighth_of_its_threshold() {
+        let expected = [(0, 0), (1, 0), (15, 0), (16, 1), (64, 7), (500, 31)];
+        for (threshold, bits) in expected {
+            assert_eq!(between_looks(threshold), bits, "{threshold}");
+        }
+        for threshold in (0..1 << 14).chain([u32::MAX]) {
+            let bits = between_looks(threshold);
+            assert!((bits + 1).is_power_of_two());
+            assert!(bits == 0 || bits < threshold / 8, "{threshold}: {bits}");
+        }
     }
 
     #[test]

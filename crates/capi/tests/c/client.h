@@ -1,4 +1,4 @@
-/* What the programs that check themselves have in common: a client of their own server, and how they say what is not so. */
+/* The shared parts of self-checking programs: a client of their own server, and the report of a failed check. */
 #include <arpa/inet.h>
 #include <headway.h>
 #include <stdint.h>
@@ -20,7 +20,7 @@ static inline int ask(int socket, unsigned char class_number) {
     return send(socket, datagram, sizeof datagram, 0) == sizeof datagram ? 0 : -1;
 }
 
-/* Waits for so many answers of four bytes; 0 when they came. */
+/* Waits for this many answers of four bytes; 0 when all came. */
 static inline int await(int socket, int answers) {
     unsigned char datagram[2048];
     while (answers-- > 0)
@@ -41,7 +41,7 @@ static inline int connected(uint16_t port) {
     return connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? fd : -1;
 }
 
-/* Sends so many requests of class 0, so many of them at once; 0 when all were answered. */
+/* Sends requests of class 0 with a limit on those in flight; 0 when all were answered. */
 static inline int answer_all(int socket, int requests, int in_flight) {
     for (int sent = 0, answered = 0; answered < requests; answered++) {
         for (; sent < requests && sent - answered < in_flight; sent++)
@@ -51,7 +51,7 @@ static inline int answer_all(int socket, int requests, int in_flight) {
     return 0;
 }
 
-/* What a program returns when nothing was interrupted that should have been: once more. */
+/* The exit status that asks for another try, since no expected interruption happened. */
 #define NOT_ASKED 2
 
 /* Ends the function that uses it with 1, and says where. */

@@ -1,5 +1,5 @@
-/* What the feedback calls promise, seen from inside: by feedback a request is interrupted while it says that it is long, before
- * and behind that it is not, and never if it says nothing; without the option they do nothing. */
+/* Tests the feedback calls from inside a handler. With the option, the server interrupts a request only while it declares
+ * itself long. Without the option the calls do nothing. */
 #include <headway.h>
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@ enum { PART = 30 };
 /* How many shorts were handled; a long looks at it to see whether it was interrupted. */
 static atomic_uint shorts;
 static atomic_uint running;
-/* What longs saw. */
+/* The observations of long requests. */
 static unsigned before_part, inside_part, behind_part;
 
 /* With probes by hand as well, for the compiler that places none. */

@@ -1,4 +1,4 @@
-/* A lock with a deadline that is over: the request is told so at once, and not suspended for it. */
+/* A lock whose deadline has passed: the call returns an error at once and does not suspend the request. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <headway.h>

@@ -127,7 +127,7 @@ static void *program_thread(void *nothing) {
     return nothing;
 }
 
-/* Sends all requests, so many in flight, consumers before their producers; 0 when all were answered. */
+/* Sends all requests with a limit on those in flight, consumers before their producers; 0 when all were answered. */
 static int drive(int fd) {
     int sent = 0, answered = 0;
     while (answered < REQUESTS) {

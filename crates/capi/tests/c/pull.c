@@ -1,4 +1,4 @@
-/* What a loop promises, seen from inside: each request is answered once, in any order, and mistakes cost their requests only. */
+/* Tests the promises of a loop from inside: it answers each request once, in any order, and a mistake affects its own request only. */
 #include <headway.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "client.h"
 
-/* What the class of a request asks the loop for. */
+/* The action of the loop for each class of request. */
 enum { ECHO, LOSE, LEAVE, TWICE, FAIL, SLOW, CLASSES };
 
 static atomic_uint loops, ended, wrong, held_most;

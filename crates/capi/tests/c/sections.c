@@ -17,7 +17,7 @@ enum { SHORT, SECTION, CHECKPOINTS, CLASSES };
 /* How many shorts were handled; a long looks at it to see whether it was interrupted. */
 static atomic_uint shorts;
 static atomic_uint running;
-/* What longs saw. */
+/* The observations of long requests. */
 static unsigned inside_section, after_section, at_checkpoints;
 
 static void busy_until(uint64_t end_ns) {

@@ -1,4 +1,4 @@
-// What threads in user space promise to C and C++: it says what is not so, and returns 1.
+// Tests the promises of threads in user space to C and C++. The program prints a broken promise and returns 1.
 #include <atomic>
 #include <cstdio>
 #include <headway_threads.hpp>
@@ -72,6 +72,79 @@ static void computes() {
     stops.join();
 }
 
+struct Counted {
+    static inline std::atomic<int> alive{0};
+    int number;
+    explicit Counted(int number = 0) : number(number) { alive++; }
+    Counted(const Counted &other) : number(other.number) { alive++; }
+    ~Counted() { alive--; }
+};
+
+static void channels() {
+    {
+        headway::channel<Counted> channel(3);
+        std::vector<headway::thread> senders;
+        std::atomic<int> left{4};
+        for (int sender = 0; sender < 4; sender++) {
+            senders.emplace_back([&] {
+                for (int number = 1; number <= 100; number++) EXPECT(channel.send(Counted(number)));
+                if (--left == 0) channel.close();
+            });
+        }
+        long sum = 0, count = 0;
+        while (auto value = channel.receive()) sum += value->number, count++;
+        EXPECT(count == 400 && sum == 4 * 5050);
+        for (auto &sender : senders) sender.join();
+        EXPECT(!channel.send(Counted(1)));
+        headway::channel<Counted> rest(2);
+        EXPECT(rest.send(Counted(7)) && rest.send(Counted(8)));
+    }
+    EXPECT(Counted::alive == 0);
+}
+
+static void cells() {
+    {
+        headway::read_cell<Counted> cell(Counted(1));
+        std::atomic<bool> done{false};
+        headway::thread reader([&] {
+            int last = 0;
+            while (!done) {
+                int now = cell.read([](const Counted &value) { return value.number; });
+                EXPECT(now >= last);
+                last = now;
+                headway::this_thread::yield();
+            }
+        });
+        for (int number = 2; number <= 200; number++) {
+            cell.replace(Counted(number));
+            EXPECT(Counted::alive == 1);
+            headway::this_thread::yield();
+        }
+        done = true;
+        reader.join();
+        EXPECT(cell.read([](const Counted &value) { return value.number; }) == 200);
+    }
+    EXPECT(Counted::alive == 0);
+}
+
+static headway::uthread_local<Counted> own;
+
+static void locals() {
+    EXPECT(own.get().number == 0);
+    own.get().number = 5;
+    std::vector<headway::thread> threads;
+    for (int number = 1; number <= 10; number++) {
+        threads.emplace_back([number] {
+            EXPECT(own.get().number == 0);
+            own.get().number = number;
+            headway::this_thread::yield();
+            EXPECT(own.get().number == number);
+        });
+    }
+    for (auto &thread : threads) thread.join();
+    EXPECT(own.get().number == 5 && Counted::alive == 1);
+}
+
 int main() {
     for (size_t kthreads : {1, 2}) {
         headway_runtime_options options{};
@@ -89,6 +162,10 @@ int main() {
         headway::runtime cpp(kthreads);
         cpp.run(locks);
         cpp.run(computes);
+        cpp.run(channels);
+        cpp.run(cells);
+        cpp.run(locals);
+        EXPECT(Counted::alive == 0);
         EXPECT(cpp.run([] { return std::string("returned"); }) == "returned");
         try {
             cpp.run([] { throw std::string("thrown"); });
@@ -99,6 +176,10 @@ int main() {
     }
     // Outside of a runtime's threads.
     EXPECT(!headway_in_thread());
+    static headway_local nobodys{nullptr};
+    EXPECT(headway_local_get(&nobodys) == nullptr && headway_local_set(&nobodys, &nobodys) == HEADWAY_E_ARGUMENT);
+    EXPECT(headway_channel_send(nullptr, nullptr) == HEADWAY_E_ARGUMENT);
+    EXPECT(headway_read_cell_read(nullptr, nullptr, nullptr) == HEADWAY_E_ARGUMENT);
     EXPECT(headway_spawn(nullptr, doubled, nullptr) == HEADWAY_E_ARGUMENT);
     headway::mutex mutex;
     std::unique_lock lock(mutex);

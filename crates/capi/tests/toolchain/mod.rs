@@ -167,7 +167,7 @@ pub(crate) fn shim() -> PathBuf {
     shim
 }
 
-/// What `pkg-config --libs headway` says, installed where the tests are.
+/// The output of `pkg-config --libs headway` for the tests' installation.
 fn pc_libs() -> Vec<String> {
     let pc = fs::read_to_string(root().join("headway.pc.in")).unwrap();
     let libs = pc.lines().find_map(|line| line.strip_prefix("Libs:"));

@@ -1,11 +1,11 @@
-//! Policies as a live server takes them: what it cannot run is refused before anything starts, for the right reason.
+//! Admission of policies to a live server. It refuses a policy that the server cannot run before anything starts, and says why.
 
 use crate::error::explain;
 use headway_policy::Shape;
 use headway_policy::systems::ServerSpec;
 use headway_runtime::{Admission, Layout, StartError};
 
-/// Why a policy is not run live, and by which setting that can be changed.
+/// The reason why a live server refuses a policy, and the setting that would change it.
 #[derive(Debug)]
 pub(crate) enum Refused {
     /// `--policy`.
@@ -15,7 +15,7 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// As an error about the flag.
+    /// Turns the reason into an error about the flag.
     pub(crate) fn of_flags(self) -> anyhow::Error {
         match self {
             Self::Policy(why) => crate::error::usage("--policy", why),
@@ -24,7 +24,7 @@ impl Refused {
     }
 }
 
-/// How a live server of this shape and layout carries the policy out.
+/// How a live server of this shape and layout executes the policy.
 pub(crate) fn admit(
     policy: &ServerSpec,
     shape: &Shape,

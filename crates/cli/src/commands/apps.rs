@@ -20,12 +20,12 @@ use std::time::Duration;
 pub(crate) enum BuiltInApp {
     /// Keys and values in an ordered store: GET, SCAN, PUT, DELETE
     Kv,
-    /// Work of the length that each request asks for
+    /// Computes for the time that each request asks for
     #[default]
     Spin,
-    /// Sleeps for as long as each request asks for: many servers on few cores
+    /// Sleeps for the time that each request asks for: many servers on few cores
     Sleep,
-    /// Sends back what it is sent
+    /// Sends each request's body back
     Echo,
 }
 
@@ -36,18 +36,18 @@ pub(crate) struct KvFlags {
     /// Keys of a new key-value store [default: 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) keys: Option<u64>,
-    /// Folder of the key-value store; a temporary one, filled at the start, by default
+    /// Folder of the key-value store [default: a temporary one, filled at the start]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
 }
 
-/// Of the feature `kv`, where it is off.
+/// The error that names the feature `kv`, where the build lacks it.
 const NO_STORE: &str =
     "this build has no key-value store; build it with the feature kv, or serve spin or echo";
 
 #[cfg(feature = "kv")]
 const VALUE_BYTES: usize = 100;
-/// Rough service times of the store, by which fixed policies order the classes.
+/// Rough service times of the store; fixed policies order the classes by them.
 const KV_HINTS_NS: [(&str, f64); 4] = [
     ("GET", 2_000.0),
     ("SCAN", 500_000.0),
@@ -56,7 +56,7 @@ const KV_HINTS_NS: [(&str, f64); 4] = [
 ];
 
 impl KvFlags {
-    /// What is set here, else what is set there.
+    /// Fills each unset value from `other`.
     pub(crate) fn or(self, other: Self) -> Self {
         Self {
             keys: self.keys.or(other.keys),
@@ -64,7 +64,7 @@ impl KvFlags {
         }
     }
 
-    /// The service, its store opened or filled.
+    /// Opens or fills the store and returns the service.
     #[cfg(feature = "kv")]
     fn service(&self) -> Result<AnyService> {
         let opened = match &self.data {
@@ -78,7 +78,7 @@ impl KvFlags {
         })
     }
 
-    /// Refused: this command was built without a store.
+    /// Refuses the service: this build has no store.
     #[cfg(not(feature = "kv"))]
     fn service(&self) -> Result<AnyService> {
         Err(usage("--app", NO_STORE))
@@ -86,7 +86,7 @@ impl KvFlags {
 }
 
 impl BuiltInApp {
-    /// As `--app` names it.
+    /// The name that `--app` takes.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Kv => "kv",
@@ -96,7 +96,7 @@ impl BuiltInApp {
         }
     }
 
-    /// The classes it is sent, in the order of the header's type byte.
+    /// The classes of its requests, in the order of the header's type byte.
     pub(crate) fn classes(self, workload: &Workload) -> Vec<DeclaredClass> {
         let class = |name: &str, mean_ns: f64, share: f64| DeclaredClass {
             name: name.into(),
@@ -120,7 +120,7 @@ impl BuiltInApp {
         Ok(())
     }
 
-    /// The classes whose requests say that they are long, all the time that they run.
+    /// The classes whose handlers declare their whole run as long.
     pub(crate) fn longs(self, workload: &Workload) -> BitSet {
         let mut shape = Shape::new(1);
         let classes = self.classes(workload).into_iter();
@@ -128,7 +128,7 @@ impl BuiltInApp {
         shape.longs()
     }
 
-    /// The service; `spin` works, and `sleep` sleeps, for `max_spin_ns` at most.
+    /// Builds the service. `spin` and `sleep` take at most `max_spin_ns` per request.
     pub(crate) fn service(
         self,
         kv: &KvFlags,
@@ -149,17 +149,17 @@ impl BuiltInApp {
     }
 }
 
-/// The service that was chosen.
+/// The chosen service.
 pub(crate) enum AnyService {
     #[cfg(feature = "kv")]
     Kv(Kv),
     Spin {
         spin: Spin,
-        /// The classes that say that they are long.
+        /// The classes whose handlers declare themselves long.
         longs: BitSet,
     },
     Sleep {
-        /// A request that asks for more is refused.
+        /// The longest time that a request may ask for; the service refuses longer ones.
         longest_ns: u64,
     },
     Echo,

@@ -1,4 +1,4 @@
-//! `headway calibrate`: what the machinery costs on this machine.
+//! `headway calibrate`: measures the costs of dispatching, interrupting and switching on this machine.
 
 use crate::args::Destination;
 use crate::commands::bench::LayoutFlag;
@@ -13,10 +13,10 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Who carries the dispatcher out
+    /// Where the dispatcher runs
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
-    /// Write costs that were measured on a busy machine, too
+    /// Write the costs even where the machine was busy during the measurement
     #[arg(long)]
     accept_noise: bool,
     #[command(flatten)]
@@ -38,7 +38,7 @@ impl Args {
             eprintln!("not valid: {doubt}; --accept-noise takes the costs as they are");
         }
         match doubt {
-            // Later readers of the file do not see what was printed here.
+            // A file's later readers do not see the warning, so doubtful costs are not written to it.
             Some(_) if self.to.output.is_some() => {}
             _ => self.write(&calibration)?,
         }
@@ -51,7 +51,7 @@ impl Args {
     fn write(&self, calibration: &Calibration) -> Result<()> {
         let table = table(calibration);
         let mut writer = output::open(self.to.output.as_deref())?;
-        // A file is what `--costs` reads, so it is JSON unless something else was asked for.
+        // `--costs` reads the file, so its default format is JSON.
         match (self.to.format, &self.to.output) {
             (OutputFormat::Json, _) | (OutputFormat::Table, Some(_)) => {
                 return output::json(calibration, writer);

@@ -21,12 +21,12 @@ pub(crate) struct Args {
     /// A workload by name or a workload file (TOML)
     #[arg(long, value_name = "NAME|FILE", default_value = "high-bimodal")]
     workload: String,
-    /// What must hold: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
+    /// The SLO: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
     #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
     slo: String,
     #[command(flatten)]
     size: Size,
-    /// Stop when the answer is known this well
+    /// Precision of the answer: the search stops when it knows the load this exactly
     #[arg(
         long,
         value_name = "LOAD",

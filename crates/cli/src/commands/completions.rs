@@ -1,4 +1,4 @@
-//! `headway completions` and `headway man`: made from the command line's own definition.
+//! `headway completions` and `headway man`: generated from the definition of the command line.
 
 use crate::output;
 use anyhow::{Context, Result};
@@ -9,13 +9,13 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct Man {
-    /// Write headway.1 and a page for each command into this folder instead
+    /// Folder to write headway.1 and a page for each command into
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `headway doctor`: what this machine supports, and why not.
+//! `headway doctor`: lists the features that this machine supports, and the reason for each that it lacks.
 
 use crate::args::Destination;
 use crate::output::{self, OutputFormat};
@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long the machine is watched.
+/// The length of the observation of the machine.
 const WATCH: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
@@ -46,7 +46,7 @@ impl Args {
     }
 }
 
-/// By what requests can be interrupted here, and why not by the rest.
+/// The usable mechanisms of interruption, and the reason for each unusable one.
 fn preemption() -> Finding {
     let (mut usable, mut refused) = (Vec::new(), Vec::new());
     for (mechanism, checked) in Mechanism::available() {

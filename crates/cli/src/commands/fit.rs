@@ -1,4 +1,4 @@
-//! `headway fit`: from a trace to a workload file, and how well it fits.
+//! `headway fit`: fits a workload file to a trace, and reports the quality of the fit.
 
 use crate::args::Destination;
 use crate::error::usage;
@@ -13,21 +13,21 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// How a trace is read.
+/// The flags that control reading a trace.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct TraceFlags {
     /// The trace's format: csv, twitter-cache or redis-monitor [default: guessed from its first line]
     #[arg(long, value_name = "FORMAT", value_parser = Format::from_name, requires = "trace")]
     trace_format: Option<Format>,
-    /// How long the operations of a cache's log take: get=1.2us,set=2us+300ns/KiB,*=5us
+    /// Service times of the operations in a cache's log: get=1.2us,set=2us+300ns/KiB,*=5us
     #[arg(long, value_name = "MODEL", requires = "trace")]
     service: Option<ServiceModel>,
 }
 
-/// Where the fitted workload goes.
+/// Destination of the fitted workload.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct FitFlags {
-    /// Write the fitted workload to a file that --workload reads
+    /// File for the fitted workload, which --workload reads
     #[arg(long, value_name = "FILE", requires = "trace")]
     pub(crate) fit_out: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ impl TraceFlags {
 }
 
 impl FitFlags {
-    /// Writes the workload file, if one was asked for.
+    /// Writes the workload file, if the user named one.
     pub(crate) fn write(&self, fitted: &Fitted, trace: &Path) -> Result<()> {
         let Some(path) = &self.fit_out else {
             return Ok(());
@@ -81,13 +81,13 @@ impl Args {
     }
 }
 
-/// What a workload fitted to this file is called.
+/// The name of a workload fitted to this file.
 pub(crate) fn name(trace: &Path) -> String {
     let stem = trace.file_stem().unwrap_or(trace.as_os_str());
     stem.to_string_lossy().into_owned()
 }
 
-/// The workload, headed by how well it fits.
+/// The workload file, with the quality of the fit in its head.
 fn workload_file(fitted: &Fitted, trace: &Path) -> String {
     let source = trace.display().to_string().replace(char::is_control, "?");
     let mut head = format!("# Fitted to {source}: {}\n", arrivals(fitted));

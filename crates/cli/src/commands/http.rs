@@ -8,14 +8,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A client that says nothing, or does not read, is left after so long.
+/// The timeout for a client that neither sends nor reads.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// More than the request line of any scraper.
+/// Above the length of any scraper's request line.
 const REQUEST_BYTES_MAX: usize = 4096;
 
-/// What is shown.
+/// The content that a server shows.
 pub(crate) trait Site: Send + Sync + 'static {
-    /// The page for people, whole in itself: it asks for the status.
+    /// The self-contained HTML page, which fetches the status.
     fn page(&self) -> &'static str;
     /// The status.
     fn status(&self) -> Value;
@@ -23,7 +23,7 @@ pub(crate) trait Site: Send + Sync + 'static {
     fn metrics(&self) -> String;
 }
 
-/// A port that is bound and answers nobody yet.
+/// A bound port that does not answer yet.
 pub(crate) struct HttpServer {
     listener: TcpListener,
 }
@@ -39,7 +39,7 @@ impl HttpServer {
         Ok(Self { listener })
     }
 
-    /// Answers from now on, one client after the other, until the process ends.
+    /// Answers one client after the other until the process ends.
     pub(crate) fn answer(self, site: Arc<impl Site>) -> Result<()> {
         let at = self.listener.local_addr()?;
         eprintln!("Prometheus finds it at http://{at}/metrics, and a browser at http://{at}/");
@@ -48,7 +48,7 @@ impl HttpServer {
             .spawn(move || {
                 for stream in self.listener.incoming() {
                     match stream {
-                        // Whoever hangs up does not read it.
+                        // A client that hung up does not read the answer.
                         Ok(stream) => drop(answer(stream, &*site)),
                         Err(_) => std::thread::sleep(Duration::from_millis(100)),
                     }
@@ -79,7 +79,7 @@ fn answer(mut stream: TcpStream, site: &impl Site) -> std::io::Result<()> {
     stream.flush()
 }
 
-/// The page runs its own script and style, and asks this server alone.
+/// The page may run its own script and style, and connect to this server only.
 const POLICY: &str =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
 

@@ -29,7 +29,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use std::process::ExitCode;
 
-/// What to do.
+/// The subcommand.
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// See it: a real service under a mixed load, several policies, a table and a page
@@ -37,11 +37,11 @@ pub(crate) enum Command {
     Demo(demo::Args),
     /// Run a service under a policy
     Serve(serve::Args),
-    /// Look into a running server, and change its policy's parameters
+    /// Show a running server's state, and change its policy's parameters
     Ctl(ctl::Args),
-    /// Run a rack's switch and control plane before servers, look into it, or ask why a type goes where it goes
+    /// Run a rack's switch and control plane in front of servers, show its state, or explain the placement of a type
     Rack(rack::Args),
-    /// Run the daemon that moves cores between the applications of this machine, or look into it
+    /// Run the daemon that moves cores between the applications of this machine, or show its state
     Host(host::Args),
     /// Run a program on the cores that the applications of this machine leave
     Run(run::Args),
@@ -57,15 +57,15 @@ pub(crate) enum Command {
     Plan(plan::Args),
     /// List the policies, or one policy's parameters
     Policies(policies::Args),
-    /// Fit a workload to a trace, and say how well it fits
+    /// Fit a workload to a trace, and report the quality of the fit
     Fit(fit::Args),
-    /// Run the papers' figures again, next to what they print
+    /// Repeat the papers' figures, next to the printed ones
     Reproduce(reproduce::Args),
     /// Run policies live on this machine, without a network
     Bench(bench::Args),
-    /// Measure what the machinery costs on this machine
+    /// Measure the costs of dispatching, interrupting and switching on this machine
     Calibrate(calibrate::Args),
-    /// Say what this machine supports, and why not
+    /// List the features that this machine supports, and why it lacks others
     Doctor(doctor::Args),
     /// Print completions for a shell
     Completions(completions::Completions),
@@ -74,7 +74,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Does it. Completions and manual pages are made from the command line's definition.
+    /// Runs the subcommand. Completions and manual pages are generated from the definition of the command line.
     pub(crate) fn run(self, definition: fn() -> clap::Command) -> Result<ExitCode> {
         match self {
             #[cfg(feature = "kv")]

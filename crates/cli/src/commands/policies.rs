@@ -1,4 +1,4 @@
-//! `headway policies`: what there is to choose from, as the policies describe themselves.
+//! `headway policies`: lists the policies with their own descriptions.
 
 use crate::error::{hint, usage};
 use crate::output;
@@ -22,10 +22,10 @@ pub(crate) struct Args {
     /// Only policies of this level
     #[arg(long, value_enum, value_name = "LEVEL")]
     level: Option<LevelFlag>,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: PoliciesFormat,
-    /// Write to a file instead of standard output
+    /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -201,7 +201,7 @@ fn markdown(policies: &[Policy]) -> String {
     text
 }
 
-/// The parameters with their defaults; where there are more than a cell can hold, where to find them.
+/// The parameters with their defaults, or a reference where a cell cannot hold them all.
 fn defaults(about: &Description) -> String {
     const MOST: usize = 12;
     match about.params {

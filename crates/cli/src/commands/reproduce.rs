@@ -1,4 +1,4 @@
-//! `headway reproduce`: a figure or table of a paper, next to what the paper prints.
+//! `headway reproduce`: repeats a figure or table of a paper, next to the printed one.
 
 use crate::args;
 use crate::error::{nearest, usage};
@@ -6,6 +6,7 @@ use crate::output;
 use crate::progress;
 use anyhow::Result;
 use clap::ValueEnum;
+use headway_reproduce::hosted::{self, HOSTED_NAMES, HostedExperiment, HostedReproduction};
 use headway_reproduce::live::{self, LIVE_NAMES, LiveExperiment, LiveReproduction};
 use headway_reproduce::racked::{self, RACKED_NAMES, RackedExperiment, RackedReproduction};
 use headway_reproduce::replayed::{self, REPLAYED_NAMES, ReplayedExperiment, ReplayedReproduction};
@@ -21,19 +22,19 @@ pub(crate) struct Args {
     /// What to reproduce: names of the list, the beginning of some (persephone), experiment files, or all
     #[arg(value_name = "NAME|FILE|all", required_unless_present = "list")]
     names: Vec<String>,
-    /// Say what there is
+    /// List the experiments
     #[arg(long, conflicts_with_all = ["names", "fast", "html", "server", "workers", "seed"])]
     list: bool,
-    /// A tenth of the requests (live: a minute): rough tails, rough verdicts, a first impression
+    /// A tenth of the requests (live: a minute), for a first impression with rough tails and verdicts
     #[arg(long)]
     fast: bool,
     /// Threads; the figures do not depend on it
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Live: the server, instead of the one that is built in target/; PATH-plain is the one without probes
+    /// Live: the server program [default: the one in target/]; PATH-plain is the server without probes
     #[arg(long, value_name = "PATH")]
     server: Option<PathBuf>,
-    /// Live: workers; one core less than there are by default, the dispatcher has the last
+    /// Live: workers [default: one core less than the machine has, since the dispatcher takes one]
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     /// Live: seed of arrivals, keys and flows
@@ -42,10 +43,10 @@ pub(crate) struct Args {
     /// Also write a page with the curves
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// How the result is written
+    /// Format of the result
     #[arg(long, value_enum, default_value_t)]
     format: ReproduceFormat,
-    /// Write to a file instead of standard output
+    /// File to write to instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -57,7 +58,7 @@ enum ReproduceFormat {
     Table,
     /// For programs
     Json,
-    /// As docs/reproduction.md
+    /// In the format of docs/reproduction.md
     Markdown,
 }
 
@@ -71,9 +72,10 @@ impl Args {
             ChosenExperiments::Live(experiment) => return self.measure(&experiment),
             ChosenExperiments::Replayed(experiment) => return self.replay(&experiment),
             ChosenExperiments::Racked(experiment) => return self.measure_rack(&experiment),
+            ChosenExperiments::Hosted(experiment) => return self.measure_host(&experiment),
         };
         if self.server.is_some() || self.workers.is_some() || self.seed.is_some() {
-            let live = [LIVE_NAMES, REPLAYED_NAMES, RACKED_NAMES]
+            let live = [LIVE_NAMES, REPLAYED_NAMES, RACKED_NAMES, HOSTED_NAMES]
                 .concat()
                 .join(", ");
             let remedy = format!("what is measured live is {live}");
@@ -120,6 +122,11 @@ impl Args {
                 writeln!(writer, "\nThe same without a network:\n{replayed}")?;
                 let racked = racked::show::listing(&RackedExperiment::all());
                 writeln!(writer, "\nThe same, servers behind a switch:\n{racked}")?;
+                let hosted = hosted::show::listing(&HostedExperiment::all());
+                writeln!(
+                    writer,
+                    "\nThe same, applications that share cores:\n{hosted}"
+                )?;
                 writer.flush()?;
             }
         }
@@ -197,7 +204,32 @@ impl Args {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refused where the experiment's file says it.
+    fn measure_host(&self, experiment: &HostedExperiment) -> Result<ExitCode> {
+        self.refuse_server()?;
+        let settings = hosted::HostedSettings {
+            command: std::env::current_exe()?,
+            fast: self.fast,
+            seed: self.seed.unwrap_or(1),
+        };
+        let bar = progress::bar(0, "measuring");
+        let measured = hosted::measure(experiment, &settings, |done, of, what| {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+            bar.set_message(what.to_owned());
+        });
+        bar.finish_and_clear();
+        let result = measured.map_err(|error| match error {
+            hosted::HostedError::TooFewCores { .. } => usage(&experiment.name, error),
+            other => other.into(),
+        })?;
+        if let Some(path) = &self.html {
+            output::page(path, &hosted::show::page(&result))?;
+        }
+        self.write_hosted(&result)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Refuses `--server` and `--workers` where the experiment's file gives them.
     fn refuse_server(&self) -> Result<()> {
         if self.server.is_some() || self.workers.is_some() {
             let why = "its file says what runs and how many workers there are: leave them out, or change a copy of the file";
@@ -214,6 +246,18 @@ impl Args {
             }
             ReproduceFormat::Markdown => write!(writer, "{}", racked::show::markdown(result))?,
             ReproduceFormat::Table => writeln!(writer, "{}", racked::show::text(result))?,
+        }
+        Ok(writer.flush()?)
+    }
+
+    fn write_hosted(&self, result: &HostedReproduction) -> Result<()> {
+        let mut writer = output::open(self.output.as_deref())?;
+        match self.format {
+            ReproduceFormat::Json => {
+                return output::json(&serde_json::json!({ "results": [result] }), writer);
+            }
+            ReproduceFormat::Markdown => write!(writer, "{}", hosted::show::markdown(result))?,
+            ReproduceFormat::Table => writeln!(writer, "{}", hosted::show::text(result))?,
         }
         Ok(writer.flush()?)
     }
@@ -262,15 +306,16 @@ impl Args {
     }
 }
 
-/// What is asked for.
+/// The experiments that the user named.
 enum ChosenExperiments {
     Simulated(Vec<ExperimentFile>),
     Live(Box<LiveExperiment>),
     Replayed(Box<ReplayedExperiment>),
     Racked(Box<RackedExperiment>),
+    Hosted(Box<HostedExperiment>),
 }
 
-/// The experiments asked for, each once, in the order of the list. One that is measured live is by itself: simulations would take its
+/// The experiments asked for, each once, in the order of the list. A live experiment runs alone, since simulations would take its
 /// cores.
 fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     for name in names {
@@ -286,15 +331,17 @@ fn chosen(names: &[String]) -> Result<ChosenExperiments> {
     Ok(ChosenExperiments::Simulated(simulated(names)?))
 }
 
-/// The experiment of that name or file, if it is one that is measured.
+/// The live experiment of that name or file, if there is one.
 fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
     let live = |experiment| ChosenExperiments::Live(Box::new(experiment));
     let replayed = |experiment| ChosenExperiments::Replayed(Box::new(experiment));
     let racked = |experiment| ChosenExperiments::Racked(Box::new(experiment));
+    let hosted = |experiment| ChosenExperiments::Hosted(Box::new(experiment));
     if !is_file(name) {
         let named = LiveExperiment::named(name).map(live);
         let named = named.or_else(|| ReplayedExperiment::named(name).map(replayed));
-        return Ok(named.or_else(|| RackedExperiment::named(name).map(racked)));
+        let named = named.or_else(|| RackedExperiment::named(name).map(racked));
+        return Ok(named.or_else(|| HostedExperiment::named(name).map(hosted)));
     }
     let text =
         read_text(Path::new(name), SETTINGS_BYTES_MAX).map_err(|error| usage(name, error))?;
@@ -304,6 +351,8 @@ fn measured_one(name: &str) -> Result<Option<ChosenExperiments>> {
         ReplayedExperiment::read(&stem(name), &text).map(replayed)
     } else if RackedExperiment::is_one(&text) {
         RackedExperiment::read(&stem(name), &text).map(racked)
+    } else if HostedExperiment::is_one(&text) {
+        HostedExperiment::read(&stem(name), &text).map(hosted)
     } else {
         return Ok(None);
     };
@@ -359,7 +408,14 @@ fn from_file(path: &str) -> Result<ExperimentFile> {
 fn unknown(name: &str) -> anyhow::Error {
     let remedy = match nearest(
         name,
-        &[NAMES, LIVE_NAMES, REPLAYED_NAMES, RACKED_NAMES].concat(),
+        &[
+            NAMES,
+            LIVE_NAMES,
+            REPLAYED_NAMES,
+            RACKED_NAMES,
+            HOSTED_NAMES,
+        ]
+        .concat(),
     ) {
         Some(known) => format!("did you mean '{known}'?"),
         None => "`headway reproduce --list` says what there is".into(),

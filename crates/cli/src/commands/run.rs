@@ -1,4 +1,4 @@
-//! `headway run`: a program that knows nothing of the daemon, on the cores that others leave.
+//! `headway run`: runs an unmodified program on the cores that the daemon's other applications leave.
 
 use crate::commands::host::args::DaemonChoice;
 use crate::commands::host::client_error;
@@ -14,7 +14,7 @@ pub(crate) struct Args {
     batch: String,
     #[command(flatten)]
     daemon: DaemonChoice,
-    /// The most cores that it has at once [default: as the daemon's settings say]
+    /// Largest number of cores at once [default: that of the daemon's settings]
     #[arg(long, value_name = "N", value_parser = crate::args::workers)]
     cores: Option<usize>,
     /// The program, and its arguments
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The program runs in the place of this process: its exit status and its signals are its own.
+    /// The program replaces this process, so callers see its own exit status and signals.
     pub(crate) fn run(self) -> Result<ExitCode> {
         let socket = self.daemon.find()?;
         program::register(&socket, &self.batch, self.cores).map_err(client_error)?;

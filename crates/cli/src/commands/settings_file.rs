@@ -1,4 +1,4 @@
-//! A settings file of a command: TOML, whose keys are the flags' names.
+//! A settings file of a command: TOML with the flags' names as keys.
 
 use crate::commands::serve::config::Sourced;
 use crate::error::{nearest, usage};
@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 
-/// A file as it was read, to tell where something stands; the default is an empty one.
+/// The text of a settings file, to find the line of a key; empty by default.
 #[derive(Default)]
 pub(crate) struct SettingsFile<C> {
     pub(crate) config: C,
@@ -17,7 +17,7 @@ pub(crate) struct SettingsFile<C> {
 }
 
 impl<C: Default + DeserializeOwned> SettingsFile<C> {
-    /// Reads a file; an error names the file and the line. `keys` are those that there are.
+    /// Reads a file; an error names the file and the line. `keys` are the valid ones.
     pub(crate) fn read(path: &Path, keys: &[&str]) -> Result<Self> {
         let text = read_text(path, SETTINGS_BYTES_MAX)
             .map_err(|error| usage("--config", format!("{}: {error}", path.display())))?;

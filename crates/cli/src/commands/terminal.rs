@@ -7,10 +7,10 @@ use serde_json::Value;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-/// Looks oftener would be work for the switch's machine that nobody sees.
+/// The shortest interval between updates: faster ones would load the machine without being visible.
 const SHORTEST: Duration = Duration::from_millis(50);
 
-/// What is drawn.
+/// The content of the terminal.
 pub(crate) trait StatusView {
     /// Takes in a status.
     fn look(&mut self, status: Value);
@@ -18,7 +18,7 @@ pub(crate) trait StatusView {
     fn draw(&self, frame: &mut Frame<'_>);
 }
 
-/// Draws what `status` says, until q is pressed or nobody answers. `command` is the one that says it in text.
+/// Draws the result of `status` until the user presses q or the process stops answering. `command` prints the same as text.
 pub(crate) fn watch(
     mut view: impl StatusView,
     command: &str,
@@ -52,7 +52,7 @@ fn watch_on(
     }
 }
 
-/// Waits for so long, or until a key ends it.
+/// Waits for this time, or until a key ends the view.
 fn ends_within(every: Duration) -> Result<bool> {
     let until = Instant::now() + every;
     loop {

@@ -1,4 +1,4 @@
-//! The socket by which a running server is looked into and tuned: where it lies, and what is said over it.
+//! The control socket of a running server: its path and its protocol.
 
 pub(crate) mod place;
 pub(crate) mod protocol;

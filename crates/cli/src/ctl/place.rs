@@ -49,7 +49,7 @@ pub(crate) fn socket(directory: &Path, kind: SocketKind, port: u16) -> PathBuf {
 /// Makes the directory, for this user alone.
 ///
 /// # Errors
-/// In a sentence: it cannot be made, or others could put something into it.
+/// A sentence: the directory cannot be made, or other users could write to it.
 pub(crate) fn make_own(directory: &Path, uid: u32) -> Result<(), String> {
     let place = directory.display();
     match DirBuilder::new().mode(0o700).create(directory) {
@@ -66,7 +66,7 @@ pub(crate) fn make_own(directory: &Path, uid: u32) -> Result<(), String> {
 /// In a sentence.
 pub(crate) fn check_own(directory: &Path, uid: u32) -> Result<(), String> {
     let place = directory.display();
-    // A link could be turned elsewhere by its owner.
+    // The owner of a link could redirect it.
     let found = fs::symlink_metadata(directory).map_err(|error| format!("{place}: {error}"))?;
     if !found.is_dir() {
         return Err(format!("{place} is no directory"));
@@ -85,7 +85,7 @@ pub(crate) fn check_own(directory: &Path, uid: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// What lies at a socket's path.
+/// The state of a socket's path.
 pub(crate) enum SocketState {
     Nothing,
     /// A socket that nobody serves.
@@ -97,7 +97,7 @@ pub(crate) enum SocketState {
 /// Looks at a socket's path.
 ///
 /// # Errors
-/// In a sentence: something lies there that is not a socket of this user.
+/// A sentence: the path holds something other than a socket of this user.
 pub(crate) fn look(path: &Path, uid: u32) -> Result<SocketState, String> {
     let place = path.display();
     let found: Metadata = match fs::symlink_metadata(path) {

@@ -1,4 +1,4 @@
-//! What a running server and `headway ctl` say to each other: one JSON object a line, each way.
+//! The protocol between a running server and `headway ctl`: one JSON object a line, each way.
 //!
 //! | request | response |
 //! |---|---|
@@ -16,12 +16,12 @@ pub(crate) const REQUEST_BYTES_MAX: usize = 4096;
 /// The most parameters that one request sets.
 const PARAMS_MAX: usize = 64;
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum CtlRequest {
-    /// What the server does and has done.
+    /// The server's status and counters.
     Status,
-    /// Other values of these parameters.
+    /// New values of these parameters.
     Set(Vec<(String, String)>),
 }
 
@@ -29,7 +29,7 @@ impl CtlRequest {
     /// Reads a line, with or without its newline.
     ///
     /// # Errors
-    /// What is wrong with it, in a sentence.
+    /// A sentence about the mistake.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, String> {
         const FORM: &str = "a request is {\"command\":\"status\"} or {\"command\":\"set\",\"params\":{\"KEY\":\"VALUE\"}} on one line";
         let value: Value =
@@ -50,7 +50,7 @@ impl CtlRequest {
         }
     }
 
-    /// The line that says it, with its newline.
+    /// The request as a line, with its newline.
     pub(crate) fn line(&self) -> String {
         let value = match self {
             Self::Status => json!({ "command": "status" }),
@@ -83,10 +83,10 @@ fn params(value: Option<Value>) -> Result<Vec<(String, String)>, String> {
         .collect()
 }
 
-/// What the server answers.
+/// The server's answer.
 pub(crate) type CtlResponse = Result<Value, String>;
 
-/// The line that says a response, with its newline.
+/// The response as a line, with its newline.
 pub(crate) fn response_line(response: &CtlResponse) -> String {
     let value = match response {
         Ok(value) => json!({ "ok": value }),
@@ -98,7 +98,7 @@ pub(crate) fn response_line(response: &CtlResponse) -> String {
 /// Reads a response's line.
 ///
 /// # Errors
-/// It is none.
+/// The line is not a response.
 pub(crate) fn parse_response(line: &[u8]) -> Result<CtlResponse, String> {
     let none = || "the server's answer is none of this protocol".to_string();
     let value: Value = serde_json::from_slice(line).map_err(|_| none())?;

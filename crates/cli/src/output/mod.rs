@@ -1,4 +1,4 @@
-//! Where results go, and in which shape.
+//! The destinations and formats of results.
 
 mod replace;
 
@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime};
 
 pub(crate) use replace::Output;
 
-/// How a result is written.
+/// The format of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum OutputFormat {
     /// For people
@@ -64,7 +64,7 @@ pub(crate) fn shown(table: &Table, path: Option<&Path>) -> String {
 
 /// One JSON value and a newline.
 pub(crate) fn json(value: &impl Serialize, mut writer: impl Write) -> Result<()> {
-    // As an I/O error it keeps the kind of what the writer said: a closed pipe is none.
+    // The I/O error keeps the kind of the writer's error, since a closed pipe counts as success.
     serde_json::to_writer_pretty(&mut writer, value).map_err(std::io::Error::from)?;
     writeln!(writer)?;
     writer.flush()?;

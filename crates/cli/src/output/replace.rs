@@ -1,4 +1,4 @@
-//! Output that is whole or not there: a file is written beside its place and moved there, so a full disk or a kill leaves the old one.
+//! Atomic output: the file is written beside its place and then moved there, so a full disk or a kill leaves the old file.
 
 use crate::error::usage;
 use anyhow::Result;
@@ -12,7 +12,7 @@ use tempfile::TempPath;
 /// Dropped before, it leaves what was there.
 pub(crate) struct Output {
     sink: OutputSink,
-    /// What an error names.
+    /// The path that an error names.
     place: String,
 }
 

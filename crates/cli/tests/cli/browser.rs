@@ -1,5 +1,6 @@
 //! Pages in a real browser without a screen.
 
+use super::children::TestChild;
 use super::racking::{rack, server};
 use std::net::UdpSocket;
 use std::process::Command;
@@ -94,4 +95,45 @@ fn the_racks_page_shows_groups_servers_types_and_what_happens() {
         }
         load.join().expect("the load ends");
     });
+}
+
+#[test]
+fn a_hosts_page_shows_who_has_which_core() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if cores < 2 {
+        println!("SKIPPED a_hosts_page_shows_who_has_which_core: it needs two cores");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("host.sock");
+    let place = socket.to_str().unwrap();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = port.local_addr().unwrap().to_string();
+    drop(port);
+    let start =
+        |args: &[&str]| TestChild::start(Command::new(env!("CARGO_BIN_EXE_headway")).args(args));
+    let apps = ["--app", "kv:guaranteed=1", "--app", "pricer:batch"];
+    let host = ["host", "--share-core", "--socket", place, "--metrics", &at];
+    let _daemon = start(&[&host[..], &apps].concat());
+    let begun = std::time::Instant::now();
+    while std::net::TcpStream::connect(&at).is_err() || !socket.exists() {
+        assert!(begun.elapsed().as_secs() < 20, "no daemon listens");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let run = ["run", "--batch", "pricer", "--socket", place, "--"];
+    let _batch = start(&[&run[..], &["sh", "-c", "while :; do :; done"]].concat());
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let Some(document) = document(&format!("http://{at}/"), 3_000) else {
+        return;
+    };
+    let state = text_of(&document, "state");
+    assert!(state.contains("shenango"), "{state}");
+    let apps = text_of(&document, "apps");
+    assert!(apps.contains("pricer") && apps.contains("batch"), "{apps}");
+    assert!(text_of(&document, "times").contains("grant"), "{document}");
+    let drawn = &document[document.find("id=\"cores\"").expect("it has cores")..];
+    assert!(
+        drawn.contains("<rect") || drawn.contains("<svg"),
+        "{document}"
+    );
 }

@@ -15,7 +15,7 @@ fn missing() -> Option<&'static str> {
 }
 
 /// A daemon that ends with the test.
-fn daemon(socket: &Path) -> TestChild {
+pub(super) fn daemon(socket: &Path) -> TestChild {
     daemon_of(socket, &["kv:guaranteed=1", "pricer:batch"])
 }
 
@@ -291,4 +291,73 @@ fn a_server_that_cannot_come_and_go_is_refused() {
     with(&["--policy", "tardis"], "choose synergy or c-fcfs");
     with(&["--workers", "2", "--pin", "0,1"], "leave the cores out");
     refused(&["serve", "--socket", place], "--host");
+}
+
+/// A file names the application and its daemon as flags do; a flag overrides it.
+#[test]
+fn a_settings_file_names_the_host() {
+    if let Some(why) = missing() {
+        eprintln!("SKIPPED a_settings_file_names_the_host: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, file) = (
+        folder.path().join("host.sock"),
+        folder.path().join("kv.toml"),
+    );
+    let config = file.to_str().unwrap();
+    let text = format!("host = \"nobody\"\nsocket = \"{}\"\n", socket.display());
+    std::fs::write(&file, &text).unwrap();
+    let serve = [
+        "serve",
+        "--listen",
+        "udp://127.0.0.1:0",
+        "--no-ctl",
+        "-c",
+        config,
+    ];
+    let _daemon = daemon(&socket);
+    refused(&serve, "there are: kv, pricer");
+    let server = Serving::start(&["-c", config, "--host", "kv", "--no-ctl"]);
+    let run = server.load("500", "300ms");
+    assert_eq!(count(&run, "lost"), 0, "{run}");
+    assert!(counted(socket.to_str().unwrap(), "kv", "grants") > 0);
+    std::fs::write(&file, text.replace("host = \"nobody\"\n", "")).unwrap();
+    refused(&serve, "say `host`");
+}
+
+/// Nobody reads what the daemon says any more: it goes on, and heeds what it is told.
+#[test]
+fn a_daemon_whose_standard_error_is_closed_goes_on() {
+    if let Some(why) = missing() {
+        eprintln!("SKIPPED a_daemon_whose_standard_error_is_closed_goes_on: {why}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (socket, file) = (
+        folder.path().join("host.sock"),
+        folder.path().join("host.toml"),
+    );
+    let text = "share-core = true\n[[app]]\nname = \"kv\"\n";
+    std::fs::write(&file, text).unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_headway"));
+    command.args(["host", "-c", file.to_str().unwrap(), "--socket"]);
+    command.arg(&socket).stderr(writer);
+    let child = TestChild::start(&mut command);
+    let place = socket.to_str().unwrap();
+    let spec = || {
+        let output = headway(&["host", "status", "--socket", place, "--format", "json"]);
+        let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        status["spec"].as_str().unwrap_or_default().to_owned()
+    };
+    until("the daemon answers", || spec() == "shenango");
+    std::fs::write(&file, format!("policy = \"static\"\n{text}")).unwrap();
+    child.signal(libc::SIGHUP);
+    until("it has read its settings again", || spec() == "static");
+    std::fs::write(&file, "nonsense").unwrap();
+    child.signal(libc::SIGHUP);
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(spec(), "static", "it lives, with the settings that it had");
 }

@@ -10,6 +10,7 @@ mod children;
 mod contract;
 mod controlling;
 mod errors;
+mod hosted;
 mod hosting;
 mod hosts;
 mod interrupting;

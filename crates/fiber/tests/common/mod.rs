@@ -1,4 +1,4 @@
-//! What the tests share.
+//! The shared parts of the tests.
 #![allow(dead_code, reason = "each test uses a part")]
 #![allow(unsafe_code, reason = "tests look at registers")]
 
@@ -100,7 +100,7 @@ pub(crate) fn preemptions_or(else_: u64) -> u64 {
     }
 }
 
-/// What a soak did.
+/// The counts of a soak.
 pub(crate) struct Soaked {
     begun: Instant,
     pub(crate) preemptions: AtomicU64,

@@ -40,6 +40,8 @@ pub struct Config<A, K> {
     pub ctl: Option<Spanned<String>>,
     pub no_ctl: Option<Spanned<bool>>,
     pub seed: Option<u64>,
+    pub host: Option<Spanned<String>>,
+    pub socket: Option<Spanned<String>>,
     pub kv: Option<K>,
 }
 
@@ -66,6 +68,8 @@ impl<A, K> Default for Config<A, K> {
             ctl: None,
             no_ctl: None,
             seed: None,
+            host: None,
+            socket: None,
             kv: None,
         }
     }
@@ -92,6 +96,8 @@ const KEYS: &[&str] = &[
     "ctl",
     "no-ctl",
     "seed",
+    "host",
+    "socket",
     "kv",
     "keys",
     "data",

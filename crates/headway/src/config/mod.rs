@@ -18,9 +18,12 @@
 //! pin = "auto"            # auto, off, or cores, the dispatcher's first: "0,1,2"
 //! drain = "10s"
 //! seed = 1
+//! host = "kv"             # run on the cores that a daemon (`headway host`) grants, as its application of this name
+//! socket = "/run/headway/host.sock" # the daemon, by the socket at which applications register
 //! ```
 //!
-//! Each key may be left out. `resume = "anywhere"` and `preempt = "signal"` need a [promise](HandlerPromises) of the handlers' author. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own. `ctl` and `no-ctl` say where `headway serve` listens for `headway ctl`.
+//! Each key may be left out. `resume = "anywhere"` and `preempt = "signal"` need a [promise](HandlerPromises) of the handlers' author. `app`, `max-spin` and `[kv]` choose what `headway serve` serves; a program has a service of its own. `ctl` and `no-ctl` say where `headway serve` listens for `headway ctl`. A program that reads `host` is refused: it registers by itself and gives
+//! the builder its [`CoreSource`](Builder::cores_from).
 
 mod file;
 mod promises;
@@ -126,6 +129,9 @@ impl FromConfig for Builder<NoService, Udp, AnyClassifier> {
         if let Some(requests) = &set.queue_limit {
             builder = builder.queue_limit(*requests.get_ref() as usize);
         }
+        file.parsed("host", &set.host, |_| {
+            Err::<(), _>("`headway serve` alone heeds it: register with the daemon, and give the builder the cores by `cores_from`")
+        })?;
         if let Some(pin) = file.parsed("pin", &set.pin, |text| pin(text))? {
             builder = builder.pin(pin);
         }

@@ -1,5 +1,6 @@
 //! The thread that goes through passes.
 
+use super::doors::{Doors, PACKET_RINGS_MAX, RINGS_MAX};
 use super::inbox::{DaemonInbox, DaemonOrder};
 use super::network::HostNetwork;
 use crate::arbiter::{Arbiter, Newcomer};
@@ -10,11 +11,8 @@ use headway_policy::host::systems::{self, HostSystem, HostVisit};
 use headway_policy::host::{Allocator, HostShape};
 use headway_policy::spec::Spec;
 use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::time::TimeSpec;
-use std::collections::HashMap;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 /// Applications at once.
@@ -30,12 +28,6 @@ pub(super) struct Cycle {
     pub(super) grace_ns: u64,
     network: Option<HostNetwork>,
     doors: Doors,
-}
-
-/// What a thread that sleeps is woken by.
-struct Doors {
-    epoll: Epoll,
-    doorbells: HashMap<u64, OwnedFd>,
 }
 
 /// Why passes under one allocator ended.
@@ -55,10 +47,9 @@ impl Cycle {
         grace_ns: u64,
         network: Option<HostNetwork>,
     ) -> io::Result<Self> {
-        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-        epoll.add(inbox.wakes(), EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        let doors = Doors::new(inbox.wakes())?;
         for descriptor in network.iter().flat_map(HostNetwork::descriptors) {
-            epoll.add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+            doors.watch(descriptor)?;
         }
         let clock = Clock::global();
         Ok(Self {
@@ -68,10 +59,7 @@ impl Cycle {
             clock,
             grace_ns: clock.now_ns() + grace_ns,
             network,
-            doors: Doors {
-                epoll,
-                doorbells: HashMap::new(),
-            },
+            doors,
         })
     }
 
@@ -105,32 +93,16 @@ impl Cycle {
     }
 
     /// Waits for so long, or until somebody rings.
-    fn wait(&self, patience_ns: u64) {
-        let mut fds = [PollFd::new(self.doors.as_fd(), PollFlags::POLLIN)];
+    fn wait(&mut self, patience_ns: u64) {
+        let now_ns = self.clock.now_ns();
+        let again_ns = self.doors.listen_again(now_ns);
+        let patience_ns = again_ns.map_or(patience_ns, |again_ns| {
+            patience_ns.min(again_ns.saturating_sub(now_ns))
+        });
         let timeout = TimeSpec::from_duration(Duration::from_nanos(patience_ns));
+        let mut fds = [PollFd::new(self.doors.as_fd(), PollFlags::POLLIN)];
         if ppoll(&mut fds, Some(timeout), None).is_ok_and(|ready| ready > 0) {
-            // Doorbells are edges: nothing of theirs is read, so none can make this thread wait.
-            let mut events = [EpollEvent::empty(); 16];
-            let _ = self.doors.epoll.wait(&mut events, EpollTimeout::ZERO);
-        }
-    }
-}
-
-impl Doors {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        std::os::fd::AsFd::as_fd(&self.epoll.0)
-    }
-
-    fn add(&mut self, id: u64, doorbell: OwnedFd) {
-        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLET;
-        // An application that cannot ring is heard at the next look.
-        let _ = self.epoll.add(&doorbell, EpollEvent::new(flags, id));
-        self.doorbells.insert(id, doorbell);
-    }
-
-    fn remove(&mut self, id: u64) {
-        if let Some(doorbell) = self.doorbells.remove(&id) {
-            let _ = self.epoll.delete(&doorbell);
+            self.doors.rang(self.clock.now_ns());
         }
     }
 }
@@ -210,6 +182,11 @@ fn heed<A: Allocator>(
             answer,
         } => {
             let id = newcomer.id;
+            let rings = if new.is_some() {
+                PACKET_RINGS_MAX
+            } else {
+                RINGS_MAX
+            };
             let attached = match (new, &mut *network) {
                 (Some(new), Some(network)) => network.attach(id, &new),
                 _ => Ok(()),
@@ -221,7 +198,7 @@ fn heed<A: Allocator>(
                 (_, None) => {}
             }
             if admitted.is_ok() {
-                doors.add(id, doorbell);
+                doors.add(id, doorbell, rings);
             }
             let _ = answer.send(admitted.map(drop));
         }

@@ -4,6 +4,7 @@
 //! intervals and when an application rings.
 
 mod cycle;
+mod doors;
 mod inbox;
 mod listener;
 mod network;

@@ -249,10 +249,10 @@ impl Registrar {
         let programs = self.registered.values();
         let programs: Vec<_> = programs.filter_map(|one| one.program.clone()).collect();
         if let Err(error) = state::write(&self.state, &programs) {
-            eprintln!(
+            say(format_args!(
                 "cannot write {}: {error}; a daemon that is started after a crash would not find its programs",
                 self.state.display()
-            );
+            ));
         }
     }
 
@@ -502,7 +502,10 @@ impl Registrar {
             speaker,
             known,
         ) {
-            eprintln!("program '{}' is not taken over: {why}", rule.name);
+            say(format_args!(
+                "program '{}' is not taken over: {why}",
+                rule.name
+            ));
         }
     }
 
@@ -572,4 +575,10 @@ fn refuse(socket: &OwnedFd, why: &str) {
 fn own(raw: i32) -> OwnedFd {
     // SAFETY: `accept4` made it, and nobody else knows it.
     unsafe { OwnedFd::from_raw_fd(raw) }
+}
+
+/// Says it where somebody listens: a daemon whose standard error is closed goes on.
+fn say(what: std::fmt::Arguments<'_>) {
+    use std::io::Write as _;
+    let _ = writeln!(io::stderr(), "{what}");
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use crate::support::{Fate, Server, load};
-use headway_load::{Flaw, Load, LoadReport, ReceiveClock, Statuses, Threads};
+use headway_load::{Flaw, Load, LoadReport, ReceiveClock, ReplySource, Statuses, Threads};
 use headway_net::header::Status;
 use proptest::prelude::*;
 
@@ -60,6 +60,29 @@ fn classes_go_out_as_the_types_that_they_are_given() {
     );
     load.types = vec![7];
     assert!(load.run(|_| ControlFlow::Continue(())).is_err());
+}
+
+/// A rack's servers in direct mode answer in their own names.
+#[test]
+fn replies_from_other_addresses_count_where_the_load_says_so() {
+    for threads in [Threads::One, Threads::Two] {
+        for (replies_of, answered) in [(ReplySource::Target, 20), (ReplySource::Anyone, 60)] {
+            let fates = [
+                [Fate::Answer; 20],
+                [Fate::Elsewhere; 20],
+                [Fate::Elsewhere; 20],
+            ]
+            .concat();
+            let server = Server::with(fates);
+            let mut load = load(server.addr, 60);
+            load.timeout_ns = 200_000_000;
+            (load.threads, load.replies_of) = (threads, replies_of);
+            let delivery = run(&load).delivery;
+            let counts = (delivery.sent, delivery.answered, delivery.lost);
+            assert_eq!(counts, (60, answered, 60 - answered), "{replies_of:?}");
+            assert_eq!((delivery.invalid, delivery.duplicates), (0, 0));
+        }
+    }
 }
 
 fn check_all_fates(threads: Threads) {

@@ -1,5 +1,5 @@
-//! What is measured, and from when. Nothing here depends on how fast the machine is: the bounds follow
-//! from the order of events.
+//! The start and the content of a measurement. The bounds follow from the order of events, so the
+//! machine's speed does not matter.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -12,11 +12,13 @@ use headway_net::header::{Flag, Header, Status};
 use headway_workload::{Class, Offered, ServiceDistribution, Workload};
 use nix::sys::socket::{setsockopt, sockopt};
 
-/// What becomes of a request.
+/// The fate of a request at the test's server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
     Answer,
     Drop,
+    /// Answered by another socket than the one asked.
+    Elsewhere,
     /// Answered twice.
     Twice,
     /// Answered after the last request was received.
@@ -41,7 +43,7 @@ pub(crate) struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the server says each request took.
+/// The service time that the server reports for each request.
 pub(crate) const EXECUTION_NS: u64 = 2_000;
 
 impl Server {
@@ -93,6 +95,7 @@ fn hold_all_requests(socket: &UdpSocket) {
 
 fn serve(socket: &UdpSocket, fates: &[Fate], stop: &AtomicBool, types: &Mutex<BTreeSet<u8>>) {
     let mut held = Vec::new();
+    let elsewhere = UdpSocket::bind("127.0.0.1:0").unwrap();
     let mut buffer = [0; 2048];
     while !stop.load(Ordering::Relaxed) {
         let Ok((len, client)) = socket.recv_from(&mut buffer) else {
@@ -105,6 +108,7 @@ fn serve(socket: &UdpSocket, fates: &[Fate], stop: &AtomicBool, types: &Mutex<BT
         let send = |bytes: &[u8]| drop(socket.send_to(bytes, client));
         match fates.get(index).copied().unwrap_or(Fate::Answer) {
             Fate::Answer => send(&ok),
+            Fate::Elsewhere => drop(elsewhere.send_to(&ok, client)),
             Fate::Drop => {}
             Fate::Twice => (send(&ok), send(&ok)).0,
             Fate::Hold => held.push(ok),

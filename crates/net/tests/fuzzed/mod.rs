@@ -1,5 +1,5 @@
-//! What must hold for any bytes at all. Checked three ways: on random bytes and on the
-//! corpus by `cargo test`, and by the fuzz targets, which include this file.
+//! The properties of parsing any bytes. Checked three ways: on random bytes and on the corpus by
+//! `cargo test`, and by the fuzz targets, which include this file.
 
 use headway_net::classify::{AnyClassifier, Classifier};
 use headway_net::header::{CloneRole, HEADER_BYTES, Header, HeaderError, UNKNOWN};
@@ -68,7 +68,7 @@ pub(crate) fn classifiers(datagram: &[u8]) {
     }
 }
 
-/// Whatever class the start of the datagram has, the whole has too.
+/// The class of the datagram's start is the class of the whole.
 fn prefix_stable(spec: &str, classifier: &AnyClassifier, datagram: &[u8]) {
     let whole = classifier.classify(datagram);
     // Longer prefixes change nothing a classifier looks at but in protobuf's long fields.

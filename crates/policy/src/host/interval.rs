@@ -15,6 +15,8 @@ pub struct IntervalRules {
     pub estimate: Estimate,
     /// By how much of a core an application must be overprovided before it loses one.
     pub hysteresis_cores: f64,
+    /// How long a kthread may take to leave before it is moved away, ns.
+    pub evict_ns: u64,
 }
 
 impl Default for IntervalRules {
@@ -23,6 +25,7 @@ impl Default for IntervalRules {
             period_ns: 50_000_000,
             estimate: Estimate::default(),
             hysteresis_cores: 0.09,
+            evict_ns: 100_000,
         }
     }
 }
@@ -47,7 +50,7 @@ impl Interval {
         assert!(rules.period_ns > 0, "an allocator cannot plan all the time");
         let mut interval = Self {
             rules,
-            targets: Targets::new(shape),
+            targets: Targets::new(shape, rules.evict_ns),
             estimators: shape
                 .apps
                 .iter()
@@ -56,8 +59,12 @@ impl Interval {
             demand: alloc::vec![1; shape.apps.len()],
             last_look_ns: 0,
         };
-        interval.plan();
+        interval.plan(0);
         interval
+    }
+
+    fn next_plan_ns(&self) -> u64 {
+        self.last_look_ns + self.rules.period_ns
     }
 
     fn forget(&mut self, app: AppId, most: usize) {
@@ -66,9 +73,9 @@ impl Interval {
         self.demand[app.index()] = 1;
     }
 
-    fn plan(&mut self) {
+    fn plan(&mut self, now_ns: u64) {
         let demand = &self.demand;
-        self.targets.split(|app| demand[app.index()]);
+        self.targets.split(now_ns, |app| demand[app.index()]);
     }
 }
 
@@ -76,30 +83,36 @@ impl Allocator for Interval {
     const PARKS: bool = false;
 
     /// It starts with one core, or with those that it holds.
-    fn admit(&mut self, _now_ns: u64, app: AppId, shape: AppShape, holding: &[HeldCore]) {
+    fn admit(&mut self, now_ns: u64, app: AppId, shape: AppShape, holding: &[HeldCore]) {
         self.targets.admit(app, shape, holding);
         self.forget(app, shape.most);
         self.demand[app.index()] = self.targets.cores.kept(app).max(1);
-        self.plan();
+        self.plan(now_ns);
     }
 
-    fn retire(&mut self, _now_ns: u64, app: AppId) {
+    fn retire(&mut self, now_ns: u64, app: AppId) {
         self.targets.retire(app);
         self.forget(app, 0);
-        self.plan();
+        self.plan(now_ns);
     }
 
     fn arrived(&mut self, _now_ns: u64, _app: AppId) {}
 
-    fn released(&mut self, _now_ns: u64, core: CoreId) {
-        self.targets.released(core);
+    fn released(&mut self, now_ns: u64, core: CoreId) {
+        self.targets.released(now_ns, core);
     }
 
     fn next_deadline_ns(&self) -> Option<u64> {
-        Some(self.last_look_ns + self.rules.period_ns)
+        let plan_ns = self.next_plan_ns();
+        let evict_ns = self.targets.next_eviction_ns();
+        Some(evict_ns.map_or(plan_ns, |evict_ns| evict_ns.min(plan_ns)))
     }
 
     fn look<V: HostView>(&mut self, now_ns: u64, view: &V) {
+        self.targets.evict(now_ns);
+        if now_ns < self.next_plan_ns() {
+            return;
+        }
         let period_ns = now_ns - self.last_look_ns;
         self.last_look_ns = now_ns;
         for (index, estimator) in self.estimators.iter_mut().enumerate() {
@@ -107,7 +120,7 @@ impl Allocator for Interval {
             let held = self.targets.cores.held(app);
             self.demand[index] = estimator.next(view.usage(app), period_ns, held);
         }
-        self.plan();
+        self.plan(now_ns);
     }
 
     fn poll(&mut self) -> Option<Move> {

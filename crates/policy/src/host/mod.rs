@@ -25,6 +25,7 @@
 mod congestion;
 mod cores;
 mod estimate;
+mod evictions;
 mod fixed;
 mod ids;
 mod interval;
@@ -43,7 +44,7 @@ use crate::BitSet;
 pub use congestion::Congestion;
 pub use cores::Cores;
 pub use estimate::{Estimate, Estimator};
-pub use fixed::Static;
+pub use fixed::{Static, StaticRules};
 pub use ids::{AppId, CoreId, KthreadId};
 pub use interval::{Interval, IntervalRules};
 pub use moves::{HeldCore, Move, Tenant};

@@ -12,12 +12,11 @@
 //! - who does not leave within a bound of our own is moved to a core that all such share (§ 4.1.3 names no bound).
 
 use super::congestion::Congestion;
+use super::evictions::Evictions;
 use super::selection::{Taking, select};
 use super::{Allocator, AppId, AppShape, CoreId, Cores, HeldCore, HostShape, HostView, Move};
 use crate::{BitSet, Rng};
 use alloc::collections::VecDeque;
-use alloc::vec;
-use alloc::vec::Vec;
 
 /// Parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,8 +48,7 @@ pub struct Shenango {
     /// Who of the wanting was served last: the next comes first.
     served: usize,
     next_look_ns: u64,
-    /// Since when each core's tenant is told to leave it, ns.
-    leaving_since_ns: Vec<Option<u64>>,
+    evictions: Evictions,
     moves: VecDeque<Move>,
     rng: Rng,
 }
@@ -74,7 +72,7 @@ impl Shenango {
             starved: BitSet::EMPTY,
             served: 0,
             next_look_ns: rules.interval_ns,
-            leaving_since_ns: vec![None; shape.topology.cores()],
+            evictions: Evictions::new(shape.topology.cores(), rules.evict_ns),
             moves: VecDeque::with_capacity(shape.topology.cores() + shape.apps.len()),
             rng: Rng::new(shape.seed),
         }
@@ -120,24 +118,10 @@ impl Shenango {
         let victim = self.cores.tenant(core).map(|tenant| tenant.app);
         if let Some(revoke) = self.cores.revoke(core, Some(app)) {
             self.moves.push_back(revoke);
-            self.leaving_since_ns[core.index()] = Some(now_ns);
+            self.evictions.told(core, now_ns);
             self.wanting.remove(app.index());
             if let Some(victim) = victim {
                 self.wanting.insert(victim.index());
-            }
-        }
-    }
-
-    /// Who was told to leave long ago, and did not, is moved away, once.
-    fn evict(&mut self, now_ns: u64) {
-        for (core, since_ns) in self.leaving_since_ns.iter_mut().enumerate() {
-            if since_ns.is_none_or(|since_ns: u64| now_ns < since_ns + self.rules.evict_ns) {
-                continue;
-            }
-            *since_ns = None;
-            let core = CoreId(core as u16);
-            if let Some(from) = self.cores.tenant(core) {
-                self.moves.push_back(Move::Evict { core, from });
             }
         }
     }
@@ -196,7 +180,7 @@ impl Allocator for Shenango {
         self.starved.remove(app.index());
         let active = *self.cores.active(app);
         for core in active.iter().map(|core| CoreId(core as u16)) {
-            self.leaving_since_ns[core.index()] = None;
+            self.evictions.left(core);
             if let Some(successor) = self.cores.release(core).successor {
                 let grant = self.cores.keep_promise(core, successor);
                 self.moves.push_back(grant);
@@ -223,7 +207,7 @@ impl Allocator for Shenango {
 
     fn released(&mut self, _now_ns: u64, core: CoreId) {
         let released = self.cores.release(core);
-        self.leaving_since_ns[core.index()] = None;
+        self.evictions.left(core);
         let last = released.from.app;
         if released.forced {
             self.congestion.stranded(last, released.from.kthread);
@@ -247,7 +231,7 @@ impl Allocator for Shenango {
         // The first look of an arbiter comes at whatever time its clock says.
         let late_ns = now_ns.saturating_sub(self.next_look_ns);
         self.next_look_ns += (late_ns / self.rules.interval_ns + 1) * self.rules.interval_ns;
-        self.evict(now_ns);
+        self.evictions.due(now_ns, &self.cores, &mut self.moves);
         let starved = self.without_core();
         let starved_before = core::mem::replace(&mut self.starved, starved);
         for app in self.cores.ids() {

@@ -2,6 +2,7 @@
 
 use super::{
     Allocator, Estimate, HostShape, Interval, IntervalRules, Shenango, ShenangoRules, Static,
+    StaticRules,
 };
 use crate::spec::{self, Description, Param, Params, Reader, Spec, SpecError};
 
@@ -28,7 +29,7 @@ const STATIC: Description = Description {
     aliases: &[],
     summary: "every application keeps the cores for its peak",
     paper: "",
-    params: &[],
+    params: &[EVICT],
 };
 
 const INTERVAL: Description = Description {
@@ -47,6 +48,7 @@ const INTERVAL: Description = Description {
         Param::number("hysteresis", 0.09, 0.0, 1.0)
             .in_units("cores")
             .means("how far the load must fall below the threshold before a core is given back"),
+        EVICT,
     ],
 };
 
@@ -57,10 +59,12 @@ const SHENANGO: Description = Description {
     paper: "Shenango, NSDI '19",
     params: &[
         period("interval", 5_000).means("between two looks for congestion"),
-        period("evict", 100_000)
-            .means("for a kthread to leave before it is moved to a core that all such share"),
+        EVICT,
     ],
 };
+
+const EVICT: Param = period("evict", 100_000)
+    .means("for a kthread to leave before it is moved to a core that all such share");
 
 const fn period(key: &'static str, default_ns: u64) -> Param {
     Param::time(key, default_ns, 100, 1_000_000_000_000)
@@ -93,10 +97,10 @@ pub fn with<V: HostVisit>(
     let (settings, params) = HostSettings::read(spec)?;
     let name = settings.about().name;
     Ok(match settings {
-        HostSettings::Static => visitor.visit(HostSystem {
+        HostSettings::Static(rules) => visitor.visit(HostSystem {
             name,
             params,
-            allocator: Static::new(shape),
+            allocator: Static::new(shape, rules),
         }),
         HostSettings::Interval(rules) => visitor.visit(HostSystem {
             name,
@@ -121,7 +125,7 @@ pub fn check(spec: &Spec) -> Result<Params, SpecError> {
 
 /// What a spec sets: reading can fail, building cannot.
 enum HostSettings {
-    Static,
+    Static(StaticRules),
     Interval(IntervalRules),
     Shenango(ShenangoRules),
 }
@@ -134,7 +138,9 @@ impl HostSettings {
         })?;
         let mut read = Reader::new(about, spec)?;
         let settings = if about.name == STATIC.name {
-            Self::Static
+            Self::Static(StaticRules {
+                evict_ns: read.time("evict")?,
+            })
         } else if about.name == INTERVAL.name {
             Self::Interval(interval_rules(&mut read)?)
         } else {
@@ -148,7 +154,7 @@ impl HostSettings {
 
     fn about(&self) -> &'static Description {
         match self {
-            Self::Static => &STATIC,
+            Self::Static(_) => &STATIC,
             Self::Interval(_) => &INTERVAL,
             Self::Shenango(_) => &SHENANGO,
         }
@@ -167,5 +173,6 @@ fn interval_rules(read: &mut Reader<'_>) -> Result<IntervalRules, SpecError> {
             },
         },
         hysteresis_cores: read.number("hysteresis")?,
+        evict_ns: read.time("evict")?,
     })
 }

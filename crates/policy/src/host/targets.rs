@@ -1,6 +1,7 @@
 //! Towards a given split: the allocators that plan ahead say how many cores each application shall
 //! have, and this moves cores until it is so.
 
+use super::evictions::Evictions;
 use super::selection::{Taking, select};
 use super::{AppId, AppShape, CoreId, Cores, HeldCore, HostShape, Move};
 use crate::Rng;
@@ -12,23 +13,25 @@ pub(super) struct Targets {
     pub(super) cores: Cores,
     wanted: Vec<usize>,
     moves: VecDeque<Move>,
+    evictions: Evictions,
     rng: Rng,
 }
 
 impl Targets {
-    /// Every core idle, and nobody to have any.
-    pub(super) fn new(shape: &HostShape) -> Self {
+    /// Every core idle, and nobody to have any. Who does not leave within `evict_ns` is moved away.
+    pub(super) fn new(shape: &HostShape, evict_ns: u64) -> Self {
         Self {
             cores: Cores::new(shape),
             wanted: alloc::vec![0; shape.apps.len()],
             moves: VecDeque::with_capacity(2 * shape.topology.cores()),
+            evictions: Evictions::new(shape.topology.cores(), evict_ns),
             rng: Rng::new(shape.seed),
         }
     }
 
     /// Splits the cores: to every application that answers requests what `demand` says, first up
     /// to the guarantees, then one by one in turn; the rest to batch applications, one by one in turn.
-    pub(super) fn split(&mut self, demand: impl Fn(AppId) -> usize) {
+    pub(super) fn split(&mut self, now_ns: u64, demand: impl Fn(AppId) -> usize) {
         let mut left = self.cores.total();
         for app in self.cores.ids() {
             let shape = self.cores.shape(app);
@@ -43,7 +46,7 @@ impl Targets {
         for batch in [false, true] {
             left = self.deal(left, batch, &demand);
         }
-        self.move_on();
+        self.move_on(now_ns);
     }
 
     /// Deals cores in turn to the applications of one kind; how many are left.
@@ -69,9 +72,10 @@ impl Targets {
     }
 
     /// The core's tenant has left it.
-    pub(super) fn released(&mut self, core: CoreId) {
+    pub(super) fn released(&mut self, now_ns: u64, core: CoreId) {
         self.cores.release(core);
-        self.move_on();
+        self.evictions.left(core);
+        self.move_on(now_ns);
     }
 
     /// An application has the slot from now on, and the cores that it holds already; it wants none until the next split.
@@ -83,10 +87,21 @@ impl Targets {
     pub(super) fn retire(&mut self, app: AppId) {
         for core in self.cores.active(app).iter() {
             self.cores.release(CoreId(core as u16));
+            self.evictions.left(CoreId(core as u16));
         }
         self.moves.retain(|decision: &Move| decision.app() != app);
         self.cores.vacate(app);
         self.wanted[app.index()] = 0;
+    }
+
+    /// When somebody who was told to leave has had the time for it.
+    pub(super) fn next_eviction_ns(&self) -> Option<u64> {
+        self.evictions.next_ns()
+    }
+
+    /// Moves those away.
+    pub(super) fn evict(&mut self, now_ns: u64) {
+        self.evictions.due(now_ns, &self.cores, &mut self.moves);
     }
 
     pub(super) fn poll(&mut self) -> Option<Move> {
@@ -94,16 +109,17 @@ impl Targets {
     }
 
     /// Takes from who has too much, gives to who has too little.
-    fn move_on(&mut self) {
+    fn move_on(&mut self, now_ns: u64) {
         for app in self.cores.ids() {
             while self.cores.held(app) > self.wanted[app.index()] {
-                let Some(revoke) = self
-                    .last_of(app)
-                    .and_then(|core| self.cores.revoke(core, None))
+                let last = self.last_of(app);
+                let Some((core, revoke)) =
+                    last.and_then(|core| Some((core, self.cores.revoke(core, None)?)))
                 else {
                     break;
                 };
                 self.moves.push_back(revoke);
+                self.evictions.told(core, now_ns);
             }
         }
         for app in self.cores.ids() {

@@ -1,4 +1,4 @@
-//! Who has which core, by the moves alone.
+//! The owner of each core, derived from the moves alone.
 
 use headway_policy::host::{AppId, AppShape, CoreId, HeldCore, HostShape, Move, Tenant};
 

@@ -7,7 +7,7 @@ use headway_policy::host::{
     ShenangoRules, Tenant,
 };
 
-/// Who wants a core has its turn, whoever came and went before.
+/// Every application that wants a core gets its turn, independent of earlier arrivals and departures.
 #[test]
 fn nobody_starves_where_applications_come_and_go() {
     let vacant = HostShape::vacant(HostTopology::flat(1), 4, 1);

@@ -29,7 +29,7 @@ impl HostView for Toy {
     }
 }
 
-/// Whoever is told to leave leaves at once.
+/// Applies all moves; every application leaves a revoked core at once.
 pub(crate) fn settle(allocator: &mut impl Allocator) {
     while let Some(decision) = allocator.poll() {
         if let Move::Revoke { core, .. } = decision {

@@ -1,4 +1,4 @@
-//! What every allocator of cores promises, whatever applications do.
+//! The promises of every core allocator, for any behaviour of applications.
 
 mod audit;
 mod churn;

@@ -43,7 +43,7 @@ fn the_sibling_of_an_active_core_comes_first_then_the_core_left_last() {
     );
 }
 
-/// Who does not leave within the bound is moved away, once; its core then is who waited for it.
+/// An application that does not leave within the bound is moved away, once. The waiting application then gets the core.
 #[test]
 fn a_kthread_that_refuses_to_leave_is_moved_away() {
     let shape = |kind: AppKind| AppShape {
@@ -80,6 +80,50 @@ fn a_kthread_that_refuses_to_leave_is_moved_away() {
     assert_eq!(granted(&mut host), core);
     host.look(200_000, &NoneQueued);
     assert_eq!(host.poll(), None, "who came after it was told nothing");
+}
+
+/// The same under the allocators that plan ahead, where a batch application's core goes to one that is guaranteed it.
+#[test]
+fn allocators_that_plan_move_a_kthread_away_that_refuses_to_leave() {
+    struct Refused;
+    impl HostVisit for Refused {
+        type Output = ();
+        fn visit<A: Allocator + Send + 'static>(self, system: HostSystem<A>) {
+            let mut host = system.allocator;
+            let batch = AppShape {
+                guaranteed: 0,
+                most: 1,
+                kind: AppKind::Batch,
+            };
+            host.admit(1_000, AppId(1), batch, &[]);
+            let Some(Move::Grant { core, .. }) = host.poll() else {
+                panic!("{}: there is a core", system.name);
+            };
+            host.admit(2_000, AppId(0), app(1, 1), &[]);
+            let Some(Move::Revoke { from, .. }) = host.poll() else {
+                panic!("{}: the batch application is told to leave", system.name);
+            };
+            assert_eq!(host.next_deadline_ns(), Some(22_000), "{}", system.name);
+            host.look(21_999, &NoneQueued);
+            assert_eq!(host.poll(), None, "{}: it still has time", system.name);
+            host.look(22_000, &NoneQueued);
+            assert_eq!(host.poll(), Some(Move::Evict { core, from }));
+            host.look(90_000, &NoneQueued);
+            assert_eq!(host.poll(), None, "{}: it is moved once", system.name);
+            host.released(91_000, core);
+            let given = host.poll();
+            assert!(
+                matches!(given, Some(Move::Grant { to, .. }) if to.app == AppId(0)),
+                "{given:?}"
+            );
+            host.look(200_000, &NoneQueued);
+            assert_eq!(host.poll(), None, "who came after it was told nothing");
+        }
+    }
+    let shape = HostShape::vacant(HostTopology::flat(1), 2, 5);
+    for spec in ["static,evict=20us", "interval,evict=20us"] {
+        systems::with(&spec.parse().unwrap(), &shape, Refused).unwrap();
+    }
 }
 
 #[test]
@@ -154,8 +198,8 @@ fn nobody_starves() {
     );
 }
 
-/// Who serves requests, and is guaranteed nothing, has a core as soon as it needs one, if batch applications have them all, and one more
-/// whenever it is congested.
+/// A latency-critical application without guarantee gets a core from batch applications as soon as it needs one, and one more whenever
+/// it is congested.
 #[test]
 fn a_batch_application_gives_way_at_once() {
     let batch = AppShape {
@@ -255,7 +299,8 @@ fn names_and_parameters_are_checked() {
             "period=1ms",
             "estimate=utilization",
             "utilization=0.8",
-            "hysteresis=0.09"
+            "hysteresis=0.09",
+            "evict=100us"
         ]
     );
     assert_eq!(

@@ -200,7 +200,7 @@ proptest! {
         }
     }
 
-    /// Whoever is congested for as many looks as it has guaranteed cores, has them all.
+    /// An application that is congested for as many looks as it has guaranteed cores has them all.
     #[test]
     fn a_congested_application_gets_its_guarantee(shape in hosts()) {
         let mut shenango = Shenango::new(&shape, ShenangoRules::default());

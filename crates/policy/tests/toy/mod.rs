@@ -13,7 +13,7 @@ pub(crate) struct Toy {
     counters: Vec<(u64, u64)>,
     short_ns: Vec<u64>,
     longs: Vec<BitSet>,
-    /// What the monitor said last.
+    /// The monitor's last order.
     pub(crate) congested: u64,
     /// The worker that looks.
     pub(crate) me: usize,

@@ -1,4 +1,4 @@
-//! What must hold for any SLO text. Checked on the corpus by `cargo test`, and by the fuzz
+//! The properties of parsing any SLO text. Checked on the corpus by `cargo test`, and by the fuzz
 //! target, which includes this file.
 
 use headway_report::{Slo, SloError};

@@ -10,8 +10,9 @@ use headway_sim::{Experiment, Length, Offered};
 use headway_workload::Workload;
 
 use super::experiment::{RackedExperiment, RackedSystem};
-use super::processes::{ProcessError, RackProcesses};
+use super::processes::RackProcesses;
 use super::run::{During, RackedRun, RackedTail};
+use crate::ProcessError;
 use crate::live::{Lag, PlannedRun, planned_runs};
 
 /// The client waits so long for the last answers.

@@ -16,7 +16,6 @@ pub mod show;
 pub use claim::{RackedClaim, RackedJudged};
 pub use experiment::{RACKED_NAMES, RackedExperiment, RackedExtent, RackedSetup, RackedSystem};
 pub use measure::{RackedError, RackedSettings};
-pub use processes::ProcessError;
 pub use result::{RackedPoint, RackedReproduction};
 pub use run::{During, RackedRun, RackedTail};
 

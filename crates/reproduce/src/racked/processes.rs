@@ -1,123 +1,14 @@
 //! The rack under test: servers with agents and the switch, each a process of the command `headway`.
 
-use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use headway_workload::Workload;
 use tempfile::TempDir;
 
 use super::experiment::{RackedSetup, RackedSystem};
-
-/// A process that is not ready after this will not be.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// What is wrong with a process of the rack.
-#[derive(Debug, thiserror::Error)]
-pub enum ProcessError {
-    /// It cannot be run, or has no file or port.
-    #[error("cannot run {program}: {source}")]
-    Run {
-        /// The program and what it was to be.
-        program: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// It did not say what it says when it is ready.
-    #[error("{program} did not say within 30 s that it is ready: {said}")]
-    NotReady {
-        /// The program and what it was to be.
-        program: String,
-        /// What it said instead.
-        said: String,
-    },
-}
-
-/// A process that says line by line what it does; killed when it is dropped.
-#[derive(Debug)]
-struct Told {
-    program: String,
-    process: Child,
-    lines: Receiver<String>,
-}
-
-impl Told {
-    fn start(command: &Path, args: &[&str]) -> Result<Self, ProcessError> {
-        let program = format!("headway {}", args.first().unwrap_or(&""));
-        let started = Command::new(command)
-            .args(args)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        let mut process = started.map_err(|source| ProcessError::Run {
-            program: program.clone(),
-            source,
-        })?;
-        let (sender, lines) = channel();
-        let output = process.stdout.take().map(boxed);
-        let errors = process.stderr.take().map(boxed);
-        for stream in output.into_iter().chain(errors) {
-            let sender = sender.clone();
-            thread::spawn(move || {
-                for line in BufReader::new(stream).lines().map_while(Result::ok) {
-                    // Whoever listened may have heard enough.
-                    let _ = sender.send(line);
-                }
-            });
-        }
-        Ok(Self {
-            program,
-            process,
-            lines,
-        })
-    }
-
-    /// Waits for the line that has these words.
-    fn await_line(&self, words: &str) -> Result<String, ProcessError> {
-        let deadline = Instant::now() + PATIENCE;
-        let mut said = Vec::new();
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) if line.contains(words) => return Ok(line),
-                Ok(line) => said.push(line),
-                Err(_) => {
-                    return Err(ProcessError::NotReady {
-                        program: self.program.clone(),
-                        said: said.join("; "),
-                    });
-                }
-            }
-        }
-    }
-
-    fn await_address(&self) -> Result<SocketAddr, ProcessError> {
-        let line = self.await_line("listening udp://")?;
-        let address = line.rsplit("udp://").next().unwrap_or_default();
-        address.parse().map_err(|_| ProcessError::NotReady {
-            program: self.program.clone(),
-            said: line.clone(),
-        })
-    }
-}
-
-fn boxed(stream: impl Read + Send + 'static) -> Box<dyn Read + Send> {
-    Box::new(stream)
-}
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        // It may have ended by itself.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use crate::told::{ProcessError, Told};
 
 /// A rack that serves.
 #[derive(Debug)]

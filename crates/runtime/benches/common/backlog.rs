@@ -58,7 +58,7 @@ pub(crate) fn serve(
     }
 }
 
-/// So many turns of a loop that nothing can shorten, with a probe in each: some tens of ns, as the compiler pass places them.
+/// Runs this many iterations of a loop that the compiler cannot shorten, with a probe in each: some tens of ns, as the compiler pass places them.
 pub(crate) fn work(turns: u64) {
     let mut state = turns;
     for _ in 0..turns {
@@ -77,7 +77,7 @@ pub(crate) fn turn(mut state: u64) -> u64 {
     state
 }
 
-/// What a turn takes, ns: the fastest of several tries.
+/// The time of an iteration, ns: the fastest of several tries.
 pub(crate) fn turn_ns() -> f64 {
     const TRY: u64 = 20_000;
     let clock = Clock::global();

@@ -1,4 +1,4 @@
-//! What the benches have in common.
+//! The shared parts of the benches.
 #![allow(dead_code, reason = "each bench uses its own part")]
 
 pub(crate) mod backlog;

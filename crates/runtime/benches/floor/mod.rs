@@ -1,4 +1,4 @@
-//! What handing over a request cannot do without.
+//! The lower bound of handing over a request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -314,22 +314,19 @@ impl<I: Ingress, M: Monitor, R: Rx, T: Tx, C: Classifier> Dispatcher<I, M, R, T,
             let job = describe(id, intake.pool.get(&slot));
             intake.tally.class(job.class.0).accepted.add(1);
             if let Some(rack) = rack {
-                if rack.drops(intake.pool.get(&slot), ingress, ingress.waiting() > queued) {
+                let others_came = ingress.waiting() > queued;
+                let returning = Returning {
+                    ingress,
+                    intake,
+                    waiting,
+                    in_flight,
+                    tx,
+                    now_ns: *now_ns,
+                };
+                if !rack.admits(&slot, others_came, returning) {
                     intake.tally.class(job.class.0).shed.add(1);
                     intake.tally.clones_dropped.add(1);
                     return intake.refuse(slot, Status::Shed);
-                }
-                let evicted = rack.arrived(job.class);
-                if !evicted.is_empty() {
-                    let mut returning = Returning {
-                        ingress,
-                        intake,
-                        waiting,
-                        in_flight,
-                        tx,
-                        now_ns: *now_ns,
-                    };
-                    rack.hand_back(&evicted, &mut returning);
                 }
             }
             match ingress.arrived(*now_ns, job) {

@@ -79,25 +79,30 @@ impl RackSide {
         self.orders.are_new(control)
     }
 
-    /// Whether the request is a clone of the switch's that would have to wait. `queued` says whether another one that came just now has not
-    /// been placed yet.
-    #[inline]
-    pub(super) fn drops<I: Ingress>(&self, slot: &Slot, ingress: &I, queued: bool) -> bool {
-        let is_clone = flag_of(slot).clone_role() == CloneRole::Clone;
-        is_clone
-            && slot.peer == self.switch
-            && (queued || !ingress.would_start(ClassId(slot.class)))
+    /// A request arrives, and others did just now that are not placed yet if `others_came`. Hands back the waiting requests that give way to
+    /// it. `false`: the request is a clone that would have to wait, and is dropped. Out of line: most servers are behind no switch.
+    #[inline(never)]
+    pub(super) fn admits<I: Ingress, R: Rx, T: Tx, C: Classifier>(
+        &mut self,
+        slot: &SlotId,
+        others_came: bool,
+        mut returning: Returning<'_, I, R, T, C>,
+    ) -> bool {
+        let request = returning.intake.pool.get(slot);
+        let class = ClassId(request.class);
+        if self.is_clone(request) && (others_came || !returning.ingress.would_start(class)) {
+            return false;
+        }
+        let evicted = self.agent.arrived(class);
+        if self.bouncing != Bouncing::Off && !evicted.is_empty() {
+            self.hand_back(&evicted, &mut returning);
+        }
+        true
     }
 
-    /// A request arrives: the types whose waiting requests go back to the switch before it is queued.
-    #[inline]
-    pub(super) fn arrived(&mut self, class: ClassId) -> BitSet {
-        let evicted = self.agent.arrived(class);
-        if self.bouncing == Bouncing::Off {
-            BitSet::EMPTY
-        } else {
-            evicted
-        }
+    /// Whether the switch sent the request as a clone.
+    fn is_clone(&self, request: &Slot) -> bool {
+        flag_of(request).clone_role() == CloneRole::Clone && request.peer == self.switch
     }
 
     /// Carries out the last order, if there is a new one.

@@ -1,4 +1,4 @@
-//! What the tests of the running server have in common.
+//! The shared parts of the tests of the running server.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::collections::HashMap;

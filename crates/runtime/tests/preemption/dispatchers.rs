@@ -187,7 +187,7 @@ fn what_is_given_up_is_counted() {
     }
 }
 
-/// A thread of one group that panics stops all of them, and is the only one that is blamed.
+/// A panicking thread of one group stops all groups, and the error names that thread only.
 #[test]
 fn a_crash_of_one_dispatcher_stops_the_server() {
     let _alone = alone();
@@ -223,7 +223,7 @@ fn each_dispatcher_keeps_a_worker() {
         };
         assert_eq!(server.set_workers(1), Err(refused));
         server.set_workers(2).unwrap();
-        // What was sent before may still go to a worker that leaves.
+        // Requests sent earlier may still go to a leaving worker.
         std::thread::sleep(Duration::from_millis(50));
         for index in 0..64 {
             assert_eq!(Client::of(&server).call(0, index, b"").0, Status::Ok);

@@ -35,7 +35,7 @@ fn three_parts(call: &mut Call<'_>, says: bool) -> [u64; 3] {
     [first, second, interruptions()]
 }
 
-/// What handlers of 60 requests saw, and how often the server interrupted them.
+/// The observations of the handlers of 60 requests, and the number of their interruptions.
 fn told(policy: &str, layout: Layout, heard: bool, says: bool) -> ([u64; 3], u64) {
     let seen = Arc::new(Mutex::new([0; 3]));
     let inside = Arc::clone(&seen);
@@ -81,7 +81,7 @@ fn by_feedback_only_what_says_that_it_is_long_is_interrupted() {
     }
 }
 
-/// What each kind of misuse is counted as. Half of the requests are of class `short`, and those say that they are long too.
+/// The counter of each kind of misuse. Half of the requests are of class `short`, and those say that they are long too.
 #[test]
 fn misused_feedback_is_counted_by_class_and_harms_nothing() {
     let _alone = alone();

@@ -395,7 +395,7 @@ fn a_handler_may_end_the_process() {
     }
 }
 
-/// What the process that started this one wants to see.
+/// The layout that the parent process asked for.
 fn layout_of_parent() -> Layout {
     let name = std::env::var("HEADWAY_LAYOUT").unwrap();
     let named = LAYOUTS

@@ -110,7 +110,7 @@ fn played(builder: Builder, queues: usize, batch: usize, context: &str) -> (Stat
         .unwrap();
     play(&control);
     let stats = server.shutdown(FOREVER).unwrap();
-    // What a loop took in a batch is worked off in another call's time.
+    // Another call pays the time for a batch that a loop took.
     let long_ns = if batch == 1 { LONG_NS } else { 0 };
     assert_all_answered(&stats, &control, long_ns, context);
     let (began, ended) = (

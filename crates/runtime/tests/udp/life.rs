@@ -117,7 +117,7 @@ fn workers_with_suspended_requests_outlive_no_dispatcher() {
     assert_eq!(error, ShutdownError::Crashed { threads });
 }
 
-/// What waits when a server is stopped: far more than it has buffers for.
+/// The number of waiting requests at the stop of a server: far above its buffers.
 const WAITING: u32 = 200;
 
 /// All that was sent is in one count, and what was answered, was answered once.

@@ -25,7 +25,7 @@ fn builder() -> Builder {
         .pin(Pin::Off)
 }
 
-/// What the handler of most tests does, by the request's first byte.
+/// The action of most tests' handler, by the request's first byte.
 fn handle(call: &mut Call<'_>) {
     match call.payload().first() {
         Some(b'e') => call.reply_in_place(),
@@ -58,7 +58,7 @@ fn every_policy_and_layout_answers_every_datagram_once() {
             let server = builder().policy(policy).layout(layout).serving(handle);
             let mut client = Client::of(&server);
             for round in 0..20 {
-                // As many in flight as no socket buffer minds.
+                // A number of requests in flight that fits into every socket buffer.
                 (0..16).for_each(|i| client.send((i % 2) as u8, round * 16 + i, b"echo"));
                 (0..16).for_each(|_| drop(client.receive()));
             }
@@ -268,7 +268,7 @@ fn a_deadline_gives_up_what_has_not_begun() {
         let stats = server.shutdown(Duration::from_millis(50)).unwrap();
         opener.join().unwrap();
         assert_eq!(client.receive().0.index, 0);
-        // What had not come in yet is refused.
+        // The server refuses requests that had not arrived yet.
         for _ in 0..stats.refused_draining {
             assert_eq!(client.receive().0.flag.status(), Status::Draining);
         }

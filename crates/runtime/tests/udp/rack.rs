@@ -151,7 +151,7 @@ fn nobody_but_the_switch_has_its_clones_dropped_or_its_requests_handed_back() {
     assert_eq!((stats.answered, stats.shed, stats.handed_back), (4, 0, 0));
 }
 
-/// What the switch sends, what the server runs it for, and what comes back.
+/// Follows requests from the switch to their execution and their response.
 #[test]
 fn a_short_request_has_waiting_longs_handed_back_once_the_duty_changed() {
     let mut switch = Switch::before_server(Layout::Dedicated);

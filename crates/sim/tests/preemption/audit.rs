@@ -12,7 +12,7 @@ use headway_sim::{Experiment, Outcome};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// What there was to see when an interruption was decided.
+/// The state at the time of an interrupt decision.
 pub(crate) struct Sight {
     /// Whom it hits.
     pub(crate) job: Job,
@@ -71,7 +71,7 @@ struct Books {
     attained_ns: HashMap<JobId, u64>,
     /// Per worker what it runs, since when, as which assignment.
     on: Vec<Option<(Job, u64, u64)>>,
-    /// What only the dispatcher may run.
+    /// The requests that only the dispatcher may run.
     on_dispatcher: Option<JobId>,
     last_epoch: Vec<u64>,
     done: u64,

@@ -42,8 +42,8 @@ fn a_quantum_as_long_as_the_longest_request_is_jbsq() {
     assert_same(&run(&bimodal(), "q=100us"), &jbsq.run().unwrap());
 }
 
-/// What the bounded queues hold back from idle workers is bounded as well: little is lost
-/// against the single queue, and shorts still overtake longs.
+/// Bounded queues keep a bounded number of requests from idle workers. They lose little against the
+/// single queue, and shorts still overtake longs.
 #[test]
 fn bounded_queues_cost_little() {
     let shallow = run(&bimodal(), "k=1");
@@ -112,8 +112,8 @@ fn a_dispatcher_that_works_leaves_what_a_worker_began() {
     assert!((1.0..1.5).contains(&ratio), "{ratio}");
 }
 
-/// What comes back passes the dispatcher one by one (§ 2.2.2): with 4 µs each it, not the workers,
-/// sets the pace of quanta of 5 µs.
+/// Interrupted requests pass the dispatcher one by one (§ 2.2.2). At 4 µs each, the dispatcher and
+/// not the workers limits the rate of 5 µs quanta.
 #[test]
 fn what_comes_back_takes_the_dispatcher_time() {
     let requeue_ns = 4_000;

@@ -1,5 +1,5 @@
-//! Several dispatchers, each feeding workers of its own (Concord § 6): so many servers of one dispatcher, to
-//! which a Poisson stream comes in parts that are Poisson again.
+//! Several dispatchers, each feeding workers of its own (Concord § 6): they equal as many servers of one
+//! dispatcher, each with a part of the Poisson stream that is Poisson again.
 
 use crate::{experiment, flood, policy};
 use headway_report::stats::mean_interval;

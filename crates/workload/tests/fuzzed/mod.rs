@@ -1,4 +1,4 @@
-//! What must hold for any workload file. Checked on the corpus by `cargo test`, and by the
+//! The properties of parsing any workload file. Checked on the corpus by `cargo test`, and by the
 //! fuzz target, which includes this file.
 
 use headway_workload::{Generator, Offered, Workload};

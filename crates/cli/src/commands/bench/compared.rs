@@ -1,4 +1,4 @@
-//! What `--compare-sim` prints: live runs beside their simulation.
+//! The output of `--compare-sim`: live runs beside their simulation.
 
 use anyhow::Result;
 use headway_bench::calibrate::Calibration;
@@ -54,7 +54,7 @@ pub(super) fn costs_line(calibration: &Calibration) -> String {
     )
 }
 
-/// Slowdowns of the untouched, class by class.
+/// Slowdowns of the untouched requests, class by class.
 pub(super) fn slowdowns(comparisons: &[Comparison]) -> Table {
     let mut table = Table::new([
         "untouched of",
@@ -83,7 +83,7 @@ pub(super) fn slowdowns(comparisons: &[Comparison]) -> Table {
     table
 }
 
-/// The report as its contract says, and the comparison beside it where one was asked for.
+/// The report in its stable format, with the comparison beside it where the user asked for one.
 pub(super) fn with_comparisons(
     report: &BenchReport,
     comparisons: &[Comparison],

@@ -33,7 +33,7 @@ use std::time::Duration;
 const DEFAULT_LOAD: f64 = 0.5;
 const DEFAULT_DURATION_NS: u64 = 1_000_000_000;
 
-/// The threads that run the dispatcher.
+/// Where the dispatcher runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum LayoutFlag {
     /// Dedicated where there are more cores than workers, else inline
@@ -55,7 +55,7 @@ impl From<LayoutFlag> for Layout {
     }
 }
 
-/// What threads without work do.
+/// How idle threads wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
 pub(crate) enum IdleFlag {
     /// Never sleep
@@ -78,46 +78,46 @@ impl From<IdleFlag> for Idle {
 }
 
 const POLICY_HELP: &str = "A policy and its parameters; repeat for more [default: c-fcfs, and darc with a window that fits into the warm-up; with \
-    --preempt c-fcfs and those that interrupt so, concord or tiny-quanta]";
+    --preempt c-fcfs and the policies of that mechanism, concord or tiny-quanta]";
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// A policy and its parameters; repeat for more [default: c-fcfs, and darc with a window that fits into the warm-up; with --preempt c-fcfs
-    /// and those that interrupt so, concord or tiny-quanta]
+    /// and the policies of that mechanism, concord or tiny-quanta]
     #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help(POLICY_HELP))]
     policies: Vec<String>,
     #[command(flatten)]
     traffic: BenchTraffic,
-    /// Draw the requests from so many flows, by whose hashes they reach the workers' queues where the network steers: 8, or with shares by
-    /// Zipf's law 8,zipf:0.99. Each round draws other flows [default: each request is a flow of its own]
+    /// Number of flows that the requests belong to: 8, or 8,zipf:0.99 for shares by Zipf's law. Where the network steers, a flow's hash
+    /// selects the worker's queue. Each round draws other flows [default: each request is a flow of its own]
     #[arg(long, value_name = "N[,zipf:S]")]
     flows: Option<Flows>,
-    /// Workers [default: one core less than there are, the dispatcher has the last; two at least for the default policies, since darc
-    /// reserves nothing with one]
+    /// Workers [default: one core less than the machine has, since the dispatcher takes one; two at least for the default policies, since
+    /// darc reserves nothing with one]
     #[arg(long, value_name = "N", value_parser = args::workers)]
     workers: Option<usize>,
     #[command(flatten)]
     extent: LengthFlags,
-    /// Rounds, each policy once in each, in rotating order
+    /// Rounds; each round runs each policy once, in rotating order
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: u64,
-    /// Who carries the dispatcher out, or the monitor of synergy, which has no dispatcher
+    /// Where the dispatcher runs; with synergy, which has no dispatcher, where its monitor runs
     #[arg(long, value_enum, default_value_t)]
     layout: LayoutFlag,
-    /// By what policies interrupt requests, each in turn: flag and signal are a dispatcher's ways, tsc that of workers that keep
-    /// time themselves (tiny-quanta), or for a dispatcher (concord) [default: flag with a dispatcher that interrupts, else tsc]
+    /// Mechanisms that interrupt requests, each in turn: a dispatcher sets a flag or sends a signal; with tsc the worker reads its own
+    /// clock, for itself (tiny-quanta) or for a dispatcher (concord) [default: flag with a dispatcher that interrupts, else tsc]
     #[arg(long, value_name = "MECHANISM", value_delimiter = ',')]
     preempt: Vec<Mechanism>,
-    /// How often workers that take turns as the dispatcher poll for arrivals while a request runs, at least 1us [default: 5us]
+    /// Interval at which workers that share the dispatcher's work poll for arrivals during a request, at least 1us [default: 5us]
     #[arg(long, value_name = "TIME", value_parser = headway::config::look_every)]
     look_every: Option<Duration>,
-    /// What threads without work do
+    /// How idle threads wait
     #[arg(long, value_enum, default_value_t = IdleFlag::Spin)]
     idle: IdleFlag,
-    /// Added to every latency
+    /// Time in the network, added to every latency
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = args::time)]
     network: u64,
-    /// Exit with 1 when a run misses this: class.*.slowdown.p999<=10
+    /// SLO; exit with 1 when a run misses it: class.*.slowdown.p999<=10
     #[arg(long, value_name = "EXPR")]
     slo: Option<String>,
     /// Also simulate every run with this machine's costs; exit with 1 when they disagree
@@ -186,7 +186,7 @@ impl Args {
         })
     }
 
-    /// Whether the policies are ours to choose, and nothing is asked for but them.
+    /// Whether the user chose neither policies nor mechanisms.
     fn compares_defaults(&self) -> bool {
         self.policies.is_empty() && self.preempt.is_empty()
     }
@@ -196,7 +196,7 @@ impl Args {
         (headway_sim::available_threads() - 1).max(least)
     }
 
-    /// The policies that mechanisms alone compare: they differ by their mechanism.
+    /// The chosen policies; the defaults for `--preempt` differ by their mechanism alone.
     fn policies(&self) -> Result<Vec<ServerSpec>> {
         if !self.policies.is_empty() {
             return args::server_policies(&self.policies);
@@ -234,7 +234,7 @@ impl Args {
         }
     }
 
-    /// One a policy, all with the same arrivals.
+    /// One experiment per policy, all with the same arrivals.
     fn trials(&self, workers: usize, layout: Layout) -> Result<Vec<Trial>> {
         let traffic = Traffic {
             workload: self.traffic.workload.clone(),
@@ -281,7 +281,7 @@ impl Args {
         Ok(trials)
     }
 
-    /// Refuses what no live server runs, and a layout that none of the policies heeds.
+    /// Refuses a policy that no live server runs, and a layout that none of the policies uses.
     fn check_live(
         &self,
         policies: &[ServerSpec],
@@ -292,7 +292,7 @@ impl Args {
         let most = max_queue_limit(workers, classes.len());
         let shape = server_shape(workers, &classes, most);
         let mut shape = shape.map_err(|error| usage("--workload", error))?;
-        // The probe that takes the handler's place keeps nothing of its thread's.
+        // The bench's handler keeps no thread-local state.
         shape.resume = Resume::Anywhere;
         let mut admissions = Vec::new();
         for policy in policies {
@@ -300,7 +300,7 @@ impl Args {
                 admission::admit(policy, &shape, layout.into()).map_err(Refused::of_flags)
             };
             let admission = admit(LayoutFlag::Auto)?;
-            // Others beside it may heed the layout, but a policy that has something to be laid out must be able to.
+            // A policy with a dispatcher or a monitor must support the layout; others ignore it.
             if admission.is_laid_out() {
                 admit(self.layout)?;
             }
@@ -314,7 +314,7 @@ impl Args {
         Ok(admissions)
     }
 
-    /// Several dispatchers have threads of their own only where there is a core for each.
+    /// Several dispatchers get threads of their own only where each has a core.
     fn layout_of(&self, admission: Admission, workers: usize, layout: Layout) -> Layout {
         let threads = workers + admission.dispatchers;
         let too_few = threads > headway_sim::available_threads();
@@ -325,7 +325,7 @@ impl Args {
         }
     }
 
-    /// Refuses flows by which nobody steers.
+    /// Refuses flows where no policy steers by them.
     fn check_flows(&self, policies: &[ServerSpec]) -> Result<()> {
         if self.flows.is_none()
             || policies.iter().any(|policy: &ServerSpec| {
@@ -339,7 +339,7 @@ impl Args {
         Err(usage("--flows", why))
     }
 
-    /// The trial once for each mechanism that is asked for and that the policy can use; once where it interrupts nobody.
+    /// Repeats the trial for each chosen mechanism that the policy can use; once where the policy does not interrupt.
     fn by_mechanism(&self, trial: Trial, admission: Admission) -> Result<Vec<Trial>> {
         for mechanism in self.mechanisms() {
             mechanism
@@ -359,7 +359,7 @@ impl Args {
         };
         let is_usable = |mechanism| match (own, mechanism) {
             (Mechanism::Tsc, mechanism) => mechanism == Mechanism::Tsc,
-            // By default a dispatcher interrupts by flags.
+            // A dispatcher interrupts by flags by default.
             (_, Mechanism::Tsc) => {
                 let times_itself = admission.keeps_times || trial.layout == Layout::Inline;
                 !self.preempt.is_empty() && times_itself
@@ -385,8 +385,8 @@ impl Args {
         Ok(trials)
     }
 
-    /// The trial of a policy whose monitor interrupts without a dispatcher: by a flag where it has a thread of its own, by the clock where the
-    /// workers carry it out. Its layout, unless chosen, follows the mechanisms asked for.
+    /// The trial of a policy whose monitor interrupts without a dispatcher. A monitor with its own thread sets a flag; where workers run the
+    /// monitor, they read the clock. An unset layout follows the chosen mechanisms.
     fn by_monitor(&self, trial: &Trial, own: Mechanism) -> Vec<Trial> {
         if self.preempt.is_empty() {
             return vec![trial.clone()];
@@ -407,7 +407,7 @@ impl Args {
             .collect()
     }
 
-    /// Refuses an interval that no trial heeds.
+    /// Refuses an interval that no trial uses.
     fn check_looks(&self, trials: &[Trial]) -> Result<()> {
         if self.look_every.is_none() {
             return Ok(());
@@ -422,7 +422,7 @@ impl Args {
         Err(usage("--look-every", why))
     }
 
-    /// Measures the machinery under the layout the runs will have.
+    /// Calibrates the machine's costs under the layout of the runs.
     fn measured_costs(&self, trials: &[Trial], layout: Layout) -> Result<Calibration> {
         if trials.iter().any(|trial| trial.layout != layout) {
             let why = "costs are measured for one layout, while signals need a dispatcher's thread, and several dispatchers a core each: choose --layout, or \
@@ -471,7 +471,7 @@ impl Args {
         })
     }
 
-    /// Every policy in every round; the order rotates, so that none always follows the same one.
+    /// Runs every policy in every round. The order rotates, so that no policy always follows the same one.
     fn play(&self, trials: &[Trial]) -> Result<Vec<Observed>> {
         let bar = progress::bar(self.rounds * trials.len() as u64, "running");
         let mut observed = Vec::new();
@@ -541,7 +541,7 @@ impl Args {
     }
 }
 
-/// Whether every run meets the SLO; says which do not.
+/// Whether every run meets the SLO; prints the runs that miss it.
 fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
     let mut all = true;
     for run in runs {
@@ -555,7 +555,8 @@ fn all_meet(slo: &Slo, runs: &[Run]) -> Result<bool> {
     Ok(all)
 }
 
-/// Has DARC revise its plan from the warm-up on: by default its first window, in which it is c-FCFS, is as long as the whole run.
+/// Shortens DARC's window so that it revises its plan from the warm-up on. Its default window, in which DARC acts as c-FCFS, is as long as the
+/// whole run.
 fn close_windows_early(policy: ServerSpec, experiment: &mut Experiment) -> Result<()> {
     if policy.spec().name == "darc" {
         let warm_up = experiment.warm_up * experiment.expected_requests();
@@ -579,7 +580,7 @@ fn compare(
     Ok(comparisons)
 }
 
-/// The largest fraction lost in any run, and the gaps of all.
+/// The largest lost fraction of any run, and the gaps of all runs.
 fn worst(runs: &[Run]) -> Noise {
     let noises = || runs.iter().filter_map(|run| run.extras.noise);
     Noise {

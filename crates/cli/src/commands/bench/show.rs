@@ -1,4 +1,4 @@
-//! What `bench` prints of its runs.
+//! The tables that `bench` prints about its runs.
 
 use headway_bench::Trial;
 use headway_report::stats::ratio_interval;
@@ -6,7 +6,7 @@ use headway_report::{LOST_FRACTION_MAX, Run, Table, format};
 
 const CONFIDENCE: f64 = 0.95;
 
-/// What was run, and where.
+/// Prints the setup: workload, machine and costs.
 pub(super) fn describe(run: &Run, rounds: u64) -> String {
     let machine = run.extras.machine.as_ref();
     let of = |key: &str| {
@@ -27,7 +27,7 @@ pub(super) fn describe(run: &Run, rounds: u64) -> String {
     )
 }
 
-/// What each trial is called: its policy as it was given, and by what it interrupted. `runs` begin with one of each.
+/// The name of each trial: its policy as the user wrote it, and its mechanism. `runs` begins with one run of each trial.
 pub(super) fn labels(trials: &[Trial], runs: &[Run]) -> Vec<String> {
     trials
         .iter()
@@ -42,7 +42,7 @@ pub(super) fn labels(trials: &[Trial], runs: &[Run]) -> Vec<String> {
         .collect()
 }
 
-/// Medians over rounds, and the tail's ratio to the first policy, paired by round.
+/// Prints medians over rounds, and the ratio of the tail to the first policy's, paired by round.
 pub(super) fn summary(runs: &[Run], labels: &[String]) -> Table {
     let mut table = Table::new([
         "policy",
@@ -100,7 +100,8 @@ fn median_of(values: impl Iterator<Item = f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Whether every run answered what it was offered; says which did not. More than 0.1 % shed, and the latencies are those of the rest.
+/// Whether every run answered its offered requests; prints the runs that did not. A run that sheds more than 0.1 % reports latencies
+/// of the remaining requests only.
 pub(super) fn all_sustained(labels: &[String], runs: &[Run]) -> bool {
     let mut all = true;
     for (run, label) in runs.iter().zip(labels.iter().cycle()) {

@@ -10,12 +10,12 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A server answers at once, or something is wrong with it.
+/// A healthy server answers at once.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// More than the status of the largest server.
+/// Above the size of the largest server's status.
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
 
-/// The control socket of the server that is meant.
+/// The control socket of the server that the user named, or of the only one.
 pub(super) fn find(server: Option<&str>) -> Result<PathBuf> {
     let uid = place::own_uid().context("/proc/self")?;
     match server {
@@ -27,7 +27,7 @@ pub(super) fn find(server: Option<&str>) -> Result<PathBuf> {
     }
 }
 
-/// An error about which server is meant.
+/// An error about the choice of the server.
 pub(super) fn no_server(why: impl std::fmt::Display) -> anyhow::Error {
     usage("--server", why)
 }
@@ -67,7 +67,7 @@ fn only_one(uid: u32) -> Result<PathBuf> {
     }
 }
 
-/// Where servers were looked for, and what else there may be.
+/// The searched directories, and other reasons why no server was found.
 fn looked(uid: u32) -> String {
     let directories = place::directories(uid);
     let shown: Vec<_> = directories
@@ -80,12 +80,12 @@ fn looked(uid: u32) -> String {
     )
 }
 
-/// What the server, or the rack's switch, says of itself.
+/// The status of the server or the rack's switch.
 pub(crate) fn status(path: &Path) -> Result<Value> {
     ask(path, &CtlRequest::Status)?.map_err(|error| anyhow!("the server refuses: {error}"))
 }
 
-/// Sets parameters; what changed. What the server refuses is the user's mistake.
+/// Sets parameters and returns the changes. A refusal by the server is a usage error.
 pub(super) fn set(path: &Path, params: Vec<(String, String)>) -> Result<Value> {
     ask(path, &CtlRequest::Set(params))?.map_err(|error| usage("set", error))
 }
@@ -98,7 +98,7 @@ fn ask(path: &Path, request: &CtlRequest) -> Result<Result<Value, String>> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let written = write_line(&stream, &request.line());
-        // A server that turns a client away says why before it hears anything.
+        // A server that rejects a client sends the reason before it reads a request.
         let line = read_line(&mut BufReader::new(&stream), RESPONSE_BYTES_MAX);
         line.or_else(|error| written.and(Err(error)))
     };

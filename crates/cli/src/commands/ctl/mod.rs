@@ -1,4 +1,4 @@
-//! `headway ctl`: looks into a running server and changes its policy's parameters.
+//! `headway ctl`: shows a running server's state and changes its policy's parameters.
 
 pub(crate) mod client;
 mod show;
@@ -20,9 +20,9 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum CtlCommand {
-    /// Show what a running server does: policy and parameters, workers, classes, the plan
+    /// Show a running server's state: policy and parameters, workers, classes, the plan
     Status(ServerStatusArgs),
-    /// Change parameters of its policy while it serves: those that 'headway policies NAME' says may change
+    /// Change parameters of its policy while it serves: those that 'headway policies NAME' lists as changeable
     Set(SetArgs),
 }
 
@@ -37,10 +37,10 @@ struct ServerChoice {
 struct ServerStatusArgs {
     #[command(flatten)]
     server: ServerChoice,
-    /// How it is written
+    /// Format of the output
     #[arg(long, value_enum, default_value_t)]
     format: StatusFormat,
-    /// Show it again and again, every so often, until interrupted; JSON is then an object a line
+    /// Repeat at this interval until interrupted; with JSON, one object a line
     #[arg(long, value_name = "TIME", value_parser = watch_every)]
     watch: Option<u64>,
 }
@@ -127,7 +127,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// No shorter than a server may be asked without being disturbed.
+/// The shortest interval that does not disturb the server.
 fn watch_every(text: &str) -> Result<u64, String> {
     const LEAST_NS: u64 = 10_000_000;
     match args::time(text)? {

@@ -1,10 +1,10 @@
-//! A server's status as people read it.
+//! A server's status as text.
 
 use headway_report::table::Table;
 use headway_workload::duration;
 use serde_json::Value;
 
-/// A paragraph about the server, a table of its workers, one of its classes, and what else there is to say.
+/// Prints a paragraph about the server, tables of its workers and classes, and its remaining counters.
 pub(super) fn text(status: &Value) -> String {
     let mut text = heading(status);
     text += &format!("\n\n{}", workers(status));
@@ -117,7 +117,7 @@ fn classes(status: &Value) -> Table {
     table
 }
 
-/// Requests that could not yield when they were asked to: by class and kind of section.
+/// Requests that could not yield on demand, by class and kind of section.
 fn held(status: &Value) -> String {
     let mut lines = String::new();
     for class in status["classes"].as_array().into_iter().flatten() {
@@ -140,7 +140,7 @@ fn held(status: &Value) -> String {
     format!("\n{lines}")
 }
 
-/// How handlers misused the calls that say what is long, by class.
+/// Misuses by handlers of the calls that declare long parts, by class.
 fn feedback(status: &Value) -> String {
     let mut lines = String::new();
     for class in status["classes"].as_array().into_iter().flatten() {
@@ -186,13 +186,13 @@ fn plan(status: &Value) -> String {
     text
 }
 
-/// A count of all kinds of sections.
+/// The sum over all kinds of sections.
 fn sum(held: &Value, field: &str) -> u64 {
     let kinds = held.as_object().into_iter().flatten();
     kinds.filter_map(|(_, counts)| counts[field].as_u64()).sum()
 }
 
-/// A time in s, as people write it.
+/// Formats a time in s.
 fn time_s(seconds: &Value) -> String {
     let seconds = seconds.as_f64().unwrap_or_default();
     match seconds as u64 {

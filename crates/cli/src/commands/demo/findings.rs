@@ -1,4 +1,4 @@
-//! Everything that was found out, and how it is said in words.
+//! The findings of a demonstration, and sentences about them.
 
 use crate::commands::demo::lane::{ALL, Basis, Excluded, Lane, Round, Sample};
 use crate::commands::demo::setup::{Setup, percent};
@@ -11,14 +11,14 @@ pub(crate) struct Findings {
     pub(crate) setup: Setup,
     /// By what factor the rate was lowered after the first round.
     pub(crate) lowered: Option<f64>,
-    /// Rounds that there might have been.
+    /// The largest number of rounds.
     pub(crate) rounds_most: u64,
-    /// What to type for the same again.
+    /// The command that repeats the demonstration.
     pub(crate) command: String,
     pub(crate) lanes: Vec<Lane>,
     /// Each policy's rounds as one run of all requests, where some round counts.
     pub(crate) runs: Vec<(String, Run)>,
-    /// What the others are compared with.
+    /// The policy that the others are compared with.
     pub(crate) base: String,
     pub(crate) ratios: Vec<PolicyRatio>,
     pub(crate) ranking: Vec<RankingStep>,
@@ -35,12 +35,12 @@ impl Findings {
             .find(|ratio: &&PolicyRatio| ratio.policy == policy && ratio.class == class)
     }
 
-    /// The runs without the names that the user gave their policies.
+    /// The runs, without the spelling that the user chose for their policies.
     pub(crate) fn merged(&self) -> Vec<Run> {
         self.runs.iter().map(|(_, run)| run.clone()).collect()
     }
 
-    /// By which requests of a class curves can be drawn for every policy.
+    /// The kind of requests of a class that suffices to draw curves for every policy.
     pub(crate) fn sample(&self, class: &str) -> Sample {
         let untouched = Sample::untouched(self.index(class));
         if self
@@ -54,7 +54,7 @@ impl Findings {
         }
     }
 
-    /// The place of a class.
+    /// The index of a class.
     pub(crate) fn index(&self, class: &str) -> Option<usize> {
         let names = self.setup.stage.workload.class_names();
         names.iter().position(|name| *name == class)
@@ -64,7 +64,7 @@ impl Findings {
         self.lanes[0].rounds.len()
     }
 
-    /// How the rounds went.
+    /// A sentence about the rounds.
     pub(crate) fn conduct(&self) -> Vec<String> {
         let (setup, noise) = (&self.setup, &self.setup.stage.noise);
         let mut lines = vec![
@@ -112,7 +112,7 @@ impl Findings {
         lines
     }
 
-    /// Which load it came to.
+    /// A sentence about the load that the handlers' times amount to.
     fn loads(&self) -> String {
         let rounds = self.lanes.iter().flat_map(|lane| &lane.rounds);
         let loads: Vec<f64> = rounds.map(|round| round.load).collect();
@@ -125,7 +125,7 @@ impl Findings {
         )
     }
 
-    /// What it comes to.
+    /// The conclusion in sentences.
     pub(crate) fn conclusions(&self) -> Vec<String> {
         let mut lines = self.comparison();
         lines.extend(self.ranks());
@@ -187,7 +187,7 @@ impl Findings {
         std::iter::once(head).chain(steps).collect()
     }
 
-    /// Whether all requests had to be compared, and what that means.
+    /// A note for comparisons that had to use all requests, and its meaning.
     fn too_noisy(&self) -> Option<String> {
         let ratios = self.ratios.iter().map(|ratio| ratio.of);
         let mut bases = ratios.chain(self.ranking.iter().map(|step| step.of));
@@ -199,7 +199,7 @@ impl Findings {
         })
     }
 
-    /// How often the policies that plan kept the longest class off some worker.
+    /// How often the planning policies kept the longest class off some worker.
     fn reservations(&self) -> Vec<String> {
         let parts: Vec<String> = self
             .lanes
@@ -244,7 +244,7 @@ impl Findings {
         }).collect()
     }
 
-    /// What the machine's own gaps did to the client, for they are in the tails.
+    /// The delays of the client by gaps of the machine, which the tails include.
     fn lateness(&self) -> Option<String> {
         let (late, sent) = self
             .runs
@@ -262,7 +262,7 @@ impl Findings {
         })
     }
 
-    /// Rounds that do not count, together where they do not for the same reason.
+    /// The rounds that do not count, grouped by reason.
     fn omissions(&self) -> Vec<String> {
         self.lanes
             .iter()
@@ -334,7 +334,7 @@ fn inverse(ratio: &ConfidenceInterval) -> ConfidenceInterval {
     }
 }
 
-/// Which of two neighbours comes first, and by how much; or that they cannot be ranked.
+/// The better of two neighbours and its lead, or a statement that they cannot be ranked.
 fn ranking_line(step: &RankingStep) -> String {
     let RankingStep { better, worse, .. } = step;
     match &step.ratio {

@@ -1,4 +1,4 @@
-//! A policy's rounds, which of them count, and what they come to together.
+//! The rounds of one policy: which of them count, and their merged results.
 
 use crate::commands::demo::live::Played;
 use crate::commands::demo::rate::MARGIN;
@@ -14,17 +14,17 @@ use serde::Serialize;
 /// Untouched requests that a round must have for their percentiles to say anything.
 const UNTOUCHED_LEAST: u64 = 20;
 
-/// The part of all that they must be. Between stops that follow each other closely only those are left that are soon done: fewer than
-/// these would have no tail to speak of.
+/// The least fraction of untouched requests. Between frequent stops only short requests stay untouched; below this fraction they have no
+/// tail.
 const UNTOUCHED_PART: f64 = 0.1;
 
-/// Which requests are looked at.
+/// The requests that a figure covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Basis {
-    /// Those that the machine left alone.
+    /// The requests that no stop of the machine delayed.
     Untouched,
-    /// All, with what the machine took from them.
+    /// All requests, including the delays by the machine.
     All,
 }
 
@@ -56,11 +56,11 @@ pub(crate) const ALL: Sample = Sample {
 pub(crate) struct Round {
     pub(crate) all: RunSubset,
     pub(crate) untouched: RunSubset,
-    /// Why the latencies should not be trusted, lateness apart: what was late was set aside.
+    /// A reason to distrust the latencies. Late requests are no reason: they were set aside.
     pub(crate) flaws: Vec<Flaw>,
     /// The load by the times that the handlers took in this round.
     pub(crate) load: f64,
-    /// The load that was meant.
+    /// The intended load.
     planned_load: f64,
     pub(crate) stats: Stats,
 }
@@ -73,12 +73,12 @@ pub(crate) struct RunSubset {
 
 /// A policy and its rounds.
 pub(crate) struct Lane {
-    /// As the user wrote it, without the window that was added.
+    /// The spec as the user wrote it, without the added window.
     pub(crate) name: String,
     pub(crate) rounds: Vec<Round>,
-    /// Classes that it leaves behind at this load, by simulation.
+    /// Classes that the policy starves at this load, by simulation.
     predicted: Vec<String>,
-    /// Classes that it leaves behind at this load, by simulation or in most rounds.
+    /// Classes that the policy starves at this load, by simulation or in most rounds.
     pub(crate) starved: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ impl Round {
         left >= UNTOUCHED_LEAST && left as f64 >= UNTOUCHED_PART * all as f64
     }
 
-    /// Whether handlers took so much longer than they were measured to that a policy may starve a class for this alone.
+    /// Whether the handlers ran so much longer than in the pilot that this alone can make a policy starve a class.
     fn slowed(&self) -> bool {
         self.load > self.planned_load * MARGIN
     }
@@ -164,7 +164,7 @@ impl Round {
     }
 }
 
-/// What the workers had to do, by the times that the handlers took.
+/// The load of the workers, from the measured times of the handlers.
 fn load(stage: &Stage, stats: &Stats, run: &Run) -> f64 {
     let mean_ns: f64 = stage
         .workload
@@ -189,8 +189,8 @@ impl Lane {
         }
     }
 
-    /// Settles which classes starve: those that simulation says do, and those whose backlog grew in most of the
-    /// rounds in which the machine was as fast as it was taken for.
+    /// Decides which classes starve. A class starves if simulation says so, or if its backlog grew in most rounds at
+    /// the expected speed of the machine.
     pub(crate) fn judge(&mut self) {
         self.starved.clone_from(&self.predicted);
         let classes = self.rounds[0].all.run.classes.iter();
@@ -207,17 +207,17 @@ impl Lane {
         }
     }
 
-    /// Whether the round counts. Where a class starves its requests get lost by design, and the rest is shown.
+    /// Whether the round counts. Losses of a starving class do not disqualify it: the policy loses them by design.
     fn sound(&self, round: &Round) -> bool {
         round.flaws.is_empty() || !self.starved.is_empty()
     }
 
-    /// Whether it does with these requests, of one class or of all.
+    /// Whether the round counts for these requests, of one class or of all.
     pub(crate) fn counts(&self, round: &Round, sample: Sample) -> bool {
         self.sound(round) && (sample.basis == Basis::All || round.quiet(sample.class))
     }
 
-    /// The rounds that do not, and why.
+    /// The rounds that do not count, each with its reason.
     pub(crate) fn excluded(&self) -> Vec<Excluded> {
         let rounds = self.rounds.iter().enumerate();
         let flawed = rounds.filter(|(_, round)| !self.sound(round));
@@ -236,7 +236,7 @@ impl Lane {
         rounds.filter(move |round| self.counts(round, sample))
     }
 
-    /// Of the requests of a class, or of all, in all rounds that count, the part that the machine left alone; none where no round counts.
+    /// The untouched fraction of the requests of a class, or of all classes, over all rounds that count. `None` where no round counts.
     pub(crate) fn untouched_fraction(&self, class: Option<usize>) -> Option<f64> {
         let sum = |basis: Basis| -> u64 {
             let rounds = self.valid(ALL);
@@ -252,7 +252,7 @@ impl Lane {
         rounds.filter(|round| round.reserved(workers)).count()
     }
 
-    /// Histograms of all rounds that count, as one; none where no round does.
+    /// The merged histograms of all rounds that count; `None` where no round counts.
     pub(crate) fn recorder(&self, sample: Sample) -> Option<Recorder> {
         let rounds = self.valid(sample);
         let mut recorders = rounds.map(|round| &round.view(sample.basis).recorder);
@@ -261,7 +261,7 @@ impl Lane {
         Some(merged)
     }
 
-    /// All rounds that count, as one run.
+    /// All rounds that count, merged into one run.
     pub(crate) fn run(&self, stage: &Stage, sample: Sample) -> Option<Run> {
         let recorder = self.recorder(sample)?;
         let rounds: Vec<&Run> = self.valid(sample).map(|round| &round.all.run).collect();
@@ -343,7 +343,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A round in which GETs took so long, and those that the machine left alone, such a part, so long.
+    /// A round with these latencies of all GETs and of the untouched ones, and this fraction untouched.
     pub(crate) fn round(all_ns: u64, untouched_ns: u64, fraction: f64) -> Round {
         const REQUESTS: u64 = 1_000;
         Round {
@@ -387,7 +387,7 @@ pub(crate) mod tests {
         lane.rounds[1] = grew(0.5);
         lane.judge();
         assert_eq!(lane.starved, ["GET"]);
-        // Not the policy's doing: the machine was slower than the load allows for.
+        // The slow machine caused the backlog, not the policy.
         lane.rounds[1] = grew(0.8);
         lane.rounds[2] = grew(0.8);
         lane.rounds.push(quiet(1_000));

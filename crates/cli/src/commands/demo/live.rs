@@ -1,4 +1,4 @@
-//! One policy, once: a fresh server on loopback UDP, an open-loop client beside it, and a witness of what the machine took.
+//! One run of one policy: a fresh server on loopback UDP, an open-loop client, and a witness that records stops of the machine.
 
 use crate::commands::demo::entrant::Offer;
 use crate::commands::demo::interrupt::Interrupt;
@@ -19,14 +19,14 @@ use std::time::Duration;
 /// that starves leaves a long queue behind.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What the names of the server's threads begin with.
+/// The prefix of the server's thread names.
 const SERVER_THREADS: &str = "hw-";
 
-/// Stops of up to this are nothing, ns. Sends, interrupts and the witness itself stop a thread for 0.1 ms now and then on a machine that has
-/// nothing else to do; a GET that waits behind a SCAN waits for milliseconds.
+/// The longest stop that is ignored, ns. Sends, interrupts and the witness stop a thread for 0.1 ms now and then even on an idle machine. A
+/// GET behind a SCAN waits for milliseconds.
 pub(crate) const FLOOR_NS: u64 = 250_000;
 
-/// What came of it.
+/// The result of the run.
 pub(crate) struct Played {
     pub(crate) report: LoadReport,
     pub(crate) stats: Stats,
@@ -34,7 +34,7 @@ pub(crate) struct Played {
     pub(crate) stops: Vec<Stop>,
 }
 
-/// Starts a server under `policy`, offers it the load and stops it again.
+/// Starts a server under `policy`, offers the load and stops the server.
 pub(crate) fn play(
     stage: &Stage,
     policy: &ServerSpec,
@@ -61,7 +61,7 @@ pub(crate) fn play(
     })
 }
 
-/// Without a witness nothing is known to have been left alone.
+/// Without a witness no request counts as untouched.
 fn blind() -> Vec<Stop> {
     vec![Stop {
         from_ns: 0,

@@ -1,5 +1,4 @@
-//! `headway demo`: the main thing in one go. A real service under a mixed load, several policies, a table and a
-//! page.
+//! `headway demo`: runs a real service with a mixed load under several policies, and shows a table and a page.
 
 mod entrant;
 mod findings;
@@ -40,16 +39,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// What the others are compared with, where it takes part.
+/// The policy that the others are compared with, where it takes part.
 const BASE: &str = "c-fcfs";
 /// Part of each run that is not measured. DARC begins as c-FCFS, so its first window must be over by then.
 const WARM_UP: f64 = 0.2;
 /// DARC's window, as part of a run at [`TYPICAL_LOAD`]. The paper's 50 000 requests are many runs of this length.
 const WINDOW: f64 = 0.08;
 const TYPICAL_LOAD: f64 = 0.4;
-/// Rounds after which it is looked whether everything is decided, as part of them all.
+/// The time of the interim look, as a fraction of all rounds. The demo ends there if every comparison is decided.
 const LOOK: f64 = 0.625;
-/// What starting and stopping servers may take beyond the rounds' own time, as part of it.
+/// The time allowed for starting and stopping servers, as a fraction of the rounds' time.
 const OVERHEAD: f64 = 0.25;
 
 #[derive(clap::Args)]
@@ -58,25 +57,25 @@ pub(crate) struct Args {
     #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::Live, hide_possible_values = true, long_help = Runs::Live.help("A policy and its parameters; repeat for more"),
           default_values = ["c-fcfs", "fixed-priority", "darc", "darc-stable", "srpt"])]
     policies: Vec<String>,
-    /// Offered load, 0.01 to 1.5; by default the highest at which no policy starves a class, by simulation
+    /// Offered load, 0.01 to 1.5 [default: the highest at which no policy starves a class in simulation]
     #[arg(long, value_name = "FRACTION", value_parser = args::load)]
     load: Option<f64>,
-    /// Workers of the server; 2 to 4 by default, by the number of cores
+    /// Workers of the server [default: 2 to 4, by the number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     workers: Option<u64>,
-    /// Rounds at most, in each of which every policy runs once; five of eight where these decide everything
+    /// Largest number of rounds; each runs every policy once. The demo stops after five of eight if these decide every comparison
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u64).range(2..=1000))]
     rounds: u64,
-    /// Seconds for all these rounds together
+    /// Seconds for all rounds together
     #[arg(long, value_name = "N", default_value_t = 60.0)]
     seconds: f64,
-    /// Shorter and less sure: at most 4 rounds in 10 seconds
+    /// A shorter run with wider intervals: at most 4 rounds in 10 seconds
     #[arg(long, conflicts_with_all = ["rounds", "seconds"])]
     quick: bool,
-    /// Seed of everything random
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// The page to write
+    /// File for the HTML page
     #[arg(long, value_name = "FILE", default_value = "headway-report.html")]
     html: PathBuf,
     #[command(flatten)]
@@ -92,9 +91,9 @@ impl Args {
         let mut writer = output::open(self.to.output.as_deref())?;
         let setup = self.set_up(specs, &bar, &interrupt)?;
         if self.to.format == OutputFormat::Table {
-            // Simulation says it in seconds: something to read while the rounds take their time.
+            // Simulation takes seconds, so the user can read its result while the rounds run.
             bar.suspend(|| show::preface(&setup, &mut writer))?;
-            // A file is complete only with what the rounds find.
+            // A flush completes a file, which still lacks the results of the rounds.
             if self.to.output.is_none() {
                 writer.flush()?;
             }
@@ -166,7 +165,7 @@ impl Args {
         )
     }
 
-    /// All that is known before the first live round.
+    /// The setup that is known before the first live round.
     fn set_up(
         &self,
         specs: Vec<ServerSpec>,
@@ -262,7 +261,7 @@ impl Args {
         ((rate_rps * self.run_length().as_secs_f64() * WINDOW) as u64).max(1)
     }
 
-    /// What to type for the same again.
+    /// The command that repeats the demonstration.
     fn command(&self) -> String {
         let mut words = vec!["headway demo".to_owned()];
         words.extend(

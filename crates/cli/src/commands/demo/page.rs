@@ -16,7 +16,7 @@ const BEYOND: u64 = 10;
 /// Points of a curve in each decade.
 const PER_DECADE: i32 = 6;
 
-/// The whole page: what it is about, what came of it, the curves, and how it was measured.
+/// The whole page: topic, conclusion, curves and method.
 pub(crate) fn page(findings: &Findings) -> Page {
     let mut page = Page::new("Short requests behind long ones")
         .paragraph(ABOUT)
@@ -43,7 +43,7 @@ pub(crate) fn page(findings: &Findings) -> Page {
         .code(&findings.command)
 }
 
-/// What each policy does, in a line.
+/// One line about each policy.
 fn policies(findings: &Findings) -> Table {
     let mut table = Table::new(["policy", "what it does"]);
     for lane in &findings.lanes {
@@ -55,7 +55,7 @@ fn policies(findings: &Findings) -> Table {
     table
 }
 
-/// Latency by how rare it is.
+/// Latency by percentile.
 fn tail(findings: &Findings, class: &str) -> Chart {
     let title = format!(
         "{class}: how slow, and how rarely ({})",

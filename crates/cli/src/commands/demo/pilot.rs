@@ -1,4 +1,4 @@
-//! Sets the stage: a store is filled, and a pilot run measures what its requests cost.
+//! Prepares the demonstration: fills a store, and measures the service times of its requests in a pilot run.
 
 use crate::commands::demo::entrant::Offer;
 use crate::commands::demo::interrupt::Interrupt;
@@ -11,17 +11,15 @@ use headway_policy::systems::ServerSpec;
 use headway_workload::{Class, ServiceDistribution, Workload};
 use std::time::Duration;
 
-/// What a SCAN is to take on an idle core: far above what a virtual machine's ticks and neighbours
-/// take away, and above 2 ms even where the core is faster than it was when calibrated.
+/// The target service time of a SCAN on an idle core. It is far above the pauses by ticks and neighbours
+/// of a virtual machine. It stays above 2 ms even if the core becomes faster after calibration.
 const SCAN: Duration = Duration::from_micros(2_400);
 /// Share of the requests that are SCANs. GETs wait as often for any share, since that depends on the
 /// load; with a tenth the rate stays so low that the client needs little of the machine.
 const SCAN_SHARE: f64 = 0.1;
-/// Load of the pilot run: about that of the rounds, so that what they take from each other is in the
-/// service times.
+/// Load of the pilot run: about that of the rounds, so that the service times include the same interference.
 const PILOT_LOAD: f64 = 0.4;
-/// Pilot runs. The middle one counts: on a machine that others use as well handlers take longer, and the load must be one that it can carry
-/// all the same.
+/// Number of pilot runs; the median counts. Handlers take longer on a shared machine, and the load must stay within its capacity.
 const PILOTS: u64 = 3;
 const PILOT: Duration = Duration::from_millis(600);
 

@@ -1,4 +1,4 @@
-//! How much to offer: as much as every policy can carry.
+//! The choice of the load: the highest that every policy sustains.
 
 use crate::commands::demo::entrant::Entrant;
 use crate::commands::demo::interrupt::Interrupt;
@@ -11,8 +11,8 @@ use headway_sim::Experiment;
 /// Loads tried, in percent, from the top.
 const HIGHEST_PERCENT: u32 = 80;
 const LOWEST_PERCENT: u32 = 10;
-/// The load that is simulated, relative to the one that is chosen: room for what a real server and a noisy
-/// machine add, and for rounds that happen to bring more SCANs than their share.
+/// The simulated load relative to the chosen one. The margin covers the overhead of a real server, a noisy
+/// machine, and rounds with more SCANs than average.
 pub(crate) const MARGIN: f64 = 1.4;
 /// Enough to separate a backlog that grows from one that swings.
 const REQUESTS: u64 = 100_000;
@@ -37,7 +37,7 @@ pub(crate) fn highest_load(
     Ok(f64::from(LOWEST_PERCENT) / 100.0)
 }
 
-/// The place of the first of these policies that starves a class at `load`.
+/// The index of the first policy that starves a class at `load`.
 fn first_to_starve(stage: &Stage, entrants: &[&Entrant], load: f64) -> Result<Option<usize>> {
     for (index, entrant) in entrants.iter().enumerate() {
         let run = simulated(stage, &entrant.policy, load)?;
@@ -48,7 +48,7 @@ fn first_to_starve(stage: &Stage, entrants: &[&Entrant], load: f64) -> Result<Op
     Ok(None)
 }
 
-/// Every policy at `load` and with as many workers as are live, by simulation.
+/// Simulates every policy at `load` with the number of live workers.
 pub(crate) fn foreseen(stage: &Stage, entrants: &[Entrant], load: f64) -> Result<Vec<Run>> {
     entrants
         .iter()

@@ -12,11 +12,11 @@ use anyhow::Result;
 use indicatif::ProgressBar;
 use std::time::Instant;
 
-/// How many rounds there are.
+/// The limits on the number and time of rounds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundLimits {
-    /// After so many it is looked whether everything is decided. There is this look and the one at the end, and no other: who looks
-    /// until he likes what he sees proves nothing.
+    /// The number of rounds before the interim look. There is no look besides this one and the last: testing repeatedly until a
+    /// difference shows would prove nothing.
     pub(crate) look: u64,
     /// The most rounds.
     pub(crate) most: u64,
@@ -24,7 +24,7 @@ pub(crate) struct RoundLimits {
     pub(crate) end: Instant,
 }
 
-/// Everything that a round needs.
+/// The inputs of a round.
 pub(crate) struct Course<'a> {
     pub(crate) stage: &'a mut Stage,
     pub(crate) entrants: &'a [Entrant],
@@ -35,7 +35,7 @@ pub(crate) struct Course<'a> {
 }
 
 impl Course<'_> {
-    /// Plays rounds until every comparison with the lane `base` is decided, at the look or at the end.
+    /// Runs rounds until every comparison with the lane `base` is decided at the interim look, or until the end.
     pub(crate) fn play(&mut self, lanes: &mut [Lane], base: usize) -> Result<()> {
         while (lanes[base].rounds.len() as u64) < self.limits.most {
             let played = lanes[base].rounds.len() as u64;
@@ -51,8 +51,8 @@ impl Course<'_> {
         Ok(())
     }
 
-    /// Plays the first round. Where its handlers took longer than the load allows for, the machine got busier since they were
-    /// measured: the rate is lowered by as much, and the round does not count. Returns by what factor it was lowered.
+    /// Runs the first round. If its handlers take longer than in the pilot, the machine got busier: the function lowers the
+    /// rate by that factor, and the round does not count. Returns the factor.
     pub(crate) fn set_pace(&mut self, lanes: &mut [Lane]) -> Result<Option<f64>> {
         self.round(0, lanes)?;
         let loads = lanes.iter().map(|lane| lane.rounds[0].load);

@@ -28,7 +28,7 @@ impl Setup {
             .collect()
     }
 
-    /// What is served, and how much is offered.
+    /// The service and the offered load.
     pub(crate) fn lines(&self) -> Vec<String> {
         let stage = &self.stage;
         let classes: Vec<String> = stage
@@ -71,7 +71,7 @@ impl Setup {
         )
     }
 
-    /// What the simulations say: p99 latencies by policy here, and where there are more workers.
+    /// The simulated p99 latencies by policy, with the live number of workers and with more.
     pub(crate) fn simulated(&self) -> Table {
         let busy = self.theory.busy();
         let workers = self.stage.workers;
@@ -104,7 +104,7 @@ impl Setup {
     }
 }
 
-/// Of each class; of one that starves there is no end.
+/// The p99 of each class; `starved` for a class that starves.
 fn p99s(run: &Run) -> impl Iterator<Item = String> {
     run.classes.iter().map(|class| {
         if run.extras.starved.contains(&class.name) {
@@ -115,7 +115,7 @@ fn p99s(run: &Run) -> impl Iterator<Item = String> {
     })
 }
 
-/// As whole percent.
+/// Formats a fraction as whole percent.
 pub(crate) fn percent(fraction: f64) -> String {
     format!("{:.0} %", 100.0 * fraction)
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
 
-/// A row for each class and policy, whatever counts of it.
+/// A row for each class and policy, from the requests that count.
 pub(crate) fn table(findings: &Findings) -> Table {
     let against = format!("p99 ÷ {}", findings.base);
     let mut table = Table::new([
@@ -61,7 +61,7 @@ fn row(findings: &Findings, lane: &Lane, class: &str) -> Vec<String> {
     row
 }
 
-/// p50, p99 and p99.9 of latency, and p99 of slowdown where it is wanted.
+/// p50, p99 and p99.9 of latency, and p99 of slowdown on request.
 fn figures(run: Option<&Run>, class: &str, slowdown: bool) -> Vec<String> {
     let Some((latency, ratio)) = run.and_then(|run| {
         let class = run.class(class)?;
@@ -92,14 +92,14 @@ fn none() -> String {
     "–".to_owned()
 }
 
-/// The class's part of what was achieved.
+/// The class's share of the achieved rate.
 fn rate_rps(run: &Run, class: &str) -> f64 {
     let all: u64 = run.classes.iter().map(|class| class.count).sum();
     let count = run.class(class).map_or(0, |class| class.count);
     run.meta.achieved_rps * count as f64 / all.max(1) as f64
 }
 
-/// For people, before the rounds.
+/// The text before the rounds.
 pub(crate) fn preface(setup: &Setup, mut writer: impl Write) -> Result<()> {
     for line in setup.lines() {
         writeln!(writer, "{line}")?;
@@ -112,7 +112,7 @@ pub(crate) fn preface(setup: &Setup, mut writer: impl Write) -> Result<()> {
     Ok(())
 }
 
-/// For people, after them.
+/// The text after the rounds.
 pub(crate) fn text(findings: &Findings, html: &Path, mut writer: impl Write) -> Result<()> {
     for line in findings.conduct() {
         writeln!(writer, "{line}")?;
@@ -129,7 +129,7 @@ pub(crate) fn text(findings: &Findings, html: &Path, mut writer: impl Write) -> 
     Ok(writer.flush()?)
 }
 
-/// For programs.
+/// The result as JSON.
 pub(crate) fn json(findings: &Findings, html: &Path, writer: impl Write) -> Result<()> {
     let runs: Vec<&Run> = findings.runs.iter().map(|(_, run)| run).collect();
     let excluded: Vec<_> = findings.lanes.iter().flat_map(Lane::excluded).collect();
@@ -161,7 +161,7 @@ pub(crate) fn json(findings: &Findings, html: &Path, writer: impl Write) -> Resu
     )
 }
 
-/// What the machine left alone of a policy's requests.
+/// The untouched fraction of a policy's requests.
 fn untouched(findings: &Findings, lane: &Lane) -> Value {
     json!({
         "policy": lane.name,

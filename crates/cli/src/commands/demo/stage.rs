@@ -1,4 +1,4 @@
-//! The service, the machine, and what requests cost on it.
+//! The service, the machine, and the service times of requests on it.
 
 use anyhow::Result;
 use headway_kv::{Kv, KvWorkload};
@@ -13,10 +13,10 @@ use std::time::Duration;
 pub(crate) const KEYS: u64 = 100_000;
 /// Bytes of each value.
 pub(crate) const VALUE_BYTES: usize = 100;
-/// How long the machine is watched at a time.
+/// The length of one observation of the machine.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// All that the live rounds run on.
+/// The resources of the live rounds.
 pub(crate) struct Stage {
     pub(crate) machine: MachineDescription,
     pub(crate) kv: Kv,
@@ -25,31 +25,31 @@ pub(crate) struct Stage {
     pub(crate) workers: usize,
     /// GET and SCAN with the mean times that the server measured.
     pub(crate) workload: Workload,
-    /// How noisy the machine was whenever nothing of ours ran.
+    /// The noise of the machine while the demo itself was idle.
     pub(crate) noise: noise::NoiseSummary,
     pub(crate) bodies: KvWorkload,
 }
 
 impl Stage {
-    /// Watches the machine for a moment. Nothing else of ours must run.
+    /// Observes the machine for a moment, while the demo itself is idle.
     pub(crate) fn watch_noise(&mut self) -> Result<()> {
         self.noise = self.noise.merge(&noise::measure(WATCH, None)?);
         Ok(())
     }
 
-    /// What fills the requests.
+    /// The generator of the requests' bodies.
     pub(crate) fn body(&self) -> Body {
         let bodies = self.bodies.clone();
         Arc::new(move |class, index, room| bodies.body(class, index, room))
     }
 
-    /// The classes as the server's settings name them.
+    /// The classes, as declared in the server's settings.
     pub(crate) fn server_classes(&self) -> Vec<DeclaredClass> {
         headway::config::classes(&self.workload)
     }
 }
 
-/// Workers that leave the client room where there are cores for it.
+/// The number of workers that leaves a core to the client where there are enough.
 pub(crate) fn default_workers() -> usize {
     const MOST: usize = 4;
     headway_sim::available_threads()

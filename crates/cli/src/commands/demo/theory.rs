@@ -1,5 +1,5 @@
-//! What no noise touches: the same mix by simulation, on as many workers as are live, and on 14, which this machine may have too few
-//! cores for.
+//! Simulation of the same mix, free of the machine's noise: with the number of live workers, and with 14, which may exceed this
+//! machine's cores.
 
 use crate::commands::demo::entrant::Entrant;
 use crate::commands::demo::interrupt::Interrupt;
@@ -24,17 +24,17 @@ pub(crate) struct Curve {
     pub(crate) runs: Vec<Run>,
 }
 
-/// All that is simulated.
+/// The results of all simulations.
 pub(crate) struct Theory {
     /// Each policy at the load and on the workers of the live rounds.
     pub(crate) live: Vec<Run>,
     /// The whole curves on these workers.
     pub(crate) here: Vec<Curve>,
-    /// And on [`WORKERS`].
+    /// The whole curves on [`WORKERS`].
     pub(crate) beyond: Vec<Curve>,
 }
 
-/// A busy server, if no policy starves a class at that.
+/// The load of a busy server, provided that no policy starves a class at it.
 const BUSY: f64 = 0.8;
 
 impl Theory {
@@ -64,7 +64,7 @@ impl Theory {
 }
 
 impl Curve {
-    /// The runs that starve no class: the others' tails only measure the runs' length.
+    /// The runs that starve no class. Tails of the other runs only measure the length of the run.
     pub(crate) fn sound(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| !run.meta.overloaded)
     }

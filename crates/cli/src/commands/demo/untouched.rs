@@ -1,9 +1,8 @@
-//! Requests that the machine left alone, separated from the others by a witness and by simulation, never by their latency.
+//! Finds the requests that no stop of the machine delayed, by a witness and by simulation, never by their latency.
 //!
 //! The rule is that of `headway bench --compare-sim`: a request is set aside when it was, or by simulation would have been, in the
-//! server at any time in the [aftermath](Aftermath) of a stop. How long it would have been there is the longest that it takes
-//! under any of the policies that are compared, so that the rule is the same for all of them: a policy that answers late
-//! does not lose its late answers by that.
+//! server at any time in the [aftermath](Aftermath) of a stop. Its simulated stay is the longest under any of the compared policies, so
+//! the same rule applies to all of them. A slow policy thus keeps its late answers.
 
 use crate::commands::demo::entrant::{Entrant, Offer};
 use crate::commands::demo::live::FLOOR_NS;
@@ -17,8 +16,9 @@ use headway_report::{ClassMeta, Recorder};
 use headway_sim::{Experiment, Length};
 use headway_workload::Offered;
 
-/// What piled up during a stop of length `g` is taken to be gone `g/(1 − ρ)` after it, the average; `bench --compare-sim`, which asks
-/// whether a simulation is exact, allows three times as much, and so has hardly anything left on a machine that others take a tenth of.
+/// The backlog of a stop of length `g` is assumed to be gone `g/(1 − ρ)` after it, the average. `bench --compare-sim` allows three
+/// times as much, since it tests whether a simulation is exact. On a machine that loses a tenth to others this leaves hardly any
+/// request.
 const RECOVERY: f64 = 1.0;
 
 /// How long each request of a round stays in an ideal server under the policy that keeps it longest, ns.
@@ -42,7 +42,7 @@ impl Lives {
     }
 }
 
-/// Raises each request's life to what it is by these slices.
+/// Raises each request's lifetime to its lifetime in these slices.
 fn extend(lives_ns: &mut Vec<u64>, slices: &[Slice]) {
     let requests = slices.iter().map(|slice| slice.request as usize + 1);
     let requests = requests.max().unwrap_or(0);
@@ -81,8 +81,8 @@ pub(crate) fn untouched(
     untouched
 }
 
-/// The time by which the client sent a request late, where that is no trifle: it was stopped, and so what it sends next comes in a
-/// bunch that nobody offered.
+/// The delay of a request that the client sent noticeably late. A stopped client sends its next requests in a burst that is not part of
+/// the offered load.
 fn delay(answer: &Answered) -> Option<(std::ops::Range<u64>, u64)> {
     let late_ns = answer.since_due_ns.saturating_sub(answer.since_sent_ns);
     (late_ns > FLOOR_NS).then(|| (answer.due_ns..answer.due_ns + late_ns, late_ns))

@@ -1,26 +1,25 @@
-//! What may be concluded: ratios with their intervals, and a ranking that claims no more than these say.
+//! The conclusions: ratios with intervals, and a ranking that these intervals support.
 
 use crate::commands::demo::lane::{Basis, Lane, Round, Sample};
 use headway_report::stats::{ConfidenceInterval, ratio_interval};
 use headway_report::{ClassResult, Run};
 use serde::Serialize;
 
-/// Of each interval. There are two looks at the most, at each of which it may be wrong: with both, in at most 5 of 100.
+/// The confidence of each interval. Two looks at most can each be wrong; together they are wrong in at most 5 of 100 cases.
 pub(crate) const CONFIDENCE: f64 = 0.975;
 
-/// Rounds with enough untouched requests that two policies must have in common to be compared by these: of two rounds an interval
-/// is too wide to say anything.
+/// The number of common rounds with enough untouched requests that a comparison by these needs. The interval of two rounds is too wide.
 const ROUNDS_MIN: usize = 3;
 
 /// A ratio of two policies' percentiles.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PolicyRatio {
-    /// The policy above the line.
+    /// The policy in the numerator.
     pub(crate) policy: String,
-    /// The one below.
+    /// The policy in the denominator.
     pub(crate) base: String,
     pub(crate) class: String,
-    /// Of p99 latencies; none with fewer than two rounds in which both count.
+    /// The ratio of p99 latencies; `None` with fewer than two rounds in which both count.
     pub(crate) p99: Option<ConfidenceInterval>,
     /// Of which requests.
     pub(crate) of: Basis,
@@ -29,8 +28,8 @@ pub(crate) struct PolicyRatio {
 /// Two neighbours in the ranking.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RankingStep {
-    /// The one with the lower p99 slowdown over all classes. The 99.9th percentile of a run of a few seconds rests
-    /// on half a dozen requests, which one gap of the machine delays together; the 99th on ten times as many.
+    /// The policy with the lower p99 slowdown over all classes. The 99.9th percentile of a run of a few seconds rests on
+    /// half a dozen requests, which one gap of the machine delays together; the 99th on ten times as many.
     pub(crate) better: String,
     pub(crate) worse: String,
     /// `worse` over `better`; none with fewer than two rounds in which both count.
@@ -41,9 +40,9 @@ pub(crate) struct RankingStep {
     pub(crate) ranked: bool,
 }
 
-/// By which requests two policies are compared: those that the machine left alone where three rounds have enough of them under both,
-/// else all, which takes longer to tell policies apart, since what the machine took is in the latencies of both. This depends on the
-/// machine's conduct, never on a latency.
+/// The kind of requests that compares two policies. These are the untouched requests where three rounds have enough of them under both
+/// policies, else all requests. Comparing all takes more rounds, since both policies' latencies include the machine's stops. The choice
+/// depends on the stops, never on a latency.
 fn basis(left: &Lane, right: &Lane, class: Option<usize>) -> Basis {
     if in_common(left, right, Sample::untouched(class)).count() < ROUNDS_MIN {
         Basis::All
@@ -115,8 +114,8 @@ fn class_ratios(
         .collect()
 }
 
-/// Whether nothing is left to find out: every policy's p99 of the first class, the short one, differs from that of `base` by requests
-/// that the machine left alone.
+/// Whether every comparison is decided: every policy's p99 of the first class, the short one, differs from that of `base` by requests that
+/// the machine left alone.
 pub(crate) fn all_decided(lanes: &[Lane], base: &Lane) -> bool {
     let short = &base.rounds[0].all.run.classes[0].name;
     let ratios = ratios(lanes, base);
@@ -130,7 +129,7 @@ pub(crate) fn all_decided(lanes: &[Lane], base: &Lane) -> bool {
 }
 
 /// The policies that starve no class, from the lowest p99 slowdown over all classes to the highest, each
-/// compared with the next. All by the same kind of requests.
+/// compared with the next. All comparisons use the same kind of requests.
 pub(crate) fn ranking(lanes: &[Lane]) -> Vec<RankingStep> {
     let fair: Vec<&Lane> = lanes
         .iter()
@@ -201,7 +200,7 @@ mod tests {
 
     const LOST: Flaw = Flaw::Lost { fraction: 0.01 };
 
-    /// A lane whose rounds take `latency_ns`, a tenth more from one to the next; of those that are not quiet the machine left little alone.
+    /// A lane whose first round takes `latency_ns`, each further one a tenth more. Rounds that are not quiet have few untouched requests.
     fn played(name: &str, latency_ns: u64, are_quiet: [bool; 4]) -> Lane {
         lane(
             name,
@@ -213,7 +212,7 @@ mod tests {
                     if is_quiet {
                         quiet(latency_ns)
                     } else {
-                        // What was delayed shows in all requests, not in the few that are left.
+                        // The delay shows in all requests, not in the few untouched ones.
                         round(90_000_000, latency_ns, 0.05)
                     }
                 })

@@ -12,9 +12,17 @@ use headway_host::topology::HostCores;
 use headway_workload::duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
+
+/// Says a line where somebody listens: a daemon whose standard error is closed goes on.
+macro_rules! say {
+    ($($what:tt)*) => {{
+        let _ = writeln!(std::io::stderr(), $($what)*);
+    }};
+}
 
 pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
     let HostChoices {
@@ -48,9 +56,9 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
     if let Some(metrics) = metrics {
         metrics.answer(Arc::clone(&subject))?;
     }
-    eprintln!("{}", sentence(&settings, cores));
+    say!("{}", sentence(&settings, cores));
     if daemon.took_over() {
-        eprintln!(
+        say!(
             "the last daemon did not end in order: its applications go on with the cores that they have"
         );
     }
@@ -64,7 +72,7 @@ pub(super) fn run(args: &HostRunArgs) -> Result<ExitCode> {
         tell(notifier.as_ref(), "RELOADING=1");
         match reload(args, &daemon) {
             Ok(policy) => subject.set_policy(policy),
-            Err(error) => eprintln!("nothing changes: {error:#}"),
+            Err(error) => say!("nothing changes: {error:#}"),
         }
         tell(notifier.as_ref(), "READY=1");
     }
@@ -79,7 +87,7 @@ fn reload(args: &HostRunArgs, daemon: &HostDaemon) -> Result<String> {
     let policy = settings.policy.to_string();
     let names: Vec<_> = settings.apps.iter().map(|rule| rule.name.clone()).collect();
     daemon.reload(settings).map_err(explain)?;
-    eprintln!("policy {policy}; applications {}", names.join(", "));
+    say!("policy {policy}; applications {}", names.join(", "));
     Ok(policy)
 }
 

@@ -1,4 +1,4 @@
-//! What requests say after the wire header: files, in which `{key}` stands for a key that is drawn.
+//! The bodies of requests after the wire header: files, in which `{key}` stands for a drawn key.
 
 use super::types;
 use crate::error::usage;
@@ -48,7 +48,7 @@ pub(super) fn of_files(
             "no body has a place for a key: write {key}, or {key:12} for twelve digits",
         ));
     }
-    // Without keys there is no place for one.
+    // Without keys a file has no placeholder.
     let numbers = keys.map_or_else(|| KvWorkload::new(1, 0), |(numbers, _)| numbers);
     Ok(Arc::new(move |class, index, room: &mut [u8]| {
         bodies[usize::from(class)].write(numbers.key_number(index), room)

@@ -33,7 +33,7 @@ pub(crate) struct Args {
     target: String,
     #[command(flatten)]
     traffic: Traffic,
-    /// The server's workers, to which the load relates
+    /// Number of the server's workers; --load is relative to it
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=256))]
     workers: u64,
     #[command(flatten)]
@@ -46,17 +46,17 @@ pub(crate) struct Args {
     /// A request that leaves this much later than intended counts as late
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = args::time)]
     late: u64,
-    /// A request not answered so long after the last one was sent counts as lost
+    /// Time to wait for answers after the last request is sent; unanswered requests then count as lost
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::time)]
     timeout: u64,
-    /// Exit with 1 when this is not met: class.*.slowdown.p999<=10
+    /// SLO; exit with 1 when it is not met: class.*.slowdown.p999<=10
     #[arg(long, value_name = "EXPR")]
     slo: Option<String>,
     /// Write the histograms of latency, one per class, as an HDR histogram log
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
-    /// Write the requests served as a trace that fit, plan --trace and sim read: when each was meant to leave, and what the server
-    /// says that it took
+    /// Write the served requests as a trace that fit, plan --trace and sim read: the intended send time of each, and the service
+    /// time that the server reports
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     #[command(flatten)]
@@ -165,7 +165,7 @@ fn send(load: &Load) -> Result<LoadReport> {
     Ok(report)
 }
 
-/// Writes what was served as a trace, and says what is not in it.
+/// Writes the served requests as a trace, and says which ones it lacks.
 fn record(path: &Path, load: &Load, report: &LoadReport) -> Result<()> {
     let names = load.workload.class_names();
     let names = names.into_iter().map(str::to_owned).collect();

@@ -1,4 +1,4 @@
-//! What a request looks like: its type in the wire header, and its body.
+//! The layout of requests: the type in the wire header, and the body.
 
 use super::{body, types};
 use crate::commands::apps::BuiltInApp;
@@ -13,21 +13,21 @@ const SCAN_ENTRIES: u32 = 1_000;
 
 #[derive(clap::Args, Clone, Debug)]
 pub(super) struct RequestFlags {
-    /// What the server runs, which says what a request looks like
+    /// Service that the server runs; it determines the layout of requests
     #[arg(long, value_enum, default_value_t)]
     app: BuiltInApp,
     /// The type in the wire header of each class: lookup=0,search=1 [default: the operation's number with --app kv, else the
     /// classes' order]
     #[arg(long, value_name = "CLASS=TYPE", value_delimiter = ',')]
     map: Vec<String>,
-    /// Bytes after the wire header, of one class or of all; repeat for more. With --keys, `{key}` in it stands for a key's number,
-    /// `{key:12}` for twelve digits of it
+    /// File with the body after the wire header, for one class or for all; repeat for more. With --keys, `{key}` in it stands for
+    /// a key's number, `{key:12}` for twelve digits of it
     #[arg(long, value_name = "[CLASS=]FILE", conflicts_with = "app")]
     body_file: Vec<String>,
-    /// Keys to ask for, by --app kv [default: 100000] or in --body-file
+    /// Number of keys that requests draw from, with --app kv [default: 100000] or in --body-file
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     keys: Option<u64>,
-    /// Which keys are asked for: uniform, or zipf:0.99 for some more often than others [default: uniform]
+    /// Distribution of the keys: uniform, or zipf:0.99 for a skewed one [default: uniform]
     #[arg(long, value_name = "CHOICE", value_parser = key_choice)]
     key_choice: Option<KeyChoice>,
     /// Entries that a SCAN of --app kv reads [default: 1000]
@@ -42,7 +42,7 @@ pub(super) struct RequestBodies {
 }
 
 impl RequestFlags {
-    /// What the classes of a workload look like.
+    /// The layout of the requests of each class of a workload.
     pub(super) fn requests(&self, workload: &Workload, seed: u64) -> Result<RequestBodies> {
         self.refuse_what_is_not_heeded()?;
         let classes = workload.class_names();

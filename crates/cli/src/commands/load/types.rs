@@ -1,4 +1,4 @@
-//! Which class goes out as which type of the wire header.
+//! The type in the wire header for each class.
 
 use crate::error::{nearest, usage};
 use anyhow::Result;
@@ -36,7 +36,7 @@ fn pair(entry: &str) -> Result<(&str, u8)> {
     Ok((class.trim(), number.trim().parse().map_err(|_| wrong())?))
 }
 
-/// The place of the class of that name.
+/// The index of the class of that name.
 pub(super) fn index(class: &str, classes: &[&str]) -> Result<usize> {
     let found = classes.iter().position(|&known| known == class);
     found.ok_or_else(|| {
@@ -51,7 +51,7 @@ pub(super) fn index(class: &str, classes: &[&str]) -> Result<usize> {
     })
 }
 
-/// Types and classes in a line, as `serve` says them too: 0 short, 1 long.
+/// Types and classes in a line, in the format of `serve`: 0 short, 1 long.
 pub(crate) fn line(types: &[u8], classes: &[impl AsRef<str>]) -> String {
     let mut pairs: Vec<(u8, &str)> = types
         .iter()

@@ -11,7 +11,7 @@ use headway_policy::systems::{Facts, Preemption, ServerSpec};
 use headway_report::{PlanEntry, PlanReport, PlanVerdict, format};
 use std::path::Path;
 
-/// Writes it; `workload` is the name or file that `serve` knows the workload by.
+/// Writes the file; `workload` is the name or file of the workload for `serve`.
 pub(super) fn write(
     path: &Path,
     report: &PlanReport,
@@ -31,7 +31,7 @@ pub(super) fn write(
     output::save("--config-out", path, &text)
 }
 
-/// How a policy works.
+/// The facts about how a policy works.
 fn facts(policy: &str) -> Result<Facts, SpecError> {
     Ok(policy.parse::<ServerSpec>()?.facts())
 }
@@ -68,7 +68,7 @@ fn settings(report: &PlanReport, entry: &PlanEntry, workload: &str) -> String {
     text
 }
 
-/// The settings under which the server does what was simulated; none that its policy does not heed.
+/// The settings under which the server behaves as simulated, without those that its policy ignores.
 fn how_it_runs(
     report: &PlanReport,
     entry: &PlanEntry,
@@ -77,7 +77,7 @@ fn how_it_runs(
 ) -> String {
     let mut text = String::new();
     if facts.owner == Owner::Dispatcher {
-        // With one core the worker dispatches; with more, dispatchers have the cores that workers leave.
+        // With one core the worker dispatches; with more, the dispatchers have the remaining cores.
         match report.machine_cores {
             Some(1) => text += "layout = \"inline\"\n",
             Some(cores) if cores > entry.workers => text += "layout = \"dedicated\"\n",

@@ -1,4 +1,4 @@
-//! `plan --validate`: the answer run live, beside what simulation says of it.
+//! `plan --validate`: runs the recommended server live, beside its simulation.
 
 use crate::commands::apps::BuiltInApp;
 use crate::error::usage;
@@ -17,10 +17,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-/// How long replies and handlers are waited for, once everything was sent.
+/// The time to wait for replies and handlers after the last request was sent.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs the best policy that the server runs for `ns`; none where it runs none of those ranked.
+/// Runs the best policy that a live server supports for `ns`. `None` if it supports none of the ranked ones.
 pub(super) fn validate(
     question: &Question,
     report: &PlanReport,
@@ -48,7 +48,7 @@ pub(super) fn validate(
     }))
 }
 
-/// Without the network, which a loopback has not either.
+/// Without network time, since a loopback has none either.
 fn simulated(
     question: &Question,
     report: &PlanReport,

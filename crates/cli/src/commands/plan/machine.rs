@@ -1,4 +1,4 @@
-//! The machine that a plan is for: its cores, and what the machinery costs on it.
+//! The machine that a plan is for: its cores and its scheduling costs.
 
 use crate::args::{self, ResumeFlag};
 use crate::progress;
@@ -12,7 +12,7 @@ use headway_runtime::Layout;
 use headway_sim::Costs;
 use std::path::Path;
 
-/// What a machine may lose to others before its costs look larger than they are.
+/// The fraction of time that a machine may lose to others before its measured costs are too high.
 const LOST_MAX: f64 = 0.05;
 
 #[derive(clap::Args, Clone, Debug)]
@@ -21,22 +21,22 @@ pub(super) struct Machine {
     /// [default: 15; where a rate is given, enough for a load of 0.7]
     #[arg(long, value_name = "N", value_parser = cores, allow_negative_numbers = true)]
     pub(super) cores: Option<usize>,
-    /// What the machinery costs: a FILE of `headway calibrate -o FILE`, or 'here', measured now with the UDP sockets
+    /// Scheduling costs: a FILE of `headway calibrate -o FILE`, or 'here' to measure them now, with the UDP sockets
     #[arg(long, value_name = "FILE|here")]
     costs: Option<String>,
-    /// Plan for an ideal machine and mean it: --config-out needs this or --costs
+    /// Plan for an ideal machine; --config-out needs this or --costs
     #[arg(long, conflicts_with = "costs")]
     pub(super) ideal: bool,
-    /// The dispatcher's serial work per request
+    /// Serial work of the dispatcher per request
     #[arg(long, value_name = "TIME", value_parser = args::time, conflicts_with = "ideal")]
     dispatch_cost: Option<u64>,
-    /// Added to every latency
+    /// Time in the network, added to every latency
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = args::time)]
     pub(super) network: u64,
-    /// Most requests in one queue; the rest is shed. Unbounded by default
+    /// Capacity of each queue; requests beyond it are shed. Unbounded by default
     #[arg(long, value_name = "N", value_parser = args::count, allow_negative_numbers = true)]
     queue_limit: Option<u64>,
-    /// Where an interrupted request may go on: handlers that keep something of their thread's must stay on their worker
+    /// Where an interrupted request resumes: handlers that keep thread-local state must stay on their worker
     #[arg(long, value_enum, value_name = "WHERE", default_value = "own-worker")]
     pub(super) resume: ResumeFlag,
 }
@@ -46,7 +46,7 @@ impl Machine {
         self.queue_limit.map_or(usize::MAX, |limit| limit as usize)
     }
 
-    /// What the machinery costs, and receiving a request, ns, as far as anything was said about it.
+    /// The scheduling costs and the time to receive a request, ns, as far as the flags give them.
     pub(super) fn costs(&self, cores: usize) -> Result<(Costs, u64)> {
         let (mut costs, receive_ns) = match self.costs.as_deref() {
             None => (Costs::default(), 0),
@@ -64,7 +64,7 @@ impl Machine {
         Ok((costs, if cores == 1 { 0 } else { receive_ns }))
     }
 
-    /// Notes in the report which costs it rests on.
+    /// Notes in the report the source of its costs.
     pub(super) fn remark(&self, question: &Question, report: &mut PlanReport) {
         if question.costs.is_free() {
             return;
@@ -105,7 +105,7 @@ fn inline(costs: Costs, receive_ns: u64) -> Costs {
     }
 }
 
-/// Measures the machinery, and the way through the sockets.
+/// Measures the scheduling costs, and the path through the sockets.
 fn measured(cores: usize) -> Result<(Costs, u64)> {
     let layout = if cores > 1 {
         Layout::Dedicated
@@ -129,7 +129,7 @@ fn measured(cores: usize) -> Result<(Costs, u64)> {
     Ok((costs, udp.receive_ns))
 }
 
-/// As many cores as a server's workers and its dispatcher can have.
+/// Parses a number of cores within the limit of a server's workers and its dispatcher.
 fn cores(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(cores) if (1..=MAX_WORKERS).contains(&cores) => Ok(cores),

@@ -40,19 +40,19 @@ pub(crate) struct Args {
     read: TraceFlags,
     #[command(flatten)]
     fit: FitFlags,
-    /// What must hold: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
+    /// The SLO: class.*.slowdown.p999<=10, overall.slowdown.p99<=5, class.GET.latency.p99<=250us
     #[arg(long, value_name = "EXPR", default_value = "class.*.slowdown.p999<=10")]
     slo: String,
     /// Try this policy only, with the parameters given and any others; repeat for more [default: all]
     #[arg(long = "policy", value_name = policy_flag::VALUE, value_parser = Runs::OneServer, hide_possible_values = true, long_help = Runs::OneServer.help("Try this policy only, with the parameters given and any others; repeat for more [default: all]"))]
     policies: Vec<String>,
-    /// Arrivals of each run of the last round, the first tenth of which is not measured
+    /// Arrivals of each run of the last round; the first tenth is warm-up and not measured
     #[arg(long, value_name = "N", default_value = "400k", value_parser = args::count)]
     requests: u64,
     /// Runs of each candidate in the last round
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
     replications: u64,
-    /// Seed of everything random
+    /// Seed of all random draws
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Threads; the plan does not depend on it
@@ -60,20 +60,20 @@ pub(crate) struct Args {
     threads: Option<usize>,
     #[command(flatten)]
     machine: Machine,
-    /// Run the best policy that the server runs for so long, live over loopback UDP, beside what simulation says of it
+    /// Run the best supported policy live over loopback UDP for this time, and compare it with its simulation
     #[arg(long, value_name = "TIME", value_parser = args::time)]
     validate: Option<u64>,
-    /// Write a settings file for `headway serve -c`, of the best policy that it runs
+    /// File to write the settings of the best supported policy to, for `headway serve -c`
     #[arg(long, value_name = "FILE")]
     config_out: Option<PathBuf>,
     #[command(flatten)]
     to: Destination,
 }
 
-/// What is planned for.
+/// The workload that the plan is for.
 struct PlanSubject {
     workload: Workload,
-    /// As `serve` finds it again.
+    /// The name by which `serve` finds the workload.
     name: String,
     offered: Offered,
     workers: usize,
@@ -110,7 +110,7 @@ impl Args {
         })
     }
 
-    /// Settings are for a machine: they are not written from a plan for one that costs nothing, unless that is meant.
+    /// Refuses to write settings from a plan without costs, unless the user asked for an ideal machine.
     fn check_config(&self, question: &Question) -> Result<()> {
         if self.config_out.is_none() {
             return Ok(());
@@ -158,7 +158,7 @@ impl Args {
         })
     }
 
-    /// How much arrives, at how many workers.
+    /// The arrival rate and the number of workers.
     fn offered(&self, workload: &Workload, trace: Option<&Trace>) -> Result<(Offered, usize)> {
         let recorded = trace.and_then(Trace::rate_rps);
         if trace.is_some()
@@ -221,7 +221,7 @@ impl Args {
         })
     }
 
-    /// The policies to try, where any are given.
+    /// The policies to try, where the user named any.
     fn policies(&self, subject: &PlanSubject) -> Result<Option<Vec<ServerSpec>>> {
         let mut shape = Shape::new(subject.workers);
         shape.resume = self.machine.resume.into();

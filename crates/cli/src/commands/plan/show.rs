@@ -8,7 +8,7 @@ use headway_report::{
 };
 use std::path::Path;
 
-/// All of it.
+/// The whole plan as text.
 pub(super) fn text(report: &PlanReport, path: Option<&Path>) -> String {
     let mut lines = vec![
         format!(
@@ -117,7 +117,7 @@ fn of_best(entry: &PlanEntry) -> String {
     }
 }
 
-/// What the ratios to the best can be trusted for.
+/// The precision of the ratios to the best.
 fn comparison(report: &PlanReport) -> Option<String> {
     let comparison = &report.comparison;
     let percent = format::significant(100.0 * comparison.confidence, 3);
@@ -179,7 +179,7 @@ fn verdict(report: &PlanReport) -> Vec<String> {
     lines
 }
 
-/// What a verdict is about, where that is no real machine.
+/// A note that the verdict concerns an ideal machine.
 fn machine(ideal: bool) -> &'static str {
     if ideal { " on an ideal machine" } else { "" }
 }

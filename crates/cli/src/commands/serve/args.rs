@@ -31,13 +31,13 @@ pub(crate) struct Args {
     /// The classes of the spin service: a workload by name or file [default: high-bimodal]
     #[arg(long, value_name = "NAME|FILE")]
     pub(super) workload: Option<String>,
-    /// How requests are told apart: header, resp:GET=0,…, memcached, protobuf:field=1, offset:at=4,bytes=2 [default: header]
+    /// How requests are classified: header, resp:GET=0,…, memcached, protobuf:field=1, offset:at=4,bytes=2 [default: header]
     #[arg(long, value_name = "SPEC")]
     pub(super) classifier: Option<String>,
-    /// Most requests that wait in one queue; what comes on top is answered as shed [default: 1024]
+    /// Capacity of each queue; requests beyond it are answered as shed [default: 1024]
     #[arg(long, value_name = "N", value_parser = args::count)]
     pub(super) queue_limit: Option<u64>,
-    /// Who carries the dispatcher out, or the monitor of synergy, which has no dispatcher [default: auto]
+    /// Where the dispatcher runs; with synergy, which has no dispatcher, where its monitor runs [default: auto]
     #[arg(long, value_enum)]
     pub(super) layout: Option<LayoutFlag>,
     #[command(flatten)]
@@ -46,28 +46,28 @@ pub(crate) struct Args {
     pub(super) hosted: HostedFlags,
     #[command(flatten)]
     pub(super) interrupt: InterruptFlags,
-    /// What threads without work do [default: spin-then-park]
+    /// How idle threads wait [default: spin-then-park]
     #[arg(long, value_enum)]
     pub(super) idle: Option<IdleFlag>,
-    /// By what the kernel chooses a request's worker under a policy without a dispatcher: flow (addresses and ports), random, class (the
-    /// header's type), or byte=N of the header, modulo the number of workers [default: flow]
+    /// The field by which the kernel selects a request's worker under a policy without a dispatcher: flow (addresses and ports), random, class
+    /// (the header's type), or byte=N of the header, modulo the number of workers [default: flow]
     #[arg(long, value_name = "HOW")]
     pub(super) steer: Option<String>,
     /// Bind threads to cores: auto, off, or the cores, the dispatcher's first: 0,1,2 [default: auto]
     #[arg(long, value_name = "CORES")]
     pub(super) pin: Option<String>,
-    /// How long to answer what was accepted after SIGTERM or SIGINT; a second one ends the server at once [default: 10s]
+    /// Time to answer accepted requests after SIGTERM or SIGINT; a second signal ends the server at once [default: 10s]
     #[arg(long, value_name = "TIME")]
     pub(super) drain: Option<String>,
-    /// The longest that the spin service works for one request; who asks for more is refused [default: 100ms]
+    /// Longest time that the spin service works for one request; it refuses longer ones [default: 100ms]
     #[arg(long, value_name = "TIME")]
     pub(super) max_spin: Option<String>,
-    /// Say what the server does on standard error every so often, a line per class: rate, queued, sheds, times in the server,
-    /// where it may run
+    /// Print statistics to standard error at this interval, a line per class: rate, queued, sheds, times in the server, allowed
+    /// workers
     #[arg(long, value_name = "TIME", value_parser = stats_every)]
     pub(super) stats: Option<u64>,
-    /// Write the requests served as a trace that fit, plan --trace and sim read: when each came, and how long its handler ran.
-    /// The file is there when the server has stopped
+    /// Write the served requests as a trace that fit, plan --trace and sim read: the arrival of each, and the run time of its handler.
+    /// The file appears when the server has stopped
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
     /// Listen for `headway ctl` at this path [default: $XDG_RUNTIME_DIR/headway/PORT.sock, or /tmp/headway-UID/PORT.sock]
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     pub(super) check: bool,
 }
 
-/// Long enough for lines to be read.
+/// The shortest interval at which people can read the lines.
 fn stats_every(text: &str) -> Result<u64, String> {
     const LEAST_NS: u64 = 10_000_000;
     match args::time(text)? {

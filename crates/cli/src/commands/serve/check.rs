@@ -1,4 +1,4 @@
-//! What a server would refuse, found out before it starts; all that `--check` does.
+//! Checks of a server's settings before it starts; `--check` does nothing else.
 
 use super::args::Args;
 use super::settings::ServeSettings;
@@ -11,7 +11,7 @@ use headway_policy::Shape;
 use headway_runtime::{Admission, Layout, Mechanism, Pin, StartError, server_shape};
 use headway_workload::duration;
 
-/// Refuses settings that the chosen service does not heed: a setting without effect is a mistake.
+/// Refuses settings that the chosen service ignores: a setting without effect is a mistake.
 pub(super) fn refuse_unheeded(args: &Args, file: &Config<BuiltInApp, KvFlags>) -> Result<()> {
     let app = args.app.or(file.app).unwrap_or_default();
     let (flags, keys) = (&args.kv, file.kv.clone().unwrap_or_default());
@@ -47,7 +47,7 @@ pub(super) fn refuse_unheeded(args: &Args, file: &Config<BuiltInApp, KvFlags>) -
 }
 
 impl ServeSettings {
-    /// How the server will carry its policy out; else an error about the setting to change.
+    /// How the server will execute its policy, or an error about the setting to change.
     pub(super) fn admit(&self) -> Result<Admission> {
         self.app.check_built()?;
         self.check_spins()?;
@@ -85,7 +85,7 @@ impl ServeSettings {
         Ok(admission)
     }
 
-    /// The server that the settings ask for, of which each number is one that a server can have.
+    /// The server of these settings, with each number within the limits of a server.
     fn shape(&self) -> Result<Shape> {
         let (workers, limit) = (self.workers.value, self.queue_limit.value as usize);
         let classes = self.app.classes(&self.workload);
@@ -113,7 +113,7 @@ impl ServeSettings {
         admission.is_laid_out() && thread
     }
 
-    /// Whether the workers have receive queues of their own, where requests are to be steered to them.
+    /// Checks that workers have receive queues of their own where requests are steered to them.
     fn check_steering(&self, admission: Admission) -> Result<()> {
         match &self.steer {
             Some(steer) if admission.has_one_receive_queue() => {
@@ -124,7 +124,7 @@ impl ServeSettings {
         }
     }
 
-    /// Whether there is a core for each worker and each thread beside them, where cores are named.
+    /// Checks that named cores suffice for the workers and the threads beside them.
     fn check_pin(&self, threads_beside: usize) -> Result<()> {
         let Pin::Cores(cores) = &self.pin.value else {
             return Ok(());
@@ -136,7 +136,7 @@ impl ServeSettings {
         Ok(())
     }
 
-    /// Whether the service works as long as its own classes ask for.
+    /// Checks that the service allows the service times of its own classes.
     fn check_spins(&self) -> Result<()> {
         let max_ns = self.max_spin_ns.value;
         let mut classes = self.workload.union();

@@ -81,12 +81,12 @@ pub(crate) struct Sourced<T> {
 }
 
 impl<T> Sourced<T> {
-    /// A value that stands at this place.
+    /// A value with its place.
     pub(crate) fn new(value: T, place: String) -> Self {
         Self { value, place }
     }
 
-    /// What it means; an error names the place.
+    /// Parses the value; an error names its place.
     pub(crate) fn parse<U, E: Display>(
         self,
         parse: impl FnOnce(&T) -> Result<U, E>,
@@ -100,7 +100,7 @@ impl<T> Sourced<T> {
         }
     }
 
-    /// An error that names the place.
+    /// An error that names the value's place.
     pub(crate) fn refused(&self, why: impl Display) -> anyhow::Error {
         usage(&self.place, why)
     }

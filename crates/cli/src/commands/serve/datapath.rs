@@ -1,4 +1,4 @@
-//! Where a server's requests come from: the kernel's UDP, or a device's packets by `AF_XDP`. Chosen when it starts.
+//! The datapath of a server, chosen at its start: the kernel's UDP, or a device's packets by `AF_XDP`.
 
 use crate::device_port::DevicePort;
 use headway::config::address;
@@ -32,7 +32,7 @@ impl ListenAddress {
         }
     }
 
-    /// The port asked for.
+    /// The requested port.
     pub(super) fn port(&self) -> u16 {
         match self {
             Self::Udp(addr) => addr.port(),
@@ -40,7 +40,7 @@ impl ListenAddress {
         }
     }
 
-    /// Takes the port. An error says what to do.
+    /// Binds the port. An error names the remedy.
     pub(super) fn open(&self, steering: Steering) -> Result<ServeDatapath, String> {
         match self {
             Self::Udp(addr) => UdpDatapath::bind(*addr)
@@ -76,7 +76,7 @@ pub(super) fn is_of_device(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<XskError>())
 }
 
-/// A port that was taken.
+/// A bound port.
 #[derive(Debug)]
 pub(super) enum ServeDatapath {
     Udp(UdpDatapath),
@@ -84,7 +84,7 @@ pub(super) enum ServeDatapath {
 }
 
 impl ServeDatapath {
-    /// An address at which the server is asked.
+    /// An address at which the server receives requests.
     pub(super) fn address(&self) -> SocketAddr {
         match self {
             Self::Udp(udp) => udp.local_addr(),
@@ -100,7 +100,7 @@ pub(super) enum ServeRx {
     Xdp(Arc<XskRx>),
 }
 
-/// A way out of either kind.
+/// A sender of either kind.
 #[derive(Debug)]
 pub(super) enum ServeTx {
     Udp(UdpTx),
@@ -139,7 +139,7 @@ fn wrapped<R, T>(
 }
 
 impl Rx for ServeRx {
-    /// Of UDP alone.
+    /// The scratch of a UDP queue; `None` for `AF_XDP`.
     type Scratch = Option<Batch>;
 
     #[inline]

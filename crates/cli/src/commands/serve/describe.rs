@@ -1,4 +1,4 @@
-//! What a server says at its start: everything that was chosen for it.
+//! The description that a server prints at its start: all its settings.
 
 use super::interrupt::Interruption;
 use super::settings::ServeSettings;

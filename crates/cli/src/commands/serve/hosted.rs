@@ -1,7 +1,9 @@
-//! A server among the applications that trade the cores of a host.
+//! A server as one of the applications that share the cores of a host.
 
+use super::config::{File, Flags as _, Sourced};
 use crate::commands::host::args::DaemonChoice;
 use crate::commands::host::client_error;
+use crate::error::usage;
 use anyhow::Result;
 use headway_host::client::{ClientOptions, HostClient};
 use headway_kthread::CoreSource;
@@ -14,7 +16,7 @@ pub(super) struct HostedFlags {
     #[arg(long, value_name = "NAME")]
     pub(super) host: Option<String>,
     /// The daemon, by the socket at which applications register [default: that of the system, else that of this user]
-    #[arg(long, value_name = "PATH", requires = "host")]
+    #[arg(long, value_name = "PATH")]
     pub(super) socket: Option<PathBuf>,
 }
 
@@ -22,22 +24,41 @@ pub(super) struct HostedFlags {
 pub(super) struct HostedApp {
     name: String,
     daemon: DaemonChoice,
-    /// Whether the number of workers was chosen.
+    /// Whether the user set the number of workers.
     asks_workers: bool,
 }
 
 impl HostedFlags {
-    pub(super) fn app(self, asks_workers: bool) -> Option<HostedApp> {
-        Some(HostedApp {
-            name: self.host?,
-            daemon: DaemonChoice::at(self.socket),
+    /// Flags over file.
+    pub(super) fn app(self, file: &File, asks_workers: bool) -> Result<Option<HostedApp>> {
+        let set = &file.config;
+        let host = file.given_if_set("host", self.host, &set.host);
+        let in_file = set.socket.as_ref();
+        let Some(host) = host else {
+            if self.socket.is_some() {
+                let why =
+                    "it is the daemon's of --host: name the application by --host, or leave it out";
+                return Err(usage("--socket", why));
+            }
+            return match in_file {
+                Some(socket) => Err(Sourced::refused(
+                    &file.given("socket", None, &set.socket, || socket.get_ref().clone()),
+                    "it is the daemon's of `host`: say `host`, or leave it out",
+                )),
+                None => Ok(None),
+            };
+        };
+        let socket = self.socket.or(in_file.map(|path| path.get_ref().into()));
+        Ok(Some(HostedApp {
+            name: host.value,
+            daemon: DaemonChoice::at(socket),
             asks_workers,
-        })
+        }))
     }
 }
 
 impl HostedApp {
-    /// Registers with the daemon. Workers whose number nobody chose are as many as the cores that the daemon may grant.
+    /// Registers with the daemon. By default there is a worker for each core that the daemon may grant.
     pub(super) fn register(&self, workers: &mut usize) -> Result<Arc<HostClient>> {
         let socket = self.daemon.find()?;
         let options = ClientOptions {

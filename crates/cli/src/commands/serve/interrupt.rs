@@ -1,4 +1,4 @@
-//! How a server interrupts requests: the flags, what they mean, and which of them it would not heed.
+//! How a server interrupts requests: the flags, their meaning, and the checks for flags without effect.
 
 use super::config::{File, Flags, Sourced};
 use crate::args::ResumeFlag;
@@ -12,7 +12,7 @@ use headway_runtime::{Admission, Builder, Layout, Mechanism, StartError};
 use headway_workload::Workload;
 use std::time::Duration;
 
-/// By what a dispatcher interrupts.
+/// The mechanism by which a dispatcher interrupts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(super) enum PreemptFlag {
     /// A flag that the handlers' probes look at
@@ -35,21 +35,22 @@ impl From<PreemptFlag> for Mechanism {
 
 #[derive(clap::Args)]
 pub(super) struct InterruptFlags {
-    /// Where an interrupted request goes on [default: anywhere; own-worker for kv, whose storage engine cannot change threads]
+    /// Where an interrupted request resumes [default: anywhere; own-worker for kv, whose storage engine cannot change threads]
     #[arg(long, value_enum, value_name = "WHERE")]
     resume: Option<ResumeFlag>,
-    /// By what requests are interrupted where a dispatcher decides; tsc needs a policy with quanta, signals need a dispatcher with a thread of its own, and spin or echo [default: flag]
+    /// Mechanism that interrupts requests where a dispatcher decides; tsc needs a policy with quanta, signals need a dispatcher with a thread of its own, and
+    /// spin or echo [default: flag]
     #[arg(long, value_enum, value_name = "MECHANISM")]
     preempt: Option<PreemptFlag>,
-    /// Interrupt requests only where their handlers say that they are long: those of spin's long classes, and SCANs of kv
+    /// Interrupt only requests whose handlers declare themselves long: spin's long classes, and SCANs of kv
     #[arg(long)]
     feedback: bool,
-    /// How often workers that take turns as the dispatcher, or at the receive queue, poll for arrivals while a request runs, at least 1us [default: 25us]
+    /// Interval at which workers that share the dispatcher's work, or a receive queue, poll for arrivals during a request, at least 1us [default: 25us]
     #[arg(long, value_name = "TIME")]
     look_every: Option<String>,
 }
 
-/// What was decided; what nobody chose is `None`.
+/// The decided settings; `None` where neither flags nor file set a value.
 pub(super) struct Interruption {
     pub(super) resume: Sourced<Resume>,
     preempt: Option<Sourced<Mechanism>>,
@@ -58,7 +59,7 @@ pub(super) struct Interruption {
 }
 
 impl Interruption {
-    /// Flags over file over what the service bears.
+    /// Merges flags over file over the service's defaults.
     pub(super) fn of(flags: InterruptFlags, file: &File, app: BuiltInApp) -> Result<Self> {
         let set = &file.config;
         let preempt = flags.preempt.map(Mechanism::from);
@@ -90,19 +91,19 @@ impl Interruption {
         })
     }
 
-    /// By what a dispatcher interrupts.
+    /// The mechanism by which a dispatcher interrupts.
     pub(super) fn mechanism(&self) -> Mechanism {
         self.preempt
             .as_ref()
             .map_or(Mechanism::Flag, |given| given.value)
     }
 
-    /// Whether only requests that say that they are long are interrupted.
+    /// Whether the server interrupts only requests that declare themselves long.
     pub(super) fn by_feedback(&self) -> bool {
         self.feedback.value
     }
 
-    /// Refuses what the service does not bear.
+    /// Refuses mechanisms that the service's handlers do not tolerate.
     pub(super) fn check_app(&self, app: BuiltInApp) -> Result<()> {
         let (promises, name) = (app.promises(), app.name());
         if !promises.allow_resume(self.resume.value) {
@@ -118,7 +119,7 @@ impl Interruption {
         }
     }
 
-    /// Refuses what a server that carries the policy out like this does not heed, or cannot do.
+    /// Refuses settings that a server with this execution of the policy ignores or cannot provide.
     pub(super) fn check(
         &self,
         policy: &ServerSpec,
@@ -157,7 +158,7 @@ impl Interruption {
         }
     }
 
-    /// Refuses to go by feedback where no handler gives any.
+    /// Refuses interruption by feedback where no handler gives feedback.
     pub(super) fn check_longs(&self, app: BuiltInApp, workload: &Workload) -> Result<()> {
         if !self.feedback.value || !app.longs(workload).is_empty() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! `--stats`: what a server does, one line per class, every so often.
+//! `--stats`: prints a server's statistics at intervals, one line per class.
 
 use crate::commands::sim::ranges;
 use headway_policy::{BitSet, ClassId, Plan};
@@ -6,7 +6,7 @@ use headway_report::{Histogram, format};
 use headway_runtime::{ClassStats, FeedbackStats, JournalEntry, Stats};
 use std::time::Duration;
 
-/// Counts between two lines.
+/// The counts since the last lines.
 pub(super) struct Meter {
     last: Stats,
     /// Times in the server since the last lines, ns, by class.
@@ -28,7 +28,7 @@ impl Meter {
         self.sojourns_ns[usize::from(entry.class)].record(entry.sojourn_ns);
     }
 
-    /// The lines for the time since the last ones. UNKNOWN has one once such a request came.
+    /// The lines for the time since the last ones. UNKNOWN has a line after its first request.
     pub(super) fn lines(
         &mut self,
         stats: Stats,
@@ -80,7 +80,7 @@ impl Meter {
     }
 }
 
-/// How handlers misused the calls that say what is long; nothing if they did not.
+/// Misuses by handlers of the calls that declare long parts; empty if there are none.
 fn misused(feedback: &FeedbackStats) -> String {
     if !feedback.is_misused() {
         return String::new();
@@ -91,7 +91,7 @@ fn misused(feedback: &FeedbackStats) -> String {
     )
 }
 
-/// Where a class runs, while anything is reserved.
+/// The workers that may run a class, while the policy reserves any.
 fn reservation(plan: &Plan, class: usize) -> String {
     if plan.groups.is_empty() {
         return ", nothing reserved".into();

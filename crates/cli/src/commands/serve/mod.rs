@@ -38,7 +38,7 @@ use std::time::{Duration, Instant};
 use toml::Spanned;
 use watch::{WatchThread, Wish};
 
-/// No request may keep a worker for longer, unless that is asked for: the wire header alone can ask for 4.3 s.
+/// The default limit of a request's service time. The wire header alone could ask for 4.3 s.
 const MAX_SPIN: &str = "100ms";
 const DRAIN_NS: u64 = 10_000_000_000;
 
@@ -98,7 +98,7 @@ impl Args {
         let app = self.app.or(set.app).unwrap_or_default();
         let has_policy = self.policy.is_some() || set.policy.is_some();
         let rack = self.rack.membership(has_policy)?;
-        // Until the rack says otherwise.
+        // The policy until the rack assigns another.
         let usual = if rack.is_some() { "c-fcfs" } else { "darc" };
         let policy = file
             .given("policy", self.policy, &set.policy, || usual.into())
@@ -110,7 +110,7 @@ impl Args {
             Layout::default,
         );
         let asks_workers = self.workers.is_some() || set.workers.is_some();
-        let host = self.hosted.app(asks_workers);
+        let host = self.hosted.app(&file, asks_workers)?;
         let interruption = Interruption::of(self.interrupt, &file, app)?;
         Ok(ServeSettings {
             workers: file.given("workers", self.workers, &set.workers, || {
@@ -181,7 +181,7 @@ fn control_place(path: Option<PathBuf>, off: bool, file: &config::File) -> Sourc
     file.given("ctl", given, &set, || Place::ByPort)
 }
 
-/// Another value that stands where this one does.
+/// Another value with the place of this one.
 fn at_place<T, U>(set: &Spanned<T>, value: U) -> Spanned<U> {
     Spanned::new(set.span(), value)
 }
@@ -210,11 +210,11 @@ fn announce(server: &Server, settings: &ServeSettings) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// A wrapper such as `timeout` sends its signal to the server and to the server's group: what comes so soon after the first means the same stop.
+/// A wrapper such as `timeout` signals the server and its group. A second signal this soon after the first belongs to the same stop.
 const SAME_STOP: Duration = Duration::from_millis(200);
 
-/// SIGTERM and SIGINT begin a graceful stop, and end the process when one of them comes again. The signals by which other servers read their
-/// settings anew are refused: their default is to end the process.
+/// SIGTERM and SIGINT begin a graceful stop; a second one ends the process. The handler ignores the signals that make other servers reload
+/// their settings, since their default ends the process.
 fn heed_signals(leaving: Leaving) -> Result<()> {
     let heeded = [SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2];
     let mut signals = Signals::new(heeded).context("cannot watch for signals")?;
@@ -226,7 +226,7 @@ fn heed_signals(leaving: Leaving) -> Result<()> {
                 match (signal, first) {
                     (SIGTERM | SIGINT, Some(first)) if first.elapsed() < SAME_STOP => {}
                     (SIGTERM | SIGINT, Some(_)) => {
-                        // It ends the process, so there is nothing to do where it fails.
+                        // The call ends the process, so its failure has no remedy.
                         let _ = emulate_default_handler(signal);
                     }
                     (SIGTERM | SIGINT, None) => {

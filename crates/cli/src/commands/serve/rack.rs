@@ -28,7 +28,7 @@ pub(super) struct RackFlags {
 pub(super) struct RackMembership {
     rack: SocketAddr,
     key: AgentKey,
-    /// Whether the control plane says what the server runs.
+    /// Whether the control plane chooses the server's policy.
     pub(super) directed: bool,
 }
 
@@ -59,7 +59,7 @@ impl RackMembership {
     }
 }
 
-/// Ends a server: at once, or once its rack knows that it leaves.
+/// Stops a server at once, or after its rack knows that it leaves.
 pub(super) struct Leaving {
     stopper: Stopper,
     agent: Option<Arc<AtomicBool>>,
@@ -129,7 +129,7 @@ struct ServerAgent {
     /// Classes of the server, UNKNOWN not counted.
     declared: usize,
     rack: SocketAddr,
-    /// The order given to the server last.
+    /// The last order to the server.
     given: u64,
 }
 

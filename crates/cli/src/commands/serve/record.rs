@@ -9,9 +9,10 @@ use std::collections::BinaryHeap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Entries come in the order of completion. They wait until no request in the server can be older: a request that takes longer than this is left out.
+/// Entries arrive in the order of completion and wait until no running request can be older. The record leaves out a request that takes longer than
+/// this.
 const WINDOW_NS: u64 = 10_000_000_000;
-/// The most entries that wait, about 100 MB.
+/// The largest number of waiting entries, about 100 MB.
 const WAITING_MAX: usize = 4_000_000;
 
 /// Puts entries in order and writes them.
@@ -21,7 +22,7 @@ pub(super) struct TraceRecorder {
     /// The earliest arrival on top: arrival, class, processor time.
     waiting: BinaryHeap<Reverse<(u64, u16, u64)>>,
     newest_ns: u64,
-    /// Of the first record and the last one written.
+    /// The arrivals of the first and the last written record.
     written_ns: Option<(u64, u64)>,
     recorded: u64,
     late: u64,
@@ -54,7 +55,7 @@ impl TraceRecorder {
             .push(Reverse((entry.arrived_ns, entry.class, entry.cpu_ns)));
     }
 
-    /// Writes what nothing can come before any more.
+    /// Writes the entries that no later one can precede.
     pub(super) fn write_settled(&mut self) -> io::Result<()> {
         while let Some(&Reverse((arrived_ns, ..))) = self.waiting.peek() {
             let is_settled = arrived_ns.saturating_add(WINDOW_NS) <= self.newest_ns;

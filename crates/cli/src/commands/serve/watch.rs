@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub(super) const JOURNAL_ENTRIES: usize = 1 << 16;
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// What is to be watched.
+/// The consumers of the journal.
 pub(super) struct Wish {
     /// Time between two sets of lines.
     pub(super) stats: Option<Duration>,
@@ -50,7 +50,7 @@ pub(super) struct WatchThread {
 }
 
 impl WatchThread {
-    /// Begins to watch, if anything is to be; `interrupts` says whether the policy interrupts requests.
+    /// Starts the thread, if there is a consumer; `interrupts` says whether the policy interrupts requests.
     pub(super) fn begin(server: &Server, wish: Wish, interrupts: bool) -> Result<Option<Self>> {
         let observer = server.observer();
         let Some(journal) = observer.take_journal() else {
@@ -93,7 +93,7 @@ struct ServeWatcher {
     journal: Journal,
     meter: Option<(Duration, Meter)>,
     recorder: Option<TraceRecorder>,
-    /// Why there is no recorder any more.
+    /// The reason why the recorder stopped.
     failed: Option<std::io::Error>,
 }
 

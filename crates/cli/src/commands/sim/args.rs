@@ -38,13 +38,13 @@ pub(crate) struct Args {
     pub(super) to: Destination,
 }
 
-/// Who ran where and when, for looking at.
+/// A recording of which request ran where and when.
 #[derive(clap::Args)]
 pub(super) struct TraceArgs {
-    /// Write who ran where and when, and why the others waited, as a trace for Perfetto (ui.perfetto.dev)
+    /// Write a trace for Perfetto (ui.perfetto.dev): which request ran where and when, and why the others waited
     #[arg(long, value_name = "FILE")]
     pub(super) trace_out: Option<PathBuf>,
-    /// Write a page with the results and a drawing of who ran where
+    /// Write a page with the results and a drawing of which request ran where
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// The part of the run that --trace-out and --html show: 20ms..21ms [default: some 500 requests after the warm-up]

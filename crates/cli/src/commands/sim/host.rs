@@ -91,7 +91,7 @@ impl Args {
         ])
     }
 
-    /// The duration that was asked for, or the time that the requests take.
+    /// The requested duration, or the time that the requests take.
     fn host_duration_ns(&self, apps: &[App]) -> u64 {
         match self.extent.length(DEFAULT_REQUESTS) {
             Length::Duration(ns) => ns,

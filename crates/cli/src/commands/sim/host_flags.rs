@@ -1,4 +1,4 @@
-//! The flags that only a host has.
+//! Flags that apply to a host only.
 
 use crate::args;
 use crate::error::usage;
@@ -6,7 +6,7 @@ use anyhow::Result;
 use headway_policy::PolicySpec;
 use headway_sim::host::HostCosts;
 
-/// What only a host has.
+/// The flags of a simulated host.
 #[derive(clap::Args)]
 pub(super) struct HostFlags {
     /// An application that shares the host's cores, repeatable: NAME:workload=…,load=…|rate=…[,cores=G[..MOST]]
@@ -24,7 +24,7 @@ pub(super) struct HostFlags {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2),
           help_heading = "Host (policies static, interval, shenango)")]
     pub(super) threads_per_core: Option<u8>,
-    /// What moving cores costs, instead of Shenango's figures: daemon, leave, wake, park, spin, packet, overhead
+    /// Costs of moving cores [default: Shenango's figures]: daemon, leave, wake, park, spin, packet, overhead
     #[arg(
         long,
         value_name = "KEY=TIME[,…]",
@@ -34,7 +34,7 @@ pub(super) struct HostFlags {
 }
 
 impl HostFlags {
-    /// Refuses what only a host heeds under another policy.
+    /// Refuses these flags under a policy that is not a host's.
     pub(super) fn refuse_without_host(&self, policy: &PolicySpec) -> Result<()> {
         let names = headway_policy::host::systems::NAMES.join(", ");
         if !self.app.is_empty() {

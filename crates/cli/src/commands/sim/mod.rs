@@ -97,7 +97,7 @@ impl Args {
 }
 
 impl TraceArgs {
-    /// Refuses every flag where nothing can be shown, and says why.
+    /// Refuses the flags of a recording where there is none to show, and says why.
     fn refuse(&self, why: &str) -> Result<()> {
         let given = [
             ("--trace-out", self.trace_out.is_some()),

@@ -1,9 +1,9 @@
-//! What `headway sim` prints of any run.
+//! The output of `headway sim` for any run.
 
 use headway_report::{Run, Verdict, format};
 use std::process::ExitCode;
 
-/// Says whether the SLO was met, and what was not.
+/// Says whether the run meets the SLO, and which bounds it misses.
 pub(crate) fn tell_verdict(verdict: &Verdict) -> ExitCode {
     match verdict {
         Verdict::Met => return ExitCode::SUCCESS,
@@ -18,7 +18,7 @@ pub(crate) fn tell_verdict(verdict: &Verdict) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// What was run, in a line.
+/// The setup of the run in one line.
 pub(crate) fn headline(run: &Run) -> String {
     let meta = &run.meta;
     let params: String = meta

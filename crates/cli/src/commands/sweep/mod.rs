@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 const DEFAULT_REQUESTS: u64 = 1_000_000;
-/// Most replications where an interval is waited for and nothing else is said.
+/// The default limit of replications with `--until-ci`.
 const MOST_REPLICATIONS: u64 = 100;
 
 #[derive(clap::Args)]
@@ -35,13 +35,13 @@ pub(crate) struct Args {
     size: Size,
     #[command(flatten)]
     extent: LengthFlags,
-    /// Runs of different seeds per point, from 2 on with intervals; with --until-ci the most of them [default: 1, or 100]
+    /// Replications per point with different seeds, two or more for intervals; with --until-ci their largest number [default: 1, or 100]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1000))]
     replications: Option<u64>,
     /// Replicate each point until the 95 % interval is this tight: 2% of the estimate either way
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     until_ci: Option<f64>,
-    /// The figure that --until-ci waits for: class.GET.latency.p99
+    /// The figure whose interval --until-ci makes tight: class.GET.latency.p99
     #[arg(
         long,
         value_name = "FIGURE",
@@ -49,10 +49,10 @@ pub(crate) struct Args {
         requires = "until_ci"
     )]
     ci_of: String,
-    /// Run the I-th of N pieces of the sweep only, to be put together by --merge
+    /// Run only the I-th of N pieces of the sweep; --merge joins the pieces
     #[arg(long, value_name = "I/N", value_parser = pieces::part)]
     shard: Option<ShardNumber>,
-    /// Put pieces together instead of running: as if the sweep had been run whole
+    /// Join the pieces of a sweep instead of running it; the result equals that of a whole run
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = [
         "policies", "workload", "loads", "load", "rate", "workers", "servers", "requests", "duration", "seed", "replications",
         "until_ci", "ci_of", "shard", "threads", "costs", "dispatch_cost", "network", "queue_limit",
@@ -66,7 +66,7 @@ pub(crate) struct Args {
     costs: CostFlags,
     #[command(flatten)]
     circumstances: Circumstances,
-    /// Say which points meet this; exit with 1 when none does: class.*.slowdown.p999<=10
+    /// SLO; name the points that meet it, and exit with 1 when none does: class.*.slowdown.p999<=10
     #[arg(long, value_name = "EXPR")]
     slo: Option<String>,
     /// Also write the curves as an HTML page
@@ -111,7 +111,7 @@ impl Args {
         }
     }
 
-    /// Runs the sweep, or the piece of it that was asked for.
+    /// Runs the sweep, or the chosen piece of it.
     fn simulate(&self, slo: Option<&Slo>) -> Result<SweepPiece> {
         let all = self.experiments()?;
         let classes = all[0].workload.class_names();
@@ -170,7 +170,7 @@ impl Args {
         })
     }
 
-    /// What is waited for, where something is.
+    /// The precision that `--until-ci` asks for, if given.
     fn precision(&self, classes: &[&str]) -> Result<Option<Precision>> {
         let Some(relative) = self.until_ci else {
             return Ok(None);

@@ -1,8 +1,8 @@
-//! A sweep cut in pieces, and put together again.
+//! A sweep split into pieces, and merged again.
 //!
 //! The points of a sweep are dealt to the pieces in turn, so that each gets its part of the high
-//! loads, which take longest. Every point is run as it would be in the whole sweep; merging puts
-//! them back in order, and what comes out is the whole sweep's output to the byte.
+//! loads, which take longest. Every point runs as it would in the whole sweep. Merging restores the
+//! order, so the output equals the whole sweep's to the byte.
 
 use crate::error::usage;
 use anyhow::Result;
@@ -49,7 +49,7 @@ pub(super) struct SweepPiece {
     pub(super) runs: Vec<Run>,
     /// Whose they are.
     points: Vec<PointName>,
-    /// Which piece of what, where it is one.
+    /// The piece and its sweep, where this is a piece.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shard: Option<Shard>,
 }
@@ -60,18 +60,18 @@ struct PointName {
     /// The policy as it was asked for.
     policy: String,
     load: f64,
-    /// How many runs are its own.
+    /// The number of the point's runs.
     replications: usize,
 }
 
-/// Which piece of which sweep.
+/// The identity of a piece and of its sweep.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Shard {
     index: usize,
     of: usize,
     /// Points of the whole sweep.
     points: usize,
-    /// Of all that the whole sweep depends on.
+    /// The fingerprint of all inputs of the whole sweep.
     digest: String,
 }
 

@@ -9,9 +9,11 @@ use std::io;
 use std::net::UdpSocket;
 use std::ops::Range;
 
-use libc::{c_int, iovec, timespec};
+use libc::{c_int, iovec, sockaddr_in6, timespec};
 
 use super::messages::Messages;
+use super::slots::write_name;
+use crate::slot::Peer;
 
 /// Messages and the buffers that they point to, boxed so that the pointers stay valid when they move.
 struct Buffered<const N: usize, const BYTES: usize> {
@@ -35,17 +37,34 @@ impl<const N: usize, const BYTES: usize> Buffered<N, BYTES> {
     }
 }
 
-/// Up to `N` datagrams of at most `BYTES` bytes, to be sent to a connected socket's peer.
+/// Up to `N` datagrams of at most `BYTES` bytes, to be sent to one address: a connected socket's peer, or the one of [`address_to`](Self::address_to).
 pub struct Outbox<const N: usize, const BYTES: usize> {
     buffered: Buffered<N, BYTES>,
+    /// Boxed, so that the messages' pointers to it stay valid.
+    name: Box<sockaddr_in6>,
 }
 
 impl<const N: usize, const BYTES: usize> Outbox<N, BYTES> {
     /// A batch of empty buffers.
     #[must_use]
     pub fn new() -> Self {
-        let buffered = Buffered::new();
-        Self { buffered }
+        // SAFETY: a structure of integers, for which zeros are values.
+        let name = unsafe { std::mem::zeroed() };
+        Self {
+            buffered: Buffered::new(),
+            name: Box::new(name),
+        }
+    }
+
+    /// Sends all further messages to this address, by a socket of this family that is not connected.
+    pub fn address_to(&mut self, to: Peer, is_v4: bool) {
+        let bytes = write_name(&mut self.name, to, is_v4);
+        let name = &raw mut *self.name;
+        for i in 0..N {
+            let message = self.buffered.messages.header_mut(i);
+            message.msg_name = name.cast();
+            message.msg_namelen = bytes;
+        }
     }
 
     /// Lets `write` fill message `i` and return its length.
@@ -70,7 +89,8 @@ impl<const N: usize, const BYTES: usize> Outbox<N, BYTES> {
     /// The kernel refused the first, or reports that an earlier datagram reached no listener.
     #[inline]
     pub fn send(&mut self, socket: &UdpSocket, range: Range<usize>) -> io::Result<usize> {
-        // SAFETY: the messages point to the outbox's own buffers, each at most `BYTES` long, borrowed exclusively through the call.
+        // SAFETY: the messages point to the outbox's own buffers, each at most `BYTES` long, and to its name or none, borrowed
+        // exclusively through the call.
         unsafe { self.buffered.messages.send(socket, range, 0) }
     }
 }

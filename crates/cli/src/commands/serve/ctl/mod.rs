@@ -1,7 +1,7 @@
 //! The server's end of its control socket: a thread that listens, and one for each client.
 //!
-//! Nothing here runs on the server's threads. A client has a few seconds in all, and there are only so many at once: one that hangs keeps
-//! nobody else from an answer.
+//! Nothing here runs on the server's threads. Each client has a few seconds, and their number is limited, so a client that hangs does not block
+//! the others.
 
 mod status;
 
@@ -30,9 +30,9 @@ pub(crate) trait Responder: Send + Sync + 'static {
     fn respond(&self, request: CtlRequest) -> CtlResponse;
 }
 
-/// A client has so long in all.
+/// The total time that a client gets.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Clients that are answered at once; more are turned away.
+/// Clients served at the same time; the server rejects further ones.
 const CLIENTS_MAX: usize = 16;
 /// Requests that one connection may make.
 const REQUESTS_MAX: usize = 64;
@@ -40,7 +40,7 @@ const REQUESTS_MAX: usize = 64;
 /// Where to listen for control.
 #[derive(Clone, Debug)]
 pub(crate) enum Place {
-    /// Nowhere.
+    /// Do not listen.
     Off,
     /// At this path.
     At(PathBuf),
@@ -54,7 +54,7 @@ pub(crate) struct ControlSocket {
     file: SocketFile,
 }
 
-/// The socket's path, and which file there is ours: it is removed when this is dropped.
+/// The socket's path, and the identity of the file that this process made there. Dropping this removes the file.
 pub(crate) struct SocketFile {
     path: PathBuf,
     inode: u64,
@@ -62,7 +62,7 @@ pub(crate) struct SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another process that took the path meanwhile keeps it.
+        // The path stays if another process has taken it meanwhile.
         if fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }
@@ -119,12 +119,12 @@ impl ControlSocket {
         Ok(Self { listener, file })
     }
 
-    /// Where it lies.
+    /// The socket's path.
     pub(crate) fn path(&self) -> &Path {
         &self.file.path
     }
 
-    /// Answers clients from now on, until the process ends. What it returns removes the socket when it is dropped.
+    /// Answers clients until the process ends. Dropping the returned value removes the socket.
     pub(crate) fn answer(self, subject: impl Responder) -> io::Result<SocketFile> {
         let Self { listener, file } = self;
         let uid = place::own_uid()?;
@@ -136,7 +136,7 @@ impl ControlSocket {
                 for stream in listener.incoming() {
                     match stream {
                         Ok(stream) => accept(stream, uid, &subject, &clients),
-                        // Out of descriptors, most likely: some come free.
+                        // The process is probably out of descriptors; the thread retries when some are free.
                         Err(_) => std::thread::sleep(Duration::from_millis(100)),
                     }
                 }
@@ -145,7 +145,7 @@ impl ControlSocket {
     }
 }
 
-/// One of the clients that are answered at once.
+/// The place of one of the clients served at the same time.
 struct Client(Arc<AtomicUsize>);
 
 impl Drop for Client {
@@ -178,7 +178,7 @@ fn accept(stream: UnixStream, uid: u32, subject: &Arc<impl Responder>, clients: 
         });
 }
 
-/// A stream that is read until a deadline: a byte now and then does not prolong it.
+/// A stream with one deadline for all reads, which single bytes do not prolong.
 struct Until<'a> {
     stream: &'a UnixStream,
     deadline: Instant,

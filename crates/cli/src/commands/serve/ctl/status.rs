@@ -1,4 +1,4 @@
-//! What a running server says of itself.
+//! The status of a running server.
 
 use super::Responder;
 use crate::ctl::protocol::{CtlRequest, CtlResponse};
@@ -26,7 +26,7 @@ pub(in crate::commands::serve) struct Subject {
 }
 
 impl Subject {
-    /// That of this server, which has just started.
+    /// The status source of a server that has just started.
     pub(in crate::commands::serve) fn of(server: &Server) -> Self {
         Self {
             observer: server.observer(),
@@ -142,7 +142,7 @@ fn class(stats: &ClassStats) -> Value {
     })
 }
 
-/// What handlers said of long parts, and their mistakes.
+/// The long parts that handlers declared, and their misuses of these calls.
 fn feedback(counts: &FeedbackStats) -> Value {
     json!({
         "said_long": counts.said_long,
@@ -152,7 +152,7 @@ fn feedback(counts: &FeedbackStats) -> Value {
     })
 }
 
-/// Requests that could not yield when they were asked to, by what held them.
+/// Requests that could not yield on demand, by the section that prevented it.
 fn held(held: &HeldSections) -> Value {
     let kinds = held.kinds().map(|(kind, counts)| {
         let counts = json!({ "count": counts.count, "ns": counts.ns, "yields": counts.yields });
@@ -175,7 +175,7 @@ fn as_object(params: &Params) -> Value {
     Value::Object(params.collect::<Map<_, _>>())
 }
 
-/// What was changed.
+/// The changed parameters.
 fn changes(changes: &[ParamChange]) -> Value {
     let changes = changes.iter().map(|ParamChange { key, old, new }| {
         json!({ "param": key, "old": old.to_string(), "new": new.to_string() })

@@ -1,0 +1,125 @@
+//! `reproduce` of a figure that is measured on applications that share cores: daemon, server, batch program and client are real, and small.
+
+use super::{headway, json};
+
+/// Two systems at two loads.
+const TINY: &str = r#"
+title = "a tiny host"
+paper = "none"
+figure = "none"
+testbed = "none"
+papers = "shenango-fig5"
+
+[host]
+cores = 2
+
+[host.workload]
+name = "tiny"
+
+[[host.workload.class]]
+name = "request"
+share = 1.0
+service = { dist = "constant", mean = "50us" }
+
+[full]
+rounds = 2
+
+[fast]
+rounds = 2
+
+[[place]]
+name = "steps"
+steps = [{ rate = 300, lasts = "200ms" }, { rate = 1500, lasts = "200ms" }]
+
+[[system]]
+name = "Shenango"
+policy = "shenango"
+guaranteed = 1
+batch = true
+
+[[system]]
+name = "alone"
+policy = "static"
+guaranteed = 2
+batch = false
+
+[[claim]]
+says = "nothing is left by who holds all cores"
+of = "alone"
+figure = "batch_cores"
+at = "steps"
+expect = { at_most = 0.0 }
+
+[[claim]]
+says = "requests take their time"
+of = "Shenango"
+figure = "p999_us"
+at = "steps"
+expect = { at_least = 50.0 }
+"#;
+
+#[test]
+fn a_figure_of_a_host_is_measured_and_simulated() {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if cores < 2 {
+        eprintln!("SKIPPED a_figure_of_a_host_is_measured_and_simulated: it needs two cores");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tiny.toml");
+    std::fs::write(&file, TINY).unwrap();
+    let page = folder.path().join("page.html");
+    let args = [
+        "reproduce",
+        file.to_str().unwrap(),
+        "--fast",
+        "--format",
+        "json",
+        "--html",
+    ];
+    let told = json(&[&args[..], &[page.to_str().unwrap()]].concat());
+    let told = &told["results"][0];
+    let runs = told["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4, "{told}");
+    for run in runs {
+        assert!(run["sent"].as_u64() > Some(200), "{run}");
+        assert_eq!(
+            (&run["lost"], &run["shed"]),
+            (&0.into(), &0.into()),
+            "{run}"
+        );
+        let has_batch = run["system"] == "Shenango";
+        for side in ["live", "simulated"] {
+            let figure = |name: &str| run[side][name].as_f64();
+            assert!(figure("p999_us") >= Some(49.0), "{side} {run}");
+            assert!(figure("worst_p999_us") >= figure("p999_us"), "{side} {run}");
+            assert_eq!(figure("batch_cores") > Some(0.0), has_batch, "{side} {run}");
+            assert!(figure("efficiency") > Some(0.0), "{side} {run}");
+        }
+    }
+    assert_eq!(told["claims"][0]["verdict"], "reproduced", "{told}");
+    assert_eq!(told["papers"]["name"], "shenango-fig5");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("a tiny host") && page.contains("The simulation of the paper"));
+}
+
+#[test]
+fn what_a_hosted_figure_cannot_be_given_is_refused() {
+    let refused = |args: &[&str], part: &str| {
+        let output = headway(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(part), "{said}");
+    };
+    refused(
+        &["reproduce", "shenango-fig4-live", "--workers", "2"],
+        "its file says what runs",
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("large.toml");
+    std::fs::write(&file, TINY.replace("cores = 2", "cores = 4000")).unwrap();
+    refused(
+        &["reproduce", file.to_str().unwrap()],
+        "4000 cores are to be dealt out",
+    );
+}

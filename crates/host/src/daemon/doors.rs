@@ -1,0 +1,195 @@
+//! The doorbells of applications, and how often each is heard.
+
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// An application's rings are heard so often in a window: twice as often as cores change hands on a busy host.
+pub(super) const RINGS_MAX: u32 = 32;
+/// One that has packets of a device also rings for those that it sends.
+pub(super) const PACKET_RINGS_MAX: u32 = 128;
+/// Such a window, ns.
+pub(super) const WINDOW_NS: u64 = 1_000_000;
+
+/// How often an application rang in this window. One that rings without end is not listened to until the window is over; what waits in its
+/// queues is seen at every look.
+#[derive(Clone, Copy, Debug, Default)]
+struct RingWindow {
+    begin_ns: u64,
+    rings: u32,
+}
+
+impl RingWindow {
+    /// One more ring; whether the application is still heard.
+    fn rang(&mut self, now_ns: u64, most: u32) -> bool {
+        if now_ns >= self.end_ns() {
+            *self = Self {
+                begin_ns: now_ns,
+                rings: 0,
+            };
+        }
+        self.rings += 1;
+        self.rings < most
+    }
+
+    fn end_ns(&self) -> u64 {
+        self.begin_ns + WINDOW_NS
+    }
+}
+
+struct Doorbell {
+    bell: OwnedFd,
+    window: RingWindow,
+    /// How often it is heard in a window.
+    most: u32,
+    muted: bool,
+}
+
+/// What a thread that sleeps is woken by.
+pub(super) struct Doors {
+    epoll: Epoll,
+    doorbells: HashMap<u64, Doorbell>,
+    muted: usize,
+}
+
+impl Doors {
+    /// With the descriptor that brings orders. It has no number of an application, and no limit.
+    pub(super) fn new(orders: BorrowedFd<'_>) -> io::Result<Self> {
+        let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+        epoll.add(orders, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        Ok(Self {
+            epoll,
+            doorbells: HashMap::new(),
+            muted: 0,
+        })
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        AsFd::as_fd(&self.epoll.0)
+    }
+
+    /// Is woken while this can be read, however often: the device's packets.
+    pub(super) fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(self
+            .epoll
+            .add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, 0))?)
+    }
+
+    /// An application's doorbell, which is heard `most` times in a window.
+    pub(super) fn add(&mut self, id: u64, bell: OwnedFd, most: u32) {
+        // An application that cannot ring is heard at the next look.
+        let _ = self.epoll.add(&bell, heard(id));
+        let window = RingWindow::default();
+        let muted = false;
+        self.doorbells.insert(
+            id,
+            Doorbell {
+                bell,
+                window,
+                most,
+                muted,
+            },
+        );
+    }
+
+    pub(super) fn remove(&mut self, id: u64) {
+        if let Some(doorbell) = self.doorbells.remove(&id) {
+            self.muted -= usize::from(doorbell.muted);
+            let _ = self.epoll.delete(&doorbell.bell);
+        }
+    }
+
+    /// Somebody rang: takes the events, and mutes who rings without end.
+    pub(super) fn rang(&mut self, now_ns: u64) {
+        // Doorbells are edges: nothing of theirs is read, so none can make this thread wait.
+        let mut events = [EpollEvent::empty(); 16];
+        let count = self
+            .epoll
+            .wait(&mut events, EpollTimeout::ZERO)
+            .unwrap_or(0);
+        for event in &events[..count] {
+            let Some(doorbell) = self.doorbells.get_mut(&event.data()) else {
+                continue;
+            };
+            if !doorbell.window.rang(now_ns, doorbell.most) {
+                let mut none = EpollEvent::new(EpollFlags::empty(), event.data());
+                doorbell.muted = self.epoll.modify(&doorbell.bell, &mut none).is_ok();
+                self.muted += usize::from(doorbell.muted);
+            }
+        }
+    }
+
+    /// Listens again to those whose window is over; when the next one's is.
+    pub(super) fn listen_again(&mut self, now_ns: u64) -> Option<u64> {
+        if self.muted == 0 {
+            return None;
+        }
+        let mut next_ns = None;
+        for (&id, doorbell) in &mut self.doorbells {
+            let end_ns = doorbell.window.end_ns();
+            if !doorbell.muted {
+                continue;
+            }
+            if now_ns >= end_ns {
+                // A ring of meanwhile is an edge then.
+                let _ = self.epoll.modify(&doorbell.bell, &mut heard(id));
+                doorbell.muted = false;
+                self.muted -= 1;
+            } else {
+                next_ns = Some(next_ns.map_or(end_ns, |next_ns: u64| next_ns.min(end_ns)));
+            }
+        }
+        next_ns
+    }
+}
+
+fn heard(id: u64) -> EpollEvent {
+    EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::eventfd::{EfdFlags, EventFd};
+
+    fn is_woken(doors: &Doors) -> bool {
+        let mut fds = [nix::poll::PollFd::new(
+            doors.as_fd(),
+            nix::poll::PollFlags::POLLIN,
+        )];
+        nix::poll::poll(&mut fds, nix::poll::PollTimeout::ZERO).unwrap() > 0
+    }
+
+    #[test]
+    fn who_rings_without_end_is_heard_again_in_the_next_window_and_others_always() {
+        let flags = EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC;
+        let bell = || EventFd::from_value_and_flags(0, flags).unwrap();
+        let (orders, endless, calm) = (bell(), bell(), bell());
+        let mut doors = Doors::new(orders.as_fd()).unwrap();
+        doors.add(2, endless.as_fd().try_clone_to_owned().unwrap(), RINGS_MAX);
+        doors.add(4, calm.as_fd().try_clone_to_owned().unwrap(), RINGS_MAX);
+        let mut heard = 0;
+        for round in 0..10 * RINGS_MAX {
+            endless.write(1).unwrap();
+            heard += u32::from(is_woken(&doors));
+            doors.rang(5 * WINDOW_NS + u64::from(round));
+        }
+        assert_eq!(heard, RINGS_MAX);
+        calm.write(1).unwrap();
+        assert!(is_woken(&doors), "another one is heard");
+        doors.rang(5 * WINDOW_NS + 400);
+        let end_ns = doors
+            .listen_again(5 * WINDOW_NS + 500)
+            .expect("one is muted");
+        assert!(!is_woken(&doors), "the window is not over");
+        assert_eq!(end_ns, 6 * WINDOW_NS);
+        assert_eq!(doors.listen_again(end_ns), None);
+        assert!(is_woken(&doors), "it rang meanwhile");
+        doors.rang(end_ns);
+        assert!(!is_woken(&doors));
+        endless.write(1).unwrap();
+        doors.remove(2);
+        assert!(!is_woken(&doors), "it is gone");
+    }
+}

@@ -1,0 +1,104 @@
+//! The batch program: Monte-Carlo pricing in POSIX threads that knows nothing of the daemon, and counts its work in a file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SOURCE: &str = include_str!("../../../host/examples/demo/pricer.c");
+/// How long it works alone, to learn what a core's worth of its work is.
+const ALONE: Duration = Duration::from_millis(700);
+
+/// Why there is no batch program.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// A file or process.
+    #[error("the batch program: {0}")]
+    System(#[from] std::io::Error),
+    /// The compiler refuses it, or is not there.
+    #[error(
+        "cc cannot compile the batch program: install a C compiler (apt-get install gcc libc6-dev)"
+    )]
+    Compiler,
+    /// It counts nothing.
+    #[error("the batch program counts no work in {0}: run it by hand")]
+    Idle(PathBuf),
+}
+
+/// The compiled program, and the file in which it counts.
+#[derive(Debug)]
+pub(super) struct BatchProgram {
+    pub(super) path: PathBuf,
+    pub(super) counter: PathBuf,
+    /// Its work in a second on one core that it has alone.
+    pub(super) per_core_s: f64,
+}
+
+/// Ends with its owner.
+struct Alone(Child);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl BatchProgram {
+    /// Compiles it in the folder, and lets it work alone for a while.
+    pub(super) fn new(folder: &Path) -> Result<Self, BatchError> {
+        let (source, path) = (folder.join("pricer.c"), folder.join("pricer"));
+        fs::write(&source, SOURCE)?;
+        let compiled = Command::new("cc")
+            .args(["-std=gnu11", "-O2", "-pthread", "-o"])
+            .args([&path, &source])
+            .arg("-lm")
+            .stderr(Stdio::null())
+            .status();
+        if !compiled.is_ok_and(|status| status.success()) {
+            return Err(BatchError::Compiler);
+        }
+        let mut program = Self {
+            path,
+            counter: folder.join("priced"),
+            per_core_s: f64::NAN,
+        };
+        program.reset()?;
+        let spawned = Command::new(&program.path)
+            .arg(&program.counter)
+            .arg("1")
+            .spawn()?;
+        let _alone = Alone(spawned);
+        program.await_work()?;
+        let (before, start) = (program.done(), Instant::now());
+        thread::sleep(ALONE);
+        let done = program.done() - before;
+        program.per_core_s = done as f64 / start.elapsed().as_secs_f64();
+        Ok(program)
+    }
+
+    /// Counts from nothing.
+    pub(super) fn reset(&self) -> Result<(), BatchError> {
+        Ok(fs::write(&self.counter, [0; 8])?)
+    }
+
+    /// What it has done since.
+    pub(super) fn done(&self) -> u64 {
+        let bytes = fs::read(&self.counter).unwrap_or_default();
+        bytes.try_into().map_or(0, u64::from_le_bytes)
+    }
+
+    /// Until it has begun.
+    pub(super) fn await_work(&self) -> Result<(), BatchError> {
+        let start = Instant::now();
+        while self.done() == 0 {
+            if start.elapsed() > Duration::from_secs(10) {
+                return Err(BatchError::Idle(self.counter.clone()));
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+}

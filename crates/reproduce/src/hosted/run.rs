@@ -1,0 +1,104 @@
+//! One run of one system at one place, as the client, the daemon and the simulator saw it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::live::Lag;
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HostedFigure {
+    /// 99.9th percentile of latencies, µs.
+    P999Us,
+    /// That of the worst 10 ms, by when requests were to be sent, µs.
+    WorstP999Us,
+    /// Work of the batch program, in cores.
+    BatchCores,
+    /// Service time of the requests ÷ time of the cores that the server had.
+    Efficiency,
+    /// Cores that went to an application, per second.
+    ReallocationsPerS,
+}
+
+impl HostedFigure {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::P999Us,
+        Self::WorstP999Us,
+        Self::BatchCores,
+        Self::Efficiency,
+        Self::ReallocationsPerS,
+    ];
+
+    /// As tables say it.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::P999Us => "p99.9, µs",
+            Self::WorstP999Us => "worst 10 ms' p99.9, µs",
+            Self::BatchCores => "batch work, cores",
+            Self::Efficiency => "efficiency",
+            Self::ReallocationsPerS => "reallocations/s",
+        }
+    }
+}
+
+/// The figures of a run; not a number where there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HostedFigures {
+    /// 99.9th percentile of latencies, µs.
+    pub p999_us: f64,
+    /// That of the worst 10 ms.
+    pub worst_p999_us: f64,
+    /// Work of the batch program, in cores.
+    pub batch_cores: f64,
+    /// Service time of the requests ÷ time of the cores that the server had.
+    pub efficiency: f64,
+    /// Cores that went to an application, per second.
+    pub reallocations_per_s: f64,
+}
+
+impl HostedFigures {
+    /// One of them.
+    #[must_use]
+    pub fn get(&self, figure: HostedFigure) -> f64 {
+        match figure {
+            HostedFigure::P999Us => self.p999_us,
+            HostedFigure::WorstP999Us => self.worst_p999_us,
+            HostedFigure::BatchCores => self.batch_cores,
+            HostedFigure::Efficiency => self.efficiency,
+            HostedFigure::ReallocationsPerS => self.reallocations_per_s,
+        }
+    }
+}
+
+/// One system at one place in one round.
+#[derive(Clone, Debug, Serialize)]
+pub struct HostedRun {
+    /// Which round, from 0.
+    pub round: usize,
+    /// The system's name.
+    pub system: String,
+    /// The place's name.
+    pub place: String,
+    /// How late requests left the client; a run in which too many were late does not count.
+    pub lag: Lag,
+    /// Requests sent.
+    pub sent: u64,
+    /// Requests without an answer.
+    pub lost: u64,
+    /// Requests that the server turned away.
+    pub shed: u64,
+    /// At the client, from the intended send; cores as the daemon counts them.
+    pub live: HostedFigures,
+    /// The same of the simulation of a host of as many cores.
+    pub simulated: HostedFigures,
+}
+
+impl HostedRun {
+    /// Whether the client sent in time.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        !self.lag.is_late()
+    }
+}
