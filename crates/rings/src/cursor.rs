@@ -45,6 +45,19 @@ impl ProducerCursor {
         }
     }
 
+    /// The producer of a ring that another producer left with these indices; of an empty one where they cannot be.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[must_use]
+    pub fn resumed(capacity: u32, produced: u32, consumed: u32) -> Self {
+        let mut cursor = Self::new(capacity, produced);
+        if produced.wrapping_sub(consumed) <= capacity {
+            cursor.consumed = consumed;
+        }
+        cursor
+    }
+
     /// How many entries may be written. Reads the other side's index only where fewer than `wanted` are known to be free.
     ///
     /// # Errors
