@@ -1,9 +1,10 @@
 //! One turn over the device and the lanes: what the daemon's loop calls.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use headway_rings::cursor::BrokenRing;
-use headway_rings::lane::{LANE_BYTES, LaneEnds, MOST_PACKET_BYTES, Taken};
+use headway_rings::lane::{LANE_BYTES, LANE_PACKETS, LaneEnds, MOST_PACKET_BYTES, Taken};
 use headway_rings::mapping::SharedMapping;
 use headway_xsk::{HostAddress, XskError, XskPort};
 
@@ -64,6 +65,17 @@ struct ApplicationLanes {
     /// Kthreads that lost their core with packets still in their lane, a bit each.
     draining: u64,
     is_broken: bool,
+    /// Packets ever put into each lane.
+    put: Vec<u64>,
+}
+
+/// Packets on their way into a lane, counted since it was attached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LaneWaiting {
+    /// Put into it.
+    pub put: u64,
+    /// Taken out of it, by what the application says: at least all but as many as the lane holds.
+    pub taken: u64,
 }
 
 impl DataPlane {
@@ -111,6 +123,7 @@ impl DataPlane {
             ends,
             draining: 0,
             is_broken: false,
+            put: vec![0; kthreads],
         });
         Ok(Some(number))
     }
@@ -138,9 +151,53 @@ impl DataPlane {
         self.lanes.counts
     }
 
+    /// Frames that the device had for applications and nobody took in time.
+    #[must_use]
+    pub fn missed(&self) -> u64 {
+        self.port.dropped()
+    }
+
+    /// The longest packet that the device takes, without its Ethernet header.
+    #[must_use]
+    pub fn mtu(&self) -> usize {
+        self.port.mtu()
+    }
+
+    /// Descriptors that are readable while the device has a frame.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.port.descriptors()
+    }
+
+    /// What waits in the lane of a kthread; nothing where there is none, or the application lied.
+    #[must_use]
+    pub fn ingress(&self, number: usize, kthread: usize) -> LaneWaiting {
+        let Some(Some(application)) = self.lanes.applications.get(number) else {
+            return LaneWaiting::default();
+        };
+        let (Some(ends), Some(&put)) =
+            (application.ends.get(kthread), application.put.get(kthread))
+        else {
+            return LaneWaiting::default();
+        };
+        let waits = u64::from(ends.sender.unread().min(LANE_PACKETS));
+        let taken = if application.is_broken {
+            put
+        } else {
+            put.saturating_sub(waits)
+        };
+        LaneWaiting { put, taken }
+    }
+
     /// Blocks until the device has a frame, or the time is over: for a daemon that does not spin.
     pub fn wait(&self, timeout_ns: u64) {
         self.port.wait(None, timeout_ns);
+    }
+
+    /// Has the next turn look at the lanes of kthreads without a core too. Threads of an application that are no kthreads write to those.
+    pub fn look_everywhere(&mut self) {
+        for application in self.lanes.applications.iter_mut().flatten() {
+            application.draining = application.mask();
+        }
     }
 
     /// Moves what waits: from the device into lanes, and from the lanes of kthreads with a core to the device or to another application. What it found stays until the next turn.
@@ -186,6 +243,13 @@ impl DataPlane {
     }
 }
 
+impl ApplicationLanes {
+    /// All kthreads, a bit each.
+    fn mask(&self) -> u64 {
+        u64::MAX >> (64 - self.ends.len())
+    }
+}
+
 impl AllLanes {
     /// The kthreads whose lanes are polled, a bit each.
     fn polled(&self, number: usize, active: u64) -> u64 {
@@ -210,7 +274,10 @@ impl AllLanes {
             return;
         }
         match application.ends[place.kthread].sender.send(frame) {
-            Ok(true) => self.counts.delivered += 1,
+            Ok(true) => {
+                application.put[place.kthread] += 1;
+                self.counts.delivered += 1;
+            }
             Ok(false) => self.counts.full += 1,
             Err(error) => self.give_up(place.application, error),
         }

@@ -11,6 +11,7 @@
 //! | [`client`] | the side that applications link: a [`CoreSource`](headway_kthread::CoreSource) |
 //! | [`program`] | unmodified programs, confined to the cores that they are granted |
 //! | [`message`] | what is said at the socket |
+//! | [`lanes`] | packets between a network device and an application, by way of the daemon |
 //! | [`memory`] | the lines that an application and the daemon share |
 //!
 //! The daemon trusts nothing that it reads from an application. It keeps the numbers of grants itself, checks that a thread belongs to the process at the
@@ -20,6 +21,7 @@ pub mod arbiter;
 pub mod client;
 pub mod daemon;
 mod futex;
+pub mod lanes;
 pub mod memory;
 pub mod message;
 mod packet;

@@ -4,6 +4,7 @@
 //! word is invalid: what an application writes there can be wrong, and nothing worse.
 #![expect(unsafe_code, reason = "maps memory that two processes share")]
 
+use headway_dataplane::steer::MOST_KTHREADS;
 use headway_kthread::{KthreadLine, OrderLine};
 use std::ffi::CStr;
 use std::io;
@@ -70,6 +71,11 @@ pub enum MemoryError {
     /// Too many kthreads, or none.
     #[error("an application has 1 to {KTHREADS_MAX} kthreads, not {0}")]
     Kthreads(usize),
+    /// Too many kthreads for a data plane, or none.
+    #[error(
+        "an application with a network has 1 to {MOST_KTHREADS} kthreads, not {0}: ask for fewer, or set `cores` in the daemon's settings"
+    )]
+    Lanes(usize),
 }
 
 /// The lines of an application, mapped.
@@ -92,19 +98,7 @@ impl SharedLines {
     /// [`MemoryError`].
     pub fn create(kthreads: usize) -> Result<(OwnedFd, Self), MemoryError> {
         let bytes = bytes_for(kthreads)?;
-        // SAFETY: the name is a C string; the result is checked.
-        let raw = unsafe {
-            libc::memfd_create(NAME.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING)
-        };
-        checked(raw, "make shared memory")?;
-        // SAFETY: the descriptor was just made and belongs to nobody else.
-        let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-        // SAFETY: an open descriptor and an integer.
-        let sized = unsafe { libc::ftruncate(raw, bytes as libc::off_t) };
-        checked(sized, "size shared memory")?;
-        // SAFETY: as above.
-        let sealed = unsafe { libc::fcntl(raw, libc::F_ADD_SEALS, SEALS) };
-        checked(sealed, "seal shared memory")?;
+        let fd = sealed(NAME, bytes)?;
         let lines = Self::map(&fd, bytes, kthreads)?;
         Ok((fd, lines))
     }
@@ -115,24 +109,7 @@ impl SharedLines {
     /// [`MemoryError`].
     pub fn adopt(fd: &OwnedFd, kthreads: usize) -> Result<Self, MemoryError> {
         let bytes = bytes_for(kthreads)?;
-        // SAFETY: an open descriptor; the call takes no further argument.
-        let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
-        if seals < 0 || seals & SEALS != SEALS {
-            return Err(MemoryError::Unsealed);
-        }
-        // SAFETY: all fields are integers, for which zero is a value.
-        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
-        // SAFETY: `stat` outlives the call.
-        let looked = unsafe { libc::fstat(fd.as_raw_fd(), &raw mut stat) };
-        checked(looked, "look at shared memory")?;
-        // Huge pages need not be there when they are touched.
-        if stat.st_size != bytes as i64 || stat.st_blksize != PAGE as i64 {
-            return Err(MemoryError::Size {
-                found: stat.st_size,
-                needed: bytes,
-                kthreads,
-            });
-        }
+        check_sealed(fd, bytes, kthreads)?;
         Self::map(fd, bytes, kthreads)
     }
 
@@ -206,6 +183,46 @@ impl Drop for SharedLines {
             libc::munmap(self.base.as_ptr().cast(), self.bytes);
         }
     }
+}
+
+/// A memfd of this size, which stays what it is.
+pub(crate) fn sealed(name: &CStr, bytes: usize) -> Result<OwnedFd, MemoryError> {
+    // SAFETY: the name is a C string; the result is checked.
+    let raw =
+        unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+    checked(raw, "make shared memory")?;
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+    // SAFETY: an open descriptor and an integer.
+    let sized = unsafe { libc::ftruncate(raw, bytes as libc::off_t) };
+    checked(sized, "size shared memory")?;
+    // SAFETY: as above.
+    let sealed = unsafe { libc::fcntl(raw, libc::F_ADD_SEALS, SEALS) };
+    checked(sealed, "seal shared memory")?;
+    Ok(fd)
+}
+
+/// Whether a descriptor is a memfd of this size, which stays what it is.
+pub(crate) fn check_sealed(fd: &OwnedFd, bytes: usize, kthreads: usize) -> Result<(), MemoryError> {
+    // SAFETY: an open descriptor; the call takes no further argument.
+    let seals = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GET_SEALS) };
+    if seals < 0 || seals & SEALS != SEALS {
+        return Err(MemoryError::Unsealed);
+    }
+    // SAFETY: all fields are integers, for which zero is a value.
+    let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+    // SAFETY: `stat` outlives the call.
+    let looked = unsafe { libc::fstat(fd.as_raw_fd(), &raw mut stat) };
+    checked(looked, "look at shared memory")?;
+    // Huge pages need not be there when they are touched.
+    if stat.st_size != bytes as i64 || stat.st_blksize != PAGE as i64 {
+        return Err(MemoryError::Size {
+            found: stat.st_size,
+            needed: bytes,
+            kthreads,
+        });
+    }
+    Ok(())
 }
 
 fn bytes_for(kthreads: usize) -> Result<usize, MemoryError> {

@@ -2,14 +2,15 @@
 //!
 //! | from | packet | descriptors |
 //! |---|---|---|
-//! | application | `{"register":{"name":"kv","kthreads":2}}` | |
-//! | application, after the daemon was started anew | `{"resume":{"name":"kv","kthreads":2}}` | its memory |
+//! | application; with `"network":true` it asks for packets | `{"register":{"name":"kv","kthreads":2}}` | |
+//! | application, after the daemon was started anew | `{"resume":{"name":"kv","kthreads":2}}` | its memory, its lanes |
 //! | `headway run` | `{"program":{"name":"pricer"}}` | |
-//! | daemon | `{"registered":{"kthreads":2}}` | the memory, the doorbell |
+//! | daemon | `{"registered":{"kthreads":2}}` | the memory, the doorbell, the lanes |
 //! | daemon | `{"refused":"why"}` | |
 //! | daemon, before it ends in order | `{"farewell":{}}` | |
 
 use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
 
 /// The longest name of an application.
 pub const NAME_BYTES_MAX: usize = 64;
@@ -40,6 +41,26 @@ pub struct Registration {
     /// Whether its kthreads look at their orders every few microseconds, and need no signal.
     #[serde(default)]
     pub probes: bool,
+    /// Whether it wants packets of the daemon's device.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub network: bool,
+}
+
+/// Where an application is in the network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NetworkPlace {
+    /// Its Ethernet address.
+    pub mac: [u8; 6],
+    /// Its IPv4 address.
+    pub ip: Ipv4Addr,
+    /// Bits of the network's part of the address.
+    pub prefix: u8,
+    /// The router to other networks, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<Ipv4Addr>,
+    /// The longest packet without its Ethernet header.
+    pub mtu: usize,
 }
 
 /// A program as it is presented.
@@ -61,6 +82,9 @@ pub enum DaemonMessage {
     Registered {
         /// The most cores that it will have at once.
         kthreads: usize,
+        /// Where it is in the network, if it asked for one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<NetworkPlace>,
     },
     /// It has none, and why.
     Refused(String),
@@ -129,6 +153,7 @@ mod tests {
             kthreads: 2,
             guaranteed: Some(1),
             probes: true,
+            network: true,
         };
         for message in [
             ClientMessage::Register(registration.clone()),
@@ -141,7 +166,20 @@ mod tests {
             assert_eq!(ClientMessage::parse(&message.packet()), Ok(message));
         }
         for message in [
-            DaemonMessage::Registered { kthreads: 3 },
+            DaemonMessage::Registered {
+                kthreads: 3,
+                network: None,
+            },
+            DaemonMessage::Registered {
+                kthreads: 3,
+                network: Some(NetworkPlace {
+                    mac: [2, 0, 0, 0, 0, 9],
+                    ip: [10, 0, 0, 9].into(),
+                    prefix: 24,
+                    gateway: None,
+                    mtu: 1500,
+                }),
+            },
             DaemonMessage::Refused("no".into()),
             DaemonMessage::Farewell {},
         ] {

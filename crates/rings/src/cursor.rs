@@ -45,6 +45,19 @@ impl ProducerCursor {
         }
     }
 
+    /// The producer that takes over a ring from another producer, with these indices; of an empty ring if they are impossible.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
+    #[must_use]
+    pub fn resumed(capacity: u32, produced: u32, consumed: u32) -> Self {
+        let mut cursor = Self::new(capacity, produced);
+        if produced.wrapping_sub(consumed) <= capacity {
+            cursor.consumed = consumed;
+        }
+        cursor
+    }
+
     /// Number of entries that may be written. It reads the other side's index only if fewer than `wanted` are known to be free.
     ///
     /// # Errors

@@ -64,10 +64,11 @@ pub struct PacketSender {
 
 impl PacketSender {
     fn new(ring: PacketRing) -> Self {
-        let start = ring.producer.load(Ordering::Relaxed);
+        let produced = ring.producer.load(Ordering::Acquire);
+        let consumed = ring.consumer.load(Ordering::Acquire);
         Self {
             ring,
-            cursor: ProducerCursor::new(LANE_PACKETS, start),
+            cursor: ProducerCursor::resumed(LANE_PACKETS, produced, consumed),
         }
     }
 

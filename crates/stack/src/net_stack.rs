@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -54,6 +54,8 @@ impl From<NoPort> for io::Error {
 pub struct NetStack<T> {
     core: Mutex<StackCore>,
     threads: T,
+    /// Called when packets were written into the lanes.
+    bell: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Everything under the lock.
@@ -65,6 +67,8 @@ pub(crate) struct StackCore {
     orphans: Vec<SocketHandle>,
     ports: Ports,
     begun: Instant,
+    /// Packets that had been sent when the bell was rung last.
+    told_sent: u64,
     pub(crate) buffer_bytes: usize,
     ip: Ipv4Addr,
 }
@@ -145,22 +149,65 @@ impl<T: ThreadParking> NetStack<T> {
                     next: FIRST_CHOSEN + (config.seed % span) as u16,
                 },
                 begun: Instant::now(),
+                told_sent: 0,
                 buffer_bytes: config.buffer_bytes,
                 ip: config.ip,
             }),
             threads,
+            bell: OnceLock::new(),
         })
+    }
+
+    /// Calls `bell` whenever packets were written into the lanes, for a data plane that may sleep. The first bell stays.
+    pub fn ring(&self, bell: impl Fn() + Send + Sync + 'static) {
+        let _ = self.bell.set(Box::new(bell));
     }
 
     /// Takes what waits in the lanes, sends what is due, and wakes threads that waited for it. Whether there was anything. Returns at once where another thread is polling.
     ///
     /// Kthreads call it when they have nothing to run, and every now and then.
     pub fn poll(&self) -> bool {
+        self.poll_by(|| self.threads.kthread())
+    }
+
+    /// As [`poll`](Self::poll), where packets leave by the lane of this kthread.
+    pub(crate) fn poll_by(&self, kthread: impl FnOnce() -> usize) -> bool {
         let _section = self.threads.enter_section();
+        let Some(mut core) = self.try_lock() else {
+            return false;
+        };
+        let found = core.poll(kthread());
+        let has_sent = core.has_sent();
+        drop(core);
+        self.ring_after(has_sent);
+        found
+    }
+
+    /// Whether a packet waits in a lane. Not while another thread has the stack: it takes the packet.
+    pub fn has_packet(&self) -> bool {
+        let _section = self.threads.enter_section();
+        self.try_lock()
+            .is_some_and(|mut core| core.device.has_packet())
+    }
+
+    /// As [`idle_for`](Self::idle_for), without waiting for another thread that has the stack, and `None` meanwhile.
+    pub(crate) fn due_in(&self) -> Option<Duration> {
+        let _section = self.threads.enter_section();
+        self.try_lock()?.due_in()
+    }
+
+    fn try_lock(&self) -> Option<MutexGuard<'_, StackCore>> {
         match self.core.try_lock() {
-            Ok(mut core) => core.poll(self.threads.kthread()),
-            Err(TryLockError::Poisoned(core)) => core.into_inner().poll(self.threads.kthread()),
-            Err(TryLockError::WouldBlock) => false,
+            Ok(core) => Some(core),
+            Err(TryLockError::Poisoned(core)) => Some(core.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    #[inline]
+    fn ring_after(&self, has_sent: bool) {
+        if has_sent && let Some(bell) = self.bell.get() {
+            bell();
         }
     }
 
@@ -171,10 +218,7 @@ impl<T: ThreadParking> NetStack<T> {
         if core.device.has_packet() {
             return Some(Duration::ZERO);
         }
-        let now = core.now();
-        let StackCore { iface, sockets, .. } = &mut *core;
-        let delay = iface.poll_delay(now, sockets)?;
-        Some(Duration::from_micros(delay.total_micros()))
+        core.due_in()
     }
 
     /// Waits until the other sides have all that dropped connections wrote, and have been told their ends, and until the data plane has taken
@@ -212,6 +256,9 @@ impl<T: ThreadParking> NetStack<T> {
         let mut core = self.locked();
         let result = change(&mut core);
         core.poll(self.threads.kthread());
+        let has_sent = !self.threads.is_polled_after() && core.has_sent();
+        drop(core);
+        self.ring_after(has_sent);
         result
     }
 
@@ -238,6 +285,20 @@ impl StackCore {
     fn now(&self) -> time::Instant {
         let elapsed = self.begun.elapsed().as_micros();
         time::Instant::from_micros(i64::try_from(elapsed).unwrap_or(i64::MAX))
+    }
+
+    /// Whether packets were written into the lanes since this was asked last.
+    fn has_sent(&mut self) -> bool {
+        let sent = self.device.counts.sent;
+        std::mem::replace(&mut self.told_sent, sent) != sent
+    }
+
+    /// How long nothing is due, unless a packet comes; `None`: for ever.
+    fn due_in(&mut self) -> Option<Duration> {
+        let now = self.now();
+        let Self { iface, sockets, .. } = self;
+        let delay = iface.poll_delay(now, sockets)?;
+        Some(Duration::from_micros(delay.total_micros()))
     }
 
     fn poll(&mut self, kthread: usize) -> bool {

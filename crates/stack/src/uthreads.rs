@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use headway_fiber::NoPreempt;
 use headway_threads::{
-    JoinHandle, current_kthread, in_thread, park, park_timeout, sleep, spawn, yield_now,
+    JoinHandle, PacketPoll, current_kthread, in_thread, park, park_timeout, sleep, spawn, yield_now,
 };
 
 use crate::net_stack::NetStack;
@@ -41,6 +41,26 @@ impl ThreadParking for Uthreads {
 
     fn kthread(&self) -> usize {
         current_kthread().unwrap_or_else(|| OsThreads.kthread())
+    }
+
+    fn is_polled_after(&self) -> bool {
+        in_thread()
+    }
+}
+
+/// Kthreads poll the stack between threads, where their source wakes one for a packet ([`RuntimeBuilder::packets`](headway_threads::RuntimeBuilder::packets)).
+impl PacketPoll for NetStack<Uthreads> {
+    fn poll(&self, kthread: usize) -> bool {
+        self.poll_by(|| kthread)
+    }
+
+    fn has_packet(&self) -> bool {
+        NetStack::has_packet(self)
+    }
+
+    fn due_in_ns(&self) -> Option<u64> {
+        let due_in = self.due_in()?;
+        Some(u64::try_from(due_in.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 

@@ -17,6 +17,7 @@ use headway_policy::locals::{StealAmount, victims};
 use headway_policy::{Rng, WorkerId};
 
 use crate::head::{Uthread, UthreadHead, UthreadList, join};
+use crate::packets::PacketPoll;
 use crate::reads::ReadSections;
 use crate::ring::{RingEnds, UthreadRing};
 use crate::spin::SpinLock;
@@ -57,6 +58,8 @@ pub(crate) struct KthreadOwn {
     pub(crate) grant: Cell<Grant>,
     /// Scheduling points, for what is done at every sixty-fourth.
     turn: Cell<u32>,
+    /// Whether the kthread's loop looks for packets before it runs the next thread.
+    pub(crate) wants_packets: Cell<bool>,
     /// RuntimeFibers without a thread, the last used last.
     free: UnsafeCell<Vec<Uthread>>,
     rng: UnsafeCell<Rng>,
@@ -128,6 +131,7 @@ impl KthreadRunner {
             own: KthreadOwn {
                 grant: Cell::new(Grant(0)),
                 turn: Cell::new(0),
+                wants_packets: Cell::new(false),
                 free: UnsafeCell::new(Vec::with_capacity(2 * FREE_BATCH + 1)),
                 rng: UnsafeCell::new(Rng::new(index as u64)),
                 bound_threads: Cell::new(0),
@@ -205,10 +209,15 @@ impl KthreadRunner {
         }
         let turn = self.own.turn.get().wrapping_add(1);
         self.own.turn.set(turn);
-        if turn.is_multiple_of(TURNS)
-            && let Some(thread) = self.next_in_turn()
-        {
-            return Some(thread);
+        if turn.is_multiple_of(TURNS) {
+            if self.shared().packets.is_some() {
+                // Not on the stack of a thread.
+                self.own.wants_packets.set(true);
+                return None;
+            }
+            if let Some(thread) = self.next_in_turn() {
+                return Some(thread);
+            }
         }
         self.pop().or_else(|| self.next_beside_the_ring())
     }
@@ -220,8 +229,9 @@ impl KthreadRunner {
         Some(unsafe { Uthread::from_word(word) })
     }
 
+    /// What is not in the ring gets its turn.
     #[cold]
-    fn next_in_turn(&self) -> Option<Uthread> {
+    pub(crate) fn next_in_turn(&self) -> Option<Uthread> {
         self.fire_timers(self);
         self.next_beside_the_ring()
     }
@@ -284,6 +294,10 @@ impl KthreadRunner {
         !self.closing.load(Ordering::Acquire)
             && self.bound.is_empty()
             && shared.injected.is_empty()
+            && !shared
+                .packets
+                .as_ref()
+                .is_some_and(|packets| packets.has_packet())
             && shared.kthreads().iter().all(nothing_at)
     }
 
@@ -294,6 +308,14 @@ impl KthreadRunner {
         if self.own.bound_threads.get() > 0 {
             // Another kthread makes such a thread ready without a word to this one.
             due_ns = due_ns.min(now_ns + BOUND_LOOK_NS);
+        }
+        if let Some(in_ns) = self
+            .shared()
+            .packets
+            .as_ref()
+            .and_then(|one| one.due_in_ns())
+        {
+            due_ns = due_ns.min(now_ns.saturating_add(in_ns));
         }
         let at_ns =
             (due_ns != u64::MAX).then(|| headway_kthread::now_ns() + due_ns.saturating_sub(now_ns));
@@ -355,6 +377,8 @@ impl KthreadRunner {
 /// A runtime. It lives as long as a kthread of it, a thread, or a handle of one.
 pub(crate) struct RuntimeShared {
     pub(crate) source: Arc<dyn CoreSource>,
+    /// The stack whose packets the kthreads take, if there is one.
+    pub(crate) packets: Option<Arc<dyn PacketPoll>>,
     pub(crate) clock: Clock,
     /// Between a thread that is put into a queue and a look whether kthreads sleep.
     barrier: SleeperBarrier,
@@ -394,6 +418,7 @@ impl RuntimeShared {
         patience: Patience,
         slice: Duration,
         stack_bytes: usize,
+        packets: Option<Arc<dyn PacketPoll>>,
     ) -> io::Result<Arc<RuntimeShared>> {
         let clock = Clock::global();
         let slice_ns = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
@@ -409,6 +434,7 @@ impl RuntimeShared {
             stacks: Stacks::new(stack_bytes, 0)?,
             fibers: Mutex::default(),
             source,
+            packets,
         });
         let kthreads =
             (0..shared.source.kthreads()).map(|index| KthreadRunner::new(index, &shared));

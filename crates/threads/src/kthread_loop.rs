@@ -49,10 +49,33 @@ impl KthreadLoop<'_> {
             return self.leave();
         }
         kthread.fire_timers(kthread);
-        match kthread.next().or_else(|| kthread.steal()) {
+        let next = match self.look_for_packets_in_turn() {
+            Some(thread) => Some(thread),
+            None => kthread.next(),
+        };
+        if next.is_none() && kthread.own.wants_packets.get() {
+            return;
+        }
+        match next.or_else(|| kthread.steal()) {
             Some(thread) => self.run(thread),
+            None if self.poll_packets() => self.idleness.found_work(),
             None => self.wait(),
         }
+    }
+
+    /// However many threads are ready, packets are looked for every now and then.
+    fn look_for_packets_in_turn(&self) -> Option<Uthread> {
+        if !self.kthread.own.wants_packets.replace(false) {
+            return None;
+        }
+        self.poll_packets();
+        self.kthread.next_in_turn()
+    }
+
+    /// Takes the packets that wait; whether there were any.
+    fn poll_packets(&self) -> bool {
+        let packets = self.kthread.shared().packets.as_ref();
+        packets.is_some_and(|packets| packets.poll(self.kthread.index))
     }
 
     fn run(&mut self, thread: Uthread) {

@@ -36,6 +36,7 @@ mod lock_state;
 #[cfg(loom)]
 pub mod model;
 mod mutex;
+mod packets;
 mod park;
 mod read_cell;
 mod reads;
@@ -55,6 +56,7 @@ pub use condvar::Condvar;
 pub use join::{Abandoned, JoinHandle, spawn, try_spawn};
 pub use locals::UthreadLocal;
 pub use mutex::{Mutex, MutexGuard};
+pub use packets::PacketPoll;
 pub use park::{Unparker, park, park_timeout, unparker, waker};
 pub use read_cell::ReadCell;
 pub use runtime::{Migration, Runtime, RuntimeBuilder};

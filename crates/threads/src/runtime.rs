@@ -15,6 +15,7 @@ use crate::head::Uthread;
 use crate::join::{JoinHandle, spawn_from_outside, wake_joiner};
 use crate::kernel::RuntimeShared;
 use crate::kthread_loop::run_kthread;
+use crate::packets::PacketPoll;
 use crate::sync::Ordering;
 
 /// The promise that threads may go on in another kthread than the one in which they were suspended.
@@ -45,6 +46,7 @@ pub struct RuntimeBuilder {
     patience: Patience,
     slice: Duration,
     cores: Vec<usize>,
+    packets: Option<Arc<dyn PacketPoll>>,
 }
 
 impl RuntimeBuilder {
@@ -85,6 +87,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// The kthreads look for packets of this stack. Their source wakes one when a packet comes, as a host's daemon does.
+    #[must_use]
+    pub fn packets(mut self, packets: Arc<dyn PacketPoll>) -> Self {
+        self.packets = Some(packets);
+        self
+    }
+
     /// Pins the kthreads to these cores, in turn.
     #[must_use]
     pub fn pin(mut self, cores: &[usize]) -> Self {
@@ -97,7 +106,13 @@ impl RuntimeBuilder {
     /// # Errors
     /// The operating system refuses a thread or memory, or a core to pin it to.
     pub fn start(self) -> io::Result<Runtime> {
-        let shared = RuntimeShared::new(self.source, self.patience, self.slice, self.stack_bytes)?;
+        let shared = RuntimeShared::new(
+            self.source,
+            self.patience,
+            self.slice,
+            self.stack_bytes,
+            self.packets,
+        )?;
         let mut runtime = Runtime {
             shared,
             kthreads: Vec::new(),
@@ -139,6 +154,7 @@ impl Runtime {
             patience: Patience::default(),
             slice: Duration::from_micros(10),
             cores: Vec::new(),
+            packets: None,
         }
     }
 

@@ -69,7 +69,7 @@ fn request(index: u32) -> [u8; 10] {
 }
 
 fn measure(rack: &Rack, to: &Open) -> Figure {
-    while rack.client.recv(&mut [0; 64]).is_ok() {}
+    while rack.ends(to.path).client.recv(&mut [0; 64]).is_ok() {}
     let mut trips = Vec::with_capacity(TRIPS);
     for index in 0..TRIPS {
         let begun = Instant::now();
@@ -102,15 +102,19 @@ fn flood(rack: &Rack, to: &Open) -> f64 {
 }
 
 fn ask(rack: &Rack, to: &Open, index: u32) {
-    let sent = rack.client.send_to(&request(index), to.address);
+    let sent = rack
+        .ends(to.path)
+        .client
+        .send_to(&request(index), to.address);
     sent.unwrap_or_else(|error| panic!("{}: not sent: {error}", to.path.name()));
 }
 
 /// Answers what servers got, and returns how many responses the client got. None may be lost.
 fn hear(rack: &Rack, to: &Open, since: Instant) -> usize {
-    rack.serve();
+    let ends = rack.ends(to.path);
+    ends.serve();
     let mut heard = 0;
-    while rack.client.recv(&mut [0; 64]).is_ok() {
+    while ends.client.recv(&mut [0; 64]).is_ok() {
         heard += 1;
     }
     let name = to.path.name();

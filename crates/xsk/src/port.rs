@@ -91,6 +91,18 @@ impl XskPort {
         self.device.mac
     }
 
+    /// The longest packet that the device takes, without its Ethernet header.
+    #[must_use]
+    pub fn mtu(&self) -> usize {
+        self.device.mtu as usize
+    }
+
+    /// Descriptors that are readable while a frame waits.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let sockets = self.receivers.iter();
+        sockets.map(|receiver| receiver.socket.fd())
+    }
+
     /// Whether the program runs in the device's driver, rather than behind it.
     #[must_use]
     pub fn is_in_driver(&self) -> bool {

@@ -193,7 +193,7 @@ fn packets_go_on_while_the_process_of_the_kernels_switch_stands_still() {
 }
 
 /// Waits for a state of the second server.
-fn await_second(ctl: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+pub(super) fn await_second(ctl: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
         let status = status(ctl);

@@ -151,6 +151,7 @@ impl Stage {
             kind,
             users: Vec::new(),
             groups: Vec::new(),
+            network: None,
         };
         Ok(DaemonSettings {
             socket: socket.into(),
@@ -164,6 +165,7 @@ impl Stage {
             cores: Some(self.cores.clone()),
             shares: Some(true),
             tick_ns: 50_000,
+            device: None,
             sysfs: "/sys".into(),
         })
     }

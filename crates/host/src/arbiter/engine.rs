@@ -1,5 +1,6 @@
 //! The engine itself.
 
+use super::admission::AdmissionError;
 use super::journal::{Durations, TenancyJournal};
 use super::member::{
     KthreadsBook, Member, MemberCounts, MemberWork, MembersView, Newcomer, NewcomerWork,
@@ -9,9 +10,7 @@ use crate::futex;
 use crate::peer::HostPeer;
 use crate::topology::{HostCores, mask};
 use headway_kthread::Grant;
-use headway_policy::host::{
-    Allocator, AppId, CoreId, HeldCore, KthreadId, Move, ShapeError, Tenant, Usage,
-};
+use headway_policy::host::{Allocator, AppId, CoreId, HeldCore, KthreadId, Move, Tenant, Usage};
 use nix::sched::CpuSet;
 use std::sync::atomic::{Ordering, fence};
 
@@ -21,20 +20,6 @@ const LOOK_AFTER_MOVE_NS: u64 = 5_000_000;
 const LOOK_NS: u64 = 50_000_000;
 /// No application is granted a core so often.
 const GRANTS_MAX: u64 = 1 << 62;
-
-/// Why an application is not admitted.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AdmissionError {
-    /// It does not fit beside the others.
-    #[error("{0}; ask for less, or end another application first")]
-    Shape(ShapeError),
-    /// There are as many applications as the daemon has room for.
-    #[error("there are {0} applications already, the most that this daemon takes")]
-    Full(usize),
-    /// Its lines say what cannot be.
-    #[error("its memory says that it was granted a core {0} times")]
-    Grants(u64),
-}
 
 /// The engine: it owns what an allocator decides about.
 pub struct Arbiter<A, P> {
@@ -277,6 +262,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
     pub fn pass(&mut self, now: &impl Fn() -> u64) {
         let now_ns = now();
         self.hear(now_ns);
+        self.wake_for_timers(now_ns);
         if !A::PARKS {
             self.use_up(now_ns);
         }
@@ -306,11 +292,11 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
         for (index, member) in self.members.iter().enumerate() {
             let Some(member) = member else { continue };
             let app = AppId(index as u16);
-            let needs_ns = match member.work {
-                MemberWork::Kthreads(_)
+            let needs_ns = match &member.work {
+                MemberWork::Kthreads(book)
                     if cores.active(app).is_empty() && member.waiting() == 0 =>
                 {
-                    IDLE_NS
+                    book.next_timer_ns().unwrap_or(IDLE_NS)
                 }
                 MemberWork::Kthreads(_) => tick_ns,
                 MemberWork::Program(_) if cores.idle().is_empty() => LOOK_NS,

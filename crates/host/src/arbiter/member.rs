@@ -90,6 +90,8 @@ pub(super) struct KthreadBook {
     pub(super) pinned: Option<usize>,
     /// It was moved to the shared core, with what nobody else wants of it.
     pub(super) demoted: bool,
+    /// Packets before it, as the data plane counts them, where it has one.
+    pub(super) packets: Option<Counters>,
 }
 
 #[derive(Debug, Default)]
@@ -148,10 +150,10 @@ impl KthreadsBook {
                     .load(Ordering::Relaxed)
                     .wrapping_add(interrupted),
             },
-            ingress: Counters {
+            ingress: self.kthreads[kthread.index()].packets.unwrap_or(Counters {
                 head: line.ingress_head.load(Ordering::Relaxed),
                 tail: line.ingress_tail.load(Ordering::Relaxed),
-            },
+            }),
         }
     }
 

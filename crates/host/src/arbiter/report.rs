@@ -76,6 +76,31 @@ pub struct TimesReport {
     pub cumulative: Vec<(u64, u64)>,
 }
 
+/// The data plane.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct NetworkReport {
+    /// The device.
+    pub device: String,
+    /// Frames given to applications.
+    pub delivered: u64,
+    /// Frames of applications given to the device.
+    pub sent: u64,
+    /// Lost: for no application here.
+    pub unknown: u64,
+    /// Lost: the application did not take its packets.
+    pub lane_full: u64,
+    /// Lost: the device had no room.
+    pub device_full: u64,
+    /// Lost: an application sent in another's name.
+    pub spoofed: u64,
+    /// Lost: an application wrote an impossible length.
+    pub invalid: u64,
+    /// Lost: the daemon did not take them from the device in time.
+    pub missed: u64,
+    /// Applications that wrote an impossible index, and get no packet any more.
+    pub broken: Vec<String>,
+}
+
 /// All of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct HostReport {
@@ -95,6 +120,8 @@ pub struct HostReport {
     pub leave: TimesReport,
     /// Who got and lost cores since the moment that was asked for.
     pub changes: Vec<TenancyChange>,
+    /// The data plane, where there is one.
+    pub network: Option<NetworkReport>,
 }
 
 impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
@@ -137,6 +164,7 @@ impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
             revoke: times(revoke),
             leave: times(leave),
             changes,
+            network: None,
         }
     }
 

@@ -1,9 +1,11 @@
 //! To come to a daemon, and to come again to the one that takes its place.
 
 use super::links::{ClientOptions, Links};
+use super::network::ClientNetwork;
 use super::thread as own_thread;
+use crate::lanes::SharedLanes;
 use crate::memory::{MemoryError, SharedLines};
-use crate::message::{ClientMessage, DaemonMessage, Registration};
+use crate::message::{ClientMessage, DaemonMessage, NetworkPlace, Registration};
 use crate::packet::{self, HostPacket};
 use nix::errno::Errno;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -62,6 +64,7 @@ pub enum ClientError {
 pub(crate) struct Welcome {
     pub(crate) socket: OwnedFd,
     pub(crate) kthreads: usize,
+    pub(crate) network: Option<NetworkPlace>,
     pub(crate) fds: Vec<OwnedFd>,
 }
 
@@ -86,9 +89,10 @@ pub(crate) fn ask(
         return Err(protocol("it hung up without an answer"));
     };
     match DaemonMessage::parse(&bytes).map_err(|why| protocol(&why))? {
-        DaemonMessage::Registered { kthreads } => Ok(Welcome {
+        DaemonMessage::Registered { kthreads, network } => Ok(Welcome {
             socket,
             kthreads,
+            network,
             fds,
         }),
         DaemonMessage::Refused(why) => Err(ClientError::Refused {
@@ -117,17 +121,27 @@ pub(super) fn register(
     let Welcome {
         socket,
         kthreads,
+        network,
         fds,
     } = ask(path, &message, &[])?;
     let mut fds = fds.into_iter();
+    let protocol = |why: &str| ClientError::Protocol {
+        path: path.into(),
+        why: why.into(),
+    };
     let (Some(memory), Some(doorbell)) = (fds.next(), fds.next()) else {
-        return Err(ClientError::Protocol {
-            path: path.into(),
-            why: "it sent no memory and doorbell".into(),
-        });
+        return Err(protocol("it sent no memory and doorbell"));
+    };
+    let network = match (network, fds.next()) {
+        (Some(place), Some(memory)) => {
+            let lanes = SharedLanes::adopt(&memory, kthreads)?;
+            Some(ClientNetwork::new(place, lanes, memory))
+        }
+        (None, _) if !options.network => None,
+        _ => return Err(protocol("it sent no lanes: start a daemon of this version")),
     };
     let lines = SharedLines::adopt(&memory, kthreads)?;
-    let links = Links::new(lines, memory, doorbell, options.clone(), home);
+    let links = Links::new(lines, memory, doorbell, network, options.clone(), home);
     Ok((links, socket))
 }
 
@@ -137,6 +151,7 @@ fn registration(options: &ClientOptions, kthreads: usize) -> Registration {
         kthreads,
         guaranteed: options.guaranteed,
         probes: options.probes,
+        network: options.network,
     }
 }
 
@@ -179,7 +194,9 @@ fn says_farewell(socket: &OwnedFd) -> bool {
 fn come_again(links: &Links, path: &Path) -> Option<OwnedFd> {
     let message = ClientMessage::Resume(registration(&links.options, links.lines.kthreads()));
     while !links.is_closed() {
-        match ask(path, &message, &[&links.memory]) {
+        let lanes = links.network.iter().map(|network| &network.memory);
+        let memory: Vec<&OwnedFd> = [&links.memory].into_iter().chain(lanes).collect();
+        match ask(path, &message, &memory) {
             Ok(welcome) => {
                 if let Some(doorbell) = welcome.fds.get(1) {
                     own_thread::replace(&links.doorbell, doorbell);

@@ -1,5 +1,6 @@
 //! What the threads of an application share about its daemon.
 
+use super::network::ClientNetwork;
 use super::thread;
 use crate::futex;
 use crate::memory::SharedLines;
@@ -25,6 +26,8 @@ pub struct ClientOptions {
     pub probes: bool,
     /// Whether a kthread may stop where a signal found it. Called in the signal handler: it reads a thread-local word, or says a constant.
     pub may_stop: fn() -> bool,
+    /// Whether it wants packets of the daemon's device.
+    pub network: bool,
 }
 
 impl ClientOptions {
@@ -36,6 +39,7 @@ impl ClientOptions {
             guaranteed: None,
             probes: false,
             may_stop: || true,
+            network: false,
         }
     }
 }
@@ -86,6 +90,7 @@ impl KthreadPlace {
 pub(super) struct Links {
     pub(super) lines: SharedLines,
     pub(super) memory: OwnedFd,
+    pub(super) network: Option<ClientNetwork>,
     pub(super) links: Box<[KthreadPlace]>,
     pub(super) options: ClientOptions,
     pub(super) doorbell: OwnedFd,
@@ -108,6 +113,7 @@ impl Links {
         lines: SharedLines,
         memory: OwnedFd,
         doorbell: OwnedFd,
+        network: Option<ClientNetwork>,
         options: ClientOptions,
         home: CpuSet,
     ) -> Self {
@@ -119,6 +125,7 @@ impl Links {
             links: (0..lines.kthreads()).map(link).collect(),
             lines,
             memory,
+            network,
             options,
             doorbell,
             awake: AtomicUsize::new(0),
@@ -265,6 +272,10 @@ impl Links {
                 self.wake_idle(kthread);
             } else if link.is(KthreadState::Idle) {
                 futex::wait(orders.wakes(), wakes, SLEEP);
+                // The daemon wakes it for a packet.
+                if !finds_nothing() {
+                    self.wake_idle(kthread);
+                }
             }
         }
         own
@@ -304,6 +315,14 @@ impl Links {
             self.grant_alone();
         } else {
             self.want();
+        }
+    }
+
+    /// Packets were written into a lane: a daemon that sleeps sends them.
+    #[inline]
+    pub(super) fn packets_sent(&self) {
+        if self.lines.arbiter().doorbell.load(Ordering::Relaxed) != 0 {
+            thread::ring(self.doorbell.as_fd());
         }
     }
 

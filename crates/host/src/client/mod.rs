@@ -12,6 +12,7 @@
 
 mod join;
 mod links;
+mod network;
 mod signal;
 mod source;
 mod thread;
@@ -19,4 +20,5 @@ mod thread;
 pub use join::ClientError;
 pub(crate) use join::ask;
 pub use links::ClientOptions;
+pub use network::ClientNetwork;
 pub use source::HostClient;

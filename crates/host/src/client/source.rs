@@ -2,6 +2,7 @@
 
 use super::join::{self, ClientError};
 use super::links::{ClientOptions, Links};
+use super::network::ClientNetwork;
 use super::signal;
 use headway_kthread::{CoreSource, Grant, KthreadLine, OrderLine};
 use nix::sys::socket::{Shutdown, shutdown};
@@ -48,6 +49,17 @@ impl HostClient {
     /// The daemon's socket.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its place in the network and its lanes, if it asked for packets.
+    pub fn network(&self) -> Option<&ClientNetwork> {
+        self.links.network.as_ref()
+    }
+
+    /// Says that packets were written into a lane: a daemon without a core of its own is woken, and sends them.
+    #[inline]
+    pub fn packets_sent(&self) {
+        self.links.packets_sent();
     }
 }
 

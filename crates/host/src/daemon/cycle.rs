@@ -1,7 +1,8 @@
 //! The thread that goes through passes.
 
-use super::doors::Doors;
+use super::doors::{Doors, PACKET_RINGS_MAX, RINGS_MAX};
 use super::inbox::{DaemonInbox, DaemonOrder};
+use super::network::HostNetwork;
 use crate::arbiter::{Arbiter, Newcomer};
 use crate::peer::PeerProcess;
 use crate::topology::HostCores;
@@ -25,6 +26,7 @@ pub(super) struct Cycle {
     pub(super) clock: Clock,
     /// Until then nobody is granted a core: applications of the last daemon come with those that they have.
     pub(super) grace_ns: u64,
+    network: Option<HostNetwork>,
     doors: Doors,
 }
 
@@ -43,8 +45,12 @@ impl Cycle {
         tick_ns: u64,
         inbox: DaemonInbox,
         grace_ns: u64,
+        network: Option<HostNetwork>,
     ) -> io::Result<Self> {
         let doors = Doors::new(inbox.wakes())?;
+        for descriptor in network.iter().flat_map(HostNetwork::descriptors) {
+            doors.watch(descriptor)?;
+        }
         let clock = Clock::global();
         Ok(Self {
             cores,
@@ -52,6 +58,7 @@ impl Cycle {
             inbox,
             clock,
             grace_ns: clock.now_ns() + grace_ns,
+            network,
             doors,
         })
     }
@@ -116,8 +123,13 @@ impl HostVisit for Passes<'_> {
         let mut arbiter = Arbiter::new(system.allocator, cycle.cores.clone(), shares);
         for member in members {
             let id = member.id;
-            if arbiter.admit(member, &now).is_err() {
-                cycle.doors.remove(id);
+            match (arbiter.admit(member, &now), &mut cycle.network) {
+                (Ok(app), Some(network)) => network.place(id, app),
+                (Ok(_), None) => {}
+                (Err(_), network) => {
+                    cycle.doors.remove(id);
+                    network.iter_mut().for_each(|network| network.detach(id));
+                }
             }
         }
         loop {
@@ -132,16 +144,22 @@ impl HostVisit for Passes<'_> {
                         let _ = done.send(());
                         return CycleEnd::Stopped;
                     }
-                    order => heed(order, &mut arbiter, &mut cycle.doors, &now),
+                    order => heed(order, &mut arbiter, cycle, &now),
                 }
             }
+            let network = cycle.network.as_mut();
+            let has_moved = network.is_some_and(|network| network.turn(&mut arbiter, now()));
             if now() >= cycle.grace_ns {
                 arbiter.pass(&now);
+            }
+            if has_moved {
+                continue;
             }
             if shares {
                 let patience_ns = arbiter.patience_ns(cycle.tick_ns, now());
                 let grace_ns = cycle.grace_ns.saturating_sub(now());
                 cycle.wait(patience_ns.max(grace_ns));
+                cycle.network.iter_mut().for_each(HostNetwork::woke);
             } else {
                 std::hint::spin_loop();
             }
@@ -152,32 +170,51 @@ impl HostVisit for Passes<'_> {
 fn heed<A: Allocator>(
     order: DaemonOrder,
     arbiter: &mut Arbiter<A, PeerProcess>,
-    doors: &mut Doors,
+    cycle: &mut Cycle,
     now: &impl Fn() -> u64,
 ) {
+    let Cycle { doors, network, .. } = cycle;
     match order {
         DaemonOrder::Admit {
             newcomer,
             doorbell,
+            network: new,
             answer,
         } => {
             let id = newcomer.id;
-            let admitted = arbiter.admit(*newcomer, now);
+            let rings = if new.is_some() {
+                PACKET_RINGS_MAX
+            } else {
+                RINGS_MAX
+            };
+            let attached = match (new, &mut *network) {
+                (Some(new), Some(network)) => network.attach(id, &new),
+                _ => Ok(()),
+            };
+            let admitted = attached.and_then(|()| arbiter.admit(*newcomer, now));
+            match (&admitted, network) {
+                (Ok(app), Some(network)) => network.place(id, *app),
+                (Err(_), Some(network)) => network.detach(id),
+                (_, None) => {}
+            }
             if admitted.is_ok() {
-                doors.add(id, doorbell);
+                doors.add(id, doorbell, rings);
             }
             let _ = answer.send(admitted.map(drop));
         }
         DaemonOrder::Retire(id) => {
             arbiter.retire(id, now);
             doors.remove(id);
+            network.iter_mut().for_each(|network| network.detach(id));
         }
         DaemonOrder::Report {
             since_ns,
             most,
             answer,
         } => {
-            let _ = answer.send(arbiter.report(now(), since_ns, most));
+            let mut report = arbiter.report(now(), since_ns, most);
+            report.network = network.as_ref().map(|network| network.report(arbiter));
+            let _ = answer.send(report);
         }
         DaemonOrder::Policy(_) | DaemonOrder::Stop(_) => {}
     }

@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// An application's rings are heard so often in a window: twice as often as cores change hands on a busy host.
 pub(super) const RINGS_MAX: u32 = 32;
+/// One that has packets of a device also rings for those that it sends.
+pub(super) const PACKET_RINGS_MAX: u32 = 128;
 /// Such a window, ns.
 pub(super) const WINDOW_NS: u64 = 1_000_000;
 
@@ -20,7 +22,7 @@ struct RingWindow {
 
 impl RingWindow {
     /// One more ring; whether the application is still heard.
-    fn rang(&mut self, now_ns: u64) -> bool {
+    fn rang(&mut self, now_ns: u64, most: u32) -> bool {
         if now_ns >= self.end_ns() {
             *self = Self {
                 begin_ns: now_ns,
@@ -28,7 +30,7 @@ impl RingWindow {
             };
         }
         self.rings += 1;
-        self.rings < RINGS_MAX
+        self.rings < most
     }
 
     fn end_ns(&self) -> u64 {
@@ -39,6 +41,8 @@ impl RingWindow {
 struct Doorbell {
     bell: OwnedFd,
     window: RingWindow,
+    /// How often it is heard in a window.
+    most: u32,
     muted: bool,
 }
 
@@ -65,7 +69,15 @@ impl Doors {
         AsFd::as_fd(&self.epoll.0)
     }
 
-    pub(super) fn add(&mut self, id: u64, bell: OwnedFd) {
+    /// Is woken while this can be read, however often: the device's packets.
+    pub(super) fn watch(&self, descriptor: BorrowedFd<'_>) -> io::Result<()> {
+        Ok(self
+            .epoll
+            .add(descriptor, EpollEvent::new(EpollFlags::EPOLLIN, 0))?)
+    }
+
+    /// An application's doorbell, which is heard `most` times in a window.
+    pub(super) fn add(&mut self, id: u64, bell: OwnedFd, most: u32) {
         // An application that cannot ring is heard at the next look.
         let _ = self.epoll.add(&bell, heard(id));
         let window = RingWindow::default();
@@ -75,6 +87,7 @@ impl Doors {
             Doorbell {
                 bell,
                 window,
+                most,
                 muted,
             },
         );
@@ -99,7 +112,7 @@ impl Doors {
             let Some(doorbell) = self.doorbells.get_mut(&event.data()) else {
                 continue;
             };
-            if !doorbell.window.rang(now_ns) {
+            if !doorbell.window.rang(now_ns, doorbell.most) {
                 let mut none = EpollEvent::new(EpollFlags::empty(), event.data());
                 doorbell.muted = self.epoll.modify(&doorbell.bell, &mut none).is_ok();
                 self.muted += usize::from(doorbell.muted);
@@ -154,8 +167,8 @@ mod tests {
         let bell = || EventFd::from_value_and_flags(0, flags).unwrap();
         let (orders, endless, calm) = (bell(), bell(), bell());
         let mut doors = Doors::new(orders.as_fd()).unwrap();
-        doors.add(2, endless.as_fd().try_clone_to_owned().unwrap());
-        doors.add(4, calm.as_fd().try_clone_to_owned().unwrap());
+        doors.add(2, endless.as_fd().try_clone_to_owned().unwrap(), RINGS_MAX);
+        doors.add(4, calm.as_fd().try_clone_to_owned().unwrap(), RINGS_MAX);
         let mut heard = 0;
         for round in 0..10 * RINGS_MAX {
             endless.write(1).unwrap();

@@ -1,5 +1,6 @@
 //! What the thread that goes through passes is asked between two of them.
 
+use super::network::NewNetwork;
 use crate::arbiter::{AdmissionError, HostReport, Newcomer};
 use crate::peer::PeerProcess;
 use headway_policy::spec::Spec;
@@ -15,6 +16,7 @@ pub(super) enum DaemonOrder {
     Admit {
         newcomer: Box<Newcomer<PeerProcess>>,
         doorbell: OwnedFd,
+        network: Option<NewNetwork>,
         answer: SyncSender<Result<(), AdmissionError>>,
     },
     Retire(u64),

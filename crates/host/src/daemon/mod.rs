@@ -7,6 +7,7 @@ mod cycle;
 mod doors;
 mod inbox;
 mod listener;
+mod network;
 mod notify;
 mod registrar;
 mod server;
@@ -15,4 +16,4 @@ mod state;
 
 pub use notify::Notifier;
 pub use server::{DaemonError, HostDaemon, HostObserver};
-pub use settings::{AppRule, DaemonSettings};
+pub use settings::{AppNetwork, AppRule, DaemonSettings};

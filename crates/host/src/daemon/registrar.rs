@@ -2,11 +2,15 @@
 
 use super::inbox::{DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
+use super::network::NewNetwork;
 use super::settings::{AppRule, DaemonSettings};
 use super::state::{self, KnownProgram};
 use crate::arbiter::{Newcomer, NewcomerWork};
+use crate::lanes::SharedLanes;
 use crate::memory::SharedLines;
-use crate::message::{ClientMessage, DaemonMessage, ProgramRegistration, Registration};
+use crate::message::{
+    ClientMessage, DaemonMessage, NetworkPlace, ProgramRegistration, Registration,
+};
 use crate::packet::{self, HostPacket};
 use crate::peer::PeerProcess;
 use crate::topology::mask;
@@ -61,6 +65,8 @@ pub(super) struct Registrar {
     registered: HashMap<u64, Registered>,
     next: u64,
     own_uid: u32,
+    /// The longest packet of the device, where the daemon has one.
+    mtu: Option<usize>,
     state: PathBuf,
 }
 
@@ -76,6 +82,18 @@ struct Given {
     kthreads: usize,
     memory: Option<OwnedFd>,
     doorbell: OwnedFd,
+    network: Option<GivenNetwork>,
+}
+
+struct GivenNetwork {
+    place: NetworkPlace,
+    memory: OwnedFd,
+}
+
+/// The memory that an application of the last daemon brings.
+struct BroughtMemory {
+    lines: OwnedFd,
+    lanes: Option<OwnedFd>,
 }
 
 impl Registrar {
@@ -85,6 +103,7 @@ impl Registrar {
         settings: Arc<RwLock<DaemonSettings>>,
         cores: usize,
         own_uid: u32,
+        mtu: Option<usize>,
         wakes: Arc<EventFd>,
     ) -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
@@ -108,6 +127,7 @@ impl Registrar {
             registered: HashMap::new(),
             next: FIRST,
             own_uid,
+            mtu,
             state,
         })
     }
@@ -246,10 +266,18 @@ impl Registrar {
                 kthreads,
                 memory,
                 doorbell,
+                network,
             }) => {
                 connection.registered = true;
-                let message = DaemonMessage::Registered { kthreads }.packet();
-                let fds: Vec<&OwnedFd> = memory.iter().chain([&doorbell]).collect();
+                let place = network.as_ref().map(|network| network.place);
+                let message = DaemonMessage::Registered {
+                    kthreads,
+                    network: place,
+                };
+                let message = message.packet();
+                let lanes = network.iter().map(|network| &network.memory);
+                let fds = memory.iter().chain([&doorbell]).chain(lanes);
+                let fds: Vec<&OwnedFd> = fds.collect();
                 // Whoever cannot take the answer is gone.
                 if packet::send(&connection.socket, &message, &fds).is_err() {
                     self.retire(id);
@@ -290,10 +318,18 @@ impl Registrar {
                 self.take_in(&rule, &registration, None, speaker)
             }
             ClientMessage::Resume(registration) => {
-                let Ok([memory]) = <[OwnedFd; 1]>::try_from(packet.fds) else {
-                    return Err("to resume takes one descriptor, the application's memory".into());
+                let mut fds = packet.fds.into_iter();
+                let (lines, lanes, more) = (fds.next(), fds.next(), fds.next());
+                let (Some(lines), true, None) =
+                    (lines, lanes.is_some() == registration.network, more)
+                else {
+                    return Err(
+                        "to resume takes the application's memory, and its lanes if it has a network"
+                            .into(),
+                    );
                 };
-                self.take_in(&rule, &registration, Some(memory), speaker)
+                let brought = BroughtMemory { lines, lanes };
+                self.take_in(&rule, &registration, Some(brought), speaker)
             }
             ClientMessage::Program(program) => self.take_program_in(&rule, &program, speaker),
         }
@@ -321,14 +357,17 @@ impl Registrar {
         &mut self,
         rule: &AppRule,
         registration: &Registration,
-        memory: Option<OwnedFd>,
+        brought: Option<BroughtMemory>,
         speaker: Speaker,
     ) -> Result<Given, String> {
         let asked = registration.kthreads;
         let shape = rule.shape(Some(asked), registration.guaranteed, self.cores)?;
-        let resumed = memory.is_some();
-        let (memory, lines) = match memory {
-            Some(memory) => {
+        let resumed = brought.is_some();
+        let (memory, lines, lanes) = match brought {
+            Some(BroughtMemory {
+                lines: memory,
+                lanes,
+            }) => {
                 let lines =
                     SharedLines::adopt(&memory, asked).map_err(|error| error.to_string())?;
                 if asked > shape.most {
@@ -337,21 +376,64 @@ impl Registrar {
                         rule.name, shape.most
                     ));
                 }
-                (memory, lines)
+                (memory, lines, lanes)
             }
-            None => SharedLines::create(shape.most).map_err(|error| error.to_string())?,
+            None => {
+                let made = SharedLines::create(shape.most).map_err(|error| error.to_string())?;
+                (made.0, made.1, None)
+            }
         };
+        let network = if registration.network {
+            Some(self.network_of(rule, lanes, lines.kthreads())?)
+        } else {
+            None
+        };
+        let (network, given) = network.unzip();
         let work = NewcomerWork::Kthreads {
             lines,
             probes: registration.probes,
             resumed,
         };
-        let doorbell = self.admit(&rule.name, shape, work, speaker, None)?;
+        let doorbell = self.admit(&rule.name, shape, work, network, speaker, None)?;
         Ok(Given {
             kthreads: shape.most,
             memory: Some(memory),
             doorbell,
+            network: given,
         })
+    }
+
+    /// The lanes of an application that asks for packets: new ones, or those that it has.
+    fn network_of(
+        &self,
+        rule: &AppRule,
+        lanes: Option<OwnedFd>,
+        kthreads: usize,
+    ) -> Result<(NewNetwork, GivenNetwork), String> {
+        let name = &rule.name;
+        let mtu = self.mtu.ok_or_else(|| {
+            format!("'{name}' asks for packets, and the daemon has no device: start it with --device DEV")
+        })?;
+        let network = rule.network.ok_or_else(|| {
+            format!("'{name}' asks for packets, and has no address: give it `ip` in the daemon's settings")
+        })?;
+        let made = match lanes {
+            Some(memory) => SharedLanes::adopt(&memory, kthreads).map(|lanes| (memory, lanes)),
+            None => SharedLanes::create(kthreads),
+        };
+        let (memory, lanes) = made.map_err(|error| error.to_string())?;
+        let address = network.address();
+        let place = NetworkPlace {
+            mac: address.mac.0,
+            ip: network.ip,
+            prefix: network.prefix,
+            gateway: network.gateway,
+            mtu,
+        };
+        Ok((
+            NewNetwork { address, lanes },
+            GivenNetwork { place, memory },
+        ))
     }
 
     fn take_program_in(
@@ -379,6 +461,7 @@ impl Registrar {
             &rule.name,
             shape,
             NewcomerWork::Program,
+            None,
             speaker,
             Some(known),
         )?;
@@ -387,6 +470,7 @@ impl Registrar {
             kthreads: shape.most,
             memory: None,
             doorbell,
+            network: None,
         })
     }
 
@@ -410,7 +494,14 @@ impl Registrar {
         let home = mask(known.home.iter().copied());
         let speaker = Speaker { id, peer, home };
         let known = Some(known.clone());
-        if let Err(why) = self.admit(&rule.name, shape, NewcomerWork::Program, speaker, known) {
+        if let Err(why) = self.admit(
+            &rule.name,
+            shape,
+            NewcomerWork::Program,
+            None,
+            speaker,
+            known,
+        ) {
             say(format_args!(
                 "program '{}' is not taken over: {why}",
                 rule.name
@@ -424,6 +515,7 @@ impl Registrar {
         name: &str,
         shape: AppShape,
         work: NewcomerWork,
+        network: Option<NewNetwork>,
         speaker: Speaker,
         program: Option<KnownProgram>,
     ) -> Result<OwnedFd, String> {
@@ -451,6 +543,7 @@ impl Registrar {
         self.outbox.send(DaemonOrder::Admit {
             newcomer: Box::new(newcomer),
             doorbell: OwnedFd::from(bell),
+            network,
             answer,
         });
         match answered.recv_timeout(ANSWER) {

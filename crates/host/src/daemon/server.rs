@@ -3,6 +3,7 @@
 use super::cycle::Cycle;
 use super::inbox::{self, DaemonOrder, DaemonOutbox};
 use super::listener::HostListener;
+use super::network::HostNetwork;
 use super::registrar::Registrar;
 use super::settings::DaemonSettings;
 use crate::arbiter::HostReport;
@@ -11,6 +12,7 @@ use headway_machine::Topology;
 use headway_machine::topology::TopologyError;
 use headway_policy::host::systems;
 use headway_policy::spec::SpecError;
+use headway_xsk::XskError;
 use nix::sched::{sched_getaffinity, sched_setaffinity};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::Pid;
@@ -44,6 +46,9 @@ pub enum DaemonError {
     /// The applications.
     #[error("{0}")]
     Apps(String),
+    /// The device.
+    #[error("no application can have packets of a device: {0}")]
+    Device(#[from] XskError),
     /// Threads cannot be moved.
     #[error(
         "the system forbids sched_setaffinity ({0}): allow it in the sandbox's seccomp profile, or run the daemon outside"
@@ -130,11 +135,15 @@ impl HostDaemon {
         let grace = if took_over { GRACE } else { Duration::ZERO };
         let system = |what| move |source| DaemonError::System { what, source };
         let (outbox, inbox) = inbox::pair().map_err(system("make an eventfd"))?;
+        let network = settings.device.as_deref().map(HostNetwork::open);
+        let network = network.transpose()?;
+        let mtu = network.as_ref().map(HostNetwork::mtu);
         let cycle = Cycle::new(
             cores.clone(),
             settings.tick_ns,
             inbox,
             grace.as_nanos() as u64,
+            network,
         )
         .map_err(system("make an epoll"))?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
@@ -150,6 +159,7 @@ impl HostDaemon {
             Arc::clone(&settings),
             cores.count(),
             own_uid,
+            mtu,
             Arc::clone(&wakes),
         )
         .map_err(system("make an epoll"))?;
@@ -235,6 +245,23 @@ fn check_apps(settings: &DaemonSettings, cores: usize) -> Result<(), DaemonError
             ));
         }
         guaranteed += rule.guaranteed;
+        let Some(network) = rule.network else {
+            continue;
+        };
+        if settings.device.is_none() {
+            return refuse(format!(
+                "application '{name}' has the address {}, and the daemon no device: give one with --device, or take the address away",
+                network.ip
+            ));
+        }
+        let address = network.address();
+        let mut others = before.iter().filter_map(|other| other.network);
+        if others.any(|other| other.ip == network.ip || other.address().mac == address.mac) {
+            return refuse(format!(
+                "application '{name}' has the address {} or {} of another: give each its own",
+                address.ip, address.mac
+            ));
+        }
     }
     if guaranteed > cores {
         return refuse(format!(

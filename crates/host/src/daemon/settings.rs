@@ -2,6 +2,8 @@
 
 use headway_policy::host::{AppKind, AppShape};
 use headway_policy::spec::Spec;
+use headway_xsk::{HostAddress, MacAddress};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// An application that may register.
@@ -19,6 +21,32 @@ pub struct AppRule {
     pub users: Vec<u32>,
     /// Groups whose processes may register it.
     pub groups: Vec<u32>,
+    /// Where it is in the network of the daemon's device, if it may ask for packets.
+    pub network: Option<AppNetwork>,
+}
+
+/// Where an application is in the network of the daemon's device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AppNetwork {
+    /// Its IPv4 address.
+    pub ip: Ipv4Addr,
+    /// Bits of the network's part of the address.
+    pub prefix: u8,
+    /// The router to other networks, if there is one.
+    pub gateway: Option<Ipv4Addr>,
+    /// Its Ethernet address; 02:00 and the IPv4 address unless said.
+    pub mac: Option<MacAddress>,
+}
+
+impl AppNetwork {
+    /// Its addresses.
+    pub fn address(&self) -> HostAddress {
+        let [a, b, c, d] = self.ip.octets();
+        HostAddress {
+            mac: self.mac.unwrap_or(MacAddress([2, 0, a, b, c, d])),
+            ip: self.ip,
+        }
+    }
 }
 
 /// All settings.
@@ -36,6 +64,8 @@ pub struct DaemonSettings {
     pub shares: Option<bool>,
     /// How often a daemon without a core looks at busy applications, ns.
     pub tick_ns: u64,
+    /// The network device whose packets applications get, if any.
+    pub device: Option<String>,
     /// Where the kernel tells of its cores: `/sys`.
     pub sysfs: PathBuf,
 }
@@ -120,6 +150,7 @@ mod tests {
             kind: AppKind::Latency,
             users: vec![1000],
             groups: vec![50],
+            network: None,
         }
     }
 

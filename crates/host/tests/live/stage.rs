@@ -52,6 +52,7 @@ pub(crate) fn rule(name: &str, guaranteed: usize, kind: AppKind) -> AppRule {
         kind,
         users: Vec::new(),
         groups: Vec::new(),
+        network: None,
     }
 }
 
@@ -67,6 +68,7 @@ pub(crate) fn settings(socket: &Path, policy: &str) -> DaemonSettings {
         cores: None,
         shares: Some(true),
         tick_ns: 100_000,
+        device: None,
         sysfs: "/sys".into(),
     }
 }

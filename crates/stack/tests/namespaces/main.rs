@@ -2,8 +2,10 @@
 //! As root; elsewhere the tests say why they are skipped.
 
 mod bad_network;
+mod hosted;
 #[path = "../../../xdp/tests/common/net.rs"]
 mod net;
+mod roles;
 
 use bad_network::{BadCounts, BadNetwork};
 use headway_dataplane::plane::{DataPlane, PlaneCounts};
@@ -52,6 +54,10 @@ impl ThreadParking for OneCore {
 
     fn kthread(&self) -> usize {
         self.0.load(Ordering::Relaxed)
+    }
+
+    fn is_polled_after(&self) -> bool {
+        false
     }
 }
 

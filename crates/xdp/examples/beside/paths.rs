@@ -4,8 +4,9 @@ use crate::net::{Host, enter_namespace, host_mac, ifindex, shell, switch_mac};
 use headway_net::header::{Header, Status};
 use headway_policy::ClassHint;
 use headway_policy::rack::{Cloning, Demand, Grouping, RackLayout, Shaper, Turns};
-use headway_rack::{ServerAddresses, SwitchLimits, SwitchStopper, UdpSwitch};
+use headway_rack::{PortSwitch, ServerAddresses, SwitchLimits, SwitchStopper, UdpSwitch};
 use headway_xdp::{Mode, Neighbour, XdpMode, XdpSwitch, XdpSwitchConfig, tables_of};
+use headway_xsk::{LinkedHost, MacAddress, XskUdpPort};
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use std::net::{SocketAddr, UdpSocket};
@@ -18,6 +19,8 @@ use std::time::Duration;
 const CLIENT: u8 = 2;
 const SERVERS: [u8; 4] = [10, 11, 12, 13];
 const PORT: u16 = 6000;
+/// Client and servers of the switch on a device's packets, which has one device.
+const BEHIND_DEVICE: u8 = 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Path {
@@ -32,9 +35,10 @@ pub(crate) enum Path {
     /// A program that only relays, to one server.
     Relay,
     UserSpace,
+    AfXdp,
 }
 
-pub(crate) const PATHS: [Path; 7] = [
+pub(crate) const PATHS: [Path; 8] = [
     Path::Wire,
     Path::Forwarding,
     Path::Nftables,
@@ -42,6 +46,7 @@ pub(crate) const PATHS: [Path; 7] = [
     Path::XdpDirect,
     Path::Relay,
     Path::UserSpace,
+    Path::AfXdp,
 ];
 
 impl Path {
@@ -54,6 +59,7 @@ impl Path {
             Path::XdpDirect => "XDP, direct",
             Path::Relay => "a bare UDP relay",
             Path::UserSpace => "the user-space switch",
+            Path::AfXdp => "the same by AF_XDP, one device",
         }
     }
 }
@@ -88,10 +94,42 @@ impl Drop for Running {
 
 /// The namespaces and their wires. This thread is in the switch's.
 pub(crate) struct Rack {
-    pub(crate) client: UdpSocket,
-    servers: Vec<UdpSocket>,
+    wired: Ends,
+    behind_device: Ends,
     /// Hosts live as long as these.
     _hosts: Vec<Sender<()>>,
+}
+
+/// A client and the servers that it asks.
+pub(crate) struct Ends {
+    pub(crate) client: UdpSocket,
+    servers: Vec<UdpSocket>,
+}
+
+impl Ends {
+    fn new(client: UdpSocket, servers: Vec<UdpSocket>) -> Self {
+        for socket in servers.iter().chain([&client]) {
+            socket.set_nonblocking(true).expect("a socket");
+        }
+        Self { client, servers }
+    }
+
+    /// Answers the requests that wait at servers.
+    pub(crate) fn serve(&self) {
+        let mut buffer = [0; 64];
+        for socket in &self.servers {
+            while let Ok((length, from)) = socket.recv_from(&mut buffer) {
+                let (header, _) = Header::parse(&buffer[..length]).expect("a header");
+                let response = header.response(Status::Ok, 1_000).encode();
+                socket.send_to(&response, from).expect("sent");
+            }
+        }
+    }
+}
+
+/// An address of the wire behind the device.
+fn behind(host: u8, port: u16) -> SocketAddr {
+    SocketAddr::from(([10, 80, 0, host], port))
 }
 
 fn at(host: u8, port: u16) -> SocketAddr {
@@ -160,26 +198,21 @@ table ip balance {
 END",
         );
         let servers: Vec<_> = servers.into_iter().map(|(socket, _)| socket).collect();
-        for socket in servers.iter().chain([&client]) {
-            socket.set_nonblocking(true).expect("a socket");
-        }
+        let (behind_device, live) = behind_device();
+        hosts.push(live);
         stay_on_cpu(0);
         Self {
-            client,
-            servers,
+            wired: Ends::new(client, servers),
+            behind_device,
             _hosts: hosts,
         }
     }
 
-    /// Answers the requests that wait at servers.
-    pub(crate) fn serve(&self) {
-        let mut buffer = [0; 64];
-        for socket in &self.servers {
-            while let Ok((length, from)) = socket.recv_from(&mut buffer) {
-                let (header, _) = Header::parse(&buffer[..length]).expect("a header");
-                let response = header.response(Status::Ok, 1_000).encode();
-                socket.send_to(&response, from).expect("sent");
-            }
+    /// The client and the servers of a path.
+    pub(crate) fn ends(&self, path: Path) -> &Ends {
+        match path {
+            Path::AfXdp => &self.behind_device,
+            _ => &self.wired,
         }
     }
 
@@ -193,6 +226,7 @@ END",
             Path::XdpDirect => (at(1, 7777), Some(attach(object, Mode::Direct)), None),
             Path::Relay => (at(1, 7780), None, Some(relay())),
             Path::UserSpace => (at(1, 7779), None, Some(user_space())),
+            Path::AfXdp => (behind(1, 7781), None, Some(af_xdp())),
         };
         Open {
             address,
@@ -261,6 +295,49 @@ fn user_space() -> Running {
     let servers = ServerAddresses::new(&SERVERS.map(|number| at(number, PORT))).expect("servers");
     let mut switch =
         UdpSwitch::bind(at(1, 7779), shaper(), servers, SwitchLimits::new(1)).expect("the port");
+    let stopped = Arc::default();
+    let stopper = switch.stopper(&stopped);
+    run(&stopped, Some(stopper), move |stopped| switch.run(stopped))
+}
+
+/// A host with the client and all servers, and the device that leads there.
+fn behind_device() -> (Ends, Sender<()>) {
+    let ((give, sockets), (live, end)) = (channel(), channel());
+    let host = Host::start(BEHIND_DEVICE, move || {
+        let ports = [9000].into_iter().chain((0..).map(|number| PORT + number));
+        let bind = |port| UdpSocket::bind(behind(BEHIND_DEVICE, port)).expect("the port");
+        let bound: Vec<_> = ports.take(1 + SERVERS.len()).map(bind).collect();
+        give.send(bound).expect("the bench waits");
+        // Until the bench ends.
+        let _: Result<(), _> = end.recv();
+    });
+    let device = host.wire();
+    let text = |mac: [u8; 6]| mac.map(|byte| format!("{byte:02x}")).join(":");
+    let (own, id) = (std::process::id(), host.task());
+    shell(&format!(
+        "ip address add 10.80.0.1/24 dev {device}
+         nsenter --net=/proc/{own}/task/{id}/ns/net sh -ec '
+            ip address add 10.80.0.{BEHIND_DEVICE}/24 dev e0
+            ip neigh add 10.80.0.1 lladdr {} dev e0'",
+        text(switch_mac(BEHIND_DEVICE)),
+    ));
+    host.begin();
+    let mut bound: Vec<_> = sockets.recv().expect("the host's sockets");
+    let client = bound.remove(0);
+    (Ends::new(client, bound), live)
+}
+
+fn af_xdp() -> Running {
+    let servers: Vec<_> = (0..SERVERS.len() as u16)
+        .map(|number| behind(BEHIND_DEVICE, PORT + number))
+        .collect();
+    let port = XskUdpPort::open(&format!("p{BEHIND_DEVICE}"), 7781).expect("the device's port");
+    port.named_hosts().set(vec![LinkedHost {
+        ip: servers[0].ip(),
+        mac: MacAddress(host_mac(BEHIND_DEVICE)),
+    }]);
+    let servers = ServerAddresses::new(&servers).expect("servers");
+    let mut switch = PortSwitch::on(port, shaper(), servers, SwitchLimits::new(1));
     let stopped = Arc::default();
     let stopper = switch.stopper(&stopped);
     run(&stopped, Some(stopper), move |stopped| switch.run(stopped))

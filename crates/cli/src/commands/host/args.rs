@@ -35,7 +35,7 @@ pub(super) struct HostRunArgs {
     /// An application that may register, repeatable. G cores are guaranteed to it (0), and it has M at most (all)
     #[arg(
         long,
-        value_name = "NAME[:batch][,guaranteed=G][,cores=M][,user=U][,group=G]"
+        value_name = "NAME[:batch][,guaranteed=G][,cores=M][,user=U][,group=G][,ip=IP/BITS][,gateway=IP]"
     )]
     pub(super) app: Vec<String>,
     /// Who decides which application has which core [default: shenango]
@@ -53,6 +53,9 @@ pub(super) struct HostRunArgs {
     /// With --share-core: how often busy applications are looked at [default: 100us]
     #[arg(long, value_name = "TIME")]
     pub(super) tick: Option<String>,
+    /// Take packets of this network device by AF_XDP, and give them to applications by their addresses (`ip`). Needs root
+    #[arg(long, value_name = "DEV")]
+    pub(super) device: Option<String>,
     /// Answer Prometheus at http://ADDR:PORT/metrics, and browsers with a page at http://ADDR:PORT/
     #[arg(long, value_name = "ADDR:PORT")]
     pub(super) metrics: Option<String>,

@@ -16,6 +16,7 @@ pub(super) struct HostConfig {
     pub(super) cores: Option<Spanned<String>>,
     pub(super) share_core: Option<Spanned<bool>>,
     pub(super) tick: Option<Spanned<String>>,
+    pub(super) device: Option<Spanned<String>>,
     pub(super) metrics: Option<Spanned<String>>,
     pub(super) no_ctl: Option<Spanned<bool>>,
 }
@@ -34,6 +35,12 @@ pub(super) struct AppTable {
     pub(super) users: Vec<NameOrNumber>,
     #[serde(default)]
     pub(super) groups: Vec<NameOrNumber>,
+    /// Its address and the bits of its network's part: `10.0.0.9/24`.
+    pub(super) ip: Option<String>,
+    /// The router to other networks.
+    pub(super) gateway: Option<String>,
+    /// Its Ethernet address.
+    pub(super) mac: Option<String>,
 }
 
 /// What an application is there for.
@@ -69,6 +76,10 @@ pub(super) const KEYS: &[&str] = &[
     "class",
     "users",
     "groups",
+    "device",
+    "ip",
+    "gateway",
+    "mac",
 ];
 
 /// A file as it was read.

@@ -1,13 +1,13 @@
 //! Applications as flags and files name them.
 
 use super::file::{AppClass, AppTable, NameOrNumber};
-use headway_host::daemon::AppRule;
+use headway_host::daemon::{AppNetwork, AppRule};
 use headway_policy::host::AppKind;
 use std::fs;
 
 /// Reads a flag: `kv:guaranteed=1,cores=2`, `pricer:batch`.
 pub(super) fn of_flag(text: &str) -> Result<AppRule, String> {
-    const FORM: &str = "an application is NAME[:batch][,guaranteed=G][,cores=M][,user=U][,group=G]";
+    const FORM: &str = "an application is NAME[:batch][,guaranteed=G][,cores=M][,user=U][,group=G][,ip=IP/BITS][,gateway=IP]";
     let split = text.find([':', ',']).unwrap_or(text.len());
     let (name, rest) = text.split_at(split);
     let mut table = AppTable {
@@ -17,6 +17,9 @@ pub(super) fn of_flag(text: &str) -> Result<AppRule, String> {
         class: AppClass::LatencyCritical,
         users: Vec::new(),
         groups: Vec::new(),
+        ip: None,
+        gateway: None,
+        mac: None,
     };
     let parts = rest.split([':', ',']).filter(|part| !part.is_empty());
     for part in parts {
@@ -30,6 +33,8 @@ pub(super) fn of_flag(text: &str) -> Result<AppRule, String> {
             Some(("guaranteed", value)) => table.guaranteed = number(value)?,
             Some(("cores", value)) => table.cores = Some(number(value)?),
             Some(("user", value)) => table.users.push(named(value)),
+            Some(("ip", value)) => table.ip = Some(value.to_owned()),
+            Some(("gateway", value)) => table.gateway = Some(value.to_owned()),
             Some(("group", value)) => table.groups.push(named(value)),
             _ => return Err(format!("'{part}' means nothing here: {FORM}")),
         }
@@ -68,7 +73,38 @@ pub(super) fn of_table(table: &AppTable) -> Result<AppRule, String> {
         },
         users: all(&table.users, "/etc/passwd", "user")?,
         groups: all(&table.groups, "/etc/group", "group")?,
+        network: network_of(table)?,
     })
+}
+
+/// Where an application is in the network of the daemon's device.
+fn network_of(table: &AppTable) -> Result<Option<AppNetwork>, String> {
+    let name = &table.name;
+    let Some(ip) = &table.ip else {
+        return match table.gateway.as_ref().or(table.mac.as_ref()) {
+            None => Ok(None),
+            Some(_) => Err(format!(
+                "'{name}' has a gateway or an Ethernet address, and no ip"
+            )),
+        };
+    };
+    let address = ip.split_once('/').and_then(|(ip, bits)| {
+        let bits = bits.parse().ok().filter(|bits| (1..=32).contains(bits))?;
+        Some((ip.parse().ok()?, bits))
+    });
+    let (ip, prefix) = address.ok_or_else(|| {
+        format!("'{ip}' is no address with the bits of its network, such as 10.0.0.9/24")
+    })?;
+    let gateway = table.gateway.as_ref().map(|text| {
+        let wrong = |_| format!("'{text}' is no IPv4 address of a router, such as 10.0.0.1");
+        text.parse().map_err(wrong)
+    });
+    Ok(Some(AppNetwork {
+        ip,
+        prefix,
+        gateway: gateway.transpose()?,
+        mac: table.mac.as_ref().map(|text| text.parse()).transpose()?,
+    }))
 }
 
 /// The number of a user or group: that of a name is the third field of its line.
@@ -103,6 +139,11 @@ mod tests {
         assert_eq!(of_flag("pricer:batch").unwrap().kind, AppKind::Batch);
         assert_eq!(of_flag("pricer,batch").unwrap().kind, AppKind::Batch);
         assert_eq!(of_flag("web").unwrap().most, None);
+        let network = of_flag("web:ip=10.0.0.9/24,gateway=10.0.0.1").unwrap();
+        let network = network.network.unwrap();
+        assert_eq!((network.ip, network.prefix), ([10, 0, 0, 9].into(), 24));
+        assert_eq!(network.gateway, Some([10, 0, 0, 1].into()));
+        assert_eq!(network.address().mac.to_string(), "02:00:0a:00:00:09");
     }
 
     #[test]
@@ -110,6 +151,8 @@ mod tests {
         let refused = |text: &str| of_flag(text).unwrap_err();
         assert!(refused("").contains("is no name"));
         assert!(refused("kv:fast").contains("'fast' means nothing here"));
+        assert!(refused("kv:ip=10.0.0.9").contains("such as 10.0.0.9/24"));
+        assert!(refused("kv:gateway=10.0.0.1").contains("and no ip"));
         assert!(refused("kv:cores=two").contains("a number of cores"));
         assert!(refused("kv:user=nobody-at-all").contains("knows no user"));
     }

@@ -57,6 +57,7 @@ impl HostRunArgs {
         let metrics = metrics
             .map(|text| text.parse(|text| host_port(text)))
             .transpose()?;
+        let device = file.given_if_set("device", self.device.clone(), set.device.as_ref());
         let shares = match (self.share_core, self.own_core) {
             (false, false) => set.share_core.as_ref().map(|shares| *shares.get_ref()),
             (shares, _) => Some(shares),
@@ -75,6 +76,7 @@ impl HostRunArgs {
                 cores: cores.transpose()?.map(|cores| cores.value),
                 shares,
                 tick_ns: tick.value,
+                device: device.map(|device| device.value),
                 sysfs: "/sys".into(),
             },
             metrics,
@@ -126,6 +128,7 @@ pub(super) fn explain(error: DaemonError) -> anyhow::Error {
         DaemonError::Cores(error) => usage("--cores", error),
         DaemonError::Policy(error) => usage("--policy", crate::error::explain(&error)),
         DaemonError::Apps(why) => usage("--app", why),
+        DaemonError::Device(_) => usage("--device", error),
         DaemonError::Pin(_) => usage("host", error),
         error => error.into(),
     }

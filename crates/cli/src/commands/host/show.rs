@@ -19,14 +19,44 @@ pub(super) fn text(status: &Value) -> String {
         None => "it has no core of its own".into(),
     };
     format!(
-        "{}, process {}, up for {:.0} s; {own}\npolicy {}\ncores {}\n\n{}\n\n{}",
+        "{}, process {}, up for {:.0} s; {own}\npolicy {}\ncores {}\n{}\n{}\n\n{}",
         word(&status["socket"]),
         status["pid"],
         number(&status["uptime_s"]),
         word(&status["spec"]),
         cores.collect::<Vec<_>>().join(", "),
+        network(&status["network"]),
         apps(status),
         times(status),
+    )
+}
+
+/// The data plane, in a line; nothing where there is none.
+fn network(network: &Value) -> String {
+    if network.is_null() {
+        return String::new();
+    }
+    let broken = array(&network["broken"]).iter().map(word);
+    let broken: Vec<_> = broken.collect();
+    let cut_off = if broken.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; cut off, since they wrote nonsense: {}",
+            broken.join(", ")
+        )
+    };
+    format!(
+        "device {}: {} frames to applications, {} from them; lost: {} for nobody here, {} at full lanes, {} at a full device, {} missed, {} in another's name, {} of impossible length{cut_off}\n",
+        word(&network["device"]),
+        network["delivered"],
+        network["sent"],
+        network["unknown"],
+        network["lane_full"],
+        network["device_full"],
+        network["missed"],
+        network["spoofed"],
+        network["invalid"],
     )
 }
 

@@ -81,6 +81,7 @@ impl HostSubject {
             "grant": report.grant,
             "revoke": report.revoke,
             "leave": report.leave,
+            "network": report.network,
             "changes": recent(&report),
         }))
     }

@@ -11,7 +11,7 @@ use crate::error::usage;
 use crate::output::{self, OutputFormat};
 use crate::progress;
 use anyhow::Result;
-use headway_load::{Extent, Load, LoadReport, ReceiveClock, ServiceTime};
+use headway_load::{Extent, Load, LoadReport, ReceiveClock, ReplySource, ServiceTime};
 use headway_report::format;
 use headway_report::table::class_table;
 use headway_sim::Length;
@@ -43,6 +43,9 @@ pub(crate) struct Args {
     /// Divide latencies by the service times that the server reports, not by the workload's
     #[arg(long)]
     reported_service: bool,
+    /// Take replies from any address, as a rack's switch with --direct needs: servers answer in their own names
+    #[arg(long)]
+    direct: bool,
     /// A request that leaves this much later than intended counts as late
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = args::time)]
     late: u64,
@@ -124,6 +127,9 @@ impl Args {
         load.timeout_ns = self.timeout;
         if self.reported_service {
             load.service_time = ServiceTime::Reported;
+        }
+        if self.direct {
+            load.replies_of = ReplySource::Anyone;
         }
         let requests = self.requests.requests(&load.workload, load.seed)?;
         load.types = requests.types;

@@ -1,0 +1,87 @@
+//! What a data plane tells the arbiter and asks it, and timers of kthreads without a core.
+
+use super::engine::Arbiter;
+use super::member::{KthreadsBook, Member, MemberWork};
+use crate::futex;
+use crate::peer::HostPeer;
+use headway_kthread::now_ns as monotonic_ns;
+use headway_policy::host::{Allocator, AppId, Counters, KthreadId};
+
+impl<A: Allocator, P: HostPeer> Arbiter<A, P> {
+    /// Kthreads of an application that have a core, a bit each, of the first 64.
+    pub fn kthreads_with_cores(&self, app: AppId) -> u64 {
+        let kthreads = self.allocator.cores().active_kthreads(app);
+        let bits = kthreads.filter(|kthread| kthread.index() < 64);
+        bits.fold(0, |bits, kthread| bits | 1 << kthread.index())
+    }
+
+    /// Packets that a data plane ever put before a kthread, and those that were taken: they are believed instead of what the kthread's line says.
+    pub fn show_packets(&mut self, app: AppId, kthread: KthreadId, packets: Counters) {
+        let Some(book) = self.kthreads_of(app) else {
+            return;
+        };
+        let Some(kept) = book.kthreads.get_mut(kthread.index()) else {
+            return;
+        };
+        let has_come = kept
+            .packets
+            .replace(packets)
+            .is_none_or(|before| before.tail != packets.tail);
+        // Where kthreads keep their cores they sleep on them, and look when they are woken.
+        if !A::PARKS && has_come {
+            futex::wake(book.lines.orders(kthread.index()).wakes());
+        }
+    }
+
+    /// An application without a core whose packets wait wants one.
+    pub fn wake_for_packets(&mut self, app: AppId, now_ns: u64) {
+        if self.allocator.cores().held(app) > 0 {
+            return;
+        }
+        let has_packets = self.kthreads_of(app).is_some_and(|book| {
+            let mut packets = book.kthreads.iter().filter_map(|kept| kept.packets);
+            packets.any(|packets| packets.head != packets.tail)
+        });
+        if has_packets {
+            self.allocator.arrived(now_ns, app);
+        }
+    }
+
+    /// So does one with a timer that is due.
+    pub(super) fn wake_for_timers(&mut self, now_ns: u64) {
+        for index in 0..self.members.len() {
+            let app = AppId(index as u16);
+            let is_due = self
+                .kthreads_of(app)
+                .is_some_and(|book| book.next_timer_ns() == Some(0));
+            if is_due && self.allocator.cores().held(app) == 0 {
+                self.allocator.arrived(now_ns, app);
+            }
+        }
+    }
+
+    /// The name of an application.
+    pub fn name(&self, app: AppId) -> Option<String> {
+        let member = self.members.get(app.index())?.as_ref()?;
+        Some(member.name.clone())
+    }
+
+    fn kthreads_of(&mut self, app: AppId) -> Option<&mut KthreadsBook> {
+        match self.members.get_mut(app.index())? {
+            Some(Member {
+                work: MemberWork::Kthreads(book),
+                ..
+            }) => Some(book),
+            _ => None,
+        }
+    }
+}
+
+impl KthreadsBook {
+    /// In how many ns the first timer of its kthreads is due, if any is set.
+    pub(super) fn next_timer_ns(&self) -> Option<u64> {
+        let kthreads = 0..self.kthreads.len();
+        let set = kthreads.filter_map(|kthread| self.lines.line(kthread).wake_at_ns());
+        Some(set.min()?.saturating_sub(monotonic_ns()))
+    }
+}

@@ -1,0 +1,156 @@
+//! The data plane beside the arbiter: which kthreads have a core goes one way, which packets wait the other.
+
+use crate::arbiter::{AdmissionError, Arbiter, NetworkReport};
+use crate::lanes::SharedLanes;
+use crate::peer::HostPeer;
+use headway_dataplane::plane::DataPlane;
+use headway_policy::host::{Allocator, AppId, Counters, KthreadId};
+use headway_xsk::{HostAddress, XskError};
+use std::os::fd::BorrowedFd;
+
+/// What an application that asks for packets brings.
+pub(super) struct NewNetwork {
+    pub(super) address: HostAddress,
+    pub(super) lanes: SharedLanes,
+}
+
+/// A device, and the applications behind it.
+pub(super) struct HostNetwork {
+    plane: DataPlane,
+    device: String,
+    apps: Vec<AppPackets>,
+    turns: u32,
+}
+
+/// Lanes of kthreads without a core are looked at once in so many turns.
+const TURNS: u32 = 256;
+
+struct AppPackets {
+    /// The number of its registration.
+    id: u64,
+    /// The data plane's number of it.
+    number: usize,
+    app: AppId,
+    kthreads: usize,
+    is_broken: bool,
+}
+
+impl HostNetwork {
+    pub(super) fn open(device: &str) -> Result<Self, XskError> {
+        Ok(Self {
+            plane: DataPlane::open(device)?,
+            device: device.to_owned(),
+            apps: Vec::new(),
+            turns: 0,
+        })
+    }
+
+    /// The longest packet that the device takes, without its Ethernet header.
+    pub(super) fn mtu(&self) -> usize {
+        self.plane.mtu()
+    }
+
+    /// What becomes readable when packets come.
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.plane.descriptors()
+    }
+
+    /// From here on packets for this address go to these lanes. [`place`](Self::place) says whose they are.
+    pub(super) fn attach(&mut self, id: u64, new: &NewNetwork) -> Result<(), AdmissionError> {
+        let NewNetwork { address, lanes } = new;
+        let kthreads = lanes.kthreads();
+        let attached = self.plane.attach(*address, lanes.mapping(), kthreads);
+        let refused = |why: String| AdmissionError::Network(why);
+        let number = attached
+            .map_err(|error| refused(error.to_string()))?
+            .ok_or_else(|| {
+                let HostAddress { mac, ip } = address;
+                refused(format!(
+                    "another application has the address {ip} or {mac}: give each its own in the daemon's settings"
+                ))
+            })?;
+        self.apps.push(AppPackets {
+            id,
+            number,
+            app: AppId(0),
+            kthreads,
+            is_broken: false,
+        });
+        Ok(())
+    }
+
+    /// Says which application of the arbiter's this registration is.
+    pub(super) fn place(&mut self, id: u64, app: AppId) {
+        if let Some(one) = self.apps.iter_mut().find(|one| one.id == id) {
+            one.app = app;
+        }
+    }
+
+    /// The application is gone: its memory is not touched any more.
+    pub(super) fn detach(&mut self, id: u64) {
+        if let Some(place) = self.apps.iter().position(|one| one.id == id) {
+            self.plane.detach(self.apps.remove(place).number);
+        }
+    }
+
+    /// The next turn looks at all lanes: the daemon slept.
+    pub(super) fn woke(&mut self) {
+        self.plane.look_everywhere();
+    }
+
+    /// Moves packets, and shows the arbiter which wait. Whether any moved.
+    pub(super) fn turn<A: Allocator, P: HostPeer>(
+        &mut self,
+        arbiter: &mut Arbiter<A, P>,
+        now_ns: u64,
+    ) -> bool {
+        let Self {
+            plane, apps, turns, ..
+        } = self;
+        *turns = turns.wrapping_add(1);
+        if turns.is_multiple_of(TURNS) {
+            plane.look_everywhere();
+        }
+        for one in apps.iter() {
+            plane.set_active(one.number, arbiter.kthreads_with_cores(one.app));
+        }
+        let findings = plane.turn();
+        let has_moved = findings.frames > 0;
+        for &number in &findings.broken {
+            if let Some(one) = apps.iter_mut().find(|one| one.number == number) {
+                one.is_broken = true;
+            }
+        }
+        for one in apps.iter() {
+            for kthread in 0..one.kthreads {
+                let waiting = plane.ingress(one.number, kthread);
+                let packets = Counters {
+                    head: waiting.taken,
+                    tail: waiting.put,
+                };
+                arbiter.show_packets(one.app, KthreadId(kthread as u16), packets);
+            }
+            arbiter.wake_for_packets(one.app, now_ns);
+        }
+        has_moved
+    }
+
+    pub(super) fn report<A: Allocator, P: HostPeer>(
+        &self,
+        arbiter: &Arbiter<A, P>,
+    ) -> NetworkReport {
+        let broken = self.apps.iter().filter(|one| one.is_broken);
+        NetworkReport {
+            device: self.device.clone(),
+            delivered: self.plane.counts().delivered,
+            sent: self.plane.counts().sent,
+            unknown: self.plane.counts().unknown,
+            lane_full: self.plane.counts().full,
+            device_full: self.plane.counts().unsent,
+            spoofed: self.plane.counts().spoofed,
+            invalid: self.plane.counts().invalid,
+            missed: self.plane.missed(),
+            broken: broken.filter_map(|one| arbiter.name(one.app)).collect(),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Applications behind a host's daemon, which has the device: each is a process with threads in user space; Linux is on the other side.
+
+use crate::net::{Host, enter_namespace};
+use crate::roles::RoleProcess;
+use crate::{in_namespaces, pattern};
+use headway_host::arbiter::{AppReport, HostReport, NetworkReport};
+use headway_host::client::{ClientError, ClientOptions, HostClient};
+use headway_host::daemon::{AppNetwork, AppRule, DaemonError, DaemonSettings, HostDaemon};
+use headway_policy::host::AppKind;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const KV: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 9);
+const WEB: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 10);
+
+fn rule(name: &str, ip: Option<Ipv4Addr>) -> AppRule {
+    AppRule {
+        name: name.into(),
+        guaranteed: 0,
+        most: None,
+        kind: AppKind::Latency,
+        users: Vec::new(),
+        groups: Vec::new(),
+        network: ip.map(|ip| AppNetwork {
+            ip,
+            prefix: 24,
+            gateway: None,
+            mac: None,
+        }),
+    }
+}
+
+fn settings(socket: &Path, device: Option<&str>) -> DaemonSettings {
+    let has_device = device.is_some();
+    let ip = |ip| Some(ip).filter(|_| has_device);
+    DaemonSettings {
+        socket: socket.into(),
+        policy: "shenango".parse().expect("a policy"),
+        apps: vec![rule("kv", ip(KV)), rule("web", ip(WEB)), rule("mute", None)],
+        cores: None,
+        shares: Some(true),
+        tick_ns: 100_000,
+        device: device.map(str::to_owned),
+        sysfs: "/sys".into(),
+    }
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A daemon with a device in this namespace, and Linux behind the device.
+struct HostedStage {
+    daemon: Option<HostDaemon>,
+    jobs: Option<Sender<Job>>,
+    linux: Option<Host<()>>,
+    folder: tempfile::TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Tests with a daemon take turns: they move threads about, and count this process's mappings.
+static TURN: Mutex<()> = Mutex::new(());
+
+impl HostedStage {
+    fn new() -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        enter_namespace();
+        let (jobs, todo) = std::sync::mpsc::channel::<Job>();
+        let linux = Host::start(2, move || todo.into_iter().for_each(|job| job()));
+        let device = linux.wire();
+        linux.begin();
+        let folder = tempfile::tempdir().expect("a place");
+        let mut stage = Self {
+            daemon: None,
+            jobs: Some(jobs),
+            linux: Some(linux),
+            folder,
+            _turn: turn,
+        };
+        let settings = settings(&stage.socket(), Some(&device));
+        stage.daemon = Some(HostDaemon::start(settings).expect("a daemon"));
+        stage
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("host.sock")
+    }
+
+    /// Does something on the other side.
+    fn linux<R: Send + 'static>(&self, job: impl FnOnce() -> R + Send + 'static) -> R {
+        let (tell, told) = sync_channel(1);
+        let job = Box::new(move || drop(tell.send(job())));
+        let jobs = self.jobs.as_ref().expect("Linux is there");
+        jobs.send(job).expect("Linux is there");
+        told.recv_timeout(Duration::from_secs(100))
+            .expect("it is done")
+    }
+
+    fn report(&self) -> HostReport {
+        let daemon = self.daemon.as_ref().expect("a daemon");
+        daemon.observer().report(0, 0).expect("the daemon answers")
+    }
+
+    fn network(&self) -> NetworkReport {
+        self.report().network.expect("it has a device")
+    }
+
+    fn app(&self, name: &str) -> Option<AppReport> {
+        let mut apps = self.report().apps.into_iter();
+        apps.find(|app| app.name == name)
+    }
+}
+
+impl Drop for HostedStage {
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(daemon) = self.daemon.take() {
+            daemon.stop();
+        }
+        if let Some(linux) = self.linux.take()
+            && !std::thread::panicking()
+        {
+            linux.end();
+        }
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A socket of Linux to an application that answers.
+fn asking() -> UdpSocket {
+    let socket = UdpSocket::bind("0.0.0.0:0").expect("a port");
+    socket.connect((KV, 7)).expect("an address");
+    let timeout = Some(Duration::from_millis(200));
+    socket.set_read_timeout(timeout).expect("a timeout");
+    let mut buffer = [0; 10];
+    // The application may not be there yet.
+    until("the application answers", || {
+        let _ = socket.send(b"ready?");
+        socket.recv(&mut buffer).is_ok()
+    });
+    let timeout = Some(Duration::from_secs(5));
+    socket.set_read_timeout(timeout).expect("a timeout");
+    // Answers to the first questions may still come.
+    std::thread::sleep(Duration::from_millis(50));
+    socket.set_nonblocking(true).expect("it may");
+    while socket.recv(&mut buffer).is_ok() {}
+    socket.set_nonblocking(false).expect("it may");
+    socket
+}
+
+fn echoes_datagrams(count: u32) {
+    let socket = asking();
+    let mut buffer = [0; 2000];
+    for number in 0..count {
+        let datagram = pattern(1 + number as usize * 1400 / count as usize, number);
+        socket.send(&datagram).expect("sent");
+        let bytes = socket.recv(&mut buffer).expect("an answer");
+        assert!(buffer[..bytes] == datagram, "datagram {number}");
+    }
+}
+
+/// Sends bytes while it receives them back.
+fn echoes_stream(length: usize, seed: u32) {
+    let to = SocketAddrV4::new(KV, 80).into();
+    let stream = TcpStream::connect_timeout(&to, Duration::from_secs(10)).expect("it listens");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            (&stream)
+                .write_all(&pattern(length, seed))
+                .expect("written");
+            stream.shutdown(Shutdown::Write).expect("it is open");
+        });
+        let mut received = Vec::new();
+        (&stream).read_to_end(&mut received).expect("to the end");
+        assert!(received == pattern(length, seed), "the same bytes");
+    });
+}
+
+#[test]
+fn an_application_is_reached_through_the_daemon_and_woken_when_it_has_no_core() {
+    in_namespaces("UDP and TCP through the daemon", || {
+        let stage = HostedStage::new();
+        let _app = RoleProcess::start("echo", &stage.socket());
+        stage.linux(|| echoes_datagrams(300));
+        stage.linux(|| {
+            std::thread::scope(|scope| {
+                for connection in 0..4 {
+                    scope.spawn(move || echoes_stream(1 << 20, connection));
+                }
+            });
+        });
+        for round in 0..20 {
+            until("it gave its cores back", || {
+                stage.app("kv").is_some_and(|app| app.cores.is_empty())
+            });
+            let grants = stage.app("kv").expect("it is there").grants;
+            stage.linux(move || echoes_stream(1000, round));
+            assert!(stage.app("kv").expect("it is there").grants > grants);
+        }
+        let counts = stage.network();
+        assert!(counts.delivered > 1000 && counts.sent > 1000, "{counts:?}");
+        assert_eq!((counts.spoofed, counts.invalid), (0, 0), "{counts:?}");
+        assert!(counts.broken.is_empty());
+    });
+}
+
+fn mapped_lanes() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc");
+    let lanes = maps.lines().filter(|line| line.contains("headway-lanes"));
+    lanes.count()
+}
+
+#[test]
+fn an_application_that_is_killed_gives_its_address_and_memory_back() {
+    in_namespaces("a killed application", || {
+        let stage = HostedStage::new();
+        for round in 0..3 {
+            let app = RoleProcess::start("echo", &stage.socket());
+            stage.linux(move || echoes_datagrams(20 + round));
+            drop(app);
+            until("it is gone", || stage.app("kv").is_none());
+            assert_eq!(mapped_lanes(), 0, "its lanes are unmapped");
+        }
+    });
+}
+
+#[test]
+fn an_application_that_lies_in_its_lanes_hurts_only_itself() {
+    in_namespaces("a lying application", || {
+        let stage = HostedStage::new();
+        let _app = RoleProcess::start("echo", &stage.socket());
+        let _liar = RoleProcess::start("liar", &stage.socket());
+        stage.linux(|| echoes_datagrams(50));
+        until("the daemon sees what is in another's name", || {
+            stage.network().spoofed > 0
+        });
+        until("the daemon gives its lanes up", || {
+            stage.network().broken == ["web"]
+        });
+        stage.linux(|| echoes_datagrams(50));
+        stage.linux(|| echoes_stream(1 << 20, 5));
+    });
+}
+
+fn refusal(socket: &Path, name: &str) -> String {
+    let options = ClientOptions {
+        network: true,
+        ..ClientOptions::new(name, 1)
+    };
+    match HostClient::register(socket, &options) {
+        Err(ClientError::Refused { why, .. }) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn packets_that_nobody_can_have_are_refused_in_a_sentence() {
+    in_namespaces("refusals of the data plane", || {
+        let stage = HostedStage::new();
+        let why = refusal(&stage.socket(), "mute");
+        assert!(why.contains("has no address: give it `ip`"), "{why}");
+        let elsewhere = stage.folder.path().join("other.sock");
+        let start = |settings| match HostDaemon::start(settings) {
+            Err(error @ (DaemonError::Device(_) | DaemonError::Apps(_))) => error.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let why = start(settings(&elsewhere, Some("nothing0")));
+        assert!(why.contains("there is no device nothing0"), "{why}");
+        let why = start(settings(&elsewhere, Some("p2")));
+        assert!(why.contains("p2"), "the device is taken: {why}");
+        let mut without = settings(&elsewhere, None);
+        without.apps[0] = rule("kv", Some(KV));
+        let why = start(without);
+        assert!(why.contains("give one with --device"), "{why}");
+        let mut twice = settings(&elsewhere, Some("p2"));
+        twice.apps[1] = rule("web", Some(KV));
+        let why = start(twice);
+        assert!(why.contains("of another: give each its own"), "{why}");
+        let plain = HostDaemon::start(settings(&elsewhere, None)).expect("it needs no device");
+        let why = refusal(&elsewhere, "kv");
+        assert!(why.contains("start it with --device DEV"), "{why}");
+        plain.stop();
+    });
+}
