@@ -1,9 +1,9 @@
 //! The figures and tables of the papers, run again and judged against what was printed.
 //!
 //! Each is a file in `experiments/`. The file has the differences of testbed and model, the systems, the
-//! workload, the [measurements](kinds), and the paper's figures as [claims](Claim), each with the rule
-//! that computes its verdict. Claims and tolerances are written down before the first run; nothing here
-//! tunes a model.
+//! workload, the [measurements](kinds) and the [claims](Claim). A claim is a paper's figure with the rule that
+//! computes its verdict. Claims and tolerances are written down before the first run; nothing here tunes a
+//! model.
 //!
 //! ```
 //! use headway_reproduce::{ExperimentFile, RunLength, run};
