@@ -220,29 +220,27 @@ fn served(server: Serving) -> u64 {
 
 #[test]
 fn racksched_hears_of_queues_from_the_servers_themselves() {
+    const LAST: u32 = 300;
+    const PAST_THE_SWITCH: u32 = 500;
     let rack = AgentRack::start(&["--policy", "racksched"]);
-    let run = rack.load("2000", "1s");
-    assert_eq!(count(&run, "lost"), 0, "{run}");
-    let sent = count(&run, "sent");
-    let client = fill_the_first(&rack, 300);
-    // By the switch's own count of unanswered requests, both servers are idle. The requests are sent one at a time, so that only the
-    // last response counts.
-    for index in 0..100 {
+    let client = fill_the_first(&rack, PAST_THE_SWITCH);
+    // The switch awaits nothing of either server. One request at a time, so that only the last response of each server counts.
+    for index in 0..LAST {
         client.send(&request(1, index)).unwrap();
         let mut buffer = [0; 64];
         assert_eq!(client.recv(&mut buffer).expect("an answer in time"), 10);
         assert_eq!(buffer[2..6], index.to_be_bytes());
     }
     let counts = &status(&rack.rack)["counts"];
-    let by_switch = sent + u64::from(LONGS) + 100;
+    let by_switch = u64::from(LONGS + LAST);
     assert_eq!(counts["requests"], by_switch, "{counts}");
     assert_eq!(counts["answered"], by_switch, "{counts}");
     let [first, second] = <[Serving; 2]>::try_from(rack.servers).ok().unwrap();
     let (first, second) = (served(first), served(second));
-    assert_eq!(first + second, by_switch + 300);
-    // Each server got about half of the earlier requests. The second one got all of the last hundred.
-    let even = (sent + u64::from(LONGS)) / 2;
-    assert!(second >= even + 70, "{first} and {second}, half is {even}");
+    assert_eq!(first + second, by_switch + u64::from(PAST_THE_SWITCH));
+    // Each server had about half of the long requests, and the second one all of the last. On a busy machine some differ.
+    let least = u64::from(LONGS / 2 + LAST * 2 / 3);
+    assert!(second >= least, "{first} and {second}, not {least}");
 }
 
 #[test]
