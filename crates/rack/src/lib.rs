@@ -41,7 +41,7 @@ mod xsk;
 pub use addresses::{AddressError, ServerAddresses};
 pub use control::{RackControl, ScoringTask, keep_control, run_control, score_by_simulation};
 pub use counts::PacketCounts;
-pub use port::{PacketPort, PortWaker, ReceivedPacket, UdpPort, UdpSink};
+pub use port::{LostPackets, PacketPort, PortWaker, ReceivedPacket, UdpPort, UdpSink};
 pub use switch::{PacketSink, RackSwitch, SwitchLimits};
 pub use tables::{SwitchReport, SwitchTables};
 pub use types::TypeTable;

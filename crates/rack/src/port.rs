@@ -45,8 +45,18 @@ pub trait PacketPort {
     /// What ends [`wait`](Self::wait) from another thread.
     fn waker(&self) -> Arc<dyn PortWaker>;
 
-    /// Packets that the system refused to send.
-    fn unsent(&self) -> u64;
+    /// Packets that it lost so far.
+    fn lost(&self) -> LostPackets;
+}
+
+/// Packets that a port lost, since it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LostPackets {
+    /// Those that the system refused to send, or that there was no room or no known link for.
+    pub unsent: u64,
+    /// Those that came and were not handed to the switch: no room, a wrong checksum, a sender that cannot be answered. `None` where only the
+    /// system counts them.
+    pub rejected: Option<u64>,
 }
 
 /// Ends the wait of a port.
@@ -153,7 +163,10 @@ impl PacketPort for UdpPort {
         Arc::<UdpHub>::clone(&self.hub)
     }
 
-    fn unsent(&self) -> u64 {
-        self.outbox.unsent
+    fn lost(&self) -> LostPackets {
+        LostPackets {
+            unsent: self.outbox.unsent,
+            rejected: None,
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What the control plane and the switch tell each other: registers one way, tables the other. Neither waits for the other.
 
-use crate::{PacketCounts, RackSwitch};
+use crate::{LostPackets, PacketCounts, RackSwitch};
 use headway_policy::ClassId;
 use headway_policy::rack::{ControlPlane, DemandReading, ServerId, Shaper, Switch};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -27,6 +27,8 @@ struct PublishedAgent {
 pub struct SwitchReport {
     /// Packets by what became of them.
     pub counts: PacketCounts,
+    /// Packets that its port lost; `None` where it has none, as in the kernel.
+    pub lost: Option<LostPackets>,
     /// Requests at servers or held.
     pub under_way: usize,
     /// Each server's requests that are not answered.
@@ -149,12 +151,13 @@ impl SwitchTables {
     }
 
     /// The switch's side: says what it did and what it knows of its servers. While somebody reads the last report it says nothing.
-    pub fn publish_report<S: Switch>(&self, switch: &RackSwitch<S>) {
+    pub fn publish_report<S: Switch>(&self, switch: &RackSwitch<S>, lost: LostPackets) {
         let Ok(mut report) = self.report.try_lock() else {
             return;
         };
         let servers = || (0..switch.servers() as u16).map(ServerId);
         report.counts = *switch.counts();
+        report.lost = Some(lost);
         report.under_way = switch.under_way();
         report.unanswered.clear();
         report

@@ -1,6 +1,6 @@
 //! A switch on a port, in a loop of its own.
 
-use crate::port::{PacketPort, PortWaker, UdpPort};
+use crate::port::{LostPackets, PacketPort, PortWaker, UdpPort};
 use crate::{RackSwitch, ServerAddresses, SwitchLimits, SwitchTables};
 use headway_machine::Clock;
 use headway_net::slot::Peer;
@@ -112,7 +112,7 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
             }
         }
         if is_tick {
-            tables.publish_report(&self.switch);
+            tables.publish_report(&self.switch, self.port.lost());
         }
     }
 
@@ -137,10 +137,10 @@ impl<S: Switch, P: PacketPort> PortSwitch<S, P> {
         &self.switch
     }
 
-    /// Packets that the kernel refused to send.
+    /// Packets that its port lost.
     #[must_use]
-    pub fn unsent(&self) -> u64 {
-        self.port.unsent()
+    pub fn lost(&self) -> LostPackets {
+        self.port.lost()
     }
 
     /// One batch: what waits at the socket, and now and then a look for requests without an answer. The number of packets received.

@@ -1,6 +1,6 @@
 //! A device's packets as a switch's port, without the kernel's network stack.
 
-use crate::{PacketPort, PacketSink, PortWaker, ReceivedPacket};
+use crate::{LostPackets, PacketPort, PacketSink, PortWaker, ReceivedPacket};
 use headway_net::header::HEADER_BYTES;
 use headway_net::slot::Peer;
 use headway_net::waker::Waker;
@@ -61,7 +61,10 @@ impl PacketPort for XskUdpPort {
         Self::waker(self)
     }
 
-    fn unsent(&self) -> u64 {
-        Self::unsent(self)
+    fn lost(&self) -> LostPackets {
+        LostPackets {
+            unsent: self.unsent(),
+            rejected: Some(self.dropped()),
+        }
     }
 }

@@ -9,7 +9,7 @@ use headway_policy::rack::{
     Cloning, ControlPlane, ControlRules, Liveness, LivenessRules, ServerId, Shaper, Turns,
 };
 use headway_rack::{
-    RackControl, RackSwitch, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables,
+    LostPackets, RackControl, RackSwitch, ScoringTask, ServerAddresses, SwitchLimits, SwitchTables,
     score_by_simulation,
 };
 use std::net::SocketAddr;
@@ -191,7 +191,7 @@ fn the_load_of_a_silent_server_is_provisioned_anew() {
     switch.step(0, client(0).into(), &request(0, 1, b""), false, &mut sent);
     let (first, _) = sent.0.pop().unwrap();
     switch.tick(60 * MS, 1, &mut sent);
-    tables.publish_report(&switch);
+    tables.publish_report(&switch, LostPackets::default());
     tables.publish_readings(switch.policy());
     assert_eq!(tables.report().cores.iter().sum::<usize>(), 4, "one left");
     assert!(rack.look(10 * MS).is_none(), "the groups stay");

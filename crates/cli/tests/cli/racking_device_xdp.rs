@@ -5,8 +5,8 @@ use super::agents::{KEY, key_file};
 use super::errors::refused;
 use super::racking_xdp::net::{Host, enter_namespace, shell};
 use super::racking_xdp::{
-    CLIENT, LISTEN, SERVERS, has_program, in_namespaces, rack_args, refused_by, server_with,
-    status, wire_to,
+    CLIENT, LISTEN, SERVERS, await_second, await_status, has_program, in_namespaces, rack_args,
+    refused_by, server_with, status, wire_to,
 };
 use super::serving::{Serving, count, figure};
 use serde_json::Value;
@@ -29,14 +29,19 @@ struct DeviceRack {
     /// What each server served in all.
     host: Host<[u64; 2]>,
     is_up: Receiver<()>,
-    /// Each asks for a load.
-    go: Sender<()>,
+    /// Each asks for a load of this rate and duration.
+    go: Sender<[&'static str; 2]>,
     found: Receiver<Value>,
+    /// Each has a server get a signal, also while a load runs.
+    signals: Sender<(usize, i32)>,
 }
 
 impl DeviceRack {
-    fn start(servers: &'static [&'static str]) -> Self {
-        let ((up, is_up), (go, wait), (finds, found)) = (channel(), channel::<()>(), channel());
+    fn start(servers: &[&str]) -> Self {
+        let servers: Vec<String> = servers.iter().map(|&arg| arg.to_owned()).collect();
+        let ((up, is_up), (finds, found)) = (channel(), channel());
+        let (go, wait) = channel::<[&str; 2]>();
+        let (signals, to_send) = channel::<(usize, i32)>();
         let host = Host::start(CLIENT, move || {
             shell(
                 "ip address add 10.77.0.99/24 dev e0
@@ -46,21 +51,35 @@ impl DeviceRack {
                 let listen = format!("udp://10.77.0.2:{port}");
                 let serve = ["serve", "--listen", &listen, "--app", "spin"];
                 let rest = ["--workers", "1", "--pin", "off", "--no-ctl"];
-                Serving::start_command(&[&serve[..], &rest, servers].concat())
+                let more: Vec<&str> = servers.iter().map(String::as_str).collect();
+                Serving::start_command(&[&serve[..], &rest, &more].concat())
             });
             up.send(()).expect("the test waits");
-            for () in &wait {
-                let url = format!("udp://{LISTEN}");
-                let load = ["load", &url, "--workload", "shenango-bimodal"];
-                let rate = ["--rate", "2000", "--duration", "2s", "--timeout", "2s"];
-                let run = super::json(&[&load[..], &rate, &["--format", "json"]].concat());
-                finds.send(run).expect("the test waits");
-            }
+            std::thread::scope(|scope| {
+                let servers = &started;
+                scope.spawn(move || {
+                    for (server, signal) in to_send {
+                        servers[server].signal(signal);
+                    }
+                });
+                for [rate, duration] in &wait {
+                    let url = format!("udp://{LISTEN}");
+                    let load = ["load", &url, "--workload", "shenango-bimodal"];
+                    let rate = ["--rate", rate, "--duration", duration, "--timeout", "2s"];
+                    let run = super::json(&[&load[..], &rate, &["--format", "json"]].concat());
+                    finds.send(run).expect("the test waits");
+                }
+            });
             started.map(|server| {
                 server.signal(libc::SIGTERM);
-                let (code, said) = server.end();
-                assert_eq!(code, Some(0), "{said}");
-                figure(&said, "served ")
+                match server.end() {
+                    // Killed by the test.
+                    (None, _) => 0,
+                    (code, said) => {
+                        assert_eq!(code, Some(0), "{said}");
+                        figure(&said, "served ")
+                    }
+                }
             })
         });
         assert_eq!(host.wire(), "p2");
@@ -72,16 +91,29 @@ impl DeviceRack {
             is_up,
             go,
             found,
+            signals,
         }
     }
 
-    fn load(&self) -> Value {
-        self.go.send(()).expect("the host waits");
+    fn begin_load(&self, rate: &'static str, duration: &'static str) {
+        self.go.send([rate, duration]).expect("the host waits");
+    }
+
+    fn finish_load(&self) -> Value {
         self.found.recv().expect("the load ends")
     }
 
+    fn load(&self) -> Value {
+        self.begin_load("2000", "2s");
+        self.finish_load()
+    }
+
+    fn signal(&self, server: usize, signal: i32) {
+        self.signals.send((server, signal)).expect("the host waits");
+    }
+
     fn end(self) -> [u64; 2] {
-        drop((self.go, self.is_up));
+        drop((self.go, self.is_up, self.signals));
         self.host.end()
     }
 }
@@ -121,6 +153,8 @@ fn a_switch_on_a_device_answers_all_whatever_the_policy_and_leaves_nothing() {
             let counted = |name: &str| status["counts"][name].as_u64().expect("a count");
             assert_eq!(counted("requests"), count(&run, "sent"));
             assert_eq!(counted("answered"), count(&run, "answered"));
+            let lost = serde_json::json!({ "unsent": 0, "rejected": 0 });
+            assert_eq!(status["port"], lost);
             switch.kill();
             has_no_program_soon("p2");
             let served = rack.end();
@@ -129,6 +163,75 @@ fn a_switch_on_a_device_answers_all_whatever_the_policy_and_leaves_nothing() {
             assert!(served.iter().all(|&served| served > 0), "{served:?}");
         });
     }
+}
+
+#[test]
+fn servers_that_stand_still_or_are_killed_leave_a_devices_turns() {
+    in_turn("silent servers of headway rack --listen xdp://", || {
+        enter_namespace();
+        let rack = DeviceRack::start(&["--policy", "c-fcfs"]);
+        let folder = tempfile::tempdir().expect("a folder");
+        let ctl = folder.path().join("rack");
+        let ctl = ctl.to_str().expect("a plain path");
+        let args = device_args(&["--policy", "pallas,clone=off", "--ctl", ctl]);
+        let mut switch = Serving::start_command(&args);
+        rack.begin_load("1000", "4s");
+        await_second(ctl, "it is asked", |server| server["unanswered"].is_u64());
+        std::thread::sleep(Duration::from_millis(500));
+        rack.signal(1, libc::SIGSTOP);
+        let left = await_second(ctl, "it leaves", |server| server["silent"] == true);
+        // On a busy machine a server may be silent for want of a processor, too.
+        assert!(left["counts"]["left"].as_u64() > Some(0), "{left}");
+        await_status(ctl, "it is asked", |status| {
+            status["counts"]["asked"].as_u64() > Some(0)
+        });
+        rack.signal(1, libc::SIGCONT);
+        let back = await_second(ctl, "it returns", |server| server["silent"] == false);
+        assert!(back["counts"]["returned"].as_u64() > Some(0), "{back}");
+        rack.signal(1, libc::SIGKILL);
+        let killed = await_second(ctl, "it dies", |server| server["silent"] == true);
+        assert!(killed["counts"]["left"].as_u64() > Some(1), "{killed}");
+        let run = rack.finish_load();
+        // What the server held at the two moments is lost, and nothing else.
+        assert!(count(&run, "answered") + 200 > count(&run, "sent"), "{run}");
+        assert!(count(&run, "sent") > 2_000, "{run}");
+        assert_eq!(count(&run, "duplicates"), 0, "{run}");
+        switch.kill();
+        has_no_program_soon("p2");
+        let [first, second] = rack.end();
+        assert!(first > 0 && second == 0, "the killed one says nothing");
+    });
+}
+
+#[test]
+fn a_server_that_stops_tells_a_devices_switch_first_and_nothing_is_lost() {
+    in_turn("agents of headway rack --listen xdp://", || {
+        enter_namespace();
+        let folder = tempfile::tempdir().expect("a folder");
+        let key = key_file(folder.path(), "key", KEY, 0o600);
+        let key = key.to_str().expect("a plain path");
+        let joins = ["--rack", "10.77.0.1:7101", "--rack-key", key];
+        let rack = DeviceRack::start(&[&["--policy", "c-fcfs"][..], &joins].concat());
+        let ctl = folder.path().join("rack");
+        let ctl = ctl.to_str().expect("a plain path");
+        let agents = ["--agents", "10.77.0.1:7101", "--agent-key", key];
+        let rest = [&["--ctl", ctl][..], &agents].concat();
+        let mut switch = Serving::start_command(&device_args(&rest));
+        await_second(ctl, "its agent has an order", |server| {
+            server["agent"]["order"].as_u64() > Some(0)
+        });
+        rack.begin_load("1000", "2s");
+        std::thread::sleep(Duration::from_millis(700));
+        rack.signal(1, libc::SIGTERM);
+        let run = rack.finish_load();
+        let last = await_second(ctl, "it leaves", |server| server["counted_cores"] == 0);
+        assert_eq!(last["servers"][1]["agent"]["draining"], true, "{last}");
+        assert_eq!(count(&run, "lost"), 0, "{run} {last}");
+        assert_eq!(last["counts"]["answered"], last["counts"]["requests"]);
+        switch.kill();
+        has_no_program_soon("p2");
+        rack.end();
+    });
 }
 
 #[test]
@@ -230,7 +333,14 @@ fn servers_answer_clients_themselves_where_that_is_wanted() {
             server_with(number, more.map(str::to_owned).to_vec())
         };
         let (hosts, signals): (Vec<_>, Vec<_>) = SERVERS.map(joins).into_iter().unzip();
-        let client = Host::start(CLIENT, || ask_by_anyone(400));
+        let client = Host::start(CLIENT, || {
+            let by_server = ask_by_anyone(400);
+            let url = format!("udp://{LISTEN}");
+            let load = ["load", &url, "--workload", "high-bimodal", "--direct"];
+            let rate = ["--rate", "500", "--duration", "1s", "--timeout", "2s"];
+            let run = super::json(&[&load[..], &rate, &["--format", "json"]].concat());
+            (by_server, run)
+        });
         shell("ip address add 10.77.0.1/32 dev lo; sysctl -qw net.ipv4.ip_forward=1");
         wire_to(&hosts.iter().collect::<Vec<_>>());
         wire_to(&[&client]);
@@ -253,13 +363,17 @@ fn servers_answer_clients_themselves_where_that_is_wanted() {
             std::thread::sleep(Duration::from_millis(20));
         }
         client.begin();
-        let by_server = client.end();
+        let (by_server, run) = client.end();
         assert_eq!(by_server.iter().sum::<u64>(), 400);
         assert!(by_server.iter().all(|&count| count > 0), "{by_server:?}");
+        assert_eq!(count(&run, "lost"), 0, "{run}");
+        assert_eq!(count(&run, "duplicates"), 0, "{run}");
+        assert!(count(&run, "answered") > 250, "{run}");
         // Two looks of the relay later all is counted. Nobody left, though the switch saw no response.
         std::thread::sleep(Duration::from_millis(100));
         let status = status(ctl);
-        assert_eq!(status["counts"]["requests"], 400, "{status}");
+        let asked = 400 + count(&run, "sent");
+        assert_eq!(status["counts"]["requests"], asked, "{status}");
         assert_eq!(status["counts"]["left"], 0, "{status}");
         assert_eq!(status["under_way"], 0, "{status}");
         assert_eq!(status["servers"][0]["unanswered"], 0, "{status}");

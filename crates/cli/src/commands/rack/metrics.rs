@@ -39,6 +39,10 @@ fn text(status: &Value) -> String {
     let agents = agents.filter(|(_, count)| count.is_u64());
     let agents = agents.map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), number(count)));
     metric("agent_packets_total", "counter", agents.collect());
+    let lost = status["port"].as_object().into_iter().flatten();
+    let lost = lost.filter(|(_, count)| count.is_u64());
+    let lost = lost.map(|(kind, count)| (format!("{{kind=\"{kind}\"}}"), number(count)));
+    metric("port_lost_packets_total", "counter", lost.collect());
     metric(
         "layouts_total",
         "counter",
@@ -92,6 +96,7 @@ mod tests {
     fn each_metric_has_its_type_and_its_labels() {
         let status = json!({
             "counts": { "requests": 7 },
+            "port": { "unsent": 3, "rejected": null },
             "layouts": 2,
             "under_way": 1,
             "servers": [{ "server": "10.0.0.1:7000", "counted_cores": 4, "unanswered": 3 }],
@@ -101,6 +106,7 @@ mod tests {
         for line in [
             "# TYPE headway_rack_packets_total counter",
             "headway_rack_packets_total{kind=\"requests\"} 7",
+            "headway_rack_port_lost_packets_total{kind=\"unsent\"} 3",
             "headway_rack_layouts_total 2",
             "headway_rack_server_cores{server=\"10.0.0.1:7000\"} 4",
             "headway_rack_server_unanswered{server=\"10.0.0.1:7000\"} 3",
@@ -108,5 +114,6 @@ mod tests {
         ] {
             assert!(text.lines().any(|other| other == line), "{line}: {text}");
         }
+        assert!(!text.contains("rejected"), "what is not known: {text}");
     }
 }

@@ -19,8 +19,10 @@ pub(super) fn text(status: &Value) -> String {
             figure(&status["discrepancy_cores"]),
         );
     }
+    let lost = status["port"].as_object().into_iter().flatten();
     let counts = status["counts"].as_object().into_iter().flatten();
-    let counts = counts.filter(|(_, count)| count.as_u64() != Some(0));
+    let counts = counts.chain(lost);
+    let counts = counts.filter(|(_, count)| count.as_u64().is_some_and(|count| count > 0));
     let counts: Vec<_> = counts
         .map(|(name, count)| format!("{} {count}", name.replace('_', " ")))
         .collect();

@@ -109,6 +109,7 @@ impl RackSubject {
             "groups": control.map(|control| self.groups(&report, control)),
             "types": self.types(&report, control),
             "counts": counts(&report.counts),
+            "port": report.lost.map(|lost| json!({ "unsent": lost.unsent, "rejected": lost.rejected })),
             "agents": self.agents.as_deref().map(agents),
         })
     }

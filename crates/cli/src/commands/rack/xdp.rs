@@ -343,6 +343,7 @@ impl Relay {
         let sees = |count: u64| if self.sees_responses { count } else { 0 };
         SwitchReport {
             counts: self.common(counts),
+            lost: None,
             under_way: sees(counts.requests.saturating_sub(settled)) as usize,
             unanswered: servers
                 .map(|server| sees(server.unanswered()) as u32)
